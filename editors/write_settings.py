@@ -1,4 +1,4 @@
-"""Writes what the editors say of the server's options, from the fields of ``gpa_lsp.lsp.settings.Settings``.
+"""Writes what the editors say of the server's options, from the fields of ``gpa_lsp.editor.settings.Settings``.
 
 python editors/write_settings.py           writes it; run ``npm run contributions`` in editors/vscode afterwards
 python editors/write_settings.py --check   ends with status 1 where something is out of date
@@ -10,8 +10,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.lsp.option import Option
-from gpa_lsp.lsp.settings import OPTIONS
+from gpa_lsp.editor.option import Option
+from gpa_lsp.editor.settings import OPTIONS
 
 EDITORS = Path(__file__).resolve().parent
 PAGE = EDITORS / "README.md"

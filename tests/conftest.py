@@ -50,6 +50,7 @@ _LONG_FIRST = (
         "pages",
         "blame",
         "lsp",
+        "editor",
         "binary",
         "cli",
         "e2e",

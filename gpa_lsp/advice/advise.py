@@ -7,6 +7,7 @@ import gpa_lsp.advice.optimizers as catalogue
 from gpa_lsp.advice.gates import Limit, find_standing
 from gpa_lsp.advice.limiter_rules import hold_to_limiter, rank_by_limiter
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
+from gpa_lsp.advice.naming import name_code
 from gpa_lsp.advice.optimizers import Optimizer, UnitOptimizer
 from gpa_lsp.advice.roofs import list_units, measure_roofs
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
@@ -14,13 +15,14 @@ from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.prose import Code, list_of, percent, say
 from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.rows.model import Kernel
 
 AT_THE_LIMIT = "at_the_limit"
 """Says that nothing is to be done, and promises nothing."""
 
-NO_SPLIT = "the profile does not tell which samples were taken while nothing was issued, which Equations 3 to 5 need"
+NO_SPLIT = say("the profile does not separate not-issued samples, which Equations 3 to 5 need")
 """Why latency hiding is not priced."""
 
 
@@ -65,7 +67,8 @@ def advise_kernel(
         ):
             silences.append(held)
         elif held.speedup.estimate < LEAST_SPEEDUP:
-            message = f"would gain {held.speedup.estimate:.3f}×, less than is worth a change"
+            saved = percent(1 - 1 / held.speedup.estimate)
+            message = say("would save {saved} of the run time, too little for a change", saved=saved)
             silences.append(optimizer.silent(SilenceStage.TOO_SMALL, message))
         else:
             found.append(held)
@@ -83,19 +86,20 @@ def advise_kernel(
 def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
     """Why an optimizer need not be asked: no samples, or what it needs of them, of the launch, of counters and metrics is unknown."""
     if subject.total_samples == 0:
-        return optimizer.silent(SilenceStage.NO_SAMPLES, "the profile has no stall samples of this kernel")
+        return optimizer.silent(SilenceStage.NO_SAMPLES, say("the profile has no stall samples of this kernel"))
     if optimizer.needs_split and not subject.kernel.is_split:
         return optimizer.silent(SilenceStage.NOT_KNOWN, NO_SPLIT)
     if optimizer.needs_grid and not subject.has_known_grid:
-        message = "the profile does not say with how many blocks and threads the kernel was launched"
+        message = say("the profile does not record the grid and block size of the launch")
         return optimizer.silent(SilenceStage.NOT_KNOWN, message)
     counters = [name for name in optimizer.needs_counters if name not in subject.rows.counters]
     metrics = [name for name in optimizer.needs_metrics if subject.metric(name) is None]
     if not counters and not metrics:
         return None
-    missing = ", ".join([*(name.replace("_", " ") for name in counters), *metrics])
-    remedy = "record with --set full" if counters else f"record with --metrics {','.join(metrics)}"
-    return optimizer.silent(SilenceStage.NO_METRICS, f"the profile lacks {missing}; {remedy}")
+    missing = list_of([*(name.replace("_", " ") for name in counters), *map(name_code, metrics)])
+    option = Code(text="--set full" if counters else f"--metrics {','.join(metrics)}")
+    message = say("the profile lacks {missing}; record with {option}", missing=missing, option=option)
+    return optimizer.silent(SilenceStage.NO_METRICS, message)
 
 
 def _ask(optimizer: Optimizer, subject: Subject, problems: list[Problem]) -> Advice | Silence:
@@ -115,4 +119,4 @@ def _ask(optimizer: Optimizer, subject: Subject, problems: list[Problem]) -> Adv
                 kernel=subject.kernel.mangled_name,
             )
         )
-        return optimizer.silent(SilenceStage.FAILED, message)
+        return optimizer.silent(SilenceStage.FAILED, say("{what}", what=message))

@@ -8,16 +8,20 @@ import numpy.typing as npt
 from gpa_lsp.advice.matches import EliminationRegion
 from gpa_lsp.advice.model import Hotspot
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.prose import NOTHING, Sentence, join
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.rows.scopes import Scope
 
-HintWriter = Callable[[Scope, Sequence[Hotspot]], str]
+HintWriter = Callable[[Scope, Sequence[Hotspot]], Sentence]
 """Scope of a region and its hotspots, most samples first → what to do there."""
 
 MOST_HOTSPOTS = 100
 """Pairs that a region of :func:`build_regions` carries: many more than are shown, few enough to say something about each."""
 
-NoteWriter = Callable[[int, int], str]
+MOST_SENTENCES = 2
+"""Of the hint of one region."""
+
+NoteWriter = Callable[[int, int], Sentence]
 """Def row and use row → what is special about the pair; empty when nothing is."""
 
 
@@ -87,10 +91,26 @@ def build_regions(
                 samples=float((every.all_samples[chosen] * parts).sum()),
                 latency_samples=sum_latency(subject, chosen, parts),
                 hotspots=hotspots,
-                hint=write_hint(place, hotspots) if write_hint is not None else "",
+                hint=write_hint(place, hotspots) if write_hint is not None else NOTHING,
             )
         )
     return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
+
+
+def describe_causes(hotspots: Sequence[Hotspot], describe: Callable[[int], Sentence]) -> Sentence:
+    """A sentence about each of a region's most sampled causes, at most :data:`MOST_SENTENCES`; none twice.
+
+    Args:
+        hotspots: of the region, most samples first.
+        describe: row of a cause → what is said of it; empty where nothing is.
+    """
+    found: dict[Sentence, None] = {}
+    for row in dict.fromkeys(hotspot.def_row for hotspot in hotspots):
+        if sentence := describe(row):
+            found.setdefault(sentence)
+        if len(found) == MOST_SENTENCES:
+            break
+    return join(found)
 
 
 def sum_latency(subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> float | None:
@@ -191,7 +211,7 @@ def _build_hotspots(
                 distance_instructions=instructions if is_moved and instructions >= 0 else None,
                 resource=resource if resource >= 0 else None,
                 is_separable=parts[1],
-                note=write_note(def_row, use_row) if write_note is not None else "",
+                note=write_note(def_row, use_row) if write_note is not None else NOTHING,
             )
         )
     return tuple(hotspots)

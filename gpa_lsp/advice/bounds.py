@@ -4,10 +4,18 @@ from collections.abc import Collection, Sequence
 
 from gpa_lsp.advice.model import MemoryLevel, Speedup
 from gpa_lsp.advice.reliefs import Relief, find_reliefs
-from gpa_lsp.advice.roofs import describe_roof, find_level, list_sure_roofs, measure_roofs, measure_sm_use
+from gpa_lsp.advice.roofs import (
+    describe_roof,
+    describe_sm_use,
+    find_level,
+    list_sure_roofs,
+    measure_roofs,
+    measure_sm_use,
+)
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.roofline_model import Roof
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence, factor, percent, say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +28,7 @@ class Bound:
     """
 
     speedup: float
-    reason: str
+    reason: Sentence
 
 
 def find_roof(subject: Subject, relieved: Collection[MemoryLevel] = ()) -> tuple[Bound, ...]:
@@ -39,15 +47,17 @@ def find_roof(subject: Subject, relieved: Collection[MemoryLevel] = ()) -> tuple
     use = min(uses, key=lambda one: one.largest_speedup, default=None)
     roofs = list_sure_roofs(subject.roofline)
     bounds = tuple(
-        Bound(speedup=roof.headroom, reason=f"{describe_roof(roof)}, with the traffic as it is")
+        Bound(speedup=roof.headroom, reason=_leave(roof, "its traffic is"))
         for roof in roofs
         if roof.level and find_level(roof.level) not in spared
     )
     if use is None:
         return bounds
-    reason = (
-        f"{use.level} runs at {100 * use.achieved_ratio:.1f} % of its peak and sustains {100 * use.ceiling_ratio:.0f} %, "
-        "with the traffic as it is"
+    reason = say(
+        "{level} runs at {achieved} of peak (ceiling {ceiling}) and its traffic is unchanged",
+        level=use.level,
+        achieved=percent(use.achieved_ratio),
+        ceiling=percent(use.ceiling_ratio),
     )
     return (Bound(speedup=use.largest_speedup, reason=reason), *bounds)
 
@@ -58,10 +68,13 @@ def find_sm_roof(subject: Subject) -> tuple[Bound, ...]:
     One is that of the SMs' busiest unit, one that of the nearest of the roofline's peaks (issue included).
     """
     use = measure_sm_use(subject)
-    busiest = f"the busiest unit of the SMs is at {100 * (use or 0.0):.0f} % of its peak"
     return (
-        *((Bound(speedup=1 / use, reason=busiest),) if use else ()),
-        *(_bound_by(roof, "the instructions") for roof in list_sure_roofs(subject.roofline) if roof.level is None),
+        *((Bound(speedup=1 / use, reason=describe_sm_use(use)),) if use else ()),
+        *(
+            Bound(speedup=roof.headroom, reason=_leave(roof, "its instructions are"))
+            for roof in list_sure_roofs(subject.roofline)
+            if roof.level is None
+        ),
     )
 
 
@@ -74,14 +87,14 @@ def find_peak_roof(subject: Subject, optimizer: str) -> tuple[Bound, ...]:
     if Relief.OPERATIONS in relieves:
         return ()
     return tuple(
-        _bound_by(roof, "the operations")
+        Bound(speedup=roof.headroom, reason=_leave(roof, "its operations are"))
         for roof in list_sure_roofs(subject.roofline)
         if roof.kind is not None and not (roof.kind.is_integer and Relief.ISSUES in relieves)
     )
 
 
-def _bound_by(roof: Roof, unchanged: str) -> Bound:
-    return Bound(speedup=roof.headroom, reason=f"{describe_roof(roof)}, with {unchanged} as they are")
+def _leave(roof: Roof, what: str) -> Sentence:
+    return say("{reached} and {what} unchanged", reached=describe_roof(roof), what=what)
 
 
 def cut_speedup(values: Sequence[float], published: float, bounds: Sequence[Bound]) -> Speedup:
@@ -92,9 +105,10 @@ def cut_speedup(values: Sequence[float], published: float, bounds: Sequence[Boun
         published: the formula's value without our clamps.
         bounds: at least one.
 
-    >>> found = cut_speedup((1.2, 1.5, 2.0), 1.5, [Bound(speedup=1.8, reason="the roof"), Bound(speedup=3, reason="the grid")])
+    >>> bounds = [Bound(speedup=1.8, reason=say("the ceiling")), Bound(speedup=3, reason=say("the grid"))]
+    >>> found = cut_speedup((1.2, 1.5, 2.0), 1.5, bounds)
     >>> found.low, found.estimate, found.high, found.bound_reason
-    (1.2, 1.5, 1.8, 'the roof')
+    (1.2, 1.5, 1.8, 'the ceiling')
     """
     bound = min(bounds, key=lambda one: one.speedup)
     most = max(1.0, bound.speedup)
@@ -109,13 +123,21 @@ def cut_speedup(values: Sequence[float], published: float, bounds: Sequence[Boun
     )
 
 
-def explain_cut(speedup: Speedup) -> tuple[str, ...]:
+def explain_cut(speedup: Speedup) -> tuple[Sentence, ...]:
     """A clause about what a bound took away; empty where it took nothing.
 
-    >>> explain_cut(cut_speedup((1, 3, 3), 3, [Bound(speedup=2, reason="the grid has no more blocks")]))
+    >>> explain_cut(cut_speedup((1, 3, 3), 3, [Bound(speedup=2, reason=say("the grid has no more blocks"))]))
     ('cut from 3.00× to 2.00×: the grid has no more blocks',)
     """
     is_cut = speedup.estimate >= speedup.bound * (1 - 1e-9)
     if not is_cut or speedup.uncapped <= speedup.estimate * (1 + 1e-9):
         return ()
-    return (f"cut from {speedup.uncapped:.2f}× to {speedup.estimate:.2f}×: {speedup.bound_reason}",)
+    published, estimate = factor(speedup.uncapped), factor(speedup.estimate)
+    return (
+        say(
+            "cut from {published} to {estimate}: {why}",
+            published=published,
+            estimate=estimate,
+            why=speedup.bound_reason,
+        ),
+    )

@@ -1,4 +1,4 @@
-"""What a change would gain: GPA's Equations 2 to 10 as published, and behind them our own clamps.
+"""What a change would gain: GPA's Equations 2, 4 and 6 to 10 as published, and behind them our own clamps.
 
 T is all samples of a kernel, L its latency samples (taken in cycles without issue), A = T − L its active samples; M and M^L are what an
 optimizer matched of T and of L. W is the number of active warps of one scheduler, R_I the ratio of issued samples to all samples. A speedup
@@ -34,19 +34,6 @@ def estimate_elimination(total: float, matched: float) -> float:
     return total / (total - matched)
 
 
-def estimate_unlimited_hiding(total: float, matched_latency: float) -> float:
-    """Equation 3: the matched latency is filled, as if there were always something to fill it with; S^h = T / (T − M^L).
-
-    Raises:
-        ValueError: M^L is negative or not less than T.
-
-    >>> estimate_unlimited_hiding(100, 75)
-    4.0
-    """
-    _check(total, matched_latency, matched_latency < total)
-    return total / (total - matched_latency)
-
-
 def estimate_hiding(total: float, active: float, matched_latency: float) -> float:
     """Equation 4: matched latency is filled with active samples, S^h = T / (T − min(A, M^L)). At most 2 where M^L ≤ L (Theorem V.1).
 
@@ -59,25 +46,6 @@ def estimate_hiding(total: float, active: float, matched_latency: float) -> floa
     hidden = min(active, matched_latency)
     _check(total, hidden, hidden < total)
     return total / (total - hidden)
-
-
-def estimate_scope_hiding(total: float, active_of_scopes: Sequence[float], matched_latency: float) -> float:
-    """Equation 5: the same for one scope, S_l^h = T / (T − min(Σ A_l', M_l^L)), where l' is the scope and every scope nested in it.
-
-    Args:
-        total: T, of the whole kernel.
-        active_of_scopes: A of the scope's own code and of each nested scope.
-        matched_latency: M_l^L, matched in the scope.
-
-    Raises:
-        ValueError: as :func:`estimate_hiding`.
-
-    >>> estimate_scope_hiding(100, [4], 20) == 100 / 96  # the inner loop alone
-    True
-    >>> estimate_scope_hiding(100, [6, 4], 20) == 100 / 90  # the loop around it has the inner one's active samples as well
-    True
-    """
-    return estimate_hiding(total, sum(active_of_scopes), matched_latency)
 
 
 def change_of_warps(warps: float, new_warps: float) -> float:

@@ -15,6 +15,7 @@ from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.binary.compiled_limits import CompiledLimits
 from gpa_lsp.blame.edge_list import build_edges, build_unattributed
 from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
@@ -109,7 +110,7 @@ def _ask(check: StaticCheck, facts: StaticFacts, problems: list[Problem]) -> lis
 def _note_left_out(subject: Subject, count: int) -> Problem:
     return Problem(
         severity=ProblemSeverity.NOTE,
-        message=f"{count:,} static findings of less weight are left out",
+        message=f"{format_count_of(count, 'static finding')} of less weight left out",
         kernel=subject.kernel.mangled_name,
     )
 

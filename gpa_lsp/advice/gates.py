@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from gpa_lsp.advice.model import Advice, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.advice.model import BANDWIDTH_BOUND_RATIO, Advice, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.reliefs import OccupancyUse, Relief, find_reliefs
 from gpa_lsp.advice.roofs import (
-    BANDWIDTH_BOUND_RATIO,
     describe_roof,
+    describe_sm_use,
     find_level,
     list_sure_roofs,
     measure_roofs,
@@ -24,6 +24,7 @@ from gpa_lsp.advice.roofs import (
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.roofline_model import Roof
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Sentence, factor, say
 
 AT_ROOF_RATIO = 0.8
 """From this share of what a roof sustains on a kernel counts as being at it; the figure of Nsight Compute's rule for the bottleneck."""
@@ -34,7 +35,7 @@ class Limit(StrEnum):
 
     MEMORY = "memory-bound"
     COMPUTE = "compute-bound"
-    NEITHER = "below its roofs"
+    NEITHER = "below its ceilings"
     """Latency, or too little parallel work."""
     UNKNOWN = "of unknown bound"
 
@@ -53,7 +54,7 @@ class Standing:
     limit: Limit
     levels: frozenset[MemoryLevel] = frozenset()
     relief: frozenset[Relief] = frozenset()
-    words: str = ""
+    words: Sentence = NOTHING
 
 
 def find_standing(subject: Subject) -> Standing:
@@ -76,9 +77,8 @@ def find_standing(subject: Subject) -> Standing:
         return Standing(limit=Limit.COMPUTE, relief=relief, words=describe_roof(nearest))
     sm_use = measure_sm_use(subject)
     if sm_use is not None and sm_use >= AT_ROOF_RATIO:
-        words = f"the busiest unit of the SMs is at {100 * sm_use:.0f} % of its peak"
         relief = frozenset({Relief.OPERATIONS, Relief.ISSUES})
-        return Standing(limit=Limit.COMPUTE, relief=relief, words=words)
+        return Standing(limit=Limit.COMPUTE, relief=relief, words=describe_sm_use(sm_use))
     is_memory_known = bool(measured.levels) or any(roof.level is not None for roof in roofs)
     is_compute_known = sm_use is not None or any(roof.level is None for roof in roofs)
     return Standing(limit=Limit.NEITHER if is_memory_known and is_compute_known else Limit.UNKNOWN)
@@ -93,9 +93,10 @@ def find_gate(standing: Standing, subject: Subject, advice: Advice) -> Silence |
     """Why a piece of advice cannot help where the kernel stands; None where it can."""
     if standing.limit is not Limit.MEMORY or not _only_raises_occupancy(subject, advice.optimizer):
         return None
-    message = (
-        f"{advice.title}: {advice.speedup.uncapped:.2f}× by the formula alone, but {standing.words}, "
-        "and more warps would only queue for it"
+    message = say(
+        "{published} by the formula alone, but {limit}: more warps would only queue",
+        published=factor(advice.speedup.uncapped),
+        limit=standing.words,
     )
     return Silence(optimizer=advice.optimizer, stage=SilenceStage.GATED, message=message)
 
@@ -127,11 +128,13 @@ def _rank(advice: Advice) -> tuple[float, float, float, str]:
     return -speedup.estimate, -speedup.uncapped, -advice.matched_samples, advice.optimizer
 
 
-def _explain_rank(standing: Standing, advice: Advice) -> str:
+def _explain_rank(standing: Standing, advice: Advice) -> Sentence:
     what = "traffic" if standing.limit is Limit.MEMORY else "work"
     if is_relief(standing, advice.optimizer):
-        return f"comes before larger estimates, because {standing.words}, and this lessens that {what}"
-    return f"comes behind what lessens the {what}, because {standing.words}"
+        return say(
+            "ranked above larger estimates: {limit}, and this reduces that {what}", limit=standing.words, what=what
+        )
+    return say("ranked below what reduces the {what}: {limit}", what=what, limit=standing.words)
 
 
 def _only_raises_occupancy(subject: Subject, optimizer: str) -> bool:

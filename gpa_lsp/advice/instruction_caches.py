@@ -6,7 +6,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionCaches:
-    """Capacities; code beyond the first is fetched again in every turn of a loop.
+    """Capacities; code beyond the first is fetched again in every iteration of a loop.
 
     Attributes:
         first_bytes: of a sub-partition's own cache (L0).

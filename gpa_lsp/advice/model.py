@@ -199,7 +199,7 @@ class SilenceStage(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """Why an optimizer has nothing to say.
+    """Why an optimizer does not apply.
 
     Attributes:
         optimizer: its name.
@@ -213,6 +213,9 @@ class Silence:
     message: Sentence
     contradicted_by: str = ""
 
+
+BANDWIDTH_BOUND_RATIO = 0.8
+"""From this share of a level's peak on a kernel counts as bound by bandwidth, as in Nsight Compute's rule for the bottleneck."""
 
 SM_UNIT = "SM"
 """The SMs' busiest unit among the units of a kernel: issue, or an arithmetic pipe."""

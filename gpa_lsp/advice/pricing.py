@@ -44,7 +44,7 @@ from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import UnitMatch, estimate_units, is_relieved, widen
 from gpa_lsp.basis.figures import Share, measure_share, sum_known
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.prose import say
+from gpa_lsp.basis.prose import Sentence, count, factor, number, percent, say
 from gpa_lsp.rows.scopes import Scope
 
 MatchedRegion = EliminationRegion | HidingRegion
@@ -68,7 +68,7 @@ class _Estimate:
     """What all of a match would gain, and why."""
 
     speedup: Speedup
-    reasons: tuple[str, ...]
+    reasons: tuple[Sentence, ...]
 
 
 def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -> Advice | Silence:
@@ -91,20 +91,21 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
         least = measure_range(latency or 0.0, total, lost).low if match.keeps_instructions else found.low
         published = estimate_elimination(total, found.count)
         low, estimate, most = (
-            dilute_speedup(estimate_elimination(total, count), part) for count in (least, found.count, found.high)
+            dilute_speedup(estimate_elimination(total, gone), part) for gone in (least, found.count, found.high)
         )
-        all_gone = Bound(speedup=most, reason="no more than the matched stalls can go")
+        all_gone = Bound(speedup=most, reason=say("no more than the matched stalls can go"))
         cut = cut_speedup((min(low, estimate), estimate, most), published, (all_gone, *roof))
         return widen(subject, label.optimizer, cut)
 
     matched = sum(region.samples for region in match.regions)
     speedup = price(matched, sum_known(region.latency_samples for region in match.regions))
     hidden = (
-        ("how many of them other warps' issues hid is unknown",)
+        (say("how many of them other warps hid is unknown"),)
         if match.keeps_instructions and not subject.kernel.is_split
         else ()
     )
-    reasons = (f"Equation 2: {matched:,.0f} of {total:,} samples would go", *hidden, *_explain_sampling(subject, part))
+    removed = say("Equation 2: {matched} of {total} would go", matched=count(matched), total=count(total, "sample"))
+    reasons = (removed, *hidden, *_explain_sampling(subject, part))
     priced = [(region, price(region.samples, region.latency_samples)) for region in match.regions]
     return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons), priced)
 
@@ -142,14 +143,15 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
     def price(hidden: float, active: float, published: float) -> Speedup:
         found = measure_range(hidden, total, lost)
         values = tuple(
-            dilute_speedup(estimate_hiding(total, count, count), part) for count in (found.low, found.count, found.high)
+            dilute_speedup(estimate_hiding(total, samples, samples), part)
+            for samples in (found.low, found.count, found.high)
         )
         most_active = measure_range(active, total, lost).high
         bounds = (
-            Bound(speedup=MOST_HIDING, reason="hiding latency gains at most 2× (GPA, Theorem V.1)"),
+            Bound(speedup=MOST_HIDING, reason=say("hiding latency gains at most 2× (GPA, Theorem V.1)")),
             Bound(
                 speedup=dilute_speedup(estimate_hiding(total, most_active, most_active), part),
-                reason=f"only {active:,.0f} samples saw an issue that could fill the stalls",
+                reason=say("only {active} of issuing cycles can fill the stalls", active=count(active, "sample")),
             ),
             *roof,
         )
@@ -164,8 +166,13 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
     speedup = price(hidden, match.active_samples, _hide(total, min(match.active_samples, singly)))
     latency = sum(region.latency_samples for region in match.regions)
     reasons = (
-        f"Equation 5: {hidden:,.0f} of {total:,} samples can be filled: "
-        f"{latency:,.0f} matched without issue, {match.active_samples:,.0f} with",
+        say(
+            "Equation 5: {hidden} of {total} can be hidden ({latency} matched not-issued, {active} of issuing cycles)",
+            hidden=count(hidden),
+            total=count(total, "sample"),
+            latency=count(latency),
+            active=count(match.active_samples),
+        ),
         *_explain_sampling(subject, part),
     )
     priced = [(region, price_region(region)) for region in match.regions]
@@ -207,8 +214,14 @@ def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advi
     )
     equation = "Equations 6 to 10" if match.scales_warps else "Equations 7 to 9"
     reasons = (
-        f"{equation}: {match.warps_per_scheduler:.3g} warps per scheduler now, {match.new_warps_per_scheduler:.3g} then, "
-        f"{100 * match.issue_ratio:.1f} % of {total:,} samples issued",
+        say(
+            "{equation}: from {old} to {new} warps per scheduler, {issued} of {total} issued",
+            equation=equation,
+            old=number(match.warps_per_scheduler),
+            new=number(match.new_warps_per_scheduler),
+            issued=percent(match.issue_ratio),
+            total=count(total, "sample"),
+        ),
         *_explain_rates(rates),
         *_explain_sampling(subject, part),
     )
@@ -228,7 +241,7 @@ def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Sil
     values = tuple(estimate_idle(ratio) for ratio in saved)
     bound = Bound(speedup=match.bound, reason=match.bound_reason)
     speedup = cut_speedup(values, values[1], (bound, *find_roof(subject), *find_peak_roof(subject, label.optimizer)))
-    reasons = (f"{100 * match.saved_ratio:.1f} % of the run time would go",)
+    reasons = (say("{saved} of the run time would go", saved=percent(match.saved_ratio)),)
     whole = _Estimate(speedup=speedup, reasons=reasons)
     return _finish_kernel(label, match, whole, measure_share(0, subject.total_samples), 0)
 
@@ -262,24 +275,26 @@ def price_units(subject: Subject, label: Label, match: UnitMatch) -> Advice | Si
     )
 
 
-def _explain_rates(rates: tuple[float, float]) -> tuple[str, ...]:
-    """A clause where nobody knows how often schedulers issue."""
+def _explain_rates(rates: tuple[float, float]) -> tuple[Sentence, ...]:
+    """A clause where how often schedulers issue is unknown."""
     if rates[0] == rates[1]:
         return ()
+    least, most = map(percent, rates)
     return (
-        f"schedulers issue in {100 * rates[0]:.0f} to {100 * rates[1]:.0f} % of their cycles: the profile does not say more",
+        say(
+            "schedulers issue in {least} to {most} of their cycles, as far as the profile says", least=least, most=most
+        ),
     )
 
 
-def _explain_sampling(subject: Subject, part: float) -> tuple[str, ...]:
+def _explain_sampling(subject: Subject, part: float) -> tuple[Sentence, ...]:
     """Clauses where the samples speak for clearly less than the whole run, and where some of them were lost."""
     clauses = []
     if part <= _WHOLE_RUN:
-        clauses.append(f"SMs work for {100 * part:.0f} % of the run, and only that can become faster")
+        clauses.append(say("SMs are active for {part} of the run, and only that part speeds up", part=percent(part)))
     if subject.dropped_samples:
-        clauses.append(
-            f"{subject.dropped_samples:,} dropped samples could be of any instruction, which widens the interval"
-        )
+        dropped = count(subject.dropped_samples, "dropped sample")
+        clauses.append(say("the interval allows for {dropped}, which could be of any instruction", dropped=dropped))
     return tuple(clauses)
 
 
@@ -323,7 +338,8 @@ def _finish(
     matched = sum(region.samples for region, _ in priced)
     placed = [(region, one) for region, one in priced if region.samples > 0 and _has_place(subject, region)]
     if not placed:
-        message = f"{matched:,.0f} samples match, but none of them is in code the profile holds"
+        samples = count(matched, "matched sample")
+        message = say("{samples}, all in code that the profile does not hold", samples=samples)
         return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_PLACE, message=message)
     if (gated := _gate(label, whole.speedup)) is not None:
         return gated
@@ -388,7 +404,8 @@ def _gate(label: Label, speedup: Speedup) -> Silence | None:
     """Silence where a bound leaves nothing of a gain that the formula promises."""
     if speedup.bound >= LEAST_SPEEDUP or not explain_cut(speedup) or speedup.uncapped < LEAST_SPEEDUP:
         return None
-    message = f"{speedup.uncapped:.2f}× by the formula alone, but {speedup.bound_reason}"
+    published = factor(speedup.uncapped)
+    message = say("{published} by the formula alone, but {why}", published=published, why=speedup.bound_reason)
     return Silence(optimizer=label.optimizer, stage=SilenceStage.GATED, message=message)
 
 
@@ -418,10 +435,15 @@ def _share(subject: Subject, samples: float) -> Share:
     return measure_share(min(max(round(samples), 0), total), total, subject.dropped_samples)
 
 
-def _explain_spread(regions: Sequence[Region], count: int, matched: float) -> tuple[str, ...]:
-    if len(regions) == count:
+def _explain_spread(regions: Sequence[Region], places: int, matched: float) -> tuple[Sentence, ...]:
+    if len(regions) == places:
         return ()
-    shown = sum(region.matched_samples for region in regions)
+    held = sum(region.matched_samples for region in regions)
     return (
-        f"{len(regions)} of {count} places are shown; they hold {100 * shown / matched:.0f} % of the matched samples",
+        say(
+            "the {shown} of {places} places shown hold {held} of the matched samples",
+            shown=count(len(regions)),
+            places=count(places),
+            held=percent(held / matched),
+        ),
     )

@@ -6,6 +6,7 @@ from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, say
 
 _COMPILER_STEP = 8
 """ptxas raises a bound to a multiple of this."""
@@ -25,7 +26,7 @@ class RegisterLimits:
         block_threads: of the launch.
         most_for_block: registers per thread with which one block of the launch still fits.
         most_for_residency: registers per thread with which as many warps stay resident as now; None when the launch does not say enough.
-        resident_warps: per SM, now; None likewise.
+        resident_warps: per SM, now; None when the launch does not say enough.
     """
 
     registers: int
@@ -41,27 +42,39 @@ class RegisterLimits:
         """A compiler that spills below the architecture's limit was told to."""
         return self.registers < self.most_registers - _HIGHEST_TO_THE_LIMIT and self.most_for_block > self.registers
 
-    def advise(self, spilled: int) -> str:
-        """Which bound to change, for that many values of 4 bytes."""
+    def advise(self, spilled: int) -> Sentence:
+        """Which bound to change, for that many values of 4 bytes: a sentence without its full stop."""
+        registers = count(self.registers, "register")
         if not self.is_bounded_by_flag:
-            is_at_most = self.registers >= self.most_registers - _HIGHEST_TO_THE_LIMIT
-            limit = (
-                "there are"
-                if is_at_most
-                else f"blocks of {self.block_threads} threads leave, so smaller blocks could have more"
+            if self.registers >= self.most_registers - _HIGHEST_TO_THE_LIMIT:
+                return say("All {registers} of a thread are in use, so no flag helps", registers=registers)
+            return say(
+                "Blocks of {threads} leave {registers} per thread (smaller ones more), so no flag helps",
+                registers=registers,
+                threads=count(self.block_threads, "thread"),
             )
-            return f"The kernel has {self.registers} registers a thread, the most {limit}; no flag helps."
-        bound = f", what a bound of {self.bound_threads} threads leaves" if self.bound_threads else ""
-        wanted = min(self.registers + spilled, self.most_for_block)
-        words = (
-            f"The kernel is held to {self.registers} registers a thread{bound}; its blocks have {self.block_threads} threads. "
-            f"Say so with `__launch_bounds__({self.block_threads})`, or raise -maxrregcount to about {wanted}"
+        return say(
+            "The compiler is held to {registers} per thread{bound}, for blocks of {threads}: declare {launch_bounds} or raise {option} to "
+            "about {wanted}{cost}",
+            threads=count(self.block_threads),
+            registers=registers,
+            bound=say(" by a bound of {threads}", threads=count(self.bound_threads, "thread"))
+            if self.bound_threads
+            else NOTHING,
+            launch_bounds=Code(text=f"__launch_bounds__({self.block_threads})"),
+            option=Code(text="-maxrregcount"),
+            wanted=count(min(self.registers + spilled, self.most_for_block)),
+            cost=self._describe_cost(),
         )
+
+    def _describe_cost(self) -> Sentence:
+        """What more registers do to the resident warps; empty where the launch does not say enough."""
         if self.most_for_residency is None or self.resident_warps is None:
-            return f"{words}."
+            return NOTHING
+        warps = count(self.resident_warps, "warp")
         if self.most_for_residency > self.registers:
-            return f"{words}; up to {self.most_for_residency} the {self.resident_warps} warps of an SM stay resident."
-        return f"{words}; any more than now leave less than {self.resident_warps} warps resident on an SM."
+            return say(" (up to {most} keep {warps} per SM resident)", most=count(self.most_for_residency), warps=warps)
+        return say(" (any more leave fewer than {warps} per SM resident)", warps=warps)
 
 
 def find_register_limits(subject: Subject) -> RegisterLimits | None:

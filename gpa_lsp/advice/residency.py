@@ -1,5 +1,4 @@
-"""How a launch fills the GPU: what a block asks for, how many warps are resident, how often they issue, how long the SMs are busy; and counts
-for sentences about it."""
+"""How a launch fills the GPU: what a block asks for, how many warps are resident, how often they issue, how long the SMs are busy."""
 
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.model import Architecture
@@ -128,12 +127,3 @@ def count_waves(subject: Subject) -> float | None:
     """How often the GPU has to be filled with blocks for the whole grid; None when not stored."""
     launch = subject.kernel.longest_launch
     return None if launch is None else launch.read_number("launch__waves_per_multiprocessor")
-
-
-def say_count(number: int, noun: str) -> str:
-    """A number of things, for a sentence.
-
-    >>> say_count(1, "warp"), say_count(1200, "block")
-    ('1 warp', '1,200 blocks')
-    """
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

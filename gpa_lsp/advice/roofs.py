@@ -7,16 +7,14 @@ long, so each level has a *ceiling* below its peak.
 from collections.abc import Iterator
 
 from gpa_lsp.advice.estimators import bound_by_traffic
-from gpa_lsp.advice.model import SM_UNIT, MemoryLevel, UnitUse
+from gpa_lsp.advice.model import BANDWIDTH_BOUND_RATIO, SM_UNIT, MemoryLevel, UnitUse
 from gpa_lsp.advice.residency import measure_active_part
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roof
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.device.ceilings import HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
+from gpa_lsp.basis.prose import Sentence, list_of, percent, say
+from gpa_lsp.device.model import HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
 from gpa_lsp.device.model import MemoryLevel as MachineLevel
-
-BANDWIDTH_BOUND_RATIO = 0.8
-"""From this share of a level's peak on a kernel counts as bound by bandwidth, as in Nsight Compute's rule for the bottleneck."""
 
 THROTTLE_REASONS = ("lg_throttle", "mio_throttle", "tex_throttle")
 """Stalls in front of a full queue of memory instructions."""
@@ -77,14 +75,14 @@ class MemoryRoofs:
         binding: the one that a faster kernel would saturate first; None when none was measured.
         throttle_ratio: share of the kernel's samples in front of full memory queues.
         is_bandwidth_bound: the memory is what limits the kernel already.
-        words: one clause about it, for people; empty when nothing was measured and nothing throttles.
+        words: one clause about it; empty when nothing was measured and nothing throttles.
     """
 
     levels: tuple[LevelUse, ...]
     binding: LevelUse | None
     throttle_ratio: float
     is_bandwidth_bound: bool
-    words: str
+    words: Sentence
 
     @property
     def largest_speedup(self) -> float | None:
@@ -156,14 +154,25 @@ def find_level(level: MachineLevel) -> MemoryLevel:
     return MemoryLevel(level.value)
 
 
-def describe_roof(roof: Roof) -> str:
+def describe_roof(roof: Roof) -> Sentence:
     """How close a kernel is to a roof, one clause.
 
     >>> describe_roof(Roof(name="FP32 peak", kind=None, level=None, limit_per_s=20e12, achieved_per_s=18e12))
-    'FP32 peak is at 90.0 %'
+    'the kernel reaches 90 % of the FP32 peak'
     """
-    words = f"{roof.name} is at {100 * roof.share_ratio:.1f} %"
-    return words if roof.ceiling_ratio >= 1 else f"{words} and sustains {100 * roof.ceiling_ratio:.0f} %"
+    reached = say("the kernel reaches {share} of the {limit}", share=percent(roof.share_ratio), limit=roof.name)
+    if roof.ceiling_ratio >= 1:
+        return reached
+    return say("{reached} (ceiling {ceiling})", reached=reached, ceiling=percent(roof.ceiling_ratio))
+
+
+def describe_sm_use(ratio: float) -> Sentence:
+    """How busy the SMs are, one clause.
+
+    >>> describe_sm_use(0.7)
+    'the busiest SM unit runs at 70 % of peak'
+    """
+    return say("the busiest SM unit runs at {share} of peak", share=percent(ratio))
 
 
 def list_units(subject: Subject, roofs: MemoryRoofs) -> tuple[UnitUse, ...]:
@@ -200,11 +209,17 @@ def _measure_levels(subject: Subject) -> Iterator[LevelUse]:
         yield LevelUse(level=level, achieved_ratio=ratio, ceiling_ratio=ceilings[level], metric=name)
 
 
-def _describe(level: LevelUse | None, throttle_ratio: float, *, is_saturated: bool, is_throttled: bool) -> str:
+def _describe(level: LevelUse | None, throttle_ratio: float, *, is_saturated: bool, is_throttled: bool) -> Sentence:
     clauses = []
     if level is not None:
-        verb = "already runs" if is_saturated else "runs"
-        clauses.append(f"{level.level} {verb} at {100 * level.achieved_ratio:.1f} % of its peak")
+        clauses.append(
+            say(
+                "{level} {runs} at {share} of peak",
+                level=level.level,
+                runs="already runs" if is_saturated else "runs",
+                share=percent(level.achieved_ratio),
+            )
+        )
     if is_throttled:
-        clauses.append(f"{100 * throttle_ratio:.0f} % of the samples wait in front of full memory queues")
-    return " and ".join(clauses)
+        clauses.append(say("{share} of the samples are stalled on full memory queues", share=percent(throttle_ratio)))
+    return list_of(clauses)

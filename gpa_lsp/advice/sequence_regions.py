@@ -5,18 +5,19 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.blamed_stalls import MOST_HOTSPOTS, build_hotspots, find_separable
+from gpa_lsp.advice.blamed_stalls import MOST_HOTSPOTS, NoteWriter, build_hotspots, find_separable
 from gpa_lsp.advice.matches import EliminationRegion
-from gpa_lsp.advice.source_words import find_own_frame
+from gpa_lsp.advice.naming import find_own_frame
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.figures import sum_known
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Sentence, say
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.dataflow.arithmetic.sequences import ArithmeticSequence
 from gpa_lsp.rows.calls import estimate_called_samples
 from gpa_lsp.rows.scopes import Scope, ScopeKind
 
-HintWriter = Callable[[Sequence[ArithmeticSequence]], str]
+HintWriter = Callable[[Sequence[ArithmeticSequence]], Sentence]
 """Sequences of one line and operation → what to do there."""
 
 
@@ -189,10 +190,10 @@ def _build_region(
     return samples, None if edges.latency_samples is None else latency, chosen, weights[chosen]
 
 
-def _note_routine(members: Sequence[ArithmeticSequence]) -> Callable[[int, int], str]:
+def _note_routine(members: Sequence[ArithmeticSequence]) -> NoteWriter:
     routines = {row for sequence in members for row in sequence.callee}
 
-    def write(def_row: int, _: int) -> str:
-        return "in the routine called from here, shared among its calls" if def_row in routines else ""
+    def write(def_row: int, _: int) -> Sentence:
+        return say("in the routine called from here, shared among its calls") if def_row in routines else NOTHING
 
     return write

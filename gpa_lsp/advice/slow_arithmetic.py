@@ -6,6 +6,7 @@ from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.opcodes import ProducerGroup
 from gpa_lsp.arch.sections import Throughput
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence, count, cycles, join, say
 from gpa_lsp.binary.opcodes import Pipe, describe_mnemonic
 
 LONG_LATENCY_CYCLES = 10
@@ -39,14 +40,14 @@ class Slowness:
     rate_ratio: float | None
 
     @property
-    def words(self) -> str:
-        """The figures that make it slow, for people: ``1/8 of the FP32 rate, 18 cycles to the result``."""
+    def words(self) -> Sentence:
+        """The figures that make it slow: ``1/8 of the FP32 rate, latency 18 cycles``."""
         clauses = []
         if self.rate_ratio is not None and self.rate_ratio > 0:
-            clauses.append(f"1/{round(1 / self.rate_ratio)} of the FP32 rate")
+            clauses.append(say("1/{part} of the FP32 rate", part=count(1 / self.rate_ratio)))
         if self.latency_cycles is not None and self.latency_cycles >= LONG_LATENCY_CYCLES:
-            clauses.append(f"{self.latency_cycles:.0f} cycles to the result")
-        return ", ".join(clauses)
+            clauses.append(say("latency {latency}", latency=cycles(round(self.latency_cycles))))
+        return join(clauses, ", ")
 
 
 _KINDS = {

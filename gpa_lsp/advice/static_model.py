@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
-from gpa_lsp.advice.source_words import find_own_frame
+from gpa_lsp.advice.naming import find_own_frame
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.basis.lazy_dataclass import dataclass

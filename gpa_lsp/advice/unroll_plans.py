@@ -7,24 +7,24 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.instruction_caches import find_instruction_caches
-from gpa_lsp.advice.source_words import describe_scope
+from gpa_lsp.advice.naming import describe_scope
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence, count, number, say
 from gpa_lsp.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.dataflow.loop_counters import TurnCount, count_turns
-from gpa_lsp.dataflow.reordering.slack import SlackFinder, TurnSlack
-from gpa_lsp.dataflow.reordering.walls import Hold
+from gpa_lsp.dataflow.reordering.slack import Hold, SlackFinder, TurnSlack
 from gpa_lsp.dataflow.unrolling import Unrolling, find_unrolling
 
 _FEWEST_ITERATIONS = 4.0
-"""A loop that makes fewer is not worth copies. GPA does not look at turns; its largest over-estimate (bfs, 1.59 for 1.12) is of this optimizer."""
+"""A loop that makes fewer is not worth unrolling. GPA does not look at them; its largest over-estimate (bfs, 1.59 for 1.12) is here."""
 
 _MOST_COPIES = 16
 _LEAST_GAIN_RATIO = 0.001
 """Of all samples: loops that lose less are not worth a line."""
 
-RECURRENCE = "each iteration needs the result of the one before"
+RECURRENCE = say("each iteration needs the result of the one before")
 """Why a wait is left out: a list that is walked, a running sum."""
 
 
@@ -48,10 +48,12 @@ class UnrollPlan:
     copies: int
     kept: npt.NDArray[np.int64]
     orders: Counter[int]
-    dropped: Counter[str]
+    dropped: Counter[Sentence]
 
 
-def plan_unrolling(subject: Subject, finder: SlackFinder, scope: int, edges: npt.NDArray[np.int64]) -> UnrollPlan | str:
+def plan_unrolling(
+    subject: Subject, finder: SlackFinder, scope: int, edges: npt.NDArray[np.int64]
+) -> UnrollPlan | Sentence:
     """What to do about a loop, or why nothing: one clause that begins with the loop.
 
     Args:
@@ -67,17 +69,24 @@ def plan_unrolling(subject: Subject, finder: SlackFinder, scope: int, edges: npt
     )
     iterations = math.inf if turns is None or turns.is_least else turns.mean * unrolling.copies
     if iterations < _FEWEST_ITERATIONS:
-        return f"{where} makes {iterations:.1f} iterations on average, too few to overlap"
+        few = number(iterations, "iteration")
+        return say("{loop} runs {iterations} per entry, too few to overlap", loop=where, iterations=few)
     size = len(subject.scopes.rows_of(scope))
     room = find_instruction_caches(subject.kernel.architecture).first_bytes // INSTRUCTION_BYTES
     if size * 2 > room:
-        return f"{where} has {size:,} instructions already, and two copies would not fit the first instruction cache ({room:,})"
+        return say(
+            "{loop} has {size}: unrolled by 2 it would not fit the L0 instruction cache ({room})",
+            loop=where,
+            size=count(size, "instruction"),
+            room=count(room),
+        )
     kept, orders, dropped = _sort_out(subject, finder, edges)
     latency = float(subject.known_edge_latency_samples[kept].sum())
     is_small = latency < _LEAST_GAIN_RATIO * subject.total_samples
     if is_small and dropped:
         reason, samples = dropped.most_common(1)[0]
-        return f"{where} loses {samples:,} samples to dependences, but {reason}"
+        lost = count(samples, "sample")
+        return say("{loop} loses {lost} to dependences, but {reason}", loop=where, lost=lost, reason=reason)
     copies = choose_copies(
         present=unrolling.copies,
         iterations=iterations,
@@ -85,17 +94,21 @@ def plan_unrolling(subject: Subject, finder: SlackFinder, scope: int, edges: npt
         most=room * unrolling.copies / size,
     )
     if copies <= unrolling.copies:
-        return f"{where} is unrolled {unrolling.copies}× already"
+        return say("{loop} is already unrolled by {factor}", loop=where, factor=count(unrolling.copies))
     if is_small:
-        lost = f"{latency:,.0f} of {subject.total_samples:,} samples"
-        return f"{where} loses {lost} to dependences that copies could hide"
+        return say(
+            "{loop} loses only {lost} of {total} to dependences that unrolling could hide",
+            loop=where,
+            lost=count(latency),
+            total=count(subject.total_samples, "sample"),
+        )
     return UnrollPlan(
         scope=scope, unrolling=unrolling, turns=turns, copies=copies, kept=kept, orders=orders, dropped=dropped
     )
 
 
 def choose_copies(*, present: int, iterations: float, latency_ratio: float, most: float) -> int:
-    """How many iterations one turn should hold: a power of two, as many as fill the latency with their own instructions.
+    """The unroll factor a loop should have: a power of two, as many as fill the latency with their own instructions.
 
     Args:
         present: as it is.
@@ -123,12 +136,12 @@ def choose_copies(*, present: int, iterations: float, latency_ratio: float, most
 
 def _sort_out(
     subject: Subject, finder: SlackFinder, edges: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], Counter[int], Counter[str]]:
+) -> tuple[npt.NDArray[np.int64], Counter[int], Counter[Sentence]]:
     """Edges that copies can hide; stores their loads would have to pass; samples of the others by what forbids it."""
     every = subject.blame.edges
     kept: list[int] = []
     orders: Counter[int] = Counter()
-    dropped: Counter[str] = Counter()
+    dropped: Counter[Sentence] = Counter()
     turns: dict[tuple[int, int], TurnSlack | None] = {}
     for edge in edges.tolist():
         samples = round(float(every.all_samples[edge]))
@@ -147,16 +160,16 @@ def _sort_out(
     return np.array(kept, dtype=np.int64), orders, dropped
 
 
-def _find_obstacle(turn: TurnSlack | None, *, is_reuse: bool) -> str | None:
+def _find_obstacle(turn: TurnSlack | None, *, is_reuse: bool) -> Sentence | None:
     """Why copies would not overlap; None when they would. A register that is reused is no obstacle: each copy has its own."""
     if turn is None:
-        return "they are in code that iterations may skip"
+        return say("the instructions are not executed in every iteration")
     if turn.exit_row is not None:
-        return "what an iteration loads decides whether there is another"
+        return say("a loaded value decides whether the loop goes on")
     if is_reuse:
         return None
     if turn.is_recurrent:
         return RECURRENCE
     if turn.order in (Hold.BARRIER, Hold.CALL):
-        return f"a {turn.order.value} keeps the iterations apart"
+        return say("a {hold} separates the iterations", hold=turn.order.value)
     return None

@@ -46,7 +46,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A part of a whole, or a rate under its roof.
+    """A part of a whole, or a rate under its ceiling.
 
     Attributes:
         label: what.
@@ -190,7 +190,7 @@ class Movement:
         from_intensity: operations per byte now.
         from_ops_per_s: now.
         to_intensity: operations per byte then.
-        to_ops_per_s: then, never above the roofs there.
+        to_ops_per_s: then, never above the ceilings there.
         label: what is changed, a few words.
     """
 
@@ -212,9 +212,9 @@ class Answer:
         title: the question in a few words, for headings.
         summary: one sentence; says so where nothing is known.
         findings: most important first.
-        bars: parts of one whole or rates under roofs.
+        bars: parts of one whole or rates under ceilings.
         tables: in the order to be read.
-        charts: likewise.
+        charts: in the order to be read.
         marks: on lines, largest first; no more than :data:`MOST_MARKS`.
         missing: what could not be known.
         is_known: False when nothing could be said at all.

@@ -3,7 +3,7 @@
 Everything is a column operation: a kernel of 100,000 instructions takes milliseconds. Only the distinct inline chains are walked one by one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
 
@@ -13,7 +13,9 @@ import numpy.typing as npt
 from gpa_lsp.analyses.answers import MOST_MARKS, LineMark
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import shorten_paths
 from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.prose import Code, Place, Sentence, list_of, percent, say
 
 Column = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 """One number per instruction of the kernel."""
@@ -34,7 +36,7 @@ class LinePlace:
 
     Attributes:
         file: as compiled; None for code without lines.
-        line: 1-based; None likewise.
+        line: 1-based; None for code without lines.
         function: mangled name of the section its first instruction is in.
     """
 
@@ -53,10 +55,31 @@ class LineIndex:
     Attributes:
         line_of: int32[n] into ``places``.
         places: function by function, in the order of the line table's chains.
+        shown_files: file → its shortest name that no other file of the places has; a file that is missing is shown as compiled.
     """
 
     line_of: npt.NDArray[np.int32] = field(repr=False)
     places: tuple[LinePlace, ...]
+    shown_files: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def name_line(self, line: int) -> Sentence:
+        """A place as sentences name it: ``line 12 of k.cu``; the function of code without lines."""
+        place = self.places[line]
+        if place.file is None or place.line is None:
+            return say("{function}", function=Code(text=place.function))
+        return say("{place}", place=self.make_place(place.file, place.line))
+
+    def make_place(self, file: str, line: int) -> Place:
+        """A source line, with its file as sentences name it."""
+        return Place(file=file, line=line, shown_file=self.shown_files.get(file, file))
+
+    def list_heaviest(self, sums: npt.NDArray[np.float64], most: int) -> Sentence:
+        """The places with the largest sums and their shares: ``line 12 of k.cu (60 %) and line 9 of k.cu (30 %)``."""
+        total = max(float(sums.sum()), 1.0)
+        return list_of(
+            say("{line} ({share})", line=self.name_line(line), share=percent(float(sums[line]) / total))
+            for line in rank_lines(sums, most)
+        )
 
     def sum_by_line(self, column: Column) -> npt.NDArray[np.float64]:
         """float64[m], the sum of a column by place; whole numbers below 2**53 add up exactly."""
@@ -113,7 +136,8 @@ def _index(facts: KernelFacts, position: int) -> LineIndex:
         LinePlace(file=file, line=line if isinstance(line, int) else None, function=function)
         for (file, line), function in zip(numbers, functions, strict=True)
     )
-    return LineIndex(line_of=np.concatenate(parts), places=places)
+    files = dict.fromkeys(place.file for place in places if place.file is not None)
+    return LineIndex(line_of=np.concatenate(parts), places=places, shown_files=shorten_paths(files))
 
 
 def rank_lines(sums: npt.NDArray[np.float64], most: int = MOST_MARKS) -> list[int]:
@@ -133,7 +157,7 @@ def mark_lines(
     *,
     measure: str,
     quantity: Quantity,
-    describe: Callable[[int], str],
+    describe: Callable[[int], Sentence],
     most: int = MOST_MARKS,
 ) -> tuple[LineMark, ...]:
     """Marks on the places with the largest sums of a column.
@@ -233,21 +257,21 @@ def mark_callers(
         part,
         measure=f"{measure}, in inlined code",
         quantity=quantity,
-        describe=lambda line: f"most of it at {inner.places[int(inner.line_of[heaviest[line]])]}",
+        describe=lambda line: say("most of it at {line}", line=inner.name_line(int(inner.line_of[heaviest[line]]))),
         most=most,
     )
     return tuple(replace(mark, share_ratio=(mark.share_ratio or 0.0) * partial / total) for mark in marks)
 
 
 def count_waits(facts: KernelFacts, categories: tuple[int, ...] | None = None) -> npt.NDArray[np.float64]:
-    """Samples each instruction is to blame for.
+    """Samples each instruction causes.
 
     Args:
         facts: the kernel.
         categories: numbers of :class:`~gpa_lsp.blame.model.BlameCategory` that count; None for all.
 
     Returns:
-        float64[n], samples of the instructions that wait for it, its own stays at itself included. Without a blame, the samples taken at the
+        float64[n], samples of the instructions stalled on it, its own at itself included. Without a blame, the samples taken at the
         instruction itself, whatever their reason.
     """
     if facts.blame is None:

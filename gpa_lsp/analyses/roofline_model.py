@@ -1,11 +1,11 @@
-"""Where a kernel stands under its machine's roofs: :class:`KernelRoofline`. All numbers are in SI units."""
+"""Where a kernel stands under its machine's ceilings: :class:`KernelRoofline`. All numbers are in SI units."""
 
 from gpa_lsp.analyses.answers import Missing
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
 
 CLEARLY_NEARER = 1.1
-"""Times the nearness of the nearest roof: a roof and the unit behind it are counted differently, and differ by a few percent."""
+"""Times the nearness of the nearest ceiling: a ceiling and the unit behind it are counted differently, and differ by a few percent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roof:
-    """One ceiling and how close the kernel is to it. Exactly one of ``kind`` and ``level`` is set, or neither for the issue roof.
+    """One ceiling and how close the kernel is to it. Exactly one of ``kind`` and ``level`` is set, or neither for the issue ceiling.
 
     Attributes:
         name: for people, e.g. ``DRAM bandwidth``, ``FP32 peak``, ``instruction issue``.
@@ -71,14 +71,14 @@ class Roof:
 
     @property
     def headroom(self) -> float:
-        """How many times faster a kernel with the same work could run until this roof is reached (its sustainable part); at least 1."""
+        """How many times faster a kernel with the same work could run until this ceiling is reached (its sustainable part); at least 1."""
         share = self.share_ratio
         return max(1.0, self.ceiling_ratio / share) if share > 0 else float("inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusyUnit:
-    """The unit of the GPU that the profiler saw busiest. It need not have a roof: a queue, a pipe or the data stage of L1 can be full at few bytes
+    """The unit of the GPU that the profiler saw busiest. It need not have a ceiling: a queue, a pipe or the data stage of L1 can be full at few bytes
     and few operations.
 
     Attributes:
@@ -118,8 +118,8 @@ class Point:
         level: of the memory.
         intensity: operations per byte of that level (x).
         achieved_ops_per_s: (y).
-        attainable_ops_per_s: min(peak, bandwidth · intensity) (Starlight, Equation 1); None where a roof is unknown.
-        is_memory_side: left of the ridge point, where the bandwidth is the lower of the two; None where a roof is unknown.
+        attainable_ops_per_s: min(peak, bandwidth · intensity) (Starlight, Equation 1); None where a ceiling is unknown.
+        is_memory_side: left of the ridge point, where the bandwidth is the lower of the two; None where a ceiling is unknown.
     """
 
     kind: OperationKind
@@ -138,7 +138,7 @@ class InstructionPoint:
         level: of the memory.
         intensity: warp instructions per transaction (x).
         achieved_per_s: warp instructions per second (y).
-        attainable_per_s: min(issue, transactions per second · intensity); None where a roof is unknown.
+        attainable_per_s: min(issue, transactions per second · intensity); None where a ceiling is unknown.
         transaction_bytes: bytes of one transaction at this level.
     """
 
@@ -183,12 +183,12 @@ class Roofline:
 
     @property
     def binding(self) -> Roof | None:
-        """The nearest roof; None when none is known."""
+        """The nearest ceiling; None when none is known."""
         return self.roofs[0] if self.roofs else None
 
     @property
     def tighter_unit(self) -> BusyUnit | None:
-        """The busiest unit where it is clearly nearer to its limit than the kernel is to any roof; None where the roofs tell it all."""
+        """The busiest unit where it is clearly nearer to its limit than the kernel is to any ceiling; None where the ceilings tell it all."""
         unit, binding = self.busiest, self.binding
         if unit is None or unit.nearness <= 0:
             return None
@@ -197,13 +197,13 @@ class Roofline:
 
     @property
     def headroom(self) -> float | None:
-        """How many times faster the same work could run: until the nearest roof, or until the busiest unit is full. None when neither is known."""
+        """How many times faster the same work could run: until the nearest ceiling, or until the busiest unit is full. None when neither is known."""
         limits = (self.binding, self.tighter_unit)
         return min((limit.headroom for limit in limits if limit is not None), default=None)
 
     @property
     def is_memory_bound(self) -> bool | None:
-        """The nearest roof is a bandwidth; None when none is known."""
+        """The nearest ceiling is a bandwidth; None when none is known."""
         return None if self.binding is None else self.binding.level is not None
 
 
@@ -212,7 +212,7 @@ class KernelRoofline:
     """The roofline of a kernel.
 
     Attributes:
-        machine: whose roofs, at the clocks of the longest launch.
+        machine: whose ceilings, at the clocks of the longest launch.
         whole: all launches that could be placed, together; None when none could.
         launches: one by one, longest first; no more than :data:`MOST_LAUNCHES`.
         left_out: launches beyond that number.

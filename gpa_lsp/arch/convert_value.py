@@ -72,4 +72,4 @@ def check_bounds(low_cycles: tuple[int | None, ...], high_cycles: tuple[int | No
     """Every upper bound has its lower one, and none is below it."""
     for low, high in zip(low_cycles, high_cycles, strict=True):
         if (low is None) != (high is None) or (low is not None and high is not None and low > high):
-            raise ValueError(f"{high} is no upper bound of {low}")
+            raise ValueError(f"{high} is not an upper bound of {low}")

@@ -7,6 +7,7 @@ that may be missing reads the same and is None where it is.
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from gpa_lsp.basis.errors import CatalogueError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 
 T = TypeVar("T")
@@ -62,3 +63,18 @@ class Unknown:
     def value(self) -> None:
         """None: so that a reader asks for ``.value`` alike, whether it is known or not."""
         return
+
+
+def parse_compute_capability(text: str, file: str) -> tuple[int, int]:
+    """``"8.6"`` as a pair.
+
+    Raises:
+        CatalogueError: it is not two numbers and a dot.
+
+    >>> parse_compute_capability("12.1", "sm_120.toml")
+    (12, 1)
+    """
+    major, dot, minor = text.partition(".")
+    if not (dot and major.isdecimal() and minor.isdecimal()):
+        raise CatalogueError(f'{file}: compute_capability {text!r} is not of the form "8.6"')
+    return int(major), int(minor)

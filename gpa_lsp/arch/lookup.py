@@ -8,9 +8,10 @@ import re
 from functools import cache
 from pathlib import Path
 
+from gpa_lsp.arch.figures import parse_compute_capability
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.opcodes import OpcodeClasses
-from gpa_lsp.arch.read_table import parse_compute_capability, read_architecture, read_opcode_classes
+from gpa_lsp.arch.read_table import read_architecture, read_opcode_classes
 from gpa_lsp.basis.errors import CatalogueError, UnknownArchitectureError
 
 TABLES = Path(__file__).parent / "tables"

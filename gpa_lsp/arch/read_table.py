@@ -28,7 +28,7 @@ from gpa_lsp.arch.convert_value import (
     to_string,
     to_strings,
 )
-from gpa_lsp.arch.figures import Figure, Status, Unknown
+from gpa_lsp.arch.figures import Figure, Status, Unknown, parse_compute_capability
 from gpa_lsp.arch.hazards import HazardMatrix, HazardRow, LatencyClass
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.opcodes import OpcodeClasses, ProducerGroup
@@ -128,21 +128,6 @@ def read_opcode_classes(path: Path) -> OpcodeClasses:
         class_by_opcode=_turn_round(classes, path.name),
         producer_by_opcode=_turn_round(producers, path.name),
     )
-
-
-def parse_compute_capability(text: str, file: str) -> tuple[int, int]:
-    """``"8.6"`` as a pair.
-
-    Raises:
-        CatalogueError: it is not two numbers and a dot.
-
-    >>> parse_compute_capability("12.1", "sm_120.toml")
-    (12, 1)
-    """
-    major, dot, minor = text.partition(".")
-    if not (dot and major.isdecimal() and minor.isdecimal()):
-        raise CatalogueError(f'{file}: compute_capability {text!r} is not of the form "8.6"')
-    return int(major), int(minor)
 
 
 class _Reader:

@@ -14,11 +14,13 @@ class Term:
         name: as it is written, in the singular.
         meaning: one sentence for somebody who meets it for the first time.
         not_said: regular expressions of what is not written instead, case ignored.
+        is_plain: English that needs no explanation where it is read.
     """
 
     name: str
     meaning: str
     not_said: tuple[str, ...] = ()
+    is_plain: bool = False
 
 
 TERMS = (
@@ -113,16 +115,19 @@ TERMS = (
     Term(
         name="again",
         meaning="Plain English for a second time.",
+        is_plain=True,
         not_said=(r"\banew\b", r"\blikewise\b", r"\bits own matter\b", r"\bas (it|they) (is|are) now\b"),
     ),
     Term(
         name="unchanged",
         meaning="Plain English for what a change leaves as it was.",
+        is_plain=True,
         not_said=(r"\bstays? as (it|they|he) (is|are|was|were)\b", r"\bleft as (it|they) (is|are)\b"),
     ),
     Term(
         name="unknown",
         meaning="Not in the profile, and not guessed.",
+        is_plain=True,
         not_said=(r"\bnobody (knows|can know|has)\b", r"\bnot to be known\b"),
     ),
     Term(

@@ -3,11 +3,16 @@
 Lines are 1-based, as in DWARF and in every editor's status bar; counting them from 0 is the protocol's way, and the server's business.
 """
 
+import ntpath
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+
+_WINDOWS = re.compile(r"^[A-Za-z]:[\\/]|^\\\\|\\")
+_ESCAPES = re.compile(r"(?:\\[23][0-7]{2})+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -51,6 +56,22 @@ InlineChain = tuple[Frame, ...]
 """Frames of one instruction, innermost first. Never empty: an instruction without a line has no chain at all (None)."""
 
 
+def write_place(file: str, line: int | None, last_line: int | None = None) -> str:
+    """A place as terminals and editors open it; without the number where the compiler gave no line.
+
+    Args:
+        file: as it is shown.
+        line: 1-based; 0 or None where there is none.
+        last_line: of several lines.
+
+    >>> write_place("k.cu", 3), write_place("k.cu", 3, 7), write_place("k.cu", 3, 3), write_place("k.cu", 0)
+    ('k.cu:3', 'k.cu:3-7', 'k.cu:3', 'k.cu')
+    """
+    if not line:
+        return file
+    return f"{file}:{line}" if last_line in (None, line) else f"{file}:{line}-{last_line}"
+
+
 def shorten_paths(paths: Iterable[str]) -> dict[str, str]:
     """The shortest tails of paths that still tell them apart.
 
@@ -69,3 +90,51 @@ def shorten_paths(paths: Iterable[str]) -> dict[str, str]:
                 del tails[path]
         length += 1
     return {path: short[path] for path in paths}
+
+
+def join_source_path(directory: str, name: str) -> str:
+    """Join a line table's directory and file name and fold ``a/../b`` and ``./``.
+
+    Args:
+        directory: as in the table; empty when the file has none.
+        name: as in the table; an absolute name stands for itself.
+
+    Returns:
+        The path with the separators of the machine it was compiled on; empty when both parts are.
+
+    >>> join_source_path("/usr/cuda/bin/../include", "cuda_fp16.hpp")
+    '/usr/cuda/include/cuda_fp16.hpp'
+    >>> join_source_path("C:\\\\src\\\\lib\\\\..", "a.cu")
+    'C:\\\\src\\\\a.cu'
+    >>> join_source_path("", "./kernel.py")
+    'kernel.py'
+    """
+    if not directory and not name:
+        return ""
+    directory, name = read_escapes(directory), read_escapes(name)
+    if _WINDOWS.search(directory) or _WINDOWS.search(name):
+        return ntpath.normpath(ntpath.join(directory, name))
+    return posixpath.normpath(posixpath.join(directory, name))
+
+
+def read_escapes(path: str) -> str:
+    r"""A path with the escapes read that NVIDIA's compilers write for everything that is not ASCII: the bytes of its UTF-8, in octal.
+
+    A path with any other backslash is one of Windows, whose folders may have numbers for names; it stays as it is.
+
+    Source: NVRTC and nvcc 13.5 on a source in a folder named in German; PTX and line tables alike.
+
+    >>> read_escapes(r"/home/w\303\266rk/k.cu"), read_escapes(r"C:\303\266\k.cu"), read_escapes(r"/a/\377.cu")
+    ('/home/wörk/k.cu', 'C:\\303\\266\\k.cu', '/a/\\377.cu')
+    """
+    if "\\" not in path:
+        return path
+    try:
+        plain = _ESCAPES.sub(_decode, path)
+    except UnicodeDecodeError:
+        return path
+    return path if "\\" in plain else plain
+
+
+def _decode(escapes: re.Match[str]) -> str:
+    return bytes(int(one, 8) for one in escapes[0].split("\\")[1:]).decode()

@@ -42,6 +42,9 @@ class Quantity(StrEnum):
     NS = "ns"
     SAMPLES = "samples"
     WARPS = "warps"
+    BYTES_PER_UPDATE = "bytes/update"
+    """Of a grid: what a model of volumes counts by."""
+    UPDATES_PER_S = "updates/s"
 
 
 Cell = str | int | float | None
@@ -204,6 +207,15 @@ def format_change(ratio: float) -> str:
     return f"{'−' if ratio < 0 else '+'}{digits} %"
 
 
+def format_points(ratio: float) -> str:
+    """What a share rose or fell by, in percentage points.
+
+    >>> format_points(0.0423), format_points(-0.18), format_points(0.0)
+    ('+4.2 points', '−18 points', '±0 points')
+    """
+    return f"{format_change(ratio).removesuffix(' %')} points"
+
+
 def format_duration_ns(duration_ns: float | None) -> str:
     """A time in the unit that suits it.
 
@@ -216,6 +228,15 @@ def format_duration_ns(duration_ns: float | None) -> str:
         if abs(duration_ns) >= size_ns:
             return f"{_write_digits(duration_ns / size_ns)} {unit}"
     return f"{_write_digits(duration_ns)} ns"
+
+
+def format_seconds(duration_s: float) -> str:
+    """A time that is waited for, or a limit of one.
+
+    >>> format_seconds(600.0), format_seconds(0.5), format_seconds(12.345)
+    ('600 s', '0.5 s', '12.3 s')
+    """
+    return f"{format_count(duration_s)} s" if duration_s >= 100 else f"{duration_s:.3g} s"
 
 
 def format_duration_spread(spread: Spread | None) -> str:
@@ -383,6 +404,27 @@ def format_rate(per_s: float, noun: str) -> str:
     return f"{format_number(per_s)} {noun}"
 
 
+def format_file_value(value: float) -> str:
+    """A number of a file, as a message about that file repeats it.
+
+    >>> format_file_value(0.0), format_file_value(49.5), format_file_value(1e300)
+    ('0', '49.5', '1e+300')
+    """
+    return f"{value:g}"
+
+
+def format_decade(value: float) -> str:
+    """A power of ten beside an axis, short.
+
+    >>> [format_decade(value) for value in (0.01, 1.0, 1e4, 1e11, 1e12)]
+    ['0.01', '1', '10k', '100G', '1T']
+    """
+    for size, prefix in _SI_PREFIXES:
+        if value >= size * 0.999:
+            return f"{value / size:.0f}{prefix}"
+    return f"{value:.6g}"
+
+
 _FORMATS: dict[Quantity, Callable[[float], str]] = {
     Quantity.TEXT: format_number,
     Quantity.COUNT: format_count,
@@ -401,4 +443,6 @@ _FORMATS: dict[Quantity, Callable[[float], str]] = {
     Quantity.NS: format_duration_ns,
     Quantity.SAMPLES: format_count,
     Quantity.WARPS: format_number,
+    Quantity.BYTES_PER_UPDATE: lambda value: f"{format_update_bytes(value)} bytes",
+    Quantity.UPDATES_PER_S: lambda value: f"{format_rate(value, 'updates')} per second",
 }

@@ -211,6 +211,11 @@ def size(size_bytes: float | None) -> Amount:
     return Amount(value=size_bytes, quantity=Quantity.BYTES)
 
 
+def update_bytes(bytes_per_update: float) -> Amount:
+    """What one update of a grid moves: ``12.2 bytes``."""
+    return Amount(value=bytes_per_update, quantity=Quantity.BYTES_PER_UPDATE)
+
+
 def duration(duration_ns: float | None) -> Amount:
     """A time: ``6.19 ms``."""
     return Amount(value=duration_ns, quantity=Quantity.NS)

@@ -102,7 +102,7 @@ class _Finder:
     def _find_images(self, kind: Container | None) -> Iterator[bytes]:
         if kind is None:
             raise UnsupportedInputError(
-                "this is no file with device code", path=self.path, place="offset 0x0", remedy=_WHAT_TO_GIVE
+                "this is not a file with device code", path=self.path, place="offset 0x0", remedy=_WHAT_TO_GIVE
             )
         if kind in (Container.ARCHIVE, Container.WINDOWS):
             yield from extract_images(self.path, limit_bytes=self.limit_bytes)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError, ToolError
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.binary.tool_location import require_tool
 from gpa_lsp.processes.time_limits import TimeLimits, run_limited
 
@@ -74,7 +75,7 @@ def _check_size(path: Path, folder: Path, *, limit_bytes: int) -> None:
     """What the tool writes is bounded by looking at it, because a small file can claim to unpack to any size."""
     if sum(file.stat().st_size for file in folder.iterdir()) > limit_bytes:
         raise InputError(
-            f"the device code unpacks to more than {limit_bytes} bytes",
+            f"the device code unpacks to more than {format_bytes(limit_bytes)}",
             path=path,
             remedy="extract the cubin you need with cuobjdump -xelf",
         )

@@ -167,7 +167,7 @@ def read_elf(data: bytes | FileBytes, *, path: Path | None = None) -> ElfImage:
         InputError: not an ELF file, or a damaged one.
     """
     if data[:4] != ELF_MAGIC:
-        raise InputError("this is no ELF file", path=path, place="offset 0x0", remedy="give a cubin or a program")
+        raise InputError("this is not an ELF file", path=path, place="offset 0x0", remedy="give a cubin or a program")
     if len(data) < HEADER_BYTES:
         raise InputError("the file ends inside its header", path=path, place="offset 0x0", remedy=DAMAGED)
     if data[: len(ELF_64_LITTLE_ENDIAN)] != ELF_64_LITTLE_ENDIAN:

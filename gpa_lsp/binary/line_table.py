@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.locations import join_source_path
 from gpa_lsp.binary.allowance import DAMAGED, Allowance
 from gpa_lsp.binary.cubin import LINE_SECTION
 from gpa_lsp.binary.elf import ElfImage, read_elf
@@ -18,7 +19,6 @@ from gpa_lsp.binary.inline_chains import ChainTree, SequenceChains, build_chains
 from gpa_lsp.binary.line_sequences import find_sequences
 from gpa_lsp.binary.line_units import LineUnit
 from gpa_lsp.binary.model import Cubin, Function, LineTable
-from gpa_lsp.binary.source_path import join_source_path
 from gpa_lsp.binary.string_table import StringTable
 
 FileNamer = Callable[[LineUnit, int], str]

@@ -5,12 +5,15 @@ A name is taken for a mangled one only where it begins as such names do. The dem
 """
 
 import functools
+import re
 
 _MANGLED = ("_Z", "__Z", "___Z", "____Z", "_R", "?")
 """Itanium, with the underscores that Mach-O and blocks put in front, Rust, and Microsoft.
 
 Source: Itanium C++ ABI 5.1.2; LLVM, ``llvm::demangle``; Rust RFC 2603.
 """
+
+_LENGTH = re.compile(r"\d{1,5}")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -36,3 +39,25 @@ def demangle(name: str) -> str:
         return demangle_with_llvm(name) or name
     except (ValueError, UnicodeError):
         return name  # a name with a NUL or a lone surrogate in it is nobody's linkage name
+
+
+def find_bare_name(mangled: str) -> str:
+    """The function's own name in a mangled one, without namespaces, parameters and arguments of templates; other names as they are.
+
+    Source: Itanium C++ ABI, section 5.1 (names).
+
+    >>> find_bare_name("_ZN3two4halfIfEEvPT_"), find_bare_name("_Z5saxpyifPKfPf"), find_bare_name("plain")
+    ('half', 'saxpy', 'plain')
+    """
+    if not mangled.startswith("_Z"):
+        return mangled
+    place = 3 if mangled[2:3] == "N" else 2
+    found = ""
+    while True:
+        match = _LENGTH.match(mangled, place)
+        if match is None:
+            return found or mangled
+        place = match.end() + int(match[0])
+        found = mangled[match.end() : place]
+        if mangled[2:3] != "N":
+            return found

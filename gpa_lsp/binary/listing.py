@@ -26,8 +26,6 @@ Registers are found as in nvdisasm's text; memory descriptors that only encoding
 ... ''')
 >>> listing.target.tolist(), listing.reads.of(0), listing.control.wait_mask.tolist()
 ([-1, -1, -1, 16], (4, 5), [0, 4, 0, 0])
->>> print(write_listing(listing).splitlines()[3])
-B-:R-:W-:Y:S05  /*0030*/  @P0 BRA 0x10
 """
 
 import re
@@ -87,28 +85,6 @@ def parse_listing(text: str) -> Instructions:
         texts.append(_replace_label(body, labels, number))
         controls.append((*control[:5], control[5] | _find_reuse(body)))
     return decode_instructions(texts, b"", control=_make_columns(controls))
-
-
-def write_listing(instructions: Instructions) -> str:
-    """Write instructions in the notation; :func:`parse_listing` reads it back."""
-    rows = [
-        f"{format_control_code(instructions.control, index)}  /*{offset:04x}*/  {text}"
-        for index, (offset, text) in enumerate(zip(instructions.pc_offsets.tolist(), instructions.texts, strict=True))
-    ]
-    return "\n".join(rows) + "\n" if rows else ""
-
-
-def format_control_code(control: ControlCodes, index: int) -> str:
-    """The control code of one instruction, e.g. ``B01:R-:W2:Y:S04``."""
-    mask = int(control.wait_mask[index])
-    waits = "".join(str(barrier) for barrier in range(6) if mask >> barrier & 1) or "-"
-    read, write = (_format_barrier(int(column[index])) for column in (control.read_barrier, control.write_barrier))
-    may_yield = "Y" if control.yield_flag[index] else "-"
-    return f"B{waits}:R{read}:W{write}:{may_yield}:S{int(control.stall_cycles[index]):02d}"
-
-
-def _format_barrier(barrier: int) -> str:
-    return "-" if barrier == NO_BARRIER else str(barrier)
 
 
 def _parse_control(line: str, number: int) -> tuple[_ControlRow, str]:

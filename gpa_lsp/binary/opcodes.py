@@ -148,21 +148,6 @@ class Opcode:
     has_pc_target: bool = False
 
 
-def find_opcode(name: str) -> Opcode | None:
-    """The facts of a bare opcode, without the effect of modifiers; None when the table does not have it.
-
-    >>> find_opcode("STG").description
-    'Stores to global memory.'
-    """
-    entry = _read_table().get(name)
-    return None if entry is None else _build(name, entry, ())
-
-
-def list_opcodes() -> tuple[str, ...]:
-    """All opcodes of the table, in its order."""
-    return tuple(_read_table())
-
-
 @cache
 def list_pc_target_opcodes() -> tuple[str, ...]:
     """The bare opcodes whose text may end with an address computed from the pc."""

@@ -129,12 +129,6 @@ def read_operands(text: str) -> tuple[str, ...]:
     return split_operands(_split_guard(text)[1].partition(" ")[2])
 
 
-def find_unknown_opcodes(instructions: Instructions) -> tuple[str, ...]:
-    """The bare opcodes that the table does not know, in order of appearance; what they read and write is a guess."""
-    opcodes = (describe_mnemonic(mnemonic) for mnemonic in instructions.mnemonics)
-    return tuple(dict.fromkeys(opcode.name for opcode in opcodes if not opcode.is_known))
-
-
 def split_operands(operands: str) -> tuple[str, ...]:
     """Split the operands of an instruction.
 

@@ -6,11 +6,11 @@ that was compiled without having a copy of it. NVRTC, Triton and Julia write zer
 
 from collections.abc import Mapping
 
+from gpa_lsp.basis.locations import join_source_path
 from gpa_lsp.binary.cubin import LINE_SECTION
 from gpa_lsp.binary.elf import read_elf
 from gpa_lsp.binary.line_units import read_units
 from gpa_lsp.binary.model import Cubin, SourceStamp
-from gpa_lsp.binary.source_path import join_source_path
 
 
 def read_source_stamps(cubin: Cubin) -> Mapping[str, SourceStamp]:

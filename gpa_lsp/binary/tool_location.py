@@ -57,7 +57,7 @@ def require_tool(name: str, *, needed_for: str) -> Path:
         return found
     variable = name_override(name)
     if os.environ.get(variable):
-        install = f"{variable} is set to {os.environ[variable]}, which is no program: correct it or unset it"
+        install = f"{variable} is set to {os.environ[variable]}, which is not a program: correct it or unset it"
     else:
         install = f"pip install nvidia-cuda-{name}, or set {variable} to the program of an installed CUDA toolkit"
     raise MissingToolError(name, needed_for=needed_for, install=install)

@@ -1,13 +1,12 @@
 """From a joined kernel to its blame: every function by the chosen blamer, callers' shares, coverage, and the check that nothing was lost."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 
 import gpa_lsp.blame.blamers as catalogue
-from gpa_lsp.basis.catalogue import list_members, load_catalogue, load_member
+from gpa_lsp.basis.catalogue import list_members, load_member
 from gpa_lsp.basis.errors import GpaError, Problem, ProblemSeverity
 from gpa_lsp.blame import DEFAULT_BLAMER
 from gpa_lsp.blame.blamers import Blamer, DependencyGraph
@@ -23,13 +22,6 @@ from gpa_lsp.blame.work import WorkBudget
 from gpa_lsp.rows.model import FunctionSamples, Kernel
 
 
-@cache
-def list_blamers() -> Mapping[str, Blamer]:
-    """The blamers, by name."""
-    members: Mapping[str, Blamer] = load_catalogue(catalogue, "BLAMER", Blamer)
-    return {blamer.name: blamer for blamer in members.values()}
-
-
 def find_blamer(name: str) -> Blamer:
     """A blamer by its name.
 
@@ -38,7 +30,7 @@ def find_blamer(name: str) -> Blamer:
     """
     known = list_members(catalogue)
     if name not in known:
-        raise GpaError(f"no blamer is named {name!r}; there are {', '.join(known)}")
+        raise GpaError(f"no way of attribution is named {name!r}; known are {', '.join(known)}")
     return load_member(catalogue, name, "BLAMER", Blamer)
 
 
@@ -116,7 +108,7 @@ def _join_unattributed(parts: Iterable[tuple[Unattributed, int]]) -> Unattribute
 def _note_work_bound(kernel: Kernel, function: FunctionSamples) -> Problem:
     return Problem(
         severity=ProblemSeverity.WARNING,
-        message=f"the control flow of {function.name} is too tangled to be followed everywhere; some of its stalls have no cause",
+        message=f"the control flow of {function.name} is too tangled to follow everywhere; some of its stalls have no cause",
         path=kernel.profile_path,
         remedy="nothing is lost: they are counted as unattributed",
         kernel=kernel.mangled_name,

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.errors import ConservationError
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.blame.model import BlameEdges, KernelBlame, Unattributed
 from gpa_lsp.rows.model import Kernel
 
@@ -13,6 +14,10 @@ TOLERANCE = 1e-6
 """Shares are fractions, so sums are compared up to this part of the samples (of one sample, where there are fewer)."""
 
 _Floats = npt.NDArray[np.float64]
+
+
+_KINDS = {"all_samples": "samples", "latency_samples": "not-issued samples"}
+"""Words for the columns."""
 
 
 def check_conservation(kernel: Kernel, blame: KernelBlame) -> None:
@@ -28,7 +33,7 @@ def check_conservation(kernel: Kernel, blame: KernelBlame) -> None:
     """
     reasons = len(kernel.reasons)
     _check_numbers(kernel, blame.edges, blame.unattributed, len(kernel.rows))
-    for kind in ("all_samples",) if _is_unsplit(kernel, blame) else ("all_samples", "latency_samples"):
+    for kind in ("all_samples",) if _is_unsplit(kernel, blame) else tuple(_KINDS):
         sampled = getattr(kernel.rows, kind).ravel()
         found = _sum_by_cell(blame.edges.use_row, blame.edges, kind, reasons, len(sampled))
         found += _sum_by_cell(blame.unattributed.row, blame.unattributed, kind, reasons, len(sampled))
@@ -36,7 +41,7 @@ def check_conservation(kernel: Kernel, blame: KernelBlame) -> None:
         if len(wrong):
             row, reason = divmod(int(wrong[0]), reasons)
             raise ConservationError(
-                f"{kernel.mangled_name}: {sampled[wrong[0]]:.0f} {kind.replace('_', ' ')} of {kernel.reasons[reason]} at"
+                f"{kernel.mangled_name}: {format_count(sampled[wrong[0]])} {_KINDS[kind]} of {kernel.reasons[reason]} at"
                 f" row {row} became {found[wrong[0]]:.6g}, and {len(wrong) - 1} other sums are wrong too"
             )
 
@@ -50,7 +55,7 @@ def _is_unsplit(kernel: Kernel, blame: KernelBlame) -> bool:
     unknown = [function.latency_samples is None for function in kernel.functions]
     unknown += [blame.edges.latency_samples is None, blame.unattributed.latency_samples is None]
     if any(unknown) and not all(unknown):
-        raise ConservationError(f"{kernel.mangled_name}: latency samples that nobody counted were blamed")
+        raise ConservationError(f"{kernel.mangled_name}: not-issued samples that were never counted were attributed")
     return any(unknown)
 
 
@@ -83,5 +88,5 @@ def _check_numbers(kernel: Kernel, edges: BlameEdges, unattributed: Unattributed
         if not is_ordered.all():
             first = int(np.flatnonzero(~is_ordered)[0])
             raise ConservationError(
-                f"{kernel.mangled_name}: {latency[first]:.6g} latency samples of {part.all_samples[first]:.6g}"
+                f"{kernel.mangled_name}: {latency[first]:.6g} not-issued samples of {part.all_samples[first]:.6g}"
             )

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_number
 from gpa_lsp.blame.model import IssueCounts
 from gpa_lsp.rows.model import FunctionSamples, Kernel
 
@@ -58,7 +59,7 @@ def count_issues(kernel: Kernel) -> IssueCounts:
         return IssueCounts(counts=counts, is_exact=False, why=refusal, chi_square_per_row=chi_square)
     is_counted = ~np.isnan(rows.executions)
     counts = np.where(is_counted, _scale(rows) * np.where(is_counted, rows.executions, 0.0), rows.selected)
-    why = f"executions agree with the samples (chi-square {chi_square:.2g} per instruction)"
+    why = f"executions agree with the samples (chi-square {format_number(chi_square)} per instruction)"
     return IssueCounts(counts=counts, is_exact=True, why=why, chi_square_per_row=chi_square)
 
 
@@ -69,9 +70,11 @@ def _refuse(kernel: Kernel, rows: _Rows, chi_square: float | None) -> str | None
     if any(launch.samples_truncated for launch in kernel.launches):
         return "the sampling buffer was full, so samples cover less of the run than executions do"
     if chi_square is None:
-        return "there are no samples of issue to compare executions with"
+        return "no issued samples exist to compare executions with"
     if chi_square > LARGEST_CHI_SQUARE_PER_ROW:
-        return f"executions and samples come from different runs (chi-square {chi_square:.0f} per instruction)"
+        return (
+            f"executions and samples come from different runs (chi-square {format_number(chi_square)} per instruction)"
+        )
     return None
 
 

@@ -201,15 +201,6 @@ class Pruner:
         bounds = [self.find_latency(DependencyEdge(row, use_row, (resource,))) for row in mnemonics]
         return max(bounds, default=0)
 
-    def prune_dominated(self, edge: DependencyEdge) -> DependencyEdge | None:
-        """Rule 2: an edge without what another instruction on every path would have waited for; None when nothing is left.
-
-        Whoever got past an instruction that used one of the def's results had them all; and its operands had been read before.
-        """
-        if any(self.is_used_on_every_path(edge, resource) for resource in edge.by_result):
-            return None
-        return self._drop_waits(edge)
-
     def _drop_waits(self, edge: DependencyEdge) -> DependencyEdge | None:
         """An edge without the operands whose reading another instruction on every path would have waited for."""
         if not edge.by_operands:
@@ -222,7 +213,9 @@ class Pruner:
         return edge._replace(by_operands=waits)
 
     def is_used_on_every_path(self, edge: DependencyEdge, resource: int) -> bool:
-        """Whether one instruction without a guard uses a resource on every path from an edge's def to its use.
+        """Rule 2: whether one instruction without a guard uses a resource on every path from an edge's def to its use.
+
+        Whoever got past an instruction that used one of the def's results had them all; and its operands had been read before.
 
         Raises:
             OutOfWorkError: the budget is spent.

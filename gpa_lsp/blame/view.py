@@ -32,7 +32,7 @@ class FunctionView:
         opcodes: facts of each distinct mnemonic (parallel to ``instructions.mnemonics``).
         scoreboards: under which reason a wait for the result of each distinct mnemonic counts; None when not known.
         stall_cycles: int64[n], the encoded stall count, at least 1: what an instruction adds to an encoded distance.
-        counters: name of :mod:`gpa_lsp.rows.counters` → int64[n], -1 where an instruction has no value; those not collected are missing.
+        counters: name in :data:`~gpa_lsp.rows.place.COUNTERS` → int64[n], -1 where an instruction has no value; those not collected are missing.
     """
 
     name: str

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.numbers import (
+    UNKNOWN,
     format_bytes,
     format_bytes_per_s,
+    format_count_of,
     format_hz,
     format_number,
     format_operations_per_s,
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from gpa_lsp.device.calibration.calibrate import Calibration
 
 _COLUMNS = (
-    Column(title="roof", align=Align.LEFT),
+    Column(title="ceiling", align=Align.LEFT),
     Column(title="measured"),
     Column(title="per cycle"),
     Column(title="theoretical"),
@@ -29,16 +31,18 @@ _COLUMNS = (
 
 
 def render_calibration(found: "Calibration", machine: Machine | None, width: int | None) -> Iterator[Line]:
-    """Every roof that was measured, the sweeps, and what has no figure.
+    """Every ceiling that was measured, the sweeps, and what could not be measured.
 
     Args:
         found: the calibration.
-        machine: the same GPU's theoretical roofs at the clocks that were measured; None where they are not known.
+        machine: the same GPU's theoretical ceilings at the clocks that were measured; None where they are not known.
         width: of the terminal.
     """
     facts, roofs = found.facts, found.roofs
     capability = ".".join(str(part) for part in facts.compute_capability)
-    yield text_line(f"{facts.name}: compute capability {capability}, {facts.sm_count} SMs", Style.TITLE)
+    yield text_line(
+        f"{facts.name}: compute capability {capability}, {format_count_of(facts.sm_count, 'SM')}", Style.TITLE
+    )
     clock = "SM clock unknown" if roofs.sm_hz is None else f"SMs at {format_hz(roofs.sm_hz)} while measured"
     yield text_line(f"  {clock}; driver for CUDA {facts.driver_version}")
     yield ()
@@ -54,7 +58,7 @@ def render_calibration(found: "Calibration", machine: Machine | None, width: int
     if not found.skipped:
         return
     yield ()
-    yield text_line("Without a figure", Style.HEADING)
+    yield text_line("Not measured", Style.HEADING)
     for skip in found.skipped:
         yield from hang(((f"  {skip.what}: ", Style.TITLE), (skip.why, Style.PLAIN)), width)
 
@@ -64,11 +68,11 @@ def _list_peaks(found: "Calibration", machine: Machine | None) -> Iterator[Seque
         roof = None if machine is None else machine.find_peak(peak.kind)
         yield _make_row(
             name=peak.kind.value,
-            measured=format_operations_per_s(peak.ops_per_s, peak.kind),
+            measured=format_operations_per_s(peak.ops_per_s, peak.kind.operation),
             per_cycle=peak.ops_per_cycle,
             theoretical=None
             if roof is None or roof.ops_per_s is None
-            else format_operations_per_s(roof.ops_per_s, peak.kind),
+            else format_operations_per_s(roof.ops_per_s, peak.kind.operation),
             reached_ratio=None if roof is None or not roof.ops_per_s else peak.ops_per_s / roof.ops_per_s,
             spread_ratio=peak.spread_ratio,
             how=_describe_kind(peak.kind),
@@ -113,10 +117,10 @@ def _make_row(
     texts = (
         name,
         measured,
-        "–" if per_cycle is None else format_number(per_cycle, 4),
-        theoretical or "–",
-        "–" if reached_ratio is None else format_percent(reached_ratio),
-        "–" if spread_ratio is None else format_percent(spread_ratio),
+        format_number(per_cycle),
+        theoretical or UNKNOWN,
+        format_percent(reached_ratio),
+        format_percent(spread_ratio),
         how,
     )
     return [(text, Style.PLAIN) for text in texts]

@@ -22,7 +22,7 @@ _COLUMNS = (
     Column(title="since previous"),
     Column(title="since baseline"),
     Column(title="samples", align=Align.RIGHT, is_optional=True),
-    Column(title="best advice then", can_shrink=True, is_optional=True),
+    Column(title="best advice", can_shrink=True, is_optional=True),
     Column(title="profile", can_shrink=True, keeps_end=True, is_optional=True),
 )
 
@@ -50,7 +50,7 @@ def render_history(
         if hidden:
             yield text_line(f"  and {format_count(hidden)} older (--limit 0 shows all)", Style.DIM)
     if not overview:
-        yield text_line("no measurement is remembered; gpa-lsp history --record PATH remembers one", Style.DIM)
+        yield text_line("no measurement is recorded; gpa-lsp history --record PATH records one", Style.DIM)
 
 
 def _make_row(row: RunRow, folder: Path | None, zone: tzinfo | None) -> tuple[Span, ...]:
@@ -78,7 +78,7 @@ def _format_time(measurement: Measurement) -> str:
 def _describe_time(found: RunTime | None) -> Span:
     if found is None:
         return "", Style.PLAIN
-    launch = "" if found.is_same_launch else " (other launch)"
+    launch = "" if found.is_same_launch else " (different launch)"
     if found.verdict is Verdict.SAME_CODE:
         return "same code", Style.DIM
     if found.time is None:

@@ -48,7 +48,7 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         type=_parse_mapping,
-        help="sources compiled below FROM are below TO here; may be given several times",
+        help="sources compiled below FROM are below TO here; repeatable",
     )
 
 
@@ -61,7 +61,7 @@ def load_report(
         arguments: with ``paths`` and ``kernel``.
         terminal: where progress is shown.
         disassemble: also produce instruction texts.
-        blamer: how causes are found; None leaves the choice to the pipeline. Saved reports keep the blame they were saved with.
+        blamer: how causes are found; None for the default of the pipeline. Saved reports keep the attribution they were saved with.
 
     Returns:
         One report of all of them; an input that cannot be used is a problem in it.
@@ -98,7 +98,7 @@ def parse_count(text: str) -> int:
     12
     """
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
 
 
@@ -122,7 +122,7 @@ def add_expand_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--expand",
         action="store_true",
-        help="json: write files, functions and inline chains in place, wherever they are named (default: once, in tables that the rest points into)",
+        help="json: repeat files, functions and inline chains wherever they are used (default: once, in tables that the rest refers to)",
     )
 
 

@@ -15,6 +15,7 @@ from gpa_lsp.basis.entry_points import OutsidePackage, list_outside_packages
 from gpa_lsp.basis.errors import MissingToolError
 from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_bytes, format_count
 from gpa_lsp.binary.disassembly_cache import open_cache
 from gpa_lsp.binary.tool_location import find_tool, name_override
 from gpa_lsp.collect.ncu_location import find_ncu
@@ -116,7 +117,7 @@ def inspect_installation() -> tuple[Component, ...]:
         _inspect_tool("nvdisasm", "instruction texts, def-use and control flow", "pip install nvidia-cuda-nvdisasm"),
         _inspect_tool("cuobjdump", "device code in compressed fat binaries", "pip install nvidia-cuda-cuobjdump"),
         _inspect_ncu(),
-        _inspect_package("cuda-bindings", "asking a GPU of this machine for its roofs, and measuring them"),
+        _inspect_package("cuda-bindings", "looking up and measuring the ceilings of a GPU of this machine"),
         _inspect_package(
             "nvidia-cuda-nvrtc", "compiling kernels as they are edited, and the benchmarks of gpa-lsp calibrate"
         ),
@@ -213,7 +214,7 @@ def _inspect_tool(name: str, adds: str, install: str, found: Path | None = None)
     path = found or find_tool(name)
     if path is None:
         override = os.environ.get(name_override(name))
-        detail = f"{name_override(name)} is set to {override}, which is no program" if override else "not installed"
+        detail = f"{name_override(name)} is set to {override}, which is not a program" if override else "not installed"
         return Component(name=name, state=State.MISSING, detail=detail, adds=adds, install=install)
     try:
         done = subprocess.run(
@@ -277,11 +278,11 @@ def _inspect_roofs() -> Component:
     folder = find_roofs_folder()
     names = sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
     detail = f"{', '.join(names)} in {folder}" if names else f"{folder}, none yet (gpa-lsp calibrate)"
-    return _found("measured roofs", detail, "rooflines under what a GPU was measured to reach")
+    return _found("measured ceilings", detail, "rooflines under the measured ceilings of a GPU")
 
 
 def list_kept() -> Mapping[str, KeptFiles]:
-    """Everything in the user's cache that can be made again; reports measured from an editor lie in the same folder, but cannot."""
+    """Everything in the user's cache that can be made again; reports measured from an editor are in the same folder, but cannot."""
     return {
         "analysed reports": open_kept_reports(),
         "disassembled functions": open_cache().files,
@@ -291,13 +292,13 @@ def list_kept() -> Mapping[str, KeptFiles]:
 
 def _inspect_cache() -> Component:
     found = {name: files.measure() for name, files in list_kept().items()}
-    parts = [f"{count:,} {name}" for name, (count, _) in found.items() if count]
-    size_mib = sum(size_bytes for _, size_bytes in found.values()) / (1 << 20)
-    detail = f"{', '.join(parts)}, {size_mib:,.1f} MiB (gpa-lsp cache --clear)" if parts else "empty"
-    return _found("cache", f"{find_cache_folder()}, {detail}", "answers at once about what was analysed before")
+    parts = [f"{format_count(count)} {name}" for name, (count, _) in found.items() if count]
+    size = format_bytes(sum(size_bytes for _, size_bytes in found.values()))
+    detail = f"{', '.join(parts)}, {size} (gpa-lsp cache --clear)" if parts else "empty"
+    return _found("cache", f"{find_cache_folder()}, {detail}", "instant answers for what was analysed before")
 
 
 def _inspect_history() -> Component:
     path = find_database()
-    detail = f"{path}, {path.stat().st_size / (1 << 20):,.1f} MiB" if path.is_file() else f"{path}, not made yet"
-    return _found("history of measurements", detail, "what changed since the last run and since a baseline")
+    detail = f"{path}, {format_bytes(path.stat().st_size)}" if path.is_file() else f"{path}, not created yet"
+    return _found("history of measurements", detail, "changes since the last run and since a baseline")

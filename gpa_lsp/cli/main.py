@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return EXIT_BAD_INPUT
         name = type(error).__name__
         terminal.complain(
-            f"gpa-lsp: internal error: {name}: {error} (this is a fault of gpa-lsp; {_DEBUG_VARIABLE}=1 shows where)"
+            f"gpa-lsp: internal error: {name}: {error} (a bug in gpa-lsp; {_DEBUG_VARIABLE}=1 shows where)"
         )
         return _EXIT_CRASHED
 
@@ -94,7 +94,7 @@ def _build_parser(found: dict[str, Command]) -> argparse.ArgumentParser:
     )
     parser = argparse.ArgumentParser(
         prog="gpa-lsp",
-        description="Stalls of GPU kernels on the source lines and SASS instructions that suffer them.",
+        description="GPU kernel stalls, their causes, and what to change, by source line and SASS instruction.",
         epilog="exit codes: 0 done, 1 findings (with --fail-on), 2 bad input",
     )
     parser.add_argument("--version", action="version", version=f"gpa-lsp {__version__}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
+from gpa_lsp.basis.numbers import format_count_of, format_number
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
@@ -16,8 +17,7 @@ from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from gpa_lsp.emulator.model import TraceSink
-    from gpa_lsp.prediction.model import SourcePrediction
-    from gpa_lsp.prediction.settings import PredictionSettings
+    from gpa_lsp.prediction.model import PredictionSettings, SourcePrediction
 
 _DEFAULT_SECONDS = 20.0
 _DEFAULT_MEMORY = "2GiB"
@@ -39,30 +39,30 @@ def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str =
         help="the description of launches and arguments (default: SOURCE with .launch.toml in place of its suffix)",
     )
     parser.add_argument(
-        "--launch", metavar="N", type=parse_number, help="only the Nth of the launches described of those kernels"
+        "--launch", metavar="N", type=parse_number, help="only the Nth described launch of those kernels"
     )
     parser.add_argument(
         "--profile",
         metavar="FILE",
         type=Path,
-        help="emulate the launches of this profile; arguments stay those of the description",
+        help="emulate the launches of this profile, with the arguments of the description",
     )
     parser.add_argument(
-        "--machine", metavar="GPU", help="predict for this GPU, by name (default: the first known one of --arch)"
+        "--machine", metavar="GPU", help="predict for this GPU, by name (default: the first known GPU of --arch)"
     )
     parser.add_argument(
         "--arch",
         metavar="SM",
         type=parse_architecture,
-        help="what to compile for, such as sm_86 (default: that of --machine or the oldest newer one the compiler knows, else what the compile "
-        "command names, else sm_80)",
+        help="architecture to compile for, such as sm_86 (default: that of --machine or the oldest newer one the compiler supports, else that of the "
+        "compile command, else sm_80)",
     )
     parser.add_argument(
         "--seconds",
         metavar="N",
         type=_parse_seconds,
         default=_DEFAULT_SECONDS,
-        help=f"time for each launch (default: {_DEFAULT_SECONDS:g})",
+        help=f"seconds for each launch (default: {format_number(_DEFAULT_SECONDS)})",
     )
     parser.add_argument(
         "--memory",
@@ -76,14 +76,14 @@ def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str =
         metavar="LIST",
         type=parse_blocks,
         default=(),
-        help="execute these blocks by linear index, such as 0,7,100-131 (default: all where that is quick, else one wave of the GPU)",
+        help="execute these blocks by linear index, such as 0,7,100-131 (default: all if that is quick, else one wave of the GPU)",
     )
 
 
 def make_settings(arguments: argparse.Namespace, *, is_paper: bool = False) -> "PredictionSettings":
     """The settings of a command line."""
     from gpa_lsp.emulator.model import Budget
-    from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
+    from gpa_lsp.prediction.model import DEFAULT_PREDICTION
     from gpa_lsp.volumes.model import VolumeMode  # brings numpy, which --help does without
 
     budget = Budget(
@@ -168,7 +168,7 @@ def find_kind(path: Path) -> InputKind:
     from gpa_lsp.compiler.ptx_files import is_ptx_file
 
     if recognise_container(path) is None and not is_ptx_file(path):
-        message = "is neither a CUDA C++ source nor device code that was built"
+        message = "is neither a CUDA C++ source nor compiled device code"
         remedy = f"give a file that ends in {', '.join(SUFFIXES)}, an object, library, program, fat binary or cubin, or a file of PTX"
         raise InputError(message, path=path, remedy=remedy)
     return InputKind.BUILD
@@ -181,7 +181,9 @@ def check_is_source(path: Path) -> None:
         InputError: it is not.
     """
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError("is no CUDA C++ source", path=path, remedy=f"give a file that ends in {', '.join(SUFFIXES)}")
+        raise InputError(
+            "is not a CUDA C++ source", path=path, remedy=f"give a file that ends in {', '.join(SUFFIXES)}"
+        )
 
 
 def complain_of(prediction: "SourcePrediction", terminal: Terminal) -> int:
@@ -200,11 +202,11 @@ def complain_of(prediction: "SourcePrediction", terminal: Terminal) -> int:
 
 
 def _complain_of_nothing(prediction: "SourcePrediction", terminal: Terminal) -> None:
-    """A source without any kernel says so; the rest is in what is printed."""
+    """Say that a source has no kernel; the rest is in what is printed."""
     if prediction.statics.unit.ptx is not None and not (
         prediction.kernels or prediction.undescribed or prediction.problems
     ):
-        terminal.complain(f"note: {prediction.path}: there is no kernel in it")
+        terminal.complain(f"note: {prediction.path}: no kernel in it")
 
 
 def parse_size(text: str) -> int:
@@ -215,7 +217,7 @@ def parse_size(text: str) -> int:
     """
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None or match[2] not in _UNITS or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 512MiB")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512MiB")
     return int(match[1]) * _UNITS[match[2]]
 
 
@@ -229,10 +231,12 @@ def parse_blocks(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         match = _BLOCKS.fullmatch(part.strip())
         if match is None:
-            raise argparse.ArgumentTypeError(f"{text!r} is no list of blocks such as 0,7,100-131")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of blocks such as 0,7,100-131")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first or last - first >= _MOST_BLOCKS:
-            raise argparse.ArgumentTypeError(f"{part.strip()!r} is no range of at most {_MOST_BLOCKS:,} blocks")
+            raise argparse.ArgumentTypeError(
+                f"{part.strip()!r} is not a range of at most {format_count_of(_MOST_BLOCKS, 'block')}"
+            )
         found.update(range(first, last + 1))
     return tuple(sorted(found))
 
@@ -243,12 +247,12 @@ def _parse_seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0.01 <= seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time in seconds between 0.01 and 86,400")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time in seconds between 0.01 and 86,400")
     return seconds
 
 
 def parse_number(text: str) -> int:
     """A number from 1 on, for the parser of arguments."""
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_BLOCKS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)

@@ -5,7 +5,8 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.basis.numbers import format_dim3
+from gpa_lsp.basis.locations import write_place
+from gpa_lsp.basis.numbers import format_dim3, format_speedup
 from gpa_lsp.cli.history_text import make_run, show_path
 from gpa_lsp.history.model import RunChange
 from gpa_lsp.render.changes_text import (
@@ -47,7 +48,7 @@ def render_run_change(
     yield from _render_warnings(change, width)
     ratio = change.instructions_ratio
     if ratio is not None and abs(ratio - 1) >= LEAST_CHANGE_RATIO:
-        yield text_line(f"  executes {ratio:.2f}× the instructions")
+        yield text_line(f"  executes {format_speedup(ratio)} the instructions")
     yield from render_parts("by stall reason", change.reasons, lambda part: part.name, width)
     lines = order_changes([*change.lines.values(), *change.gone])
     yield from render_parts("by line", lines, lambda part: _name_line(part, folder), width)
@@ -70,7 +71,7 @@ def _render_warnings(change: RunChange, width: int | None) -> Iterator[Line]:
 
 def _name_line(part: PartChange, folder: Path | None) -> str:
     line = part.before_line if part.after_line is None else part.after_line
-    shown = f"{show_path(part.name, folder)}:{line}"
+    shown = write_place(show_path(part.name, folder), line)
     if part.after_line is None:
         return f"{shown} (gone)"
     if part.before_line is None:

@@ -27,7 +27,7 @@ def are_sources(paths: Sequence[Path]) -> bool:
     sources = [path for path in paths if path.suffix.lower() in SUFFIXES]
     if sources and len(sources) < len(paths):
         raise InputError(
-            "sources and profiles cannot be checked together", path=sources[0], remedy="check them one after the other"
+            "sources and profiles cannot be checked together", path=sources[0], remedy="check them separately"
         )
     return bool(sources)
 
@@ -49,7 +49,7 @@ def check_sources(arguments: argparse.Namespace, terminal: Terminal) -> int:
     terminal.print_safely(lambda: _print(sources, findings, arguments, terminal))
     if arguments.kernel is not None and not has_failed and not any(source.kernels for source in sources):
         raise InputError(
-            f"no kernel of the sources is named {arguments.kernel!r}", remedy="leave --kernel out to see all"
+            f"no kernel of the sources is named {arguments.kernel!r}", remedy="leave out --kernel to see all"
         )
     if has_failed or any(source.unit.has_failed for source in sources):
         return EXIT_BAD_INPUT
@@ -91,5 +91,5 @@ def parse_architecture(text: str) -> tuple[int, int]:
     digits = text.removeprefix("sm_").rstrip("af")
     major, dot, minor = digits.partition(".") if "." in digits else (digits[:-1], ".", digits[-1:])
     if not (dot and major.isdecimal() and minor.isdecimal() and len(minor) == 1 and len(major) <= 2):
-        raise argparse.ArgumentTypeError(f"{text!r} is no architecture such as sm_86")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an architecture such as sm_86")
     return int(major), int(minor)

@@ -53,7 +53,7 @@ class Terminal:
 
     Args:
         out: standard output; None when the process was started without one, and what is printed is lost.
-        err: standard error; None likewise.
+        err: standard error; None as for ``out``.
         colour: ``auto``, ``always`` or ``never``.
     """
 

@@ -177,7 +177,7 @@ def _read_entries(document: Any) -> tuple[Allowed, ...]:
 
 def _read_row(row: Any) -> Allowed:
     if not isinstance(row, dict):
-        raise ValueError("an entry is no object")
+        raise ValueError("an entry is not an object")
     profile = _read_command(row.get("profile"))
     workspace, when = row.get("workspace"), row.get("allowed_unix_s")
     if profile is None or not isinstance(workspace, str) or not isinstance(when, int):
@@ -192,5 +192,5 @@ def _read_command(words: Any) -> Command | None:
     if words is None:
         return None
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
-        raise ValueError("a command is no list of words")
+        raise ValueError("a command is not a list of words")
     return tuple(words)

@@ -87,12 +87,6 @@ def read_metrics() -> tuple[str, ...]:
     return tuple(name for table in _read_file()["metric"] for name in table["names"])
 
 
-@cache
-def read_unasked() -> Mapping[str, str]:
-    """Metrics that are read where a report has them and not asked for, each with the reason; without a dot, a counter in every form."""
-    return {name: table["why"] for table in _read_file()["unasked"] for name in table["names"]}
-
-
 def _build_section(table: Mapping[str, Any]) -> CollectedSection:
     return CollectedSection(
         name=table["name"],

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.collect.model import CommandResult
 from gpa_lsp.collect.output_lines import OutputLines
 from gpa_lsp.processes.watched_command import CommandEnd, Ending, WatchedCommand
@@ -156,7 +157,7 @@ class _Output:
         self._passed_on_s = asyncio.get_running_loop().time()
         batch, self._batch = self._batch, []
         if self._left_out > 0:
-            batch.append(f"… {self._left_out:,} lines are not shown")
+            batch.append(f"… {format_count(self._left_out)} lines are not shown")
         self._left_out = 0
         self._give(batch)
 

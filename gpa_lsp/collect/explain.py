@@ -10,6 +10,7 @@ from typing import Any
 import tomli
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_seconds
 from gpa_lsp.collect.model import CommandResult, Explanation, Phase
 from gpa_lsp.collect.signals import name_signal
 from gpa_lsp.processes.watched_command import Ending
@@ -91,11 +92,11 @@ def says_nothing_measured(result: CommandResult) -> bool:
 
 
 def _explain_timeout(phase: Phase, timeout_s: float | None) -> Explanation:
-    after = "" if timeout_s is None else f" after {timeout_s:g} s"
+    after = "" if timeout_s is None else f" after {format_seconds(timeout_s)}"
     remedies = ["give it more time: gpaLsp.profile.timeoutSeconds"]
     if phase is Phase.PROFILE:
         remedies.insert(
-            0, "measure less: --kernel NAME, --launches 1, a smaller input; each launch is repeated ten times and more"
+            0, "measure less: --kernel NAME, --launches 1, a smaller input; each launch is repeated ten times or more"
         )
     return Explanation(name="timed-out", summary=f"the command was ended{after}", remedies=tuple(remedies))
 

@@ -38,11 +38,11 @@ def find_ncu(chosen: str | None = None) -> Path:
         path = Path(chosen).expanduser()
         if _is_program(path):
             return path
-        raise MissingToolError("ncu", needed_for="measuring", install=f"{chosen} is no program")
+        raise MissingToolError("ncu", needed_for="measuring", install=f"{chosen} is not a program")
     found = find_tool("ncu")
     variable = name_override("ncu")
     if found is None and os.environ.get(variable):
-        install = f"{variable} is set to {os.environ[variable]}, which is no program: correct it or unset it"
+        install = f"{variable} is set to {os.environ[variable]}, which is not a program: correct it or unset it"
         raise MissingToolError("ncu", needed_for="measuring", install=install)
     if found is None:
         found = next((path for path in list_usual_places() if _is_program(path)), None)

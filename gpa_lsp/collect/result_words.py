@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpa_lsp.basis.numbers import format_seconds
 from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.collect.model import CommandResult, Phase, RunResult
 from gpa_lsp.collect.signals import name_signal
@@ -44,7 +45,7 @@ def describe_ending(result: CommandResult) -> str:
     >>> describe_ending(CommandResult(ending=Ending.ENDED, status=None, signal=9, duration_s=3.21, tail=()))
     'ended by SIGKILL after 3.2 s'
     """
-    after = f"after {result.duration_s:.1f} s"
+    after = f"after {format_seconds(result.duration_s)}"
     if result.ending is not Ending.ENDED:
         return f"{result.ending.value} {after}" if result.duration_s else result.ending.value
     if result.signal is not None:
@@ -62,7 +63,7 @@ def describe_result(result: RunResult) -> str:
     if result.is_cancelled:
         return "measuring was cancelled"
     if result.explanation is None:
-        return f"measured in {result.duration_s:.1f} s" if result.is_success else "measuring failed"
+        return f"measured in {format_seconds(result.duration_s)}" if result.is_success else "measuring failed"
     remedies = result.explanation.remedies
     advice = f"; {remedies[0]}" if remedies else ""
     return f"measuring failed: {result.explanation.summary}{advice}"
@@ -80,6 +81,6 @@ def list_log_lines(result: RunResult) -> Iterator[str]:
             yield f"  see {result.explanation.url}"
     if result.command.left_running:
         processes = ", ".join(str(process_id) for process_id in result.command.left_running)
-        yield f"[could not be ended, being another user's or stuck in the kernel: {processes}]"
+        yield f"[could not be ended (another user's, or stuck in the kernel): {processes}]"
     if result.report is not None:
         yield f"[the report is {result.report}]"

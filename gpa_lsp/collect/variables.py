@@ -84,7 +84,7 @@ def parse_command(value: object) -> Command:
         try:
             words = _split(value)
         except ValueError:
-            raise ValueError("a command: a quotation mark has no partner") from None
+            raise ValueError("a command: a quotation mark is not closed") from None
     elif isinstance(value, list | tuple):
         words = value
     if not words or not all(isinstance(word, str) and "\0" not in word for word in words) or not words[0]:
@@ -208,7 +208,7 @@ def _find_value(name: str, known: Mapping[str, str | None], environment: Mapping
     if name not in known:
         listed = ", ".join(f"${{{one}}}" for one in (*VARIABLES, "env:NAME"))
         raise CommandError(
-            f"${{{name}}} is no variable; there are {listed}; write $${{{name}}} where a shell is to replace it"
+            f"${{{name}}} is not a variable; known are {listed}; write $${{{name}}} where a shell is to replace it"
         )
     found = known[name]
     if found is None:

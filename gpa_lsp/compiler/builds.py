@@ -6,10 +6,10 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.built_ptx import read_built_ptx
 from gpa_lsp.binary.containers import find_cubins
+from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
 from gpa_lsp.binary.model import Cubin
-from gpa_lsp.compiler.built_ptx import read_built_ptx
-from gpa_lsp.compiler.embedded_ptx import read_embedded_ptx
 from gpa_lsp.compiler.model import CompiledUnit, CompilerKind
 from gpa_lsp.compiler.ptx_files import is_ptx_file, read_ptx_file
 

@@ -23,7 +23,7 @@ from gpa_lsp.compiler.unit_cache import UNITS, make_key
 
 _ABORTED = re.compile(r"Ptx assembly aborted due to errors")
 _REMEDIES = (
-    (re.compile(r"\(line \d+ of the PTX\)"), "correct the asm statement that this is of"),
+    (re.compile(r"\(line \d+ of the PTX\)"), "correct the asm statement that it comes from"),
     (re.compile(r"Unresolved extern"), "define it in this source or in what it includes: nothing is linked to it"),
     (
         re.compile(r"too much shared data"),
@@ -31,7 +31,7 @@ _REMEDIES = (
     ),
     (re.compile(r"uses too much|too much global"), "declare less of it"),
     (re.compile(r"architecture|compute_\d|sm_\d"), "choose another architecture, or another release of CUDA"),
-    (re.compile(r"expected a"), "the source ends before it: look for what is not closed"),
+    (re.compile(r"expected a"), "the source ends before it: look for what is left open"),
 )
 _REMEDY = "no line is named: compile the source by itself to see more"
 

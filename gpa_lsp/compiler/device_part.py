@@ -5,14 +5,15 @@ Host functions are overwritten with blanks (:mod:`gpa_lsp.compiler.host_code`), 
 types with members of the C++ library, host code in the project's headers, headers that are not there — is left out as well, a few times over.
 """
 
+import re
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from pathlib import Path
 
 from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.host_code import HostCode, blank_out, find_host_code, find_removable
-from gpa_lsp.compiler.host_libraries import replace_host_libraries
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.launches import Instantiations, find_instantiations
 from gpa_lsp.compiler.missing_headers import find_missing_header
@@ -21,7 +22,13 @@ from gpa_lsp.compiler.nvrtc import NAME_MAP, DeviceText, compile_with_nvrtc
 
 HOST_LEFT_OUT = "host code was left out"
 _MOST_ROUNDS = 6
-_TOO_LARGE = "the source is too large to tell host code from device code; all of it was compiled as device code"
+_TOO_LARGE = "the source is too large to separate host code from device code; all of it was compiled as device code"
+_HOST_ONLY = re.compile(
+    rb'#[ \t]*include[ \t]*[<"]((?:thrust|cub/device|cub/host|cub/grid|nvtx3|cutensor|cudnn|nvml)[^>"\n]*)[>"]'
+)
+_ALL_OF_CUB = re.compile(rb'#[ \t]*include[ \t]*[<"](cub/cub\.cuh)[>"]')
+_PART_OF_CUB = re.compile(rb"\bcub::(Block|Warp|Thread)([A-Z]\w*)")
+_WORD = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 @dataclass(slots=True)
@@ -185,18 +192,51 @@ def _drop_expression(attempt: _Attempt, text: str) -> bool:
 def _write_notes(host: HostCode, asked: Instantiations, attempt: _Attempt | None) -> list[str]:
     notes = []
     if host.has_host:
-        notes.append(f"{HOST_LEFT_OUT}: NVRTC compiles device code alone")
+        notes.append(f"{HOST_LEFT_OUT}: NVRTC compiles device code only")
     if attempt is not None and attempt.empty_headers:
-        notes.append(f"headers that were not found were taken as empty: {', '.join(attempt.empty_headers[:5])}")
+        notes.append(f"missing headers were treated as empty: {', '.join(attempt.empty_headers[:5])}")
     if attempt is not None and attempt.removed_lines:
         lines = ", ".join(map(str, sorted(attempt.removed_lines)[:8]))
-        notes.append(f"what only host code can use was left out on lines {lines}")
+        notes.append(f"host-only code was left out on lines {lines}")
     if attempt is not None and attempt.headers:
         names = ", ".join(path.name for path in list(attempt.headers)[:5])
-        notes.append(f"what only host code can use was left out of {names}")
+        notes.append(f"host-only code was left out of {names}")
     notes += [
-        f"{name} is a template, and no launch in this file says with which arguments; it was not compiled"
+        f"{name} is a template, and no launch in this file gives its arguments; it was not compiled"
         for name in asked.untold[:5]
     ]
     refused = attempt.refused[:5] if attempt is not None else ()
     return [*notes, *(f"{one} could not be compiled from this file alone" for one in refused)]
+
+
+def replace_host_libraries(texts: Iterable[bytes]) -> Iterator[tuple[str, str]]:
+    """(name in the ``#include``, what is read instead) of the headers of libraries that launch kernels themselves.
+
+    The parts of CUB that run in a block or a warp are kept: ``cub/cub.cuh`` becomes the headers of those that the texts name.
+
+    Args:
+        texts: of the source and its headers.
+
+    >>> list(replace_host_libraries([b"#include <thrust/sort.h>\\n#include <cub/cub.cuh>\\n cub::BlockReduce<int, 4> r;"]))
+    [('thrust/sort.h', ''), ('cub/cub.cuh', '#include <cub/block/block_reduce.cuh>\\n')]
+    """
+    kept = tuple(texts)
+    seen: set[str] = set()
+    for text in kept:
+        for found in _HOST_ONLY.finditer(text):
+            name = found[1].decode("utf-8", "replace")
+            if name not in seen and not name.startswith(("thrust/complex", "thrust/tuple", "thrust/pair")):
+                seen.add(name)
+                yield name, ""
+    if any(_ALL_OF_CUB.search(text) for text in kept):
+        parts = dict.fromkeys(
+            f"cub/{found[1].decode().lower()}/{_spell(found[1] + found[2])}.cuh"
+            for text in kept
+            for found in _PART_OF_CUB.finditer(text)
+        )
+        yield "cub/cub.cuh", "".join(f"#include <{part}>\n" for part in parts)
+
+
+def _spell(name: bytes) -> str:
+    """``BlockRadixSort`` → ``block_radix_sort``."""
+    return _WORD.sub("_", name.decode()).lower()

@@ -127,4 +127,4 @@ class _Walk:
     def _refuse_pipe(self, path: Path) -> None:
         """A compiler that opens a pipe waits for somebody to write to it."""
         if path.is_fifo() or path.is_socket():
-            raise InputError("a header is no regular file", path=path, remedy="replace it by a file")
+            raise InputError("a header is not a regular file", path=path, remedy="replace it by a file")

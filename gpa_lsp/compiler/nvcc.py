@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpa_lsp.basis.errors import ProblemSeverity, ToolError, UnsupportedInputError
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.messages import parse_messages
@@ -81,7 +82,7 @@ def _read_messages(
     if is_well or any(one.severity is ProblemSeverity.ERROR for one in messages):
         return messages
     words = " ".join(output.split())[-500:]
-    text = "nvcc gave up" + (f": {words}" if words else " without a word")
+    text = "nvcc failed" + (f": {words}" if words else " without a message")
     return (*messages, CompilerMessage(severity=ProblemSeverity.ERROR, text=text, path=job.path))
 
 
@@ -102,7 +103,7 @@ def _read_result(path: Path) -> bytes | None:
     try:
         size = path.stat().st_size
         if size > _LARGEST_RESULT_BYTES:
-            raise ToolError(TOOL, f"its result is {size} bytes large, more than is read")
+            raise ToolError(TOOL, f"its result has {format_bytes(size)}, more than is read")
         return path.read_bytes() or None
     except OSError:
         return None

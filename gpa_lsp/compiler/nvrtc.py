@@ -130,7 +130,7 @@ def _build_unit(job: CompileJob, answer: NvrtcAnswer, compiler: str, is_host_lef
     messages = parse_messages(answer.log, find_line=find_line)
     if answer.error is not None and not any(one.severity is ProblemSeverity.ERROR for one in messages):
         words = " ".join(answer.log.split())[:500]
-        text = f"{compiler} gave up ({answer.error})" + (f": {words}" if words else "")
+        text = f"{compiler} failed ({answer.error})" + (f": {words}" if words else "")
         messages = (*messages, CompilerMessage(severity=ProblemSeverity.ERROR, text=text, path=job.path))
     return CompiledUnit(
         source=job.path,

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +20,6 @@ from gpa_lsp.compiler.commands import CommandSource, CompileCommand
 from gpa_lsp.compiler.flags import build_flags
 from gpa_lsp.compiler.model import CompilerFlags
 from gpa_lsp.compiler.project_folder import list_folders_around
-from gpa_lsp.compiler.related_sources import choose_related
 from gpa_lsp.compiler.words import split_words
 
 logger = logging.getLogger(__name__)
@@ -29,6 +29,8 @@ _MOST_NAMES = 5000
 _MOST_RECORDS = 40
 _KEPT_RECORDS = 16
 _MOST_ALIKE = 100
+_MOST_READ = 100
+_LARGEST_READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +211,43 @@ def _index(commands: tuple[CompileCommand, ...], doubt: str | None) -> _Record:
             by_name.setdefault(command.file.name, []).append(command)
     general = tuple(one for one in commands if one.file is None)
     return _Record(commands=commands, by_path=by_path, by_name=by_name, general=general, doubt=doubt)
+
+
+def choose_related(path: Path, commands: Sequence[CompileCommand]) -> CompileCommand | None:
+    """The command whose source includes a header; else that of the nearest source, CUDA's before others.
+
+    Args:
+        path: the header or source.
+        commands: that name a source.
+    """
+    by_nearness = sorted(
+        commands, key=lambda one: (not one.is_cuda, -_measure_nearness(path, one.file or one.directory))
+    )
+    included = re.compile(rb'#[ \t]*include[ \t]*["<](?:[^"<>\n]*/)?' + re.escape(os.fsencode(path.name)) + rb'[">]')
+    for command in by_nearness[:_MOST_READ]:
+        if command.file is not None and included.search(_read(command.file)):
+            return command
+    return next((one for one in by_nearness if one.is_cuda), None)
+
+
+def _measure_nearness(path: Path, other: Path) -> int:
+    """How many folders two paths share."""
+    shared = 0
+    for mine, theirs in zip(path.parent.parts, other.parent.parts, strict=False):
+        if mine != theirs:
+            break
+        shared += 1
+    return shared
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            return b""
+        with path.open("rb") as stream:
+            return stream.read(_LARGEST_READ_BYTES)
+    except (OSError, ValueError):
+        return b""
 
 
 _KEPT: OrderedDict[tuple[str, int, int], _Record] = OrderedDict()

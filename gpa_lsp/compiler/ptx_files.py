@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError, ToolError, UnsupportedInputError
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.binary.file_bytes import FileBytes
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
@@ -55,7 +56,7 @@ def read_ptx_file(
     """
     with FileBytes(path) as data:
         if len(data) > _MOST_BYTES:
-            message = f"{len(data):,} bytes of PTX are more than the {_MOST_BYTES:,} that are read"
+            message = f"is larger than {format_bytes(_MOST_BYTES)}, the limit for PTX"
             raise InputError(message, path=path, remedy="give the PTX of fewer kernels")
         text = data[:].decode("utf-8", "replace")
     target = _TARGET.search(text)
@@ -111,5 +112,5 @@ def _assemble(path: Path, architecture: str) -> _Assembled:
             return None, (), (f"{error}: {_NO_IMAGE}",)
         if not is_well or not image.is_file():
             words = " ".join(output.split())[:300]
-            return None, (), (f"ptxas did not assemble it ({words or 'without a word'}): {_NO_IMAGE}",)
+            return None, (), (f"ptxas did not assemble it ({words or 'without a message'}): {_NO_IMAGE}",)
         return image.read_bytes(), parse_assembler_reports(output), ()

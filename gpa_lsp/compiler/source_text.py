@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.numbers import format_bytes
 
 LARGEST_SOURCE_BYTES = 64 << 20
 _LOCAL_INCLUDE = re.compile(rb'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]{1,1000})"', re.MULTILINE)
@@ -23,11 +24,13 @@ def read_source(path: Path, text: str | None) -> bytes:
     """
     content = _read_file(path) if text is None else _encode(text)
     if len(content) > LARGEST_SOURCE_BYTES:
-        raise InputError(f"the source is larger than {LARGEST_SOURCE_BYTES >> 20} MiB", path=path, remedy="split it")
+        raise InputError(
+            f"the source is larger than {format_bytes(LARGEST_SOURCE_BYTES)}", path=path, remedy="split it"
+        )
     if b"\0" in content:
         line = content.count(b"\n", 0, content.index(b"\0")) + 1
         raise InputError(
-            "this is no source text: there is a NUL in it",
+            "this is not source text: it contains a NUL",
             path=path,
             place=f"line {line}",
             remedy="save the file as UTF-8",

@@ -91,7 +91,7 @@ def _expand(
         for name in names.split(","):
             path = Path(directory, name)
             if path in open_files or len(open_files) >= _DEEPEST:
-                raise InputError("the response file reads itself", path=path, remedy="correct the build's files")
+                raise InputError("the response file includes itself", path=path, remedy="correct the build's files")
             if next(numbers) > _MOST_RESPONSE_FILES:
                 raise InputError(
                     f"the command reads more than {_MOST_RESPONSE_FILES} response files",
@@ -104,7 +104,7 @@ def _expand(
 def _read(path: Path) -> str:
     try:
         if not path.is_file():
-            raise InputError("the response file is not there", path=path, remedy="build the project once")
+            raise InputError("the response file does not exist", path=path, remedy="build the project once")
         with path.open("rb") as stream:
             content = stream.read(_LARGEST_RESPONSE_BYTES + 1)
     except (OSError, ValueError) as error:

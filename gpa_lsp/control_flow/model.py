@@ -242,10 +242,6 @@ class FlowGraph:
             return (index - 1,)
         return tuple(self.last_instruction[self.predecessors(block)].tolist())
 
-    def dominators_of(self, block: int) -> Iterator[int]:
-        """The blocks on every path from an entry to ``block``: itself first, then outwards. Nothing for an unreachable block."""
-        return _climb(self.immediate_dominator, block) if self.is_reachable[block] else iter(())
-
     def post_dominators_of(self, block: int) -> Iterator[int]:
         """The blocks on every path from ``block`` to the end: itself first, then onwards. Nothing where no path reaches the end."""
         return _climb(self.immediate_post_dominator, block) if self.reaches_end[block] else iter(())

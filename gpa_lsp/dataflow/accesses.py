@@ -25,6 +25,9 @@ _BYTES = {
 }  # fmt: skip
 """Bytes of an access by modifier; without one of these it is a register wide."""
 
+_VOLATILE = frozenset({"STRONG", "MMIO"})
+"""Modifiers of accesses that other threads may be waiting to see."""
+
 MOVES = (Access.LOAD, Access.STORE, Access.ATOMIC, Access.REDUCTION, Access.COPY)
 """Accesses that move data."""
 
@@ -114,3 +117,12 @@ def find_address(text: str) -> tuple[str, int] | None:
         return None
     offset = _OFFSET.search(token)
     return (token, 0) if offset is None else (f"{token[: offset.start()]}]", int(offset[1], 16))
+
+
+def is_volatile(mnemonic: str) -> bool:
+    """Whether an access must happen when the source says: volatile ones, and atomic loads and stores.
+
+    >>> is_volatile("LDG.E.STRONG.GPU"), is_volatile("LDG.E.CONSTANT")
+    (True, False)
+    """
+    return not _VOLATILE.isdisjoint(mnemonic.split("."))

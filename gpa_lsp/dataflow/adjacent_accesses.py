@@ -16,8 +16,8 @@ from gpa_lsp.dataflow.accesses import (
     count_access_bytes,
     count_per_request,
     find_address,
+    is_volatile,
     mark_accesses,
-    read_modifiers,
 )
 from gpa_lsp.dataflow.register_writers import RegisterWriters
 from gpa_lsp.rows.model import FunctionSamples, KernelRows
@@ -25,8 +25,6 @@ from gpa_lsp.rows.model import FunctionSamples, KernelRows
 WIDEST_ACCESS_BYTES = 16
 """The widest access every architecture has."""
 
-_ORDERED = frozenset({"STRONG", "MMIO"})
-"""Modifiers of volatile and atomic accesses, which must stay what they are."""
 _LEAST_SPREAD = 0.9
 """Of the sectors that threads so far apart ask for at least."""
 _MOST_SHARED = 0.5
@@ -120,7 +118,7 @@ def _describe(
 ) -> tuple[_Key, _Access] | None:
     mnemonic = instructions.mnemonics[int(instructions.mnemonic_index[row])]
     size = count_access_bytes(mnemonic)
-    if function.graph is None or size * 2 > WIDEST_ACCESS_BYTES or _ORDERED & read_modifiers(mnemonic):
+    if function.graph is None or size * 2 > WIDEST_ACCESS_BYTES or is_volatile(mnemonic):
         return None
     address = find_address(instructions.texts[row])
     if address is None:

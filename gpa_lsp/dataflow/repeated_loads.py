@@ -16,14 +16,12 @@ from gpa_lsp.dataflow.accesses import (
     count_access_bytes,
     count_per_request,
     find_address,
+    is_volatile,
     mark_accesses,
-    read_modifiers,
 )
 from gpa_lsp.dataflow.register_writers import RegisterWriters
 from gpa_lsp.rows.model import FunctionSamples, KernelRows
 
-_ORDERED = frozenset({"STRONG", "MMIO"})
-"""Modifiers of volatile and atomic loads, which mean to look again."""
 _LEAST_TURNS = 2.0
 _ONE_SECTOR = 1.05
 
@@ -58,9 +56,7 @@ def find_uniform_loads(kernel: KernelRows) -> npt.NDArray[np.bool_]:
     found = np.zeros(len(kernel), dtype=np.bool_)
     for row in np.flatnonzero(loads & (sectors <= _ONE_SECTOR)).tolist():
         mnemonic = kernel.mnemonic(row)
-        found[row] = threads[row] * count_access_bytes(mnemonic) > SECTOR_BYTES and not _ORDERED & read_modifiers(
-            mnemonic
-        )
+        found[row] = threads[row] * count_access_bytes(mnemonic) > SECTOR_BYTES and not is_volatile(mnemonic)
     return found
 
 
@@ -89,7 +85,7 @@ def find_invariant_loads(kernel: KernelRows) -> Mapping[int, InvariantLoad]:
 def _is_invariant(function: FunctionSamples, writers: RegisterWriters, row: int, inside: npt.NDArray[np.bool_]) -> bool:
     """Whether the loop leaves the address and the guard of a load alone."""
     instructions = function.instructions
-    if instructions is None or _ORDERED & read_modifiers(instructions.mnemonics[int(instructions.mnemonic_index[row])]):
+    if instructions is None or is_volatile(instructions.mnemonics[int(instructions.mnemonic_index[row])]):
         return False
     address = find_address(instructions.texts[row])
     if address is None:

@@ -11,11 +11,9 @@ from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Pipe
 from gpa_lsp.binary.operands import OperandKind, parse_operand
 from gpa_lsp.binary.sass import read_operands
-from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses
-from gpa_lsp.dataflow.reordering.effects import is_volatile
+from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, is_volatile, mark_accesses
 from gpa_lsp.dataflow.reordering.placement import Track, find_placements
-from gpa_lsp.dataflow.reordering.slack import SlackFinder
-from gpa_lsp.dataflow.reordering.walls import Hold
+from gpa_lsp.dataflow.reordering.slack import Hold, SlackFinder
 from gpa_lsp.rows.model import KernelRows
 from gpa_lsp.rows.scopes import find_scopes
 

@@ -37,7 +37,7 @@ def find_attached_machine(index: int = 0, driver: Any = None) -> Machine:
 
     Raises:
         MissingToolError: no bindings, no driver or no such GPU; says which.
-        ToolError: the driver refuses, or states nothing that roofs could be made from.
+        ToolError: the driver refuses, or reports nothing that roofs could be made from.
     """
     device = read_attached_device(index, driver)
     architecture = None
@@ -48,18 +48,18 @@ def find_attached_machine(index: int = 0, driver: Any = None) -> Machine:
             architecture = None  # DRAM's roof is known all the same
     machine = find_machine(device, architecture, None)
     if machine is None:
-        raise ToolError("the CUDA driver", f"states neither clocks nor widths of {device.name or 'this GPU'}")
+        raise ToolError("the CUDA driver", f"reports neither clocks nor widths of {device.name or 'this GPU'}")
     return machine
 
 
 def read_attached_device(index: int = 0, driver: Any = None) -> Device:
-    """What the driver states of a GPU of this computer; arguments and errors as of :func:`find_attached_machine`."""
+    """What the driver reports of a GPU of this computer; arguments and errors as of :func:`find_attached_machine`."""
     bindings = _load_bindings() if driver is None else driver
     _start(bindings)
     count = int(call_driver(bindings, "cuDeviceGetCount"))
     if not 0 <= index < count:
         has = "no GPU" if count == 0 else f"GPUs 0 to {count - 1}"
-        raise MissingToolError(f"GPU {index}", needed_for=_NEEDED_FOR, install=f"the CUDA driver shows {has}")
+        raise MissingToolError(f"GPU {index}", needed_for=_NEEDED_FOR, install=f"the CUDA driver lists {has}")
     handle = call_driver(bindings, "cuDeviceGet", index)
     name = call_driver(bindings, "cuDeviceGetName", _NAME_BYTES, handle)
     found = {attribute: read_attribute(bindings, handle, attribute) for attribute in _ATTRIBUTES}
@@ -90,5 +90,5 @@ def _start(bindings: Any) -> None:
         install = "install NVIDIA's driver, or name the GPU instead"
         raise MissingToolError("NVIDIA's driver", needed_for=_NEEDED_FOR, install=install) from error
     if int(failed) != 0:
-        install = f"the CUDA driver answers {name_error(bindings, failed)}; name the GPU instead"
+        install = f"the CUDA driver reports {name_error(bindings, failed)}; name the GPU instead"
         raise MissingToolError("a GPU that CUDA can use", needed_for=_NEEDED_FOR, install=install)

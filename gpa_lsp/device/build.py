@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count, format_number
 from gpa_lsp.device.counters import (
     CounterPeak,
     read_dram_peak,
@@ -12,14 +13,19 @@ from gpa_lsp.device.counters import (
     read_l2_peak,
     read_operation_peaks,
 )
-from gpa_lsp.device.model import Bandwidth, Clocks, Machine, MemoryLevel, OperationKind, Peak, RoofOrigin
+from gpa_lsp.device.model import (
+    TRANSFERS_PER_CLOCK,
+    Bandwidth,
+    Clocks,
+    Machine,
+    MemoryLevel,
+    OperationKind,
+    Peak,
+    RoofOrigin,
+)
 from gpa_lsp.device.products import Accumulation
 from gpa_lsp.device.rates import Rate, list_operation_rates, read_rate
 from gpa_lsp.profile.model import Launch
-
-TRANSFERS_PER_CLOCK = 2
-"""Bits per pin and cycle of the memory clock that device attributes and ``dram__cycles`` count: on HBM2 to HBM3e, GDDR6, GDDR6X and GDDR7
-alike. 9,751 MHz of an RTX 3090 are its 19.5 Gbit/s, 877 MHz of a V100 its 1.75."""
 
 _FASTER_TENSOR_CLOCK = frozenset({OperationKind.TENSOR_FP64})
 """Tensor types whose published peak holds at the boost clock, and not at the lower one of the others."""
@@ -101,7 +107,10 @@ def _build_peak(gpu: KnownGpu, kind: OperationKind, rate: Rate, origin: RoofOrig
     """A peak; ``rate`` is of the whole GPU."""
     clock_hz, source = gpu.clocks.sm_hz, rate.source
     if gpu.tensor_hz is not None and kind.is_tensor and kind not in _FASTER_TENSOR_CLOCK:
-        clock_hz, source = gpu.tensor_hz, f"{source}; at {gpu.tensor_hz / 1e6:g} MHz, where its published rate holds"
+        clock_hz, source = (
+            gpu.tensor_hz,
+            f"{source}; at {format_number(gpu.tensor_hz / 1e6)} MHz, where its published rate holds",
+        )
     return Peak(
         kind=kind,
         ops_per_cycle=rate.per_cycle,
@@ -153,7 +162,7 @@ def _build_bandwidth(
 def _find_dram_rate(gpu: KnownGpu) -> Rate | None:
     if not gpu.memory_bus_bits:
         return None
-    source = f"memory bus of {gpu.memory_bus_bits:g} bits, {TRANSFERS_PER_CLOCK} transfers per memory clock"
+    source = f"memory bus of {format_count(gpu.memory_bus_bits)} bits, {TRANSFERS_PER_CLOCK} transfers per memory clock"
     return Rate(per_cycle=gpu.memory_bus_bits / 8 * TRANSFERS_PER_CLOCK, source=source, is_certain=True)
 
 
@@ -167,13 +176,13 @@ def _find_issue_rate(gpu: KnownGpu) -> float | None:
 def _list_doubts(gpu: KnownGpu, peaks: tuple[Peak, ...], bandwidths: tuple[Bandwidth, ...]) -> Iterator[str]:
     assumed = [peak.kind.value for peak in peaks if not peak.is_certain]
     if assumed:
-        yield f"Rates that are assumed and not documented: {', '.join(assumed)}."
+        yield f"Assumed rather than documented rates: {', '.join(assumed)}."
     levels = [bandwidth for bandwidth in bandwidths if not bandwidth.is_certain]
     assumed = [found.level.value for found in levels if found.level is not MemoryLevel.L2 or gpu.clocks.l2_hz]
     if assumed:
-        yield f"Bandwidths that are assumed and not documented: {', '.join(assumed)}."
+        yield f"Assumed rather than documented bandwidths: {', '.join(assumed)}."
     if gpu.clocks.l2_hz is None and gpu.clocks.sm_hz and any(found.level is MemoryLevel.L2 for found in levels):
-        yield "The clock of L2 is not known: its bandwidth holds at that of the SMs, from which it can differ by a sixth."
+        yield "The L2 clock is unknown; its bandwidth is given at the SM clock, from which it can differ by a sixth."
     if gpu.accumulation is Accumulation.HALF and any(peak.kind is OperationKind.TENSOR_FP16 for peak in peaks):
         yield "Tensor instructions that accumulate in FP32 reach half of the FP16 tensor peak on this board."
     yield from _check_perf_ratio(gpu, peaks)
@@ -185,4 +194,7 @@ def _check_perf_ratio(gpu: KnownGpu, peaks: tuple[Peak, ...]) -> Iterator[str]:
     if not single or not double or not gpu.perf_ratio:
         return
     if not _RATIO_LOW <= single / double / gpu.perf_ratio <= _RATIO_HIGH:
-        yield f"The device states an FP64 rate of 1/{gpu.perf_ratio:g} of FP32's, and the peaks say 1/{single / double:g}."
+        yield (
+            f"The device reports an FP64 rate of 1/{format_number(gpu.perf_ratio)} of FP32's, but the peaks give "
+            f"1/{format_number(single / double)}."
+        )

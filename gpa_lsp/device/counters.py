@@ -8,6 +8,7 @@ Source:
 """
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count, format_number
 from gpa_lsp.device.model import OperationKind
 from gpa_lsp.profile.model import Device, Launch
 
@@ -68,7 +69,7 @@ def read_operation_peaks(launch: Launch) -> dict[OperationKind, CounterPeak]:
     for kind, name, operations in _PEAK_METRICS:
         found = read_positive(launch, name)
         if found is not None and kind not in peaks:
-            factor = "" if operations == 1 else f" × {operations:g}"
+            factor = "" if operations == 1 else f" × {format_number(operations)}"
             peaks[kind] = CounterPeak(per_cycle=found[1] * operations, source=f"{name}{factor}")
     return peaks
 
@@ -98,7 +99,7 @@ def read_l2_peak(launch: Launch) -> CounterPeak | None:
     slices = count_l2_slices(launch)
     if sectors is None or slices is None:
         return None
-    source = f"{sectors[0]} × {SECTOR_BYTES} bytes × {slices:g} slices"
+    source = f"{sectors[0]} × {SECTOR_BYTES} bytes × {format_count(slices)} slices"
     return CounterPeak(per_cycle=sectors[1] * SECTOR_BYTES * slices, source=source)
 
 

@@ -7,6 +7,7 @@ clock, the measured rate stands as it is, with a doubt.
 from dataclasses import replace
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
 from gpa_lsp.device.model import Bandwidth, ClockBasis, Machine, MemoryLevel, Peak, RoofOrigin
 from gpa_lsp.device.products import is_same_name
@@ -39,12 +40,12 @@ def apply_roofs(machine: Machine, roofs: EmpiricalRoofs, *, any_device: bool = F
     """
     difference = _find_difference(machine, roofs)
     if difference is not None and not any_device:
-        raise InputError(difference, remedy="measure this GPU with `gpa-lsp calibrate`, or say that any device will do")
+        raise InputError(difference, remedy="measure this GPU with `gpa-lsp calibrate`, or allow any device")
     doubts = list(machine.doubts)
     if difference is not None:
-        doubts.append(f"The measured roofs are of another GPU: {difference}.")
+        doubts.append(f"The measured ceilings are those of another GPU: {difference}.")
     elif roofs.device_name is None:
-        doubts.append("The file of measured roofs does not say which GPU they are of.")
+        doubts.append("The file of measured ceilings does not name their GPU.")
     peaks = {peak.kind: peak for peak in machine.peaks}
     for measured in roofs.peaks:
         peaks[measured.kind] = _replace_peak(machine, peaks.get(measured.kind), measured, roofs)
@@ -59,11 +60,11 @@ def _find_difference(machine: Machine, roofs: EmpiricalRoofs) -> str | None:
     """Why the roofs are not this machine's, without full stop; None when nothing speaks against it."""
     name, capability = roofs.device_name, roofs.compute_capability
     if name is not None and not is_same_name(name, machine.name):
-        return f"roofs of {name!r} are not those of {machine.name!r}"
+        return f"ceilings of {name!r} are not those of {machine.name!r}"
     if capability is not None and machine.compute_capability not in (None, capability):
-        return f"roofs of compute capability {capability[0]}.{capability[1]} are not those of {machine.name!r}"
+        return f"ceilings of compute capability {capability[0]}.{capability[1]} are not those of {machine.name!r}"
     if roofs.sm_count is not None and machine.sm_count not in (None, roofs.sm_count):
-        return f"roofs of {roofs.sm_count} SMs are not those of {machine.name!r}, which has {machine.sm_count}"
+        return f"ceilings of {roofs.sm_count} SMs are not those of {machine.name!r}, which has {machine.sm_count}"
     return None
 
 
@@ -116,7 +117,7 @@ def _are_equal(measured_hz: float | None, target_hz: float | None) -> bool:
 def _describe_source(roofs: EmpiricalRoofs, spread_ratio: float | None, is_scaled: bool) -> str:
     what = "measured" if roofs.measured_on is None else f"measured on {roofs.measured_on}"
     if spread_ratio is not None:
-        what += f", repetitions within {spread_ratio:.1%}"
+        what += f", repetitions within {format_percent(spread_ratio)}"
     return f"{what}, {'scaled to these clocks' if is_scaled else 'at the clocks of the measurement'}"
 
 
@@ -125,17 +126,15 @@ def _list_doubts(before: Machine, after: Machine) -> list[str]:
     unscaled = [peak.kind.value for peak in after.peaks if _is_unscaled(peak)]
     unscaled += [found.level.value for found in after.bandwidths if _is_unscaled(found)]
     if unscaled and after.clocks.basis is not ClockBasis.UNKNOWN:
-        doubts.append(
-            f"Measured roofs that hold at the clocks of their measurement, and not at these: {', '.join(unscaled)}."
-        )
+        doubts.append(f"Measured ceilings that hold at the clocks of their measurement only: {', '.join(unscaled)}.")
     for peak in after.peaks:
         theoretical = before.find_peak(peak.kind)
         if theoretical is not None and _is_too_high(peak.ops_per_s, theoretical.ops_per_s):
-            doubts.append(f"The measured roof of {peak.kind.value} is above the theoretical one.")
+            doubts.append(f"The measured ceiling of {peak.kind.value} is above the theoretical one.")
     for found in after.bandwidths:
         known = before.find_bandwidth(found.level)
         if known is not None and _is_too_high(found.bytes_per_s, known.bytes_per_s):
-            doubts.append(f"The measured roof of {found.level.value} is above the theoretical one.")
+            doubts.append(f"The measured ceiling of {found.level.value} is above the theoretical one.")
     return doubts
 
 

@@ -76,7 +76,7 @@ def find_machine_by_name(name: str, basis: ClockBasis = ClockBasis.BOOST) -> Mac
     product = find_product(name)
     sm_hz = product.sm_boost_hz if basis is ClockBasis.BOOST else product.sm_base_hz
     if sm_hz is None:
-        raise InputError(f"the base clock of {product.name} is not known", remedy="use its boost clock")
+        raise InputError(f"the base clock of the {product.name} is unknown", remedy="use its boost clock")
     gpu = KnownGpu(
         name=product.name,
         compute_capability=product.compute_capability,
@@ -100,7 +100,7 @@ def _choose_clocks(device: Device, product: Product | None, launch: Launch | Non
     measured = None if launch is None else find_launch_clocks(launch)
     clocks = find_device_clocks(device)
     if measured is not None and measured.dram_hz is None and clocks.dram_hz is not None:
-        doubt = "The memory's clock was not collected: DRAM's roof holds at the one the device states."
+        doubt = "The memory clock was not collected; the DRAM ceiling is for the clock that the device reports."
         return replace(measured, dram_hz=clocks.dram_hz), (doubt,)
     if measured is not None:
         return measured, ()
@@ -113,12 +113,10 @@ def _choose_clocks(device: Device, product: Product | None, launch: Launch | Non
             source=product.sources[0],
         )
     if clocks.basis is ClockBasis.UNKNOWN:
-        return clocks, ("No clock of the SMs is known: their roofs are known per cycle only.",)
+        return clocks, ("The SM clock is unknown; SM ceilings are known per cycle only.",)
     if launch is None:
         return clocks, ()
-    doubt = (
-        "The launch's clocks were not collected: the roofs hold at the boost clock, and it may have run at a lower one."
-    )
+    doubt = "The launch's clocks were not collected; the ceilings are for the boost clock, and it may have run at a lower one."
     return clocks, (doubt,)
 
 

@@ -40,8 +40,8 @@ class KeptRoofs:
             return read_roofs(path)
         except GpaError as error:
             place = error.place if isinstance(error, InputError) else None
-            message = f"the measured roofs of {device_name} cannot be used: {getattr(error, 'message', error)}"
-            remedy = "measure them again with gpa-lsp calibrate, or remove the file; theoretical roofs are shown"
+            message = f"the measured ceilings of {device_name} cannot be used: {getattr(error, 'message', error)}"
+            remedy = "measure them again with gpa-lsp calibrate, or remove the file; theoretical ceilings are shown"
             self._problems.append(
                 Problem(severity=ProblemSeverity.WARNING, message=message, path=path, place=place, remedy=remedy)
             )

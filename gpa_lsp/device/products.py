@@ -13,7 +13,7 @@ from typing import Any
 
 import tomli
 
-from gpa_lsp.arch.read_table import parse_compute_capability
+from gpa_lsp.arch.figures import parse_compute_capability
 from gpa_lsp.basis.errors import CatalogueError, InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.device.model import OperationKind
@@ -116,9 +116,7 @@ def find_product(name: str) -> Product:
     exact = [product for product in load_products() if wanted and wanted in _list_keys(product)]
     if exact:
         return exact[0]
-    raise InputError(
-        f"no GPU is known by the name {name[:80]!r}", remedy=f"name one of {', '.join(_list_near(wanted))}"
-    )
+    raise InputError(f"no known GPU is named {name[:80]!r}", remedy=f"name one of {', '.join(_list_near(wanted))}")
 
 
 def find_product_of(device: Device) -> Product | None:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.profile.opening import open_regular_file
 
 MAX_BYTES = 1 << 20
@@ -103,8 +104,8 @@ def read_json(path: Path) -> RoofsElement:
     stream, size_bytes = open_regular_file(path)
     with stream:
         if size_bytes > MAX_BYTES:
-            message = f"{size_bytes} bytes are more than the {MAX_BYTES} that a file of roofs can have"
-            raise InputError(message, path=path, remedy="name a file of roofs")
+            message = f"is larger than {format_bytes(MAX_BYTES)}, the limit for files of ceilings"
+            raise InputError(message, path=path, remedy="name a file of ceilings")
         data = stream.read(MAX_BYTES)
     try:
         value = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_build_object, parse_constant=_refuse_constant)
@@ -130,7 +131,7 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _escape(name: str) -> str:

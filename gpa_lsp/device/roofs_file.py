@@ -155,7 +155,7 @@ def _read_own(members: Mapping[str, RoofsElement]) -> EmpiricalRoofs:
 
 def _read_peak(name: str, element: RoofsElement) -> EmpiricalPeak:
     if name not in set(OperationKind):
-        element.fail("is no type of operation")
+        element.fail("is not an operation type")
     members = element.read_members(("ops_per_s", "ops_per_cycle", "spread_ratio"))
     if "ops_per_s" not in members:
         element.fail("lacks the member 'ops_per_s'")
@@ -169,7 +169,7 @@ def _read_peak(name: str, element: RoofsElement) -> EmpiricalPeak:
 
 def _read_bandwidth(name: str, element: RoofsElement) -> EmpiricalBandwidth:
     if name not in set(MemoryLevel):
-        element.fail("is no level of the memory")
+        element.fail("is not a memory level")
     members = element.read_members(("bytes_per_s", "bytes_per_cycle", "clock", "working_set_bytes", "spread_ratio"))
     if "bytes_per_s" not in members:
         element.fail("lacks the member 'bytes_per_s'")

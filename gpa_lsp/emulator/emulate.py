@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.emulator.engine.batches import Runner
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.fragments import Batch
@@ -26,8 +27,7 @@ from gpa_lsp.emulator.model import (
 )
 from gpa_lsp.emulator.sampling import Blocks, choose_blocks
 from gpa_lsp.emulator.static_instructions import list_static_instructions
-from gpa_lsp.emulator.trace import Buffer, StaticInstruction, Trace
-from gpa_lsp.emulator.trace_pieces import join_pieces
+from gpa_lsp.emulator.trace import Buffer, StaticInstruction, Trace, join_pieces
 from gpa_lsp.launches.build import build_inputs
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
@@ -50,21 +50,21 @@ def check_launch(kernel: PtxFunction, launch: LaunchDescription, static_shared_b
     for name, extent, largest in (("block", launch.block, _LARGEST_BLOCK), ("grid", launch.grid, _LARGEST_GRID)):
         for axis, size, most in zip("xyz", extent, largest, strict=True):
             if not 1 <= size <= most:
-                return f"the {name} has {size:,} in {axis}; it must be 1 to {most:,}"
+                return f"the {name} has {format_count(size)} in {axis}; it must have 1 to {format_count(most)}"
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     if threads > _MOST_THREADS:
-        return f"the block has {threads:,} threads; {_MOST_THREADS:,} are the most"
+        return f"the block has {format_count(threads)} threads; at most {format_count(_MOST_THREADS)} are possible"
     if kernel.max_threads is not None and threads > kernel.max_threads:
-        return f"the block has {threads:,} threads; the kernel was compiled for at most {kernel.max_threads:,}"
+        return f"the block has {format_count(threads)} threads; the kernel was compiled for at most {format_count(kernel.max_threads)}"
     required = kernel.required_threads
     if required is not None and tuple(launch.block) != tuple(required):
         return f"the block is {_cross(launch.block)}; the kernel was compiled for {_cross(required)} only"
     shared = static_shared_bytes + launch.shared_bytes
     if launch.shared_bytes < 0 or shared > _MOST_SHARED_BYTES:
-        return f"the block needs {shared:,} bytes of shared memory; {_MOST_SHARED_BYTES:,} are the most"
+        return f"the block needs {format_count(shared)} bytes of shared memory; at most {format_count(_MOST_SHARED_BYTES)} are possible"
     parameters = sum(one.size_bytes for one in kernel.parameters)
     if parameters > _MOST_PARAMETER_BYTES:
-        return f"the kernel has {parameters:,} bytes of parameters; {_MOST_PARAMETER_BYTES:,} are the most"
+        return f"the kernel has {format_count(parameters)} bytes of parameters; at most {format_count(_MOST_PARAMETER_BYTES)} are possible"
     return None
 
 
@@ -234,9 +234,7 @@ class _Emulation:
             return
         piece = tracer.take(batch, kernel=self._kernel.name, buffers=self._buffers)
         if not piece.is_complete:
-            self.faults.add(
-                FaultKind.TRACE_BUDGET, "the trace is cut: it is larger than its memory or the time left allows"
-            )
+            self.faults.add(FaultKind.TRACE_BUDGET, "the trace was cut off: it exceeds the memory or the time left")
         if self._sink is not None:
             begin = time.perf_counter()
             self._sink.add(piece)

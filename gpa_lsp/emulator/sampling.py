@@ -4,11 +4,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.emulator.model import Sampling, SamplingKind
+from gpa_lsp.emulator.trace import MOST_BLOCKS
 
 _MOST_SPREAD = 1 << 24
-MOST_BLOCKS = 1 << 32
-"""Blocks that have a number in a trace, the first of a grid; those beyond are never executed."""
 
 Blocks = range | npt.NDArray[np.uint32]
 """Linear indexes, ascending. A range where they are the first ones: grids may have more blocks than memory holds numbers."""
@@ -28,9 +28,10 @@ def choose_blocks(block_count: int, sampling: Sampling) -> Blocks:
         found = np.unique(np.array(sampling.blocks, np.int64))
         if len(found) and not 0 <= found[0] <= found[-1] < block_count:
             wrong = found[-1] if found[0] >= 0 else found[0]
-            which = "" if whole_count == block_count else f", whose first {block_count} can be executed"
+            which = "" if whole_count == block_count else f", whose first {format_count(block_count)} can be executed"
             raise InputError(
-                f"block {wrong} of a grid of {whole_count}{which}", remedy=f"choose 0 to {block_count - 1}"
+                f"block {wrong} of a grid of {format_count(whole_count)}{which}",
+                remedy=f"choose 0 to {format_count(block_count - 1)}",
             )
         return found.astype(np.uint32)
     if sampling.kind is SamplingKind.ALL:
@@ -41,5 +42,8 @@ def choose_blocks(block_count: int, sampling: Sampling) -> Blocks:
     if sampling.kind is SamplingKind.WAVE or count == block_count:
         return range(count)
     if count > _MOST_SPREAD:
-        raise InputError(f"a sample of {count} blocks", remedy=f"spread at most {_MOST_SPREAD}, or take a wave")
+        raise InputError(
+            f"a sample of {format_count(count)} blocks",
+            remedy=f"spread at most {format_count(_MOST_SPREAD)}, or take a wave",
+        )
     return np.unique(np.round(np.linspace(0, block_count - 1, count)).astype(np.int64)).astype(np.uint32)

@@ -1,5 +1,6 @@
 """What a trace knows of each instruction: :func:`list_static_instructions`."""
 
+from gpa_lsp.basis.shared_facts import Remembered
 from gpa_lsp.emulator.trace import AccessKind, StaticInstruction
 from gpa_lsp.ptx.model import (
     Address,
@@ -12,7 +13,6 @@ from gpa_lsp.ptx.model import (
     Vector,
 )
 from gpa_lsp.ptx.reachable import list_reachable
-from gpa_lsp.ptx.remembered import Remembered
 
 _CACHE_OPERATORS = frozenset({"ca", "cg", "cs", "lu", "cv", "wb", "wt"})
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}

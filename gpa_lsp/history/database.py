@@ -29,13 +29,13 @@ BUSY_SECONDS = 10.0
 _LOG_LIMIT_BYTES = 1 << 20
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _REMEDIES = {
-    sqlite3.SQLITE_ERROR: "move the file away, so that a new one is begun",
+    sqlite3.SQLITE_ERROR: "move the file away, so that a new one is started",
     sqlite3.SQLITE_FULL: "make room on the disk",
     sqlite3.SQLITE_BUSY: "another program keeps the file locked; end it",
     sqlite3.SQLITE_LOCKED: "another program keeps the file locked; end it",
     sqlite3.SQLITE_READONLY: "set GPA_LSP_DATA_DIR to a folder that can be written",
     sqlite3.SQLITE_CANTOPEN: "set GPA_LSP_DATA_DIR to a folder that can be written",
-    sqlite3.SQLITE_IOERR: "look whether the disk is full or failing, or set GPA_LSP_DATA_DIR to another folder",
+    sqlite3.SQLITE_IOERR: "check whether the disk is full or failing, or set GPA_LSP_DATA_DIR to another folder",
 }
 
 Result = TypeVar("Result")
@@ -172,7 +172,7 @@ class Database:
             message = f"the history is damaged ({reason}) and cannot be moved: {error.strerror or error}"
             raise InputError(message, path=self.path, remedy="move it away") from None
         _LOG.warning("%s: damaged (%s), now %s", real, reason, aside)
-        message = f"the history was damaged ({reason}) and a new one was begun; the old one is {aside.name}, beside it"
+        message = f"the history was damaged ({reason}) and a new one was started; the old one is kept beside it as {aside.name}"
         problem = Problem(severity=ProblemSeverity.WARNING, message=message, path=self.path)
         self.problems.append(problem)
 

@@ -47,7 +47,7 @@ def prepare_file(path: Path) -> None:
     try:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
-            raise InputError("measurements are not remembered: this is no file", path=path, remedy=_REMEDY)
+            raise InputError("measurements are not remembered: this is not a file", path=path, remedy=_REMEDY)
         if os.name == "posix" and facts.st_mode & 0o077:
             with contextlib.suppress(OSError):  # another user's, who may have meant it
                 os.fchmod(descriptor, 0o600)

@@ -127,11 +127,6 @@ class KernelMemory:
             self._history.close()
             self._history = None
 
-    def remember(self, kernel: "KernelReport", surroundings: "Surroundings") -> KernelHistory | None:
-        """Record a kernel and compare it with its past; None where that is not possible."""
-        (found,) = self.remember_all([(kernel, surroundings)])
-        return found
-
     def remember_all(self, kernels: "Sequence[tuple[KernelReport, Surroundings]]") -> tuple[KernelHistory | None, ...]:
         """Record the kernels of one profile and compare each with its past; None for each where that is not possible."""
         history = self._history

@@ -256,7 +256,7 @@ def _read_optional(read: Callable[[Any], _Value], value: Any) -> _Value | None:
 def _read_number(value: Any) -> float:
     number = float(value)
     if not math.isfinite(number):
-        raise DamagedRowError(f"{value} is no number that is written")
+        raise DamagedRowError(f"{value} is not a number that is written")
     return number
 
 

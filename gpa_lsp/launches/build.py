@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.launches.generate import generate_array
 from gpa_lsp.launches.launch import (
     Argument,
@@ -106,7 +107,7 @@ class _Builder:
             buffer = self._add_buffer(array, Space.GLOBAL, number)
         if buffer is None:
             raise InputError(
-                f"{array.name!r} is to share the memory of {array.alias_of!r}, which does not stand before it",
+                f"{array.name!r} shares the memory of {array.alias_of!r}, which is not declared before it",
                 remedy="correct alias_of",
             )
         slot = PointerSlot(
@@ -156,7 +157,7 @@ class _Builder:
         size_bytes = array.count * array.type.bytes
         if size_bytes > variable.size_bytes:
             raise InputError(
-                f"{array.name[:200]!r} has {variable.size_bytes} bytes, and {size_bytes} are to fill it",
+                f"{array.name[:200]!r} has {variable.size_bytes} bytes, but {size_bytes} are given",
                 remedy="correct the count or the type",
             )
         return variable
@@ -200,12 +201,12 @@ def _check_count(function: PtxFunction, arguments: Sequence[Argument]) -> None:
         )
     if given > len(wanted):
         raise InputError(
-            f"{_name(function)} takes {len(wanted)} arguments, and {given} are given",
+            f"{_name(function)} takes {len(wanted)} arguments, but {given} are given",
             remedy=f"remove {arguments[len(wanted)].name!r}",
         )
     size = sum(one.size_bytes for one in wanted)
     if size > _LARGEST_PARAMETERS:
-        raise InputError(f"{_name(function)} takes {size} bytes of parameters", remedy="no GPU takes so many")
+        raise InputError(f"{_name(function)} takes {size} bytes of parameters", remedy="no GPU takes that many")
 
 
 def _name(function: PtxFunction) -> str:
@@ -243,7 +244,7 @@ def _check_argument(number: int, parameter: PtxVariable, argument: Argument) -> 
         what = "is a handle"
     if size != parameter.size_bytes:
         raise InputError(
-            f"argument {number} ({argument.name!r}) {what} of {size} bytes, and the parameter has {describe_parameter(parameter)}",
+            f"argument {number} ({argument.name!r}) {what} of {size} bytes, but the parameter has {describe_parameter(parameter)}",
             remedy=f"write {suggest_argument(parameter, number)}",
         )
 
@@ -252,7 +253,7 @@ def _check_texture(texture: TextureArgument) -> None:
     texels = math.prod(_find_shape(texture))
     if texels != texture.array.count or texture.array.alias_of is not None:
         raise InputError(
-            f"the texture {texture.name!r} has {texels} numbers, and its array {texture.array.count}",
+            f"the texture {texture.name!r} has {texels} numbers, but its array {texture.array.count}",
             remedy="correct its sizes",
         )
 
@@ -290,6 +291,7 @@ def _check_memory(arrays: Sequence[ArrayArgument], limit_bytes: int) -> None:
     if needed > limit_bytes:
         largest = max(arrays, key=_count_bytes)
         raise InputError(
-            f"the arrays need {needed} bytes, and {limit_bytes} may be used; {largest.name!r} alone needs {_count_bytes(largest)}",
+            f"the arrays need {format_bytes(needed)}, but only {format_bytes(limit_bytes)} may be used; {largest.name!r} alone needs "
+            f"{format_bytes(_count_bytes(largest))}",
             remedy="make the launch smaller, or raise the memory limit",
         )

@@ -69,7 +69,7 @@ class _Reader:
 
     def refuse(self) -> InputError:
         return InputError(
-            f"{self.text.strip()[:60]!r} is no expression",
+            f"{self.text.strip()[:60]!r} is not an expression",
             remedy=f"use numbers, names of scalars and constants, + - * / // % << >> ( ) and {', '.join(FUNCTIONS)}",
         )
 
@@ -136,7 +136,7 @@ def _read_number(token: str) -> Number:
 
 
 def _refuse_number(token: str) -> Number:
-    raise InputError(f"{token} is no number", remedy="write it without underscores")
+    raise InputError(f"{token} is not a number", remedy="write it without underscores")
 
 
 def _apply(operator: str, left: Number, right: Number) -> Number:

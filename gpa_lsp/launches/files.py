@@ -87,7 +87,7 @@ def load_array_file(path: Path, kind: ScalarType, count: int) -> npt.NDArray[np.
         found = _read_head(stream, path, kind, os.fstat(stream.fileno()).st_size)
         if found.count != count:
             raise InputError(
-                f"the file holds {found.count} elements and {count} are asked for",
+                f"the file holds {found.count} elements, but {count} are requested",
                 path=path,
                 remedy="correct the count",
             )
@@ -107,7 +107,7 @@ def _open(path: Path) -> BinaryIO:
     stream = os.fdopen(handle, "rb")
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         stream.close()
-        raise InputError("is no regular file", path=path, remedy="give a file with the array's elements")
+        raise InputError("is not a regular file", path=path, remedy="give a file with the array's elements")
     return stream
 
 
@@ -126,10 +126,12 @@ def _read_head(stream: BinaryIO, path: Path, kind: ScalarType, size_bytes: int) 
 
 def _read_raw(path: Path, kind: ScalarType, size_bytes: int) -> ArrayFile:
     if path.suffix.lower() in (".npy", ".npz"):
-        raise InputError("is no array of numpy.save", path=path, remedy="write it with numpy.save")
+        raise InputError("is not an array of numpy.save", path=path, remedy="write it with numpy.save")
     if size_bytes % kind.bytes:
         raise InputError(
-            f"{size_bytes} bytes are no whole number of {kind.value}", path=path, remedy="check the type of the array"
+            f"{size_bytes} bytes are not a whole number of {kind.value}",
+            path=path,
+            remedy="check the type of the array",
         )
     return ArrayFile(count=size_bytes // kind.bytes, offset_bytes=0, dtype=kind.natural_dtype.newbyteorder("<"))
 
@@ -143,7 +145,7 @@ def _read_numpy(start: bytes, path: Path, kind: ScalarType) -> ArrayFile:
     description, order, shape = (pattern.search(header) for pattern in (_DESCRIPTION, _ORDER, _SHAPE))
     if len(header) < length or description is None or order is None or shape is None:
         raise UnsupportedInputError(
-            "is no plain array of numpy.save", path=path, remedy="save an array of one type of numbers"
+            "is not a plain array of numpy.save", path=path, remedy="save an array of one type of numbers"
         )
     sizes = [int(size) for size in re.findall(rb"\d+", shape[1])]
     count = 1
@@ -156,7 +158,7 @@ def _read_numpy(start: bytes, path: Path, kind: ScalarType) -> ArrayFile:
     code = description[1].decode()
     if not _is_same_type(code, kind):
         raise InputError(
-            f"holds elements of {code}, and the array is of {kind.value}",
+            f"holds elements of {code}, but the array is of {kind.value}",
             path=path,
             remedy=f"save array.astype({kind.natural_dtype.str!r})",
         )

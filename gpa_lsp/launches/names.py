@@ -41,7 +41,7 @@ class Names:
         if source is None:
             near = difflib.get_close_matches(name[:60], self.sources, n=1)
             remedy = f"did you mean {near[0]!r}?" if near else "give it under constants, or as a scalar argument"
-            raise InputError(f"nothing is called {name[:60]!r}", remedy=remedy)
+            raise InputError(f"{name[:60]!r} is not defined", remedy=remedy)
         if name in self._asked or len(self._asked) >= _DEEPEST:
             chain = " → ".join((*self._asked[-5:], name))
             raise InputError(

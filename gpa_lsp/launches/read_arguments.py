@@ -16,8 +16,7 @@ from gpa_lsp.launches.read_arrays import ARRAY_KEYS, OF_ARRAYS, ArrayReader
 from gpa_lsp.launches.scalars import check_scalar
 from gpa_lsp.launches.tables import Table
 from gpa_lsp.launches.type_names import ElementType, read_type
-from gpa_lsp.ptx.layout import align_up
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.scalar_types import ScalarType, align_up
 
 SCALAR_KEYS = frozenset({"name", "type", "value"})
 """Keys of a scalar's table."""

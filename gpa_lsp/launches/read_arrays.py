@@ -90,15 +90,15 @@ class ArrayReader:
 
     def _keep(self, table: Table, array: ArrayArgument) -> None:
         if array.name in self.arrays:
-            raise table.refuse(f"two arrays are called {array.name!r}", remedy="rename one of them", key="name")
+            raise table.refuse(f"two arrays are named {array.name!r}", remedy="rename one of them", key="name")
         self.arrays[array.name] = array
 
     def _read_alias(self, table: Table, name: str) -> ArrayArgument:
-        table.check_keys({"name", "type", "alias_of", "offset"}, "an array that is another one's memory")
+        table.check_keys({"name", "type", "alias_of", "offset"}, "an array that shares memory")
         known = self.arrays.get(table.read_text("alias_of"))
         if known is None:
             raise table.refuse(
-                "alias_of names no array above", remedy="name an array that stands before this one", key="alias_of"
+                "alias_of names no array above", remedy="name an array that is declared before this one", key="alias_of"
             )
         kind = read_type(table.read_text("type")) if "type" in table.content else ElementType(scalar=known.type)
         count = known.count * known.type.bytes // kind.scalar.bytes
@@ -140,7 +140,7 @@ class ArrayReader:
         else:
             elements = self._count_elements(table)
         if elements > _MOST_ELEMENTS:
-            raise table.refuse(f"{elements} elements", remedy="give fewer; no GPU has so much memory")
+            raise table.refuse(f"{elements} elements", remedy="give fewer; no GPU has that much memory")
         if file is not None:
             held = read_array_file(file, kind.scalar).count
             if elements >= 0 and held != elements * kind.lanes:
@@ -162,7 +162,9 @@ class ArrayReader:
             return table.read_integer("count", self.names.find, most=_MOST_ELEMENTS) if "count" in table.content else -1
         shape = table.content["shape"]
         if "count" in table.content or not isinstance(shape, list) or not 1 <= len(shape) <= 16:
-            raise table.refuse("the shape is none", remedy="write shape = [HEIGHT, WIDTH], without count", key="shape")
+            raise table.refuse(
+                "the shape is invalid", remedy="write shape = [HEIGHT, WIDTH], without count", key="shape"
+            )
         elements = 1
         for size in shape:
             elements *= table.check_integer(
@@ -173,7 +175,7 @@ class ArrayReader:
     def _read_values(self, table: Table, kind: ElementType) -> tuple[int | float, ...]:
         values = table.content["values"]
         if not isinstance(values, list) or not 1 <= len(values) <= _MOST_VALUES:
-            raise table.refuse("values is no list of numbers", remedy="write values = [1, 2, 3]", key="values")
+            raise table.refuse("values is not a list of numbers", remedy="write values = [1, 2, 3]", key="values")
         return tuple(check_scalar(table.evaluate(one, self.names.find, "values"), kind.scalar) for one in values)
 
 

@@ -90,7 +90,7 @@ def read_launches(
         fold: elements each thread covers, likewise.
 
     Raises:
-        InputError: it cannot be read, is no TOML, or describes no launch. Says the line.
+        InputError: it cannot be read, is not TOML, or describes no launch. Says the line.
     """
     text = _read_text(path) if text is None else text
     content, lines = _read_content(text, path)
@@ -98,14 +98,14 @@ def read_launches(
     root.check_keys({"launch", "constants"}, "a description")
     launches = root.read_tables("launch", "launches")
     if not launches:
-        raise root.refuse("it describes no launch", remedy='begin one with [[launch]] and kernel = "…"')
+        raise root.refuse("it describes no launch", remedy='start one with [[launch]] and kernel = "…"')
     return tuple(_LaunchReader(root=root, table=table, path=path, block=block, fold=fold).read() for table in launches)
 
 
 def _read_text(path: Path) -> str:
     try:
         if not path.is_file():
-            raise InputError("there is no such file", path=path, remedy="write it, or let one be written")
+            raise InputError("there is no such file", path=path, remedy="write it, or have one generated")
         if path.stat().st_size > _LARGEST_FILE_BYTES:
             raise InputError(
                 f"has more than {_LARGEST_FILE_BYTES} bytes", path=path, remedy="put long arrays into files"
@@ -113,7 +113,7 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"is no UTF-8: {error.reason}", path=path, place=f"byte {error.start}", remedy="save it as UTF-8"
+            f"is not UTF-8: {error.reason}", path=path, place=f"byte {error.start}", remedy="save it as UTF-8"
         ) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path=path, remedy="check its permissions") from None
@@ -137,10 +137,10 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
         where = place.rstrip(")").partition(",")[0]
         where = where if where.startswith("line") else f"line {text.count(chr(10)) + 1}"
         raise InputError(
-            f"is no TOML: {(message or str(error))[:200]}", path=path, place=where, remedy="see toml.io"
+            f"is not TOML: {(message or str(error))[:200]}", path=path, place=where, remedy="see toml.io"
         ) from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is no TOML: {str(error)[:200]}", path=path, remedy="see toml.io") from None
+        raise InputError(f"is not TOML: {str(error)[:200]}", path=path, remedy="see toml.io") from None
 
 
 class _LaunchReader:
@@ -249,7 +249,7 @@ class _LaunchReader:
         for table in self._table.read_tables("variables", "variables"):
             name = table.read_text("name")
             if name in taken:
-                raise table.refuse(f"an argument is called {name!r} as well", remedy="rename the argument", key="name")
+                raise table.refuse(f"an argument is named {name!r}, too", remedy="rename the argument", key="name")
             try:
                 found.append(reader.read(table, name))
             except InputError as error:
@@ -261,5 +261,5 @@ def _check_names(tables: tuple[Table, ...], arguments: tuple[Argument, ...]) -> 
     met: set[str] = set()
     for table, argument in zip(tables, arguments, strict=True):
         if argument.name in met:
-            raise table.refuse(f"two arguments are called {argument.name!r}", remedy="rename one of them", key="name")
+            raise table.refuse(f"two arguments are named {argument.name!r}", remedy="rename one of them", key="name")
         met.add(argument.name)

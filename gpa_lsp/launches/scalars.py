@@ -24,7 +24,7 @@ def check_scalar(value: int | float, kind: ScalarType) -> int | float:
     if isinstance(value, float):
         if not value.is_integer():
             raise InputError(
-                f"{value} is no integer, and the type is {kind.value}", remedy="give an integer, or another type"
+                f"{value} is not an integer, but the type is {kind.value}", remedy="give an integer, or another type"
             )
         value = int(value)
     bits = 8 * kind.bytes

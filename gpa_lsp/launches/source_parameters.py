@@ -1,16 +1,14 @@
 """What a source says of a kernel's parameters: their names and types, which PTX does not keep."""
 
-import re
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.sources.cuda_functions import find_kernels
 from gpa_lsp.sources.trees import read_text, read_tree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-_LENGTH = re.compile(r"\d{1,5}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,28 +45,6 @@ def read_source_parameters(file: str, text: str, kernel: str) -> tuple[SourcePar
         return ()
     found = {_read_parameters(one.parameters) for one in find_kernels(tree, find_bare_name(kernel))}
     return found.pop() if len(found) == 1 else ()
-
-
-def find_bare_name(mangled: str) -> str:
-    """The function's own name in a mangled one, without namespaces, parameters and arguments of templates; other names as they are.
-
-    Source: Itanium C++ ABI, section 5.1 (names).
-
-    >>> find_bare_name("_ZN3two4halfIfEEvPT_"), find_bare_name("_Z5saxpyifPKfPf"), find_bare_name("plain")
-    ('half', 'saxpy', 'plain')
-    """
-    if not mangled.startswith("_Z"):
-        return mangled
-    place = 3 if mangled[2:3] == "N" else 2
-    found = ""
-    while True:
-        match = _LENGTH.match(mangled, place)
-        if match is None:
-            return found or mangled
-        place = match.end() + int(match[0])
-        found = mangled[match.end() : place]
-        if mangled[2:3] != "N":
-            return found
 
 
 def _read_parameters(nodes: "tuple[Node, ...]") -> tuple[SourceParameter, ...]:

@@ -70,7 +70,7 @@ class Table:
         if value is None:
             raise self.refuse(f"{key!r} is missing", remedy=f'write {key} = "…"')
         if not isinstance(value, str) or not value.strip() or len(value) > 4096:
-            raise self.refuse(f"{key!r} is no text", remedy=f'write {key} = "…"', key=key)
+            raise self.refuse(f"{key!r} is not text", remedy=f'write {key} = "…"', key=key)
         return value
 
     def read_choice(self, key: str, choices: Collection[str], default: str) -> str:
@@ -110,7 +110,7 @@ class Table:
             raise self.refuse(f"{key} has more than 100 bits", remedy="give a smaller number", key=key)
         if not isinstance(value, str):
             raise self.refuse(
-                f"{key!r} is no number", remedy=f"write {key} = NUMBER, or an expression in quotes", key=key
+                f"{key!r} is not a number", remedy=f"write {key} = NUMBER, or an expression in quotes", key=key
             )
         if value.strip().lower() in ("nan", "inf", "-inf", "+inf"):
             return float(value)
@@ -134,7 +134,7 @@ class Table:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, float):
-            raise self.refuse(f"{key} is {value}, no integer", remedy="write // or ceildiv(…)", key=key)
+            raise self.refuse(f"{key} is {value}, not an integer", remedy="write // or ceildiv(…)", key=key)
         if not least <= value <= most:
             raise self.refuse(f"{key} is {value}", remedy=f"give a number from {least} to {most}", key=key)
         return value
@@ -143,7 +143,7 @@ class Table:
         """An array of tables; empty when missing."""
         value = self.content.get(key, [])
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-            raise self.refuse(f"{key!r} is no list of {what}", remedy=f"write {key} = [ {{ … }}, {{ … }} ]", key=key)
+            raise self.refuse(f"{key!r} is not a list of {what}", remedy=f"write {key} = [ {{ … }}, {{ … }} ]", key=key)
         if len(value) > _MOST_ENTRIES:
             raise self.refuse(f"{len(value)} {what}", remedy=f"write at most {_MOST_ENTRIES}", key=key)
         return tuple(
@@ -155,5 +155,5 @@ class Table:
         """A table inside this one; empty when missing."""
         value = self.content.get(key, {})
         if not isinstance(value, dict):
-            raise self.refuse(f"{key!r} is no table", remedy=f"write {key} = {{ … }}", key=key)
+            raise self.refuse(f"{key!r} is not a table", remedy=f"write {key} = {{ … }}", key=key)
         return Table(content=value, place=(*self.place, key), lines=self.lines, path=self.path)

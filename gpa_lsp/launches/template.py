@@ -3,8 +3,9 @@
 import re
 from collections.abc import Collection, Sequence
 
+from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.launches.pointer_uses import PointerUse, find_pointer_uses, find_read_parameters
-from gpa_lsp.launches.source_parameters import SourceParameter, find_bare_name
+from gpa_lsp.launches.source_parameters import SourceParameter, read_source_parameters
 from gpa_lsp.launches.type_names import ElementType, find_type
 from gpa_lsp.ptx.model import PtxFunction, PtxVariable
 from gpa_lsp.ptx.scalar_types import ScalarType
@@ -64,6 +65,18 @@ def write_template(
         lines.append(f"  {line}")
     lines.append("]")
     return "\n".join(lines) + "\n"
+
+
+def write_source_template(function: PtxFunction, names: Collection[str], *, file: str, text: str) -> str:
+    """The same with the names and types that the source gives its parameters.
+
+    Args:
+        function: the kernel.
+        names: as for :func:`write_template`.
+        file: the source's name, for its language.
+        text: the source.
+    """
+    return write_template(function, names, source_names=read_source_parameters(file, text, function.name))
 
 
 def _choose_names(function: PtxFunction, known: Sequence[SourceParameter]) -> list[str]:

@@ -110,5 +110,5 @@ def read_type(text: str) -> ElementType:
         remedy = (
             f"did you mean {near[0]!r}?" if near else "use float, double, half, int, int64, unsigned char, float4 …"
         )
-        raise InputError(f"the type {text[:40]!r} is not known", remedy=remedy)
+        raise InputError(f"the type {text[:40]!r} is unknown", remedy=remedy)
     return found

@@ -1,1 +1,1 @@
-"""SERVE the editor: only ``wire.py`` and ``uris.py`` speak pygls; the features answer from immutable snapshots."""
+"""SERVE the editor: only ``wire.py`` and ``uris.py`` speak pygls; only ``protocol_types.py`` turns what ``gpa_lsp.editor`` answers into its types."""

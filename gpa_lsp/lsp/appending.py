@@ -5,8 +5,10 @@ from urllib.parse import quote
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.editor import Editor
-from gpa_lsp.lsp.lines.positions import Positions, UnitCounter
+from gpa_lsp.editor.lines.positions import Positions, UnitCounter
+from gpa_lsp.editor.model import Location, Position, Range
+from gpa_lsp.lsp.client import Client
+from gpa_lsp.lsp.protocol_types import make_range
 from gpa_lsp.report.line_map import split_lines
 
 
@@ -26,31 +28,31 @@ def build_append(uri: str, text: str | None, addition: str, units: UnitCounter) 
     """
     if text is None:
         document = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=None)
-        start = types.Position(line=0, character=0)
-        insertion = types.TextEdit(range=types.Range(start=start, end=start), new_text=addition)
+        start = Position(0, 0)
+        insertion = types.TextEdit(range=make_range(Range(start, start)), new_text=addition)
         create = types.CreateFile(uri=uri, options=types.CreateFileOptions(ignore_if_exists=True))
         return types.WorkspaceEdit(
             document_changes=[create, types.TextDocumentEdit(text_document=document, edits=[insertion])]
         )
     end = find_end(text, units)
     gap = "" if not text.strip() else "\n" if text.endswith("\n") else "\n\n"
-    insertion = types.TextEdit(range=types.Range(start=end, end=end), new_text=f"{gap}{addition}")
+    insertion = types.TextEdit(range=make_range(Range(end, end)), new_text=f"{gap}{addition}")
     return types.WorkspaceEdit(changes={uri: [insertion]})
 
 
-def find_end(text: str, units: UnitCounter) -> types.Position:
+def find_end(text: str, units: UnitCounter) -> Position:
     """The place behind the last character of a text."""
     lines = split_lines(text)
     return Positions(lines=lines, units=units).find_place(len(lines), len(lines[-1]))
 
 
 async def append_text(
-    editor: Editor, uri: str, text: str | None, addition: str, *, label: str, units: UnitCounter
+    client: Client, uri: str, text: str | None, addition: str, *, label: str, units: UnitCounter
 ) -> bool:
     """Let the client make the edit and show the file; where it cannot make files, show what is to be put there.
 
     Args:
-        editor: the client.
+        client: the client.
         uri: of the file.
         text: what it holds; None where there is none.
         addition: to it.
@@ -60,19 +62,19 @@ async def append_text(
     Returns:
         Whether the edit was made.
     """
-    if not can_edit(editor, makes_file=text is None):
-        editor.show_document(label, f"```toml\n{addition}```\n")
+    if not can_edit(client, makes_file=text is None):
+        client.show_document(label, f"```toml\n{addition}```\n")
         return False
     params = types.ApplyWorkspaceEditParams(edit=build_append(uri, text, addition, units), label=label)
-    answer = await editor.ask(types.WORKSPACE_APPLY_EDIT, params, limit_s=None)
+    answer = await client.ask(types.WORKSPACE_APPLY_EDIT, params, limit_s=None)
     is_applied = bool(getattr(answer, "applied", False))
     if is_applied:
-        end = types.Position(line=0, character=0) if text is None else find_end(text, units)
-        editor.show_location(types.Location(uri=uri, range=types.Range(start=end, end=end)))
+        end = Position(0, 0) if text is None else find_end(text, units)
+        client.show_location(Location(uri=uri, range=Range(end, end)))
     return is_applied
 
 
-def can_edit(editor: Editor, *, makes_file: bool) -> bool:
+def can_edit(client: Client, *, makes_file: bool) -> bool:
     """Whether a client takes such an edit from us. Neovim makes files and does not say that it knows changes of documents, which come with them."""
-    kinds = editor.read("workspace.workspace_edit.resource_operations") or ()
-    return editor.can("workspace.apply_edit") and (not makes_file or types.ResourceOperationKind.Create in kinds)
+    kinds = client.read("workspace.workspace_edit.resource_operations") or ()
+    return client.can("workspace.apply_edit") and (not makes_file or types.ResourceOperationKind.Create in kinds)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.lsp.snapshot import Snapshot, VisibleKernel
+from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 
 
 def read_place(arguments: Sequence[Any]) -> tuple[str, int] | None:

@@ -52,7 +52,7 @@ class ProfileFinder:
 
     Args:
         roots: workspace folders.
-        globs: patterns as in :class:`~gpa_lsp.lsp.settings.Settings`.
+        globs: patterns as in :class:`~gpa_lsp.editor.settings.Settings`.
         max_depth: folders below a root that are entered.
     """
 

@@ -5,10 +5,10 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.editor.sass.library import is_sass_uri
+from gpa_lsp.lsp.commands import Command, SessionActions
 from gpa_lsp.lsp.features import Feature, RequestFeature, SessionFeature
 from gpa_lsp.lsp.outgoing import make_shown
-from gpa_lsp.lsp.sass.library import is_sass_uri
 from gpa_lsp.lsp.wire import PyglsServer
 
 logger = logging.getLogger(__name__)
@@ -18,11 +18,11 @@ class Dispatcher:
     """Calls features and commands. One that fails takes no other with it.
 
     Args:
-        find_desk: the session, once there is one.
+        find_session: the session, once there is one.
     """
 
-    def __init__(self, find_desk: Callable[[], Desk]) -> None:
-        self._find_desk = find_desk
+    def __init__(self, find_session: Callable[[], SessionActions]) -> None:
+        self._find_session = find_session
         self._broken: set[str] = set()
 
     def register(self, pygls: PyglsServer, features: Mapping[str, Feature], commands: Iterable[Command]) -> None:
@@ -45,13 +45,13 @@ class Dispatcher:
         """What answers the requests of a feature of documents."""
 
         def answer(params: Any) -> Any:
-            desk, uri = self._find_desk(), params.text_document.uri
+            session, uri = self._find_session(), params.text_document.uri
             if is_sass_uri(uri):
-                sass_view = desk.sass.view(uri) if feature.answer_sass is not None else None
+                sass_view = session.sass.view(uri) if feature.answer_sass is not None else None
                 return feature.answer_sass(sass_view, params) if sass_view and feature.answer_sass else None
-            if feature.answer is None or not feature.serves_source(desk.settings, desk.abilities):
+            if feature.answer is None or not feature.serves_source(session.settings, session.abilities):
                 return None
-            view = desk.view(uri)
+            view = session.view(uri)
             return feature.answer(view, params) if view is not None else None
 
         return lambda params: self.guard(name, lambda: make_shown(answer(params)), None)
@@ -63,7 +63,7 @@ class Dispatcher:
             return make_shown(await result)
 
         def answer(params: Any) -> Any:
-            result = feature.answer(self._find_desk(), params)
+            result = feature.answer(self._find_session(), params)
             return finish(result) if inspect.isawaitable(result) else make_shown(result)
 
         return lambda params: self.guard(name, lambda: answer(params), None)
@@ -72,7 +72,7 @@ class Dispatcher:
         """What runs a command."""
 
         async def run(*arguments: Any) -> Any:
-            result = self.guard(command.name, lambda: command.run(self._find_desk(), arguments), None)
+            result = self.guard(command.name, lambda: command.run(self._find_session(), arguments), None)
             try:
                 return make_shown(await result if inspect.isawaitable(result) else result)
             except Exception:
@@ -93,4 +93,4 @@ class Dispatcher:
         logger.exception("%s failed", name)
         if name not in self._broken:
             self._broken.add(name)
-            self._find_desk().warn(f"{name} failed; see the log of the language server")
+            self._find_session().warn(f"{name} failed; see the log of the language server")

@@ -1,19 +1,66 @@
-"""What the client says of its documents' text, handed on to everything that shows something of them."""
+"""What the client says of its documents' text, handed on to everything that shows something of them; and what it is sent about them unasked."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.documents import Documents
-from gpa_lsp.lsp.sass.library import SassDocuments, is_sass_uri
-from gpa_lsp.lsp.source_show import SourceShow
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.documents import Documents
+from gpa_lsp.editor.sass.library import SassDocuments, is_sass_uri
+from gpa_lsp.lsp.features import PushFeature
+from gpa_lsp.lsp.protocol_types import read_changes
+from gpa_lsp.lsp.unmeasured_sources import UnmeasuredSources
 from gpa_lsp.lsp.uris import read_path
 
 _PUSH_DELAY_S = 0.3
 """After the last keystroke; the client moves what it has by itself until then."""
+
+
+class Pushes:
+    """What the client was sent about its documents without asking, so that it is sent what differs and nothing else.
+
+    Args:
+        features: what is sent, by name.
+        send: sends (method, params).
+        guard: calls a feature and returns a default should it fail: (name, function, default).
+    """
+
+    def __init__(
+        self,
+        features: Mapping[str, PushFeature[Any, Any]],
+        send: Callable[[str, Any], None],
+        guard: Callable[[str, Callable[[], Any], Any], Any],
+    ) -> None:
+        self._features = features
+        self._send = send
+        self._guard = guard
+        self._sent: dict[str, dict[str, tuple[Any, ...]]] = {}
+        """Of a document that is opened twice without a close it stays: it still stands there."""
+
+    def changed(self, uri: str, version: int | None, find_view: Callable[[], DocumentView | None]) -> None:
+        """Send what there is to say of a document, where it differs from what was sent before."""
+        sent = self._sent.setdefault(uri, {})
+        for name, feature in self._features.items():
+            items = self._guard(name, partial(_list_items, feature, find_view), ())
+            if items != sent.get(name, ()):
+                sent[name] = items
+                self._send(feature.method, feature.wrap(uri, version, items))
+
+    def closed(self, uri: str) -> None:
+        """Take back what was sent."""
+        for name, items in self._sent.pop(uri, {}).items():
+            if items:
+                feature = self._features[name]
+                self._send(feature.method, feature.wrap(uri, None, ()))
+
+
+def _list_items(feature: PushFeature[Any, Any], find_view: Callable[[], DocumentView | None]) -> tuple[Any, ...]:
+    view = find_view()
+    return feature.list_items(view) if view is not None else ()
 
 
 class DocumentSync:
@@ -25,7 +72,7 @@ class DocumentSync:
         sources: what is said of sources without a profile.
     """
 
-    def __init__(self, documents: Documents, sass: SassDocuments, sources: SourceShow) -> None:
+    def __init__(self, documents: Documents, sass: SassDocuments, sources: UnmeasuredSources) -> None:
         self._documents = documents
         self._sass = sass
         self._sources = sources
@@ -43,9 +90,11 @@ class DocumentSync:
         self._sources.opened(document.uri)
         return Path(path)
 
-    def change(self, document: types.VersionedTextDocumentIdentifier, changes: Sequence[Any]) -> None:
+    def change(
+        self, document: types.VersionedTextDocumentIdentifier, given: Sequence[types.TextDocumentContentChangeEvent]
+    ) -> None:
         """A document was edited."""
-        uri = document.uri
+        uri, changes = document.uri, read_changes(given)
         if is_sass_uri(uri):
             self._sass.change(uri, changes)
             return
@@ -53,7 +102,7 @@ class DocumentSync:
             return
         self._sources.changed(uri)
         self._forget_push(uri)
-        self._pushes[uri] = asyncio.get_running_loop().call_later(_PUSH_DELAY_S, self._documents.push, uri)
+        self._pushes[uri] = asyncio.get_running_loop().call_later(_PUSH_DELAY_S, self._documents.tell, uri)
 
     def save(self, uri: str) -> None:
         """A document was saved."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.file_stamps import Stamp, read_stamp
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.lsp.snapshot import LoadedProfile
+from gpa_lsp.editor.snapshot import LoadedProfile
 from gpa_lsp.profile.opening import open_regular_file
 from gpa_lsp.report.source_paths import parse_compiled_path
 

@@ -11,14 +11,14 @@ from typing import Protocol
 
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.file_stamps import Stamp
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
 from gpa_lsp.lsp.analysis import ProfileReaders
 from gpa_lsp.lsp.discovery import ProfileFinder
 from gpa_lsp.lsp.loading_round import LoadingRound, Readers
 from gpa_lsp.lsp.past import compare_again
 from gpa_lsp.lsp.profile_messages import ProfileJob
 from gpa_lsp.lsp.profile_watch import ProfileWatch
-from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot
 from gpa_lsp.lsp.threads import call_in_thread
 
 logger = logging.getLogger(__name__)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.basis.file_stamps import Stamp
+from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel
 from gpa_lsp.lsp.identical_files import IdenticalFiles, share_profile
 from gpa_lsp.lsp.loading_queue import LoadingQueue
 from gpa_lsp.lsp.profile_messages import (
@@ -19,7 +20,6 @@ from gpa_lsp.lsp.profile_messages import (
     ProfileMessage,
 )
 from gpa_lsp.lsp.reading_order import rank_profiles
-from gpa_lsp.lsp.snapshot import LoadedProfile, MeasuredKernel
 from gpa_lsp.lsp.threads import call_in_thread
 from gpa_lsp.processes.frames import Step
 from gpa_lsp.report.measured_files import MeasuredFile

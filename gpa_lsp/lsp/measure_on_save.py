@@ -1,6 +1,6 @@
 """Measures again when a source is saved: after a pause, one measurement at a time, and only what the user has confirmed.
 
-Knows nothing of the protocol; the server is its :class:`MeasureHost`.
+Knows nothing of the protocol; the server is its :class:`MeasuringAudience`.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ from gpa_lsp.collect.variables import (
     list_environment,
     uses_variable,
 )
+from gpa_lsp.editor.settings import Settings
 from gpa_lsp.lsp.loader import ProgressDisplay
 from gpa_lsp.lsp.measure_permission import Permission
 from gpa_lsp.lsp.measure_progress import MeasureProgress
-from gpa_lsp.lsp.settings import Settings
 from gpa_lsp.lsp.threads import call_in_thread
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 _LEAVE_LIMIT_S = 0.5
 
 
-class MeasureHost(Protocol):
+class MeasuringAudience(Protocol):
     """What measuring needs of the server. All of it is called on the event loop."""
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
@@ -75,17 +75,17 @@ class Measuring:
     """Measures when it is time to.
 
     Args:
-        host: the server.
+        audience: asks and is told.
         is_relevant: whether saving a file is a reason to measure.
         allowance: what the user has confirmed before; None for the user's own file.
     """
 
     def __init__(
-        self, host: MeasureHost, *, is_relevant: Callable[[Path], bool], allowance: Allowance | None = None
+        self, audience: MeasuringAudience, *, is_relevant: Callable[[Path], bool], allowance: Allowance | None = None
     ) -> None:
-        self._host = host
+        self._audience = audience
         self._is_relevant = is_relevant
-        self._permission = Permission(host, allowance)
+        self._permission = Permission(audience, allowance)
         self._settings = Settings()
         self._roots: tuple[Path, ...] = ()
         self._is_trusted = False
@@ -129,9 +129,9 @@ class Measuring:
     def measure_now(self, file: Path | None = None, kernel: str | None = None) -> None:
         """The user asks for a measurement."""
         if not self._is_trusted:
-            self._host.warn("nothing is run in a workspace that is not trusted")
+            self._audience.warn("nothing is run in a workspace that is not trusted")
         elif self._settings.profile_command is None:
-            self._host.inform(
+            self._audience.inform(
                 "set gpaLsp.profile.command to the command that measures, for example "
                 'gpa-lsp profile --kernel "${kernel}" -o "${output}" -- ./app'
             )
@@ -188,7 +188,7 @@ class Measuring:
                 await self._serve(request)
             except Exception as error:
                 logger.exception("measuring failed")
-                self._host.warn(f"measuring failed: {error}")
+                self._audience.warn(f"measuring failed: {error}")
 
     def _is_current(self, request: _Request) -> bool:
         return request.number == self._number and not self._has_left
@@ -200,7 +200,7 @@ class Measuring:
         if settings.profile_command is None or not (settings.profiles_on_save or request.is_explicit):
             return  # the settings have changed meanwhile
         if workspace is None:
-            self._host.warn("nothing is measured without a workspace folder, where the commands would run")
+            self._audience.warn("nothing is measured without a workspace folder, where the commands would run")
             return
         self._is_asking = True
         try:
@@ -214,7 +214,7 @@ class Measuring:
         try:
             measurement = await call_in_thread(lambda: _prepare(settings, workspace, request))
         except (CommandError, OSError) as error:
-            self._host.warn(f"the command cannot be run: {error}")
+            self._audience.warn(f"the command cannot be run: {error}")
             return
         if not self._is_current(request):
             return
@@ -230,15 +230,15 @@ class Measuring:
         return max(around, key=lambda root: len(root.parts), default=next(iter(self._roots), None))
 
     async def _measure(self, measurement: Measurement) -> RunResult:
-        progress = self._progress = MeasureProgress(self._host.start_progress("Measuring", self.cancel))
+        progress = self._progress = MeasureProgress(self._audience.start_progress("Measuring", self.cancel))
 
         def take_lines(lines: Sequence[str]) -> None:
-            self._host.log("\n".join(lines))
+            self._audience.log("\n".join(lines))
             progress.take_lines(lines)
 
         def tell_phase(phase: Phase) -> None:
             command = measurement.build if phase is Phase.BUILD else measurement.profile
-            self._host.log(f"> {show_command(command or ())}")
+            self._audience.log(f"> {show_command(command or ())}")
             progress.begin(phase)
 
         run = self._run = MeasurementRun(measurement, take_lines, tell_phase)
@@ -254,14 +254,14 @@ class Measuring:
     def _tell(self, result: RunResult, request: _Request) -> None:
         if self._has_left:
             return
-        self._host.log("\n".join(list_log_lines(result)))
+        self._audience.log("\n".join(list_log_lines(result)))
         text = describe_result(result)
         is_news = request.is_explicit or text != self._told
         if not result.is_cancelled:
             self._told = text
             if not result.is_success and is_news:
-                self._host.warn(text)  # once, not at each save
-        self._host.finished(result)
+                self._audience.warn(text)  # once, not at each save
+        self._audience.finished(result)
 
 
 def _is_below(file: Path, folder: Path) -> bool:

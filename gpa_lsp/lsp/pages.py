@@ -10,8 +10,8 @@ from lsprotocol import types
 
 from gpa_lsp.basis.errors import MissingToolError
 from gpa_lsp.basis.whole_files import open_whole
-from gpa_lsp.lsp.editor import Editor
-from gpa_lsp.lsp.snapshot import VisibleKernel
+from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.lsp.client import Client
 from gpa_lsp.lsp.threads import call_in_thread
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ class Pages:
     """Writes and shows the page of a session.
 
     Args:
-        editor: the client.
+        client: the editor.
     """
 
-    def __init__(self, editor: Editor) -> None:
-        self._editor = editor
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._turn = asyncio.Lock()
 
     async def write(self, kernels: Sequence[VisibleKernel]) -> Path:
@@ -39,7 +39,7 @@ class Pages:
             OSError: it cannot be written.
         """
         async with self._turn:
-            path = self._editor.make_folder() / _NAME
+            path = self._client.make_folder() / _NAME
             await call_in_thread(lambda: write_page(kernels, path))
             return path
 
@@ -50,11 +50,11 @@ class Pages:
             path: as :meth:`write` gave it.
             place: a fragment with its ``#``; empty for the beginning.
         """
-        if self._editor.can("window.show_document.support"):
+        if self._client.can("window.show_document.support"):
             params = types.ShowDocumentParams(uri=path.as_uri() + place, external=True)
-            self._editor.start(self._editor.ask(types.WINDOW_SHOW_DOCUMENT, params))
+            self._client.start(self._client.ask(types.WINDOW_SHOW_DOCUMENT, params))
         else:
-            self._editor.inform(f"the report is in {path}")
+            self._client.inform(f"the report is in {path}")
 
 
 def write_page(kernels: Sequence[VisibleKernel], path: Path) -> None:

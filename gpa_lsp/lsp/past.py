@@ -5,8 +5,8 @@ Blocks on the database: call it off the event loop.
 
 from collections.abc import Mapping, Sequence
 
+from gpa_lsp.editor.snapshot import MeasuredKernel
 from gpa_lsp.history.model import KernelHistory
-from gpa_lsp.lsp.snapshot import MeasuredKernel
 
 
 def pin_kernels(kernels: Sequence[MeasuredKernel], *, is_pinned: bool) -> int:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.lsp.snapshot import MeasuredKernel
+from gpa_lsp.editor.snapshot import MeasuredKernel
 from gpa_lsp.processes.frames import Step
 from gpa_lsp.report.measured_files import MeasuredFile
 

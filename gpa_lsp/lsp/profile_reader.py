@@ -47,8 +47,8 @@ class ProfileReader:
 
     def _read(self, job: ProfileJob, send: Tell) -> ProfileEnd:
         from gpa_lsp.device.kept_roofs import KeptRoofs
+        from gpa_lsp.editor.snapshot import measure_kernel
         from gpa_lsp.history.recording import describe_surroundings
-        from gpa_lsp.lsp.snapshot import measure_kernel
         from gpa_lsp.pipeline import analyse
         from gpa_lsp.report.measured_files import find_files, forget_copies
 

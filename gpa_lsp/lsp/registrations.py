@@ -7,11 +7,11 @@ from typing import Any
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.editor import Editor
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.sass.model import SCHEME
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.lsp.client import Client
 from gpa_lsp.lsp.features import RequestFeature
-from gpa_lsp.lsp.sass.model import SCHEME
-from gpa_lsp.lsp.settings import Settings
 
 _PLACES: Mapping[str, tuple[str, str]] = {
     types.TEXT_DOCUMENT_DEFINITION: ("definition_provider", "text_document.definition"),
@@ -40,18 +40,18 @@ class LateRegistrations:
     """What is registered with a client that can be told late.
 
     Args:
-        editor: the client.
+        client: the editor.
         conditional: features that are not for all documents at all times.
     """
 
-    def __init__(self, editor: Editor, conditional: Iterable[RequestFeature[Any, Any]]) -> None:
-        self._editor = editor
+    def __init__(self, client: Client, conditional: Iterable[RequestFeature[Any, Any]]) -> None:
+        self._client = client
         self._known: dict[str, types.Registration] = {}
         self._turn = asyncio.Lock()
         self.features = tuple(
             feature
             for feature in conditional
-            if feature.method in _PLACES and editor.can(f"{_PLACES[feature.method][1]}.dynamic_registration")
+            if feature.method in _PLACES and client.can(f"{_PLACES[feature.method][1]}.dynamic_registration")
         )
         """Those this client takes later than at the start."""
 
@@ -72,10 +72,10 @@ class LateRegistrations:
             del self._known[feature.method]
             gone = types.Unregistration(id=known.id, method=known.method)
             params = types.UnregistrationParams(unregisterations=[gone])
-            await self._editor.ask(types.CLIENT_UNREGISTER_CAPABILITY, params)
+            await self._client.ask(types.CLIENT_UNREGISTER_CAPABILITY, params)
         if wanted is not None:
             self._known[feature.method] = wanted
-            await self._editor.ask(types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(registrations=[wanted]))
+            await self._client.ask(types.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams(registrations=[wanted]))
 
 
 def withdraw(capabilities: types.ServerCapabilities, features: Iterable[RequestFeature[Any, Any]]) -> None:

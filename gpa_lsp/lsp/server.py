@@ -13,9 +13,9 @@ import gpa_lsp.lsp.commands
 import gpa_lsp.lsp.features
 from gpa_lsp import __version__
 from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.lsp.client import Wire
 from gpa_lsp.lsp.commands import Command
 from gpa_lsp.lsp.dispatch import Dispatcher
-from gpa_lsp.lsp.editor import Wire
 from gpa_lsp.lsp.features import Feature
 from gpa_lsp.lsp.greeting import Greeting
 from gpa_lsp.lsp.incoming import IncomingPipe

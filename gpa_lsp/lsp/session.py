@@ -11,30 +11,30 @@ from lsprotocol import types
 
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.collect.model import RunResult
-from gpa_lsp.lsp.abilities import Abilities, read_abilities
-from gpa_lsp.lsp.document_sync import DocumentSync
-from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.documents import Documents, Doubts
-from gpa_lsp.lsp.editor import Editor, Wire
+from gpa_lsp.editor.abilities import Abilities, read_abilities
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.documents import Documents, Doubts
+from gpa_lsp.editor.late_imports import build_sass, warm_up
+from gpa_lsp.editor.lines.places import PlaceFinder
+from gpa_lsp.editor.lines.positions import UnitCounter
+from gpa_lsp.editor.model import Location
+from gpa_lsp.editor.sass.library import SassDocuments, is_sass_uri
+from gpa_lsp.editor.sass.model import SCHEME
+from gpa_lsp.editor.settings import HeldSettings, Settings
+from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
+from gpa_lsp.lsp.client import Client, Wire
+from gpa_lsp.lsp.document_sync import DocumentSync, Pushes
 from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature
-from gpa_lsp.lsp.late_imports import build_sass, warm_up
-from gpa_lsp.lsp.lines.places import PlaceFinder
-from gpa_lsp.lsp.lines.positions import UnitCounter
 from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay
-from gpa_lsp.lsp.measure_desk import MeasureDesk, watch_measured
 from gpa_lsp.lsp.measure_on_save import Measuring
+from gpa_lsp.lsp.measuring_client import MeasuringClient, watch_measured
 from gpa_lsp.lsp.pages import Pages
 from gpa_lsp.lsp.past import pin_kernels
-from gpa_lsp.lsp.predicted_show import PredictedShow
+from gpa_lsp.lsp.predictions import Predictions
 from gpa_lsp.lsp.registrations import LateRegistrations, withdraw
-from gpa_lsp.lsp.sass.library import SassDocuments, is_sass_uri
-from gpa_lsp.lsp.sass.model import SCHEME
-from gpa_lsp.lsp.settings import HeldSettings, Settings
-from gpa_lsp.lsp.settings_sync import SettingsSync
-from gpa_lsp.lsp.snapshot import Snapshot, VisibleKernel
-from gpa_lsp.lsp.source_show import SourceShow
 from gpa_lsp.lsp.status import READING, Status
 from gpa_lsp.lsp.threads import call_in_thread
+from gpa_lsp.lsp.unmeasured_sources import UnmeasuredSources
 from gpa_lsp.lsp.uris import read_path
 from gpa_lsp.report.names import find_plain_name
 
@@ -42,6 +42,9 @@ logger = logging.getLogger(__name__)
 
 _KERNEL_SUFFIXES = frozenset({".cu", ".cuh", ".cuf"})
 """Files that hold kernels whether a profile mentions them or not: saving one is worth a measurement."""
+
+_SECTION = "gpaLsp"
+"""What the settings are called among those of the editor."""
 
 _FOLDER_DEPTH = 32
 _LONE_FILE_DEPTH = 3
@@ -81,31 +84,27 @@ class Session:
         self._list_folders, self._root = list_folders, root
         self._lone_folder: Path | None = None
         self._guard = guard
-        self._editor = Editor(wire, params.capabilities)
+        self._client = Client(wire, params.capabilities)
         self._held = HeldSettings()
-        self._settings_sync = SettingsSync(self._editor, self._held)
+        self._settings_sync = SettingsSync(self._client, self._held)
         self._requests = [one for one in features.values() if isinstance(one, RequestFeature)]
-        self._registrations = LateRegistrations(self._editor, [one for one in self._requests if one.is_conditional])
+        self._registrations = LateRegistrations(self._client, [one for one in self._requests if one.is_conditional])
         push = {name: one for name, one in features.items() if isinstance(one, PushFeature)}
-        self._documents = Documents(
-            units=units,
-            abilities=self.abilities,
-            push_features={name: one for name, one in push.items() if one.is_wanted(self.abilities)},
-            send=self._editor.notify,
-            guard=guard,
-        )
+        wanted = {name: one for name, one in push.items() if one.is_wanted(self.abilities)}
+        watcher = Pushes(wanted, self._client.notify, guard)
+        self._documents = Documents(units=units, abilities=self.abilities, watcher=watcher)
         self.sass = SassDocuments(build_sass, units)
         """The SASS documents."""
-        self.pages = Pages(self._editor)
+        self.pages = Pages(self._client)
         """The report as a page."""
-        self._sources = SourceShow(self._documents, self._editor, units, self._refresh)
+        self._sources = UnmeasuredSources(self._documents, self._client, units, self._refresh)
         self._document_sync = DocumentSync(self._documents, self.sass, self._sources)
-        self._doubts = Doubts(self._editor.inform)
-        self._status = Status(self._editor.notify if self.abilities.status else None)
-        desk = MeasureDesk(
-            self._editor, self._status, sends_output=self.abilities.output, finished=self._take_measurement
+        self._doubts = Doubts(self._client.inform)
+        self._status = Status(self._client.notify if self.abilities.status else None)
+        measuring = MeasuringClient(
+            self._client, self._status, sends_output=self.abilities.output, finished=self._take_measurement
         )
-        self._measuring = Measuring(desk, is_relevant=self._is_worth_measuring)
+        self._measuring = Measuring(measuring, is_relevant=self._is_worth_measuring)
         self._loader = ProfileLoader(self)
         self._loading: asyncio.Task[None] | None = None
         self._settings_sync.begin(params.initialization_options, is_trusted=self.abilities.is_trusted)
@@ -124,8 +123,8 @@ class Session:
         del params
         await self._settings_sync.fetch()
         self._configure()
-        self._editor.start(self._registrations.update(self._held.current, self.abilities))
-        self._editor.start(call_in_thread(warm_up))
+        self._client.start(self._registrations.update(self._held.current, self.abilities))
+        self._client.start(call_in_thread(warm_up))
         self._loading = asyncio.get_running_loop().create_task(self._loader.run())
 
     async def shut_down(self, params: None) -> None:
@@ -136,7 +135,7 @@ class Session:
             self._loading.cancel()
         await self._measuring.leave()
         await self._sources.leave()
-        self._editor.leave()
+        self._client.leave()
 
     # Settings
 
@@ -144,7 +143,7 @@ class Session:
         """The user changed settings."""
         await self._settings_sync.change(params.settings)
         self._configure()
-        self._editor.start(self._registrations.update(self._held.current, self.abilities))
+        self._client.start(self._registrations.update(self._held.current, self.abilities))
         self.take_snapshot(self.snapshot)
 
     def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
@@ -221,28 +220,28 @@ class Session:
         self._status.take(snapshot)
         self._documents.take(snapshot, self._held.current)
         for uri in self.sass.take(snapshot.visible, self._held.current, self._documents.places):
-            self._editor.say_changed(uri)
+            self._client.say_changed(uri)
         self._doubts.tell(self._documents, self._held.current)
         self._refresh()
 
     def _refresh(self) -> None:
         """Let the client ask again for what it shows."""
         asking = ((one.refresh_method, one.refresh_capability) for one in self._requests)
-        self._editor.refresh([(method, capability) for method, capability in asking if method])
+        self._client.refresh([(method, capability) for method, capability in asking if method])
 
     def cancel_progress(self, params: types.WorkDoneProgressCancelParams) -> None:
         """The user ended something by its bar."""
-        self._editor.cancel_progress(params.token)
+        self._client.cancel_progress(params.token)
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
         """Long work begins."""
-        return self._status.watch(READING, self._editor.start_progress(title, cancel))
+        return self._status.watch(READING, self._client.start_progress(title, cancel))
 
     def warn(self, text: str) -> None:
         """Something the user must know."""
-        self._editor.warn(text)
+        self._client.warn(text)
 
-    # What features and commands may ask and do (their Desk)
+    # What features and commands may ask and do (its SessionActions)
 
     @property
     def settings(self) -> Settings:
@@ -259,7 +258,7 @@ class Session:
         return self._documents.view(uri)
 
     @property
-    def predictions(self) -> PredictedShow:
+    def predictions(self) -> Predictions:
         """What was emulated of open sources."""
         return self._sources.predictions
 
@@ -269,15 +268,15 @@ class Session:
 
     def show_document(self, title: str, markdown: str) -> None:
         """Open a text in the editor."""
-        self._editor.show_document(title, markdown)
+        self._client.show_document(title, markdown)
 
-    def show_location(self, location: types.Location) -> None:
+    def show_location(self, location: Location) -> None:
         """Put the cursor there."""
-        self._editor.show_location(location)
+        self._client.show_location(location)
 
     def show_message(self, text: str) -> None:
         """Say a sentence."""
-        self._editor.inform(text)
+        self._client.inform(text)
 
     def measure(self, uri: str | None) -> bool:
         """Run the user's command for a document, or for none."""
@@ -303,10 +302,47 @@ class Session:
         try:
             count = await call_in_thread(lambda: pin_kernels(measured, is_pinned=is_pinned))
         except GpaError as error:
-            self._editor.warn(str(error))
+            self._client.warn(str(error))
             return 0
         await self._loader.look_back()
         return count
+
+
+class SettingsSync:
+    """Hands on what comes, asks for what does not, and complains of values that make no sense.
+
+    Args:
+        client: the editor.
+        held: the settings as they came to be.
+    """
+
+    def __init__(self, client: Client, held: HeldSettings) -> None:
+        self._client = client
+        self._held = held
+
+    def begin(self, initialization_options: object, *, is_trusted: bool) -> None:
+        """The first thing the client says."""
+        self._complain(self._held.begin(initialization_options, is_trusted=is_trusted))
+
+    async def fetch(self) -> None:
+        """Ask a client that can be asked."""
+        if not self._client.can("workspace.configuration"):
+            return
+        item = types.ConfigurationItem(section=_SECTION)
+        answer = await self._client.ask(types.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items=[item]))
+        if isinstance(answer, list | tuple) and answer:
+            self._complain(self._held.take(answer[0], is_whole=True))
+
+    async def change(self, sent: Any) -> None:
+        """The client says that something changed: what, or nothing at all."""
+        if isinstance(sent, dict) and _SECTION in sent:
+            self._complain(self._held.take(sent[_SECTION]))
+        else:
+            await self.fetch()
+
+    def _complain(self, complaints: tuple[str, ...]) -> None:
+        for complaint in complaints:
+            self._client.warn(complaint)
 
 
 def choose_roots(

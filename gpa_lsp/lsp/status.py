@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.lsp.loader import ProgressDisplay
-from gpa_lsp.lsp.snapshot import Snapshot
 
 METHOD = "gpaLsp/status"
 

@@ -47,8 +47,8 @@ def analyse(
         paths: profiles, folders in which profiles are looked for, or files with device code (cubins, fat binaries, programs), whose kernels
             come without samples.
         kernel_filter: as in :class:`Way`.
-        disassemble: likewise.
-        blamer: likewise.
+        disassemble: as in :class:`Way`.
+        blamer: as in :class:`Way`.
         locator: finds sources on this machine, for hints that name expressions; None uses those in the profile only.
         roofs: finds measured roofs; None puts kernels under theoretical ones.
         progress: told (what, done, total) as the work goes on.

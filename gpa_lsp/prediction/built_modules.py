@@ -4,6 +4,7 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import Problem, ProblemSeverity, UnsupportedInputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.compiler.builds import read_build
 from gpa_lsp.compiler.model import CompiledUnit
 from gpa_lsp.device.products import find_product
@@ -52,7 +53,7 @@ def read_modules(
     chosen = product.compute_capability if product is not None and exact else known[-1]
     left = [unit for unit in units if unit.ptx is not None and unit.compute_capability == chosen]
     if len(left) > _MOST_UNITS:
-        message = f"only {_MOST_UNITS:,} of its {len(left):,} units were looked at"
+        message = f"only {format_count(_MOST_UNITS)} of its {format_count(len(left))} units were read"
         problems.append(Problem(severity=ProblemSeverity.WARNING, message=message, path=path))
     notes = () if product is None else note_difference(product, chosen)
     problems.extend(Problem(severity=ProblemSeverity.NOTE, message=note) for note in notes)

@@ -5,6 +5,7 @@ import re
 from gpa_lsp.analyses.answers import Answer, Column, Finding, Table, Weight
 from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.prose import NOTHING, Code, Place, Sentence, count, join, say
 from gpa_lsp.emulator.model import Fault, FaultKind
 from gpa_lsp.emulator.trace import StaticInstruction
 
@@ -20,51 +21,53 @@ ENDINGS = frozenset(
         FaultKind.UNSUPPORTED,
     }
 )
-"""Kinds that say where the emulator ended, and nothing against the program."""
+"""Kinds that say where the emulator ended, not that the program is wrong."""
 
 REMEDIES = {
-    FaultKind.OUT_OF_BOUNDS: "guard the access, or correct the size of the array in the launch description",
-    FaultKind.MISALIGNED: "align the address to the size of the access, or read narrower elements",
-    FaultKind.SHARED_RACE: "put __syncthreads() between the two accesses",
-    FaultKind.WARP_RACE: "put __syncwarp() between the two accesses",
-    FaultKind.GLOBAL_RACE: "use atomics, or give each block elements of its own",
-    FaultKind.DIVERGENT_BARRIER: "move the barrier out of the branch, so that all threads of the block reach it",
-    FaultKind.UNINITIALISED: "write the shared memory before it is read",
-    FaultKind.DIVISION_BY_ZERO: "guard the division",
-    FaultKind.DEADLOCK: "let every thread that others wait for reach the barrier or set the flag",
-    FaultKind.TIME_BUDGET: "give a smaller launch, fewer blocks or more time",
-    FaultKind.INSTRUCTION_BUDGET: "give a smaller launch, fewer blocks or a larger budget",
-    FaultKind.MEMORY_BUDGET: "give smaller arrays, fewer blocks or more memory",
-    FaultKind.TRACE_BUDGET: "trace fewer blocks, or give more memory or time",
-    FaultKind.CALL_DEPTH: "end the recursion earlier",
-    FaultKind.BAD_LAUNCH: "correct the launch description",
+    FaultKind.OUT_OF_BOUNDS: say("Guard the access, or correct the size of the array in the launch description."),
+    FaultKind.MISALIGNED: say("Align the address to the size of the access, or access narrower elements."),
+    FaultKind.SHARED_RACE: say("Put {barrier} between the two accesses.", barrier=Code(text="__syncthreads()")),
+    FaultKind.WARP_RACE: say("Put {barrier} between the two accesses.", barrier=Code(text="__syncwarp()")),
+    FaultKind.GLOBAL_RACE: say("Use atomics, or give each block elements of its own."),
+    FaultKind.DIVERGENT_BARRIER: say("Move the barrier out of the branch, so that all threads of the block reach it."),
+    FaultKind.UNINITIALISED: say("Initialize the shared memory before reading it."),
+    FaultKind.DIVISION_BY_ZERO: say("Guard the division."),
+    FaultKind.DEADLOCK: say("Let every thread that others wait for reach the barrier or set the flag."),
+    FaultKind.TIME_BUDGET: say("Give a smaller launch, fewer blocks or more time."),
+    FaultKind.INSTRUCTION_BUDGET: say("Give a smaller launch, fewer blocks or a larger budget."),
+    FaultKind.MEMORY_BUDGET: say("Give smaller arrays, fewer blocks or more memory."),
+    FaultKind.TRACE_BUDGET: say("Trace fewer blocks, or give more memory or time."),
+    FaultKind.CALL_DEPTH: say("End the recursion earlier."),
+    FaultKind.BAD_LAUNCH: say("Correct the launch description."),
 }
 """What to do about each kind, where something is to be done."""
 
 
-_NO_RACES = "Races were not looked for"
 _UNWATCHED = re.compile(r"mbarrier\b|(bar|barrier)\.(\w+\.)*arrive\b")
-"""Opcodes of kernels whose synchronisation the checks for races know nothing of; see ``find_unit_bytes`` of the emulator."""
+"""Opcodes of kernels whose synchronisation the race checks do not follow; see ``find_unit_bytes`` of the emulator."""
 
 
-def explain_unchecked_races(instructions: tuple[StaticInstruction, ...], *, checks_races: bool) -> str:
-    """Why races were not looked for, as a sentence; empty where they were.
+def explain_unchecked_races(instructions: tuple[StaticInstruction, ...], *, checks_races: bool) -> Sentence:
+    """Why races were not checked, as a sentence; empty where they were.
 
     Args:
         instructions: of the kernel and all it calls.
         checks_races: the setting.
 
     >>> explain_unchecked_races((), checks_races=True), explain_unchecked_races((), checks_races=False)
-    ('', 'Races were not looked for.')
+    ('', 'Races were not checked.')
     """
     if not checks_races:
-        return f"{_NO_RACES}."
+        return say("Races were not checked.")
     if any(_UNWATCHED.match(one.text) for one in instructions):
-        return f"{_NO_RACES}: the kernel synchronises by mbarrier or by arriving at barriers, which the checks do not follow."
-    return ""
+        return say(
+            "Races were not checked: the kernel synchronises through {mbarrier} or barrier arrivals, which the checks do not follow.",
+            mbarrier=Code(text="mbarrier"),
+        )
+    return NOTHING
 
 
-def answer_faults(faults: tuple[Fault, ...], *, unchecked_races: str = "") -> Answer:
+def answer_faults(faults: tuple[Fault, ...], *, unchecked_races: Sentence = NOTHING) -> Answer:
     """One finding per fault, those of the program before those of the emulator.
 
     Args:
@@ -74,27 +77,32 @@ def answer_faults(faults: tuple[Fault, ...], *, unchecked_races: str = "") -> An
     own = [fault for fault in faults if fault.kind not in ENDINGS]
     if not faults:
         seen = "misplaced barrier" if unchecked_races else "race or misplaced barrier"
-        summary = f"Every access stayed in bounds and aligned, and no {seen} was seen in what was executed."
-        return Answer(analysis=NAME, title=_TITLE, summary=f"{summary} {unchecked_races}".rstrip())
+        summary = say("Every executed access was in bounds and aligned, and no {seen} was seen.", seen=seen)
+        return Answer(analysis=NAME, title=_TITLE, summary=join((summary, unchecked_races)))
     ordered = [*own, *(fault for fault in faults if fault.kind in ENDINGS)]
     if not own:
-        summary = "Nothing was seen to go wrong, but not all of the chosen blocks ran to their end."
+        summary = say("No fault was seen, but not all of the chosen blocks ran to their end.")
     else:
-        summary = f"{len(own)} fault{'' if len(own) == 1 else 's'} of the program in what was executed."
+        summary = say("{faults} of the program in what was executed.", faults=count(len(own), "fault"))
     return Answer(
         analysis=NAME,
         title=_TITLE,
-        summary=f"{summary} {unchecked_races}".rstrip(),
+        summary=join((summary, unchecked_races)),
         findings=tuple(_describe(fault) for fault in ordered),
         tables=(_tabulate(ordered),),
     )
 
 
 def _describe(fault: Fault) -> Finding:
-    where = f" ({name_place(fault.chain)})" if fault.chain else ""
+    where = NOTHING
+    if fault.chain:
+        frame = fault.chain[0]
+        where = say(" at {place}", place=Place(file=frame.file, line=frame.line, shown_file=_name_file(frame.file)))
     weight = Weight.PLAIN if fault.kind in ENDINGS else Weight.HIGH
-    text = f"{fault.kind.value.capitalize()}{where}: {fault.message}"
-    return Finding(text=text, weight=weight, remedy=REMEDIES.get(fault.kind, ""))
+    text = say(
+        "{kind}{where}: {message}.", kind=fault.kind.value.capitalize(), where=where, message=fault.message.rstrip(".")
+    )
+    return Finding(text=text, weight=weight, remedy=REMEDIES.get(fault.kind, NOTHING))
 
 
 def _tabulate(faults: list[Fault]) -> Table:
@@ -129,5 +137,8 @@ def name_place(chain: InlineChain | None) -> str:
     """
     if not chain:
         return ""
-    frame = chain[0]
-    return f"{frame.file.replace(chr(92), '/').rpartition('/')[2]}:{frame.line}"
+    return f"{_name_file(chain[0].file)}:{chain[0].line}"
+
+
+def _name_file(file: str) -> str:
+    return file.replace("\\", "/").rpartition("/")[2]

@@ -7,15 +7,15 @@ from typing import TypeVar
 
 from gpa_lsp.basis.errors import GpaError, InputError, Problem, ProblemSeverity, spare_others
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.emulator.model import TraceSink
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file
 from gpa_lsp.prediction.comparing import compare_launches
 from gpa_lsp.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice, list_launches
-from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
+from gpa_lsp.prediction.model import DEFAULT_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction
 from gpa_lsp.prediction.predict_launch import LaunchSubject, predict_launch
-from gpa_lsp.prediction.settings import DEFAULT_PREDICTION, PredictionSettings
 from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.prediction.targets import examine_for_machine
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
@@ -165,7 +165,7 @@ def choose_launches(
     if choice.number is None:
         if choice.is_single and len(matched) > 1:
             names = ", ".join(dict.fromkeys(shorten_name(demangle(one.function.name)) for one in matched[:10]))
-            message = f"{len(matched)} launches are meant ({names}), and a trace holds one"
+            message = f"{format_count(len(matched))} launches match ({names}), and a trace holds one"
             raise InputError(message, path=described, remedy="choose one with --kernel and --launch")
         return tuple(matched)
     if not 1 <= choice.number <= len(matched):
@@ -178,7 +178,7 @@ def _explain_mismatch(module: PtxModule, launch: LaunchDescription, found: Seque
     place = None if launch.line is None else f"line {launch.line}"
     names = ", ".join(shorten_name(demangle(one.name)) for one in (found or module.entries)[:10])
     if found:
-        message = f"{launch.kernel} may be any of {names}"
+        message = f"{launch.kernel} could be any of {names}"
         mangled = found[0].name if len(found[0].name) <= _LONGEST_SHOWN else f"{found[0].name[:_LONGEST_SHOWN]}…"
         return InputError(message, path=launch.path, place=place, remedy=f"write its mangled name, such as {mangled}")
     message = f"there is no kernel {launch.kernel[:_LONGEST_SHOWN]}"
@@ -195,7 +195,7 @@ def predict_matched(
     for number, one in enumerate(matched):
         if most_s is not None and time.monotonic() - started_s > most_s:
             left = len(matched) - number
-            message = f"time was up before {left} of {len(matched)} launches were emulated"
+            message = f"time ran out before {format_count(left)} of {format_count(len(matched))} launches were emulated"
             problems.append(Problem.from_error(GpaError(message)))
             break
         name = demangle(one.function.name)

@@ -11,7 +11,7 @@ from gpa_lsp.launches.read_launches import find_launch_file
 from gpa_lsp.prediction.built_modules import BuiltModule, examine_built, read_modules
 from gpa_lsp.prediction.comparing import compare_launches
 from gpa_lsp.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice, list_launches
-from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
+from gpa_lsp.prediction.model import DEFAULT_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction
 from gpa_lsp.prediction.predict import (
     DescribedLaunch,
     PredictionWork,
@@ -21,7 +21,6 @@ from gpa_lsp.prediction.predict import (
     match_launches,
     predict_matched,
 )
-from gpa_lsp.prediction.settings import DEFAULT_PREDICTION, PredictionSettings
 from gpa_lsp.prediction.targets import Capability
 
 

@@ -8,6 +8,8 @@ from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.basis.errors import GpaError, InputError, Problem, spare_others
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import InlineChain
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.device.products import Product
 from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.emulator.model import Emulation, Fault, Sampling, SamplingKind, TraceSettings, TraceSink
@@ -15,11 +17,11 @@ from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.prediction.fault_answer import ENDINGS, answer_faults, explain_unchecked_races
 from gpa_lsp.prediction.flops import count_flops
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
-from gpa_lsp.prediction.model import Execution, KernelPrediction
-from gpa_lsp.prediction.settings import PredictionSettings
+from gpa_lsp.prediction.model import Execution, KernelPrediction, PredictionSettings
 from gpa_lsp.prediction.trace_answers import TraceAnswerer, TraceAnswers
+from gpa_lsp.ptx.blocks import find_blocks
 from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.traces.block_places import list_block_chains
+from gpa_lsp.ptx.reachable import list_reachable
 from gpa_lsp.traces.context import build_trace_context
 from gpa_lsp.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.volumes.answer import answer_volumes
@@ -58,9 +60,9 @@ def plan_sampling(probe: Emulation, settings: PredictionSettings, *, wave_blocks
     if settings.blocks:
         chosen = tuple(sorted({block for block in settings.blocks if block < total}))
         if not chosen:
-            message = f"there is no block {min(settings.blocks):,} in a grid of {total:,}"
-            raise InputError(message, remedy=f"choose among 0 to {total - 1:,}")
-        return SamplingPlan(sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=chosen), why="the blocks asked for")
+            message = f"there is no block {format_count(min(settings.blocks))} in a grid of {format_count(total)}"
+            raise InputError(message, remedy=f"choose from 0 to {format_count(total - 1)}")
+        return SamplingPlan(sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=chosen), why="the requested blocks")
     per_block = max(1.0, probe.warp_instructions / max(1, len(probe.executed_blocks)))
     affordable = max(1, int(settings.traced_warp_instructions / per_block))
     if total <= affordable:
@@ -68,7 +70,7 @@ def plan_sampling(probe: Emulation, settings: PredictionSettings, *, wave_blocks
     if wave_blocks <= affordable:
         why = f"one wave of the {machine}" if machine else "one wave"
         return SamplingPlan(sampling=Sampling(kind=SamplingKind.WAVE, count=wave_blocks), why=why)
-    why = f"the first blocks of a wave of {wave_blocks:,}, which would be too many to emulate"
+    why = f"the first blocks of a wave of {format_count(wave_blocks)}, which are too many to emulate"
     return SamplingPlan(sampling=Sampling(kind=SamplingKind.WAVE, count=affordable), why=why)
 
 
@@ -213,7 +215,7 @@ def _predict_volumes(
         problems.append(device)
         return None, None, ()
     if probe.trace is None or not probe.is_complete:
-        why = "data volumes are not predicted: the blocks that were to tell the addresses did not run to their end"
+        why = "data volumes are not predicted: the blocks traced for the addresses did not run to their end"
         problems.append(Problem.from_error(GpaError(why)))
         return None, None, ()
     with spare_others("predicting data volumes", problems):
@@ -286,3 +288,19 @@ def merge_faults(run: tuple[Fault, ...], probe: tuple[Fault, ...]) -> tuple[Faul
     known = {(fault.kind, fault.instruction) for fault in run}
     others = (fault for fault in probe if fault.kind not in ENDINGS)
     return (*run, *(fault for fault in others if (fault.kind, fault.instruction) not in known))
+
+
+def list_block_chains(module: PtxModule, kernel: str) -> tuple[InlineChain | None, ...]:
+    """For each basic block of a kernel and of what it can call, by the number it has in traces, the inline chain of its first instruction with one.
+
+    Args:
+        module: the code that was traced.
+        kernel: mangled name.
+    """
+    chains: list[InlineChain | None] = []
+    for function in list_reachable(module, kernel):
+        blocks = find_blocks(function)
+        for first, last in zip(blocks.first, blocks.last, strict=True):
+            body = function.instructions[first : last + 1]
+            chains.append(next((one.chain for one in body if one.chain is not None), None))
+    return tuple(chains)

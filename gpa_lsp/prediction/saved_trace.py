@@ -8,8 +8,7 @@ from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, spare_oth
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY
 from gpa_lsp.device.products import Product
-from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.emulator.trace_pieces import join_pieces, keep_blocks
+from gpa_lsp.emulator.trace import Trace, join_pieces, keep_blocks
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.prediction.targets import Capability
 from gpa_lsp.prediction.trace_answers import TraceAnswerer
@@ -25,9 +24,7 @@ from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, rec
 from gpa_lsp.volumes.model import VolumeMode
 from gpa_lsp.volumes.predict import predict_volumes
 
-_NOTE = (
-    "a trace keeps neither registers nor shared memory of a block: residency is thought to be limited by threads alone"
-)
+_NOTE = "a trace keeps neither the registers nor the shared memory of a block: occupancy is assumed to be limited by threads alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,6 +91,5 @@ def note_difference(product: Product, compiled_for: Capability) -> tuple[str, ..
         return ()
     major, minor = product.compute_capability
     return (
-        f"This is code for sm_{compiled_for[0]}{compiled_for[1]}, and the {product.name} is of sm_{major}{minor}; registers, and with them "
-        "residency, may differ",
+        f"This is code for sm_{compiled_for[0]}{compiled_for[1]}, but the {product.name} is sm_{major}{minor}; registers and occupancy may differ",
     )

@@ -7,8 +7,7 @@ from gpa_lsp.basis.errors import InputError
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
-from gpa_lsp.launches.source_parameters import read_source_parameters
-from gpa_lsp.launches.template import write_template
+from gpa_lsp.launches.template import write_source_template, write_template
 from gpa_lsp.prediction.built_modules import read_modules
 from gpa_lsp.prediction.predict import match_launches
 from gpa_lsp.prediction.static_source import examine_source, require_ptx
@@ -51,8 +50,7 @@ def write_templates(
     launches = _read_known(described, launches_text)
 
     def write(function: PtxFunction, names: Collection[str]) -> str:
-        known = read_source_parameters(str(statics.path), statics.text, function.name)
-        return write_template(function, names, source_names=known)
+        return write_source_template(function, names, file=str(statics.path), text=statics.text)
 
     return _describe([module], launches, kernel, write, path=statics.path, described=described)
 

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_bytes
 
 _HEADER = struct.Struct("<Q")
 _MOST_BYTES = 1 << 31
@@ -73,7 +74,7 @@ def read_message(read: Callable[[int], bytes]) -> object:
     """
     (length,) = _HEADER.unpack(_read_all(read, _HEADER.size))
     if length > _MOST_BYTES:
-        raise ValueError(f"a message of {length} bytes")
+        raise ValueError(f"a message of {format_bytes(length)}")
     return pickle.loads(_read_all(read, length))
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_seconds
 from gpa_lsp.processes.frames import Answer, Beat, Job, pack, read_message
 from gpa_lsp.processes.python_children import isolate_module
 
@@ -186,7 +187,7 @@ class Exchange:
         self._told_before, self._signs_before = told, signs
         self._waited_s = self.pause_s if self._is_per_message and has_told else self._waited_s + self.pause_s
         if self._waited_s >= self._limit_s:
-            raise self.fail(f"did not end within {self._limit_s:.0f} s")
+            raise self.fail(f"did not end within {format_seconds(self._limit_s)}")
         process_id = self._worker.process_id
         if process_id is not None and self._silence.is_final(process_id, has_said=has_said):
             raise self.fail("was stopped or hangs, and was ended")

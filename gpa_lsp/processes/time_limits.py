@@ -16,6 +16,7 @@ from typing import IO
 
 from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_seconds
 
 CLOCK_PER_PROCESSOR = 10.0
 """Seconds by the clock for each second of processor time: as much as nine other programs on one processor leave."""
@@ -54,11 +55,11 @@ class TimeLimits:
         'it did not end within 300 s, in which it had 0.5 s of processor time'
         """
         if processor_s is not None and processor_s > self.processor_s:
-            return f"it did not end within {self.processor_s:.0f} s of processor time"
+            return f"it did not end within {format_seconds(self.processor_s)} of processor time"
         if clock_s <= self.clock_s:
             return None
-        had = "" if processor_s is None else f", in which it had {processor_s:.1f} s of processor time"
-        return f"it did not end within {self.clock_s:.0f} s{had}"
+        had = "" if processor_s is None else f", in which it had {format_seconds(processor_s)} of processor time"
+        return f"it did not end within {format_seconds(self.clock_s)}{had}"
 
 
 @contextlib.contextmanager

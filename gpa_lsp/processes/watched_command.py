@@ -19,6 +19,7 @@ from typing import Any
 
 from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_seconds
 from gpa_lsp.processes.python_children import isolate_script
 
 TEMPORARY = "gpa-lsp-"
@@ -261,11 +262,11 @@ def _judge(name: str, end: CommandEnd, output: str, limits: RunLimits) -> tuple[
     if end.ending is Ending.CANCELLED:
         raise ToolError(name, "it was cancelled", output=tail)
     if end.ending is Ending.TIMED_OUT:
-        raise ToolError(name, f"it did not end within {limits.limit_s:.0f} s", output=tail)
+        raise ToolError(name, f"it did not end within {format_seconds(limits.limit_s)}", output=tail)
     if end.ending is Ending.NOT_STARTED:
         raise ToolError(name, f"it cannot be started: {end.words}", output=tail)
     if end.status is None or end.status < 0:
-        raise ToolError(name, "it was killed, perhaps for want of memory", output=tail)
+        raise ToolError(name, "it was killed, perhaps for lack of memory", output=tail)
     return end.status == 0, output
 
 

@@ -47,7 +47,7 @@ def read_profile(path: Path) -> Profile:
     reader = next((found for found in find_readers() if found.recognises(head, path)), None)
     if reader is None:
         known = "; ".join(f"{found.description} ({', '.join(found.suffixes)})" for found in find_readers())
-        raise UnsupportedInputError("is not a profile of a known kind", path=path, remedy=f"what is read: {known}")
+        raise UnsupportedInputError("is not a profile in a known format", path=path, remedy=f"what is read: {known}")
     try:
         profile = reader.read(path)
     except InputError as error:

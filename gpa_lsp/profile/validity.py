@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.profile.model import Launch, Module, Profile, StallSamples
 from gpa_lsp.profile.sampling import Sampling
 
@@ -50,16 +51,16 @@ def _check_run(profile: Profile) -> Iterator[Problem]:
     severity = ProblemSeverity.WARNING
     launches, run = profile.launches, profile.sampling
     if profile.samples_truncated:
-        message = "a sampling buffer of the run ran full, so what ran later was sampled less, or not at all"
+        message = "a sampling buffer overflowed; later code was sampled less, or not at all"
         remedy = "record with a larger buffer or a longer sampling period"
         yield Problem(severity=severity, message=message, path=profile.path, remedy=remedy)
     if run.dropped_samples:
-        message = f"{run.dropped_samples:,} samples of the run were dropped; of which kernels is not known, so all shares are less certain"
+        message = f"{format_count(run.dropped_samples)} samples of the run were dropped, of which kernels is unknown; all shares are less certain"
         yield Problem(
             severity=severity, message=message, path=profile.path, remedy="record with a longer sampling period"
         )
     if run.foreign_samples:
-        message = f"{run.foreign_samples:,} samples of the run are of code that is in no launch of the profile; no kernel counts them"
+        message = f"{format_count(run.foreign_samples)} samples of the run are of code outside all launches of the profile; no kernel counts them"
         yield Problem(severity=ProblemSeverity.NOTE, message=message, path=profile.path)
     placed = sum(launch.samples.total_samples for launch in launches if launch.samples is not None)
     apart = [(launch.sampling.dropped_samples, launch.sampling.foreign_samples) for launch in launches]
@@ -119,4 +120,4 @@ def _check_samples(samples: StallSamples) -> Iterator[str]:
         yield "there are negative sample counts"
     worse = 0 if latency_samples is None else int(np.count_nonzero(latency_samples > samples.all_samples))
     if worse:
-        yield f"{worse} counts of latency samples are larger than the count of all samples they are part of"
+        yield f"{worse} counts of not-issued samples exceed the count of all samples that they are part of"

@@ -1,11 +1,11 @@
 """Basic blocks of a PTX function: control flow, where lanes meet again, in which order to run, which registers live."""
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.shared_facts import Remembered
 from gpa_lsp.control_flow.dominators import find_immediate_dominators
 from gpa_lsp.ptx.block_order import rank_blocks
 from gpa_lsp.ptx.liveness import find_live_in
 from gpa_lsp.ptx.model import PtxFunction, PtxInstruction
-from gpa_lsp.ptx.remembered import Remembered
 
 _ENDING = frozenset({"ret", "exit"})
 _STOPPING = frozenset({"trap"})

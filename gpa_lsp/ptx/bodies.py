@@ -10,12 +10,12 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.ptx.declarations import read_registers, read_variables
 from gpa_lsp.ptx.instructions import InstructionReader, Signature
-from gpa_lsp.ptx.layout import align_up, lay_out
+from gpa_lsp.ptx.layout import lay_out
 from gpa_lsp.ptx.lines import LineReader
 from gpa_lsp.ptx.model import PtxInstruction, PtxVariable, Space
 from gpa_lsp.ptx.opcodes import OpcodeForm
 from gpa_lsp.ptx.operands import OperandReader
-from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.ptx.scalar_types import ScalarType, align_up
 from gpa_lsp.ptx.scopes import Registers, Scope
 from gpa_lsp.ptx.targets import resolve_targets
 
@@ -134,7 +134,7 @@ class BodyReader:
                 if len(reader.instructions) >= MOST_INSTRUCTIONS:
                     raise InputError(
                         f"a function of more than {MOST_INSTRUCTIONS} instructions",
-                        remedy="split it; no kernel is so large",
+                        remedy="split it; no kernel is that large",
                     )
                 guard = None if match["guard"] is None else (match["guard"], match["negated"] == "!")
                 reader.read(match["name"], match["rest"], self._scope, guard=guard, line=self._line, chain=self._chain)
@@ -215,7 +215,7 @@ def read_prototype(text: str) -> Signature:
     """
     match = _PROTOTYPE.fullmatch(text)
     if match is None:
-        raise InputError(f"{' '.join(text.split())[:60]!r} is no prototype", remedy="check that the PTX is complete")
+        raise InputError(f"{' '.join(text.split())[:60]!r} is not a prototype", remedy="check that the PTX is complete")
     sizes = []
     for group in (1, 2):
         parts = (match[group] or "").split(",")
@@ -230,4 +230,4 @@ def _count_blank_lines(text: str, place: int) -> int:
 
 def _refuse(text: str, place: int) -> InputError:
     shown = " ".join(text[place : place + 200].split())[:60]
-    return InputError(f"{shown!r} is no statement of PTX", remedy="check that the PTX is complete")
+    return InputError(f"{shown!r} is not a PTX statement", remedy="check that the PTX is complete")

@@ -105,10 +105,10 @@ def read_registers(text: str) -> tuple[ScalarType, int, list[tuple[str, int | No
     for part in text[head.end :].split(","):
         match = _NAME.fullmatch(part)
         if match is None or match[3]:
-            raise InputError(f"{part.strip()[:60]!r} is no register", remedy="check that the PTX is complete")
+            raise InputError(f"{part.strip()[:60]!r} is not a register", remedy="check that the PTX is complete")
         count = evaluate_constant(match[2]) if match[2] else None
         if isinstance(count, float) or (count is not None and (count < 0 or head.elements > 1)):
-            raise InputError(f"{part.strip()[:60]!r} is no range of registers", remedy="write %r<COUNT>")
+            raise InputError(f"{part.strip()[:60]!r} is not a range of registers", remedy="write %r<COUNT>")
         names.append((match[1], count))
     return head.kind, head.elements, names
 
@@ -133,7 +133,7 @@ def read_variables(text: str) -> list[PtxVariable]:
         match = _NAME.match(text, place)
         if match is None:
             raise InputError(
-                f"{text[place : place + 60].strip()!r} is no name", remedy="check that the PTX is complete"
+                f"{text[place : place + 60].strip()!r} is not a name", remedy="check that the PTX is complete"
             )
         dimensions = _read_dimensions(match[3])
         place = match.end()
@@ -172,7 +172,7 @@ def _build(
     if dimensions and dimensions[0] == 0 and initial is not None:
         count = len(initial.content) // kind.bytes
     if count * kind.bytes > _LARGEST_BYTES:
-        raise InputError(f"{name[:80]} has {count * kind.bytes} bytes", remedy="no GPU has so much memory")
+        raise InputError(f"{name[:80]} has {count * kind.bytes} bytes", remedy="no GPU has that much memory")
     content = initial.content if initial is not None else b""
     return PtxVariable(
         name=name,

@@ -83,7 +83,7 @@ def read_function_head(text: str, *, is_entry: bool) -> FunctionHead:
     match = _HEAD.match(text)
     if match is None:
         raise InputError(
-            f"{' '.join(text.split())[:80]!r} is no head of a function", remedy="check that the PTX is complete"
+            f"{' '.join(text.split())[:80]!r} is not a function header", remedy="check that the PTX is complete"
         )
     threads = {kind: sizes for kind, *sizes in _THREADS.findall(match[4])}
     most = _read_threads(threads.get("maxntid"))
@@ -100,7 +100,7 @@ def read_function_head(text: str, *, is_entry: bool) -> FunctionHead:
 def _read_parameters(text: str | None) -> tuple[PtxVariable, ...]:
     parts = (text or "").split(",", _MOST_PARAMETERS)
     if len(parts) > _MOST_PARAMETERS:
-        raise InputError(f"more than {_MOST_PARAMETERS} parameters", remedy="no kernel takes so many")
+        raise InputError(f"more than {_MOST_PARAMETERS} parameters", remedy="no kernel takes that many")
     found: list[PtxVariable] = []
     for part in parts:
         if part.strip():

@@ -119,7 +119,7 @@ def _flatten(text: str, dimensions: tuple[int, ...]) -> tuple[list[str], list[in
             places.append(element)
             element += strides[len(starts) - 1]
         if not starts and number + 1 < len(marks):
-            raise InputError("something stands behind the initial values", remedy="check that the PTX is complete")
+            raise InputError("text follows the initial values", remedy="check that the PTX is complete")
     if starts:
         raise InputError("the list of initial values does not end", remedy="check that the PTX is complete")
     if places:
@@ -147,7 +147,7 @@ def _pack(items: list[str], places: list[int], kind: ScalarType) -> InitialValue
     size = kind.bytes
     length = (max(places) + 1) * size if places else 0
     if length > MOST_INITIAL_BYTES:
-        raise InputError(f"initial values of {length} bytes", remedy="no module holds so many")
+        raise InputError(f"initial values of {length} bytes", remedy="no module holds that many")
     content = bytearray(length)
     symbols: list[tuple[int, str, int]] = []
     masked: list[tuple[int, str, int, int]] = []
@@ -176,7 +176,7 @@ def _read_added(sign: str | None, text: str | None) -> int:
         return 0
     number = read_number(text)
     if number is None or isinstance(number.value, float):
-        raise InputError(f"{text[:40]!r} is no offset", remedy="offsets are integers")
+        raise InputError(f"{text[:40]!r} is not an offset", remedy="offsets are integers")
     return -number.value if sign == "-" else number.value
 
 
@@ -213,5 +213,5 @@ def _pack_number(number: Immediate, kind: ScalarType) -> bytes:
         except OverflowError as error:
             raise InputError(f"the initial value {number.value} does not fit its type", remedy="correct it") from error
     if isinstance(number.value, float):
-        raise InputError(f"the initial value {number.value} is no integer", remedy="correct it")
+        raise InputError(f"the initial value {number.value} is not an integer", remedy="correct it")
     return (number.value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")

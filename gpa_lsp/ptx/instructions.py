@@ -118,7 +118,7 @@ class InstructionReader:
         parts = [part.strip() for part in rest.split(",")]
         if len(parts) != (1 if form.form is Form.BRANCH else 2):
             raise InputError(
-                f"{form.opcode} {rest.strip()[:60]!r} goes nowhere", remedy="check that the PTX is complete"
+                f"{form.opcode} {rest.strip()[:60]!r} has no target", remedy="check that the PTX is complete"
             )
         self.waiting.append(Waiting(len(self.instructions), scope, parts[-1], line))
         return (self._require(parts[0], scope),) if form.form is Form.TABLE else ()
@@ -130,7 +130,7 @@ class InstructionReader:
     def _require(self, text: str, scope: Scope) -> Register:
         found = self.operands.read(text, scope)
         if not isinstance(found, Register):
-            raise InputError(f"{text[:60]!r} is no register", remedy="declare it with .reg")
+            raise InputError(f"{text[:60]!r} is not a register", remedy="declare it with .reg")
         return found
 
     def _read_operands(
@@ -147,7 +147,7 @@ class InstructionReader:
             read.append(operand if operand is not None else self.operands.read(part, scope))
         results = 1 if form.has_result and read else 0
         if results and "|" in parts[0] and parts[0].lstrip()[0] == "{":
-            raise InputError(f"{parts[0].strip()[:60]!r} is no result", remedy="see PTX ISA, operands")
+            raise InputError(f"{parts[0].strip()[:60]!r} is not a result", remedy="see PTX ISA, operands")
         return (
             tuple(one for one in read[:results] if one is not None),
             tuple(one for one in read[results:] if one is not None),
@@ -156,7 +156,9 @@ class InstructionReader:
     def _read_call(self, rest: str, scope: Scope, line: int) -> CallDetails:
         match = _CALL.fullmatch(rest)
         if match is None:
-            raise InputError(f"call {' '.join(rest.split())[:80]!r} is none", remedy="check that the PTX is complete")
+            raise InputError(
+                f"call {' '.join(rest.split())[:80]!r} is not a call", remedy="check that the PTX is complete"
+            )
         callee = self.operands.read(match[2], scope)
         lists = tuple(
             tuple(self._read_passed(part, scope) for part in (text or "").split(",") if part.strip())
@@ -167,7 +169,7 @@ class InstructionReader:
             self.waiting.append(Waiting(len(self.instructions), scope, label, line))
             return CallDetails(callee=None, pointer=callee, results=lists[0], arguments=lists[1])
         if not isinstance(callee, Symbol) or callee.name not in self.signatures:
-            raise InputError(f"{match[2][:80]!r} is no function", remedy="check that the PTX is complete")
+            raise InputError(f"{match[2][:80]!r} is not a function", remedy="check that the PTX is complete")
         return CallDetails(callee=callee.name, pointer=None, results=lists[0], arguments=lists[1])
 
     def _read_passed(self, text: str, scope: Scope) -> Operand:
@@ -185,7 +187,7 @@ def _split_bracketed(text: str) -> list[str]:
         match = _BRACKETED.match(text, place)
         if match is None or match.end() == place:
             raise InputError(
-                f"{' '.join(text.split())[:80]!r} are no operands", remedy="check that the PTX is complete"
+                f"{' '.join(text.split())[:80]!r} are not operands", remedy="check that the PTX is complete"
             )
         parts.append(match[1].strip())
         place = match.end()

@@ -4,15 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gpa_lsp.ptx.model import PtxVariable
-
-
-def align_up(offset: int, alignment: int) -> int:
-    """The next multiple.
-
-    >>> align_up(5, 4), align_up(8, 4)
-    (8, 8)
-    """
-    return -(-offset // alignment) * alignment
+from gpa_lsp.ptx.scalar_types import align_up
 
 
 def lay_out(variables: Iterable[PtxVariable], start: int = 0) -> tuple[tuple[PtxVariable, ...], int]:

@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.basis.locations import Frame, InlineChain
-from gpa_lsp.binary.source_path import join_source_path
+from gpa_lsp.basis.locations import Frame, InlineChain, join_source_path
 
 MOST_FRAMES = 64
 """Inline levels that are kept, the innermost ones; no compiler inlines so deeply."""
@@ -95,7 +94,7 @@ class LineReader:
         """
         match = _LOC.match(directive)
         if match is None:
-            raise InputError(f"{directive.strip()[:80]!r} gives no line", remedy="write .loc FILE LINE COLUMN")
+            raise InputError(f"{directive.strip()[:80]!r} names no line", remedy="write .loc FILE LINE COLUMN")
         place = (int(match[1]), int(match[2]), int(match[3]))
         outer: InlineChain = ()
         if match[4] is not None:

@@ -177,7 +177,7 @@ class PtxInstruction:
         suffixes: all words behind it in order, without dots, types included: ``("lo", "s32")``, ``("global", "nc", "v4", "f32")``.
         types: those suffixes that are types, in order: ``cvt.rn.f32.s32`` has (F32, S32).
         destinations: results, in the order written; empty for stores, branches and barriers, for ``call``, and where the result is dropped (``_``).
-        sources: what it reads, in the order written; a store's address comes first. Branch targets are no operands, and those of a ``call``
+        sources: what it reads, in the order written; a store's address comes first. Branch targets are not operands, and those of a ``call``
             stand in ``call`` alone.
         guard: None when it is executed by all.
         target: index of the instruction a ``bra`` goes to; None for all others.

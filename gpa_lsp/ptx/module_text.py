@@ -68,7 +68,9 @@ class ModuleReader:
             error.place = error.place or f"line {self._count_lines(self._place)}"
             raise
         if self._version is None or not self._target:
-            raise InputError("there is no .version and .target: this is no PTX", remedy="give the PTX a compiler wrote")
+            raise InputError(
+                ".version and .target are missing: this is not PTX", remedy="give PTX as a compiler writes it"
+            )
         variables = _lay_out_module(self._variables)
         functions = ModuleFunctions(
             name=self.name,
@@ -101,7 +103,7 @@ class ModuleReader:
             if match is None:
                 rest = text[self._place : self._place + 4096].lstrip()
                 self._place = min(len(text), self._place + 4096) if not rest else text.index(rest[0], self._place)
-                raise InputError(f"{' '.join(rest.split())[:60]!r} is no part of a module", remedy=_REMEDY)
+                raise InputError(f"{' '.join(rest.split())[:60]!r} is not part of a module", remedy=_REMEDY)
             kind = match.lastgroup or ""
             self._place = match.start(kind)
             end = match.end()

@@ -86,7 +86,7 @@ class OperandReader:
 
     def _parse_vector(self, text: str, scope: Scope) -> Operand:
         if text[-1] != "}":
-            raise InputError(f"{text[:60]!r} is no vector", remedy="close its brace")
+            raise InputError(f"{text[:60]!r} is not a vector", remedy="close its brace")
         parts = text[1:-1].split(",", _MOST_ELEMENTS)
         if len(parts) > _MOST_ELEMENTS:
             raise InputError(f"a vector of more than {_MOST_ELEMENTS} elements", remedy="no instruction takes one")
@@ -101,7 +101,7 @@ class OperandReader:
 
     def _parse_address(self, text: str, scope: Scope) -> Operand:
         if text[-1] != "]":
-            raise InputError(f"{text[:60]!r} is no address", remedy="close its bracket")
+            raise InputError(f"{text[:60]!r} is not an address", remedy="close its bracket")
         inner = text[1:-1].strip()
         if "," in inner:
             return self._parse_texture(inner, scope)
@@ -122,11 +122,11 @@ class OperandReader:
         while place < len(inner):
             match = _PARTS.match(inner, place)
             if match is None or match.end() == place:
-                raise InputError(f"[{inner[:60]}] is no address", remedy="see PTX ISA, texture instructions")
+                raise InputError(f"[{inner[:60]}] is not an address", remedy="see PTX ISA, texture instructions")
             parts.append(match[1].strip())
             place = match.end()
         if len(parts) not in (2, 3) or not parts[-1]:
-            raise InputError(f"[{inner[:60]}] is no address", remedy="see PTX ISA, texture instructions")
+            raise InputError(f"[{inner[:60]}] is not an address", remedy="see PTX ISA, texture instructions")
         last = self.read(parts[-1], scope)
         if last is None:
             raise InputError(f"[{inner[:60]}] has no coordinates", remedy="see PTX ISA, texture instructions")
@@ -137,13 +137,13 @@ class OperandReader:
     def _parse_base(self, name: str, scope: Scope) -> Register | Symbol:
         base = self._parse_name(name, scope)
         if not isinstance(base, Register | Symbol):
-            raise InputError(f"{name[:60]!r} is no address", remedy="see PTX ISA, addresses as operands")
+            raise InputError(f"{name[:60]!r} is not an address", remedy="see PTX ISA, addresses as operands")
         return base
 
     def _require(self, name: str, scope: Scope) -> Register:
         found = self._parse_name(name, scope)
         if not isinstance(found, Register):
-            raise InputError(f"{name[:60]!r} is no register", remedy="declare it with .reg")
+            raise InputError(f"{name[:60]!r} is not a register", remedy="declare it with .reg")
         return found
 
     def _parse_name(self, text: str, scope: Scope) -> Operand:
@@ -160,7 +160,7 @@ class OperandReader:
             symbol = self._parse_base(match[1], scope)
             if not isinstance(symbol, Symbol):
                 raise InputError(
-                    f"{text[:60]!r} is no operand", remedy="an offset stands in brackets or behind a variable"
+                    f"{text[:60]!r} is not an operand", remedy="put the offset in brackets or after a variable"
                 )
             offset = _require_integer(match[3])
             return Symbol(symbol.name, offset if match[2] == "+" else -offset)
@@ -193,7 +193,7 @@ def _require_integer(text: str) -> int:
     number = read_number(text)
     value = evaluate_constant(text) if number is None else number.value
     if isinstance(value, float):
-        raise InputError(f"the offset {text[:40]} is no integer", remedy="addresses count bytes")
+        raise InputError(f"the offset {text[:40]} is not an integer", remedy="addresses count bytes")
     return value
 
 

@@ -61,7 +61,7 @@ def parse_ptx(text: str, *, name: str) -> PtxModule:
     """
     try:
         if len(text) > MOST_CHARACTERS:
-            raise InputError(f"PTX of {len(text)} characters", remedy="split the module; no compiler writes so much")
+            raise InputError(f"PTX of {len(text)} characters", remedy="split the module; no compiler writes that much")
         text = text.rstrip("\0")
         module = ModuleReader(name=name, original=text, text=blank_comments(text)).read()
         if len(text) <= READ_AT_ONCE:

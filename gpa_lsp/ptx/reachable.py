@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from gpa_lsp.basis.shared_facts import Remembered
 from gpa_lsp.ptx.model import Operand, PtxFunction, PtxModule, Symbol, Vector
-from gpa_lsp.ptx.remembered import Remembered
 
 
 @Remembered

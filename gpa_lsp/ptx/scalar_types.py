@@ -106,3 +106,12 @@ _NATURAL: dict[ScalarType, "np.dtype[np.generic]"] = {
     ScalarType.F32: np.dtype(np.float32),
     ScalarType.F64: np.dtype(np.float64),
 }
+
+
+def align_up(offset: int, alignment: int) -> int:
+    """The next multiple.
+
+    >>> align_up(5, 4), align_up(8, 4)
+    (8, 8)
+    """
+    return -(-offset // alignment) * alignment

@@ -48,18 +48,16 @@ class _Resolver:
     def _find(self, label: str, scope: Scope) -> int:
         target = scope.find_label(label)
         if target is None:
-            raise InputError(f"no label {label[:60]!r} is in sight", remedy="check that the PTX is complete")
+            raise InputError(f"there is no label {label[:60]!r} in scope", remedy="check that the PTX is complete")
         if target >= len(self._reader.instructions):
-            raise InputError(
-                f"no instruction stands behind the label {label[:60]!r}", remedy="end the function with ret"
-            )
+            raise InputError(f"no instruction follows the label {label[:60]!r}", remedy="end the function with ret")
         return target
 
     def _find_table(self, waiting: Waiting) -> tuple[int, ...]:
         table = waiting.scope.find_table(waiting.label)
         if table is None:
             raise InputError(
-                f"no .branchtargets {waiting.label[:60]!r} is in sight", remedy="check that the PTX is complete"
+                f"there is no .branchtargets {waiting.label[:60]!r} in scope", remedy="check that the PTX is complete"
             )
         home, labels = table
         key = (id(home), waiting.label)
@@ -69,7 +67,7 @@ class _Resolver:
         self._targets_left -= len(targets)
         if self._targets_left < 0:
             raise InputError(
-                f"jumps through tables have more than {MOST_TARGETS} targets", remedy="no compiler writes so many"
+                f"jumps through tables have more than {MOST_TARGETS} targets", remedy="no compiler writes that many"
             )
         return targets
 
@@ -82,7 +80,7 @@ class _Resolver:
         signature = waiting.scope.find_prototype(waiting.label)
         if signature is None:
             raise InputError(
-                f"no prototype {waiting.label[:60]!r} is in sight", remedy="check that the PTX is complete"
+                f"there is no prototype {waiting.label[:60]!r} in scope", remedy="check that the PTX is complete"
             )
         possible = self._reader.possible
         if signature not in possible:

@@ -13,6 +13,7 @@ from gpa_lsp.basis.numbers import (
     format_speedup,
     format_speedup_range,
 )
+from gpa_lsp.basis.prose import capitalize, join
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.render.advice_text import ALTERNATIVES, describe_run
 from gpa_lsp.render.advice_words import (
@@ -24,12 +25,12 @@ from gpa_lsp.render.advice_words import (
     describe_small_regions,
     describe_speedup,
 )
-from gpa_lsp.render.blame_words import describe_bounds, describe_grounds
+from gpa_lsp.render.blame_words import describe_basis, describe_bounds
 from gpa_lsp.render.check_text import render_problem
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import read_plain
-from gpa_lsp.render.markdown_text import escape_markdown, escape_prose, quote_code
+from gpa_lsp.render.markdown_text import escape_markdown, quote_code, write_cell, write_sentence
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates
 from gpa_lsp.render.silence_text import count_silences, explain_silence
@@ -56,7 +57,7 @@ def render_advice_markdown(
         yield from _KernelMarkdown(kernel, places, max_advice).render(names[kernel.name])
     rest = len(report.kernels) - len(shown)
     if rest:
-        yield from ("", f"And {format_count_of(rest, 'kernel')} of less time.")
+        yield from ("", f"And {format_count_of(rest, 'shorter kernel')}.")
     if not report.kernels:
         yield "No kernel was found."
     if report.problems:
@@ -95,12 +96,12 @@ class _KernelMarkdown:
         ]
 
     def render(self, name: str) -> Iterator[str]:
-        """Heading, table, details, the profiler's estimates and what all rests on."""
+        """Heading, table, details, the profiler's estimates and the basis of it all."""
         kernel = self._kernel
         yield from (f"## {quote_code(name)}", "", f"{escape_markdown(' · '.join(describe_run(kernel)))}")
         bounds = describe_bounds(kernel)
         if bounds:
-            yield from ("", f"{escape_markdown(bounds[0].upper() + bounds[1:])}.")
+            yield from ("", f"{write_sentence(capitalize(bounds))}.")
         yield ""
         if self._shown:
             yield from self._render_summary()
@@ -110,9 +111,9 @@ class _KernelMarkdown:
             title = f"<b>{format_speedup(advice.speedup.estimate)}</b> {html.escape(make_one_line(advice.title), quote=False)}"
             yield from _fold(title, self._render_advice(advice))
         yield from self._render_estimates()
-        grounds = [f"- **{name}**: {escape_markdown(sentence)}" for name, sentence in describe_grounds(kernel)]
-        if grounds:
-            yield from _fold("What this rests on", grounds)
+        basis = [f"- **{name}**: {escape_markdown(sentence)}" for name, sentence in describe_basis(kernel)]
+        if basis:
+            yield from _fold("Basis", basis)
 
     def _render_summary(self) -> Iterator[str]:
         titles = ("speedup:", "95 % interval", "at most:", "advice", "to change", "of the samples:", "samples:")
@@ -143,13 +144,13 @@ class _KernelMarkdown:
             yield f"- {escape_markdown(stage)}"
             for message, optimizers in messages.items():
                 names = ", ".join(quote_code(name) for name in optimizers)
-                yield f"  - {names + ': ' if names else ''}{escape_markdown(message)}"
+                yield f"  - {names + ': ' if names else ''}{write_sentence(message)}"
 
     def _render_advice(self, advice: Advice) -> Iterator[str]:
-        facts = "; ".join(fact for fact in (describe_speedup(advice.speedup), describe_matched(advice)) if fact)
-        yield escape_markdown(facts[0].upper() + facts[1:] + ".")
+        facts = join((describe_speedup(advice.speedup), describe_matched(advice)), "; ")
+        yield f"{write_sentence(capitalize(facts))}."
         if advice.hint:
-            yield from ("", escape_prose(advice.hint))
+            yield from ("", write_sentence(advice.hint))
         shown = choose_regions(advice)
         for number, region in enumerate(shown, start=1):
             yield from self._render_region(region, "" if region.hint == advice.hint else region.hint, number)
@@ -159,24 +160,24 @@ class _KernelMarkdown:
         if advice.caveats or advice.reasons or advice.rank_reason:
             yield ""
         for caveat in advice.caveats:
-            yield f"- **Caution**: {escape_prose(caveat)}"
+            yield f"- **Caution**: {write_sentence(caveat)}"
         for reason in advice.reasons:
-            yield f"- Because: {escape_prose(reason)}"
+            yield f"- Basis: {write_sentence(reason)}"
         if advice.rank_reason:
-            yield f"- Place in the list: {escape_prose(advice.rank_reason)}"
+            yield f"- Ranking: {write_sentence(advice.rank_reason)}"
 
     def _render_region(self, region: Region, hint: str, number: int) -> Iterator[str]:
         words, place = describe_scope(region.scope, self._kernel, self._places)
         where = f"{escape_markdown(words)} {quote_code(place)}" if place else escape_markdown(words)
         facts = f"{format_share(region.share)} of the samples, alone {format_speedup(region.speedup.estimate)}"
         if region.hotspots:
-            facts += f", {format_percent(region.density)} of it in the pairs shown"
+            facts += f", {format_percent(region.density)} of them in the pairs shown"
         yield from ("", f"**{number}.** {where}: {facts}")
         if hint:
-            yield from ("", escape_prose(hint))
+            yield from ("", write_sentence(hint))
         if region.hotspots:
             yield ""
-            titles = ("share:", "cause", "waits", "what is known")
+            titles = ("share:", "cause", "stalled", "details")
             yield from _render_table(
                 titles, (self._render_hotspot(hotspot, region.scope) for hotspot in region.hotspots)
             )
@@ -187,7 +188,7 @@ class _KernelMarkdown:
             format_percent(hotspot.samples / total) if total else UNKNOWN,
             self._show_instruction(hotspot.def_row),
             "the same instruction" if hotspot.use_row is None else self._show_instruction(hotspot.use_row),
-            escape_markdown(" · ".join(describe_hotspot(hotspot, region))),
+            write_cell(join(describe_hotspot(hotspot, region), " · ")),
         )
 
     def _show_instruction(self, row: int) -> str:

@@ -25,9 +25,9 @@ class RelatedPlace:
         frame: where.
         function: mangled name of the section its instruction is in.
         samples: of the pairs it takes part in.
-        is_use: it waits; False for another cause.
+        is_use: the stalled instruction; False for another cause.
         text: disassembly of the instruction with most samples; may be empty.
-        category: what the pair with most samples waits for; None where no stall is meant.
+        category: what the pair with most samples is stalled on; None where no stall is meant.
     """
 
     frame: Frame
@@ -49,7 +49,7 @@ class AdviceNote:
         frame: the line that causes most of the stalls; for advice about the launch, the kernel's first line. None without line information.
         function: mangled name of the function it is in.
         hotspot: the pair with most samples; None for advice about the launch.
-        related: the lines that suffer, then other causing lines; most samples first, each once.
+        related: the stalled lines, then other causing lines; most samples first, each once.
     """
 
     kernel: KernelReport
@@ -75,17 +75,17 @@ def list_notes(report: Report, places: PlaceNames) -> tuple[AdviceNote, ...]:
 def describe_note(note: AdviceNote, places: PlaceNames) -> str:
     """A note as running text: how much, what, why here, what to do."""
     advice, kernel = note.advice, note.kernel
-    head = f"{summarise_advice(advice)} in {note.kernel_name}, an estimate, {describe_bound(advice.speedup)}"
+    head = f"{summarise_advice(advice)} in {note.kernel_name} (estimate, {describe_bound(advice.speedup)})"
     parts = [head, describe_matched(advice), NO_SASS if kernel.lacks_sass else ""]
     hotspot = note.hotspot
-    victim = (
+    stalled = (
         None
         if hotspot is None or hotspot.use_row is None
         else InstructionPlaces(kernel, places).choose_frame(hotspot.use_row)
     )
-    if hotspot is not None and victim is not None:
-        cause = "it" if hotspot.category is None else describe_cause(hotspot.category)
-        parts.append(f"{places.show_line(kernel, victim.file, victim.line)} waits for {cause}")
+    if hotspot is not None and stalled is not None:
+        cause = "this line" if hotspot.category is None else describe_cause(hotspot.category)
+        parts.append(f"{places.show_line(kernel, stalled.file, stalled.line)} is stalled on {cause}")
     parts = [part for part in parts if part]
     sentences = [f"{'; '.join(parts)}.", advice.hint, *(f"Caution: {caveat}" for caveat in advice.caveats)]
     return " ".join(sentence for sentence in sentences if sentence)

@@ -8,6 +8,7 @@ from gpa_lsp.render.advice_words import (
     choose_regions,
     describe_hotspot,
     describe_matched,
+    describe_rivals,
     describe_scope,
     describe_small_regions,
     describe_speedup,
@@ -67,13 +68,9 @@ class AdviceText:
         matched = describe_matched(advice)
         if matched:
             yield from self._write(matched)
-        rivals = [
-            f"{other.title} ({format_speedup(other.speedup.estimate)})"
-            for other in every
-            if other.group == advice.group and other is not advice
-        ]
+        rivals = describe_rivals(advice, every)
         if rivals:
-            yield from self._write(f"instead of: {', '.join(rivals)}", Style.DIM)
+            yield from self._write(f"alternative to: {rivals}", Style.DIM)
         if advice.rank_reason:
             yield from self._write(advice.rank_reason, Style.DIM)
         if advice.hint:
@@ -88,7 +85,7 @@ class AdviceText:
         for caveat in advice.caveats:
             yield from self._mark("caution: ", caveat, Style.WARNING)
         if advice.reasons:
-            yield from self._mark("because: ", "; ".join(advice.reasons), Style.DIM)
+            yield from self._mark("basis: ", "; ".join(advice.reasons), Style.DIM)
 
     def _render_region(self, region: Region, hint: str, number: int, count: int) -> Iterator[Line]:
         yield self._head_region(region, number)

@@ -1,4 +1,4 @@
-"""Advice as SARIF 2.1.0: a result per piece of advice, on the line that causes the stalls; the lines that suffer are related locations.
+"""Advice as SARIF 2.1.0: a result per piece of advice, on the line that causes the stalls; the stalled lines are related locations.
 
 Rules are the optimizers. Graphs and code flows are left out: a pair of def and use is two places, which related locations already are.
 
@@ -22,14 +22,14 @@ from gpa_lsp.report_file.json_records import make_record
 _FINGERPRINT = "gpaLspAdvice/v1"
 
 _CHANGES: Mapping[Category, str] = {
-    Category.CODE: "The source code has to be changed",
-    Category.PARALLEL: "The number of blocks or threads, or how work is spread over them, has to be changed",
-    Category.BINARY: "Compiler flags have to be changed; the source stays as it is",
+    Category.CODE: "Change the source",
+    Category.PARALLEL: "Change the number of blocks or threads, or how work is distributed over them",
+    Category.BINARY: "Change compiler flags; the source is unchanged",
 }
 
 _MEANING = (
-    "The estimate is run time before over run time after, from stall samples taken while the kernel ran, with the 95 % interval that counting "
-    f"leaves and the bound that cannot be exceeded. {ALTERNATIVES}"
+    "The estimate is run time before over run time after, computed from stall samples, with the 95 % interval of the sample counts and an upper "
+    f"bound. {ALTERNATIVES}"
 )
 
 
@@ -90,9 +90,9 @@ def _make_related(parts: SarifParts, note: AdviceNote, place: RelatedPlace, numb
     words = (
         "another cause"
         if not place.is_use
-        else f"waits for {describe_cause(place.category)}"
+        else f"stalled on {describe_cause(place.category)}"
         if place.category is not None
-        else "waits here"
+        else "stalled here"
     )
     code = f" at {place.text}" if place.text else ""
     return {

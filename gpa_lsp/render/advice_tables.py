@@ -1,9 +1,9 @@
-"""The tables of blame and advice in one kernel's chapter of the text report."""
+"""The tables of causes and advice in one kernel's chapter of the text report."""
 
 from gpa_lsp.basis.numbers import format_count, format_percent, format_share, format_speedup, format_speedup_range
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.render.advice_words import describe_cause
-from gpa_lsp.render.blame_words import measure_causes
+from gpa_lsp.render.blame_words import NO_CAUSE, measure_causes
 from gpa_lsp.render.kernel_tables import Table
 from gpa_lsp.render.layout import Align, Column, Style, draw_bar, style_of_share
 from gpa_lsp.render.places import PlaceNames
@@ -15,12 +15,12 @@ _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
 
 def build_cause_table(kernel: KernelReport, _: PlaceNames) -> Table:
-    """Samples by what kind of cause they are blamed on, and those nobody is blamed for."""
+    """Samples by the kind of cause they are attributed to, and those without a cause."""
     columns = (
         Column(title="share", align=_RIGHT),
         Column(title="", is_optional=True),
         Column(title="samples", align=_RIGHT),
-        Column(title="waiting for", can_shrink=True, min_chars=20),
+        Column(title="stalled on", can_shrink=True, min_chars=20),
     )
     rows = []
     causes = [] if kernel.blame is None else measure_causes(kernel, kernel.blame)
@@ -39,7 +39,7 @@ def build_cause_table(kernel: KernelReport, _: PlaceNames) -> Table:
         ratio = lost / kernel.total_samples
         share = (format_percent(ratio), Style.DIM)
         bar = (draw_bar(ratio, _BAR_CELLS), Style.DIM)
-        rows.append((share, bar, (format_count(lost), Style.PLAIN), ("what nobody could say", Style.DIM)))
+        rows.append((share, bar, (format_count(lost), Style.PLAIN), (NO_CAUSE, Style.DIM)))
     return Table(title="Causes", columns=columns, rows=rows)
 
 

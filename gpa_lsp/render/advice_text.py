@@ -1,4 +1,4 @@
-"""Advice as text for a terminal or a file: kernels by time; per kernel what bounds it, what to change and what that rests on."""
+"""Advice as text for a terminal or a file: kernels by time; per kernel what bounds it, what to change and on what basis."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,7 +11,7 @@ from gpa_lsp.render.advice_words import (
     name_best_advice,
     summarise_advice,
 )
-from gpa_lsp.render.blame_words import describe_bounds, describe_grounds
+from gpa_lsp.render.blame_words import describe_basis, describe_bounds
 from gpa_lsp.render.check_text import render_problem
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.layout import (
@@ -37,7 +37,7 @@ from gpa_lsp.report.model import KernelReport, Report
 _REMARK_CELLS = 120
 """Of a remark of the profiler; ``gpa-lsp report`` shows all of it."""
 
-ALTERNATIVES = "Estimates are alternatives: several may count the same samples. They are not to be added or multiplied."
+ALTERNATIVES = "Estimates are alternatives: several may count the same samples. Do not add or multiply them."
 
 
 def render_advice(
@@ -65,7 +65,7 @@ def render_advice(
     rest = len(report.kernels) - len(shown)
     if rest:
         yield EMPTY_LINE
-        yield text_line(f"and {format_count_of(rest, 'kernel')} of less time", Style.DIM)
+        yield text_line(f"and {format_count_of(rest, 'shorter kernel')}", Style.DIM)
     if not report.kernels:
         yield text_line("no kernel was found", Style.DIM)
     if report.problems:
@@ -130,7 +130,7 @@ def _render_kernel(
         yield from wrap(ALTERNATIVES, width, style=Style.DIM)
     yield from render_silences(kernel, width)
     yield from _render_estimates(kernel, width)
-    yield from _render_grounds(kernel, width)
+    yield from _render_basis(kernel, width)
 
 
 def describe_run(kernel: KernelReport) -> list[str]:
@@ -142,7 +142,7 @@ def describe_run(kernel: KernelReport) -> list[str]:
     facts.append(f"{time} in {format_launches(kernel.launch_count)}")
     facts.append(format_count_of(kernel.total_samples, "sample") if kernel.total_samples else "no samples")
     if kernel.total_samples and kernel.latency_samples is None:
-        facts.append("which of them without issue is unknown")
+        facts.append("how many were not issued is unknown")
     if dropped := describe_dropped(kernel):
         facts.append(dropped)
     if kernel.samples_truncated:
@@ -178,11 +178,11 @@ def _render_estimates(kernel: KernelReport, width: int | None) -> Iterator[Line]
     yield from lay_out_table(columns, rows, width=width)
 
 
-def _render_grounds(kernel: KernelReport, width: int | None) -> Iterator[Line]:
-    grounds = list(describe_grounds(kernel))
-    if not grounds:
+def _render_basis(kernel: KernelReport, width: int | None) -> Iterator[Line]:
+    basis = list(describe_basis(kernel))
+    if not basis:
         return
     yield EMPTY_LINE
-    yield text_line("What this rests on", Style.HEADING)
-    for name, sentence in grounds:
+    yield text_line("Basis", Style.HEADING)
+    for name, sentence in basis:
         yield from hang((("  ", Style.PLAIN), (f"{name}: ", Style.DIM), (sentence, Style.PLAIN)), width)

@@ -1,10 +1,12 @@
-"""Blame and advice in plain words, the same in every view."""
+"""Causes of stalls and advice in words, the same in every view."""
 
 import math
 from collections.abc import Mapping, Sequence
 
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, Category, Hotspot, Region, SilenceStage, Speedup
+from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_share, format_speedup, format_speedup_range
+from gpa_lsp.basis.prose import NOTHING, Sentence, factor, join, say
 from gpa_lsp.blame.model import BlameCategory, UnattributedCause
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.places import PlaceNames
@@ -25,46 +27,46 @@ _CAUSES: Mapping[BlameCategory, str] = {
     BlameCategory.MEMORY_CONSTANT: "an indexed constant, through L1",
     BlameCategory.MEMORY_TEXTURE: "data from texture or surface memory",
     BlameCategory.EXECUTION_SHARED: "data from shared memory",
-    BlameCategory.EXECUTION_CONSTANT: "a constant that is loaded",
+    BlameCategory.EXECUTION_CONSTANT: "a constant load",
     BlameCategory.EXECUTION_ARITHMETIC: "an arithmetic result",
     BlameCategory.EXECUTION_SPECIAL: "a special function, a conversion or other slow arithmetic",
-    BlameCategory.EXECUTION_WARP: "an exchange between lanes",
+    BlameCategory.EXECUTION_WARP: "a warp shuffle, vote or reduction",
     BlameCategory.EXECUTION_SYSTEM: "a special register",
     BlameCategory.WRITE_AFTER_READ: "a register that is still to be read",
-    BlameCategory.ISSUE: "the issue of the instruction before",
+    BlameCategory.ISSUE: "the issue cost of the previous instruction",
     BlameCategory.SYNCHRONISATION: "a barrier or a fence",
-    BlameCategory.BRANCH: "a branch to be resolved",
+    BlameCategory.BRANCH: "an unresolved branch",
     BlameCategory.INDIRECT: "the target of an indirect branch",
-    BlameCategory.INSTRUCTION_FETCH: "instructions to be fetched",
+    BlameCategory.INSTRUCTION_FETCH: "instruction fetch",
     BlameCategory.PIPE_THROTTLE: "a busy arithmetic pipe",
-    BlameCategory.MEMORY_THROTTLE: "room in the queue for global and local memory",
-    BlameCategory.MIO_THROTTLE: "room in the queue for shared memory and special functions",
-    BlameCategory.TEXTURE_THROTTLE: "room in the queue for textures",
+    BlameCategory.MEMORY_THROTTLE: "the full queue for global and local memory",
+    BlameCategory.MIO_THROTTLE: "the full queue for shared memory and special functions",
+    BlameCategory.TEXTURE_THROTTLE: "the full texture queue",
     BlameCategory.CONSTANT_MISS: "a constant operand that missed its cache",
-    BlameCategory.NOT_SELECTED: "its turn",
-    BlameCategory.ISSUED: "nothing, it issues",
+    BlameCategory.NOT_SELECTED: "the scheduler, which picked another warp",
+    BlameCategory.ISSUED: "nothing: it issues",
     BlameCategory.DISPATCH: "the dispatcher",
-    BlameCategory.DRAIN: "its last stores to leave",
+    BlameCategory.DRAIN: "its last stores",
     BlameCategory.SLEEPING: "the end of a sleep",
     BlameCategory.MISC: "something the hardware does not name",
 }
 
 _STAGES: Mapping[SilenceStage, str] = {
     SilenceStage.NO_SAMPLES: "no samples",
-    SilenceStage.NO_CODE: "no code to look at",
-    SilenceStage.NOT_KNOWN: "the profile does not say what they need to know",
-    SilenceStage.NO_METRICS: "counters were not collected",
-    SilenceStage.NOT_MATCHED: "looked, and the pattern is not there",
-    SilenceStage.GATED: "the pattern is there, but something forbids the advice",
-    SilenceStage.TOO_SMALL: "would gain too little",
-    SilenceStage.NO_PLACE: "no place to point at",
+    SilenceStage.NO_CODE: "the profile has no code",
+    SilenceStage.NOT_KNOWN: "the profile lacks what they need",
+    SilenceStage.NO_METRICS: "metrics were not collected",
+    SilenceStage.NOT_MATCHED: "pattern not found",
+    SilenceStage.GATED: "pattern found, but the change is ruled out",
+    SilenceStage.TOO_SMALL: "too little to gain",
+    SilenceStage.NO_PLACE: "no place in the code to point at",
     SilenceStage.FAILED: "failed",
 }
 
 _UNATTRIBUTED: Mapping[UnattributedCause, str] = {
     UnattributedCause.NO_CODE: "their code is not in the profile",
     UnattributedCause.NO_INSTRUCTIONS: "their code could not be disassembled",
-    UnattributedCause.NO_PRODUCER: "no instruction the reason can mean",
+    UnattributedCause.NO_PRODUCER: "no instruction matches the stall reason",
     UnattributedCause.WORK_BOUND: "in a function too large to search",
 }
 
@@ -81,7 +83,7 @@ _WITHOUT_NAME = (ScopeKind.KERNEL, ScopeKind.LOOP, ScopeKind.LINE)
 
 
 def describe_cause(category: BlameCategory) -> str:
-    """What a warp waits for, to stand behind "waiting for".
+    """What a warp is stalled on, to follow "stalled on".
 
     >>> describe_cause(BlameCategory.MEMORY_GLOBAL)
     'data from global memory'
@@ -99,16 +101,21 @@ def describe_unattributed(cause: UnattributedCause) -> str:
     return _UNATTRIBUTED[cause]
 
 
-def describe_speedup(speedup: Speedup) -> str:
+def describe_speedup(speedup: Speedup) -> Sentence:
     """Interval and bound of an estimate, and what the formula alone would say.
 
-    >>> describe_speedup(Speedup(estimate=1.4, low=1.3, high=1.5, bound=1.5, bound_reason="half the time is issuing", uncapped=1.9))
+    >>> reason = say("half the time is issuing")
+    >>> describe_speedup(Speedup(estimate=1.4, low=1.3, high=1.5, bound=1.5, bound_reason=reason, uncapped=1.9))
     '95 % interval 1.30× to 1.50×; at most 1.50×: half the time is issuing; the formula alone gives 1.90×'
     """
-    parts = [describe_interval(speedup), describe_bound(speedup)]
-    if format_speedup(speedup.uncapped) != format_speedup(speedup.estimate):
-        parts.append(f"the formula alone gives {format_speedup(speedup.uncapped)}")
-    return "; ".join(part for part in parts if part)
+    return join((describe_interval(speedup), describe_bound(speedup), describe_formula(speedup)), "; ")
+
+
+def describe_formula(speedup: Speedup) -> Sentence:
+    """What the formula gives before the bound caps it; empty where that is the estimate."""
+    if format_speedup(speedup.uncapped) == format_speedup(speedup.estimate):
+        return NOTHING
+    return say("the formula alone gives {uncapped}", uncapped=factor(speedup.uncapped))
 
 
 def describe_interval(speedup: Speedup) -> str:
@@ -123,12 +130,11 @@ def show_gain(speedup: Speedup) -> str:
     return format_speedup(speedup.estimate) + (f" ({both})" if both else "")
 
 
-def describe_bound(speedup: Speedup) -> str:
+def describe_bound(speedup: Speedup) -> Sentence:
     """What can be reached at most, and why."""
     if not math.isfinite(speedup.bound):
-        return "without a known bound"
-    bound = f"at most {format_speedup(speedup.bound)}"
-    return f"{bound}: {speedup.bound_reason}" if speedup.bound_reason else bound
+        return say("no known upper bound")
+    return join((say("at most {bound}", bound=factor(speedup.bound)), speedup.bound_reason), ": ")
 
 
 def find_best_advice(kernel: KernelReport) -> Advice | None:
@@ -158,7 +164,7 @@ def describe_matched(advice: Advice) -> str:
         return ""
     every = format_count(advice.matched_samples)
     quiet = "unknown" if advice.matched_latency_samples is None else format_count(advice.matched_latency_samples)
-    return f"{format_share(advice.share)} of the samples: {every}, without issue {quiet}"
+    return f"{format_share(advice.share)} of the samples: {every}, not issued: {quiet}"
 
 
 def describe_distance(hotspot: Hotspot) -> str:
@@ -213,6 +219,17 @@ def describe_hotspot(hotspot: Hotspot, region: Scope) -> Sequence[str]:
     return tuple(fact for fact in facts if fact)
 
 
+def describe_rivals(advice: Advice, every: Sequence[Advice]) -> str:
+    """The other advice about the same samples, with its estimates; empty where there is none.
+
+    Args:
+        advice: a piece of advice.
+        every: all of its kernel.
+    """
+    rivals = [other for other in every if other.group == advice.group and other is not advice]
+    return ", ".join(f"{other.title} ({format_speedup(other.speedup.estimate)})" for other in rivals)
+
+
 def choose_regions(advice: Advice) -> Sequence[Region]:
     """The regions worth showing: the first one, and those that gain something by themselves."""
     worthy = (
@@ -246,5 +263,4 @@ def describe_scope(scope: Scope, kernel: KernelReport, places: PlaceNames) -> tu
         columns = kernel.instructions
         is_needed = scope.kind in (ScopeKind.LOOP, ScopeKind.LINE, ScopeKind.CALL) and scope.row < len(columns)
         return words, InstructionPlaces(kernel, places).show_offset(scope.row) if is_needed else ""
-    place = places.show_line(kernel, scope.file, scope.line)
-    return words, place if scope.last_line in (None, scope.line) else f"{place}-{scope.last_line}"
+    return words, write_place(places.show_file(kernel, scope.file), scope.line, scope.last_line)

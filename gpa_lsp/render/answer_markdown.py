@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from gpa_lsp.analyses.answers import Answer, Bar, Finding, LineMark, Table, Weight
 from gpa_lsp.basis.numbers import Quantity, format_count, format_percent, format_quantity
+from gpa_lsp.basis.prose import join
 from gpa_lsp.render.answer_text import (
     MOST_MARKS,
     choose_rows,
@@ -14,7 +15,7 @@ from gpa_lsp.render.answer_text import (
     show_place,
 )
 from gpa_lsp.render.layout import count_cells, cut
-from gpa_lsp.render.markdown_text import escape_markdown, escape_prose, quote_code
+from gpa_lsp.render.markdown_text import escape_markdown, quote_code, write_cell, write_sentence
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.starlight_text import list_answers
 from gpa_lsp.report.model import KernelReport
@@ -62,7 +63,7 @@ def render_answer_markdown(
     """One answer: title, summary, bars, findings with their remedies, tables, places, and what is unknown."""
     yield from (f"{heading} {escape_markdown(answer.title)}", "")
     if answer.summary:
-        yield escape_prose(answer.summary)
+        yield write_sentence(answer.summary)
     if answer.bars:
         yield from ("", *render_bars_markdown(answer.bars))
     if answer.findings:
@@ -74,7 +75,7 @@ def render_answer_markdown(
     if answer.missing:
         yield ""
     for missing in answer.missing:
-        yield f"- {escape_markdown(describe_missing(missing))}"
+        yield f"- {write_sentence(describe_missing(missing))}"
 
 
 def _render_evidence(answer: Answer, kernel: KernelReport, places: PlaceNames, max_rows: int) -> Iterator[str]:
@@ -104,13 +105,13 @@ def render_bars_markdown(bars: Sequence[Bar]) -> Iterator[str]:
 
 
 def _render_finding(finding: Finding) -> Iterator[str]:
-    text = escape_prose(finding.text)
+    text = write_sentence(finding.text)
     if finding.weight is Weight.HIGH:
         text = f"**{text}**"
     share = "" if finding.share_ratio is None else f"{format_percent(finding.share_ratio)}: "
     yield f"- {share}{text}"
     if finding.remedy:
-        yield f"  - {escape_prose(finding.remedy)}"
+        yield f"  - {write_sentence(finding.remedy)}"
 
 
 def _render_table(table: Table, max_rows: int) -> Iterator[str]:
@@ -130,7 +131,7 @@ def _render_table(table: Table, max_rows: int) -> Iterator[str]:
     if rest:
         yield from ("", f"And {format_count(rest)} more rows.")
     if table.note:
-        yield from ("", escape_prose(table.note))
+        yield from ("", write_sentence(table.note))
 
 
 def _render_marks(marks: Sequence[LineMark], kernel: KernelReport, places: PlaceNames) -> Iterator[str]:
@@ -140,7 +141,7 @@ def _render_marks(marks: Sequence[LineMark], kernel: KernelReport, places: Place
             quote_code(show_place(mark, kernel, places)),
             escape_markdown(format_quantity(mark.value, mark.quantity)),
             "" if mark.share_ratio is None else format_percent(mark.share_ratio),
-            escape_markdown(": ".join(text for text in (mark.measure, mark.text) if text)),
+            write_cell(join((mark.measure, mark.text), ": ")),
         )
         yield f"| {' | '.join(cells)} |"
     if len(marks) > MOST_MARKS:

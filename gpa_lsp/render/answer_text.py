@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.analyses.answers import Answer, Bar, Chart, Finding, LineMark, Missing, Movement, Table, Weight
+from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import (
     UNKNOWN,
     Quantity,
@@ -12,6 +13,7 @@ from gpa_lsp.basis.numbers import (
     format_percent,
     format_quantity,
 )
+from gpa_lsp.basis.prose import NOTHING, Amount, Code, Sentence, join, percent, say
 from gpa_lsp.render.layout import (
     EMPTY_LINE,
     Align,
@@ -99,30 +101,31 @@ def _render_evidence(
     yield from _render_marks(answer.marks, kernel, places, width, min(most, MOST_MARKS))
 
 
-def describe_missing(missing: Missing) -> str:
-    """What could not be known, and what would tell, in the words of the profiler's command line.
+def describe_missing(missing: Missing) -> Sentence:
+    """What is unknown, and which options of the profiler would tell.
 
     >>> describe_missing(Missing(what="bytes from DRAM", metrics=("a.sum", "b.sum"), needs_all=True))
-    'unknown: bytes from DRAM; add --metrics a.sum,b.sum'
+    'unknown: bytes from DRAM; add `--metrics a.sum,b.sum`'
     >>> describe_missing(Missing(what="bytes from DRAM", metrics=("a.sum", "b.sum"), section="Memory"))
-    'unknown: bytes from DRAM; add --metrics a.sum (or b.sum) or --section Memory'
-    >>> describe_missing(Missing(what="the trip count", why="the code does not say"))
+    'unknown: bytes from DRAM; add `--metrics a.sum` (or `b.sum`) or `--section Memory`'
+    >>> describe_missing(Missing(what="the trip count", why=say("the code does not say")))
     'unknown: the trip count; the code does not say'
     """
-    ways = []
+    ways: list[Sentence] = []
     if missing.metrics and (missing.needs_all or len(missing.metrics) == 1):
-        ways.append(f"--metrics {','.join(missing.metrics)}")
+        ways.append(_quote(f"--metrics {','.join(missing.metrics)}"))
     elif missing.metrics:
         first, *others = missing.metrics
-        ways.append(f"--metrics {first} (or {', or '.join(others)})")
+        either = join(map(_quote, others), ", or ")
+        ways.append(say("{first} (or {others})", first=_quote(f"--metrics {first}"), others=either))
     if missing.section:
-        ways.append(f"--section {missing.section}")
-    parts = [f"unknown: {missing.what}"]
-    if ways:
-        parts.append(f"add {' or '.join(ways)}")  # no comma, which would be copied as part of a list of metrics
-    if missing.why:
-        parts.append(missing.why)
-    return "; ".join(parts)
+        ways.append(_quote(f"--section {missing.section}"))
+    add = say("add {ways}", ways=join(ways, " or ")) if ways else NOTHING
+    return join((say("unknown: {what}", what=missing.what), add, missing.why), "; ")
+
+
+def _quote(text: str) -> Sentence:
+    return Sentence((Code(text=text),))
 
 
 def describe_chart(chart: Chart) -> str:
@@ -131,7 +134,7 @@ def describe_chart(chart: Chart) -> str:
     >>> from gpa_lsp.analyses.answers import ChartKind, Series
     >>> describe_chart(Chart(title="Occupancy", kind=ChartKind.STEPS, x_label="block size", y_label="warps", y_quantity=Quantity.WARPS,
     ...     series=(Series(label="", xs=(32, 64, 128), ys=(16, 32, 48)),), current_x=100))
-    'Occupancy: warps over block size, 16 to 48; 32 at 100, where the kernel is'
+    'Occupancy: warps over block size, 16 to 48; 32 at 100, the kernel as measured'
     """
     text = f"{chart.title}: {chart.y_label} over {chart.x_label}"
     for series in chart.series:
@@ -145,7 +148,7 @@ def describe_chart(chart: Chart) -> str:
         ]
         if before:
             where = format_quantity(chart.current_x, Quantity.NUMBER)
-            text += f"; {format_quantity(before[-1], chart.y_quantity)} at {where}, where the kernel is"
+            text += f"; {format_quantity(before[-1], chart.y_quantity)} at {where}, the kernel as measured"
     return text
 
 
@@ -162,11 +165,11 @@ def describe_movement(movement: Movement) -> str:
     return f"{movement.label}: {movement.kind} over {movement.level} from {start} → {end}"
 
 
-def describe_mark(mark: LineMark) -> str:
+def describe_mark(mark: LineMark) -> Sentence:
     """The number on a line, its share, and what it means."""
-    share = "" if mark.share_ratio is None else f" ({format_percent(mark.share_ratio)})"
-    text = f"{mark.measure} {format_quantity(mark.value, mark.quantity)}{share}"
-    return f"{text}: {mark.text}" if mark.text else text
+    share = "" if mark.share_ratio is None else say(" ({share})", share=percent(mark.share_ratio))
+    value = Amount(value=mark.value, quantity=mark.quantity)
+    return join((say("{measure} {value}{share}", measure=mark.measure, value=value, share=share), mark.text), ": ")
 
 
 def render_bars(bars: Sequence[Bar], width: int | None) -> Iterator[Line]:
@@ -268,7 +271,7 @@ def _render_marks(
                 "" if mark.share_ratio is None else format_percent(mark.share_ratio),
                 style_of_share(mark.share_ratio or 0.0),
             ),
-            (": ".join(text for text in (mark.measure, mark.text) if text), Style.DIM),
+            (join((mark.measure, mark.text), ": "), Style.DIM),
         )
         for mark in marks[:most]
     ]
@@ -281,6 +284,6 @@ def show_place(mark: LineMark, kernel: KernelReport | None, places: PlaceNames |
     """``file:line`` of a mark; for code without lines the offset in its function."""
     if mark.file is not None and mark.line is not None:
         if kernel is None or places is None:
-            return f"{mark.file}:{mark.line}"
+            return write_place(mark.file, mark.line)
         return places.show_line(kernel, mark.file, mark.line)
     return f"{mark.function or UNKNOWN}+0x{mark.pc_offset:x}"

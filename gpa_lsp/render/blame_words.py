@@ -1,10 +1,11 @@
-"""What a kernel's blame says in a few sentences: what bounds the kernel, and how far the answer can be trusted."""
+"""What a kernel is stalled on in a few sentences: what bounds it, and how far the attribution can be trusted."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from gpa_lsp.basis.numbers import UNKNOWN, format_count, format_count_of, format_number, format_percent
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_number, format_percent
+from gpa_lsp.basis.prose import NOTHING, Sentence, join, percent, say
 from gpa_lsp.blame.model import BlameCategory, KernelBlame, SingleDependencyCoverage, UnattributedCause, WaitCheck
 from gpa_lsp.render.advice_words import describe_cause, describe_unattributed
 from gpa_lsp.render.findings import choose_reasons
@@ -17,42 +18,43 @@ _MIN_CAUSE_RATIO = 0.1
 _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
 
-def describe_bounds(kernel: KernelReport) -> str:
-    """What the kernel's warps mostly wait for, by cause (by stall reason where nothing was blamed), and how close its memory is to its roof.
+NO_CAUSE = "an unknown cause"
+"""To follow "stalled on" where samples have none."""
+
+
+def describe_bounds(kernel: KernelReport) -> Sentence:
+    """What the kernel's warps are mostly stalled on, by cause (else by stall reason), and how close its memory is to its ceiling.
 
     Empty without samples.
     """
     if not kernel.total_samples:
-        return ""
+        return NOTHING
     words = _describe_causes(kernel) or _describe_reasons(kernel)
-    memory = "" if kernel.advice is None else kernel.advice.memory
-    if not memory:
+    if kernel.advice is None or not kernel.advice.memory:
         return words
-    remedy = (
-        ": only less traffic helps (fewer bytes, more reuse)"
-        if kernel.advice and kernel.advice.is_bandwidth_bound
-        else ""
-    )
-    return f"{words}; {memory}{remedy}"
+    only = "only less traffic helps (fewer bytes, more reuse)" if kernel.advice.is_bandwidth_bound else ""
+    return join((words, join((kernel.advice.memory, only), ": ")), "; ")
 
 
-def _describe_reasons(kernel: KernelReport) -> str:
+def _describe_reasons(kernel: KernelReport) -> Sentence:
     reasons = choose_reasons(kernel.by_reason)
-    named = ", ".join(f"{reason.name} {format_percent(reason.ratio)}" for reason in reasons)
-    return f"mostly {named}" if named else "issuing, not stalled"
+    named = join(
+        (say("{name} {share}", name=reason.name, share=percent(reason.ratio)) for reason in reasons), separator=", "
+    )
+    return say("mostly {named}", named=named) if named else say("issuing, not stalled")
 
 
-def _describe_causes(kernel: KernelReport) -> str:
+def _describe_causes(kernel: KernelReport) -> Sentence:
     """Empty where no stall has a cause."""
     blame = kernel.blame
     found = [] if blame is None else measure_causes(kernel, blame)
     shares = [(category, ratio) for category, ratio in found if category not in _NO_STALLS]
     shown = [
-        f"{describe_cause(category)} ({format_percent(ratio)})"
+        say("{cause} ({share})", cause=describe_cause(category), share=percent(ratio))
         for position, (category, ratio) in enumerate(shares[:_MAX_CAUSES])
         if position == 0 or ratio >= _MIN_CAUSE_RATIO
     ]
-    return f"waits for {', '.join(shown)}" if shown else ""
+    return say("stalled on {causes}", causes=join(shown, ", ")) if shown else NOTHING
 
 
 def measure_causes(kernel: KernelReport, blame: KernelBlame) -> list[tuple[BlameCategory, float]]:
@@ -63,12 +65,12 @@ def measure_causes(kernel: KernelReport, blame: KernelBlame) -> list[tuple[Blame
     return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
 
-def describe_grounds(kernel: KernelReport) -> Iterator[tuple[str, str]]:
-    """What blame rests on, as a name and a sentence each: coverage, unattributed samples, issue counts, the check by ``wait``."""
+def describe_basis(kernel: KernelReport) -> Iterator[tuple[str, str]]:
+    """The basis of the attribution, as a name and a sentence each: coverage, unattributed samples, issue counts, the check by ``wait``."""
     blame = kernel.blame
     if blame is None:
         return
-    yield "blame", f"by {blame.blamer}; {_describe_coverage(blame.coverage)}"
+    yield "attribution", f"by {blame.blamer}; {_describe_coverage(blame.coverage)}"
     yield "unattributed", _describe_unattributed(kernel, blame)
     counts = blame.issue_counts
     exact = "exact" if counts.is_exact else "sampled"
@@ -92,7 +94,7 @@ def _describe_coverage(coverage: SingleDependencyCoverage) -> str:
         )
     if coverage.explained_ratio is not None:
         parts.append(f"{format_percent(coverage.explained_ratio)} of scoreboard samples explained")
-    return "; ".join(parts) or "nothing to count coverage on"
+    return "; ".join(parts) or "no samples to measure coverage on"
 
 
 def _describe_unattributed(kernel: KernelReport, blame: KernelBlame) -> str:
@@ -110,8 +112,7 @@ def _describe_unattributed(kernel: KernelReport, blame: KernelBlame) -> str:
 
 
 def _describe_wait_check(check: WaitCheck) -> str:
-    correlation = UNKNOWN if check.correlation is None else f"{check.correlation:.3f}"
     return (
-        f"correlation {correlation} over {format_count_of(check.rows, 'instruction')}; "
+        f"correlation {format_number(check.correlation)} over {format_count_of(check.rows, 'instruction')}; "
         f"{format_count(check.measured_samples)} samples measured, {format_count(check.predicted_samples)} predicted"
     )

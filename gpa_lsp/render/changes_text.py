@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gpa_lsp.basis.numbers import format_count, format_duration_ns, format_percent
+from gpa_lsp.basis.numbers import (
+    UNKNOWN,
+    format_count,
+    format_duration_ns,
+    format_percent,
+    format_points,
+    format_speedup,
+)
 from gpa_lsp.render.layout import Align, Column, Line, Span, Style, lay_out_table, text_line
 from gpa_lsp.report.changes import PartChange, TimeChange, Verdict
 
@@ -26,13 +33,13 @@ def describe_time(time: TimeChange | None) -> str:
     if time is None:
         return ""
     if time.unit == "ns":
-        return f"{format_duration_ns(time.before)} → {format_duration_ns(time.after)}  {time.speedup:.2f}×"
-    return f"{format_count(round(time.before))} → {format_count(round(time.after))} cycles  {time.speedup:.2f}×"
+        return f"{format_duration_ns(time.before)} → {format_duration_ns(time.after)}  {format_speedup(time.speedup)}"
+    return f"{format_count(time.before)} → {format_count(time.after)} cycles  {format_speedup(time.speedup)}"
 
 
 def describe_range(time: TimeChange) -> str:
     """``between 1.94× and 2.06× (3 and 3 launches)``."""
-    return f"between {time.low:.2f}× and {time.high:.2f}× ({time.basis})"
+    return f"between {format_speedup(time.low)} and {format_speedup(time.high)} ({time.basis})"
 
 
 def render_parts(
@@ -72,13 +79,13 @@ def _is_notable(change: PartChange, changes: Sequence[PartChange]) -> bool:
 
 def _format_part(change: PartChange) -> tuple[str, str, str]:
     if change.before_ns is None or change.after_ns is None:
-        delta = (change.after_ratio - change.before_ratio) * 100
-        return format_percent(change.before_ratio), format_percent(change.after_ratio), f"{delta:+.1f} points"
+        difference_ratio = change.after_ratio - change.before_ratio
+        return format_percent(change.before_ratio), format_percent(change.after_ratio), format_points(difference_ratio)
     difference = change.after_ns - change.before_ns
     sign = "+" if difference > 0 else "−"
     return (
-        format_duration_ns(change.before_ns) if change.before_ns else "–",
-        format_duration_ns(change.after_ns) if change.after_ns else "–",
+        format_duration_ns(change.before_ns) if change.before_ns else UNKNOWN,
+        format_duration_ns(change.after_ns) if change.after_ns else UNKNOWN,
         f"{sign}{format_duration_ns(abs(difference))}",
     )
 

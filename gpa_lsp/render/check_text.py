@@ -61,9 +61,9 @@ def summarise(report: Report, findings: Sequence[Finding], min_share_ratio: floa
     """How many findings in how many kernels, and by which limit."""
     kernels = format_count_of(len(report.kernels), "kernel")
     if not report.kernels:
-        return "no kernel to look at"
+        return "no kernel found"
     if not any(kernel.total_samples for kernel in report.kernels):
-        return f"nothing was sampled in {kernels}"
+        return f"no samples in {kernels}"
     limit = format_limit(min_share_ratio)
     if not findings:
         return f"no line of {kernels} holds {limit} or more of its kernel's samples"
@@ -77,7 +77,7 @@ def list_best_advice(report: Report) -> Iterator[str]:
         best = find_best_advice(kernel)
         if best is not None:
             doubt = f"; {NO_SASS}, so better advice may be missing" if kernel.lacks_sass else ""
-            yield f"best advice for {names[kernel.name]}: {summarise_advice(best)} (gpa-lsp advise says where{doubt})"
+            yield f"best advice for {names[kernel.name]}: {summarise_advice(best)} (gpa-lsp advise shows where{doubt})"
 
 
 def _render_finding(finding: Finding, places: PlaceNames) -> Line:

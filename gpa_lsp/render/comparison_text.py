@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.basis.numbers import UNKNOWN, format_percent, format_speedup
 from gpa_lsp.render.changes_text import (
     LEAST_CHANGE_RATIO,
     VERDICT_WORDS,
@@ -61,14 +61,16 @@ def _render_kernel(found: KernelComparison, name: str, places: PlaceNames, width
     if found.time is not None and found.verdict not in (Verdict.SAME_CODE,):
         yield from hang(((f"  {describe_range(found.time)}", Style.DIM),), width)
     if found.instructions_ratio is not None and abs(found.instructions_ratio - 1) >= LEAST_CHANGE_RATIO:
-        yield from hang(((f"  executes {found.instructions_ratio:.2f}× the instructions", Style.PLAIN),), width)
+        yield from hang(
+            ((f"  executes {format_speedup(found.instructions_ratio)} the instructions", Style.PLAIN),), width
+        )
     if found.verdict in (Verdict.SAME_CODE, Verdict.UNKNOWN):
         return
     yield from _render_outcomes(found.outcomes, width)
     yield from render_parts("by stall reason", found.reasons, lambda change: change.name, width)
     yield from render_parts("by line", found.lines, lambda change: _name_line(found, change, places), width)
     for advice in found.new_advice:
-        text = f"  new advice: {advice.title}, {advice.speedup.estimate:.2f}×"
+        text = f"  new advice: {advice.title}, {format_speedup(advice.speedup.estimate)}"
         yield from hang(((text, Style.PLAIN),), width)
 
 
@@ -81,22 +83,22 @@ def _render_outcomes(outcomes: Sequence[AdviceOutcome], width: int | None) -> It
         Column(title=""),
         Column(title="estimated", align=Align.RIGHT),
         Column(title="achieved", align=Align.RIGHT),
-        Column(title="its stalls then", align=Align.RIGHT),
+        Column(title="its stalls before", align=Align.RIGHT),
         Column(title="now", align=Align.RIGHT),
     )
     rows: list[tuple[Span, ...]] = [
         (
             (outcome.advice.title, Style.PLAIN),
             (_FATES[outcome.fate], Style.DIM if outcome.fate is AdviceFate.OPEN else Style.TITLE),
-            (f"{outcome.estimate:.2f}×", Style.PLAIN),
-            (f"{outcome.achieved:.2f}×" if outcome.achieved is not None else "–", Style.PLAIN),
+            (format_speedup(outcome.estimate), Style.PLAIN),
+            (UNKNOWN if outcome.achieved is None else format_speedup(outcome.achieved), Style.PLAIN),
             (format_percent(outcome.before_ratio), Style.PLAIN),
             (format_percent(outcome.after_ratio), Style.PLAIN),
         )
         for outcome in outcomes
     ]
     yield from lay_out_table(columns, rows, width=width, indent=4)
-    yield from hang((("    (stalls in parts of the old time; achieved by all changes together)", Style.DIM),), width)
+    yield from hang((("    (stalls as shares of the old time; achieved by all changes together)", Style.DIM),), width)
 
 
 def _name_line(found: KernelComparison, change: PartChange, places: PlaceNames) -> str:

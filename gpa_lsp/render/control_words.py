@@ -15,7 +15,7 @@ def describe_control(
     *,
     least_stall_cycles: int = 0,
 ) -> str:
-    """The scheduling bits in words, in the order in which they act: what is waited for, what is set, when the next instruction may issue.
+    """The scheduling bits in words, in the order in which they act: what it waits for, what it sets, when the next instruction may issue.
 
     Scoreboards are named as nvdisasm names them in DEPBAR; ``B0`` would be a convergence barrier.
 

@@ -1,6 +1,7 @@
 """A finding as one sentence, the same in every view."""
 
 from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import format_count, format_percent, format_share
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.findings import Finding, FindingReason
@@ -20,10 +21,10 @@ def describe_finding(finding: Finding) -> str:
     if finding.place is not None and inclusive and finding.self_samples < _SELF_SHOWN_BELOW * inclusive:
         own = finding.self_samples / finding.share.whole_samples
         parts.append(
-            f"{format_percent(own)} of its own, the rest inlined into it" if own else _describe_inlined(finding)
+            f"{format_percent(own)} in the line itself, the rest inlined" if own else _describe_inlined(finding)
         )
     if finding.called_ratio >= _CALLED_SHOWN_FROM:
-        parts.append(f"about {format_percent(finding.called_ratio)} more in functions called from here (estimate)")
+        parts.append(f"about {format_percent(finding.called_ratio)} more in functions it calls (estimate)")
     if finding.hottest is not None and finding.hottest.text:
         parts.append(f"hottest {finding.hottest.text}")
     parts.append(f"{format_count(inclusive)} of {format_count(finding.share.whole_samples)} samples")
@@ -40,9 +41,9 @@ def _head(finding: Finding) -> str:
 
 def _describe_inlined(finding: Finding) -> str:
     if not finding.same_samples:
-        return "all of it inlined code"
+        return "all of it inlined"
     innermost = finding.same_samples[-1]
-    return f"all of it inlined code, in {parse_compiled_path(innermost.file).parts[-1]}:{innermost.line}"
+    return f"all of it inlined from {write_place(parse_compiled_path(innermost.file).parts[-1], innermost.line)}"
 
 
 def _describe_reasons(finding: Finding) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from gpa_lsp.basis.locations import Frame, shorten_paths
+from gpa_lsp.basis.locations import Frame, shorten_paths, write_place
 from gpa_lsp.render.layout import ELLIPSIS
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
@@ -60,7 +60,7 @@ class InstructionPlaces:
         if is_own and self._is_here(frame):
             return self._places.show_line(self._kernel, frame.file, frame.line)
         name = self._short_names[frame.file]
-        return f"{name}:{frame.line}" if frame.line else name
+        return write_place(name, frame.line)
 
     def _is_here(self, frame: Frame) -> bool:
         return self._places.locate(self._kernel, frame.file) is not None

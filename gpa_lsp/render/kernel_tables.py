@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import (
     format_count,
     format_dim3,
@@ -174,8 +175,7 @@ def show_loop_lines(kernel: KernelReport, loop: LoopRow, places: PlaceNames) -> 
     """``file:first-last``; empty without line information."""
     if loop.file is None or loop.first_line is None:
         return ""
-    first = places.show_line(kernel, loop.file, loop.first_line)
-    return first if loop.last_line in (None, loop.first_line) else f"{first}-{loop.last_line}"
+    return write_place(places.show_file(kernel, loop.file), loop.first_line, loop.last_line)
 
 
 def _loop_cells(kernel: KernelReport, loop: LoopRow, places: PlaceNames) -> Sequence[Span]:
@@ -211,7 +211,7 @@ def _launch_cells(launch: LaunchReport) -> Sequence[Span]:
     if launch.sampling.dropped_samples:
         notes.append(f"{format_count(launch.sampling.dropped_samples)} more samples dropped")
     if launch.aggregate is not None:
-        notes.append(f"{format_launches(launch.launch_count)} added up; the time is their mean")
+        notes.append(f"{format_launches(launch.launch_count)} combined; the time is their mean")
     if launch.failure is not None:
         notes.append(launch.failure)
     return (

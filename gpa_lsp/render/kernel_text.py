@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from gpa_lsp.basis.numbers import (
     format_bytes,
     format_count,
+    format_count_of,
     format_dim3,
     format_duration_spread,
     format_hz,
@@ -82,7 +83,7 @@ def _describe_device(device: DeviceReport) -> str:
     if device.compute_capability is not None:
         facts.append("compute capability {}.{}".format(*device.compute_capability))
     if device.sm_count is not None:
-        facts.append(f"{device.sm_count} SMs")
+        facts.append(format_count_of(device.sm_count, "SM"))
     if device.sm_clock_hz is not None:
         facts.append(format_hz(device.sm_clock_hz))
     return join_facts(facts)
@@ -116,7 +117,7 @@ def _describe_configuration(configuration: LaunchConfiguration) -> list[str]:
 def _describe_resources(configuration: LaunchConfiguration) -> list[str]:
     facts = []
     if configuration.registers_per_thread is not None:
-        facts.append(f"{configuration.registers_per_thread} registers")
+        facts.append(format_count_of(configuration.registers_per_thread, "register"))
     shared_bytes = (configuration.shared_static_bytes or 0) + (configuration.shared_dynamic_bytes or 0)
     if shared_bytes:
         facts.append(f"{format_bytes(shared_bytes)} shared memory per block")
@@ -126,7 +127,7 @@ def _describe_resources(configuration: LaunchConfiguration) -> list[str]:
 def _describe_samples(kernel: KernelReport) -> str:
     if not kernel.total_samples:
         return "no samples"
-    text = f"{format_count(kernel.total_samples)} samples, {describe_quiet(kernel)}"
+    text = f"{format_count_of(kernel.total_samples, 'sample')}, {describe_quiet(kernel)}"
     spread = kernel.samples_spread
     if spread is not None and spread.standard_deviation is not None:
         text += f"; {format_count(spread.mean)} ± {format_count(spread.standard_deviation)} per launch"
@@ -156,7 +157,7 @@ def _render_rules(kernel: KernelReport, width: int | None, max_rows: int | None)
     if not notes:
         return
     yield EMPTY_LINE
-    yield text_line("Remarks of the profiler's own rules", Style.HEADING)
+    yield text_line("The profiler's own rules", Style.HEADING)
     for note in notes[:max_rows]:
         yield from wrap(_describe_rule(note), width)
     yield from _count_rest(len(notes) - len(notes[:max_rows]))
@@ -166,7 +167,7 @@ def _describe_rule(note: RuleNote) -> str:
     text = f"{note.rule}: {note.text}"
     if note.speedup_percent is None:
         return text
-    scope = "of the kernel's time" if note.speedup_is_global else "of the time of this part"
+    scope = "of the kernel's time" if note.speedup_is_global else "of this part's time"
     return f"{text} (the profiler's estimate: {format_percent(note.speedup_percent / 100)} {scope})"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Code, Place, Sentence
 from gpa_lsp.basis.visible_text import make_visible
 
 GAP = 2
@@ -17,6 +18,8 @@ GAP = 2
 
 ELLIPSIS = "…"
 
+_BLANKS = re.compile(r"[ \t\r\n]+")
+_SPACE = re.compile(r" ")
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 UNBROKEN = "\u00a0"
@@ -138,7 +141,7 @@ def lay_out_table(
 
 
 def _drop_optional(columns: Sequence[Column], widths: Sequence[int], kept: list[int], room: int) -> list[int]:
-    """The columns that stay."""
+    """The columns that are kept."""
     least = [
         min(width, column.min_chars) if column.can_shrink else width
         for column, width in zip(columns, widths, strict=True)
@@ -214,7 +217,7 @@ def join_facts(facts: Iterable[str]) -> str:
 
 
 def wrap(text: str, width: int | None, *, indent: int = 2, style: Style = Style.PLAIN) -> Iterator[Line]:
-    """Running text in lines; words longer than a line keep their length.
+    """Running text in lines; words longer than a line keep their length. Places and code in a sentence have their own styles.
 
     Args:
         text: words separated by white space; :data:`UNBROKEN` becomes a space that is never broken at.
@@ -223,16 +226,52 @@ def wrap(text: str, width: int | None, *, indent: int = 2, style: Style = Style.
         style: of the text.
     """
     lead = (" " * indent, Style.PLAIN)
-    words: list[str] = []
+    words: list[Line] = []
     used = indent
-    for word in map(make_visible, re.split(r"[ \t\r\n]+", text.strip(" \t\r\n"))):
-        needed = count_cells(word) + (1 if words else 0)
+    for word in [word for word in _split_words(text, style, _BLANKS) if word] or [()]:
+        needed = _count_line(word) + (1 if words else 0)
         if words and width is not None and used + needed > width:
-            yield (lead, (" ".join(words).replace(UNBROKEN, " "), style))
-            words, used, needed = [], indent, count_cells(word)
+            yield (lead, *_break_freely(_join_words(words, style)))
+            words, used, needed = [], indent, _count_line(word)
         words.append(word)
         used += needed
-    yield (lead, (" ".join(words).replace(UNBROKEN, " "), style))
+    yield (lead, *_break_freely(_join_words(words, style)))
+
+
+def _break_freely(line: Line) -> Line:
+    """Spaces as they are, once no line ends at one any more."""
+    return tuple((text.replace(UNBROKEN, " "), style) for text, style in line)
+
+
+def _split_words(text: str, style: Style, between: re.Pattern[str]) -> Sequence[Line]:
+    """The words of a text, each of one span or, where a value of a sentence ends or begins within it, of several."""
+    parts = text.parts if isinstance(text, Sentence) else (text,)
+    words: list[list[Span]] = [[]]
+    for part in parts:
+        own = Style.PATH if isinstance(part, Place) else Style.CODE if isinstance(part, Code) else style
+        for position, piece in enumerate(between.split(str(part))):
+            if position:
+                words.append([])
+            if piece:
+                words[-1].append((make_visible(piece), own))
+    return [tuple(word) for word in words]
+
+
+def _join_words(words: Sequence[Line], style: Style) -> Line:
+    """Words with spaces between them; neighbours of one style are one span."""
+    joined: list[Span] = []
+    for position, word in enumerate(words):
+        gap: Line = (
+            ((" ", word[0][1] if joined and word and joined[-1][1] is word[0][1] else style),) if position else ()
+        )
+        for text, own in (*gap, *word):
+            before = joined.pop()[0] if joined and joined[-1][1] is own else ""
+            joined.append((before + text, own))
+    return tuple(joined) or (("", style),)
+
+
+def _count_line(line: Line) -> int:
+    return sum(count_cells(text) for text, _ in line)
 
 
 def hang(line: Line, width: int | None, *, indent: int = 4) -> Iterator[Line]:
@@ -243,21 +282,18 @@ def hang(line: Line, width: int | None, *, indent: int = 4) -> Iterator[Line]:
         width: characters per line; None leaves it as it is.
         indent: spaces before the second line and those that follow.
     """
-    line = tuple((make_visible(text), style) for text, style in line)
-    head, (text, style) = line[:-1], line[-1]
-    used = sum(count_cells(span) for span, _ in head)
-    if width is None or used + count_cells(text) <= width:
-        yield line
-        return
-    words: list[str] = []
-    for word in text.split(" "):
-        needed = count_cells(word) + (1 if words else 0)
-        if words and used + needed > width:
-            yield (*head, (" ".join(words), style))
-            head, words, used, needed = ((" " * indent, Style.PLAIN),), [], indent, count_cells(word)
+    head: Line = tuple((make_visible(text), style) for text, style in line[:-1])
+    text, style = line[-1]
+    used = _count_line(head)
+    words: list[Line] = []
+    for word in _split_words(text, style, _SPACE):
+        needed = _count_line(word) + (1 if words else 0)
+        if words and width is not None and used + needed > width:
+            yield (*head, *_join_words(words, style))
+            head, words, used, needed = ((" " * indent, Style.PLAIN),), [], indent, _count_line(word)
         words.append(word)
         used += needed
-    yield (*head, (" ".join(words), style))
+    yield (*head, *_join_words(words, style))
 
 
 def join_lines(lines: Iterable[Line]) -> str:

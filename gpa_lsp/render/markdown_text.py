@@ -2,7 +2,9 @@
 
 import base64
 import re
+from collections.abc import Callable
 
+from gpa_lsp.basis.prose import Code, Place, Sentence
 from gpa_lsp.basis.visible_text import make_one_line, make_visible
 
 PICTURE = r"!\[(?:[^\[\]<&`\\\n]|<(?![A-Za-z/!?])|&(?![#A-Za-z0-9])|\\[!-/:-@\[-`{-~])*\]\(data:image/svg\+xml;base64,[A-Za-z0-9+/=]*\)"
@@ -18,7 +20,9 @@ _SPECIAL = re.compile(
 _BLOCK = re.compile(r"\A(?:#{1,6}(?=\s|\Z)|[-+*](?=\s|\Z)|[>|]|={1,}\Z|-{2,}\Z|(?:[-*_]\s*){3,}\Z|`{3,}|~{3,})")
 _NUMBERED = re.compile(r"\A(\d{1,9})([.)])(?=\s|\Z)")
 _CODE = re.compile(r"(`[^`]+`)")
+_STROKE = re.compile(r"(?<!\\)\|")
 _BACKTICKS = re.compile(r"`+")
+_WHITE_SPACE = re.compile(r"[ \t\n\v\f\r]+")
 _ALTERNATIVE_SPECIAL = re.compile(r"[\[\]`\\]|<(?=[A-Za-z/!?])|&(?=[#A-Za-z0-9])")
 
 
@@ -33,13 +37,59 @@ def escape_markdown(text: str) -> str:
     return _escape(make_one_line(text))
 
 
-def escape_prose(text: str) -> str:
-    r"""Like :func:`escape_markdown`, but what stands between single backticks stays code.
+def write_sentence(text: str, link: Callable[[Place], str | None] | None = None) -> str:
+    r"""A sentence as Markdown: its words escaped, its code marked, its places links.
 
-    >>> escape_prose("put `a[i * n]` into a*b")
+    Of a plain text, as a package of others or an older file gives it, what stands between single backticks is code.
+
+    Args:
+        text: mostly a :class:`Sentence`.
+        link: from a place to its URI; None, or a place it knows none of, leaves the words.
+
+    >>> from gpa_lsp.basis.prose import say
+    >>> place = Place(file="/k.cu", line=3, shown_file="k.cu")
+    >>> write_sentence(say("Put {code} into a*b at {place}.", code=Code(text="a[i * n]"), place=place), lambda place: "file:///k.cu#3")
+    'Put `a[i * n]` into a\\*b at [line 3 of k.cu](file:///k.cu#3).'
+    >>> write_sentence("put `a[i * n]` into a*b")
     'put `a[i * n]` into a\\*b'
     """
-    parts = _CODE.split(make_one_line(text))
+    if not isinstance(text, Sentence):
+        return _escape_prose(make_one_line(text))
+    written: list[str] = []
+    words: list[str] = []
+    for part in text.parts:
+        marked = _mark_up(part, link) if isinstance(part, Code | Place) else None
+        if marked is None:
+            words.append(str(part))
+            continue
+        written.extend((_escape_words(words), marked))
+        words = []
+    return "".join((*written, _escape_words(words))).strip(" ")
+
+
+def write_cell(text: str) -> str:
+    r"""A sentence in a cell of a table, where a stroke ends the cell even within code.
+
+    >>> write_cell("a | `b|c`")
+    'a \\| `b\\|c`'
+    """
+    return _STROKE.sub(r"\|", write_sentence(text))
+
+
+def _mark_up(part: Code | Place, link: Callable[[Place], str | None] | None) -> str | None:
+    """A value that is more than words; None for a place without an address."""
+    if isinstance(part, Code):
+        return mark_code(part.text)
+    uri = None if link is None else link(part)
+    return None if uri is None else f"[{escape_markdown(str(part))}]({uri.replace('(', '%28').replace(')', '%29')})"
+
+
+def _escape_words(words: list[str]) -> str:
+    return _escape_prose(make_visible(_WHITE_SPACE.sub(" ", "".join(words))))
+
+
+def _escape_prose(line: str) -> str:
+    parts = _CODE.split(line)
     return "".join(part if position % 2 else _escape(part) for position, part in enumerate(parts))
 
 

@@ -24,7 +24,7 @@ def format_moment_briefly(unix_ns: int, now_ns: int, zone: tzinfo | None = None)
 
     Args:
         unix_ns: since 1970.
-        now_ns: likewise.
+        now_ns: the present, since 1970.
         zone: None for the user's.
 
     >>> now_ns = 1_763_740_000_000_000_000

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
+from gpa_lsp.basis.locations import write_place
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.source_paths import SourceLocator
 
@@ -45,10 +46,10 @@ class PlaceNames:
 
     def show_line(self, kernel: KernelReport, file: str, line: int) -> str:
         """``file:line``; without the number where the compiler gave none."""
-        return f"{self.show_file(kernel, file)}:{line}" if line else self.show_file(kernel, file)
+        return write_place(self.show_file(kernel, file), line)
 
     def read_line(self, kernel: KernelReport, file: str, line: int) -> str | None:
-        """The text of a line as it was profiled, without surrounding white space or tabs; None when nobody has it.
+        """The text of a line as it was profiled, without surrounding white space or tabs; None where it is unknown.
 
         The embedded source is believed first. A file on this machine is believed only when it has not changed since the measurement:
         the text of another line would be worse than none.

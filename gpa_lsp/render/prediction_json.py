@@ -1,19 +1,23 @@
-"""Predictions as JSON values: ``gpa-lsp/prediction/1``. All numbers are in SI units; what is unknown is null."""
+"""Predictions, kept traces and explorations as JSON values. All numbers are in SI units; what is unknown is null."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.emulator.model import Fault
 from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
-from gpa_lsp.prediction.saved_trace import SavedTrace
 from gpa_lsp.report_file.json_records import make_record
 from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
 
+if TYPE_CHECKING:
+    from gpa_lsp.prediction.exploration.explore import Exploration
+    from gpa_lsp.prediction.saved_trace import SavedTrace
+
 PREDICTION_FORMAT = "gpa-lsp/prediction/1"
 SAVED_TRACE_FORMAT = "gpa-lsp/saved-trace/1"
+EXPLORATION_FORMAT = "gpa-lsp/exploration-result/1"
 
 
 def make_prediction(prediction: SourcePrediction) -> dict[str, Any]:
@@ -41,7 +45,7 @@ def make_prediction(prediction: SourcePrediction) -> dict[str, Any]:
     }
 
 
-def make_saved_trace(saved: SavedTrace) -> dict[str, Any]:
+def make_saved_trace(saved: "SavedTrace") -> dict[str, Any]:
     """What a kept trace shows: ``gpa-lsp/saved-trace/1``."""
     return {
         "format": SAVED_TRACE_FORMAT,
@@ -173,3 +177,16 @@ def _make_message(message: CompilerMessage) -> dict[str, Any]:
 
 def _write_path(path: Path | None) -> str | None:
     return None if path is None else str(path)
+
+
+def make_exploration(exploration: "Exploration") -> dict[str, Any]:
+    """All configurations, fastest first; times in seconds, volumes in bytes of the launch."""
+    return {
+        "format": EXPLORATION_FORMAT,
+        "kernel": exploration.kernel,
+        "device": exploration.device,
+        "mode": exploration.mode,
+        "current": None if exploration.current is None else make_record(exploration.current),
+        "notes": list(exploration.notes),
+        "configurations": [make_record(one) for one in exploration.ranked],
+    }

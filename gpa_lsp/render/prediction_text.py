@@ -1,15 +1,19 @@
-"""Predictions as text for a terminal or a file."""
+"""Predictions and kept traces as text for a terminal or a file."""
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import (
     format_bytes,
     format_count,
     format_count_of,
     format_dim3,
     format_duration_ns,
+    format_launches,
     format_number,
     format_percent,
 )
@@ -19,6 +23,9 @@ from gpa_lsp.render.answer_text import render_answer
 from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line, wrap
 from gpa_lsp.report.names import shorten_name
 from gpa_lsp.traces.line_facts import AccessLineFact
+
+if TYPE_CHECKING:
+    from gpa_lsp.prediction.saved_trace import SavedTrace
 
 MOST_LINES = 12
 """Of the table of accesses where the reader set no limit."""
@@ -41,7 +48,7 @@ def render_prediction(
         yield from render_kernel_prediction(kernel, width, max_rows=max_rows, folder=folder)
     for one in prediction.comparisons:
         yield EMPTY_LINE
-        yield text_line(f"{shorten_name(one.name)}, {format_count(one.launches)} launches", Style.TITLE)
+        yield text_line(f"{shorten_name(one.name)}, {format_launches(one.launches)}", Style.TITLE)
         yield from render_answer(one.answer, None, None, width, max_rows=max_rows)
     if prediction.undescribed:
         if prediction.kernels:
@@ -50,12 +57,12 @@ def render_prediction(
 
 
 def describe_undescribed(prediction: SourcePrediction, width: int | None, folder: Path | None) -> Iterator[Line]:
-    """The kernels nobody described a launch of, and what to do about it."""
+    """The kernels without a described launch, and what to do about it."""
     names = ", ".join(shorten_name(name) for name in prediction.undescribed)
     count = format_count_of(len(prediction.undescribed), "kernel")
     target = prediction.launches_path or prediction.path.with_suffix(".launch.toml")
-    yield from wrap(f"No launch is described of {count}: {names}.", width, indent=0)
-    remedy = f"describe one in {show_path(target, folder)}; gpa-lsp trace --template prints one to begin with"
+    yield from wrap(f"No launch is described for {count}: {names}.", width, indent=0)
+    remedy = f"describe one in {show_path(target, folder)}; gpa-lsp trace --template prints a template"
     yield from hang((("  → ", Style.DIM), (remedy, Style.PLAIN)), width)
 
 
@@ -91,9 +98,9 @@ def describe_launch(kernel: KernelPrediction) -> str:
     """The launch and what one SM holds of it."""
     parts = [
         f"grid {format_dim3(kernel.launch.grid)}, block {format_dim3(kernel.launch.block)}",
-        *(() if kernel.registers is None else (f"{kernel.registers} registers",)),
+        *(() if kernel.registers is None else (format_count_of(kernel.registers, "register"),)),
         *((f"{format_bytes(kernel.shared_bytes)} of shared memory",) if kernel.shared_bytes else ()),
-        *(() if kernel.warps_per_sm is None else (f"{kernel.warps_per_sm} warps per SM",)),
+        *(() if kernel.warps_per_sm is None else (f"{format_count_of(kernel.warps_per_sm, 'warp')} per SM",)),
     ]
     title = f"“{kernel.launch.title}”: " if kernel.launch.title else ""
     machine = f"; predicted for the {kernel.machine}" if kernel.machine else ""
@@ -105,7 +112,7 @@ def describe_execution(execution: Execution) -> str:
 
     >>> describe_execution(Execution(grid_blocks=8, executed_blocks=8, is_complete=True, warp_instructions=1000, lane_instructions=32000,
     ...     seconds=0.002, peak_bytes=0, why="all blocks"))
-    'emulated: all blocks (8), 1,000 warp instructions with 32.0 lanes on average, in 2.00 ms'
+    'emulated: all blocks (8), 1,000 warp instructions with 32 active lanes on average, in 2.00 ms'
     """
     counted = format_count(execution.executed_blocks)
     if execution.executed_blocks != execution.grid_blocks:
@@ -113,9 +120,9 @@ def describe_execution(execution: Execution) -> str:
     lanes = execution.lane_instructions / max(1, execution.warp_instructions)
     text = (
         f"emulated: {execution.why} ({counted}), {format_count(execution.warp_instructions)} warp instructions with "
-        f"{format_number(lanes)} lanes on average, in {format_duration_ns(execution.seconds * 1e9)}"
+        f"{format_number(lanes)} active lanes on average, in {format_duration_ns(execution.seconds * 1e9)}"
     )
-    return text if execution.is_complete else f"{text}; it did not run to the end"
+    return text if execution.is_complete else f"{text}; it did not run to completion"
 
 
 _COLUMNS = (
@@ -125,8 +132,8 @@ _COLUMNS = (
     Column(title="requests", align=Align.RIGHT),
     Column(title="lines/req", align=Align.RIGHT),
     Column(title="sectors/req", align=Align.RIGHT),
-    Column(title="at best", align=Align.RIGHT),
-    Column(title="wavefronts", align=Align.RIGHT),
+    Column(title="ideal", align=Align.RIGHT),
+    Column(title="wavefronts/req", align=Align.RIGHT),
     Column(title="L1 hits", align=Align.RIGHT),
     Column(title="pattern", can_shrink=True, min_chars=10),
 )
@@ -154,14 +161,14 @@ def _make_row(fact: AccessLineFact, folder: Path | None) -> Sequence[Span]:
     style = Style.WARM if fact.excess_ratio >= 0.5 else Style.PLAIN
     ideal = fact.ideal_wavefronts_per_request if is_shared else fact.ideal_sectors_per_request
     return (
-        (f"{show_path(Path(fact.file), folder)}:{fact.line}", Style.PATH),
+        (write_place(show_path(Path(fact.file), folder), fact.line), Style.PATH),
         (f"{fact.space.name.lower()} {fact.kind.value}", Style.PLAIN),
         (", ".join(fact.arrays), Style.PLAIN),
         (format_count(fact.requests), Style.PLAIN),
-        ("" if is_shared else f"{fact.lines_per_request:.1f}", Style.PLAIN),
-        ("" if is_shared else f"{fact.sectors_per_request:.1f}", style),
-        (f"{ideal:.1f}", Style.DIM),
-        (f"{fact.wavefronts_per_request:.1f}" if is_shared else "", style),
+        ("" if is_shared else format_number(fact.lines_per_request), Style.PLAIN),
+        ("" if is_shared else format_number(fact.sectors_per_request), style),
+        (format_number(ideal), Style.DIM),
+        (format_number(fact.wavefronts_per_request) if is_shared else "", style),
         ("" if fact.l1_hit_ratio is None else format_percent(fact.l1_hit_ratio), Style.PLAIN),
         (fact.pattern_words, Style.DIM),
     )
@@ -172,3 +179,37 @@ def show_path(path: Path, folder: Path | None) -> str:
     if folder is not None and path.is_absolute() and path.is_relative_to(folder):
         return str(path.relative_to(folder))
     return str(path)
+
+
+def render_saved_trace(
+    saved: "SavedTrace", width: int | None = None, *, max_rows: int | None = None, folder: Path | None = None
+) -> Iterator[Line]:
+    """Its answers, and its lines.
+
+    Args:
+        saved: what to show.
+        width: characters per line; None for as many as it takes.
+        max_rows: longest table; None for a few lines each.
+        folder: paths below it are shown relative to it.
+    """
+    yield text_line(saved.short_name, Style.TITLE)
+    if saved.short_name != saved.name:
+        yield from wrap(saved.name, width, style=Style.DIM)
+    yield from wrap(describe_saved_trace(saved), width)
+    for problem in saved.problems:
+        yield from render_problem(problem, width)
+    for answer in saved.answers:
+        yield EMPTY_LINE
+        yield from render_answer(answer, None, None, width, max_rows=max_rows)
+    if saved.accesses:
+        yield EMPTY_LINE
+        yield from render_accesses(saved.accesses, width, MOST_LINES if max_rows is None else max_rows, folder)
+
+
+def describe_saved_trace(saved: "SavedTrace") -> str:
+    """The launch, how much of it was traced, and for which GPU."""
+    text = (
+        f"grid {format_dim3(saved.grid)}, block {format_dim3(saved.block)}; {'a' if saved.is_complete else 'an incomplete'} trace ({saved.origin}) "
+        f"of {format_count(saved.traced_blocks)} of {format_count_of(prod(saved.grid), 'block')}"
+    )
+    return f"{text}; predicted for the {saved.machine}" if saved.machine else text

@@ -1,8 +1,7 @@
-"""How close a kernel is to its roofs, in words: a line for a hover, two words for a lens. Pure functions."""
+"""How close a kernel is to its ceilings, in words: a line for a hover, two words for a lens. Pure functions."""
 
-from gpa_lsp.advice.model import SM_UNIT, KernelAdvice, UnitUse
-from gpa_lsp.advice.roofs import BANDWIDTH_BOUND_RATIO
-from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.advice.model import BANDWIDTH_BOUND_RATIO, SM_UNIT, KernelAdvice, UnitUse
+from gpa_lsp.basis.prose import Code, Sentence, join, percent, say
 
 LATENCY_BOUND_RATIO = 0.6
 """Below this share of every peak neither the memory nor the SMs are what holds a kernel up. Source: Nsight Compute's rule for the bottleneck, which
@@ -26,19 +25,19 @@ def name_limiter(advice: KernelAdvice) -> str | None:
     return "latency-bound" if is_idle else None
 
 
-def describe_roofs(advice: KernelAdvice) -> str:
-    """The nearest roof, the others, and what that makes of the kernel; or which section of the profiler would tell."""
+def describe_roofs(advice: KernelAdvice) -> Sentence:
+    """The nearest ceiling, the others, and what that makes of the kernel; or which section of the profiler would tell."""
     if not advice.units:
-        return "how close the kernel is to its roofs is unknown: collect the section SpeedOfLight"
+        option = Code(text="--section SpeedOfLight")
+        return say("how close the kernel is to its ceilings is unknown: collect {option}", option=option)
     nearest, *others = sorted(advice.units, key=_measure_nearness, reverse=True)
-    text = f"{_name(nearest)} at {format_percent(nearest.achieved_ratio)} of its peak"
+    text = say("{unit} at {share} of its peak", unit=_name(nearest), share=percent(nearest.achieved_ratio))
     if nearest.ceiling_ratio < 1:
-        text += f", of which it sustains about {format_percent(nearest.ceiling_ratio)}"
-    if others:
-        listed = ", ".join(f"{_name(unit)} {format_percent(unit.achieved_ratio)}" for unit in others)
-        text += f"; {listed}"
-    limiter = name_limiter(advice)
-    return f"{text}: {limiter}" if limiter else text
+        text = say("{text} (about {share} can be sustained)", text=text, share=percent(nearest.ceiling_ratio))
+    listed = join(
+        (say("{unit} {share}", unit=_name(unit), share=percent(unit.achieved_ratio)) for unit in others), ", "
+    )
+    return join((join((text, listed), "; "), name_limiter(advice) or ""), ": ")
 
 
 def _measure_nearness(unit: UnitUse) -> float:

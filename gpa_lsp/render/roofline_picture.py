@@ -1,4 +1,4 @@
-"""A kernel under its roofs as a small picture for a hover: an SVG that reads on light and on dark ground, drawn by hand in well under a millisecond.
+"""A kernel under its ceilings as a small picture for a hover: an SVG that reads on light and on dark ground, drawn in well under a millisecond.
 
 Colours are those of the large chart, which have a contrast of at least 3:1 to both grounds.
 """
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from html import escape
 
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Point
+from gpa_lsp.basis.numbers import format_decade
 from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.device.model import MemoryLevel
 from gpa_lsp.render.charts.chart_frame import ChartFrame, choose_frame
@@ -89,12 +90,12 @@ class _Plane:
             x = self.x(decade)
             parts.append(f'<path d="M{x:.1f} {bottom}v4" stroke="{TEXT_COLOUR}"/>')
             parts.append(
-                _draw_text(x, _HEIGHT - 4, _write_decade(decade), anchor="end" if x > _WIDTH - 20 else "middle")
+                _draw_text(x, _HEIGHT - 4, format_decade(decade), anchor="end" if x > _WIDTH - 20 else "middle")
             )
         for decade in _list_decades(self.frame.bottom, self.frame.top, self.height / 24):
             y = self.y(decade)
             parts.append(f'<path d="M{_LEFT} {y:.1f}h-4" stroke="{TEXT_COLOUR}"/>')
-            parts.append(_draw_text(_LEFT - 6, y + 3.5, _write_decade(decade), anchor="end"))
+            parts.append(_draw_text(_LEFT - 6, y + 3.5, format_decade(decade), anchor="end"))
         return parts
 
     def draw_line(self, start: tuple[float, float], end: tuple[float, float], colour: str, dash: str = "") -> str:
@@ -178,18 +179,6 @@ def _list_decades(low: float, high: float, most: float) -> list[float]:
     exponents = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
     every = max(1, math.ceil(len(exponents) / max(1.0, most)))
     return [10.0**exponent for exponent in exponents[::every]]
-
-
-def _write_decade(value: float) -> str:
-    """A power of ten, short.
-
-    >>> [_write_decade(value) for value in (0.01, 1.0, 1e4, 1e11, 1e12)]
-    ['0.01', '1', '10k', '100G', '1T']
-    """
-    for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size * 0.999:
-            return f"{value / size:.0f}{prefix}"
-    return f"{value:.6g}"
 
 
 def _draw_text(x: float, y: float, text: str, *, anchor: str) -> str:

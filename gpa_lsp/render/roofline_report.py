@@ -1,4 +1,4 @@
-"""Rooflines of a report as text for a terminal or a file: what each kernel comes closest to, its points, the roofs and where they come from."""
+"""Rooflines of a report as text for a terminal or a file: what each kernel comes closest to, its points, the ceilings and where they come from."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -39,8 +39,8 @@ from gpa_lsp.report.model import KernelReport, Report
 _MOST_LAUNCHES = 10
 _SIDES = {True: "bandwidth", False: "peak", None: UNKNOWN}
 
-NOT_PLACED = "where it stands is unknown: the profile tells neither the machine nor the time of a launch"
-NOT_ANALYSED = "where it stands is unknown: this saved report has no analyses; give the profile itself"
+NOT_PLACED = "its place in the roofline is unknown: the profile has neither the GPU nor the time of a launch"
+NOT_ANALYSED = "its place in the roofline is unknown: this saved report has no analyses; give the profile itself"
 
 
 def render_rooflines(
@@ -73,7 +73,7 @@ def render_rooflines(
         yield from _render_kernel(kernel, names[kernel.name], earlier.get(kernel.mangled_name), width, view)
     if len(shown) < len(report.kernels):
         rest = len(report.kernels) - len(shown)
-        yield from (EMPTY_LINE, text_line(f"and {format_count_of(rest, 'kernel')} of less time", Style.DIM))
+        yield from (EMPTY_LINE, text_line(f"and {format_count_of(rest, 'shorter kernel')}", Style.DIM))
     if not report.kernels:
         yield text_line("no kernel was found", Style.DIM)
     problems = (*report.problems, *(before.problems if before is not None else ()))
@@ -87,8 +87,8 @@ def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], 
     yield text_line("Kernels", Style.HEADING)
     columns = (
         Column(title="time", align=Align.RIGHT),
-        Column(title="nearest limit", can_shrink=True),
-        Column(title="of it", align=Align.RIGHT),
+        Column(title="nearest ceiling", can_shrink=True),
+        Column(title="used", align=Align.RIGHT),
         Column(title="headroom", align=Align.RIGHT),
         Column(title="", is_optional=True),
         Column(title="kernel", can_shrink=True, min_chars=16),
@@ -220,8 +220,8 @@ def _render_launches(roofline: KernelRoofline, width: int | None) -> Iterator[Li
     columns = (
         Column(title="launch", align=Align.RIGHT),
         Column(title="time", align=Align.RIGHT),
-        Column(title="nearest limit"),
-        Column(title="of it", align=Align.RIGHT),
+        Column(title="nearest ceiling"),
+        Column(title="used", align=Align.RIGHT),
         Column(title="headroom", align=Align.RIGHT),
     )
     rows = []
@@ -247,7 +247,7 @@ def _render_movements(kernel: KernelReport, width: int | None) -> Iterator[Line]
     if movements:
         yield from (
             EMPTY_LINE,
-            text_line("Where Starlight's suggestions would lead, by its own equations", Style.HEADING),
+            text_line("Where Starlight's suggestions would move the kernel, by its own equations", Style.HEADING),
         )
     for movement in movements:
         yield from hang((("  ", Style.PLAIN), (describe_movement(movement), Style.PLAIN)), width)
@@ -265,12 +265,12 @@ def _render_roofs(machine: Machine, line: Roofline, width: int | None) -> Iterat
     if machine.issue_per_s is not None:
         found.append(("instruction issue", format_instructions_per_s(machine.issue_per_s), "the architecture's table"))
     columns = (
-        Column(title="roof"),
+        Column(title="ceiling"),
         Column(title="at most", align=Align.RIGHT),
         Column(title="from", can_shrink=True, min_chars=16),
     )
     rows = [[(name, Style.PLAIN), (rate, Style.PLAIN), (citation, Style.DIM)] for name, rate, citation in found]
-    yield from _titled(f"Roofs of {machine.name}", columns, rows, width)
+    yield from _titled(f"Ceilings of {machine.name}", columns, rows, width)
     clocks = machine.clocks
     rates = describe_clock_rates(clocks)
     text = f"at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{rates} ({clocks.source})"

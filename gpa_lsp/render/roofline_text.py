@@ -1,6 +1,6 @@
 """A roofline in words: two lines and bars that any editor's hover and any terminal can show. Pure functions.
 
-The first line says what the kernel comes closest to and what that makes of it; the second where it stands under its own roof and what is left.
+The first line says what the kernel comes closest to and what that makes of it; the second where it stands under its own ceiling and what is left.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,15 +16,16 @@ from gpa_lsp.basis.numbers import (
     format_percent,
     format_speedup,
 )
+from gpa_lsp.basis.prose import Sentence, join, percent, say
 from gpa_lsp.device.model import ClockBasis, Clocks, Machine, MemoryLevel
 from gpa_lsp.render.answer_text import describe_missing, draw_ceiling_bar
 from gpa_lsp.render.layout import ELLIPSIS, count_cells, cut
-from gpa_lsp.render.markdown_text import escape_prose
+from gpa_lsp.render.markdown_text import write_sentence
 from gpa_lsp.render.roof_words import LATENCY_BOUND_RATIO, name_limiter
 from gpa_lsp.report.model import KernelReport
 
 NEAR_RATIO = 0.8
-"""From this part of what a roof sustains on, the roof is what holds the kernel up, as in the advisor."""
+"""From this part of what a ceiling sustains on, the ceiling is what limits the kernel, as in the advisor."""
 
 BAR_CELLS = 20
 _MOST_BARS = 5
@@ -36,10 +37,10 @@ CLOCK_WORDS = {
     ClockBasis.BOOST: "boost clocks",
     ClockBasis.UNKNOWN: "unknown clocks",
 }
-"""To follow ``roofs at``."""
+"""To follow ``ceilings at``."""
 
 
-def describe_roofline(roofline: KernelRoofline) -> tuple[str, str]:
+def describe_roofline(roofline: KernelRoofline) -> tuple[Sentence, Sentence]:
     """The two lines, plain text; the second may be empty.
 
     Args:
@@ -51,12 +52,12 @@ def describe_roofline(roofline: KernelRoofline) -> tuple[str, str]:
     return describe_line(line, roofline.machine)
 
 
-def describe_line(line: Roofline, machine: Machine) -> tuple[str, str]:
+def describe_line(line: Roofline, machine: Machine) -> tuple[Sentence, Sentence]:
     """The two lines of one launch, or of all together.
 
     Args:
         line: where it stands.
-        machine: under whose roofs.
+        machine: under whose ceilings.
     """
     if line.binding is None:
         return _say_nothing(line.missing, machine)
@@ -117,13 +118,17 @@ def measure_nearness(roof: Roof) -> float:
 
 
 def list_bars(line: Roofline, most: int = _MOST_BARS) -> tuple[Bar, ...]:
-    """The nearest roofs as bars, with the rate behind each."""
+    """The nearest ceilings as bars, with the rate behind each."""
     return tuple(
         Bar(
             label=roof.name,
             ratio=roof.share_ratio,
             ceiling_ratio=roof.ceiling_ratio,
-            words=f"{format_roof_rate(roof, roof.achieved_per_s)} of {format_roof_rate(roof, roof.limit_per_s)}",
+            words=say(
+                "{achieved} of {limit}",
+                achieved=format_roof_rate(roof, roof.achieved_per_s),
+                limit=format_roof_rate(roof, roof.limit_per_s),
+            ),
         )
         for roof in line.roofs[:most]
     )
@@ -139,8 +144,8 @@ def format_roof_rate(roof: Roof, rate: float) -> str:
 def draw_bars(bars: Sequence[Bar], cells: int = BAR_CELLS, width: int | None = None) -> Iterator[str]:
     """Bars as lines of characters of one width: label, bar, percent, amount. A stroke marks what can be reached, where that is not all.
 
-    >>> for line in draw_bars([Bar(label="DRAM", ratio=0.5, ceiling_ratio=0.75, words="0.5 of 1 TB/s")], 8): print(line)
-    DRAM  ████  │   50.0 %  0.5 of 1 TB/s
+    >>> for line in draw_bars([Bar(label="DRAM", ratio=0.5, ceiling_ratio=0.75, words=say("0.5 of 1 TB/s"))], 8): print(line)
+    DRAM  ████  │     50 %  0.5 of 1 TB/s
     """
     labels = [cut(" ".join(bar.label.split()), _LABEL_CELLS) for bar in bars]
     widest = max((count_cells(label) for label in labels), default=0)
@@ -156,7 +161,7 @@ def render_roofline_markdown(roofline: KernelRoofline) -> Iterator[str]:
 
     Names of units can be a profile's own, and all of it can be a saved report's: none of it becomes markup.
     """
-    first, second = map(escape_prose, describe_roofline(roofline))
+    first, second = map(write_sentence, describe_roofline(roofline))
     yield f"**Roofline**: {first}" + ("  " if second else "")
     if second:
         yield second
@@ -165,27 +170,23 @@ def render_roofline_markdown(roofline: KernelRoofline) -> Iterator[str]:
         yield from ("", "```text", *draw_bars(list_bars(line)), "```")
 
 
-def _describe_nearest(line: Roofline) -> str:
+def _describe_nearest(line: Roofline) -> Sentence:
     roof, unit = line.roofs[0], line.tighter_unit
     nearest = roof if unit is None else unit
-    text = f"{nearest.name} at {format_percent(nearest.share_ratio)}"
+    text = say("{name} at {share}", name=nearest.name, share=percent(nearest.share_ratio))
     if nearest.ceiling_ratio < 1:
-        text += f" (about {format_percent(nearest.ceiling_ratio)} can be sustained)"
-    bound = name_bound(line)
-    if bound is not None:
-        text += f": {bound}"
+        text = say("{text} (about {share} can be sustained)", text=text, share=percent(nearest.ceiling_ratio))
     others = [] if unit is None else [roof]
     others += [
         roof
         for roof in line.roofs[1:]
         if (roof.kind is not None and roof.kind is line.dominant) or roof.level is MemoryLevel.DRAM
     ]
-    if others:
-        text += "; " + ", ".join(f"{roof.name} {format_percent(roof.share_ratio)}" for roof in others)
-    return text
+    listed = join((say("{name} {share}", name=roof.name, share=percent(roof.share_ratio)) for roof in others), ", ")
+    return join((join((text, name_bound(line) or ""), ": "), listed), "; ")
 
 
-def _describe_place(machine: Machine, line: Roofline) -> str:
+def _describe_place(machine: Machine, line: Roofline) -> Sentence:
     parts = []
     point = find_main_point(line)
     if point is not None:
@@ -203,12 +204,12 @@ def _describe_place(machine: Machine, line: Roofline) -> str:
         parts.append(f"headroom {format_speedup(headroom)}")
     else:
         parts.append("no headroom with the same work")
-    parts.append(f"roofs at {CLOCK_WORDS[machine.clocks.basis]}")
-    return "; ".join(parts)
+    parts.append(f"ceilings at {CLOCK_WORDS[machine.clocks.basis]}")
+    return join(parts, "; ")
 
 
 def find_main_point(line: Roofline) -> Point | None:
-    """The point to name: of the dominant type, over the level nearest to its roof, else over DRAM, else the outermost known."""
+    """The point to name: of the dominant type, over the level nearest to its ceiling, else over DRAM, else the outermost known."""
     points = [point for point in line.points if point.kind is line.dominant]
     if not points:
         return None
@@ -228,8 +229,8 @@ def _find_ridge(machine: Machine, point: Point) -> float | None:
     return peak.ops_per_s / bandwidth.bytes_per_s
 
 
-def _say_nothing(missing: Sequence[Missing], machine: Machine) -> tuple[str, str]:
-    first = "how close the kernel is to its roofs is unknown"
+def _say_nothing(missing: Sequence[Missing], machine: Machine) -> tuple[Sentence, Sentence]:
+    first = say("how close the kernel is to its ceilings is unknown")
     if not missing:
-        return first, machine.doubts[0] if machine.doubts else ""
+        return first, join(machine.doubts[:1])
     return first, describe_missing(missing[0])

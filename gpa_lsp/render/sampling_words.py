@@ -4,15 +4,15 @@ from gpa_lsp.basis.figures import measure_share
 from gpa_lsp.basis.numbers import format_count, format_percent, format_share
 from gpa_lsp.report.model import KernelReport
 
-OTHER_CODE = "other code that ran meanwhile (no part of the kernel's samples)"
+OTHER_CODE = "other code that ran meanwhile (not counted in the kernel's samples)"
 """Where foreign samples stand in a table of functions."""
 
 
 def describe_quiet(kernel: KernelReport) -> str:
-    """How many of the samples were taken while nothing was issued."""
+    """How many of the samples were taken while the scheduler issued nothing."""
     if kernel.latency_samples is None:
-        return "how many of them while nothing was issued is unknown"
-    return f"{format_share(kernel.share_of(kernel.latency_samples))} of them while nothing was issued"
+        return "how many were not issued is unknown"
+    return f"{format_share(kernel.share_of(kernel.latency_samples))} of them not issued"
 
 
 def describe_dropped(kernel: KernelReport) -> str:
@@ -21,7 +21,7 @@ def describe_dropped(kernel: KernelReport) -> str:
     if not dropped:
         return ""
     share = format_percent(measure_share(dropped, kernel.total_samples + dropped).ratio)
-    return f"{format_count(dropped)} more were dropped ({share} of all) at unknown instructions, so shares are less certain"
+    return f"{format_count(dropped)} more were dropped ({share} of all), so shares are less certain"
 
 
 def list_sampling_facts(kernel: KernelReport) -> list[str]:

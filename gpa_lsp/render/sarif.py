@@ -70,7 +70,7 @@ def _make_related(parts: SarifParts, finding: Finding) -> list[Json]:
     for level, frame in enumerate(frames):
         if frame.source_line == finding.place:
             continue
-        word = "where the samples are" if level == 0 else "inlined here" if level > own else "on the way to the samples"
+        word = "sampled code" if level == 0 else "inlined here" if level > own else "inlined in between"
         name = shorten_name(demangle(frame.function)) if frame.function else ""
         related.append(
             {
@@ -96,7 +96,7 @@ def _make_rule(name: str) -> Json:
         "shortDescription": {"text": text},
         "fullDescription": {"text": f"{text} Group: {reason.group}."},
         "help": {
-            "text": f"{text} Counted by sampling warps while the kernel ran; {name} is the profiler's own name of this warp state."
+            "text": f"{text} Measured by sampling warps while the kernel ran; {name} is the profiler's name of this warp state."
         },
         "defaultConfiguration": {"level": "note"},
         "properties": {"tags": ["performance", "gpu", reason.group]},

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from gpa_lsp.basis.locations import Frame, InlineChain, shorten_paths
+from gpa_lsp.basis.locations import Frame, InlineChain, shorten_paths, write_place
 from gpa_lsp.basis.numbers import format_count_of, format_duration_ns, format_share
 from gpa_lsp.render.layout import (
     EMPTY_LINE,
@@ -45,7 +45,7 @@ def render_sass(kernel: KernelReport, places: PlaceNames, width: int | None = No
     yield text_line(shorten_name(kernel.name, 160), Style.TITLE)
     yield from wrap(join_facts(_describe(kernel)), width, style=Style.DIM)
     if len(kernel.instructions) == 0:
-        yield text_line("  no instructions: the profile holds no code of this kernel", Style.DIM)
+        yield text_line("  no instructions: the profile has no code of this kernel", Style.DIM)
         return
     files = _name_files(kernel, places)
     yield from _render_files(files, width)
@@ -120,7 +120,7 @@ class _Listing:
         if row.instruction_count:
             facts.append(format_count_of(row.instruction_count, "instruction"))
         if row.registers is not None:
-            facts.append(f"{row.registers} registers")
+            facts.append(format_count_of(row.registers, "register"))
         name = shorten_name(demangle(row.name), 100)
         yield self._layout.fit([(name, Style.HEADING), ("  " + " · ".join(facts), Style.DIM)])
 
@@ -128,8 +128,7 @@ class _Listing:
         share = self._kernel.share_of(loop.samples)
         head = f"{self._lead()}loop, depth {loop.depth}"
         if loop.file is not None and loop.first_line is not None:
-            last = "" if loop.last_line in (None, loop.first_line) else f"-{loop.last_line}"
-            head += f" · {self._show_line(loop.file, loop.first_line)}{last}"
+            head += f" · {self._show_line(loop.file, loop.first_line, loop.last_line)}"
         if not loop.samples:
             return self._layout.fit([(head, Style.DIM)])
         return self._layout.fit([(f"{head} · ", Style.NOTE), (format_share(share), style_of_share(share.ratio))])
@@ -149,9 +148,9 @@ class _Listing:
     def _show_chain(self, frames: Sequence[Frame]) -> str:
         return " < ".join(self._show_line(frame.file, frame.line) for frame in frames)
 
-    def _show_line(self, file: str, line: int) -> str:
+    def _show_line(self, file: str, line: int, last_line: int | None = None) -> str:
         name = self._files[file][0] if file in self._files else self._places.show_file(self._kernel, file)
-        return f"{name}:{line}" if line else name
+        return write_place(name, line, last_line)
 
     def _lead(self) -> str:
         return " " * self._layout.text_start

@@ -30,13 +30,13 @@ def explain_silence(kernel: KernelReport) -> Mapping[str, Mapping[str, tuple[str
     """Why there is no advice: stage in words → message → the optimizers that say so (none for what concerns all of them)."""
     if kernel.advice is None:
         if not kernel.launches:
-            return {"nothing was measured": {"this is code without a profile; give a profile of it": ()}}
+            return {"not measured": {"this is code without a profile; give a profile": ()}}
         if not kernel.total_samples:
             return {"no samples": {_describe_missing_samples(kernel): ()}}
         message = "the report was saved without advice; run gpa-lsp advise on the profile"
-        return {"nobody was asked": {message: ()}}
+        return {"not analysed": {message: ()}}
     if not kernel.advice.silences:
-        return {"nobody was asked": {"there is no optimizer": ()}}
+        return {"not analysed": {"there is no optimizer": ()}}
     stages = group_silences(kernel.advice.silences)
     return {
         f"{describe_stage(stage)} ({format_count_of(sum(map(len, messages.values())), 'optimizer')})": messages
@@ -56,7 +56,7 @@ def group_silences(silences: tuple[Silence, ...]) -> Mapping[SilenceStage, Mappi
 
 
 def count_silences(kernel: KernelReport) -> str:
-    """How many optimizers have nothing to say, and why; empty where all have."""
+    """How many optimizers do not apply, and why; empty where all do."""
     silences = kernel.advice.silences if kernel.advice is not None else ()
     if not silences:
         return ""
@@ -64,12 +64,12 @@ def count_silences(kernel: KernelReport) -> str:
         f"{describe_stage(stage)} ({format_count(sum(map(len, messages.values())))})"
         for stage, messages in group_silences(silences).items()
     ]
-    have = "has" if len(silences) == 1 else "have"
-    return f"{format_count_of(len(silences), 'other optimizer')} {have} nothing to say: {'; '.join(counts)}"
+    do = "does" if len(silences) == 1 else "do"
+    return f"{format_count_of(len(silences), 'other optimizer')} {do} not apply: {'; '.join(counts)}"
 
 
 def _describe_missing_samples(kernel: KernelReport) -> str:
     failure = next((launch.failure for launch in kernel.launches if launch.failure is not None), None)
     if failure is not None:
-        return f"the launch has no numbers: {failure}"
+        return f"the launch was not measured: {failure}"
     return "the profile has no stall samples of this kernel; record with --set full"

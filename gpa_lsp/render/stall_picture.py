@@ -1,4 +1,4 @@
-"""A line's stalls and its kernel's roofs as a small picture for a hover: an SVG that reads on light and on dark ground.
+"""A line's stalls and its kernel's ceilings as a small picture for a hover: an SVG that reads on light and on dark ground.
 
 An image in a hover knows nothing of the editor's theme, so every colour has a contrast of at least 3:1 to white and to the usual dark ground.
 """

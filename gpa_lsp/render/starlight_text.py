@@ -9,11 +9,11 @@ from gpa_lsp.basis.numbers import Cell
 from gpa_lsp.render.advice_words import show_gain
 from gpa_lsp.report.model import KernelReport
 
-_NO_COUNTERPART = "we have no such remedy"
+_NO_COUNTERPART = "no optimizer of ours"
 
 
 def pair_with_advice(answer: Answer, advice: KernelAdvice | None) -> Table | None:
-    """The table of suggestions, with what our optimizers for the same remedy say in place of their names.
+    """The table of suggestions, with what our optimizers for the same change say in place of their names.
 
     Args:
         answer: of the analysis ``starlight``.
@@ -54,10 +54,10 @@ def _describe(names: Cell, advice: KernelAdvice) -> str:
 
 
 def _describe_one(name: str, advice: KernelAdvice) -> str:
-    """An optimizer's estimate with its interval, or why it is silent."""
+    """An optimizer's estimate with its interval, or why it does not apply."""
     title = name.replace("_", " ")
     spoken = next((one for one in advice.advice if one.optimizer == name), None)
     if spoken is not None:
         return f"{title} {show_gain(spoken.speedup)}"
     silent = next((one for one in advice.silences if one.optimizer == name), None)
-    return f"{title}: not asked" if silent is None else f"{title}: {silent.message}"
+    return f"{title}: not run" if silent is None else f"{title}: {silent.message}"

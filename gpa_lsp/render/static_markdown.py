@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from gpa_lsp.advice.find_statics import KernelFindings
 from gpa_lsp.advice.static_model import StaticFinding
-from gpa_lsp.analyses.static.model import KernelStatics
-from gpa_lsp.analyses.static.words import describe_block, describe_occupancy, write_bytes
-from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.analyses.static.model import KernelStatics, describe_block, describe_occupancy
+from gpa_lsp.basis.numbers import format_bytes, format_count, format_count_of, format_percent
+from gpa_lsp.basis.prose import join
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.render.markdown_text import begin_paragraph, mark_code
 from gpa_lsp.report.names import demangle, shorten_name
@@ -41,16 +41,16 @@ def _introduce(statics: KernelStatics, compiler: str) -> str:
     capability = statics.compute_capability
     target = f" for compute capability {capability[0]}.{capability[1]}" if capability is not None else ""
     by = f" by {make_one_line(compiler)}" if compiler else ""
-    return f"Compiled{by}{target}. **Static**: nothing was measured; what is said here comes from the code alone."
+    return f"Compiled{by}{target}. **Static**: derived from the code alone; nothing was measured."
 
 
 def _tabulate_resources(statics: KernelStatics) -> Iterator[str]:
     rows = [
         ("registers per thread", _show(statics.registers)),
-        ("of which the compiler was allowed", _show(statics.register_cap)),
-        ("static shared memory per block", write_bytes(statics.shared_static_bytes)),
-        ("local memory per thread", "unknown" if statics.local_bytes is None else write_bytes(statics.local_bytes)),
-        ("spilled registers per thread", write_bytes(statics.spill_bytes)),
+        ("register limit of the compiler", _show(statics.register_cap)),
+        ("static shared memory per block", format_bytes(statics.shared_static_bytes)),
+        ("local memory per thread", "unknown" if statics.local_bytes is None else format_bytes(statics.local_bytes)),
+        ("spilled registers per thread", format_bytes(statics.spill_bytes)),
         ("barriers", _show(statics.barriers)),
     ]
     yield "| resource | |"
@@ -59,15 +59,15 @@ def _tabulate_resources(statics: KernelStatics) -> Iterator[str]:
 
 
 def _show(number: int | None) -> str:
-    return "unknown" if number is None else f"{number:,}"
+    return "unknown" if number is None else format_count(number)
 
 
 def _tabulate_blocks(statics: KernelStatics) -> Iterator[str]:
     if not statics.by_block:
-        yield "The occupancy is unknown: there is no table of this architecture."
+        yield "The occupancy is unknown: we have no table of this architecture."
         return
     if statics.block is None:
-        yield "The size of the blocks is not known here; a launch with numbers, a launch bound or a launch description would tell."
+        yield "The block size is unknown; a launch with constant dimensions, launch bounds or a launch description would tell."
     else:
         yield f"{describe_occupancy(statics)} for {describe_block(statics.block)}. {statics.next_step}".strip()
     yield ""
@@ -78,7 +78,7 @@ def _tabulate_blocks(statics: KernelStatics) -> Iterator[str]:
         mark = " ◀" if statics.block is not None and row.threads == statics.block.threads else ""
         limits = ", ".join(limit.value for limit in found.limiters)
         yield (
-            f"| {row.threads:,}{mark} | {found.blocks_per_sm} | {found.warps_per_sm} | {format_percent(found.ratio)} | {limits} |"
+            f"| {format_count(row.threads)}{mark} | {found.blocks_per_sm} | {found.warps_per_sm} | {format_percent(found.ratio)} | {limits} |"
         )
 
 
@@ -86,14 +86,14 @@ def _list_findings(findings: Sequence[StaticFinding]) -> Iterator[str]:
     if not findings:
         return
     yield ""
-    yield "## What the code says"
+    yield "## Findings in the code"
     for finding in findings[:_MOST_FINDINGS]:
         line = f"line {finding.line}: " if finding.line is not None else ""
         yield ""
-        says = f"{line}{finding.message} {finding.remedy}".rstrip() + f" *({finding.check}, {finding.certainty.value})*"
-        yield f"* {begin_paragraph(says)}"
+        says = join((finding.message, finding.remedy))
+        yield f"* {begin_paragraph(f'{line}{says} *({finding.check}, {finding.certainty.value})*')}"
         for one in finding.instructions[:_MOST_INSTRUCTIONS]:
             yield f"  * {mark_code(f'{one.pc_offset:#06x}  {one.text}')}"
     if len(findings) > _MOST_FINDINGS:
         yield ""
-        yield f"{len(findings) - _MOST_FINDINGS:,} more are left out."
+        yield f"{format_count_of(len(findings) - _MOST_FINDINGS, 'more finding')} not shown."

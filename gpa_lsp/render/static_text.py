@@ -5,9 +5,11 @@ from pathlib import Path
 
 from gpa_lsp.advice.find_statics import KernelFindings
 from gpa_lsp.advice.static_model import StaticFinding
-from gpa_lsp.analyses.static.words import describe_resources
+from gpa_lsp.analyses.static.model import describe_resources
 from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import format_count_of
+from gpa_lsp.basis.prose import Sentence, join, say
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.render.check_text import SEVERITY_STYLES, render_problem
@@ -23,11 +25,12 @@ _COMMANDS = {
 }
 
 
-def describe_static(finding: StaticFinding) -> str:
+def describe_static(finding: StaticFinding) -> Sentence:
     """A finding as one sentence or two, marked as not measured."""
     certainty = finding.certainty.value
     likely = "" if certainty == "certain" else f", {certainty}"
-    return f"{finding.message} {finding.remedy}".rstrip() + f" [static {finding.check}{likely}]"
+    mark = say("[static {check}{likely}]", check=finding.check, likely=likely)
+    return join((finding.message, finding.remedy, mark))
 
 
 def render_static(
@@ -83,7 +86,7 @@ def name_static_place(finding: StaticFinding, places: PlaceNames) -> str:
 
 
 def _show_place(path: Path, line: int | None, places: PlaceNames) -> str:
-    return places.show_path(path) + (f":{line}" if line else "")
+    return write_place(places.show_path(path), line)
 
 
 def _render_message(message: CompilerMessage, source: SourceStatics, places: PlaceNames) -> Line:

@@ -10,6 +10,7 @@ from enum import Enum
 
 from gpa_lsp.basis.figures import Spread, measure_share
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_limit
 
 ASSUMED_NOISE_RATIO = 0.03
 """Run-to-run noise taken for granted where too few launches were measured to see it."""
@@ -80,9 +81,9 @@ class PartChange:
         before_line: 1-based; None for a reason, and for a line that was not there before.
         after_line: 1-based; None for a reason, and for a line that is not there any more.
         before_ns: None when the kernel's duration is unknown.
-        after_ns: likewise.
+        after_ns: None when the kernel's duration is unknown.
         before_ratio: share of the kernel's samples.
-        after_ratio: likewise.
+        after_ratio: share of the kernel's samples.
         is_clear: the change is larger than the two counts of samples leave in doubt; None where nobody looked.
     """
 
@@ -117,12 +118,12 @@ def compare_times(before: LaunchTimes, after: LaunchTimes) -> TimeChange | None:
                 for spread, deviation in zip((first, second), deviations, strict=True)
             ]
             half = 2 * math.hypot(*errors)
-            basis = f"{first.count} and {second.count} launches"
+            basis = f"{format_count(first.count)} and {format_count_of(second.count, 'launch')}"
         else:
             half = ASSUMED_NOISE_RATIO + overhead / min(first.mean, second.mean)
             is_hidden = any(spread.count > 1 and spread.standard_deviation is None for spread in (first, second))
             seen = "launches were added up, which hides" if is_hidden else "too few launches to see"
-            basis = f"{seen} the noise, 3 % and the launch overhead assumed"
+            basis = f"{seen} the noise; {format_limit(ASSUMED_NOISE_RATIO)} and the launch overhead assumed"
         return TimeChange(
             before=first.mean,
             after=second.mean,
@@ -155,7 +156,7 @@ def is_beyond_counts(before: tuple[float, int, float], after: tuple[float, int, 
 
     Args:
         before: samples of the part, samples of the kernel, and the kernel's time in any unit.
-        after: likewise, in the same unit.
+        after: the same three, in the same unit.
 
     >>> is_beyond_counts((300, 1000, 1.0), (100, 1000, 1.0)), is_beyond_counts((3, 10, 1.0), (1, 10, 1.0))
     (True, False)

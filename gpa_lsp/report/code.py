@@ -20,8 +20,8 @@ class KernelCode:
     one, so that what is found out about code can be kept beside it.
 
     Attributes:
-        counters: name of :mod:`gpa_lsp.rows.counters` → int64[n], summed over launches; -1 where an instruction has no value. Counters that were
-            not collected at all are missing.
+        counters: name in :data:`~gpa_lsp.rows.place.COUNTERS` → int64[n], summed over launches; -1 where an instruction has no value.
+            Counters that were not collected at all are missing.
         mnemonics: distinct opcodes with modifiers.
         mnemonic_index: int32[n] into ``mnemonics``; -1 without code.
         reads: resources read, by row.
@@ -35,12 +35,12 @@ class KernelCode:
         last_row: int32[b], inclusive.
         predecessor_starts: int32[b + 1]; the predecessors of block i are ``predecessors[predecessor_starts[i]:predecessor_starts[i + 1]]``.
         predecessors: int32[e].
-        successor_starts: int32[b + 1], likewise.
+        successor_starts: int32[b + 1]; the same for ``successors``.
         successors: int32[e].
         loop_of_block: int32[b], index of the innermost loop around each block in ``KernelReport.loops``; -1 outside loops.
         header_of_block: int32[b], first block of the innermost loop around each block (:class:`~gpa_lsp.control_flow.model.Loop`); -1 outside loops.
         immediate_dominator: int32[b], as in :class:`~gpa_lsp.control_flow.model.FlowGraph`; -1 when there is none.
-        immediate_post_dominator: int32[b], likewise.
+        immediate_post_dominator: int32[b]; -1 when there is none.
         procedure_of_block: int32[b], the p procedures are the functions and the local functions in them.
         procedure_entry: int32[p], first block.
         procedure_is_local: bool[p], called from its own section only.

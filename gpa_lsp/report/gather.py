@@ -13,6 +13,8 @@ from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.basis.figures import Spread, measure_spread
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.basis.numbers import format_count, format_count_of
 from gpa_lsp.binary.model import Cubin, SourceStamp
 from gpa_lsp.binary.source_stamps import read_source_stamps
 from gpa_lsp.blame.model import KernelBlame
@@ -79,7 +81,7 @@ def _make_row(
     )
 
 
-_RECORD_IT = "record with Nsight Compute to know it"
+_RECORD_IT = "record with Nsight Compute to find out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +257,7 @@ def _count_cycles(launch: Launch) -> float | None:
 def _describe_frame(frame: HostFrame) -> str:
     name = frame.function or "?"
     if frame.file is not None:
-        return f"{name} at {frame.file}:{frame.line}" if frame.line else f"{name} at {frame.file}"
+        return f"{name} at {SourceLine(file=frame.file, line=frame.line)}" if frame.line else f"{name} at {frame.file}"
     return f"{name} ({frame.module})" if frame.module else name
 
 
@@ -285,24 +287,27 @@ def _doubts(report: KernelReport) -> list[Problem]:
         if launch.failure is not None
     ]
     if report.samples_truncated:
-        message = "the sampling buffer was full, so the samples cover only the first part of the kernel's run"
+        message = "the sampling buffer overflowed, so the samples cover only the first part of the kernel's run"
         remedy = "record with a larger --sampling-buffer-size or a larger --sampling-interval"
         found.append(_doubt(report, ProblemSeverity.WARNING, message, remedy))
     if report.lacks_sass:
-        message = "its SASS was not read: causes of stalls are missing, and so is advice that looks at instructions"
-        remedy = "try again with a profile that holds the code, and an nvdisasm that works (gpa-lsp doctor)"
+        message = "its SASS was not read, so causes of stalls and advice on instructions are missing"
+        remedy = "try again with a profile that contains the code, and a working nvdisasm (gpa-lsp doctor)"
         found.append(_doubt(report, ProblemSeverity.WARNING, message, remedy))
     if not report.launches:
         return found
     if dropped := report.sampling.dropped_samples:
-        message = f"{dropped:,} samples beside {report.total_samples:,} were dropped; at which instructions is unknown, so shares are less certain"
+        message = (
+            f"besides the {format_count_of(report.total_samples, 'sample')} kept, {format_count(dropped)} were dropped, at unknown instructions, "
+            "so shares are less certain"
+        )
         found.append(_doubt(report, ProblemSeverity.WARNING, message, "record with a longer sampling period"))
     if report.total_samples == 0 and all(launch.failure is None for launch in report.launches):
         message = "the profile has no stall samples for this kernel"
         remedy = "record with --set full, or with --section SourceCounters --section WarpStateStats"
         found.append(_doubt(report, ProblemSeverity.WARNING, message, remedy))
     elif report.total_samples and not any(row.has_lines for row in report.functions):
-        message = "the cubin has no line table, so the samples can be shown on instructions only"
+        message = "the cubin has no line table, so samples can only be shown on instructions"
         remedy = "compile with -lineinfo"
         found.append(_doubt(report, ProblemSeverity.NOTE, message, remedy))
     return found
@@ -313,19 +318,21 @@ def _note_unknowns(reports: Sequence[KernelReport]) -> list[Problem]:
     found = []
     unsplit = [report.profile_path for report in reports if report.total_samples and report.latency_samples is None]
     for path in dict.fromkeys(unsplit):
-        message = "the profile does not tell which samples were taken while nothing was issued, so what latency hiding would gain is unknown"
+        message = "the profile does not mark not-issued samples, so what latency hiding would gain is unknown"
         found.append(Problem(severity=ProblemSeverity.NOTE, message=message, path=path, remedy=_RECORD_IT))
     shapes = [(report.profile_path, report.configuration) for report in reports]
     for path in dict.fromkeys(path for path, shape in shapes if shape.grid is None or shape.block is None):
-        message = "the profile does not say with how many blocks and threads kernels were launched, so how they fill the GPU is unknown"
+        message = (
+            "the profile does not state the grid and block sizes of the launches, so how they fill the GPU is unknown"
+        )
         found.append(Problem(severity=ProblemSeverity.NOTE, message=message, path=path, remedy=_RECORD_IT))
     return found
 
 
 def _note_unmeasured(path: Path | None) -> Problem:
     """One note a file, however many kernels it holds."""
-    message = "this is code without a profile: nothing was measured"
-    remedy = "give a profile of it to see stalls"
+    message = "code without a profile: nothing was measured"
+    remedy = "add a profile of it to see stalls"
     return Problem(severity=ProblemSeverity.NOTE, message=message, path=path, remedy=remedy)
 
 

@@ -194,7 +194,7 @@ class _Bundles:
 
     Attributes:
         use_chain: int64[b], -1 without line.
-        def_chain: int64[b], likewise.
+        def_chain: int64[b], -1 without line.
         reason: int64[b].
         category: int64[b].
         samples: float64[b].

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.figures import sum_known
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_file_value
 from gpa_lsp.binary.model import ResourceKind, encode_resource, name_resource
 from gpa_lsp.blame.model import (
     BlameCategory,
@@ -200,14 +201,16 @@ def _restore_samples(rows: Columns, scope: InScope) -> tuple[npt.NDArray[np.floa
     is_split = scope["latency_samples"] is not None
     for number, value in enumerate(rows["latency_samples"]):
         if (value is not None) != is_split:
-            message = "is null, not a number" if is_split else "is known, though the kernel's latency samples are not"
+            message = (
+                "is null, not a number" if is_split else "is known, though the kernel's not-issued samples are not"
+            )
             raise MisfitError(message).within("latency", number)
     if not is_split:
         return every, None
     latency = np.array(rows["latency_samples"], dtype=np.float64)
     wrong = np.flatnonzero(latency > every + _TOLERANCE_SAMPLES)
     if len(wrong):
-        raise MisfitError(f"has more latency samples than samples in element {wrong[0]}")
+        raise MisfitError(f"has more not-issued samples than samples in element {wrong[0]}")
     return every, latency
 
 
@@ -217,7 +220,7 @@ def _check_blame(blame: KernelBlame, scope: InScope) -> None:
     if len(blame.issue_counts.counts) != len(columns):
         message = f"has {len(blame.issue_counts.counts)} numbers for {len(columns)} instructions"
         raise MisfitError(message).within("counts", "issue_counts")
-    for word, name in (("", "all_samples"), ("latency ", "latency_samples")):
+    for word, name in (("", "all_samples"), ("not-issued ", "latency_samples")):
         sampled, blamed, lost = (getattr(one, name) for one in (columns, blame.edges, blame.unattributed))
         if sampled is None:
             continue  # unknown in all three, as they were read
@@ -227,7 +230,7 @@ def _check_blame(blame: KernelBlame, scope: InScope) -> None:
         wrong = np.argwhere(np.abs(sums - sampled) > _TOLERANCE_SAMPLES + 1e-9 * sampled)
         if len(wrong):
             row, reason = wrong[0].tolist()
-            place = f"instruction {row} has {sums[row, reason]:g} {word}samples of {columns.reasons[reason][:40]}"
+            place = f"instruction {row} has {format_file_value(sums[row, reason])} {word}samples of {columns.reasons[reason][:40]}"
             raise MisfitError(f"{place} in edges and unattributed, not the {sampled[row, reason]} that were taken")
 
 

@@ -240,7 +240,7 @@ def _fill_samples(rows: Sequence[ReasonCounts], reasons: Sequence[str], is_split
                 message = f"has the reason {reason[:40]!r}, which the kernel's reasons do not list"
                 raise MisfitError(message).within("by_reason", position, "instructions")
             if (count.latency_samples is not None) != is_split:
-                message = "knows latency samples where the kernel does not, or the other way round"
+                message = "has not-issued samples where the kernel has none, or the other way round"
                 raise MisfitError(message).within("by_reason", position, "instructions")
             every[position, number_of[reason]] = count.all_samples
             latency[position, number_of[reason]] = count.latency_samples or 0

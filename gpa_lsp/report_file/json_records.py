@@ -416,7 +416,7 @@ def read_record(value: Any, kind: type[Record], *, path: Path, remedy: str) -> R
         value: as ``json.loads`` gives it.
         kind: the dataclass.
         path: the file, for errors.
-        remedy: likewise.
+        remedy: what to do, for errors.
 
     Raises:
         InputError: a property is missing or of another type; the place is a JSON pointer.

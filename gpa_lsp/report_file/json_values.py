@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpa_lsp.basis.numbers import format_file_value
 from gpa_lsp.basis.prose import Sentence
 
 MAX_COUNT = (1 << 63) - 1
@@ -247,8 +248,8 @@ class Number(Codec):
         if not abs(value) <= sys.float_info.max:
             raise MisfitError("is too large a number")
         if not self.minimum <= value <= self.maximum:
-            above = f"outside {self.minimum:g} to {self.maximum:g}"
-            raise MisfitError("is negative" if self.maximum == math.inf else f"is {value:g}, {above}")
+            above = f"outside {format_file_value(self.minimum)} to {format_file_value(self.maximum)}"
+            raise MisfitError("is negative" if self.maximum == math.inf else f"is {format_file_value(value)}, {above}")
         return float(value)
 
     def read_many(self, values: Sequence[Any], scope: InScope) -> Sequence[Any]:
@@ -292,7 +293,7 @@ class Spelled(Codec):
             if any(isinstance(text, int) for text in self._values):
                 value = Whole(0, MAX_COUNT).read(value, scope)
                 if value not in self._values:
-                    raise MisfitError(f"is {value}, which stands for nothing here")
+                    raise MisfitError(f"is {value}, which has no meaning here")
             else:
                 raise MisfitError(f"is {name_kind(value)}, not a string")
         found = self._values.get(value)

@@ -1,8 +1,8 @@
 """Reports of single files in the user's cache, so that what was analysed once is loaded.
 
 An entry is a compressed pickle: it keeps columns as they are and loads ten times as fast as JSON is parsed. It is read by an unpickler that makes
-nothing but our own records and enumerations, paths, and arrays of numpy, so that an entry runs no code, whoever wrote it; and only after its
-digest was found right (:mod:`gpa_lsp.basis.kept_files`).
+nothing but our own records, enumerations and sentences, paths, and arrays of numpy, so that an entry runs no code, whoever wrote it; and only
+after its digest was found right (:mod:`gpa_lsp.basis.kept_files`).
 """
 
 import importlib
@@ -19,6 +19,7 @@ from typing import Any
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.report.model import Report
 
 _LOG = logging.getLogger(__name__)
@@ -122,7 +123,7 @@ class _RecordUnpickler(pickle.Unpickler):
             return super().find_class("pathlib", name)
         if module.startswith("gpa_lsp.") and "__" not in module:
             found = getattr(importlib.import_module(module), name, None)
-            if isinstance(found, type) and (_is_record(found) or issubclass(found, Enum)):
+            if isinstance(found, type) and (_is_record(found) or issubclass(found, Enum) or found is Sentence):
                 return found
         raise pickle.UnpicklingError(f"{module}.{name} is no part of a report")
 

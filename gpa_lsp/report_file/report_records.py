@@ -162,7 +162,7 @@ def _read_capability(text: str, scope: InScope) -> tuple[int, int]:
     del scope
     found = _CAPABILITY.fullmatch(text)
     if found is None:
-        raise MisfitError('is no compute capability such as "8.6"')
+        raise MisfitError('is not a compute capability such as "8.6"')
     return int(found[1]), int(found[2])
 
 

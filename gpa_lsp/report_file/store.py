@@ -8,6 +8,7 @@ from typing import Any, NoReturn, TextIO
 
 from gpa_lsp import __version__
 from gpa_lsp.basis.errors import InputError, Problem, UnsupportedInputError
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.basis.prose import Part
 from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.report.model import KernelReport, Report
@@ -147,7 +148,7 @@ class _Layout:
 def _parse(path: Path) -> Any:
     try:
         if path.stat().st_size > MAX_REPORT_BYTES:
-            message = f"is larger than {MAX_REPORT_BYTES >> 20} MiB, too large for a report"
+            message = f"is larger than {format_bytes(MAX_REPORT_BYTES)}, too large for a report"
             raise InputError(message, path=path, remedy="write it again without sources or for fewer kernels")
         data = path.read_bytes()
     except OSError as error:
@@ -155,13 +156,15 @@ def _parse(path: Path) -> Any:
     try:
         return json.loads(data, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        raise InputError(f"is no JSON: {error.msg}", path=path, place=f"line {error.lineno}", remedy=_REMEDY) from error
+        raise InputError(
+            f"is not JSON: {error.msg}", path=path, place=f"line {error.lineno}", remedy=_REMEDY
+        ) from error
     except UnicodeDecodeError as error:
-        raise InputError("is no UTF-8 text", path=path, place=f"offset {error.start:#x}", remedy=_REMEDY) from error
+        raise InputError("is not UTF-8 text", path=path, place=f"offset {error.start:#x}", remedy=_REMEDY) from error
     except (RecursionError, ValueError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise InputError(f"is no report: {reason}", path=path, remedy=_REMEDY) from error
+        raise InputError(f"is not a report: {reason}", path=path, remedy=_REMEDY) from error
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")

@@ -4,10 +4,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.rewrites.cuda_types import ExpressionTypes
 from gpa_lsp.rewrites.model import Site
 from gpa_lsp.sources.cuda_declarations import Names, read_names
 from gpa_lsp.sources.cuda_functions import CudaFunction, find_function_around, find_functions_on_lines, find_kernels
-from gpa_lsp.sources.cuda_types import ExpressionTypes
 from gpa_lsp.sources.trees import SourceTree, is_sound, list_ancestors
 
 if TYPE_CHECKING:

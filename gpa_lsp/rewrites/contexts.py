@@ -86,9 +86,9 @@ def _list_places(kernel: KernelReport, region: Region) -> Iterator[SourceLine]:
 def read_unroll_copies(hint: str) -> int | None:
     """How far a hint says to unroll; None where it does not.
 
-    >>> read_unroll_copies("Unroll the loop in line 3 of k.cu by 8 (`#pragma unroll 8` before it): it makes 64 turns.")
+    >>> read_unroll_copies("Unroll the loop at line 3 of k.cu by 8 (`#pragma unroll 8`): it runs 64 iterations per entry.")
     8
-    >>> read_unroll_copies("Unroll the loop in line 3 of k.py by 4: it makes 64 turns."), read_unroll_copies("Load earlier.")
+    >>> read_unroll_copies("Unroll the loop at line 3 of k.py by 4: it runs 64 iterations per entry."), read_unroll_copies("Load earlier.")
     (4, None)
     """
     factor = hint.partition(_DIRECTIVE)[2].partition("`")[0]

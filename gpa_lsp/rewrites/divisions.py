@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.rewrites.code import Code, read_code
-from gpa_lsp.sources.cuda_types import join_types
+from gpa_lsp.rewrites.cuda_types import join_types
 from gpa_lsp.sources.cuda_values import UNKNOWN, ValueType, read_number
 from gpa_lsp.sources.trees import SourceTree, read_text, walk_lines
 

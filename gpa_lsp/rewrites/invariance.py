@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from gpa_lsp.rewrites.code import Code
-from gpa_lsp.sources.cuda_types import load_known_functions
-from gpa_lsp.sources.cuda_uses import Deed, Use, find_uses, is_in_lambda
+from gpa_lsp.rewrites.cuda_types import load_known_functions
+from gpa_lsp.rewrites.cuda_uses import Deed, Use, find_uses, is_in_lambda
 from gpa_lsp.sources.trees import list_ancestors, read_text, walk
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.sources.trees import SourceTree
 
 
@@ -25,7 +26,7 @@ class TextEdit:
 
     Attributes:
         start: of what is replaced.
-        end: likewise; ``start`` where something is only put in.
+        end: of what is replaced; ``start`` where something is only put in.
         text: what stands there afterwards; its lines end as the document's do.
     """
 
@@ -41,7 +42,7 @@ class RewriteContext:
     Attributes:
         optimizer: whose advice it is; name in the catalogue of optimizers.
         kernel: the kernel's own name, without namespaces, template arguments and parameters; empty when unknown.
-        unroll_copies: iterations that one turn of the loop should hold.
+        unroll_copies: the unroll factor that the loop should have.
         threads_per_block: the most that any launch has.
         min_blocks: blocks that an SM should hold at once.
         max_registers: per thread, with which it can.
@@ -70,8 +71,8 @@ class Rewrite:
     """
 
     name: str
-    title: str
-    explanation: str
+    title: Sentence
+    explanation: Sentence
     optimizers: tuple[str, ...]
     edits: tuple[TextEdit, ...]
     changes_results: bool
@@ -99,14 +100,14 @@ class Proposal:
 
     Attributes:
         title: see :class:`Rewrite`.
-        explanation: likewise.
-        edits: likewise, in any order.
-        is_preferred: likewise.
-        changes_results: likewise.
+        explanation: see :class:`Rewrite`.
+        edits: in any order.
+        is_preferred: see :class:`Rewrite`.
+        changes_results: see :class:`Rewrite`.
     """
 
-    title: str
-    explanation: str
+    title: Sentence
+    explanation: Sentence
     edits: tuple[TextEdit, ...]
     changes_results: bool = False
     is_preferred: bool = False

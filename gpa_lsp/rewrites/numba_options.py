@@ -2,7 +2,7 @@
 
 from gpa_lsp.rewrites.edits import insert_behind, replace_node
 from gpa_lsp.rewrites.model import Site, TextEdit
-from gpa_lsp.sources.python_functions import (
+from gpa_lsp.rewrites.python_functions import (
     NUMBA_KERNEL,
     PythonFunction,
     find_argument,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.sources.python_functions import (
+from gpa_lsp.rewrites.python_functions import (
     BINDING,
     PythonFunction,
     find_argument,

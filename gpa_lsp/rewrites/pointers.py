@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.rewrites.code import Code
+from gpa_lsp.rewrites.cuda_types import load_known_functions
+from gpa_lsp.rewrites.cuda_uses import Deed, Use, find_uses
 from gpa_lsp.sources.cuda_declarations import Declaration
 from gpa_lsp.sources.cuda_functions import find_kernel_calls, find_parameter
-from gpa_lsp.sources.cuda_types import load_known_functions
-from gpa_lsp.sources.cuda_uses import Deed, Use, find_uses
 from gpa_lsp.sources.trees import read_text, walk
 
 if TYPE_CHECKING:

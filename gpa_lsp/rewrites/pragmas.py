@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpa_lsp.rewrites.code import read_code
+from gpa_lsp.rewrites.cuda_loops import UnrollPragma
 from gpa_lsp.rewrites.edits import insert_line_above, read_indentation
 from gpa_lsp.rewrites.model import TextEdit, TextPlace
-from gpa_lsp.sources.cuda_loops import UnrollPragma
 from gpa_lsp.sources.trees import SourceTree
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.rewrites.edits import insert_behind, replace_node
 from gpa_lsp.rewrites.model import Site, TextEdit
-from gpa_lsp.sources.python_functions import (
+from gpa_lsp.rewrites.python_functions import (
     TRITON_KERNEL,
     PythonFunction,
     find_argument,

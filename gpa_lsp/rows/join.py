@@ -72,7 +72,7 @@ def check_kernel(kernel: Kernel) -> None:
     """
     kinds = [("all_samples", "samples")]
     if kernel.is_split:
-        kinds.append(("latency_samples", "latency samples"))
+        kinds.append(("latency_samples", "not-issued samples"))
     for reason_index, reason in enumerate(kernel.reasons):
         for kind, words in kinds:
             joined = sum(int(getattr(function, kind)[:, reason_index].sum()) for function in kernel.functions)
@@ -166,7 +166,7 @@ def _find_architecture(launch: Launch, placed: PlacedKernel, problems: list[Prob
     if capability is None and placed.module is not None:
         capability = placed.module.compute_capability
     if capability is None:
-        message = "the profile does not say which compute capability the GPU has"
+        message = "the profile does not give the compute capability of the GPU"
         problems.append(Problem(severity=ProblemSeverity.WARNING, message=message, kernel=launch.mangled_name))
         return None
     try:

@@ -55,7 +55,7 @@ class FunctionSamples:
         latency_samples: int64[n, k], the subset without issue; None when a launch with samples does not tell them from the others.
         executions: int64[n], warp-level executions; -1 where the counter was not collected. Of an aggregate those of a mean launch, and so are its
             counters; beside other launches they are left out.
-        counters: name of :mod:`gpa_lsp.rows.counters` → int64[n], summed over launches; -1 where an instruction has no value (memory
+        counters: name of :mod:`gpa_lsp.rows.place` → int64[n], summed over launches; -1 where an instruction has no value (memory
             counters list memory instructions only). Counters that were not collected at all are missing.
     """
 
@@ -124,7 +124,7 @@ class KernelRows(SharedFacts):
 
     @cached_property
     def counters(self) -> Mapping[str, npt.NDArray[np.int64]]:
-        """Name of :mod:`gpa_lsp.rows.counters` → int64[n], summed over launches; -1 where a row has none. Only those that were collected."""
+        """Name of :mod:`gpa_lsp.rows.place` → int64[n], summed over launches; -1 where a row has none. Only those that were collected."""
         names = dict.fromkeys(name for function in self.functions for name in function.counters)
         nothing = [np.full(len(function.pc_offsets), -1, dtype=np.int64) for function in self.functions]
         return {

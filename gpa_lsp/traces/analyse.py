@@ -1,7 +1,5 @@
 """All analyses of a trace: :func:`analyse_trace` for one that is there, :class:`TraceAnalyser` for one that comes in pieces."""
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from gpa_lsp.basis.errors import InputError
@@ -38,7 +36,7 @@ class TraceAnalyser:
     Args:
         context: the GPU the trace is thought to run on.
         settings: what is asked, and how much is looked at.
-        block_chains: of :func:`~gpa_lsp.traces.block_places.list_block_chains`, where basic blocks are to have lines.
+        block_chains: of :func:`~gpa_lsp.prediction.predict_launch.list_block_chains`, where basic blocks are to have lines.
     """
 
     def __init__(
@@ -168,30 +166,6 @@ class TraceAnalyser:
             sequences=references.groups,
             is_whole=references.is_whole and references.kept_ratio == 1.0,
         )
-
-
-def analyse_trace(
-    trace: Trace | Iterable[Trace],
-    *,
-    context: TraceContext,
-    settings: AnalysisSettings = _DEFAULTS,
-    block_chains: tuple[InlineChain | None, ...] = (),
-) -> TraceAnalyses:
-    """All analyses of one launch.
-
-    Args:
-        trace: a trace, or pieces of one that hold whole blocks.
-        context: the GPU it is thought to run on.
-        settings: what is asked, and how much is looked at.
-        block_chains: lines of basic blocks, if there are to be any.
-
-    Raises:
-        InputError: the trace is empty of pieces, of several launches, or its rows do not lead anywhere.
-    """
-    analyser = TraceAnalyser(context, settings, block_chains=block_chains)
-    for piece in (trace,) if isinstance(trace, Trace) else trace:
-        analyser.add(piece)
-    return analyser.finish()
 
 
 def _count_warps(trace: Trace) -> int:

@@ -7,7 +7,8 @@ import gpa_lsp.traces.questions as catalogue
 from gpa_lsp.analyses.answers import Answer, Column, Table
 from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.basis.errors import Problem
-from gpa_lsp.basis.numbers import Cell, Quantity, format_number, format_percent
+from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import Amount, count, say
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.results import TraceAnalyses
 from gpa_lsp.traces.statistics import MeasureSpread
@@ -45,11 +46,16 @@ def answer_launches(spreads: tuple[MeasureSpread, ...], launches: int, origin: s
         unit = "" if one.quantity is not Quantity.RATIO else " (parts of 1)"
         rows.append((f"{one.measure}{unit}", one.mean, one.least, one.most, one.deviation))
     varying = max(spreads, key=lambda one: one.deviation / abs(one.mean) if one.mean else 0.0, default=None)
-    summary = f"{launches} launches are alike."
+    summary = say("The {launches} do not differ.", launches=count(launches, "launch"))
     if varying is not None and varying.deviation > 0:
-        write = format_percent if varying.quantity is Quantity.RATIO else format_number
-        ends = f"{write(varying.least)} to {write(varying.most)}"
-        summary = f"Over {launches} launches “{varying.measure}” varies most: {ends}."
+        quantity = Quantity.RATIO if varying.quantity is Quantity.RATIO else Quantity.NUMBER
+        summary = say(
+            "Over {launches}, “{measure}” varies most: {least} to {most}.",
+            launches=count(launches, "launch"),
+            measure=varying.measure,
+            least=Amount(value=varying.least, quantity=quantity),
+            most=Amount(value=varying.most, quantity=quantity),
+        )
     return Answer(
         analysis="traced_launches",
         title=f"Launches compared ({origin})",

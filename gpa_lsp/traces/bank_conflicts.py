@@ -76,11 +76,6 @@ class BankConflicts:
         """On average; 0 without requests."""
         return self.wavefronts / self.requests if self.requests else 0.0
 
-    @property
-    def conflict_ways(self) -> float:
-        """Wavefronts in place of one: an n-way conflict on average; 1 is none."""
-        return self.wavefronts / self.ideal_wavefronts if self.ideal_wavefronts else 1.0
-
 
 class BankAccumulator:
     """Sums over pieces of a trace."""

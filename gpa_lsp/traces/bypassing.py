@@ -69,7 +69,7 @@ def advise_bypassing(reuse: ReuseDistances, context: TraceContext, warps_per_blo
     mean = reuse.total.mean_distance
     if mean is None or context.l1_bytes is None:
         return None
-    distance = mean + 1.0  # the line itself has to stay, too; the paper's code has 1 as its least distance likewise
+    distance = mean + 1.0  # the line itself has to stay; the paper's code has 1 as its least distance, too
     equation = count_caching_warps(
         l1_bytes=context.l1_bytes,
         mean_distance=distance,

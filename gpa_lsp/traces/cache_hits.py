@@ -23,6 +23,7 @@ from dataclasses import field
 import numpy as np
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence, count, number, percent, say
 from gpa_lsp.traces.distance_counting import INFINITE, Distances, find_previous, measure_distances
 from gpa_lsp.traces.keyed_sums import KeyedSums
 from gpa_lsp.traces.lane_addresses import Integers, Marks
@@ -74,14 +75,14 @@ class CacheHits:
     Attributes:
         instructions: by instruction.
         l1_bytes: of one SM's L1, as modelled; None when its size is unknown and nothing was predicted for it.
-        l2_bytes: as modelled, scaled to the SMs that were looked at; None likewise.
-        assumptions: what the numbers rest on, as sentences.
+        l2_bytes: as modelled, scaled to the SMs that were looked at; None when unknown.
+        assumptions: what the model takes for granted, as sentences.
     """
 
     instructions: tuple[InstructionHits, ...]
     l1_bytes: int | None
     l2_bytes: int | None
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Sentence, ...]
 
     def sum_column(self, name: str) -> int:
         """The sum of one of the columns of :class:`InstructionHits`."""
@@ -95,7 +96,7 @@ class CacheHits:
 
     @property
     def l2_hit_ratio(self) -> float | None:
-        """Of load sectors looked up in L2; None likewise."""
+        """Of load sectors looked up in L2; None when unknown."""
         sectors = self.sum_column("l2_sectors")
         return self.sum_column("l2_hits") / sectors if sectors and self.l2_bytes is not None else None
 
@@ -247,21 +248,27 @@ def _find_shared_hits(references: WaveReferences, order: Integers, shape: CacheS
     return hits
 
 
-def _list_assumptions(references: WaveReferences, context: TraceContext, ways: int | None) -> tuple[str, ...]:
+def _list_assumptions(references: WaveReferences, context: TraceContext, ways: int | None) -> tuple[Sentence, ...]:
     found = [*context.assumptions]
-    kind = "fully associative" if ways is None else f"{ways}-way set associative"
+    kind = say("fully associative") if ways is None else say("{ways}-way set associative", ways=count(ways))
     found.append(
-        f"Caches are {kind}, replace the least recently used line, and are empty at the start (L1 at the start of each wave)."
+        say("Caches are {kind}, evict the least recently used line and start empty (L1 in each wave).", kind=kind)
     )
-    found.append("Resident warps go round robin, one memory request each; no latency is modelled.")
+    found.append(say("Resident warps are scheduled round-robin, one memory request each; latency is not modelled."))
     if not references.has_whole_sms:
         found.append(
-            f"The traced blocks stand for SMs, {references.blocks_per_sm:.3g} on each: no SM has all of its blocks in the trace."
+            say(
+                "The traced blocks stand for SMs with {blocks} each: no SM has all of its blocks in the trace.",
+                blocks=number(references.blocks_per_sm, "block"),
+            )
         )
     if references.kept_ratio < 1:
         found.append(
-            f"{references.kept_ratio:.3g} of the SMs were looked at, with that part of L2; lines that other SMs share are not seen."
+            say(
+                "Only {share} of the SMs were modelled, with the same share of L2; lines shared with other SMs are not seen.",
+                share=percent(references.kept_ratio),
+            )
         )
     if not references.is_whole:
-        found.append("Later waves or blocks were left out.")
+        found.append(say("Later waves or blocks were left out."))
     return tuple(found)

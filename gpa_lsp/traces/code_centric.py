@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, InlineChain, SourceLine
+from gpa_lsp.basis.prose import Code, Place, Sentence, join, say
 from gpa_lsp.traces.group_sums import AccessGroup
-from gpa_lsp.traces.model import AccessGroupKind, AccessTotals, add_totals
+from gpa_lsp.traces.model import OUTSIDE_NAME, AccessGroupKind, AccessTotals, add_totals
 from gpa_lsp.traces.patterns import LanePattern
 from gpa_lsp.traces.results import GLOBAL_SPACES, TraceAnalyses
 
@@ -41,7 +42,7 @@ class CodePlace:
         return self.write({})
 
     def write(self, short_files: Mapping[str, str]) -> str:
-        """The path for people.
+        """The path in a cell of a table.
 
         Args:
             short_files: by the full name, what a file is called; one that is not in it keeps its full name.
@@ -50,6 +51,22 @@ class CodePlace:
             return self.function if self.is_whole else "…"
         words = [f"{short_files.get(frame.file, frame.file)}:{frame.line}" for frame in self.path]
         return " → ".join(words if self.is_whole else ["…", *words])
+
+    def say(self, short_files: Mapping[str, str]) -> Sentence:
+        """The path in a sentence, where it follows "at"; a file is named where it changes.
+
+        Args:
+            short_files: as for :meth:`write`.
+        """
+        if not self.path:
+            return say("an unknown line of {function}", function=Code(text=self.function))
+        steps = [] if self.is_whole else ["…"]
+        before = ""
+        for frame in self.path:
+            shown = "" if frame.file == before else short_files.get(frame.file, frame.file)
+            steps.append(say("{place}", place=Place(file=frame.file, line=frame.line, shown_file=shown)))
+            before = frame.file
+        return join(steps, " → ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +152,7 @@ def name_arrays(analyses: TraceAnalyses, instructions: set[int]) -> tuple[str, .
     sectors: dict[str, int] = {}
     for group in analyses.accesses.arrays:
         if group.instruction in instructions and group.array is not None:
-            name = analyses.buffers[group.array].name if group.array >= 0 else "outside of all arrays"
+            name = analyses.buffers[group.array].name if group.array >= 0 else OUTSIDE_NAME
             sectors[name] = sectors.get(name, 0) + group.totals.sectors
     return tuple(sorted(sectors, key=lambda name: (-sectors[name], name)))
 

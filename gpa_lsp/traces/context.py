@@ -4,6 +4,8 @@ from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, count_shared_per_block, find_occupancy
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.numbers import format_count, format_count_of
+from gpa_lsp.basis.prose import Sentence, say, size
 from gpa_lsp.device.products import Product, load_products
 from gpa_lsp.traces.model import TraceContext
 
@@ -23,7 +25,7 @@ def build_trace_context(
         block_threads: of the launch.
         registers_per_thread: as compiled; None when unknown, and registers then limit nothing.
         shared_bytes: static and dynamic shared memory of a block.
-        product: whose SMs and L2 are meant; None for the first of this capability that is known, and it is said so.
+        product: whose SMs and L2 are meant; None for the first known one of this capability, which the assumptions name.
 
     Returns:
         L1 is what the smallest sufficient carve-out for shared memory leaves of the unified data cache: what the driver does unless told
@@ -34,32 +36,34 @@ def build_trace_context(
         InputError: no block of this kind fits, or the product is of another capability.
     """
     architecture = find_architecture(compute_capability)
-    assumptions: list[str] = []
+    assumptions: list[Sentence] = []
     if product is None:
         product = next((one for one in load_products() if one.compute_capability == compute_capability), None)
         if product is not None:
-            assumptions.append(f"SMs and L2 are those of {product.name}.")
+            assumptions.append(say("SMs and L2 are those of the {gpu}.", gpu=product.name))
     elif product.compute_capability != compute_capability:
         raise InputError(
             f"{product.name} is of compute capability {product.compute_capability[0]}.{product.compute_capability[1]}",
             remedy=f"name a GPU of {compute_capability[0]}.{compute_capability[1]}",
         )
     if registers_per_thread is None:
-        assumptions.append("Registers are thought to limit no residency: their number is not known.")
+        assumptions.append(say("Register use is unknown and assumed not to limit occupancy."))
     threads = block_threads[0] * block_threads[1] * block_threads[2]
     if threads < 1:
-        raise InputError(f"a block of {threads} threads", remedy="give a block of at least one thread")
+        raise InputError(
+            f"a block of {format_count_of(threads, 'thread')}", remedy="give a block of at least one thread"
+        )
     shape = BlockShape(threads=threads, registers_per_thread=registers_per_thread or 0, shared_bytes=shared_bytes)
     blocks = find_occupancy(architecture, shape).blocks_per_sm
     if blocks == 0:
         raise InputError(
-            f"no SM of compute capability {compute_capability[0]}.{compute_capability[1]} holds a block of {threads} threads",
+            f"no SM of compute capability {compute_capability[0]}.{compute_capability[1]} can hold a block of {format_count(threads)} threads",
             remedy="make the block smaller, or give it fewer registers or less shared memory",
         )
     l1_bytes, carveout = _find_l1_bytes(architecture, blocks, shared_bytes)
-    assumptions.append(f"L1 has what a carve-out of {carveout:,} bytes for shared memory leaves.")
+    assumptions.append(say("L1 has what a shared-memory carve-out of {carveout} leaves.", carveout=size(carveout)))
     if product is None:
-        assumptions.append("One SM alone: no GPU of this compute capability is in the tables.")
+        assumptions.append(say("One SM is modelled: no GPU of this compute capability is in the tables."))
     return TraceContext(
         gpu="" if product is None else product.name,
         sm_count=1 if product is None else product.sm_count,

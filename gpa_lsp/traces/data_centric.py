@@ -3,9 +3,10 @@
 from collections import Counter
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Code, Part, Sentence, count, say
 from gpa_lsp.emulator.trace import Buffer
 from gpa_lsp.traces.group_sums import AccessGroup
-from gpa_lsp.traces.model import OUTSIDE, AccessGroupKind, AccessTotals, add_totals
+from gpa_lsp.traces.model import OUTSIDE, OUTSIDE_NAME, AccessGroupKind, AccessTotals, add_totals
 from gpa_lsp.traces.patterns import PATTERN_WORDS, LanePattern
 from gpa_lsp.traces.results import TraceAnalyses
 from gpa_lsp.traces.reuse_distance import ReuseHistogram, add_histograms
@@ -36,8 +37,8 @@ class ArrayFacts:
     Attributes:
         buffer: which; None for accesses outside of all arrays.
         loads: their sums; requests to several arrays count in each.
-        stores: likewise.
-        atomics: likewise; reductions as well.
+        stores: their sums.
+        atomics: their sums, reductions included.
         patterns: of all of these, most frequent first.
         strides: (bytes from lane to lane, requests), most frequent first; at most three.
         worst_pattern: of the instruction with most sectors too many, in words; empty where none has any.
@@ -53,7 +54,7 @@ class ArrayFacts:
     atomics: AccessTotals
     patterns: tuple[PatternShare, ...]
     strides: tuple[tuple[int, int], ...]
-    worst_pattern: str
+    worst_pattern: Sentence
     footprint_bytes: int | None
     line_reuse: ReuseHistogram
     element_reuse: ReuseHistogram
@@ -62,7 +63,12 @@ class ArrayFacts:
     @property
     def name(self) -> str:
         """Of the argument or variable."""
-        return "outside of all arrays" if self.buffer is None else self.buffer.name
+        return OUTSIDE_NAME if self.buffer is None else self.buffer.name
+
+    @property
+    def words(self) -> Part:
+        """The name in a sentence."""
+        return name_in_words(self.name)
 
     @property
     def sectors(self) -> int:
@@ -76,8 +82,13 @@ class ArrayFacts:
 
     @property
     def touches_per_sector(self) -> float | None:
-        """How often each touched sector is asked for; None without a footprint."""
+        """Requests per touched sector; None without a footprint."""
         return self.sectors * SECTOR_BYTES / self.footprint_bytes if self.footprint_bytes else None
+
+
+def name_in_words(array: str) -> Part:
+    """The name of an array, or of what is outside of all, in a sentence."""
+    return f"memory {OUTSIDE_NAME}" if array == OUTSIDE_NAME else Code(text=array)
 
 
 def list_array_facts(analyses: TraceAnalyses) -> tuple[ArrayFacts, ...]:
@@ -109,19 +120,19 @@ def sum_strides(groups: list[AccessGroup]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_LISTED_STRIDES])
 
 
-def describe_pattern(patterns: tuple[PatternShare, ...], strides: tuple[tuple[int, int], ...]) -> str:
+def describe_pattern(patterns: tuple[PatternShare, ...], strides: tuple[tuple[int, int], ...]) -> Sentence:
     """The commonest pattern in words, with its stride.
 
     >>> describe_pattern((PatternShare(pattern=LanePattern.STRIDED, requests=4, ratio=1.0),), ((4096, 4),))
     'strided by 4,096 bytes'
     """
     if not patterns:
-        return ""
+        return NOTHING
     first = patterns[0]
-    words = PATTERN_WORDS[first.pattern]
-    if first.pattern in (LanePattern.STRIDED, LanePattern.STRIDED_PIECES) and strides:
-        words = f"strided by {strides[0][0]:,} bytes" + (" in pieces" if "pieces" in words else "")
-    return words
+    if first.pattern not in (LanePattern.STRIDED, LanePattern.STRIDED_PIECES) or not strides:
+        return say(PATTERN_WORDS[first.pattern])
+    pieces = " in pieces" if first.pattern is LanePattern.STRIDED_PIECES else ""
+    return say("strided by {stride}{pieces}", stride=count(strides[0][0], "byte"), pieces=pieces)
 
 
 def _build_facts(analyses: TraceAnalyses, array: int, groups: list[AccessGroup]) -> ArrayFacts:
@@ -138,7 +149,9 @@ def _build_facts(analyses: TraceAnalyses, array: int, groups: list[AccessGroup])
         atomics=total(AccessGroupKind.ATOMICS),
         patterns=share_patterns(groups),
         strides=sum_strides(groups),
-        worst_pattern=describe_pattern(share_patterns([worst]), worst.strides) if worst.totals.excess_sectors else "",
+        worst_pattern=describe_pattern(share_patterns([worst]), worst.strides)
+        if worst.totals.excess_sectors
+        else NOTHING,
         footprint_bytes=None
         if footprint is None or buffer is None
         else min(footprint * SECTOR_BYTES, buffer.size_bytes),

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.emulator.trace import Accesses, Trace
 
 WARP_LANES = 32
@@ -35,7 +36,7 @@ class LaneMatrix:
 
     Attributes:
         addresses: uint64[n, 32]; columns from the row's count on repeat its last address, which changes no set of addresses.
-        lanes: int64[n, 32], which lane a column is of; repeated likewise.
+        lanes: int64[n, 32], which lane a column is of; repeated as well.
         counts: int64[n], active lanes, 1..32.
     """
 
@@ -83,9 +84,9 @@ def check_trace(trace: Trace) -> None:
     """
     if len(trace.instructions) > MOST_INSTRUCTIONS or len(trace.buffers) > MOST_ARRAYS:
         raise InputError(
-            f"a trace of {len(trace.instructions):,} instructions and {len(trace.buffers):,} arrays is too large",
+            f"a trace of {format_count(len(trace.instructions))} instructions and {format_count(len(trace.buffers))} arrays is too large",
             place=f"kernel {trace.kernel}",
-            remedy=f"{MOST_INSTRUCTIONS:,} instructions and {MOST_ARRAYS:,} arrays are the most that can be analysed",
+            remedy=f"at most {format_count(MOST_INSTRUCTIONS)} instructions and {format_count(MOST_ARRAYS)} arrays can be analysed",
         )
     accesses, branches = trace.accesses, trace.branches
     for rows, name in ((accesses, "an access"), (branches, "a branch")):

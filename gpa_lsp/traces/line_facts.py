@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.bank_conflicts import BankConflicts
 from gpa_lsp.traces.code_centric import Look, find_caller, find_look, list_frames, name_arrays
@@ -47,7 +48,7 @@ class AccessLineFact:
         ideal_wavefronts_per_request: without bank conflicts; 0 for others.
         reuse: of lines within blocks, by distance; None where nothing is known of it.
         l1_hit_ratio: predicted, of load sectors; None without loads, or without L1's size.
-        l2_hit_ratio: predicted, of those that come to L2; likewise.
+        l2_hit_ratio: predicted, of those that reach L2; None without loads, or without L2's size.
         repeated_ratio: loads that repeat an earlier load, stores that are overwritten unread; 0..1.
         callers: (call path to the line's function, outermost first; its share of the requests, 0..1), largest first; empty in the kernel's own
             code, and where nested.
@@ -98,12 +99,12 @@ class AccessLineFact:
         return (self.cost - self.ideal) / self.cost if self.cost > 0 else 0.0
 
     @property
-    def pattern_words(self) -> str:
+    def pattern_words(self) -> Sentence:
         """The commonest pattern, in words."""
         return describe_pattern(self.patterns, tuple((one, 1) for one in self.strides_bytes))
 
     @property
-    def remedy(self) -> str:
+    def remedy(self) -> Sentence:
         """What helps; empty where nothing need be done."""
         strides = tuple((one, 1) for one in self.strides_bytes)
         return find_remedy(self.kind, tuple((one.pattern, one.requests) for one in self.patterns), strides)
@@ -117,7 +118,7 @@ class BranchLineFact:
         file: as compiled.
         line: 1-based.
         is_nested: as in :class:`AccessLineFact`.
-        origin: likewise.
+        origin: as in :class:`AccessLineFact`.
         executions: by warps.
         divergent: executions that went both ways.
         lanes_per_execution: active lanes, 1..32.

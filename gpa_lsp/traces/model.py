@@ -6,6 +6,7 @@ from enum import StrEnum
 import numpy as np
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.emulator.trace import AccessKind, StaticInstruction
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.lane_addresses import WARP_LANES, Integers
@@ -16,6 +17,9 @@ MOST_SEGMENTS = 128
 
 OUTSIDE = -1
 """In place of an array: none of the buffers holds the address."""
+
+OUTSIDE_NAME = "outside of all arrays"
+"""In place of its name."""
 
 
 class Granularity(StrEnum):
@@ -45,7 +49,7 @@ class TraceContext:
     blocks_per_sm: int
     l1_bytes: int | None = None
     l2_bytes: int | None = None
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[Sentence, ...] = ()
 
 
 class StoreEffect(StrEnum):
@@ -98,7 +102,7 @@ class AccessTotals:
         ideal_sectors: the fewest sectors that hold the distinct bytes of each request.
         uniform: requests of two lanes or more, all at one address.
         line_histogram: int64[129], requests by lines; the last bin holds those with more as well.
-        sector_histogram: int64[129], requests by sectors; likewise.
+        sector_histogram: int64[129], requests by sectors; the last bin as above.
     """
 
     requests: int

@@ -2,7 +2,8 @@
 
 from gpa_lsp.analyses.answers import Answer, Column, Missing, Table
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.numbers import Cell, Quantity, format_count, format_count_of
+from gpa_lsp.basis.prose import join, number, say
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.traces.lane_addresses import Integers
 from gpa_lsp.traces.model import TraceContext
@@ -42,7 +43,7 @@ class PaperCollector:
     """A :class:`~gpa_lsp.emulator.model.TraceSink` that counts as CUDAAdvisor's analyser does, see :mod:`gpa_lsp.traces.paper_mode`.
 
     Args:
-        most_entries: accesses by threads; pieces after that are left out, and it is said so.
+        most_entries: accesses by threads; pieces after that are left out, which the answer states.
     """
 
     def __init__(self, most_entries: int = _MOST_ENTRIES) -> None:
@@ -80,20 +81,26 @@ class PaperCollector:
         """
         title = f"By CUDAAdvisor's own definitions ({self._origin or 'emulated'})"
         if not self._pieces:
-            return Answer(analysis=NAME, title=title, summary="Nothing was traced.", is_known=False)
+            return Answer(analysis=NAME, title=title, summary=say("Nothing was traced."), is_known=False)
         divergence = tuple(self._add_divergence(number) for number in range(len(_LINE_SIZES)))
         reuse = tuple(self._add_reuse(number) for number in range(len(_SCOPES)))
         pairs = sum(one.branches.total for one in self._pieces)
         branches = PaperBranches(divergent=sum(one.branches.divergent for one in self._pieces), total=pairs)
-        missing = [] if pairs else [Missing(what="branch divergence", why="no entries into basic blocks were traced")]
+        missing = (
+            [] if pairs else [Missing(what="branch divergence", why=say("no entries into basic blocks were traced"))]
+        )
         if self._left_out:
-            why = "more accesses would not fit in memory"
-            missing.append(Missing(what=f"{self._left_out:,} later pieces of the trace", why=why))
+            what = f"{format_count_of(self._left_out, 'later piece')} of the trace"
+            missing.append(Missing(what=what, why=say("more accesses would not fit in memory")))
         return Answer(
             analysis=NAME,
             title=title,
-            summary=f"A load touches {divergence[0].degree:.2f} lines of 128 bytes, {divergence[1].degree:.2f} of 32; the mean reuse distance "
-            f"of a warp is {reuse[0].mean_distance:.2f}, as coded.",
+            summary=say(
+                "A load touches {wide} of 128 bytes, {narrow} of 32; the mean reuse distance within a warp, as coded, is {distance}.",
+                wide=number(divergence[0].degree, "line"),
+                narrow=number(divergence[1].degree),
+                distance=number(reuse[0].mean_distance),
+            ),
             tables=(
                 _tabulate_divergence(divergence),
                 _tabulate_reuse(reuse),
@@ -162,20 +169,28 @@ def _tabulate_divergence(found: tuple[PaperDivergence, ...]) -> Table:
             *(Column(name=f"lines of {one.line_bytes} B", quantity=Quantity.RATIO) for one in found),
         ),
         rows=tuple(rows),
-        note="Loads of global memory alone; lanes are grouped by how often each had executed the load.",
+        note=say("Loads of global memory only; lanes are grouped by how often each had executed the load."),
     )
 
 
 def _tabulate_reuse(found: tuple[PaperReuse, ...]) -> Table:
-    last = max((number for one in found for number, count in enumerate(one.bins.tolist()) if count), default=-1)
+    last = max((index for one in found for index, hits in enumerate(one.bins.tolist()) if hits), default=-1)
     rows: list[tuple[Cell, ...]] = []
-    for number in range(last + 1):
-        name = "0" if number == 0 else "1" if number == 1 else f"from {1 << (number - 1):,}"
-        rows.append((name, *(int(one.bins[number]) for one in found)))
+    for index in range(last + 1):
+        name = "0" if index == 0 else "1" if index == 1 else f"from {format_count(1 << (index - 1))}"
+        rows.append((name, *(int(one.bins[index]) for one in found)))
     rows.append(("∞ (streaming intervals)", *(one.streaming for one in found)))
-    means = ", ".join(
-        f"{scope.value}: {one.mean_distance:.2f} over entries, {one.mean_of_addresses:.2f} over addresses"
-        for scope, one in zip(_SCOPES, found, strict=True)
+    means = join(
+        (
+            say(
+                "per {scope} {entries} over entries, {addresses} over addresses",
+                scope=scope.value,
+                entries=number(one.mean_distance),
+                addresses=number(one.mean_of_addresses),
+            )
+            for scope, one in zip(_SCOPES, found, strict=True)
+        ),
+        "; ",
     )
     return Table(
         title="Reuse distance in elements",
@@ -184,7 +199,7 @@ def _tabulate_reuse(found: tuple[PaperReuse, ...]) -> Table:
             *(Column(name=f"loads, per {scope.value}", quantity=Quantity.COUNT) for scope in _SCOPES),
         ),
         rows=tuple(rows),
-        note=f"First loads count as distance 1. Means as coded: {means}.",
+        note=say("First loads count as distance 1. Means as coded: {means}.", means=means),
     )
 
 
@@ -196,7 +211,9 @@ def _tabulate_branches(found: PaperBranches) -> tuple[Table, ...]:
         Column(name="total blocks", quantity=Quantity.COUNT),
         Column(name="divergence", quantity=Quantity.RATIO),
     )
-    note = "Pairs of warp and basic block; divergent where the threads that entered it, over the whole kernel, are no multiple of 32."
+    note = say(
+        "Pairs of warp and basic block; divergent: entered, over the whole kernel, by a number of threads that is not a multiple of 32."
+    )
     return (
         Table(
             title="Branch divergence", columns=columns, rows=((found.divergent, found.total, found.ratio),), note=note

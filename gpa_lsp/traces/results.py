@@ -5,6 +5,7 @@ from dataclasses import field
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain
+from gpa_lsp.basis.prose import Sentence, count, say
 from gpa_lsp.emulator.trace import Buffer, StaticInstruction
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.access_sums import AccessSums
@@ -83,12 +84,12 @@ class TraceAnalyses:
         return -(-x * y * z // WARP_LANES)
 
     @property
-    def sampled_words(self) -> str:
+    def sampled_words(self) -> Sentence:
         """A clause that says what was traced, e.g. ``64 of 1,024 blocks``."""
         total = self.grid[0] * self.grid[1] * self.grid[2]
         if self.traced_blocks == total:
-            return "all blocks" if total > 1 else "the only block"
-        return f"{self.traced_blocks:,} of {total:,} blocks"
+            return say("all blocks") if total > 1 else say("the only block")
+        return say("{traced} of {blocks}", traced=count(self.traced_blocks), blocks=count(total, "block"))
 
     def find_kind(self, instruction: int) -> AccessGroupKind:
         """Loads, stores or atomics."""

@@ -61,7 +61,7 @@ class RepeatedValues:
 
     Attributes:
         loads: repeated loads, by instruction; those without any are left out.
-        stores: overwritten stores, likewise.
+        stores: overwritten stores, most first.
         is_whole: False where more was traced than was looked at.
     """
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from gpa_lsp.analyses.answers import Bar
+from gpa_lsp.basis.prose import count, say
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.reuse_distance import INFINITE_BIN, ReuseHistogram
 
@@ -40,18 +41,18 @@ def name_bin(number: int) -> str:
     return f"{1 << (number - 1)}–{(1 << number) - 1}"
 
 
-def list_reuse_bars(histogram: ReuseHistogram, noun: str = "uses") -> tuple[Bar, ...]:
+def list_reuse_bars(histogram: ReuseHistogram) -> tuple[Bar, ...]:
     """One bar for each bin up to the largest distance, and one for ∞; none without references."""
     whole = histogram.references
     if not whole:
         return ()
-    finite = [number for number, count in enumerate(histogram.bins.tolist()) if count and number != INFINITE_BIN]
+    finite = [number for number, uses in enumerate(histogram.bins.tolist()) if uses and number != INFINITE_BIN]
     shown = [*range(max(finite, default=-1) + 1), INFINITE_BIN]
     return tuple(
         Bar(
             label=name_bin(number),
             ratio=int(histogram.bins[number]) / whole,
-            words=f"{int(histogram.bins[number]):,} {noun}",
+            words=say("{uses}", uses=count(int(histogram.bins[number]), "use")),
         )
         for number in shown
     )
@@ -60,6 +61,6 @@ def list_reuse_bars(histogram: ReuseHistogram, noun: str = "uses") -> tuple[Bar,
 def summarise_reuse(histogram: ReuseHistogram) -> Iterator[tuple[str, float]]:
     """Distances in lines, a few bins in one, with their share of the references; those without any left out."""
     for words, first, last in _DISTANCES:
-        count = int(histogram.bins[first : last + 1].sum())
-        if count:
-            yield words, count / histogram.references
+        uses = int(histogram.bins[first : last + 1].sum())
+        if uses:
+            yield words, uses / histogram.references

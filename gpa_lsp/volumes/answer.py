@@ -3,7 +3,18 @@
 from collections.abc import Iterator
 
 from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, Missing, Table, Weight
-from gpa_lsp.basis.numbers import Quantity, format_duration_ns, format_number, format_rate, format_update_bytes
+from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.prose import (
+    NOTHING,
+    Amount,
+    Sentence,
+    count,
+    duration,
+    factor,
+    say,
+    size,
+    update_bytes,
+)
 from gpa_lsp.volumes.expressions import KernelAccesses
 from gpa_lsp.volumes.model import Bound, LayerReuse, Limiter, VolumeMode, VolumePrediction
 
@@ -23,7 +34,7 @@ def answer_volumes(prediction: VolumePrediction, kernel: KernelAccesses) -> Answ
         kernel: what it was made from, for what is missing.
     """
     if not prediction.bounds:
-        summary = "Predicted: the kernel touches no global memory, so there are no volumes."
+        summary = say("Predicted: the kernel touches no global memory, so there are no volumes.")
         return Answer(analysis="volumes", title="Data volumes, predicted", summary=summary, is_known=False)
     return Answer(
         analysis="volumes",
@@ -36,14 +47,20 @@ def answer_volumes(prediction: VolumePrediction, kernel: KernelAccesses) -> Answ
     )
 
 
-def _summarise(prediction: VolumePrediction) -> str:
+def _summarise(prediction: VolumePrediction) -> Sentence:
     volumes, lowest = prediction.volumes, prediction.bounds[0]
     model = " by the published model" if prediction.mode is VolumeMode.PAPER else ""
-    loaded, stored, from_l2 = map(format_update_bytes, (volumes.dram_load, volumes.dram_store, volumes.l2_load))
-    return (
-        f"Predicted{model} for the {prediction.device.name}: {lowest.limiter.value} limits; an update loads "
-        f"{loaded} and stores {stored} bytes of DRAM, and loads {from_l2} from L2; "
-        f"{format_rate(prediction.updates_per_s, 'updates')} per second, at least {format_duration_ns(prediction.duration_ns or 0.0)} for the launch."
+    return say(
+        "Predicted{model} for the {gpu}: limited by {limiter}; an update loads {loaded} from DRAM, stores {stored} there and loads {from_l2} from "
+        "L2; {rate}, at least {time} for the launch.",
+        model=model,
+        gpu=prediction.device.name,
+        limiter=lowest.limiter.value,
+        loaded=update_bytes(volumes.dram_load),
+        stored=update_bytes(volumes.dram_store),
+        from_l2=update_bytes(volumes.l2_load),
+        rate=Amount(value=prediction.updates_per_s, quantity=Quantity.UPDATES_PER_S),
+        time=duration(prediction.duration_ns or 0.0),
     )
 
 
@@ -52,54 +69,70 @@ def _list_findings(prediction: VolumePrediction) -> Iterator[Finding]:
     for reuse in prediction.reuse:
         yield from _judge_reuse(reuse, volumes.dram_load)
     if volumes.l2_load_capacity > _LITTLE_RATIO * volumes.l2_load:
-        again, whole = format_update_bytes(volumes.l2_load_capacity), format_update_bytes(volumes.l2_load)
-        text = (
-            f"{again} of {whole} bytes per update are loaded from L2 again: what shares an L1 asks "
-            f"{prediction.l1_oversubscription:.2f} times its size."
+        text = say(
+            "Per update, {again} of {whole} are L2 reloads: the blocks that share an L1 need {factor} its size.",
+            again=update_bytes(volumes.l2_load_capacity),
+            whole=update_bytes(volumes.l2_load),
+            factor=factor(prediction.l1_oversubscription),
         )
-        remedy = "a block that is less long along y and z, or wider along x, allocates fewer lines"
+        remedy = say("A block that is shorter along y and z, or wider along x, allocates fewer lines.")
         yield Finding(text=text, weight=Weight.PLAIN, remedy=remedy, share_ratio=None)
     if volumes.dram_store_partial > _LITTLE_RATIO * volumes.dram_store:
-        text = (
-            f"Sectors are written in part: {format_update_bytes(volumes.dram_store_partial)} bytes per update are stored "
-            "again, and as many read to complete them."
+        text = say(
+            "Sectors are written partially: per update, {again} are stored again, and as many are read to complete them.",
+            again=update_bytes(volumes.dram_store_partial),
         )
-        yield Finding(
-            text=text, weight=Weight.HIGH, remedy="let neighbouring threads of one warp write whole sectors of 32 bytes"
-        )
+        remedy = say("Let neighbouring threads of a warp write whole sectors of 32 bytes.")
+        yield Finding(text=text, weight=Weight.HIGH, remedy=remedy)
 
 
 def _judge_reuse(reuse: LayerReuse, dram_load: float) -> Iterator[Finding]:
     if reuse.overlap < max(_DUST_BYTES, _LITTLE_RATIO * dram_load):
         return
     what = "rows" if reuse.axis == "y" else "layers"
-    needed = f"{format_number(reuse.needed_bytes / (1 << 20))} MiB, {format_number(reuse.oversubscription)} times L2"
-    spanned = "" if reuse.layers_needed is None else f" ({reuse.layers_needed} {what} are spanned)"
+    needed = say(
+        "{size}, {factor} the size of L2{spanned}",
+        size=size(reuse.needed_bytes),
+        factor=factor(reuse.oversubscription),
+        spanned=NOTHING
+        if reuse.layers_needed is None
+        else say(" (loads span {layers})", layers=count(reuse.layers_needed, what.removesuffix("s"))),
+    )
     if reuse.holds:
-        loaded, kept = format_update_bytes(reuse.overlap), format_update_bytes(reuse.hit)
-        text = f"Layer condition along {reuse.axis} holds: of {loaded} bytes per update that earlier {what} loaded, "
-        text += f"L2 still has {kept}; it takes {needed}{spanned}."
+        text = say(
+            "The layer condition along {axis} holds: per update, L2 keeps {kept} of the {loaded} that earlier {what} loaded; that takes {needed}.",
+            axis=reuse.axis,
+            kept=update_bytes(reuse.hit),
+            loaded=update_bytes(reuse.overlap),
+            what=what,
+            needed=needed,
+        )
         yield Finding(text=text, weight=Weight.GOOD)
         return
-    lost = format_update_bytes(reuse.overlap - reuse.hit)
-    text = f"Layer condition along {reuse.axis} fails: {lost} bytes per update that earlier {what} loaded "
-    text += f"come from DRAM again; keeping them takes {needed}{spanned}."
-    remedy = f"blocks that are longer along {reuse.axis} share more within a wave"
+    text = say(
+        "The layer condition along {axis} fails: per update, {lost} that earlier {what} loaded come from DRAM again; keeping them takes {needed}.",
+        axis=reuse.axis,
+        lost=update_bytes(reuse.overlap - reuse.hit),
+        what=what,
+        needed=needed,
+    )
+    yield Finding(text=text, weight=Weight.HIGH, remedy=_advise_reuse(reuse))
+
+
+def _advise_reuse(reuse: LayerReuse) -> Sentence:
+    fits = NOTHING
     if reuse.transition_updates is not None:
-        size = (
-            f"rows of {reuse.transition_updates:.0f}"
-            if reuse.axis == "y"
-            else f"layers of {reuse.transition_updates:.0f}²"
-        )
-        remedy += f"; {size} updates would fit"
-    yield Finding(text=text, weight=Weight.HIGH, remedy=remedy)
+        template = "; rows of {updates} would fit" if reuse.axis == "y" else "; layers of {side} by {updates} would fit"
+        side = {} if reuse.axis == "y" else {"side": count(reuse.transition_updates)}
+        fits = say(template, updates=count(reuse.transition_updates, "update"), **side)
+    return say("Blocks that are longer along {axis} share more within a wave{fits}.", axis=reuse.axis, fits=fits)
 
 
 def _list_bars(prediction: VolumePrediction) -> Iterator[Bar]:
     """How long each limiter takes, of the longest."""
     slowest = prediction.bounds[0].updates_per_s
     for bound in prediction.bounds:
-        words = f"at most {format_rate(bound.updates_per_s, 'updates')}/s"
+        words = say("at most {rate}", rate=Amount(value=bound.updates_per_s, quantity=Quantity.UPDATES_PER_S))
         yield Bar(label=bound.limiter.value, ratio=slowest / bound.updates_per_s, words=words)
 
 
@@ -131,7 +164,11 @@ def _build_volume_table(prediction: VolumePrediction) -> Table:
             (between, what, value, prediction.scale_to_thread(value), prediction.scale_to_launch(value))
             for between, what, value in ((between, what, _drop_dust(number)) for between, what, number in rows)
         ),
-        note=f"An update is one of {prediction.update_count:,}; a thread makes {prediction.launch.updates_per_thread}.",
+        note=say(
+            "The launch makes {updates}, {own} per thread.",
+            updates=count(prediction.update_count, "update"),
+            own=count(prediction.launch.updates_per_thread),
+        ),
     )
 
 
@@ -145,7 +182,7 @@ def _build_bound_table(prediction: VolumePrediction) -> Table:
         title="Predicted limits",
         columns=(
             Column(name="limiter"),
-            Column(name="asked per update", quantity=Quantity.NUMBER),
+            Column(name="load per update", quantity=Quantity.NUMBER),
             Column(name="of"),
             Column(name="billion updates per second at most", quantity=Quantity.NUMBER),
         ),
@@ -154,7 +191,11 @@ def _build_bound_table(prediction: VolumePrediction) -> Table:
             for bound in prediction.bounds
         ),
         current_row=0,
-        note=f"{prediction.blocks_per_sm:,} blocks per SM, {prediction.wave.blocks:,} at once.",
+        note=say(
+            "{own} per SM, {blocks} per wave.",
+            own=count(prediction.blocks_per_sm, "block"),
+            blocks=count(prediction.wave.blocks),
+        ),
     )
 
 

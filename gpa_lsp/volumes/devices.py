@@ -9,13 +9,12 @@ from typing import Any
 
 import tomli
 
-from gpa_lsp.arch.figures import Unknown
+from gpa_lsp.arch.figures import Unknown, parse_compute_capability
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
-from gpa_lsp.arch.read_table import parse_compute_capability
 from gpa_lsp.basis.errors import CatalogueError, InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.basis.prose import Sentence, percent, say
 from gpa_lsp.device.model import OperationKind
 from gpa_lsp.device.products import Product, find_product
 from gpa_lsp.device.rates import list_operation_rates
@@ -60,7 +59,7 @@ class VolumeDevice:
     fp64_flops_per_s: float | None
     fp32_flops_per_s: float | None
     source: str
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[Sentence, ...] = ()
 
 
 @cache
@@ -93,7 +92,7 @@ def build_device(product: Product) -> VolumeDevice:
     l2_bytes = entry["l2_kib"] * _KIBI if "l2_kib" in entry else product.l2_bytes
     if l2_bytes is None:
         remedy = f"name another product, or add its l2_kib to {DEVICES_FILE.name}"
-        raise InputError(f"nothing says how large L2 of the {product.name} is", remedy=remedy)
+        raise InputError(f"the L2 size of the {product.name} is unknown", remedy=remedy)
     board = _Board(
         name=product.name,
         compute_capability=product.compute_capability,
@@ -138,11 +137,18 @@ def _build(entry: dict[str, Any], board: _Board) -> VolumeDevice:
     l2_rate, dram_rate = entry.get("l2_gb_per_s"), entry.get("dram_gb_per_s")
     if l2_rate is None:
         doubts.append(
-            f"What L2 of the {board.name} hands out was not measured: it is taken from its SMs and their clock."
+            say(
+                "The L2 bandwidth of the {gpu} was not measured; it is estimated from its SMs and their clock.",
+                gpu=board.name,
+            )
         )
     if dram_rate is None:
         doubts.append(
-            f"Kernels are taken to reach {format_percent(_DRAM_RATIO)} of the published bandwidth of the {board.name}."
+            say(
+                "Kernels are assumed to reach {share} of the published bandwidth of the {gpu}.",
+                share=percent(_DRAM_RATIO),
+                gpu=board.name,
+            )
         )
     rates = list_operation_rates(architecture)
     peaks = {kind: rate.per_cycle * board.sm_count * board.sm_hz for kind, rate in rates.items()}
@@ -170,11 +176,13 @@ def _estimate_l2(sm_count: int, sm_hz: float) -> float:
     return _L2_RATIO * _SM_L2_BYTES_PER_CYCLE * sm_count * sm_hz
 
 
-def _share_l2(board: _Board, architecture: Architecture) -> tuple[int, tuple[str, ...]]:
+def _share_l2(board: _Board, architecture: Architecture) -> tuple[int, tuple[Sentence, ...]]:
     """L2 that one SM's data can fill: its own partition, since each partition keeps copies of what its SMs use."""
     partitions = architecture.caches.l2_partitions
     if isinstance(partitions, Unknown):
-        return board.l2_bytes, (f"Nobody says whether L2 of the {board.name} is in parts: it is taken as one.",)
+        return board.l2_bytes, (
+            say("Whether the L2 of the {gpu} is partitioned is unknown; it is modelled as one.", gpu=board.name),
+        )
     return board.l2_bytes // partitions.value, ()
 
 

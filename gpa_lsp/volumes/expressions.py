@@ -17,6 +17,7 @@ from itertools import product
 from math import prod
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.emulator.trace import AccessKind
 
 Triple = tuple[int, int, int]
@@ -172,7 +173,7 @@ class SampledAccess:
     block_lines: float
     distinct_ratio: float
     instruction: int
-    why: str
+    why: Sentence
     bypasses_l1: bool = False
 
 
@@ -198,7 +199,7 @@ class KernelAccesses:
     flops_per_thread: float | None = None
     flops_are_double: bool = True
     shared_cycles_per_warp: float = 0.0
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Sentence, ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

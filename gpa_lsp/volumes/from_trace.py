@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.emulator.sampling import MOST_BLOCKS
-from gpa_lsp.emulator.trace import StaticInstruction, Trace
+from gpa_lsp.basis.prose import Sentence, list_of, say
+from gpa_lsp.emulator.trace import MOST_BLOCKS, StaticInstruction, Trace
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.cache_operators import bypasses_l1
 from gpa_lsp.volumes.affine import find_independent, find_trips, pick_examples, solve_affine, split_executions
@@ -91,7 +91,7 @@ def recover_expressions(
     context = _Context(trace=trace, patterns={})
     accesses: list[AccessExpression] = []
     sampled: list[SampledAccess] = []
-    notes: dict[str, None] = {}
+    notes: dict[Sentence, None] = {}
     parts = np.split(order, starts[1:])  # of no rows, one part without rows, and no instruction
     for index, part in zip(instructions.tolist(), parts, strict=False):
         result = _recover(context, trace.instructions[index], part)
@@ -99,9 +99,9 @@ def recover_expressions(
         accesses.extend(result.accesses)
         sampled.extend(result.sampled)
     if np.any(found.space == int(Space.LOCAL)):
-        notes["Accesses of local memory are not counted."] = None
+        notes[say("Accesses to local memory are not counted.")] = None
     if not trace.is_complete:
-        notes["The trace is not whole: what it lacks is not counted."] = None
+        notes[say("The trace is incomplete; what is missing is not counted.")] = None
     return KernelAccesses(
         name=trace.kernel,
         arrays=tuple(
@@ -157,7 +157,7 @@ class _Context:
 class _Recovered:
     accesses: tuple[AccessExpression, ...] = ()
     sampled: tuple[SampledAccess, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Sentence, ...] = ()
 
 
 def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArray[np.intp]) -> _Recovered:
@@ -167,24 +167,28 @@ def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArra
     lanes = replace(pattern.lanes, rows=rows, addresses=addresses)
     array = _find_array(trace, lanes.addresses)
     if array is None or instruction.kind is None:
-        return _sample(context, instruction, lanes, None, "its addresses lie in several arrays")
+        return _sample(context, instruction, lanes, None, say("its addresses lie in several arrays"))
     unseen = _list_unseen(trace, pattern.kept)
     relative = lanes.addresses - trace.buffers[array].base
     solved = _solve(lanes, relative, pattern)
     if solved is None:
         return _sample(
-            context, instruction, lanes, array, "its address is no affine function of thread, block and loop"
+            context, instruction, lanes, array, say("its address is not an affine function of thread, block and loop")
         )
     if unseen:
         return _sample(
-            context, instruction, lanes, array, f"the traced blocks do not tell its step along {', '.join(unseen)}"
+            context,
+            instruction,
+            lanes,
+            array,
+            say("the traced blocks do not show its stride along {axes}", axes=list_of(unseen)),
         )
     constant, steps, trips = solved
     executions = pattern.activity.ratio
-    notes: tuple[str, ...] = ()
+    notes: tuple[Sentence, ...] = ()
     if not pattern.has_equal_trips:
         executions *= pattern.trips / prod(trips)
-        notes = ("Some loops run differently often in different threads: their mean stands for all.",)
+        notes = (say("Trip counts of some loops differ between threads; their mean is used."),)
     loops = tuple(
         LoopTerm(step_bytes=step, trips=count) for step, count in zip(steps[_WHO:], trips, strict=True) if count > 1
     )
@@ -275,7 +279,7 @@ def _list_unseen(trace: Trace, kept: Sequence[int]) -> list[str]:
 
 
 def _sample(
-    context: _Context, instruction: StaticInstruction, lanes: LaneRows, array: int | None, why: str
+    context: _Context, instruction: StaticInstruction, lanes: LaneRows, array: int | None, why: Sentence
 ) -> _Recovered:
     return _Recovered(sampled=(sample_instruction(context.trace, instruction, lanes, array, why),))
 

@@ -4,6 +4,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.volumes.devices import VolumeDevice
 from gpa_lsp.volumes.expressions import LaunchShape
 from gpa_lsp.volumes.waves import Wave
@@ -199,7 +200,7 @@ class VolumePrediction:
     reuse: tuple[LayerReuse, ...]
     bounds: tuple[Bound, ...]
     updates_per_s: float
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Sentence, ...] = field(default=())
 
     @property
     def limiter(self) -> Limiter | None:

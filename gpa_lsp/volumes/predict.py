@@ -6,6 +6,8 @@ from math import prod
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.numbers import format_bytes, format_count
+from gpa_lsp.basis.prose import Sentence, count, say
 from gpa_lsp.volumes.counting import Subject, count_all
 from gpa_lsp.volumes.deriving import combine_bounds, derive_bounds, derive_volumes
 from gpa_lsp.volumes.devices import VolumeDevice
@@ -51,10 +53,8 @@ def predict_volumes(
     _check_reach(kernel, launch)
     blocks_per_sm = _count_blocks_per_sm(launch, device, registers, shared_bytes, mode)
     if blocks_per_sm == 0:
-        asked = (
-            f"{launch.threads_per_block} threads, {registers} registers each and {shared_bytes} bytes of shared memory"
-        )
-        raise InputError(f"no SM of the {device.name} holds a block of {asked}", remedy="make the block smaller")
+        asked = f"{format_count(launch.threads_per_block)} threads, {registers} registers each and {format_bytes(shared_bytes)} of shared memory"
+        raise InputError(f"no SM of the {device.name} can hold a block of {asked}", remedy="make the block smaller")
     fits = PAPER_FITS if mode is VolumeMode.PAPER else CORRECTED_FITS
     build = build_paper_wave if mode is VolumeMode.PAPER else build_wave
     wave = build(launch, blocks_per_sm * device.sm_count)
@@ -92,15 +92,18 @@ def _check(launch: LaunchShape, registers: int, shared_bytes: int) -> None:
             raise InputError(f"the launch's {name} {values} has no extent", remedy="give at least 1 along x, y and z")
     if launch.threads_per_block > MOST_THREADS:
         raise InputError(
-            f"a block of {launch.threads_per_block} threads", remedy=f"no GPU takes more than {MOST_THREADS}"
+            f"a block of {format_count(launch.threads_per_block)} threads",
+            remedy=f"no GPU takes more than {format_count(MOST_THREADS)}",
         )
     if max(launch.grid) >= 1 << 31:
-        raise InputError(f"a grid of {launch.grid} blocks", remedy="no GPU takes 2147483648 along an axis")
+        raise InputError(
+            f"a grid of {launch.grid} blocks", remedy=f"no GPU takes {format_count(1 << 31)} along an axis"
+        )
     if max(launch.updates) >= MOST_UPDATES:
         raise InputError(f"a launch of {launch.updates} updates", remedy="no GPU has as many threads along an axis")
     if not 0 <= registers <= MOST_REGISTERS or shared_bytes < 0:
         raise InputError(
-            f"{registers} registers and {shared_bytes} bytes of shared memory", remedy="give what the compiler states"
+            f"{registers} registers and {shared_bytes} bytes of shared memory", remedy="give what the compiler reports"
         )
 
 
@@ -114,26 +117,34 @@ def _check_reach(kernel: KernelAccesses, launch: LaunchShape) -> None:
         if reach > LONGEST_REACH_BYTES:
             place = f"access {access.instruction}" if access.instruction is not None else None
             remedy = "check the launch's grid"
-            raise InputError(f"an access of {kernel.name} reaches over {reach} bytes", place=place, remedy=remedy)
+            raise InputError(f"an access of {kernel.name} spans {format_bytes(reach)}", place=place, remedy=remedy)
 
 
 def _list_notes(
     kernel: KernelAccesses, launch: LaunchShape, counts: Counts, bounds: tuple[Bound, ...], *, wave_blocks: int
-) -> Iterator[str]:
+) -> Iterator[Sentence]:
     blocks = prod(launch.grid)
     if blocks < wave_blocks:
-        yield (
-            f"The launch has {blocks:,} of the {wave_blocks:,} blocks that the GPU holds at once, and the limits are those of a full one: "
-            "it takes longer than predicted."
+        yield say(
+            "The launch has {blocks} of the {wave} that the GPU can hold at once; the limits are those of a full GPU, so it takes longer than "
+            "predicted.",
+            blocks=count(blocks),
+            wave=count(wave_blocks, "block"),
         )
     if kernel.flops_per_thread is None:
-        yield "How much the kernel computes is not known: floating-point operations are no limiter here."
+        yield say("The arithmetic of the kernel is unknown; floating-point operations are not considered as a limiter.")
     if kernel.sampled:
-        yield f"{len(kernel.sampled)} accesses follow no affine function: what the traced blocks did stands for all blocks."
+        yield say(
+            "Addresses of {accesses} are not affine; there, the traced blocks stand for all.",
+            accesses=count(len(kernel.sampled), "access"),
+        )
     if counts.wave_pages > MANY_PAGES:
-        yield f"A wave touches {counts.wave_pages} pages of 2 MiB at once: misses of the TLB, which are not modelled, can cost much."
+        yield say(
+            "A wave touches {pages} of 2 MiB at once; TLB misses, which are not modelled, can be costly.",
+            pages=count(counts.wave_pages, "page"),
+        )
     if not bounds:
-        yield "The kernel touches no global memory: nothing is predicted."
+        yield say("The kernel touches no global memory: nothing is predicted.")
 
 
 def _count_blocks_per_sm(

@@ -4,6 +4,7 @@ from math import prod
 
 import numpy as np
 
+from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.emulator.trace import AccessKind, StaticInstruction, Trace
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.cache_operators import bypasses_l1
@@ -20,7 +21,7 @@ _MOST_SHARED_ROWS = 1 << 14
 
 
 def sample_instruction(
-    trace: Trace, instruction: StaticInstruction, lanes: LaneRows, array: int | None, why: str
+    trace: Trace, instruction: StaticInstruction, lanes: LaneRows, array: int | None, why: Sentence
 ) -> SampledAccess:
     """What the traced blocks did with one instruction."""
     blocks = len(trace.traced_blocks)

@@ -72,15 +72,15 @@ def test_a_tile_copied_through_registers_each_turn_matches() -> None:
 def test_the_hint_names_the_copy_and_its_size() -> None:
     (region,) = match(write()).regions
     assert region.hint == (
-        "In the loop in line 2 of k.cu, the load of `in[t * 256 + threadIdx.x]` in line 3 of k.cu goes through registers into shared memory (line 3 "
-        "of k.cu), and each turn waits for it. Copy it with `__pipeline_memcpy_async` or `cuda::memcpy_async` into a second buffer, one turn "
-        "ahead; 16 bytes a thread."
+        "Each iteration of the loop at line 2 of k.cu is stalled on the load of `in[t * 256 + threadIdx.x]` at line 3 of k.cu, which goes through "
+        "registers to shared memory (line 3 of k.cu). Copy it one iteration ahead into a second buffer with `__pipeline_memcpy_async` or "
+        "`cuda::memcpy_async`: 16 bytes per thread."
     )
 
 
 def test_from_compute_capability_9_on_a_large_tile_can_go_at_once() -> None:
     hint = match(write(compute_capability=(9, 0))).regions[0].hint
-    assert "The block's tile is 2,048 bytes" in hint
+    assert "tile (2,048 bytes per block)" in hint
     assert "TMA" in hint
     assert "TMA" not in match(write(compute_capability=(9, 0), block=(64, 1, 1))).regions[0].hint
 
@@ -96,7 +96,7 @@ def test_a_value_that_is_changed_on_the_way_does_not_match() -> None:
     text = LOOP.replace("STS.128 [R20], R4  ", "STS [R20], R10     ").replace(
         "IADD3 R2, R2, 0x1000, RZ            #", "FADD R10, R4, R5 #"
     )
-    assert silence(write(text)).message == "no load from global memory is stored to shared memory as it is"
+    assert silence(write(text)).message == "no value goes unchanged from global to shared memory"
 
 
 def test_a_loaded_address_is_no_copy() -> None:
@@ -142,16 +142,13 @@ def test_a_copy_outside_loops_has_no_next_tile() -> None:
     found = silence(write(text))
     assert found.stage is SilenceStage.GATED
     assert (
-        found.message
-        == "there is one copy to shared memory through registers in no loop, so there is no next tile to start"
+        found.message == "1 copy to shared memory through registers, but outside loops: there is no next tile to start"
     )
 
 
 def test_a_copy_nobody_waits_for_does_not_match() -> None:
     text = LOOP.replace("long_scoreboard=400/380 mio_throttle=20 ", "")
-    assert (
-        silence(write(text, {})).message == "there is one copy to shared memory through registers that nobody waits for"
-    )
+    assert silence(write(text, {})).message == "1 copy to shared memory through registers, but no warp is stalled there"
 
 
 ASYNC = """
@@ -174,30 +171,30 @@ loop:
     [
         (
             "0x0",
-            "It leaves no group under way while it waits; one more buffer would leave 1 (`__pipeline_wait_prior(1)`).",
+            "It leaves 0 groups in flight; one more buffer allows 1 (`__pipeline_wait_prior(1)`).",
         ),
         (
             "0x1",
-            "It leaves 1 group under way while it waits; one more buffer would leave 2 (`__pipeline_wait_prior(2)`).",
+            "It leaves 1 group in flight; one more buffer allows 2 (`__pipeline_wait_prior(2)`).",
         ),
-        ("0x3", "It keeps 3 groups under way already; larger tiles or more work per tile would cover more."),
+        ("0x3", "It already keeps 3 groups in flight: use larger tiles or do more work per tile."),
     ],
 )
 def test_asynchronous_copies_that_are_waited_for_get_more_stages(pending: str, advice: str) -> None:
     found = match(write(ASYNC.format(pending=pending), {(4, "long_scoreboard"): (1,)}))
     (region,) = found.regions
     assert (region.samples, region.latency_samples, region.active_samples) == (300, 290, 100)
-    assert region.hint.startswith("The loop in line 2 of k.cu waits for its asynchronous copies in line 4 of k.cu")
+    assert region.hint.startswith("The loop at line 2 of k.cu is stalled on its asynchronous copies at line 4 of k.cu")
     # Copies that may stay under way are not the ones that are waited for, however near they are.
-    assert ("about 10 cycles of instructions after they were started" in region.hint) == (pending == "0x0")
+    assert ("about 10 cycles after their start" in region.hint) == (pending == "0x0")
     assert region.hint.endswith(advice)
 
 
 def test_copies_that_are_asynchronous_already_are_not_told_to_become_so() -> None:
     found = OPTIMIZER.advise(write(ASYNC.format(pending="0x1"), {(4, "long_scoreboard"): (1,)}))
     assert isinstance(found, Advice)
-    assert found.title == "Start copies of tiles earlier"
-    assert "another stage" in found.hint
+    assert found.title == "Start asynchronous copies earlier"
+    assert "add a pipeline stage" in found.hint
     assert not any("aligned" in caveat for caveat in found.caveats)
     through_registers = OPTIMIZER.advise(write())
     assert isinstance(through_registers, Advice)
@@ -219,7 +216,7 @@ def test_bulk_copies_are_waited_for_at_a_barrier_object() -> None:
     found = match(write(text, {(2, "long_scoreboard"): (1,)}, compute_capability=(9, 0)))
     (region,) = found.regions
     assert region.latency_samples == 200
-    assert region.hint.endswith("Start them a turn earlier: give the pipeline another stage.")
+    assert region.hint.endswith("Start them an iteration earlier: add a pipeline stage.")
 
 
 def test_the_fewest_pending_groups_of_a_loop_count() -> None:
@@ -230,7 +227,9 @@ def test_the_fewest_pending_groups_of_a_loop_count() -> None:
 
 def test_asynchronous_copies_nobody_waits_for_are_fine() -> None:
     text = ASYNC.format(pending="0x1").replace("long_scoreboard=300/290 ", "")
-    assert silence(write(text, {})).message == "copies to shared memory are asynchronous, and nobody waits for them"
+    assert (
+        silence(write(text, {})).message == "copies to shared memory are asynchronous, and no warp is stalled on them"
+    )
 
 
 def test_without_code_nothing_is_said() -> None:
@@ -247,6 +246,6 @@ def test_the_staged_fixture_and_its_twin(sm: str) -> None:
     before, after = advise("original"), advise("improved")
     assert isinstance(before, Advice)
     assert before.speedup.estimate > 1.2
-    assert "the load of `source[threadIdx.x]` in line 14 of original.cu" in before.regions[0].hint
+    assert "the load of `source[threadIdx.x]` at line 14 of original.cu" in before.regions[0].hint
     assert ("TMA" in before.regions[0].hint) == (sm != "sm_80")
     assert isinstance(after, Silence)

@@ -45,18 +45,18 @@ def test_everything_that_waits_for_an_atomic_is_matched_without_counters(atomic)
         (1, "long_scoreboard"),
         (2, "drain"),
     }
-    assert found.reasons[0].startswith("300 samples blamed on atomics")
+    assert found.reasons[0].startswith("300 samples stalled on atomics")
 
 
 @pytest.mark.parametrize(
     ("counters", "saved", "words"),
     [
-        ("global_sectors=100 thread_executions_true=3200", 31 / 32, "32.0 threads a warp in 1.0 sectors"),
-        ("global_sectors=800 thread_executions_true=3200", 3 / 4, "32.0 threads a warp in 8.0 sectors"),
+        ("global_sectors=100 thread_executions_true=3200", 31 / 32, "32 threads per warp in 1 sector"),
+        ("global_sectors=800 thread_executions_true=3200", 3 / 4, "32 threads per warp in 8 sectors"),
         (
             "global_sectors=100 thread_executions_true=100",
             3 / 4,
-            "by one thread a warp; the warps of a block still queue",
+            "and the warps of a block queue for it",
         ),
     ],
     ids=["one address", "some", "reduced in the warp"],
@@ -71,13 +71,13 @@ def test_an_old_value_that_is_used_has_to_reach_each_thread():
     counters = "global_sectors=100 thread_executions_true=3200"
     assert "The old value is used" in match(write(RETURNS, counters)).hint
     assert "The old value is used" in match(write(RETURNS, "global_sectors=100 thread_executions_true=100")).hint
-    assert match(write(FORGETS, counters)).hint.startswith("Add up before going to global memory")
+    assert match(write(FORGETS, counters)).hint.startswith("Aggregate before the global atomic")
 
 
 def test_only_sums_of_floats_change_with_their_order():
-    assert not any("floating-point" in caveat for caveat in match(write(FORGETS)).caveats)
+    assert not any("Floating-point" in caveat for caveat in match(write(FORGETS)).caveats)
     floats = match(write("RED.E.ADD.F32.FTZ.RN.STRONG.GPU [R4.64], R7"))
-    assert any("floating-point" in caveat for caveat in floats.caveats)
+    assert any("Floating-point" in caveat for caveat in floats.caveats)
 
 
 def test_one_atomic_a_block_is_the_least():
@@ -85,20 +85,20 @@ def test_one_atomic_a_block_is_the_least():
     counters = "global_sectors=100 thread_executions_true=100"
     found = silence(write(FORGETS, counters, grid=(100, 1, 1), block=(128, 1, 1)))
     assert found.stage is SilenceStage.NOT_MATCHED
-    assert found.message.endswith("or a block makes only one")
+    assert found.message.endswith("or a block does only one")
 
 
 @pytest.mark.parametrize("sectors", [3200, 400], ids=["scattered", "neighbouring words"])
 def test_threads_with_addresses_of_their_own_do_not_contend(sectors):
     found = silence(write(FORGETS, f"global_sectors={sectors} thread_executions_true=3200"))
-    assert found.message.startswith("300 samples wait for atomics, but threads have addresses of their own")
+    assert found.message.startswith("300 samples stalled on atomics, but threads use separate addresses")
 
 
 def test_shared_atomics_count_by_their_passes():
     counters = "shared_wavefronts=400 shared_wavefronts_ideal=100"
     found = match(write(SHARED, counters, reason="mio_throttle"))
     assert found.regions[0].samples == pytest.approx(300 * 3 / 4)
-    assert "counters of its own" in found.hint
+    assert "private counters" in found.hint
 
 
 SPIN = """
@@ -117,16 +117,16 @@ def test_compare_and_swap_loops_lose_their_later_tries():
     found = match(write_subject(SPIN.format(waits="", counters=counters), {(3, "long_scoreboard"): (2,)}))
     (region,) = found.regions
     assert region.samples == pytest.approx(410 * 3 / 4)
-    assert "is tried 4.0 times until it succeeds" in region.hint
+    assert "takes 4 attempts to succeed" in region.hint
     assert "instead of a compare-and-swap loop" in found.hint
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("LDG.E R2, [R4.64]  # h.cu:1 | lg_throttle=9\nEXIT", "there are no atomics"),
-        (f"{FORGETS}  # h.cu:1 | selected=9 not_selected=3\nEXIT", "nothing waits for the kernel's atomics"),
-        ("SYNCS.ARRIVE.TRANS64 RZ, [R4], R5  # h.cu:1 | short_scoreboard=9\nEXIT", "there are no atomics"),
+        ("LDG.E R2, [R4.64]  # h.cu:1 | lg_throttle=9\nEXIT", "the kernel has no atomics"),
+        (f"{FORGETS}  # h.cu:1 | selected=9 not_selected=3\nEXIT", "no warp is stalled on the kernel's atomics"),
+        ("SYNCS.ARRIVE.TRANS64 RZ, [R4], R5  # h.cu:1 | short_scoreboard=9\nEXIT", "the kernel has no atomics"),
     ],
     ids=["none", "only issued", "barrier objects"],
 )
@@ -160,4 +160,4 @@ def test_in_real_code_the_atomic_in_the_loop_is_found(architecture):
     (region,) = found.regions
     assert region.hotspots[0].def_row == atomic
     assert region.samples == pytest.approx(sum(hotspot.samples for hotspot in region.hotspots))
-    assert "in shared memory" in found.hint
+    assert "in shared-memory counters" in found.hint

@@ -55,10 +55,7 @@ def test_half_the_work_of_both_sides_would_go():
     assert {hotspot.def_row for hotspot in region.hotspots} == {1}
     assert [hotspot.use_row for hotspot in region.hotspots] == [2, 4, 3]
     assert region.hotspots[0].reason == "wait"
-    assert (
-        region.hint
-        == "At the branch in line 11 of d.cu, 32.0 threads part: code behind it is executed with 16.0 and 16.0."
-    )
+    assert region.hint == "The branch at line 11 of d.cu diverges: of 32 threads, 16 and 16 execute the code behind it."
 
 
 def test_unequal_sides_lose_unequally():
@@ -68,10 +65,7 @@ def test_unequal_sides_lose_unequally():
 
 def test_a_branch_that_whole_warps_take_is_no_match():
     found = silence(write(first=3200, second=3200, divergent=0))
-    assert (
-        found.message
-        == "no branch parts the threads of a warp; 32.0 of 32 threads take part in an instruction on average"
-    )
+    assert found.message == "no branch diverges; 32 of 32 threads active on average"
 
 
 def test_fewer_threads_without_divergence_are_somebody_elses():
@@ -83,7 +77,7 @@ def test_divergence_without_samples_is_no_match():
     text = render()
     for samples in ("wait=80/70 selected=20", "wait=80/70 not_selected=50", "selected=20"):
         text = text.replace(samples, "selected=0")
-    assert silence(write_subject(text, {})).message.startswith("nothing is sampled behind the 1 branches")
+    assert silence(write_subject(text, {})).message.startswith("no samples in the code of 1 divergent branch")
 
 
 NESTED = """
@@ -110,7 +104,7 @@ def test_work_that_each_thread_costs_by_itself_stays():
     )
     assert together.regions[0].samples == pytest.approx(200 / 2)
     assert scattered.regions[0].samples == pytest.approx(120 / 2)
-    assert "80 samples blamed on scattered accesses and atomics are left out" in scattered.reasons[0]
+    assert "without 80 samples stalled on scattered accesses and atomics" in scattered.reasons[0]
 
 
 def test_nested_branches_share_the_loss_out():
@@ -146,7 +140,7 @@ def test_the_remedy_of_loops_is_another_than_that_of_sides():
     assert "loops of similar length" in turns.hint
     assert "whole warps take one side" in sides.hint
     assert turns.regions[0].hint.startswith(
-        "Threads leave the loop in line 4 of l.cu in different turns: of 32.0 that enter, 16.0"
+        "Threads leave the loop at line 4 of l.cu after different iterations: of 32 that enter, 16"
     )
 
 
@@ -159,7 +153,7 @@ def test_threads_that_end_early_leave_the_rest_alone():
     """
     (region,) = match(write_subject(text, {})).regions
     assert region.samples == pytest.approx(100 * 24 / 32)
-    assert region.hint == "Some threads end in line 2 of e.cu: the warp goes on with 8.0 of 32.0."
+    assert region.hint == "Some threads exit at line 2 of e.cu; the warp continues with 8 of 32."
 
 
 def test_partly_filled_blocks_are_no_divergence():
@@ -174,7 +168,7 @@ def test_the_profilers_closed_form_is_told():
         "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio": 20.0,
         "sm__throughput.avg.pct_of_peak_sustained_elapsed": 40.0,
     }
-    assert "37.5 % idle threads × 40 % busy SMs = 15.0 % of the run time" in match(write(metrics=metrics)).reasons[-1]
+    assert "38 % idle threads × 40 % busy SMs = 15 % of the run time" in match(write(metrics=metrics)).reasons[-1]
 
 
 def test_without_executions_or_code_it_is_silent():

@@ -58,8 +58,8 @@ def test_a_load_below_code_that_does_not_make_its_address_could_be_issued_earlie
     # 15 samples in the two additions above, 3 in the product below; that is all that can fill 90.
     assert (region.samples, region.latency_samples, region.active_samples) == (100, 18, 18)
     assert region.hint == (
-        "The load of `x[i]` in line 4 of k.cu could be issued 2 instructions earlier, before line 2 of k.cu, together with what makes its address. "
-        "Its value is used in line 5 of k.cu before 1 instruction (from line 6 of k.cu on) that could come first."
+        "The load of `x[i]` at line 4 of k.cu could issue 2 instructions earlier, before line 2 of k.cu, along with the computation of its address; "
+        "1 instruction (from line 6 of k.cu on) could run before its value is used at line 5 of k.cu."
     )
 
 
@@ -74,7 +74,7 @@ def test_a_load_whose_address_is_made_just_before_is_left_alone() -> None:
     text = text.replace("FMUL R15, R10, R11", "FMUL R15, R14, R11")
     found = silence(write(text, {(4, "long_scoreboard"): (3,)}))
     assert found.stage is SilenceStage.GATED
-    assert found.message == "one result is asked for as early as its operands allow"
+    assert found.message == "1 load issued as early as operands allow"
 
 
 def test_a_store_in_front_of_a_load_is_named() -> None:
@@ -84,7 +84,7 @@ def test_a_store_in_front_of_a_load_is_named() -> None:
     assert region.active_samples == 3
     blocked = silence(write(text.replace("FMUL R15, R10, R11", "FMUL R15, R14, R11"), {(4, "long_scoreboard"): (3,)}))
     assert blocked.message == (
-        "one result is asked for as early as its operands allow; 1 must stay behind a store that may write what they read"
+        "1 load issued as early as operands allow; 1 must stay behind a store that may write what they read"
     )
 
 
@@ -96,7 +96,7 @@ def test_what_another_wait_holds_up_cannot_come_first() -> None:
         "FMUL R15, R22, R11 # k.cu:6 | long_scoreboard=50 selected=3",
     )
     found = match(write(text, {(5, "long_scoreboard"): (4,), (7, "long_scoreboard"): (3,)}))
-    assert "before 1 instruction" not in " ".join(region.hint for region in found.regions)
+    assert "1 instruction" not in " ".join(region.hint for region in found.regions)
 
 
 LOOP = """
@@ -119,11 +119,11 @@ def test_in_a_loop_the_load_of_the_next_turn_is_proposed() -> None:
     assert (region.scope.kind, region.scope.line) == (ScopeKind.LOOP, 3)
     assert region.active_samples == region.latency_samples == 30
     assert region.hint == (
-        "The value of the load of `x[i]` in line 4 of k.cu is needed 3 instructions later, in line 5 of k.cu. Load the value of the next turn of "
-        "the loop in line 3 of k.cu into a second variable before this one is used: 3 instructions of the turn need neither."
+        "Issue the load of `x[i]` at line 4 of k.cu one iteration ahead, into a second variable: its value is used 3 instructions later at line 5 "
+        "of k.cu, and 3 instructions of the loop at line 3 of k.cu need neither."
     )
-    assert found.hint.startswith("Load what the next turn needs before this turn's value is used")
-    assert any("turn after the last one" in caveat for caveat in found.caveats)
+    assert found.hint.startswith("Software-pipeline the loop")
+    assert any("past the last iteration" in caveat for caveat in found.caveats)
 
 
 def test_a_list_that_is_walked_has_no_next_turn_to_load() -> None:
@@ -141,7 +141,7 @@ def test_a_volatile_load_is_not_done_a_turn_before_its_time() -> None:
     text = LOOP.replace(".CONSTANT", ".STRONG.SYS")
     (region,) = match(write(text, {(4, "long_scoreboard"): (1,)})).regions
     assert region.latency_samples == 10  # the comparison, which could come first
-    assert "next turn" not in region.hint
+    assert "iteration ahead" not in region.hint
 
 
 def test_a_barrier_before_the_next_load_is_given_as_the_reason() -> None:
@@ -150,7 +150,7 @@ def test_a_barrier_before_the_next_load_is_given_as_the_reason() -> None:
     )
     text = text.replace("ISETP.GE.AND P0, PT, R8, R9, PT   #", "BAR.SYNC 0x0 #").replace("long", "short")
     found = silence(write(text, {(4, "short_scoreboard"): (1,)}))
-    assert found.message == "one result is asked for as early as its operands allow; 1 must stay behind a barrier"
+    assert found.message == "1 load issued as early as operands allow; 1 must stay behind a barrier"
 
 
 def test_shared_memory_counts_a_turn_ahead_only() -> None:
@@ -211,6 +211,6 @@ def test_the_late_load_and_its_twin(sm: str) -> None:
     assert isinstance(before, Advice)
     assert before.speedup.estimate > 1.08
     assert before.regions[0].hint.startswith(
-        "The value of the load of `in[step * n + i]` in line 22 of original.cu is needed"
+        "Issue the load of `in[step * n + i]` at line 22 of original.cu one iteration ahead"
     )
     assert isinstance(after, Silence) or after.speedup.estimate - 1 < 0.3 * (before.speedup.estimate - 1)

@@ -37,8 +37,8 @@ def test_misses_and_waits_for_loaded_constants_are_matched():
     assert (in_loop.scope.kind, in_loop.samples, in_loop.latency_samples) == (ScopeKind.LOOP, 161, 141)
     assert (before.scope.kind, before.samples) == (ScopeKind.FUNCTION, 27)
     assert match().reasons == (
-        "71 samples at operands that missed, 120 blamed on loads of constants",
-        "outside loops that turn 90 % of them count: the first blocks on an SM miss in any case",
+        "71 samples stalled on operands that missed, 120 on loads of constants",
+        "outside loops 90 % of them count, since the first blocks on an SM always miss",
     )
 
 
@@ -46,7 +46,7 @@ def test_first_constants_of_a_single_wave_are_nobodys_fault():
     found = OPTIMIZER.match(write("MOV R2, c[0x0][0x160]  # k.cu:4 | imc_miss=30/30 selected=2\nEXIT", waves=0.5))
     assert isinstance(found, Silence)
     assert found.stage is SilenceStage.GATED
-    assert found.message == "30 samples wait for the first constants of the kernel, as they do in every launch"
+    assert found.message == "30 samples stalled on the kernel's first constants, as in every launch"
 
 
 ONE_TURN = """
@@ -61,41 +61,41 @@ EXIT                        # k.cu:12 | selected=2 | x=100
 def test_a_loop_that_never_turns_fetches_its_constants_once():
     again = OPTIMIZER.match(write(ONE_TURN.format(times=1600), waves=0.5))
     assert isinstance(again, EliminationMatch)
-    assert "in every turn of the loop" in again.regions[0].hint
+    assert "in every iteration of the loop" in again.regions[0].hint
     once = OPTIMIZER.match(write(ONE_TURN.format(times=100), waves=0.5))
     assert isinstance(once, Silence)
     assert once.stage is SilenceStage.GATED
     several_waves = OPTIMIZER.match(write(ONE_TURN.format(times=100), waves=2.0))
     assert isinstance(several_waves, EliminationMatch)
     assert several_waves.regions[0].samples == 20
-    assert "warps wait for the first fetch" in several_waves.regions[0].hint
+    assert "warps are stalled on the first fetch" in several_waves.regions[0].hint
 
 
 def test_each_pair_says_which_constants_and_how_they_are_addressed():
     notes = {hotspot.def_row: hotspot.note for region in match().regions for hotspot in region.hotspots}
     assert notes == {
         0: "kernel parameters",
-        1: "`__constant__` variables, indexed by each thread",
+        1: "`__constant__` variables, indexed per thread",
         3: "`__constant__` variables",
-        4: "constants of the compiler",
+        4: "compiler constants",
     }
 
 
 def test_the_hints_tell_the_three_cases_apart():
     in_loop, before = match().regions
-    assert "Line 9 of k.cu reads `__constant__` variables at an index of each thread's own" in in_loop.hint
-    assert "Line 10 of k.cu uses `__constant__` variables in every turn of the loop" in in_loop.hint
+    assert "at line 9 of k.cu indexes `__constant__` variables per thread" in in_loop.hint
+    assert "at line 10 of k.cu uses `__constant__` variables in every iteration of the loop" in in_loop.hint
     assert (
         before.hint
-        == "Line 4 of k.cu uses kernel parameters once in the function in line 4 of k.cu: warps wait for the first fetch."
+        == "The MOV at line 4 of k.cu uses kernel parameters once in the function at line 4 of k.cu: warps are stalled on the first fetch."
     )
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (CODE, "into shared memory"),
-        (CODE.replace("short_scoreboard=120/100", "wait=1"), "few and close together"),
+        (CODE, "to shared memory"),
+        (CODE.replace("short_scoreboard=120/100", "wait=1"), "few and adjacent"),
         (CODE.replace("short_scoreboard=120/100", "wait=1").replace("imc_miss=40/40", "wait=1"), "grid-stride loop"),
     ],
     ids=["indexed", "in a loop", "once"],
@@ -117,14 +117,14 @@ def test_an_index_that_the_whole_warp_shares_is_no_index_of_each_thread():
 
 def test_constants_loaded_anew_in_every_turn_belong_into_registers():
     found = match(CODE.replace("c[0x3][R3]", "c[0x0][0x14]"))
-    assert "Line 9 of k.cu loads kernel parameters anew in every turn of the loop" in found.regions[0].hint
-    assert found.hint.startswith("Copy what the loop needs of them")
+    assert "at line 9 of k.cu reloads kernel parameters in every iteration of the loop" in found.regions[0].hint
+    assert found.hint.startswith("Copy what the loop needs")
 
 
 def test_without_stalls_for_constants_it_says_so():
     found = OPTIMIZER.match(write_subject("MOV R2, c[0x0][0x160]  # k.cu:4 | selected=2\nEXIT", {}))
     assert isinstance(found, Silence)
-    assert (found.stage, found.message) == (SilenceStage.NOT_MATCHED, "nothing waits for a constant")
+    assert (found.stage, found.message) == (SilenceStage.NOT_MATCHED, "no warp is stalled on a constant")
 
 
 def test_without_a_disassembly_it_is_silent():

@@ -127,7 +127,7 @@ def test_the_reference_product_reads_rows_byte_by_byte():
     (region,) = found.regions
     assert "can be one access of 16 bytes" in region.hint
     assert region.samples > 0.5 * subject.total_samples
-    assert "merging accesses side by side" in str(getattr(COALESCING.match(subject), "message", ""))
+    assert "merging adjacent accesses" in str(getattr(COALESCING.match(subject), "message", ""))
 
 
 def test_one_warp_looks_back_while_the_block_waits():

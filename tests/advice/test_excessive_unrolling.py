@@ -39,10 +39,10 @@ def test_a_loop_of_copies_larger_than_the_cache_waits_for_instructions() -> None
     assert region.samples == 2 * 1024 + 50
     assert (region.scope.kind, region.scope.line) == (ScopeKind.LOOP, 5)
     assert all(hotspot.reason == "no_instructions" for hotspot in region.hotspots)
-    assert "The loop in line 5 of k.cu is 32 KiB of code with 1024 copies" in found.hint
+    assert "The loop at line 5 of k.cu is 32.0 KiB of code at unroll factor 1,024" in found.hint
     # 511 copies fit; the next power of two below is 256.
     assert "`#pragma unroll 256`" in found.hint
-    assert "16 KiB (as measured)" in found.reasons[0]
+    assert "16 KiB (measured)" in found.reasons[0]
 
 
 def test_the_pragma_is_for_those_who_have_it() -> None:
@@ -57,7 +57,7 @@ def test_a_loop_that_fits_waits_for_other_reasons() -> None:
     assert isinstance(silence, Silence)
     assert silence.stage is SilenceStage.NOT_MATCHED
     assert silence.message == (
-        "the largest loop that waited for instructions has 2.0 KiB of code, and the first cache holds 16 KiB"
+        "the largest loop stalled on instruction fetch is 2.05 KiB of code, and the L0 instruction cache holds 16 KiB"
     )
 
 
@@ -68,7 +68,7 @@ def test_a_large_loop_that_is_no_row_of_copies_stays() -> None:
     )
     silence = OPTIMIZER.match(write_subject(f"loop:\n{lines}{TAIL.format(copies=1)}", {}))
     assert isinstance(silence, Silence)
-    assert "no row of copies" in silence.message
+    assert "is not unrolled" in silence.message
 
 
 def test_what_the_loop_calls_takes_room_too() -> None:
@@ -84,7 +84,7 @@ def test_what_the_loop_calls_takes_room_too() -> None:
 def test_silences() -> None:
     calm = OPTIMIZER.match(write_subject("FADD R2, R2, R3  # k.cu:3 | wait=4\nEXIT", {}))
     assert isinstance(calm, Silence)
-    assert calm.message == "no sample waited for instructions"
+    assert calm.message == "no warp is stalled on instruction fetch"
     straight = OPTIMIZER.match(write_subject("FADD R2, R2, R3  # k.cu:3 | no_instructions=4\nEXIT", {}))
     assert isinstance(straight, Silence)
     assert "in no loop" in straight.message

@@ -75,7 +75,7 @@ def test_a_called_function_and_its_call_site_match() -> None:
 def test_the_hint_says_what_keeps_the_function_out() -> None:
     (region,) = match(write()).regions
     assert region.hint == (
-        "Inline `blend` (3 instructions), which is called in line 6 of k.cu: take away the `__noinline__` in line 1."
+        "Inline `blend` (3 instructions), called at line 6 of k.cu: remove `__noinline__` at line 1 of k.cu."
     )
     (unknown,) = match(write(sources={})).regions
     assert unknown.hint.endswith("declare it `__forceinline__`.")
@@ -97,7 +97,7 @@ SEPARATE_CAUSES = {(1, "long_scoreboard"): (0,), (5, "wait"): (4,)}
 def test_a_function_of_another_translation_unit_needs_the_linker() -> None:
     (region,) = match(write(SEPARATE, SEPARATE_CAUSES)).regions
     assert region.samples == 240
-    assert "link with -dlto" in region.hint
+    assert "link with `-dlto`" in region.hint
 
 
 def test_stalls_far_from_the_call_are_the_callers_own() -> None:
@@ -122,13 +122,13 @@ def test_recursive_functions_cannot_be_inlined() -> None:
 def test_large_functions_are_not_worth_it() -> None:
     filling = "    FADD R30, R31, R32                      # k.cu:3\n" * 200
     found = silence(write(LOCAL.replace("    RET", f"{filling}    RET"), {}))
-    assert (found.stage, found.message) == (SilenceStage.GATED, "`blend` is large, 203 instructions")
+    assert (found.stage, found.message) == (SilenceStage.GATED, "`blend` is too large (203 instructions)")
 
 
 def test_instructions_that_come_late_already_forbid_more_code() -> None:
     found = silence(write(LOCAL.replace("k.cu:7", "k.cu:7 | no_instructions=400"), CAUSES))
     assert found.stage is SilenceStage.GATED
-    assert found.message == "56 % of the latency is instruction fetch, which more inlined code would add to"
+    assert found.message == "56 % of the not-issued samples are instruction fetch, which inlining would increase"
 
 
 @pytest.mark.parametrize(
@@ -137,12 +137,12 @@ def test_instructions_that_come_late_already_forbid_more_code() -> None:
 def test_the_compilers_own_routines_are_another_remedys(name: str) -> None:
     found = silence(write(LOCAL.replace("_Z5blendf", name)))
     assert found.stage is SilenceStage.NOT_MATCHED
-    assert found.message == "the kernel calls no function of known code but 1 of the compiler's own routines"
+    assert found.message == "the kernel calls no function of known code except 1 compiler routine"
 
 
 def test_calls_through_pointers_name_no_function() -> None:
     found = silence(write("CALL.ABS R20 0x0\nFADD R8, R7, R7 # wait=9\nEXIT", {}))
-    assert found.message == "the kernel calls no function of known code, and 1 call goes through a pointer"
+    assert found.message == "the kernel calls no function of known code, but makes 1 indirect call"
 
 
 def test_a_kernel_without_calls_does_not_match() -> None:
@@ -155,7 +155,7 @@ def test_a_kernel_without_calls_does_not_match() -> None:
 def test_a_function_nobody_waits_in_does_not_match() -> None:
     text = LOCAL.replace("branch_resolving=30", "").replace("wait=40", "").replace("long_scoreboard=200/180", "")
     found = silence(write(text, {}))
-    assert (found.stage, found.message) == (SilenceStage.NOT_MATCHED, "no latency in, or around the calls of, `blend`")
+    assert (found.stage, found.message) == (SilenceStage.NOT_MATCHED, "no stalls in or around calls of `blend`")
 
 
 def test_without_code_nothing_is_said() -> None:
@@ -173,7 +173,7 @@ def test_routines_know_their_calls() -> None:
 
 def test_copies_at_several_call_sites_are_a_caveat() -> None:
     text = LOCAL.replace("STG.E [R2.64], R7                       #", "CALL.REL.NOINC `($kernel$_Z5blendf)     #")
-    assert "Copies at every call site add about 3 instructions of code." in match(write(text)).caveats
+    assert "Inlining at every call site adds about 3 instructions." in match(write(text)).caveats
 
 
 @pytest.mark.skipif(find_tool("nvdisasm") is None, reason="nvdisasm is not installed")
@@ -189,7 +189,7 @@ def test_the_called_fixture_and_its_twin(sm: str) -> None:
     assert {region.hint.partition(",")[0] for region in before.regions} == {
         f"Inline `{name}` ({count} instructions)" for name, count in count_instructions(sm).items()
     }
-    assert all("take away the `__noinline__`" in region.hint for region in before.regions)
+    assert all("remove `__noinline__`" in region.hint for region in before.regions)
     assert isinstance(after, Silence)
     assert after.stage is SilenceStage.NOT_MATCHED
 

@@ -35,8 +35,8 @@ def test_the_fetches_of_an_inlined_function_with_rare_code_count() -> None:
     assert region.samples == 20 * 2 + 60
     assert (region.scope.kind, region.scope.function) == (ScopeKind.INLINED, "norm")
     assert (region.scope.file, region.scope.line, region.scope.last_line) == ("math.h", 10, 34)
-    assert "`norm` of math.h, lines 10 to 34, is 1.2 KiB of code" in found.hint
-    assert "75 % of it, in lines 30 to 34, is executed less than a tenth as often" in found.hint
+    assert "`norm` (line 10 to line 34 of math.h) is 1.25 KiB of code" in found.hint
+    assert "75 % of it, at line 30 to line 34 of math.h, is executed less than a tenth as often" in found.hint
 
 
 def test_a_function_that_is_hot_throughout_is_not_worth_splitting() -> None:
@@ -50,7 +50,7 @@ def test_a_function_that_is_hot_throughout_is_not_worth_splitting() -> None:
 def test_without_counts_the_reader_has_to_know_what_is_rare() -> None:
     found = OPTIMIZER.match(write_inlined(60, counted=False))
     assert isinstance(found, EliminationMatch)
-    assert "Put what is rarely executed" in found.hint
+    assert "Move rarely executed parts" in found.hint
 
 
 def test_code_that_fits_the_cache_waits_for_other_reasons() -> None:
@@ -63,10 +63,10 @@ def test_code_that_fits_the_cache_waits_for_other_reasons() -> None:
 def test_silences() -> None:
     calm = OPTIMIZER.match(write_subject("FADD R2, R2, R3  # k.cu:3 | wait=4\nEXIT", {}))
     assert isinstance(calm, Silence)
-    assert calm.message == "no sample waited for instructions"
+    assert calm.message == "no warp is stalled on instruction fetch"
     own = OPTIMIZER.match(write_subject("FADD R2, R2, R3  # k.cu:3 | no_instructions=4\nEXIT", {}))
     assert isinstance(own, Silence)
-    assert own.message == "the 4 samples that waited for instructions are in no inlined function"
+    assert own.message == "4 samples stalled on instruction fetch, but in no inlined function"
     blind = OPTIMIZER.match(forget_code(write_inlined(4)))
     assert isinstance(blind, Silence)
     assert blind.stage is SilenceStage.NO_CODE

@@ -101,7 +101,7 @@ class TestStanding:
         standing = find_standing(make_subject(place(0.93, 0.9)))
         assert standing.limit is Limit.MEMORY
         assert standing.levels == {MemoryLevel.DRAM}
-        assert standing.words == "DRAM bandwidth is at 93.0 %"
+        assert standing.words == "the kernel reaches 93 % of the DRAM bandwidth"
 
     def test_a_nearer_peak_makes_it_compute_bound(self):
         standing = find_standing(make_subject(place(0.85, 0.95)))
@@ -110,7 +110,7 @@ class TestStanding:
 
     def test_the_percentages_suffice(self):
         standing = find_standing(make_subject(None, {DRAM: 90.0}))
-        assert (standing.limit, standing.words) == (Limit.MEMORY, "DRAM already runs at 90.0 % of its peak")
+        assert (standing.limit, standing.words) == (Limit.MEMORY, "DRAM already runs at 90 % of peak")
         # The roofline does not loosen what they say.
         assert find_standing(make_subject(place(0.1, 0.1), {DRAM: 90.0})).limit is Limit.MEMORY
         busy = find_standing(make_subject(None, {DRAM: 10.0, SM: 85.0}))
@@ -139,7 +139,7 @@ class TestGate:
         silence = find_gate(self.FULL, make_subject(), make_advice("thread_increase", 1.3))
         assert silence is not None
         assert silence.message == (
-            "thread_increase: 1.30× by the formula alone, but DRAM bandwidth is at 93.0 %, and more warps would only queue for it"
+            "1.30× by the formula alone, but DRAM bandwidth is at 93.0 %: more warps would only queue"
         )
 
     def test_a_small_grid_is_only_occupancy_where_every_sm_has_a_block(self):
@@ -169,9 +169,9 @@ class TestRank:
         ranked = rank_advice(TestGate.FULL, self.ADVICE)
         assert [one.optimizer for one in ranked] == ["global_coalescing", "loop_unrolling", "fast_math"]
         assert ranked[0].rank_reason == (
-            "comes before larger estimates, because DRAM bandwidth is at 93.0 %, and this lessens that traffic"
+            "ranked above larger estimates: DRAM bandwidth is at 93.0 %, and this reduces that traffic"
         )
-        assert ranked[1].rank_reason.startswith("comes behind what lessens the traffic")
+        assert ranked[1].rank_reason.startswith("ranked below what reduces the traffic")
 
     def test_only_the_full_level_counts(self):
         shared = Standing(
@@ -235,7 +235,7 @@ class TestBounds:
         assert [bound.speedup for bound in find_sm_roof(subject)] == [pytest.approx(2.5), pytest.approx(1.25)]
         (bound,) = find_peak_roof(subject, "global_coalescing")
         assert bound.speedup == pytest.approx(1.25)
-        assert bound.reason == "FP32 peak is at 80.0 %, with the operations as they are"
+        assert bound.reason == "the kernel reaches 80 % of the FP32 peak and its operations are unchanged"
         assert find_peak_roof(subject, "fast_math") == ()
 
     def test_integers_bound_only_what_saves_no_instruction(self):
@@ -271,12 +271,12 @@ def test_a_roofline_takes_no_advice_above_its_headroom():
     assert plain.speedup.estimate == pytest.approx(1 / 0.6)
     assert placed.speedup.estimate == pytest.approx(1.1)
     assert placed.speedup.uncapped == plain.speedup.uncapped
-    assert "cut from 1.67× to 1.10×: FP32 peak is at 90.9 %" in placed.reasons[-1]
+    assert "cut from 1.67× to 1.10×: the kernel reaches 91 % of the FP32 peak" in placed.reasons[-1]
 
 
 def test_the_kernel_s_words_are_the_roofline_s_where_the_percentages_say_nothing():
     kernel = write_kernel(TEXT)
     placed, _ = advise_kernel(kernel, blame_kernel(kernel), None, place(0.93))
-    assert (placed.memory, placed.is_bandwidth_bound) == ("DRAM bandwidth is at 93.0 %", True)
+    assert (placed.memory, placed.is_bandwidth_bound) == ("the kernel reaches 93 % of the DRAM bandwidth", True)
     plain, _ = advise_kernel(kernel, blame_kernel(kernel))
     assert (plain.memory, plain.is_bandwidth_bound) == ("", False)

@@ -52,19 +52,22 @@ def test_the_share_beyond_the_least_of_each_blamed_stall_is_matched():
         "lg_throttle",
         True,
     )
-    assert waiting.note == "32.0 sectors a request where 4.0 would do"
+    assert waiting.note == "32 sectors per request where 4 would suffice"
     assert found.relieves == (MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM)
-    assert "4.50× the least sectors: 3,600 where 800 would do" in found.reasons[1]
+    assert "4.50× the minimum: 3,600 sectors where 800 would suffice" in found.reasons[1]
 
 
 @pytest.mark.parametrize(
     ("counters", "words"),
     [
-        (ROWS_APART, "neighbouring threads are 128 bytes or more apart"),
+        (ROWS_APART, "adjacent threads are 128 bytes or more apart"),
         (ROWS_APART.replace("global_tag_requests=3200", "global_tag_requests=1600"), "about 64 bytes apart"),
         (ROWS_APART.replace("global_tag_requests=3200", ""), "32 bytes or more apart"),
-        (ROWS_APART.replace("global_sectors=3200", "global_sectors=800"), "of 4 bytes each, were about 8 bytes apart"),
-        (ROWS_APART.replace("global_sectors=3200", "global_sectors=500"), "do not begin at a multiple of 32 bytes"),
+        (
+            ROWS_APART.replace("global_sectors=3200", "global_sectors=800"),
+            "with 4 bytes each, were about 8 bytes apart",
+        ),
+        (ROWS_APART.replace("global_sectors=3200", "global_sectors=500"), "do not start at a multiple of 32 bytes"),
     ],
 )
 def test_the_hint_names_the_access_and_how_far_its_threads_are_apart(counters, words):
@@ -81,7 +84,7 @@ def test_the_source_names_the_expression():
 
 def test_misaligned_warps_get_another_remedy_than_strides():
     strided, shifted = match(write(ROWS_APART)), match(write(ROWS_APART.replace("sectors=3200", "sectors=500", 1)))
-    assert "neighbouring elements" in strided.hint
+    assert "adjacent elements" in strided.hint
     assert "multiple of 32 bytes" in shifted.hint
 
 
@@ -89,14 +92,14 @@ def test_without_executions_nothing_is_said_of_requests():
     text = STRIDED.format(strided=ROWS_APART, plain=PLAIN).replace("x=100", "")
     (region,) = match(write_subject(text, CAUSES)).regions
     assert region.samples == pytest.approx(300 * 7 / 8)
-    assert region.hint == "The load in line 5 of k.cu asks for more sectors than its data needs."
+    assert region.hint == "The load at line 5 of k.cu touches more sectors than its data needs."
 
 
 def test_sectors_that_l1_answers_are_no_traffic():
     absorbed = match(write(ROWS_APART, metrics={"lts__t_sectors_srcunit_tex.sum": 700.0}))
     passed_on = match(write(ROWS_APART, metrics={"lts__t_sectors_srcunit_tex.sum": 3500.0}))
     assert absorbed.relieves == (MemoryLevel.L1,)
-    assert "L1 answers" in absorbed.caveats[1]
+    assert "L1 serves" in absorbed.caveats[1]
     assert MemoryLevel.DRAM in passed_on.relieves
     assert len(passed_on.caveats) == 1
 
@@ -111,20 +114,20 @@ def test_the_profilers_own_rule_is_quoted():
     )
     launch = replace(kernel.launches[0], rules=(rule,))
     found = match(blame_by_hand(replace(kernel, launches=(launch,)), CAUSES))
-    assert found.reasons[-1] == "Nsight Compute's own rule: 31.2 % of the run time"
+    assert found.reasons[-1] == "Nsight Compute's own rule estimates 31 % of the run time"
 
 
 def test_coalesced_accesses_are_no_match_and_the_figure_is_told():
     found = OPTIMIZER.match(write(PLAIN))
     assert isinstance(found, Silence)
-    assert found.message == "global accesses move 1.00× the least sectors"
+    assert found.message == "global accesses move 1.00× the minimum number of sectors"
 
 
 def test_an_excess_nobody_waits_for_is_no_match():
     text = STRIDED.format(strided=ROWS_APART, plain=PLAIN).replace("lg_throttle=100/90", "selected=100")
     found = OPTIMIZER.match(write_subject(text, {(3, "long_scoreboard"): (2,)}))
     assert isinstance(found, Silence)
-    assert found.message.startswith("global accesses move 4.50× the least sectors, but nothing waits")
+    assert found.message.startswith("global accesses move 4.50× the minimum number of sectors, but no warp is stalled")
 
 
 def test_atomics_are_left_to_their_own_remedy():
@@ -134,7 +137,7 @@ def test_atomics_are_left_to_their_own_remedy():
     """
     found = OPTIMIZER.match(write_subject(text, {}))
     assert isinstance(found, Silence)
-    assert found.message == "there are no global loads or stores"
+    assert found.message == "the kernel has no global loads or stores"
 
 
 def test_accesses_side_by_side_are_left_to_merging():
@@ -150,7 +153,7 @@ def test_accesses_side_by_side_are_left_to_merging():
     """
     found = OPTIMIZER.match(write_subject(text, {(5, "long_scoreboard"): (1, 2, 3, 4)}))
     assert isinstance(found, Silence)
-    assert found.message.endswith("but merging accesses side by side takes care of those that are waited for")
+    assert found.message.endswith("but merging adjacent accesses covers those with stalls")
 
 
 def test_the_advice_is_priced_by_equation_2():

@@ -73,19 +73,19 @@ def test_a_loop_that_waits_for_a_load_each_turn_is_matched() -> None:
 def test_the_hint_names_the_loop_its_turns_and_what_it_waits_for() -> None:
     (region,) = match(write()).regions
     assert region.hint == (
-        "Unroll the loop in line 4 of k.cu by 4, with `#pragma unroll 4` in place of `#pragma unroll 1` in line 3: it makes 64 turns each time it "
-        "is entered, a turn is one iteration, and waits 2.4 times as long as it issues, most of it for the load of `x[i]` in line 5 of k.cu."
+        "Unroll the loop at line 4 of k.cu by 4 (`#pragma unroll 4` in place of `#pragma unroll 1` at line 3 of k.cu): it runs 64 iterations per "
+        "entry and spends 2.41× as many samples stalled as issuing, most of them on the load of `x[i]` at line 5 of k.cu."
     )
 
 
 def test_without_a_directive_in_the_source_one_is_proposed() -> None:
     (region,) = match(write(sources={})).regions
-    assert region.hint.startswith("Unroll the loop in line 4 of k.cu by 4 (`#pragma unroll 4` before it): it makes")
+    assert region.hint.startswith("Unroll the loop at line 4 of k.cu by 4 (`#pragma unroll 4`): it runs")
 
 
 def test_a_language_without_the_directive_gets_none() -> None:
     (region,) = match(write(LOOP.replace("k.cu", "k.f90"), sources={})).regions
-    assert region.hint.startswith("Unroll the loop in line 4 of k.f90 by 4: it makes")
+    assert region.hint.startswith("Unroll the loop at line 4 of k.f90 by 4: it runs")
 
 
 def test_a_list_that_is_walked_is_left_alone() -> None:
@@ -94,7 +94,7 @@ def test_a_list_that_is_walked_is_left_alone() -> None:
     )
     assert found.stage is SilenceStage.GATED
     assert found.message == (
-        "the loop in line 4 of k.cu loses 300 samples to dependences, but each iteration needs the result of the one before"
+        "the loop at line 4 of k.cu loses 300 samples to dependences, but each iteration needs the result of the one before"
     )
 
 
@@ -107,13 +107,13 @@ def test_a_running_sum_is_left_out_of_what_copies_hide() -> None:
     )
     (region,) = found.regions
     assert all(spot.def_row != 5 for spot in region.hotspots)
-    assert any("several partial sums" in caveat for caveat in found.caveats)
-    assert "left out: 62 samples, because each iteration needs the result of the one before" in found.reasons
+    assert any("partial sums" in caveat for caveat in found.caveats)
+    assert "62 samples left out: each iteration needs the result of the one before" in found.reasons
 
 
 def test_a_loaded_value_that_ends_the_loop_keeps_copies_from_loading_ahead() -> None:
     found = silence(write(LOOP.replace("R8, R9, PT   #", "R0, R9, PT   #")))
-    assert found.message.endswith("but what an iteration loads decides whether there is another")
+    assert found.message.endswith("but a loaded value decides whether the loop goes on")
 
 
 def test_a_barrier_keeps_iterations_apart() -> None:
@@ -125,7 +125,7 @@ def test_a_barrier_keeps_iterations_apart() -> None:
     )
     found = silence(write(text.replace("long_scoreboard", "short_scoreboard"), {(4, "short_scoreboard"): (1,)}))
     assert found.stage is SilenceStage.GATED
-    assert found.message.endswith("loses 300 samples to dependences, but a barrier keeps the iterations apart")
+    assert found.message.endswith("loses 300 samples to dependences, but a barrier separates the iterations")
 
 
 def test_a_store_that_may_write_what_is_loaded_is_named() -> None:
@@ -135,11 +135,11 @@ def test_a_store_that_may_write_what_is_loaded_is_named() -> None:
     found = match(write(text, {(4, "long_scoreboard"): (1,)}))
     (region,) = found.regions
     assert (
-        "The copies overlap only if the store to `y[threadIdx.x]` in line 8 of k.cu cannot change what is loaded"
+        "Iterations overlap only if the store to `y[threadIdx.x]` at line 8 of k.cu does not alias the loads"
         in region.hint
     )
     assert "`__restrict__`" in region.hint
-    assert any(caveat.startswith("Whether the memory may overlap") for caveat in found.caveats)
+    assert any(caveat.startswith("Whether the memory aliases") for caveat in found.caveats)
 
 
 def test_what_iterations_may_skip_is_left_out() -> None:
@@ -147,7 +147,7 @@ def test_what_iterations_may_skip_is_left_out() -> None:
         "    FADD R3, R3, R2 ", "skip:\n    FADD R3, R3, R2 "
     )
     found = silence(write(text, {(5, "long_scoreboard"): (2,)}))
-    assert found.message.endswith("but they are in code that iterations may skip")
+    assert found.message.endswith("but the instructions are not executed in every iteration")
 
 
 @pytest.mark.parametrize(("turns", "is_matched"), [(1, False), (3, False), (4, True), (64, True)])
@@ -157,7 +157,10 @@ def test_a_loop_of_few_iterations_is_left_alone(turns: int, is_matched: bool) ->
     assert isinstance(found, HidingMatch) == is_matched
     if isinstance(found, Silence):
         assert found.stage is SilenceStage.GATED
-        assert found.message == f"the loop in line 4 of k.cu makes {turns}.0 iterations on average, too few to overlap"
+        assert (
+            found.message
+            == f"the loop at line 4 of k.cu runs {turns} iteration{'s' if turns > 1 else ''} per entry, too few to overlap"
+        )
 
 
 def test_a_loop_that_was_unrolled_gains_what_is_left() -> None:
@@ -166,8 +169,8 @@ def test_a_loop_that_was_unrolled_gains_what_is_left() -> None:
         LOOP.replace(loads, "\n".join([loads] * 4)).replace(work, "\n".join([work] * 4)).replace("0x1, RZ", "0x4, RZ")
     )
     (region,) = match(write(text, {(7, "long_scoreboard"): (1,)}, sources={})).regions
-    assert region.hint.startswith("Unroll the loop in line 4 of k.cu by 8")
-    assert "a turn holds 4 iterations" in region.hint
+    assert region.hint.startswith("Unroll the loop at line 4 of k.cu by 8")
+    assert "64 passes of 4 iterations" in region.hint
     assert region.latency_samples == pytest.approx(290 * (1 - 4 / 8))
 
 
@@ -179,32 +182,27 @@ def test_a_loop_that_was_unrolled_enough_is_left_alone() -> None:
         .replace("0x1, RZ", "0x10, RZ")
     )
     found = silence(write(text, {(19, "long_scoreboard"): (1,)}))
-    assert found.message == "the loop in line 4 of k.cu is unrolled 16× already"
+    assert found.message == "the loop at line 4 of k.cu is already unrolled by 16"
 
 
 def test_copies_must_fit_the_instruction_cache() -> None:
     filling = "    IADD3 R30, R31, R32, RZ   # k.cu:6 | selected=1\n" * 700
     found = silence(write(LOOP.replace("    FADD R3, R3, R2 ", f"{filling}    FADD R3, R3, R2 ")))
     assert found.stage is SilenceStage.GATED
-    assert found.message.startswith(
-        "the loop in line 4 of k.cu has 707 instructions already, and two copies would not fit"
-    )
+    assert found.message.startswith("the loop at line 4 of k.cu has 707 instructions: unrolled by 2 it would not fit")
 
 
 def test_too_many_registers_are_a_caveat() -> None:
     usual = match(write()).caveats[0]
-    assert (
-        usual
-        == "4 copies keep about 3 more registers alive, on top of 32 of 255; fewer warps may fit on a multiprocessor."
-    )
-    assert "exceeds the 255 a thread can have" in match(write(registers=254)).caveats[0]
+    assert usual == "Unroll factor 4 needs about 3 more registers (32 of 255 in use now), which can lower occupancy."
+    assert "(254 of 255 in use now) and would spill" in match(write(registers=254)).caveats[0]
 
 
 def test_dependences_outside_loops_do_not_match() -> None:
     text = "LDG.E R0, [R4.64] # k.cu:5 | selected=1\nFMUL R2, R0, R0 # k.cu:6 | long_scoreboard=9\nEXIT"
     found = silence(write(text, {(1, "long_scoreboard"): (0,)}))
     assert found.stage is SilenceStage.NOT_MATCHED
-    assert found.message == "none of the 1 dependences that warps wait for lies within one loop"
+    assert found.message == "1 stalled dependence, but none within one loop"
 
 
 def test_without_code_nothing_is_said() -> None:
@@ -230,7 +228,7 @@ def test_the_rolled_fixture_and_its_twin(sm: str) -> None:
     before, after = advise("original"), advise("improved")
     assert isinstance(before, Advice)
     assert before.speedup.estimate > 1.2
-    assert "`#pragma unroll 4` in place of `#pragma unroll 1` in line 12" in before.regions[0].hint
+    assert "`#pragma unroll 4` in place of `#pragma unroll 1` at line 12" in before.regions[0].hint
     assert isinstance(after, Silence)
     assert after.stage is SilenceStage.NOT_MATCHED
 

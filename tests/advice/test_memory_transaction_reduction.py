@@ -51,14 +51,14 @@ def test_throttled_global_accesses_match_but_for_what_the_widest_would_keep():
         "local accesses and atomics have remedies of their own"
     )
     assert found.relieves == ()
-    assert found.hint.startswith("Have fewer memory instructions")
+    assert found.hint.startswith("Issue fewer memory instructions")
     assert "all that wider ones could save are counted" in found.caveats[0]
 
 
 def test_accesses_of_the_widest_kind_have_nothing_to_save():
     text = PLAIN.replace("LDG.E ", "LDG.E.128 ").replace("STG.E ", "STG.E.128 ").format(counters="")
     assert silence(write_subject(text, WAITS_FOR_LOAD)).message.startswith(
-        "the 190 samples before the full memory queue"
+        "other suggestions cover the 190 samples on a full memory queue"
     )
 
 
@@ -70,18 +70,20 @@ def test_what_coalescing_would_remove_is_left_to_it():
 
 def test_without_throttling_and_patterns_it_is_silent_with_the_reason():
     text = PLAIN.replace("lg_throttle", "wait").format(counters="")
-    assert silence(write_subject(text, WAITS_FOR_LOAD)).message.startswith("nothing waits before the queue")
+    assert silence(write_subject(text, WAITS_FOR_LOAD)).message.startswith("no warp is stalled on a full memory queue")
 
 
 def test_throttling_that_others_explain_is_told_in_figures():
     text = "STL [R1], R4  # k.cu:6 | lg_throttle=50\nLDG.E R4, [R2.64]  # k.cu:7 | selected=1\nEXIT"
-    assert silence(write_subject(text, {})).message.startswith("the 50 samples before the full memory queue")
+    assert silence(write_subject(text, {})).message.startswith(
+        "other suggestions cover the 50 samples on a full memory queue"
+    )
 
 
 def test_kernels_without_global_accesses_are_silent():
     assert (
         silence(write_subject("LDS R4, [R2]  # k.cu:5 | mio_throttle=9", {})).message
-        == "there are no global loads or stores"
+        == "the kernel has no global loads or stores"
     )
 
 
@@ -108,11 +110,11 @@ def test_three_of_four_accesses_side_by_side_would_go():
     (region,) = found.regions
     # Nobody counted sectors: whether less would be asked for is unknown, and the wait for the data stays.
     assert region.samples == pytest.approx(160 * 3 / 4)
-    assert "its 3 neighbours of 4 bytes can be one access of 16 bytes (such as float4 or uint4)." in region.hint
-    assert region.hotspots[0].note == "one of 4 accesses side by side"
+    assert "its 3 neighbours of 4 bytes can be one access of 16 bytes (`float4` or `uint4`)." in region.hint
+    assert region.hotspots[0].note == "one of 4 adjacent accesses"
     assert "one wide load or store" in found.hint
-    assert found.reasons[1] == "4 narrow accesses that fewer, wider ones could make"
-    assert any("multiple of its size" in caveat for caveat in found.caveats)
+    assert found.reasons[1] == "4 narrow accesses"
+    assert any("aligned to its size" in caveat for caveat in found.caveats)
 
 
 def test_the_wait_goes_as_far_as_sectors_are_asked_for_repeatedly():
@@ -151,7 +153,7 @@ def test_threads_must_stand_a_multiple_of_the_wide_access_apart(scale, counters,
         ("IMAD.WIDE R2, R0, 0x8, R6\nLDG.E R4, [R2.64]\n@P0 BRA next\nnext:\nLDG.E R5, [R2.64+0x4]", []),
         # One of them under a guard.
         ("IMAD.WIDE R2, R0, 0x8, R6\nLDG.E R4, [R2.64]\n@P0 LDG.E R5, [R2.64+0x4]", []),
-        # The pair does not begin at a multiple of its size.
+        # The pair does not begin at a aligned to its size.
         ("IMAD.WIDE R2, R0, 0x8, R6\nLDG.E R4, [R2.64+0x4]\nLDG.E R5, [R2.64+0x8]", []),
         # As wide as it gets.
         ("IMAD.WIDE R2, R0, 0x20, R6\nLDG.E.128 R4, [R2.64]\nLDG.E.128 R8, [R2.64+0x10]", []),
@@ -208,14 +210,14 @@ def test_a_load_whose_loop_leaves_its_address_alone_is_needed_once():
     found = match(write_loop())
     (region,) = found.regions
     assert region.samples == pytest.approx((20 + 200) * 0.9)
-    assert "has the same address in every turn of its loop: load it once before the loop." in region.hint
+    assert "reads the same address in every iteration: load it once before the loop." in region.hint
     assert any("__restrict__" in caveat for caveat in found.caveats)
-    assert "once before it" in found.hint
+    assert "once before the loop" in found.hint
 
 
 def test_stores_in_the_loop_explain_why_the_compiler_loads_again():
     (region,) = match(write_loop(between="STG.E [R8.64], R5")).regions
-    assert "stores or barriers in the loop forbid it to the compiler" in region.hint
+    assert "stores or barriers in the loop keep the compiler from doing" in region.hint
 
 
 @pytest.mark.parametrize(
@@ -235,7 +237,7 @@ def test_loads_of_one_address_for_the_whole_warp_go_to_constant_memory():
     (region,) = found.regions
     assert "in constant memory" in found.hint
     assert region.samples == 20, "constant memory takes all of them, however wide"
-    assert "fetches the same for all threads of a warp: constant memory" in region.hint
+    assert "reads the same for all threads of a warp: constant memory" in region.hint
 
 
 def test_wide_accesses_relieve_l1_and_nothing_behind_it():

@@ -90,11 +90,11 @@ def test_few_large_blocks_are_split_so_that_warps_meet_no_others():
     contended = subject(blocks=16, threads=256, stalls="long_scoreboard=400 not_selected=300 math_pipe_throttle=200")
     found = advice(BLOCK_INCREASE, contended)
     assert "Launch 32 blocks of 128 threads" in found.hint
-    assert "16 blocks of 256 threads leave 64 of 80 SMs without work" in found.hint
-    assert found.hint.endswith("each scheduler then shares its cycles among 1 warp instead of 2.")
+    assert "With 16 blocks of 256 threads, 64 of 80 SMs are idle" in found.hint
+    assert found.hint.endswith("each scheduler then has 1 warp instead of 2.")
     assert found.speedup.uncapped == pytest.approx(2 * (0.1 / (1 - 0.9**2)) * 2)
     assert found.speedup.estimate == found.speedup.bound == 2.0
-    assert found.speedup.bound_reason == "the busiest of 80 SMs has at most 2× less to do"
+    assert found.speedup.bound_reason == "the busiest of 80 SMs keeps at least 50 % of its work"
     assert found.scope.kind is ScopeKind.KERNEL
 
 
@@ -111,7 +111,7 @@ def test_a_split_never_promises_more_than_the_free_sms():
     if isinstance(answer, Advice):
         assert answer.speedup.estimate <= 80 / 79
     else:
-        assert "leaves the busiest of 80 SMs less to do" in answer.message
+        assert "gives the busiest of 80 SMs less work" in answer.message
 
 
 def test_blocks_are_split_in_more_parts_where_two_do_not_help():
@@ -123,15 +123,15 @@ def test_blocks_are_split_in_more_parts_where_two_do_not_help():
 
 def test_blocks_that_share_memory_say_so():
     shared = subject(blocks=16, threads=256, stalls="not_selected=500", launch__shared_mem_per_block_dynamic=4096.0)
-    assert "each smaller block needs shared memory of its own" in advice(BLOCK_INCREASE, shared).caveats
+    assert "Each smaller block needs its own shared memory." in advice(BLOCK_INCREASE, shared).caveats
 
 
 @pytest.mark.parametrize(
     ("blocks", "threads", "words"),
     [
         (80, 1024, "the grid of 80 blocks reaches all 80 SMs"),
-        (1, 32, "a block of 1 warp leaves each scheduler one warp at most"),
-        (40, 128, "a block of 4 warps leaves each scheduler one warp at most"),
+        (1, 32, "a block of 1 warp gives each scheduler at most one"),
+        (40, 128, "a block of 4 warps gives each scheduler at most one"),
     ],
 )
 def test_block_increase_keeps_silent(blocks: int, threads: int, words: str):
@@ -163,12 +163,12 @@ def test_a_serial_kernel_is_told_that_all_other_sms_are_idle():
     assert found.speedup.estimate == pytest.approx(2.0), "the next step: twice as many blocks"
     assert found.speedup.low == 1.0
     assert found.speedup.high == found.speedup.bound == pytest.approx(80.0)
-    assert "With 1 block of 1 thread, 79 of 80 SMs have nothing to do." in found.hint
-    assert "whole warps (1 of 32 lanes are used)" in found.hint
+    assert "With 1 block of 1 thread, 79 of 80 SMs are idle." in found.hint
+    assert "whole warps (1 of 32 lanes in use)" in found.hint
     assert "whole warps would gain more" in found.speedup.bound_reason
     whole = advice(SMALL_GRID, subject(blocks=1, threads=32))
     assert "Let each thread do less" in whole.hint
-    assert whole.speedup.bound_reason == "80 SMs do at most 80× the work of 1"
+    assert whole.speedup.bound_reason == "80 SMs do at most 80.0× the work of 1"
 
 
 def test_time_in_which_no_sm_works_cannot_be_won():
@@ -190,7 +190,7 @@ def test_a_part_of_a_wave_is_priced_as_twice_the_warps():
     assert found.speedup.estimate == pytest.approx((1 - 0.9) / issued)
     assert found.speedup.high == found.speedup.bound == pytest.approx((1 - 0.9**8) / issued)
     assert found.speedup.low == 1.0
-    assert "160 blocks of 32 threads are 6.2 % of the warps that fit into 80 SMs" in found.hint
+    assert "160 blocks of 32 threads are 6.2 % of the warps that fit on 80 SMs" in found.hint
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_part_of_a_wave_is_priced_as_twice_the_warps():
     [
         (16, 256, "blocks of 8 warps can be split"),
         (1280, 128, "the grid fills 80 SMs"),
-        (640, 128, "the grid is 50 % of what fits into 80 SMs"),
+        (640, 128, "the grid is 50 % of what fits on 80 SMs"),
     ],
 )
 def test_small_grid_keeps_silent(blocks: int, threads: int, words: str):
@@ -214,9 +214,8 @@ def test_registers_that_limit_the_warps_are_named_with_the_numbers():
     """V100, 64 registers: 8 blocks of 4 warps."""
     found = advice(THREAD_INCREASE, subject(blocks=65535, threads=128, registers=64))
     assert found.hint == (
-        "An SM holds 32 of 64 warps; registers set the limit. "
-        "56 registers per thread instead of 64: 4 warps more, 36 in all. "
-        "The last step is 32 registers: 32 warps more, 64 in all."
+        "An SM holds 32 of 64 warps, limited by registers. "
+        "More fit with 56 registers per thread instead of 64 (36 warps, 4 more); the last step is 32 registers (64 warps, 32 more)."
     )
     assert found.speedup.estimate == pytest.approx((1 - 0.9**9) / (1 - 0.9**8))
     assert found.speedup.bound == pytest.approx((1 - 0.9**16) / (1 - 0.9**8))
@@ -225,23 +224,23 @@ def test_registers_that_limit_the_warps_are_named_with_the_numbers():
 
 def test_thirty_three_registers_cost_a_quarter_of_the_warps():
     found = advice(THREAD_INCREASE, subject(blocks=65535, threads=128, registers=33))
-    assert "32 registers per thread instead of 33: 16 warps more, 64 in all." in found.hint
+    assert "32 registers per thread instead of 33 (64 warps, 16 more)." in found.hint
     assert "last step" not in found.hint
 
 
 def test_blocks_of_one_warp_should_grow_to_the_architectures_limit():
     """Blocks limit: 16 of one warp on 8.6, which holds 48 warps, not 64."""
     found = advice(THREAD_INCREASE, subject(blocks=65535, threads=32, registers=24, capability=(8, 6)))
-    assert "An SM holds 16 of 48 warps; blocks set the limit." in found.hint
-    assert "Blocks of 96 threads instead of 32: 32 warps more, 48 in all." in found.hint
+    assert "An SM holds 16 of 48 warps, limited by blocks." in found.hint
+    assert "More fit with blocks of 96 threads instead of 32 (48 warps, 32 more)." in found.hint
     assert found.speedup.estimate == found.speedup.bound == pytest.approx((1 - 0.9**12) / (1 - 0.9**4))
 
 
 def test_shared_memory_that_limits_the_warps_is_named():
     tiles = subject(blocks=65535, threads=256, capability=(8, 0), launch__shared_mem_per_block_dynamic=60000.0)
     found = advice(THREAD_INCREASE, tiles)
-    assert "54,912 bytes of shared memory per block instead of 60,000: 8 warps more, 24 in all." in found.hint
-    assert found.caveats == ("smaller tiles in shared memory may read global memory more often",)
+    assert "54,912 bytes of shared memory per block instead of 60,000 (24 warps, 8 more)." in found.hint
+    assert found.caveats == ("Smaller tiles in shared memory may read global memory more often.",)
 
 
 def test_measured_warps_count_where_they_are_known():
@@ -257,44 +256,41 @@ def test_busy_schedulers_and_units_bound_what_warps_can_gain():
     assert issuing.speedup.bound_reason == "the schedulers already issue in 80 % of their cycles"
     piped = advice(THREAD_INCREASE, subject(**busy, **{SM_USE.replace(".", "___"): 70.0}))
     assert piped.speedup.bound == pytest.approx(1 / 0.7)
-    assert piped.speedup.bound_reason == "the busiest unit of the SMs is at 70 % of its peak"
+    assert piped.speedup.bound_reason == "the busiest SM unit runs at 70 % of peak"
 
 
 def test_the_grid_must_have_the_warps():
     stage, message = silence(THREAD_INCREASE, subject(blocks=640, threads=128, registers=64))
     assert stage is SilenceStage.NOT_MATCHED
-    assert message == "the grid has only 32 warps for each SM, and 32 fit"
+    assert message == "the grid has only 32 warps per SM, and 32 fit"
 
 
 def test_the_memory_gates_more_warps():
     of = subject(blocks=65535, threads=128, registers=64, **{DRAM.replace(".", "___"): 81.0})
     stage, message = silence(THREAD_INCREASE, of)
     assert stage is SilenceStage.GATED
-    assert message == (
-        "More resident warps: 1.08× by the formula alone, but DRAM already runs at 81.0 % of its peak, "
-        "and more warps would only queue for it"
-    )
+    assert message == ("1.08× by the formula alone, but DRAM already runs at 81 % of peak: more warps would only queue")
 
 
 def test_warps_that_are_ready_and_not_picked_gate_more_of_them():
     of = subject(blocks=65535, threads=128, registers=64, stalls="long_scoreboard=600 not_selected=300")
     stage, message = silence(THREAD_INCREASE, of)
     assert stage is SilenceStage.GATED
-    assert "30 % of the samples are warps that were ready and not picked" in message
+    assert "30 % of the samples are ready warps that were not selected" in message
 
 
 def test_uneven_residency_is_no_matter_of_limits():
     of = subject(blocks=65535, threads=128, registers=64, smsp__warps_active___avg___per_cycle_active=4.0)
     stage, message = silence(THREAD_INCREASE, of)
     assert stage is SilenceStage.NOT_MATCHED
-    assert message == "of 32 warps that fit into an SM only 16.0 are resident on average"
+    assert message == "of 32 warps that fit on an SM, only 16 are resident on average"
 
 
 def test_full_sms_and_unknown_limits_keep_silent():
     full = subject(blocks=65535, threads=128)
     assert silence(THREAD_INCREASE, full) == (
         SilenceStage.NOT_MATCHED,
-        "all 64 warps an SM holds can be resident",
+        "all 64 warps that an SM holds can be resident",
     )
     kernel = write_kernel("B-:R-:W-:-:S05  EXIT # - | selected=1")
     assert silence(THREAD_INCREASE, make_subject(kernel))[0] is SilenceStage.NO_METRICS
@@ -376,10 +372,10 @@ def test_measured_idle_time_is_the_estimate_and_the_waves_the_upper_end():
 @pytest.mark.parametrize(
     ("waves", "achieved", "words"),
     [
-        (0.8, 50.0, "all blocks run at once: they are 0.8 of a wave"),
+        (0.8, 50.0, "all blocks run at once: they are 80 % of a wave"),
         (2.0, 50.0, "the blocks are 2 whole waves"),
         (7.5, 50.0, "one wave of 8 is too small a part to matter"),
-        (1.5, 90.0, "90 % of the warps that fit were resident on average: the last wave ran beside the others"),
+        (1.5, 90.0, "90 % of the warps that fit were resident on average: the last wave overlapped the others"),
     ],
 )
 def test_no_tail_keeps_silent(waves: float, achieved: float, words: str):
@@ -402,13 +398,13 @@ def imbalance(blocks: int, mean: float, longest: float, elapsed: float) -> Subje
 def test_sms_that_end_early_are_priced_by_their_idle_time():
     found = advice(SM_IMBALANCE, imbalance(8000, 700.0, 900.0, 1000.0))
     assert found.speedup.estimate == pytest.approx(1 / (1 - (1 - 7 / 9) * 0.9))
-    assert "some of the 8,000 blocks take longer than others" in found.hint
+    assert "some of the 8,000 blocks run longer than others" in found.hint
 
 
 def test_blocks_that_do_not_divide_by_the_sms_are_named():
     """426 blocks on 80 SMs: 26 get 6, 54 get 5, as uneven as measured."""
     found = advice(SM_IMBALANCE, imbalance(426, 888.0, 1000.0, 1000.0))
-    assert "426 blocks do not divide evenly by 80 SMs: 26 of them get 6, the others 5." in found.hint
+    assert "426 blocks do not divide evenly among 80 SMs: 26 get 6, the others 5." in found.hint
 
 
 def test_no_imbalance_keeps_silent():
@@ -449,23 +445,24 @@ class TestRealReports:
         after = find("v100_miniweather_divtomult_2022.2", "x_279", "thread_increase")
         assert isinstance(before, Advice)
         assert (
-            "An SM holds 32 of 64 warps; registers set the limit. 56 registers per thread instead of 64" in before.hint
+            "An SM holds 32 of 64 warps, limited by registers. More fit with 56 registers per thread instead of 64"
+            in before.hint
         )
         assert isinstance(after, Silence)
         assert after.stage is SilenceStage.GATED
-        assert "DRAM already runs at 80.7 % of its peak" in after.message
+        assert "DRAM already runs at 81 % of peak" in after.message
 
     def test_uneven_blocks_explain_the_imbalance_of_a_real_kernel(self):
         found = find("a100_cutlass_s8_2024.1", "ReferenceGemm", "sm_imbalance")
         assert isinstance(found, Advice)
-        assert "576 blocks do not divide evenly by 108 SMs: 36 of them get 6, the others 5." in found.hint
+        assert "576 blocks do not divide evenly among 108 SMs: 36 get 6, the others 5." in found.hint
         assert found.speedup.estimate == pytest.approx(1.126, abs=0.001)
 
     def test_a_tail_of_four_blocks_is_not_half_the_time(self):
         found = find("rtx5090_matmul_2026.2", "matmul", "tail_effect")
         assert isinstance(found, Advice)
         assert found.speedup.estimate < 1.03
-        assert found.speedup.bound_reason.startswith("L1 runs at 73.8 % of its peak")
+        assert found.speedup.bound_reason.startswith("L1 runs at 74 % of peak")
 
     def test_a_kernel_of_one_thread_leaves_81_of_82_sms_idle(self):
         found = find("rtx3090_mergesort_2023.1", "testSortedSegments", "small_grid")

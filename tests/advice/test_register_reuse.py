@@ -100,7 +100,7 @@ def test_a_register_that_a_called_function_only_keeps_is_saved() -> None:
     assert list_uses(SAVED) == [LocalUse.SAVED_REGISTER, LocalUse.SAVED_REGISTER]
     found = OPTIMIZER.match(write_subject(SAVED, {(6, "long_scoreboard"): [5]}))
     assert isinstance(found, Silence)
-    assert found.message == "all 2 accesses to local memory save registers for callers"
+    assert found.message == "2 local-memory accesses, all to registers saved for callers"
 
 
 def test_everything_a_spill_costs_counts_and_its_value_is_named() -> None:
@@ -108,31 +108,32 @@ def test_everything_a_spill_costs_counts_and_its_value_is_named() -> None:
     loop, outside = match(subject).regions
     assert (loop.scope.kind, loop.samples, loop.latency_samples) == (ScopeKind.LOOP, 10 + 4 + 200, 10 + 150)
     assert outside.samples == 6 + 1
-    assert "One value of 4 bytes does not fit" in loop.hint
-    assert "the result of FFMA in line 3 of k.cu" in loop.hint
+    assert "Spilled to local memory: 1 value of 4 bytes" in loop.hint
+    assert "the result of FFMA at line 3 of k.cu" in loop.hint
 
 
 def test_the_source_names_the_spilled_variable() -> None:
     source = "\n\n  float sum = a * b + c;\n"
     subject = write_subject(SPILL, SPILL_CAUSES, sources={"k.cu": source})
-    assert "`sum`, computed in line 3 of k.cu (FFMA)" in match(subject).hint
+    assert "`sum`, computed at line 3 of k.cu (FFMA)" in match(subject).hint
 
 
 def test_a_launch_bound_that_is_too_large_is_a_matter_of_flags() -> None:
     advice = advise(write_subject(SPILL, SPILL_CAUSES, registers=64, block=(256, 1, 1)))
     assert advice.category is Category.BINARY
-    assert "held to 64 registers a thread, what a bound of 1024 threads leaves" in advice.hint
+    assert "held to 64 registers per thread by a bound of 1,024 threads" in advice.hint
     assert "`__launch_bounds__(256)`" in advice.hint
 
 
 @pytest.mark.parametrize(
-    ("registers", "threads", "words"), [(255, 128, "the most there are"), (64, 1024, "blocks of 1024 threads")]
+    ("registers", "threads", "words"),
+    [(255, 128, "All 255 registers of a thread are in use"), (64, 1024, "Blocks of 1,024 threads leave 64 registers")],
 )
 def test_where_no_flag_helps_the_code_has_to(registers: int, threads: int, words: str) -> None:
     advice = advise(write_subject(SPILL, SPILL_CAUSES, registers=registers, block=(threads, 1, 1)))
     assert advice.category is Category.CODE
     assert words in advice.hint
-    assert "split the body of the loop" in advice.hint
+    assert "split the loop body" in advice.hint
 
 
 def test_more_registers_without_losing_warps_are_counted() -> None:
@@ -145,14 +146,14 @@ def test_more_registers_without_losing_warps_are_counted() -> None:
     # 65 are given out as 72 (in units of 256 a warp), three blocks of eight warps; a fourth would need 64.
     assert (limits.resident_warps, limits.most_for_residency) == (24, 80)
     assert limits.bound_threads is None
-    assert "up to 80 the 24 warps of an SM stay resident" in limits.advise(4)
+    assert "up to 80 keep 24 warps per SM resident" in limits.advise(4)
 
 
 def test_an_array_is_a_matter_of_code_and_keeps_its_accesses() -> None:
     subject = write_subject(ARRAY, ARRAY_CAUSES)
     found = match(subject)
     assert sum(region.samples for region in found.regions) == 2 + 90 + 20
-    assert "index is not known when the code is compiled" in found.hint
+    assert "index is unknown at compile time" in found.hint
     assert "line 4 of k.cu" in found.hint
     assert advise(subject).category is Category.CODE
 
@@ -162,7 +163,7 @@ def test_a_variable_whose_address_is_taken() -> None:
         STL [R1], R4                     # k.cu:3 | lg_throttle=9
         EXIT                             # k.cu:4
     """
-    assert "something takes its address" in match(write_subject(text, {})).hint
+    assert "its address is taken" in match(write_subject(text, {})).hint
 
 
 def test_silences() -> None:
@@ -171,7 +172,7 @@ def test_silences() -> None:
     assert "none of the 2 instructions" in none.message
     free = OPTIMIZER.match(write_subject("STL [R1], R4 # k.cu:3\nEXIT # k.cu:3 | wait=4", {}))
     assert isinstance(free, Silence)
-    assert "cost none of the 4 samples" in free.message
+    assert "caused none of the 4 samples" in free.message
     blind = OPTIMIZER.match(forget_code(write_subject(SPILL, SPILL_CAUSES)))
     assert isinstance(blind, Silence)
     assert blind.stage is SilenceStage.NO_CODE

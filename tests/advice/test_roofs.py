@@ -4,7 +4,7 @@ import pytest
 
 from gpa_lsp.advice.roofs import MemoryLevel, list_units, measure_roofs, measure_sm_use
 from gpa_lsp.advice.subject import Subject, build_subject
-from gpa_lsp.device.ceilings import GDDR_CEILING, HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
+from gpa_lsp.device.model import GDDR_CEILING, HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
 from tests.advice.subjects import make_blame
 from tests.rows.written import write_kernel
 
@@ -36,7 +36,7 @@ def test_the_level_that_would_be_full_first_binds():
     assert roofs.largest_speedup == pytest.approx(HBM_CEILING / 0.6)
     assert [use.level for use in roofs.levels] == [MemoryLevel.DRAM, MemoryLevel.L2, MemoryLevel.L1]
     assert not roofs.is_bandwidth_bound
-    assert roofs.words == "DRAM runs at 60.0 % of its peak"
+    assert roofs.words == "DRAM runs at 60 % of peak"
 
 
 @pytest.mark.parametrize("percent", [-5.0, 1e300])
@@ -50,7 +50,7 @@ def test_a_level_that_is_full_leaves_nothing():
     roofs = measure_roofs(make_subject({DRAM: 95.7, L2: 30.8}))
     assert roofs.largest_speedup == 1.0
     assert roofs.is_bandwidth_bound
-    assert roofs.words == "DRAM already runs at 95.7 % of its peak"
+    assert roofs.words == "DRAM already runs at 96 % of peak"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_full_queues_say_so_without_any_metric():
     assert roofs.largest_speedup is None
     assert roofs.is_bandwidth_bound
     assert roofs.throttle_ratio == pytest.approx(0.6)
-    assert roofs.words == "60 % of the samples wait in front of full memory queues"
+    assert roofs.words == "60 % of the samples are stalled on full memory queues"
 
 
 def test_nothing_measured_says_nothing():

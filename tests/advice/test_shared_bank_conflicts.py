@@ -36,25 +36,25 @@ def test_stalls_of_the_access_with_conflicts_are_matched_by_its_share():
     waiting, queueing = region.hotspots
     assert (waiting.def_row, waiting.use_row, waiting.is_separable) == (2, 4, False)
     assert (queueing.def_row, queueing.use_row, queueing.reason) == (2, None, "mio_throttle")
-    assert waiting.note == "32.0 passes where one would do"
+    assert waiting.note == "32 wavefronts where 1 would suffice"
 
 
 @pytest.mark.parametrize(
     ("passes", "words"),
     [
-        (3200, "32-way): its lanes are a multiple of 32 words (128 bytes) apart."),
-        (800, "8-way): its lanes are 8 words (32 bytes) apart, or an odd multiple of that."),
-        (270, "2.7-way)."),
+        (3200, "32-way bank conflicts: its lanes are a multiple of 32 words (128 bytes) apart."),
+        (800, "8-way bank conflicts: its lanes are 8 words (32 bytes) apart, or an odd multiple of that."),
+        (270, "2.70-way bank conflicts."),
     ],
 )
 def test_the_hint_says_how_far_lanes_are_apart_where_that_shows(passes, words):
     (region,) = match(write(f"shared_wavefronts={passes} shared_wavefronts_ideal=100")).regions
-    assert region.hint == f"The load in line 21 of t.cu has bank conflicts ({words}"
+    assert region.hint == f"The load at line 21 of t.cu has {words}"
 
 
 def test_wide_accesses_do_not_tell_their_pitch():
     (region,) = match(write("shared_wavefronts=3200 shared_wavefronts_ideal=400", load="LDS.128")).regions
-    assert region.hint == "The load in line 21 of t.cu has bank conflicts (8-way)."
+    assert region.hint == "The load at line 21 of t.cu has 8-way bank conflicts."
 
 
 def test_padding_is_the_remedy_of_whole_columns_only():
@@ -63,20 +63,22 @@ def test_padding_is_the_remedy_of_whole_columns_only():
 
 
 def test_the_figures_stand_in_the_reasons():
-    assert "11.33× the least passes: 3,400 where 300 would do" in match(write()).reasons[1]
+    assert "11.3× the minimum: 3,400 wavefronts where 300 would suffice" in match(write()).reasons[1]
 
 
 def test_without_conflicts_it_says_so():
     found = OPTIMIZER.match(write("shared_wavefronts=100 shared_wavefronts_ideal=100"))
     assert isinstance(found, Silence)
-    assert found.message == "shared accesses take 1.00× the least passes"
+    assert found.message == "shared accesses take 1.00× the minimum number of wavefronts"
 
 
 def test_conflicts_nobody_waits_for_are_no_match():
     text = TRANSPOSE.format(columns=THIRTY_TWO, load="LDS").replace("mio_throttle=64/32", "selected=4")
     found = OPTIMIZER.match(write_subject(text, {(4, "short_scoreboard"): (3,)}))
     assert isinstance(found, Silence)
-    assert found.message.startswith("shared accesses take 11.33× the least passes, but nothing waits")
+    assert found.message.startswith(
+        "shared accesses take 11.3× the minimum number of wavefronts, but no warp is stalled"
+    )
 
 
 def test_atomics_are_no_bank_conflicts():
@@ -86,7 +88,7 @@ def test_atomics_are_no_bank_conflicts():
     """
     found = OPTIMIZER.match(write_subject(text, {}))
     assert isinstance(found, Silence)
-    assert found.message == "there are no shared loads or stores"
+    assert found.message == "the kernel has no shared-memory loads or stores"
 
 
 def test_the_advice_is_priced_by_equation_2():

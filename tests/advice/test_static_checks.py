@@ -64,7 +64,7 @@ def test_spills_name_the_variable_on_the_line_that_computes_it(architecture: str
     by_line = {one.line: one for one in findings}
     assert {15, 21} <= by_line.keys()  # where the values are loaded, and where each round computes them
     for line in (15, 21):
-        assert "`state[k]` does not fit into the registers" in by_line[line].message
+        assert "`state[k]` does not fit into registers" in by_line[line].message
         assert "`__launch_bounds__(1024)`" in by_line[line].remedy
         assert by_line[line].loop_depth == 1
     stores = {one.pc_offset for finding in findings for one in finding.instructions if "STL" in one.text}
@@ -87,16 +87,15 @@ def test_spilled_bytes_are_those_of_the_frame(architecture: str) -> None:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_an_array_is_named_where_it_is_declared(architecture: str) -> None:
     (finding,) = select(examine(architecture, "local_array", "original"), "local-arrays")
-    assert finding.message.startswith(
-        "`counts` lives in local memory, because it is indexed by what is known only at run time"
-    )
+    assert finding.message.startswith("`counts` is in local memory (")
+    assert finding.message.endswith("because its index is unknown at compile time.")
     assert finding.chain is None
 
 
 def test_words_fall_back_without_the_source() -> None:
     """Nothing is named that nobody has read; the line is then that of the access."""
     (array,) = select(examine("sm_80", "local_array", "original", with_source=False), "local-arrays")
-    assert array.message.startswith("An array that is indexed here lives in local memory")
+    assert array.message.startswith("An array indexed here is in local memory")
     assert array.line is not None and array.line > 7
     (literal,) = select(examine("sm_80", "double_constant", "original", with_source=False), "double-constants")
     assert (literal.line, literal.certainty) == (12, Certainty.LIKELY)
@@ -106,7 +105,7 @@ def test_words_fall_back_without_the_source() -> None:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_division_says_what_it_is_and_what_it_costs(architecture: str) -> None:
     (finding,) = select(examine(architecture, "integer_division", "original"), "integer-divisions")
-    assert "lines 14 and 15" in finding.message
+    assert "line 14 and line 15" in finding.message
     assert "The divisor does not change" in finding.remedy
     assert finding.loop_depth == 1
     assert finding.weight >= 10 * 20

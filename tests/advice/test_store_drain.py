@@ -32,7 +32,7 @@ def test_all_waves_but_one_are_matched_and_the_store_is_named():
     (region,) = found.regions
     assert (region.samples, region.latency_samples) == (pytest.approx(126), pytest.approx(108))
     assert (region.hotspots[0].def_row, region.hotspots[0].use_row) == (1, 3)
-    assert region.hint == "The store in line 59 of f.cu is still under way when its warps end."
+    assert region.hint == "The store at line 59 of f.cu is still in flight when its warps exit."
     assert "grid-stride loop" in found.hint
     assert "instead of 10 times" in found.hint
 
@@ -40,12 +40,13 @@ def test_all_waves_but_one_are_matched_and_the_store_is_named():
 def test_a_single_wave_drains_once_anyway():
     found = silence(write(0.8))
     assert found.stage is SilenceStage.GATED
-    assert found.message.startswith("140 samples wait for stores at the end, but with 0.8 waves")
+    assert found.message.startswith("140 samples stalled on stores at exit, but with 0.800 waves")
 
 
 def test_without_draining_warps_it_says_so():
     assert (
-        silence(write_subject("EXIT  # f.cu:60 | selected=20", {})).message == "no warp waits for its stores at the end"
+        silence(write_subject("EXIT  # f.cu:60 | selected=20", {})).message
+        == "no warp is stalled on its stores at exit"
     )
 
 

@@ -32,7 +32,7 @@ def test_an_integer_division_counts_whole_and_says_that_its_divisor_stays() -> N
     (region,) = found.regions
     assert region.samples == int(subject.rows.all_samples[sorted(INTEGER_DIVISION_ROWS)].sum())
     assert region.scope.line == 5
-    assert found.hint.startswith("The integer division in lines 4 and 5 of k.cu takes 18 instructions")
+    assert found.hint.startswith("The integer division at line 4 and line 5 of k.cu takes 18 instructions")
     assert "The divisor does not change" in found.hint
 
 
@@ -42,7 +42,7 @@ def test_a_divisor_of_each_turns_own_cannot_be_prepared() -> None:
     )
     found = match(write_subject(changing, {}))
     assert "does not change" not in found.hint
-    assert "shift and a mask" in found.hint
+    assert "shift and mask" in found.hint
 
 
 def test_integer_and_accurate_divisions_share_no_samples_and_are_no_alternatives() -> None:
@@ -76,8 +76,8 @@ SIGNED_ARGUMENT = ONE_QUOTIENT.replace(
 
 def test_outside_loops_there_is_nothing_to_carry_along() -> None:
     hint = match(write_subject(ONE_QUOTIENT, {})).hint
-    assert "Use a shift and a mask if the divisor is a power of two." in hint
-    assert "from one turn to the next" not in hint
+    assert "Shift and mask if the divisor is a power of two." in hint
+    assert "from one iteration to the next" not in hint
 
 
 def test_a_signed_argument_does_not_change() -> None:
@@ -100,7 +100,7 @@ def test_the_source_names_the_quotient() -> None:
 def test_a_line_that_only_begins_a_loop_divides_for_the_compilers_sake() -> None:
     source = "\n\n\n\n  for (int i = 0; i < n; ++i) {\n"
     hint = match(write_subject(INTEGER_DIVISION, {}, sources={"k.cu": source})).hint
-    assert "take the index of collapsed loops apart" in hint
+    assert "recover the indices of collapsed loops" in hint
 
 
 WIDENED = """
@@ -122,14 +122,14 @@ def test_a_double_literal_is_quoted_with_its_cure(capability: tuple[int, int]) -
     found = match(write_subject(WIDENED, {}, sources={"k.cu": source}, compute_capability=capability))
     (region,) = found.regions
     assert region.samples == 90
-    assert "the literals `0.7`, `0.1` are of type double. Write `0.7f`, `0.1f`." in found.hint
+    assert "The literals `0.7`, `0.1` are double: write `0.7f`, `0.1f`." in found.hint
     assert ("1/64 of the FP32 rate" in found.hint) == (capability == (8, 6))
-    assert "24 bits" in found.caveats[0]
+    assert "24 significant bits" in found.caveats[0]
 
 
 def test_without_the_source_the_literal_is_a_guess() -> None:
     hint = match(write_subject(WIDENED, {})).hint
-    assert "Single precision values in line 2 of k.cu are widened to FP64" in hint
+    assert "FP32 values at line 2 of k.cu are widened to FP64" in hint
     assert "Look for a literal without an f" in hint
 
 
@@ -170,7 +170,7 @@ CONVERSION_CAUSES = {(1, "short_scoreboard"): [0]}
 def test_a_conversion_counts_in_a_loop() -> None:
     found = match(write_subject(CONVERSION.format(before="loop:", target="loop"), CONVERSION_CAUSES))
     assert found.regions[0].samples == 48
-    assert "conversion from integer to FP32 in line 2 of k.cu (I2F, in a loop)" in found.hint
+    assert "conversion from integer to FP32 at line 2 of k.cu (`I2F`, in a loop)" in found.hint
     assert "1/8 of the FP32 rate" in found.hint
     straight = CONVERSION.format(before="", target="out").replace("        EXIT", "    out:\n        EXIT")
     assert refuse(write_subject(straight, CONVERSION_CAUSES)).stage is SilenceStage.NOT_MATCHED

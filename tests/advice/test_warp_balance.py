@@ -1,4 +1,4 @@
-"""Barriers: all waiting as published, and who comes late as far as executions tell."""
+"""Barriers: all waiting as published, and who comes late by execution counts."""
 
 import pytest
 
@@ -67,12 +67,12 @@ def test_all_waiting_is_matched_and_its_cause_named():
     # 101 samples of one warp in eight explain 707 of waiting: all 700 at the first barrier.
     cause, other = region.hotspots
     assert (cause.def_row, cause.use_row, cause.samples) == (3, 6, 700)
-    assert cause.note == "12 % of the warps go through it before the barrier"
+    assert cause.note == "12 % of the warps execute it before the barrier"
     assert (other.def_row, other.use_row, other.samples) == (9, 10, 40)
-    assert "line 24 of b.cu waits for 12 % of the warps, which alone go through" in region.hint
+    assert "line 24 of b.cu are stalled on the 12 % of them that execute" in region.hint
     assert "line 9 of b.cu" in region.hint
-    assert found.hint.startswith("Share the work that few warps do before the barrier among all of them")
-    assert "101 samples of 12 % of the warps before the barrier in line 24 of b.cu" in found.reasons[1]
+    assert found.hint.startswith("Spread the work that few warps do before the barrier over all of them")
+    assert "101 samples of 12 % of the warps before the barrier at line 24 of b.cu" in found.reasons[1]
 
 
 def test_late_code_takes_no_more_than_it_explains():
@@ -88,7 +88,7 @@ def test_without_executions_the_barrier_keeps_the_blame():
         text = text.replace(times, "")
     found = match(write_subject(text, AT_BARRIERS))
     assert {hotspot.def_row for hotspot in found.regions[0].hotspots} == {6, 9}
-    assert "as far as executions tell" in found.reasons[1]
+    assert "by execution counts" in found.reasons[1]
 
 
 @pytest.mark.parametrize(("capability", "splits"), [((7, 5), False), ((8, 0), True)])
@@ -116,7 +116,7 @@ EXIT
 def test_trees_in_shared_memory_are_told_to_shuffle():
     found = match(write_subject(TREE, {(2, "barrier"): (1,)}))
     assert "`__shfl_down_sync`" in found.hint
-    assert "a step of shared-memory exchange in the loop in line" in found.regions[0].hint
+    assert "a step of shared-memory exchange in the loop at line" in found.regions[0].hint
 
 
 FENCE = """
@@ -127,7 +127,7 @@ EXIT
 """
 
 
-@pytest.mark.parametrize(("scope", "words"), [("SYS", "the whole system"), ("GPU", "the GPU;"), ("CTA", "others")])
+@pytest.mark.parametrize(("scope", "words"), [("SYS", "the whole system"), ("GPU", "the GPU:"), ("CTA", "others")])
 def test_fences_are_told_their_scope(scope, words):
     found = match(write_subject(FENCE.format(scope=scope), {(2, "membar"): (1,)}))
     assert words in found.regions[0].hint
@@ -136,7 +136,7 @@ def test_fences_are_told_their_scope(scope, words):
 
 def test_without_waiting_it_says_so():
     found = silence(write_subject("BAR.SYNC 0x0  # b.cu:1 | selected=1\nEXIT", {}))
-    assert (found.stage, found.message) == (SilenceStage.NOT_MATCHED, "no warp waits at a barrier or a fence")
+    assert (found.stage, found.message) == (SilenceStage.NOT_MATCHED, "no warp is stalled at a barrier or fence")
 
 
 def test_without_a_disassembly_it_is_silent():

@@ -89,10 +89,10 @@ def test_full_warps_are_praised():
 def test_idle_lanes_without_samples_have_no_bound_in_time():
     answer = ask("FADD R1, R1, R1    # k.cu:1 | selected=0 | x=10 thread_executions=160 thread_executions_true=160")
     (finding,) = answer.findings
-    assert "5 of 10 warp instructions (50 %) would not be needed." in finding.text
+    assert "Full warps would save 5 of 10 warp instructions (50 %)." in finding.text
     assert finding.share_ratio is None
     (mark,) = answer.marks
-    assert (mark.value, mark.line, mark.text) == (5.0, 1, "16.0 of 32 threads are busy on average")
+    assert (mark.value, mark.line, mark.text) == (5.0, 1, "16 of 32 threads are busy on average")
 
 
 def test_divergence_beyond_the_partial_warp_is_spoken_of():
@@ -101,4 +101,4 @@ def test_divergence_beyond_the_partial_warp_is_spoken_of():
         block=(48, 1, 1),
     )
     assert ["does not fill" in one.text for one in answer.findings] == [True, False]
-    assert "With full warps" in answer.findings[1].text
+    assert "Full warps would save" in answer.findings[1].text

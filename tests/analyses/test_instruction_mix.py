@@ -15,7 +15,7 @@ from gpa_lsp.analyses.mix.pipes import find_pipe, list_pipes
 from gpa_lsp.analyses.mix.tables import _GROUPS
 from gpa_lsp.analyses.questions.instruction_mix import ANALYSIS
 from gpa_lsp.arch.lookup import find_architecture, list_architectures
-from gpa_lsp.binary.opcodes import list_opcodes
+from tests.binary.opcode_table import TABLE
 from tests.rows.written import write_kernel
 
 TABLES = sorted({find_architecture(one).name for one in list_architectures()})
@@ -34,14 +34,14 @@ def find_said(answer: Answer, words: str):
 
 
 def test_every_opcode_has_a_class():
-    assert {name for name in list_opcodes() if classify_mnemonic(name) is WorkClass.OTHER} == WITHOUT_CLASS
+    assert {name for name in TABLE if classify_mnemonic(name) is WorkClass.OTHER} == WITHOUT_CLASS
 
 
 def test_entries_name_opcodes_that_there_are():
     named = {entry.partition(".")[0] for entry in mix_classes._read_entries()}
-    assert named <= set(list_opcodes())
+    assert named <= set(TABLE)
     piped = {entry.partition(".")[0] for group in mix_pipes._read_table()["opcodes"] for entry in group["of"]}
-    assert piped <= set(list_opcodes())
+    assert piped <= set(TABLE)
 
 
 def test_no_entry_is_in_two_classes():
@@ -58,7 +58,7 @@ def test_every_class_is_in_one_column_of_the_table_by_line():
 @pytest.mark.parametrize("architecture", TABLES)
 def test_every_opcode_has_a_pipe_on_every_architecture(architecture):
     names = {pipe.name for pipe in list_pipes()}
-    assert {find_pipe(name, architecture) for name in list_opcodes()} <= names
+    assert {find_pipe(name, architecture) for name in TABLE} <= names
 
 
 def test_pipes_speak_of_architectures_that_there_are():
@@ -130,7 +130,7 @@ def test_a_counter_is_believed_before_executions():
     counted = {"sm__cycles_active.avg": 1000.0, "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active": 80.0}
     answer = ask(BUSY, metrics=counted, sm_count=1)
     assert (
-        "The pipe FMA (32-bit floating point, integer products) is at 80 % of its rate while the SMs are active (counted)."
+        "Pipe FMA (32-bit floating point, integer products) is at 80 % of its rate while the SMs are active (counted)."
         in [one.text for one in answer.findings if one.weight is Weight.HIGH]
     )
     # 1,600 of 4 · 1,000.
@@ -156,10 +156,10 @@ def test_routines_of_the_vendor_are_nobodys_to_fuse():
 
 def test_doubles_are_spoken_of_where_there_are_few_lanes_for_them():
     text = "DADD R2, R2, R4    # k.cu:1 | selected=1 | x=10"
-    found = find_said(ask(text, compute_capability=(8, 6)), "64-bit floating point, of which")
+    found = find_said(ask(text, compute_capability=(8, 6)), "64-bit floating point, and an SM")
     assert found is not None
-    assert "one warp instruction in 16 cycles" in found.text
-    assert find_said(ask(text, compute_capability=(8, 0)), "64-bit floating point, of which") is None
+    assert "one such warp instruction every 16 cycles" in found.text
+    assert find_said(ask(text, compute_capability=(8, 0)), "64-bit floating point, and an SM") is None
 
 
 def test_overhead_is_not_spoken_of_beside_tensor_instructions():

@@ -19,6 +19,7 @@ from gpa_lsp.analyses.line_sums import (
     rank_lines,
 )
 from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.prose import say
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.blame.model import BlameCategory
 from tests.rows.written import write_kernel
@@ -81,7 +82,7 @@ def test_marks_name_the_heaviest_instruction_and_the_share_of_all():
         facts.rows.all_samples.sum(axis=1),
         measure="samples",
         quantity=Quantity.SAMPLES,
-        describe=lambda line: f"place {line}",
+        describe=lambda line: say("place {line}", line=str(line)),
     )
     assert [(mark.file, mark.line, mark.value, mark.function, mark.pc_offset) for mark in marks] == [
         (None, None, 64, "helper", 0x10),
@@ -103,8 +104,8 @@ def test_inlined_code_is_marked_where_the_kernel_asked_for_it():
         quantity=Quantity.SAMPLES,
     )
     assert [(mark.measure, mark.line, mark.value, mark.text) for mark in marks] == [
-        ("samples, in inlined code", 4, 10, "most of it at lib.h:9"),
-        ("samples, in inlined code", 5, 4, "most of it at lib.h:7"),
+        ("samples, in inlined code", 4, 10, "most of it at line 9 of lib.h"),
+        ("samples, in inlined code", 5, 4, "most of it at line 7 of lib.h"),
     ]
     assert marks[0].share_ratio == pytest.approx(10 / 127)
 
@@ -118,7 +119,7 @@ def test_there_are_no_more_marks_than_an_answer_may_have():
         facts.rows.all_samples.sum(axis=1),
         measure="samples",
         quantity=Quantity.SAMPLES,
-        describe=str,
+        describe=lambda line: say("place {line}", line=str(line)),
         most=10 * MOST_MARKS,
     )
     assert [mark.line for mark in marks] == list(range(MOST_MARKS + 50, 50, -1))

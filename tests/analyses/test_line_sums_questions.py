@@ -8,7 +8,7 @@ from gpa_lsp.analyses.answers import MOST_MARKS
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import divergence, instruction_mix, memory_access
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.rows.counters import COUNTERS
+from gpa_lsp.rows.place import COUNTERS
 from tests.conftest import examples
 from tests.rows.written import write_kernel
 

@@ -38,10 +38,10 @@ def test_uneven_sms_weigh_by_what_evening_them_out_would_save():
         "sm__inst_executed.avg": 100.0,
         "sm__inst_executed.max": 250.0,
     }
-    (said,) = (finding for finding in ask(write(**cycles)).findings if "mean SM is active" in finding.text)
+    (said,) = (finding for finding in ask(write(**cycles)).findings if "average SM is active" in finding.text)
     assert said.text == (
-        "The mean SM is active for 50 % of the cycles of the busiest, one has no work at all; the one with most to do executes 2.50 times the "
-        "mean number of instructions. Evened out, 40 % of the time would go."
+        "The average SM is active for 50 % of the cycles of the busiest, and one has no work at all; the busiest executes 2.50× the mean number of "
+        "instructions. An even load would save 40 % of the time."
     )
     assert (said.weight, said.share_ratio) == (Weight.HIGH, 0.4)
 
@@ -80,10 +80,10 @@ def test_a_mean_alone_bounds_how_long_sms_were_idle():
     }
     answer = ask(write(grid=33, **measured))
     (said,) = (finding for finding in answer.findings if "wave" in finding.text)
-    assert "After 1 whole wave comes a last one with 1 of 32 blocks." in said.text
-    assert "costs 8.3 % of the time if SMs work at the same rate" in said.text
-    assert "48 % if blocks take as long" in said.text
-    assert "between 4 and 14 %" in said.text
+    assert "After 1 whole wave comes a tail of 1 of 32 blocks." in said.text
+    assert "costs 8.3 % of the time if an SM's throughput does not depend on its number of blocks" in said.text
+    assert "48 % if a block's duration does not" in said.text
+    assert "between 4.0 % and 14 %" in said.text
     assert any("sm__cycles_active.max" in missing.metrics for missing in answer.missing)
 
 
@@ -94,7 +94,7 @@ def test_clusters_make_waves_smaller():
 
 def test_without_rules_the_reports_own_waves_are_taken():
     kernel = replace(write(grid=64, launch__waves_per_multiprocessor=0.5), architecture=None)
-    assert ask(kernel).summary.startswith("64 blocks are 0.5 waves of 128")
+    assert ask(kernel).summary.startswith("64 blocks are 0.500 waves of 128")
 
 
 def test_without_a_launch_nothing_is_known():

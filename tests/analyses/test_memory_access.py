@@ -76,7 +76,7 @@ def test_a_misaligned_row_that_much_waits_for_is_spoken_of_but_not_what_holds_th
     )
     (finding,) = answer.findings
     assert finding.weight is Weight.PLAIN
-    assert "9.0 sectors per access where 8.0 would do: the accesses begin or end inside a sector" in finding.text
+    assert "9 sectors per access where 8 would suffice: the accesses start or end inside a sector" in finding.text
     assert "multiple of 32 bytes" in finding.remedy
     assert finding.share_ratio == pytest.approx(100 / 210)
 
@@ -86,27 +86,27 @@ def test_perfect_accesses_are_praised_and_not_marked():
     (finding,) = answer.findings
     assert finding.weight is Weight.GOOD
     assert answer.marks == ()
-    assert answer.summary == "The accesses move 400 sectors of global memory, the least that could do."
+    assert answer.summary == "The accesses move 400 sectors of global memory, the minimum."
 
 
 def test_one_thread_per_warp_is_not_praised_though_its_sectors_are_the_fewest():
     answer = ask_load("global_sectors=100 global_sectors_ideal=100 thread_executions_true=100", block=(1, 1, 1))
     (finding,) = answer.findings
     assert finding.weight is Weight.PLAIN
-    assert "1.0 of 32 per access on average, and ask for 4.0 of the 32 bytes" in finding.text
+    assert "1 of 32 threads are active per access on average, and they request 4 of the 32 bytes" in finding.text
 
 
 def test_bytes_that_threads_share_count_once_where_the_profiler_counted_them():
     metric = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"
     shared = "global_sectors=100 global_sectors_ideal=100 thread_executions_true=3200"
-    assert any("4.0 of 32 bytes are used" in one.text for one in ask_load(shared, metrics={metric: 4.0}).findings)
-    assert not any("bytes are used" in one.text for one in ask_load(shared, metrics={metric: 24.0}).findings)
+    assert any("use 4 of the 32 bytes" in one.text for one in ask_load(shared, metrics={metric: 4.0}).findings)
+    assert not any("of the 32 bytes" in one.text for one in ask_load(shared, metrics={metric: 24.0}).findings)
 
 
 def test_atomics_on_scattered_addresses():
     access = "ATOMG.E.ADD.STRONG.GPU R2, [R4.64], R8"
     answer = ask_load("global_sectors=3200 global_sectors_ideal=400 thread_executions_true=3200", access=access)
-    assert "atomics touch 32.0 sectors per access" in answer.findings[0].text
+    assert "Atomics at line 1 of k.cu touch 32 sectors per access" in answer.findings[0].text
     assert "one atomic per address" in answer.findings[0].remedy
 
 
@@ -114,10 +114,10 @@ def test_narrow_accesses_matter_only_where_their_queue_is_full():
     plain = "global_sectors=400 global_sectors_ideal=400 thread_executions_true=3200"
     full = ask_load(plain, own="lg_throttle=100")
     assert full.findings[0].weight is Weight.HIGH
-    assert "move four bytes a thread or fewer" in full.findings[0].text
+    assert "move 4 bytes or fewer per thread" in full.findings[0].text
     assert "float4" in full.findings[0].remedy
     wide = ask_load(plain, own="lg_throttle=100", access="LDG.E.128 R12, [R4.64]")
-    assert not any("four bytes" in one.text for one in (*ask_load(plain).findings, *wide.findings))
+    assert not any("4 bytes" in one.text for one in (*ask_load(plain).findings, *wide.findings))
 
 
 def test_marks_are_largest_first_and_bounded():
@@ -156,8 +156,10 @@ def test_without_executions_nothing_is_said_per_access():
         B2:R-:W-:-:S05  FADD R6, R2, R6      # k.cu:2 | long_scoreboard=100
         """
     )
-    assert answer.findings[0].text.startswith("k.cu:1: loads touch 8.0 times the sectors they need: why is not known")
-    assert answer.marks[0].text == "8.0 times the sectors they need (88 % too many)"
+    assert answer.findings[0].text.startswith(
+        "Loads at line 1 of k.cu touch 8 times the sectors they need: the pattern is unknown"
+    )
+    assert answer.marks[0].text == "8 times the sectors they need (88 % excess)"
     table = next(one for one in answer.tables if one.title == "Global memory, by line")
     assert table.rows[0][2:6] == (None, None, None, 0.875)
     assert "how often each access is executed" in [one.what for one in answer.missing]
@@ -172,5 +174,5 @@ def test_code_that_cannot_be_disassembled_still_has_its_sectors():
     (function,) = written.functions
     bare = dataclasses.replace(written, functions=(dataclasses.replace(function, instructions=None, graph=None),))
     answer = ANALYSIS.answer(KernelFacts(bare, None, None))
-    assert answer.summary.startswith("The accesses move 32 sectors of global memory where 4 would do")
+    assert answer.summary.startswith("The accesses move 32 sectors of global memory where 4 would suffice")
     assert [mark.value for mark in answer.marks] == [28]

@@ -43,7 +43,7 @@ def test_under_a_bandwidth_roof_more_warps_cannot_help():
     first = ask(write(**MEASURED), roofline).findings[0]
     assert (
         first.text
-        == "More warps cannot help: 80 % of the DRAM bandwidth is used, and about 85 % can be sustained. Fewer bytes would."
+        == "More warps cannot help: 80 % of the DRAM bandwidth is used (about 85 % is sustainable). Fewer bytes would."
     )
     assert not [finding for finding in ask(write(**MEASURED), roofline).findings if finding.weight is Weight.HIGH]
 
@@ -72,15 +72,15 @@ def test_warps_that_would_use_up_a_bandwidth_are_enough():
         ops_per_s=None, peaks={}, traffic={MemoryLevel.DRAM: (4.0, 10.0)}, ceilings={MemoryLevel.DRAM: 0.8}
     )
     (first, *_) = ask(write(**MEASURED), roofline).findings
-    assert "about 12.0 warps to use up the DRAM bandwidth" in first.text
+    assert "about 12.0 warps to saturate the DRAM bandwidth" in first.text
     (first, *_) = ask(write(**MEASURED)).findings
-    assert "about 30.0 warps to issue in every cycle" in first.text
+    assert "about 30 warps to issue in every cycle" in first.text
 
 
 def test_busy_schedulers_need_no_more_warps():
     busy = {**MEASURED, "smsp__issue_active.avg.per_cycle_active": 0.85}
     assert ask(write(**busy)).findings[0].text == (
-        "More warps cannot help: the schedulers issue in 85 % of their cycles already."
+        "More warps cannot help: the schedulers already issue in 85 % of their cycles."
     )
 
 
@@ -123,7 +123,7 @@ def test_code_without_a_launch_has_a_table_over_block_sizes():
     answer = ask(kernel)
     assert answer.is_known
     assert answer.summary.startswith(
-        "With 33 registers per thread and 0 bytes of static shared memory at most 48 of 64 warps"
+        "With 33 registers per thread and 0 B of static shared memory at most 48 of 64 warps"
     )
     (sizes,) = answer.tables
     assert {row[0]: row[2] for row in sizes.rows}[1024] == 32
@@ -144,7 +144,7 @@ def test_without_the_rules_of_the_architecture_the_counters_speak():
 
 def test_a_block_that_fits_nowhere_is_said_so():
     answer = ask(write_kernel(TEXT, compute_capability=(8, 0), block=(1024, 1, 1), registers=80, metrics=NO_SHARED))
-    assert answer.summary == "By the rules not one block fits into an SM: registers."
+    assert answer.summary == "Not even one block fits on an SM: registers."
     assert answer.bars[0].ratio == 0
 
 

@@ -108,9 +108,13 @@ def test_stored_shares_stand_beside_ours_busiest_first():
 @pytest.mark.parametrize(
     ("percent", "weight", "words"),
     [
-        (85.0, Weight.HIGH, "Memory is the bottleneck: DRAM at 85 % of the peak"),
-        (70.0, Weight.PLAIN, "The busiest unit is DRAM with 70 %"),
-        (40.0, Weight.HIGH, "No unit is at 60 % of its peak; the busiest is DRAM with 40 %: latencies"),
+        (85.0, Weight.HIGH, "Memory is the bottleneck: DRAM at 85 % of its peak"),
+        (70.0, Weight.PLAIN, "The busiest unit is DRAM, at 70 %"),
+        (
+            40.0,
+            Weight.HIGH,
+            "No unit reaches 60 % of its peak; the busiest, DRAM, is at 40 %: the kernel is latency-bound",
+        ),
     ],
 )
 def test_what_the_profilers_rule_for_the_bottleneck_says(percent, weight, words):
@@ -124,7 +128,7 @@ def test_what_the_profilers_rule_for_the_bottleneck_says(percent, weight, words)
     assert answer.findings[0].weight is weight
     assert words in answer.findings[0].text
     assert answer.summary == (
-        f"Compute at 37.5 % of its peak (instruction issue), memory at {percent:.3g} % of its peak (DRAM)."
+        f"Compute at 38 % of its peak (instruction issue), memory at {percent:.3g} % of its peak (DRAM)."
     )
     assert len(answer.findings) == 1
 
@@ -132,7 +136,7 @@ def test_what_the_profilers_rule_for_the_bottleneck_says(percent, weight, words)
 def test_a_share_that_its_counts_do_not_give_is_told():
     answer = ask(write({"dram__cycles_active": 60.0}))
     assert [finding.text for finding in answer.findings][1:] == [
-        "DRAM: the profiler stored 60 %, its counts give 50 %. Counters of different runs of the kernel can differ."
+        "DRAM: the profiler stored 60 %, its counts give 50 %. Counters from different passes of the kernel can differ."
     ]
 
 

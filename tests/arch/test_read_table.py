@@ -56,7 +56,7 @@ FAULTS = {
     "unknown without a reason": (r"l1_hit_cycles = .*", 'l1_hit_cycles = { unknown = "" }', "has its reason"),
     "a row too short": (r"(\nfma = \{ value = \[)\d+, ", r"\1", "one per reader"),
     "a row with text": (r"(\nfma = \{ value = \[)\d+, ", r'\1"many", ', "not a whole number"),
-    "upper below lower": (r"(\nhmma_2x = \{ .*?high = \[)24", r"\g<1>2", "no upper bound"),
+    "upper below lower": (r"(\nhmma_2x = \{ .*?high = \[)24", r"\g<1>2", "not an upper bound"),
     "a spread upside down": (r"(l1_hit_cycles = .*spread = )\[33, 39\]", r"\1[39, 33]", "above"),
     "a scoreboard nobody knows": (r'(scoreboard = \{ value = )"long"', r'\1"wide"', "wide"),
     "a citation for nothing": (

@@ -21,11 +21,11 @@ from gpa_lsp.emulator.trace import (
 )
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.access_sums import AccessAccumulator
-from gpa_lsp.traces.analyse import analyse_trace
 from gpa_lsp.traces.ask import answer_questions, list_questions
 from gpa_lsp.traces.bank_conflicts import BankAccumulator
 from gpa_lsp.traces.distance_counting import measure_distances
 from gpa_lsp.traces.model import AnalysisSettings, TraceContext
+from tests.traces.analysing import analyse_trace
 
 _WARPS = 8
 

@@ -12,7 +12,8 @@ import argparse
 import sys
 from statistics import median
 
-from gpa_lsp.blame.blame import blame_kernel, list_blamers
+from gpa_lsp.basis.catalogue import list_members
+from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.report.names import shorten_name
 from gpa_lsp.rows.join import join_profile
@@ -35,7 +36,7 @@ def main() -> None:
         for kernel in join_profile(read_profile(path))[0]
         if kernel.total_samples >= options.least_samples
     ]
-    for blamer in list_blamers():
+    for blamer in list_members("gpa_lsp.blame.blamers"):
         print(
             f"\n{blamer}\n{'report':34} {'kernel':30} {'samples':>9} "
             + " ".join(f"{name:>9}" for name in _COLUMNS)

@@ -6,9 +6,9 @@ Prints CPU time of one ``didChange`` with one character, and the ratio of the tw
 import argparse
 import time
 
-from gpa_lsp.lsp.text_changes import EditedText
-from tests.lsp.edits import make_units
-from tests.lsp.test_text_changes import read_changes, replace
+from gpa_lsp.editor.text_changes import EditedText
+from tests.editor.edits import make_units
+from tests.editor.test_text_changes import read_changes, replace
 
 
 def measure_keystrokes(edited: EditedText, line: int, times: int) -> float:

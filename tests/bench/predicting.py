@@ -23,8 +23,8 @@ from gpa_lsp.emulator.model import Budget, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.prediction.exploration.subjects import prepare_exploration
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
+from gpa_lsp.prediction.model import DEFAULT_PREDICTION, EDITOR_PREDICTION
 from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.prediction.settings import DEFAULT_PREDICTION, EDITOR_PREDICTION
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
 from gpa_lsp.volumes.predict import predict_volumes

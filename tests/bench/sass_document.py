@@ -16,24 +16,22 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from lsprotocol import types
 from pygls.workspace import PositionCodec
 
 from gpa_lsp.basis.locations import Frame
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.blame.blame import blame_kernel
-from gpa_lsp.lsp.lines.places import PlaceFinder
-from gpa_lsp.lsp.lines.positions import Positions
-from gpa_lsp.lsp.sass.document import build_document
-from gpa_lsp.lsp.sass.folding import list_folds
-from gpa_lsp.lsp.sass.hints import answer_sass
-from gpa_lsp.lsp.sass.instruction_tokens import InstructionEncoder
-from gpa_lsp.lsp.sass.model import SassDocument, SassView
-from gpa_lsp.lsp.sass.operand_spans import has_target, scan_operand
-from gpa_lsp.lsp.sass.symbols import list_symbols
-from gpa_lsp.lsp.sass.tokens import encode_tokens
-from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot, VisibleKernel, measure_kernel
+from gpa_lsp.editor.lines.places import PlaceFinder
+from gpa_lsp.editor.lines.positions import Positions
+from gpa_lsp.editor.sass.document import build_document
+from gpa_lsp.editor.sass.hints import list_hints
+from gpa_lsp.editor.sass.instruction_tokens import InstructionEncoder
+from gpa_lsp.editor.sass.model import SassDocument, SassView
+from gpa_lsp.editor.sass.operand_spans import has_target, scan_operand
+from gpa_lsp.editor.sass.outline import list_folds, list_symbols
+from gpa_lsp.editor.sass.tokens import encode_tokens
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot, VisibleKernel, measure_kernel
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
@@ -135,12 +133,6 @@ def measure_document(shown: VisibleKernel, times: int) -> None:
         f"{len(columns):,} instructions ({len(set(columns.texts)):,} different), {len(document.sections):,} sections, "
         f"{len(document.lines):,} lines, {size / 1e6:.1f} million characters, {len(data) // 5:,} tokens"
     )
-    everything = types.Range(types.Position(0, 0), types.Position(len(document.lines), 0))
-    screen = types.Range(types.Position(5000, 0), types.Position(5060, 0))
-
-    def hint(span: types.Range) -> list[types.InlayHint]:
-        return answer_sass(view, types.InlayHintParams(types.TextDocumentIdentifier(_URI), span))
-
     measure("document", lambda: build_document(_URI, shown), times)
     measure("its text in one piece", lambda: document.text, times)
     measure("semantic tokens", lambda: encode_tokens(document, view.positions.units), times)
@@ -148,8 +140,8 @@ def measure_document(shown: VisibleKernel, times: int) -> None:
     measure("semantic tokens as JSON", lambda: json.dumps(data), times)
     measure("outline", lambda: list_symbols(view), times)
     measure("folds", lambda: list_folds(document), times)
-    measure("hints of all lines", lambda: hint(everything), times)
-    measure("hints of a screen", lambda: hint(screen), times)
+    measure("hints of all lines", lambda: list_hints(view, 1, len(document.lines)), times)
+    measure("hints of a screen", lambda: list_hints(view, 5001, 5060), times)
 
 
 def _encode_instructions(texts: tuple[str, ...]) -> None:

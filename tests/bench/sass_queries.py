@@ -14,48 +14,43 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lsprotocol import types
 
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.disassembler import disassemble
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.control_flow.build import build_flow_graph
-from gpa_lsp.lsp.sass import definition, hierarchy, hover, references
-from gpa_lsp.lsp.sass.document import build_document
-from gpa_lsp.lsp.sass.model import SassView
-from gpa_lsp.lsp.sass.operand_values import list_values
+from gpa_lsp.editor.model import Position
+from gpa_lsp.editor.sass import chains, hover, navigation
+from gpa_lsp.editor.sass.document import build_document
+from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.operand_values import list_values
 from gpa_lsp.pipeline import analyse
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.rows.model import Kernel
 from tests.bench.large_function import repeat_function
 from tests.conftest import ROOT
-from tests.lsp.sass.documents import URI, open_document, show_report
+from tests.editor.sass.documents import URI, open_document, show_report
 from tests.rows.builders import make_kernel, make_section
 from tests.rows.written import write_kernel
 
 _SOURCE = ROOT / "fixtures" / "cubins" / "sm_90" / "huge_body_original.cubin"
-_DOCUMENT = types.TextDocumentIdentifier(URI)
 
-Question = Callable[[SassView, types.Position], object]
+Question = Callable[[SassView, Position], object]
 
 QUESTIONS: Mapping[str, Question] = {
-    "hover": lambda view, place: hover.answer_hover(view, types.HoverParams(_DOCUMENT, place)),
-    "definition": lambda view, place: definition.answer(view, types.DefinitionParams(_DOCUMENT, place)),
-    "references": lambda view, place: references.answer_references(
-        view, types.ReferenceParams(types.ReferenceContext(include_declaration=True), _DOCUMENT, place)
-    ),
-    "highlight": lambda view, place: references.answer_highlights(
-        view, types.DocumentHighlightParams(_DOCUMENT, place)
-    ),
+    "hover": hover.describe_hover,
+    "definition": navigation.find_definition,
+    "references": lambda view, place: navigation.find_references(view, place, with_declarations=True),
+    "highlight": navigation.find_highlights,
     "incoming": lambda view, place: _ask_chain(view, place, is_incoming=True),
     "outgoing": lambda view, place: _ask_chain(view, place, is_incoming=False),
 }
 
 
-def _ask_chain(view: SassView, place: types.Position, *, is_incoming: bool) -> object:
+def _ask_chain(view: SassView, place: Position, *, is_incoming: bool) -> object:
     row = view.document.find_row(place.line + 1)
-    return None if row is None else hierarchy.list_steps(view, row, is_incoming=is_incoming)
+    return None if row is None else chains.list_steps(view, row, is_incoming=is_incoming)
 
 
 def build_straight(instruction_count: int) -> KernelReport:
@@ -85,7 +80,7 @@ def _gather(kernel: Kernel) -> KernelReport:
     return gather_report([AnalysedKernel(kernel=kernel, blame=blame_kernel(kernel))]).kernels[0]
 
 
-def list_places(view: SassView, count: int, seed: int = 1) -> Iterator[types.Position]:
+def list_places(view: SassView, count: int, seed: int = 1) -> Iterator[Position]:
     """Random instructions, half of them pointed at on an operand."""
     chance = random.Random(seed)
     document = view.document
@@ -114,7 +109,7 @@ def measure(name: str, report: KernelReport, questions: int) -> None:
         print(f"  {label:11} first {first_ms:7.2f}  p50 {half:7.3f}  p99 {most:7.3f}  worst {worst:7.3f} ms")
 
 
-def _time(ask: Question, view: SassView, place: types.Position) -> float:
+def _time(ask: Question, view: SassView, place: Position) -> float:
     """Seconds of processor time: other programs on the machine are not the question's."""
     begin = time.thread_time()
     ask(view, place)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.binary.source_path import join_source_path
+from gpa_lsp.basis.locations import join_source_path
 from gpa_lsp.binary.tool_location import find_tool
 
 VOLTA, TURING = 70, 75

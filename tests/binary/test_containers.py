@@ -17,7 +17,7 @@ from gpa_lsp.processes.time_limits import TimeLimits
 from tests.binary.elf_builder import ENTRY, ElfBuilder
 from tests.binary.seeds import CONTAINERS, FIXTURES, read_fixture
 from tests.binary.test_fatbin import LZ4, block, entry
-from tests.patience import in_bounded_time
+from tests.patience import LIMIT_S, in_bounded_time
 
 CUBIN = CONTAINERS / "two_units_linked.sm_90.cubin"
 
@@ -141,7 +141,7 @@ def test_wanted_architecture_is_missing() -> None:
 
 
 def test_source_file() -> None:
-    with pytest.raises(UnsupportedInputError, match="no file with device code"):
+    with pytest.raises(UnsupportedInputError, match="not a file with device code"):
         find_cubins(FIXTURES / "containers" / "scale.cu")
 
 
@@ -152,7 +152,7 @@ def test_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_empty_file(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    with pytest.raises(InputError, match="no file with device code"):
+    with pytest.raises(InputError, match="not a file with device code"):
         find_cubins(tmp_path / "empty")
 
 
@@ -233,28 +233,30 @@ def test_images_from_the_tool_in_its_order(monkeypatch: pytest.MonkeyPatch, tmp_
 
 @posix_only
 @pytest.mark.parametrize(
-    ("script", "error", "complaint"),
+    ("script", "clock_s", "expected"),
     [
-        ("import sys; print('it broke'); sys.exit(3)", ToolError, "exit status 3"),
-        ("import time; time.sleep(3600)", ToolError, "reading .*: it did not end within 2 s"),
+        ("import sys; print('it broke'); sys.exit(3)", LIMIT_S, (ToolError, "exit status 3")),
+        ("import time; time.sleep(3600)", 2.0, (ToolError, "reading .*: it did not end within 2 s")),
         (
             "open('a.1.sm_80.cubin', 'wb').write(bytes(200_000)); import time; time.sleep(3600)",
-            InputError,
-            "unpacks to more than",
+            LIMIT_S,
+            (InputError, "unpacks to more than"),
         ),
-        ("open('a.1.sm_80.cubin', 'wb').write(bytes(200_000))", InputError, "unpacks to more than"),
+        ("open('a.1.sm_80.cubin', 'wb').write(bytes(200_000))", LIMIT_S, (InputError, "unpacks to more than")),
     ],
 )
 def test_tool_that_misbehaves(
-    script: str, error: type[Exception], complaint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    script: str,
+    clock_s: float,
+    expected: tuple[type[Exception], str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
+    error, complaint = expected
     fake_tool(monkeypatch, tmp_path, script)
+    limits = TimeLimits(processor_s=LIMIT_S, clock_s=clock_s)
     with pytest.raises(error, match=complaint):
-        list(
-            extract_images(
-                lz4_container(tmp_path), limit_bytes=100_000, longest_run=TimeLimits(processor_s=2.0, clock_s=2.0)
-            )
-        )
+        list(extract_images(lz4_container(tmp_path), limit_bytes=100_000, longest_run=limits))
 
 
 @posix_only

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from gpa_lsp.binary.model import Cubin, Flow, Instruction, Instructions, ResourceKind, name_resource
-from gpa_lsp.binary.sass import find_unknown_opcodes, instruction_at
+from gpa_lsp.binary.sass import instruction_at
 from tests.binary.life_ranges import ListedFunction, has_new_layout, read_life_ranges, wrap_functions
+from tests.binary.opcode_table import find_unknown_opcodes
 from tests.binary.seeds import find_fixture_cubins, read_fixture
 from tests.binary.test_corpus_images import REPORTS
 from tests.binary.test_corpus_images import find_images as find_images_in_report

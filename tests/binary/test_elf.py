@@ -83,8 +83,8 @@ def test_missing_section() -> None:
 @pytest.mark.parametrize(
     ("image", "complaint"),
     [
-        (b"", "no ELF file"),
-        (b"PK\x03\x04", "no ELF file"),
+        (b"", "not an ELF file"),
+        (b"PK\x03\x04", "not an ELF file"),
         (b"\x7fELF\x02\x01", "ends inside its header"),
     ],
 )

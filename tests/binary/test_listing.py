@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.binary.listing import format_control_code, parse_listing, write_listing
+from gpa_lsp.binary.listing import parse_listing
 from gpa_lsp.binary.model import ControlCodes, Flow, Instructions
 from gpa_lsp.binary.sass import instruction_at
+from tests.binary.listing_writing import format_control_code, write_listing
 
 LOOP = """
 # adds up a list

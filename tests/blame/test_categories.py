@@ -2,10 +2,11 @@
 
 import pytest
 
-from gpa_lsp.binary.opcodes import describe_mnemonic, list_opcodes
+from gpa_lsp.binary.opcodes import describe_mnemonic
 from gpa_lsp.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD, find_category
 from gpa_lsp.blame.model import BlameCategory, Dependency
 from gpa_lsp.profile.stall_reasons import STALL_REASONS
+from tests.binary.opcode_table import TABLE
 
 RESULTS = [
     ("LDG.E.64", LONG_SCOREBOARD, BlameCategory.MEMORY_GLOBAL),
@@ -101,6 +102,6 @@ def test_every_known_reason_has_a_category_of_its_own(reason: str) -> None:
 
 @pytest.mark.parametrize("dependency", list(Dependency))
 def test_every_opcode_has_a_category(dependency: Dependency) -> None:
-    for name in list_opcodes():
+    for name in TABLE:
         for reason in STALL_REASONS:
             assert find_category(describe_mnemonic(name), dependency, reason) in BlameCategory

@@ -68,19 +68,19 @@ def test_shares_that_add_up_pass() -> None:
 @pytest.mark.parametrize(
     ("edges", "lost", "message"),
     [
-        (EDGES[1:], LOST, r"4 all samples of selected at row 0 became 0,"),
-        (EDGES, (), r"9 all samples of branch_resolving at row 2 became 0,"),
-        (change(1, all_samples=20.001), LOST, r"60 all samples of long_scoreboard at row 1 became 60\.001,"),
-        (change(1, latency_samples=16.0), LOST, r"50 latency samples of long_scoreboard"),
-        (change(3, use_row=0), LOST, r"0 all samples of wait at row 0 became 3, and 1 other sums"),
-        (change(3, reason=LONG), LOST, r"60 all samples of long_scoreboard at row 1 became 63"),
+        (EDGES[1:], LOST, r"4 samples of selected at row 0 became 0,"),
+        (EDGES, (), r"9 samples of branch_resolving at row 2 became 0,"),
+        (change(1, all_samples=20.001), LOST, r"60 samples of long_scoreboard at row 1 became 60\.001,"),
+        (change(1, latency_samples=16.0), LOST, r"50 not-issued samples of long_scoreboard"),
+        (change(3, use_row=0), LOST, r"0 samples of wait at row 0 became 3, and 1 other sums"),
+        (change(3, reason=LONG), LOST, r"60 samples of long_scoreboard at row 1 became 63"),
         (change(3, def_row=3), LOST, r"a def outside 0\.\.2"),
         (change(3, use_row=-1), LOST, r"a use outside 0\.\.2"),
         (change(3, reason=len(KERNEL.reasons)), LOST, r"a reason outside"),
         (EDGES, (LOST[0]._replace(row=3),), r"a unattributed row outside"),
-        ((*EDGES, make_edge(0, 1, SELECTED, 1, 2)), LOST, r"2 latency samples of 1"),
-        ((*EDGES, make_edge(0, 1, SELECTED, 1, -1)), LOST, r"-1 latency samples of 1"),
-        (change(1, all_samples=float("nan")), LOST, r"latency samples of nan"),
+        ((*EDGES, make_edge(0, 1, SELECTED, 1, 2)), LOST, r"2 not-issued samples of 1"),
+        ((*EDGES, make_edge(0, 1, SELECTED, 1, -1)), LOST, r"-1 not-issued samples of 1"),
+        (change(1, all_samples=float("nan")), LOST, r"not-issued samples of nan"),
     ],
 )
 def test_what_does_not_add_up_is_refused(edges: tuple[Edge, ...], lost: tuple[Lost, ...], message: str) -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpa_lsp.blame.blamers.paper import join_halves
 from gpa_lsp.blame.def_use import UNCONDITIONAL, find_def_use, find_pairs, number_scoreboard
 from gpa_lsp.blame.graph_search import OutOfWorkError, list_blocks
-from gpa_lsp.blame.halves import join_halves
 from gpa_lsp.blame.joins import Joins
 from gpa_lsp.blame.shortest_paths import ShortestPaths
 from gpa_lsp.blame.slicing import MOST_SOURCES, Slicer

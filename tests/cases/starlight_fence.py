@@ -3,7 +3,7 @@
     roof FP32 1.2T of 10T
     roof DRAM 1.333T of 2T
     count issued 80
-    k.cu:4  64.0 %  Poor memory usage  500  2.00x  2.40T  below the roof 2.40T
+    line 4 of k.cu  64.0 %  Poor memory usage  500  2.00x  2.40T  below the roof 2.40T
     says ~ memory-bound
     suggests Loop unroll ~ words of the movement
 

@@ -18,7 +18,7 @@ FENCE = """
 warp_balance 1.25x  bound 1.292x  interval 1.20-1.29  uncapped 1.250x  M=200/190  function k.cu:3 ~ matched stalls
     0x0040 STG <- 0x0030 BAR  barrier=200/190  1 instruction, 6 cycles
     hint ~ fewer barriers
-    caveat ~ taken for avoidable
+    caveat ~ taken as avoidable
     reason ~ Equation 2
 silence fast_math not_matched ~ none of the 6 instructions
 """
@@ -58,7 +58,7 @@ def test_what_is_right_passes() -> None:
         ("6 cycles", "6 cycles\n    0x0040 STG <- itself  barrier=1/1", "1 hotspots instead of 2"),
         ("    0x0040 STG <- 0x0030 BAR  barrier=200/190  1 instruction, 6 cycles\n", "", "1 hotspots instead of 0"),
         ("hint ~ fewer barriers", "hint ~ no barriers", "the hint does not say 'no barriers'"),
-        ("caveat ~ taken", "caveat ~ given", "no caveat says 'given for avoidable'"),
+        ("caveat ~ taken", "caveat ~ given", "no caveat says 'given as avoidable'"),
         ("reason ~ Equation 2", "reason ~ Equation 4", "no reason says 'Equation 4'"),
         ("fast_math not_matched", "fast_math gated", "fast_math is silent as not_matched instead of gated"),
         ("the 6 instructions", "the 7 instructions", "fast_math is silent because"),

@@ -84,9 +84,9 @@ def test_limits(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["advise", saved, "--limit", "1", "--top", "1"])
     shown = read(capsys)
     assert shown.count("at most ") == 3
-    assert "and 1 kernel of less time" in shown
+    assert "and 1 shorter kernel" in shown
     main(["advise", saved, "--top", "0"])
-    assert "of less time" not in read(capsys)
+    assert "shorter kernel" not in read(capsys)
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "sarif", "github", "json"])
@@ -125,11 +125,11 @@ def test_json_is_the_report_and_can_be_advised_on(
 def test_saved_reports_keep_their_blame_and_say_so(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["advise", saved, "--kernel", "smooth", "--blamer", "paper"]) == 0
     assert (
-        "warning: smooth: the report was saved with blame by scoreboard, which is shown; give the profile for blame by paper"
+        "warning: smooth: shown is the attribution by scoreboard, with which the report was saved; give the profile to attribute by paper"
         in read(capsys)
     )
     main(["advise", saved, "--blamer", "scoreboard"])
-    assert "was saved with blame" not in read(capsys)
+    assert "shown is the attribution" not in read(capsys)
 
 
 @pytest.mark.parametrize(("flags", "passed"), [([], {}), (["--blamer", "paper"], {"blamer": "paper"})])

@@ -48,16 +48,16 @@ def test_listing_and_taking_back(folder: Path, capsys: pytest.CaptureFixture[str
     assert first.split(maxsplit=2)[2] == "~/work  ncu --export '${output}' ./app"
     assert second.split(maxsplit=2)[2] == "~/work  make, then ./measure"
     assert main(["allow", "--forget", "1"]) == 0
-    assert capsys.readouterr().err == "gpa-lsp: not allowed any more in ~/work: ncu --export '${output}' ./app\n"
+    assert capsys.readouterr().err == "gpa-lsp: no longer allowed in ~/work: ncu --export '${output}' ./app\n"
     assert not Allowance().is_allowed(folder, None, PROFILE)
     assert Allowance().is_allowed(folder, ("make",), ("./measure",))
 
 
 def test_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["allow"]) == 2
-    assert "there is no command to allow" in capsys.readouterr().err
+    assert "no command to allow" in capsys.readouterr().err
     assert main(["allow", "--workspace", "nowhere", "--", "x"]) == 2
-    assert "nowhere: is no folder" in capsys.readouterr().err
+    assert "nowhere: is not a folder" in capsys.readouterr().err
     assert main(["allow", "--forget", "1"]) == 2
     assert main(["allow", "--forget", "x"]) == 2
     assert main(["allow", "--", "a 'b"]) == 2

@@ -7,8 +7,7 @@ from typing import Any, Self
 
 import pytest
 
-import gpa_lsp.device.calibration.compile
-import gpa_lsp.device.calibration.gpu
+import gpa_lsp.device.calibration.calibrate
 from gpa_lsp.basis.errors import MissingToolError
 from gpa_lsp.cli.main import main
 from gpa_lsp.device.roofs_file import FOLDER_VARIABLE, find_kept_roofs, read_roofs
@@ -29,9 +28,9 @@ class OpenedGpu(SimulatedGpu):
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A computer with the simulated GPU; its user's data folder."""
-    monkeypatch.setattr(gpa_lsp.device.calibration.gpu, "CudaGpu", lambda index: OpenedGpu())
+    monkeypatch.setattr(gpa_lsp.device.calibration.calibrate, "CudaGpu", lambda index: OpenedGpu())
     monkeypatch.setattr(
-        gpa_lsp.device.calibration.compile, "compile_source", lambda source, compute_capability: source.encode()
+        gpa_lsp.device.calibration.calibrate, "compile_source", lambda source, compute_capability: source.encode()
     )
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "data"))
     return tmp_path / "data"
@@ -69,7 +68,7 @@ def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     def open_gpu(index: int) -> None:
         raise MissingToolError("an NVIDIA driver", needed_for="measuring roofs", install="run it elsewhere")
 
-    monkeypatch.setattr(gpa_lsp.device.calibration.gpu, "CudaGpu", open_gpu)
+    monkeypatch.setattr(gpa_lsp.device.calibration.calibrate, "CudaGpu", open_gpu)
     assert main(["calibrate"]) == 2
     assert capsys.readouterr().err == (
         "gpa-lsp: error: an NVIDIA driver is not installed: measuring roofs needs it; run it elsewhere\n"
@@ -80,11 +79,11 @@ def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_the_plan_is_compiled_without_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["calibrate", "--plan", "8.9"]) == 0
     out = capsys.readouterr().out
-    assert "FP8 tensor: QMMA, 8192 operations per warp instruction\n" in out
+    assert "FP8 tensor: QMMA, 8,192 operations per warp instruction\n" in out
     assert "nothing was run" in out
 
 
 @pytest.mark.parametrize("text", ["x", "8", "8.x", "", "8.6.1", "99999999.1"])
 def test_a_senseless_plan_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["calibrate", "--plan", text]) == 2
-    assert "no compute capability" in capsys.readouterr().err
+    assert "is not a compute capability" in capsys.readouterr().err

@@ -95,4 +95,4 @@ def test_sources_and_profiles_are_not_mixed_and_names_must_exist(
     code, _, err = run(capsys, "scale.cu", "--kernel", "nothing")
     assert code == 2 and "no kernel of the sources is named 'nothing'" in err
     code, _, err = run(capsys, "scale.cu", "--arch", "quick")
-    assert code == 2 and "no architecture such as sm_86" in err
+    assert code == 2 and "is not an architecture such as sm_86" in err

@@ -139,7 +139,7 @@ def test_what_is_done_is_not_done_again(project: Path, capsys: pytest.CaptureFix
     arguments = ("kernels.cu", "--kernel", "saxpy", "--launch", "1", "--resume", "j")
     assert run(capsys, *arguments, "--block", "64,128")[0] == 0
     code, out, _ = run(capsys, *arguments, "--block", "64,128,512")
-    assert code == 0 and "  3 configurations were done before" in out
+    assert code == 0 and "  3 configurations resumed" in out
     assert len(Path("j").read_text().splitlines()) == 1 + 4
     code, _, err = run(capsys, "kernels.cu", "--kernel", "saxpy", "--launch", "2", "--resume", "j")
     assert code == 2 and "was made for another threads" in err
@@ -210,10 +210,10 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path, jobs: str) -> None:
         (["kernels.cu", "--kernel", "reversed", "--block", "32xx"], "'32xx' names no block"),
         (["kernels.cu", "--kernel", "reversed", "--fold", "2q"], "'2q' is no fold"),
         (["kernels.cu", "--kernel", "reversed", "--block", "2048"], "longer in x than a block can be"),
-        (["kernels.cu", "--kernel", "reversed", "--launch", "0"], "is no number from 1 on"),
+        (["kernels.cu", "--kernel", "reversed", "--launch", "0"], "is not a whole number of at least 1"),
         (["kernels.cu", "--kernel", "reversed", "-o", "e.txt"], "does not end in .html"),
         (["kernels.cu", "--kernel", "reversed", "--scheduler", "tcp://127.0.0.1:1"], "no Dask scheduler answers"),
-        (["kernels.launch.toml"], "is no CUDA C++ source"),
+        (["kernels.launch.toml"], "is not a CUDA C++ source"),
     ],
 )
 def test_bad_input_says_what_to_do(

@@ -102,7 +102,7 @@ def test_recording_keeps_the_source_below_the_current_folder(capsys: pytest.Capt
 def test_code_that_was_not_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     save("code.json", replace(make_kernel(0, 4e6, "EXIT"), launches=()))
     assert main(["history", "--record", "code.json"]) == 0
-    assert capsys.readouterr().out == "nothing was measured there\n"
+    assert capsys.readouterr().out == "no measurement in it\n"
 
 
 def test_the_list_shows_runs_newest_first_with_both_changes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,7 +195,7 @@ def test_unpin(capsys: pytest.CaptureFixture[str]) -> None:
     record_two()
     main(["history", "--pin", "1"])
     assert main(["history", "--unpin", "2"]) == 0
-    assert "no baseline any more" in capsys.readouterr().err
+    assert "no longer has a baseline" in capsys.readouterr().err
     assert main(["history", "--unpin", "2"]) == 0
     assert "had no baseline" in capsys.readouterr().err
 
@@ -203,7 +203,7 @@ def test_unpin(capsys: pytest.CaptureFixture[str]) -> None:
 def test_delete_and_clear(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     record_two()
     assert main(["history", "--delete", "1"]) == 0
-    assert "1 run was forgotten" in capsys.readouterr().err
+    assert "1 run was deleted" in capsys.readouterr().err
     assert [run["run"] for run in read_history(capsys)[0]["runs"]] == [2]
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert main(["history", "--clear"]) == 2
@@ -238,7 +238,7 @@ def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> 
 
 def test_where(capsys: pytest.CaptureFixture[str], database: Path) -> None:
     assert main(["history", "--where"]) == 0
-    assert capsys.readouterr().out == f"{database}  not there yet\n"
+    assert capsys.readouterr().out == f"{database}  not created yet\n"
     assert not database.exists()
     record_two()
     capsys.readouterr()

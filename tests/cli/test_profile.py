@@ -73,7 +73,7 @@ def test_failures_are_explained(folder: Path, capfd: pytest.CaptureFixture[str])
 def test_an_old_report_is_not_taken_for_a_new_one(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "profile.ncu-rep").write_text("old")
     assert run(folder, "") == 1
-    assert capfd.readouterr().err == "gpa-lsp: Nsight Compute ended well, but wrote no report\n"
+    assert capfd.readouterr().err == "gpa-lsp: Nsight Compute succeeded, but wrote no report\n"
     assert run(folder, "write()") == 0
 
 
@@ -197,12 +197,12 @@ def test_every_option_reaches_the_recipe(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_bad_usage(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert main(["profile"]) == 2
-    assert "there is no program to measure" in capsys.readouterr().err
+    assert "no program to measure" in capsys.readouterr().err
     assert main(["profile", "--sampling-interval", "32", "--", "./app"]) == 2
     assert main(["profile", "--launches", "x", "--", "./app"]) == 2
     ncu = write_program(folder / "ncu", FAKE)
     assert main(["profile", "--ncu", ncu, "-o", "nowhere/a.ncu-rep", "--", "./app"]) == 2
-    assert "nowhere: is no folder; choose another place" in capsys.readouterr().err
+    assert "nowhere: is not a folder; choose another place" in capsys.readouterr().err
     assert main(["profile", "--ncu", "/nowhere/ncu", "--", "./app"]) == 2
 
 

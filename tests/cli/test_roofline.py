@@ -31,8 +31,8 @@ def read(capsys: pytest.CaptureFixture[str]) -> str:
 def test_text(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["roofline", saved]) == 0
     text = read(capsys)
-    assert "DRAM bandwidth at 80.0 % (about 85 % can be sustained): memory-bound" in text
-    assert "where it stands is unknown: this saved report has no analyses" in text
+    assert "DRAM bandwidth at 80 % (about 85 % can be sustained): memory-bound" in text
+    assert "its place in the roofline is unknown: this saved report has no analyses" in text
     assert main(["roofline", saved, "--kernel", "saxpy", "--view", "instructions"]) == 0
     assert "Warp instructions per transaction" in read(capsys)
 
@@ -56,9 +56,9 @@ def test_before(saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_roofs_of_another_machine(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["roofline", saved, "--machine", "rtx 3090", "--kernel", "saxpy"]) == 0
     text = read(capsys)
-    assert "Roofs of RTX 3090" in text
+    assert "Ceilings of RTX 3090" in text
     assert "the kernel ran on Example GPU" in text
-    assert "roofs at boost clocks" in text
+    assert "ceilings at boost clocks" in text
     assert "FP32 peak" in text
     assert "800 GB/s of 936 GB/s" in text
 
@@ -87,7 +87,7 @@ def test_measured_roofs(saved: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     roofs.write_text(json.dumps({"GMEM_BW": 900.0, "FP_SINGLE_PEAK": 30_000.0}), encoding="utf-8")
     assert main(["roofline", saved, "--roofs", str(roofs), "--kernel", "saxpy"]) == 0
     text = read(capsys)
-    assert "DRAM bandwidth at 88.9 %" in text
+    assert "DRAM bandwidth at 89 %" in text
     assert "1.20 TFLOP/s of 30.0 TFLOP/s" in text
 
 

@@ -65,7 +65,7 @@ def test_a_template_can_be_read_back(project: Path, capsys: pytest.CaptureFixtur
     assert (launch.kernel, [one.name for one in launch.arguments]) == ("saxpy", ["n", "a", "x", "y"])
     code, out, _ = run(capsys, "kernels.cu", "--kernel", "saxpy", "-o", "t")
     assert (code, Path("t").exists()) == (2, False)
-    assert "gpa-lsp trace --template prints one to begin with" in out
+    assert "gpa-lsp trace --template prints a template" in out
 
 
 def test_a_template_goes_into_the_file_that_the_shell_has_made(

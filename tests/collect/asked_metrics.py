@@ -25,8 +25,8 @@ from gpa_lsp.arch.lookup import list_architectures
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.collect.collected import read_metrics, read_roofline_sections, read_sections
 from gpa_lsp.profile.model import Launch, Metric, MetricScalar
-from gpa_lsp.rows.counters import COUNTERS, read_counters
 from gpa_lsp.rows.model import Kernel
+from gpa_lsp.rows.place import COUNTERS, read_counters
 from tests.rows.written import write_kernel
 
 _ROOT = Path(gpa_lsp.__file__).parent
@@ -244,3 +244,10 @@ def _list_texts(root: Any) -> Iterator[str]:
             waiting += [*found, *found.values()]
         elif isinstance(found, list):
             waiting += found
+
+
+@cache
+def read_unasked() -> Mapping[str, str]:
+    """Metrics that are read where a report has them and not asked for, each with the reason; without a dot, a counter in every form."""
+    tables = tomllib.loads((_ROOT / "collect" / "recipe.toml").read_text(encoding="utf-8"))["unasked"]
+    return {name: table["why"] for table in tables for name in table["names"]}

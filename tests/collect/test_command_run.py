@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from gpa_lsp.collect.command_run import CommandRun
 from gpa_lsp.collect.model import CommandResult
+from gpa_lsp.processes import watchdog, watched_command
 from gpa_lsp.processes.watched_command import RUN_VARIABLE, Ending, find_strays
 from tests.collect.processes import MARK, find_marked, hear_interrupts, wait_for_file, wait_until_gone
 from tests.collect.scripts import ENDLESS, FAMILY, HANG, STUBBORN, write_program
@@ -23,6 +25,7 @@ from tests.patience import LIMIT_S, wait_until_so
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at processes through /proc")
 
 PYTHON = sys.executable
+WATCHDOG = Path(watchdog.__file__)
 
 
 @pytest.fixture
@@ -124,6 +127,17 @@ async def test_cancelling_before_the_command_has_begun(tmp_path: Path, mark: str
     assert find_marked(mark) == {}
 
 
+@pytest.fixture
+def patient_watchdog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that gives a command which listens as much time to leave as a slow machine takes."""
+    text, count = re.subn(r"^GRACE_S = 0\.04$", f"GRACE_S = {LIMIT_S}", WATCHDOG.read_text(), flags=re.MULTILINE)
+    assert count == 1
+    (tmp_path / "patient").mkdir()
+    (tmp_path / "patient" / WATCHDOG.name).write_text(text)
+    monkeypatch.setattr(watched_command, "_WATCHDOG", tmp_path / "patient" / WATCHDOG.name)
+
+
+@pytest.mark.usefixtures("patient_watchdog")
 async def test_a_polite_command_may_clean_up(tmp_path: Path, mark: str) -> None:
     body = textwrap.dedent("""
         import signal, sys, time

@@ -36,7 +36,7 @@ def test_the_newest_of_the_usual_places_comes_first(tmp_path: Path) -> None:
 def test_a_chosen_program_is_taken_or_refused(tmp_path: Path) -> None:
     program = install(tmp_path / "ncu")
     assert find_ncu(str(program)) == program
-    with pytest.raises(MissingToolError, match="is no program"):
+    with pytest.raises(MissingToolError, match="is not a program"):
         find_ncu(str(tmp_path / "gone"))
 
 

@@ -11,11 +11,10 @@ from gpa_lsp.collect.collected import (
     read_metrics,
     read_roofline_sections,
     read_sections,
-    read_unasked,
 )
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.rows.join import join_profile
-from tests.collect.asked_metrics import find_texts, list_watched, watch_kernel
+from tests.collect.asked_metrics import find_texts, list_watched, read_unasked, watch_kernel
 from tests.collect.section_definitions import SectionedReport, read_sectioned_reports
 
 METRIC = re.compile(

@@ -9,10 +9,10 @@ import pytest
 import gpa_lsp
 from gpa_lsp.analyses.answers import Missing
 from gpa_lsp.analyses.model import KernelAnalyses
-from gpa_lsp.collect.collected import read_metrics, read_roofline_sections, read_sections, read_unasked
+from gpa_lsp.collect.collected import read_metrics, read_roofline_sections, read_sections
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.rows.join import join_profile
-from tests.collect.asked_metrics import list_watched, watch_collected, watch_kernel
+from tests.collect.asked_metrics import list_watched, read_unasked, watch_collected, watch_kernel
 from tests.collect.section_definitions import SectionedReport, read_sectioned_reports
 
 SECTIONS = {

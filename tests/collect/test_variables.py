@@ -120,8 +120,8 @@ def test_names_are_no_options(name: str) -> None:
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("${flie}", r"\$\{flie\} is no variable; there are \$\{file\}, .* write \$\$\{flie\}"),
-        ("${}", "is no variable"),
+        ("${flie}", r"\$\{flie\} is not a variable; known are \$\{file\}, .* write \$\$\{flie\}"),
+        ("${}", "is not a variable"),
         ("${env:NONE}", "there is no environment variable NONE"),
     ],
 )

@@ -242,7 +242,7 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
 
 def test_a_header_that_is_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.h")
-    with pytest.raises(InputError, match="no regular file"):
+    with pytest.raises(InputError, match="not a regular file"):
         compile_source(write(tmp_path, '#include "pipe.h"\n'), settings=NVRTC)
 
 

@@ -179,17 +179,21 @@ def test_a_run_can_be_cancelled_and_its_output_is_bounded(tmp_path: Path) -> Non
     assert len(caught.value.output) < 10_000
 
 
-def test_a_run_ends_when_the_one_that_asked_dies(tmp_path: Path) -> None:
-    begun = tmp_path / "begun"
-    program = (
+def leave_when_begun(begun: Path, folder: Path) -> str:
+    """A program that runs a command without end in a folder, and is gone as soon as the command says in a file that it has begun."""
+    return (
         "import os, threading, time; from pathlib import Path; from gpa_lsp.processes.watched_command import RunLimits, run_command\n"
         "def leave():\n"
         f"    while not Path({str(begun)!r}).exists(): time.sleep(0.01)\n"
         "    os._exit(0)\n"
         "threading.Thread(target=leave).start()\n"
-        f"run_command('sh', ['/bin/sh', '-c', 'touch {begun}; sleep 3600'], folder=Path('/'), "
+        f"run_command('sh', ['/bin/sh', '-c', 'touch {begun}; sleep 3600'], folder=Path({str(folder)!r}), "
         "environment=dict(os.environ), limits=RunLimits(limit_s=3600, memory_limit_bytes=1 << 30))"
     )
+
+
+def test_a_run_ends_when_the_one_that_asked_dies(tmp_path: Path) -> None:
+    program = leave_when_begun(tmp_path / "begun", Path("/"))
     environment = {**os.environ, MARK: str(tmp_path)}
     subprocess.run([sys.executable, "-c", program], check=True, timeout=LIMIT_S, env=environment)
     wait_until_gone(str(tmp_path))
@@ -199,18 +203,12 @@ def test_a_temporary_folder_goes_with_the_one_that_asked(tmp_path: Path) -> None
     folder = tmp_path / "gpa-lsp-test"
     folder.mkdir()
     (folder / "left").touch()
-    program = (
-        "import os, threading; from pathlib import Path; from gpa_lsp.processes.watched_command import RunLimits, run_command\n"
-        "threading.Timer(0.3, os._exit, (0,)).start()\n"
-        f"run_command('sleep', ['/bin/sleep', '3600'], folder=Path({str(folder)!r}), environment=dict(os.environ), "
-        "limits=RunLimits(limit_s=3600, memory_limit_bytes=1 << 30))"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=LIMIT_S)
+    subprocess.run([sys.executable, "-c", leave_when_begun(tmp_path / "begun", folder)], check=True, timeout=LIMIT_S)
     wait_until(lambda: not folder.exists(), folder)
 
 
 def test_programs_that_cannot_be_started_say_so(tmp_path: Path) -> None:
-    limits = RunLimits(limit_s=5, memory_limit_bytes=1 << 30)
+    limits = RunLimits(limit_s=LIMIT_S, memory_limit_bytes=1 << 30)
     with pytest.raises(ToolError, match="cannot be started"):
         run_command("x", [str(tmp_path / "gone")], folder=tmp_path, environment={}, limits=limits)
 

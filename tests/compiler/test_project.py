@@ -127,8 +127,8 @@ def test_nothing_is_found_where_nothing_is(project: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"[" * 200_000, "sound JSON"), (b"{not json", "sound JSON"), (b'{"a": 1}', "no list"), (b"\xff\xfe\x00", "sound JSON"), (b"", "sound JSON"),
-        (b"\0" * 100, "sound JSON"),
+        (b"[" * 200_000, "not valid JSON"), (b"{not json", "not valid JSON"), (b'{"a": 1}', "not a list"),
+        (b"\xff\xfe\x00", "not valid JSON"), (b"", "not valid JSON"), (b"\0" * 100, "not valid JSON"),
     ],
 )  # fmt: skip
 def test_databases_that_are_none_become_a_doubt(project: Path, content: bytes, words: str) -> None:
@@ -179,7 +179,7 @@ def test_large_databases_are_read_fast(project: Path) -> None:
 def test_ninja_files_that_read_each_other_are_refused(tmp_path: Path) -> None:
     (tmp_path / "build.ninja").write_text("include a.ninja\n")
     (tmp_path / "a.ninja").write_text("subninja build.ninja\n")
-    with pytest.raises(InputError, match="without end"):
+    with pytest.raises(InputError, match="endlessly"):
         list(read_ninja(tmp_path / "build.ninja"))
 
 
@@ -200,9 +200,9 @@ def test_many_short_lines_that_stand_for_long_commands_are_refused(
     edges = [f"build {number}.o: c k.cu" for number in range(50)]
     (tmp_path / "build.ninja").write_text("\n".join([*lines, *edges, ""]))
     (tmp_path / "k.cu").write_text("")
-    with pytest.raises(InputError, match="stand for more than 8 MiB"):
+    with pytest.raises(InputError, match="expand to more than 8 MiB"):
         list(read_ninja(tmp_path / "build.ninja"))
-    assert "stand for more than" in " ".join(search_flags(tmp_path / "k.cu")[1])
+    assert "expand to more than" in " ".join(search_flags(tmp_path / "k.cu")[1])
 
 
 def test_response_files_that_a_command_names_again_and_again_stay_bounded(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_response_files_are_put_in_their_places(tmp_path: Path) -> None:
 def test_response_files_that_read_themselves_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.rsp").write_text("@b.rsp")
     (tmp_path / "b.rsp").write_text("-x @a.rsp")
-    with pytest.raises(InputError, match="reads itself"):
+    with pytest.raises(InputError, match="includes itself"):
         list(expand_response_files(["@a.rsp"], tmp_path))
 
 
@@ -70,6 +70,6 @@ def test_response_files_that_multiply_and_hold_no_words_are_refused(tmp_path: Pa
 
 
 def test_response_files_that_are_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not there") as caught:
+    with pytest.raises(InputError, match="does not exist") as caught:
         list(expand_response_files(["--options-file", "gone.rsp"], tmp_path))
     assert caught.value.path == tmp_path / "gone.rsp"

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.dataflow.reordering.slack import Slack, SlackFinder, TurnSlack
-from gpa_lsp.dataflow.reordering.walls import Hold
+from gpa_lsp.dataflow.reordering.slack import Hold, Slack, SlackFinder, TurnSlack
 from gpa_lsp.rows.model import Kernel
 from tests.rows.written import write_kernel
 

@@ -11,6 +11,7 @@ from gpa_lsp.binary.opcodes import describe_mnemonic
 from gpa_lsp.dataflow.reordering.effects import SIDE_CODE, find_steps
 from gpa_lsp.dataflow.value_flow import FunctionFlow, build_flow
 from tests.blame.programs import programs
+from tests.control_flow.dominance import list_dominators
 from tests.rows.written import write_kernel
 
 _LATER_READERS = 60
@@ -30,7 +31,7 @@ def list_dominated(flow: FunctionFlow, row: int, limit: int) -> list[int]:
         block = flow.block_of(other)
         if flow.graph.procedure_of_block[block] != flow.graph.procedure_of_block[home]:
             break
-        if block == home or home in flow.graph.dominators_of(block):
+        if block == home or home in list_dominators(flow.graph, block):
             found.append(other)
     return found
 

@@ -98,7 +98,7 @@ def test_an_architecture_without_a_table_still_has_its_memory() -> None:
 
 
 def test_a_driver_that_states_nothing_is_an_error() -> None:
-    with pytest.raises(ToolError, match="states neither clocks nor widths of NVIDIA unknown"):
+    with pytest.raises(ToolError, match="reports neither clocks nor widths of NVIDIA unknown"):
         find_attached_machine(driver=ScriptedDriver({}, name="NVIDIA unknown"))
 
 
@@ -108,7 +108,7 @@ def test_the_driver_is_missing() -> None:
 
 
 def test_the_driver_sees_no_gpu() -> None:
-    with pytest.raises(MissingToolError, match="answers CUDA_ERROR_NO_DEVICE"):
+    with pytest.raises(MissingToolError, match="reports CUDA_ERROR_NO_DEVICE"):
         find_attached_machine(driver=ScriptedDriver(init=Result.NO_DEVICE))
 
 

@@ -49,7 +49,7 @@ def test_a_measured_peak_is_scaled_to_the_clock_of_the_machine() -> None:
     assert peak is not None
     assert (peak.ops_per_cycle, peak.origin, peak.is_certain) == (20_000, RoofOrigin.EMPIRICAL, True)
     assert peak.ops_per_s == pytest.approx(20_000 * 1.395e9)
-    assert peak.source == "measured on 2026-11-21, repetitions within 0.4%, scaled to these clocks"
+    assert peak.source == "measured on 2026-11-21, repetitions within 0.4 %, scaled to these clocks"
 
 
 def test_a_rate_with_the_clock_it_was_measured_at_is_scaled_too() -> None:
@@ -62,7 +62,7 @@ def test_without_a_clock_the_rate_stands_with_a_doubt() -> None:
     only_rate = (EmpiricalPeak(kind=OperationKind.FP32, ops_per_s=34e12),)
     machine = apply_roofs(BASE, measured(peaks=only_rate, sm_hz=None))
     assert fp32(machine) == 34e12
-    assert "Measured roofs that hold at the clocks of their measurement, and not at these: FP32." in machine.doubts
+    assert "Measured ceilings that hold at the clocks of their measurement only: FP32." in machine.doubts
 
 
 def test_types_and_levels_that_were_not_measured_keep_their_roofs() -> None:
@@ -81,8 +81,8 @@ def test_l2_measured_in_cycles_of_the_sms_is_not_scaled_by_its_own() -> None:
     l2 = EmpiricalBandwidth(level=MemoryLevel.L2, bytes_per_s=2e12, bytes_per_cycle=1200, clock=ClockDomain.SM)
     far, near = apply_roofs(BASE, measured(bandwidths=(l2,))), apply_roofs(BOOST, measured(bandwidths=(l2,)))
     assert rate(far, MemoryLevel.L2) == rate(near, MemoryLevel.L2) == 2e12
-    assert any("and not at these: L2" in doubt for doubt in far.doubts)
-    assert not any("and not at these" in doubt for doubt in near.doubts)  # 1.7 and 1.695 GHz are the same
+    assert any("of their measurement only: L2" in doubt for doubt in far.doubts)
+    assert not any("of their measurement only" in doubt for doubt in near.doubts)  # 1.7 and 1.695 GHz are the same
 
 
 def test_l1_is_scaled_by_the_clock_of_the_sms() -> None:
@@ -110,9 +110,9 @@ def test_a_measured_tensor_peak_is_scaled_to_the_clock_tensor_cores_have() -> No
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"device_name": "NVIDIA A40"}, "roofs of 'NVIDIA A40' are not those of 'RTX 3090'"),
+        ({"device_name": "NVIDIA A40"}, "ceilings of 'NVIDIA A40' are not those of 'RTX 3090'"),
         ({"device_name": None, "compute_capability": (8, 0)}, "compute capability 8.0"),
-        ({"device_name": None, "sm_count": 84}, "roofs of 84 SMs"),
+        ({"device_name": None, "sm_count": 84}, "ceilings of 84 SMs"),
     ],
 )
 def test_roofs_of_another_gpu_are_refused_unless_any_will_do(change: dict[str, object], words: str) -> None:
@@ -126,14 +126,14 @@ def test_roofs_of_another_gpu_are_refused_unless_any_will_do(change: dict[str, o
 
 def test_a_file_that_names_no_gpu_is_taken_with_a_doubt() -> None:
     machine = apply_roofs(BOOST, measured(device_name=None, compute_capability=None, sm_count=None))
-    assert any("does not say which GPU" in doubt for doubt in machine.doubts)
+    assert any("does not name their GPU" in doubt for doubt in machine.doubts)
 
 
 def test_a_roof_above_the_theory_raises_a_doubt() -> None:
     """The RTX 3090 does 20,992 FP32 operations per cycle."""
     high = (EmpiricalPeak(kind=OperationKind.FP32, ops_per_s=1, ops_per_cycle=22_000),)
     machine = apply_roofs(BOOST, measured(peaks=high))
-    assert any("roof of FP32 is above the theoretical one" in doubt for doubt in machine.doubts)
+    assert any("ceiling of FP32 is above the theoretical one" in doubt for doubt in machine.doubts)
     assert not any("above" in doubt for doubt in apply_roofs(BOOST, measured()).doubts)
 
 

@@ -38,4 +38,4 @@ def test_a_kept_file_that_is_broken_is_a_problem_once(tmp_path: Path) -> None:
     assert choice.find("A GPU") is None
     (problem,) = choice.problems
     assert problem.path == path
-    assert "measured roofs of A GPU cannot be used" in problem.message
+    assert "measured ceilings of A GPU cannot be used" in problem.message

@@ -183,6 +183,6 @@ def test_tensor_peaks_of_hopper_and_later_hold_at_their_own_clock() -> None:
     half, double = machine.find_peak(Kind.TENSOR_FP16), machine.find_peak(Kind.TENSOR_FP64)
     assert half is not None and half.ops_per_s is not None and half.ops_per_cycle is not None
     assert half.ops_per_s / half.ops_per_cycle == pytest.approx(1.83e9)
-    assert "1830 MHz" in half.source
+    assert "1,830 MHz" in half.source
     assert double is not None and double.ops_per_s is not None and double.ops_per_cycle is not None
     assert double.ops_per_s / double.ops_per_cycle == pytest.approx(1.98e9)

@@ -145,8 +145,8 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("format is a number", {"format": 1}, "/format: is not a string"),
     ("another format", {"format": "x"}, "/format: does not say"),
     ("unknown member", own(peak={}), "/peak: is not a member this format has"),
-    ("unknown type", own(peaks={"FP128": {"ops_per_s": 1}}), "/peaks/FP128: is no type of operation"),
-    ("unknown level", own(bandwidths={"L3": {"bytes_per_s": 1}}), "/bandwidths/L3: is no level"),
+    ("unknown type", own(peaks={"FP128": {"ops_per_s": 1}}), "/peaks/FP128: is not an operation type"),
+    ("unknown level", own(bandwidths={"L3": {"bytes_per_s": 1}}), "/bandwidths/L3: is not a memory level"),
     ("no rate", own(peaks={"FP32": {}}), "/peaks/FP32: lacks the member 'ops_per_s'"),
     ("zero", own(peaks={"FP32": {"ops_per_s": 0}}), "/peaks/FP32/ops_per_s: is not above 0"),
     ("negative", own(peaks={"FP32": {"ops_per_s": -1.5}}), "/peaks/FP32/ops_per_s: is not above 0"),
@@ -167,13 +167,13 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("starlight text", {"L1_BW": "fast"}, "/L1_BW: is not a number"),
     ("starlight zero", {"INT_PEAK": 0}, "/INT_PEAK: is not above 0"),
     ("not JSON", "{", "line 1, column 2: is not JSON"),
-    ("NaN", '{"FP_SINGLE_PEAK": NaN}', "NaN is no JSON number"),
-    ("infinity", '{"FP_SINGLE_PEAK": Infinity}', "Infinity is no JSON number"),
+    ("NaN", '{"FP_SINGLE_PEAK": NaN}', "NaN is not a JSON number"),
+    ("infinity", '{"FP_SINGLE_PEAK": Infinity}', "Infinity is not a JSON number"),
     ("overflow", '{"FP_SINGLE_PEAK": 1e999}', "is not above 0 and at most"),
     ("digits", '{"FP_SINGLE_PEAK": ' + "9" * 10_000 + "}", "is not JSON this format allows"),
     ("twice", '{"INT_PEAK": 1, "INT_PEAK": 2}', "twice"),
     ("deep", '{"device":' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
-    ("large", " " * (1 << 20) + "{}", "more than the 1048576"),
+    ("large", " " * (1 << 20) + "{}", "is larger than 1 MiB"),
 ]
 
 

@@ -3,21 +3,19 @@
 import random
 
 import pytest
-from lsprotocol import types
 
 from gpa_lsp.blame.model import Dependency
-from gpa_lsp.lsp.sass import definition, hierarchy, hover, references
-from gpa_lsp.lsp.sass.document import build_document
-from gpa_lsp.lsp.sass.operand_values import list_values
+from gpa_lsp.editor.sass import chains, hover, navigation
+from gpa_lsp.editor.sass.document import build_document
+from gpa_lsp.editor.sass.operand_values import list_values
 from gpa_lsp.pipeline import analyse
 from gpa_lsp.report.code_queries import find_defs, find_uses
 from gpa_lsp.report.model import KernelReport
 from tests.conftest import find_corpus
-from tests.lsp.sass.documents import URI, open_document, show_report
+from tests.editor.sass.documents import URI, open_document, show_report
 
 CORPUS = find_corpus()
 REPORTS = sorted(path.name for path in (CORPUS / "ncu").glob("*.ncu-rep")) if CORPUS else []
-DOCUMENT = types.TextDocumentIdentifier(URI)
 
 pytestmark = [
     pytest.mark.corpus,
@@ -54,16 +52,15 @@ def test_everything_can_be_asked(name: str) -> None:
             for value in (None, *list_values(texts[row])):
                 column = view.document.instruction_column + (0 if value is None else value.start)
                 place = view.positions.find_place(int(view.document.line_of_row[row]), column)
-                found = hover.answer_hover(view, types.HoverParams(DOCUMENT, place))
-                assert found is not None and texts[row] in str(found.contents)
-                definition.answer(view, types.DefinitionParams(DOCUMENT, place))
-                references.answer_highlights(view, types.DocumentHighlightParams(DOCUMENT, place))
-                context = types.ReferenceContext(include_declaration=True)
-                places = references.answer_references(view, types.ReferenceParams(context, DOCUMENT, place))
+                found = hover.describe_hover(view, place)
+                assert found is not None and texts[row] in found.text
+                navigation.find_definition(view, place)
+                navigation.find_highlights(view, place)
+                places = navigation.find_references(view, place, with_declarations=True)
                 if value is not None and value.resources and value.is_read:
                     assert places, (row, texts[row])
                 asked += 1
             for is_incoming in (True, False):
-                steps = hierarchy.list_steps(view, row, is_incoming=is_incoming)
+                steps = chains.list_steps(view, row, is_incoming=is_incoming)
                 assert all(0 <= step.ratio <= 1 for step in steps)
     assert asked

@@ -144,8 +144,8 @@ def test_the_types_the_server_imports_at_its_start_bring_nothing_heavy() -> None
 def test_a_memory_that_works_remembers(tmp_path: Path) -> None:
     first, second = make_kernel(0, 4e6, "FFMA R2, R2, R3, R6"), make_kernel(9, 2e6, "FMUL R2, R2, R3")
     with KernelMemory(tmp_path / "history.db") as memory:
-        memory.remember(first, surround(first))
-        found = memory.remember(second, surround(second))
+        memory.remember_all([(first, surround(first))])
+        (found,) = memory.remember_all([(second, surround(second))])
         assert found is not None
         assert found.previous is not None
         assert memory.problems == ()
@@ -156,7 +156,7 @@ def test_a_memory_that_cannot_be_opened_says_so_once_and_is_silent(tmp_path: Pat
     (tmp_path / "history.db").mkdir()
     kernel = make_kernel(0, 4e6, "EXIT")
     with KernelMemory(tmp_path / "history.db") as memory:
-        assert memory.remember(kernel, surround(kernel)) is None
+        assert memory.remember_all([(kernel, surround(kernel))]) == (None,)
         assert memory.find_source("/k.cu", 0) is None
         (problem,) = memory.problems
     assert problem.severity is ProblemSeverity.WARNING
@@ -169,11 +169,11 @@ def test_a_memory_that_is_damaged_on_the_way_goes_on_and_says_so(tmp_path: Path)
     path = tmp_path / "history.db"
     first, second = make_kernel(0, 4e6, "FFMA R2, R2, R3, R6"), make_kernel(9, 2e6, "FMUL R2, R2, R3")
     with KernelMemory(path) as memory:
-        memory.remember(first, surround(first))
+        memory.remember_all([(first, surround(first))])
     with KernelMemory(path) as memory:
         with path.open("r+b") as stream:
             stream.write(b"\xa5" * 100_000)
-        found = memory.remember(second, surround(second))
+        (found,) = memory.remember_all([(second, surround(second))])
         assert found is not None
         assert found.previous is None
         assert len(memory.problems) == 1

@@ -47,15 +47,35 @@ def test_the_rooms_stand_in_the_order_of_the_floors() -> None:
     assert numbers == sorted(numbers)
 
 
-def test_a_room_is_entered_through_modules_it_has() -> None:
-    wrong = [
-        f"{room}: {module}"
+def list_named_modules(modules: set[str]) -> Iterator[tuple[str, str]]:
+    """(module, module it names in a string): catalogues, workers and files of a package are found by name."""
+    for module in sorted(modules):
+        path = ROOT / f"{module.replace('.', '/')}.py"
+        path = path if path.is_file() else path.with_suffix("") / "__init__.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in modules:
+                yield module, node.value
+
+
+def list_entries(graph: grimp.ImportGraph) -> Iterator[tuple[str, str]]:
+    """(module, module of another room that it imports), imports for types alone and inside functions included."""
+    found = {(one, other) for one in graph.modules for other in graph.find_modules_directly_imported_by(one)}
+    for importer, entered in sorted(found | set(list_named_modules(graph.modules))):
+        if entered.count(".") and importer.split(".")[1:2] != entered.split(".")[1:2]:
+            yield importer, entered
+
+
+def test_a_room_is_entered_through_its_face(graph: grimp.ImportGraph) -> None:
+    """The third column names the modules that other rooms import, all of them and no other; ``__init__`` is the room's own."""
+    faces = {
+        f"gpa_lsp.{room}.{module.replace('/', '.')}".removesuffix(".__init__")
         for row in read_table("The rooms")
         for room in names_in(row[0])
         for module in names_in(row[2])
-        if not (PACKAGE / room / f"{module}.py").is_file() and not (PACKAGE / room / module).is_dir()
-    ]
-    assert wrong == []
+    }
+    entries = list(list_entries(graph))
+    assert [f"{importer} enters {entered}" for importer, entered in entries if entered not in faces] == []
+    assert sorted(faces - {entered for _, entered in entries}) == []
 
 
 def test_every_module_is_in_a_room() -> None:
@@ -63,13 +83,13 @@ def test_every_module_is_in_a_room() -> None:
 
 
 def list_catalogues() -> Iterator[str]:
-    """The attributes that ``load_catalogue`` is called with, once per call."""
+    """The attributes that catalogues and their members are loaded with, once per module that loads."""
+    place_of_attribute = {"load_catalogue": 1, "load_member": 2}
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "load_catalogue":
-                attribute = node.args[1]
-                assert isinstance(attribute, ast.Constant)
-                yield str(attribute.value)
+        calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+        names = [(getattr(call.func, "id", ""), call.args) for call in calls]
+        attributes = [args[place_of_attribute[name]] for name, args in names if name in place_of_attribute]
+        yield from {str(one.value) for one in attributes if isinstance(one, ast.Constant)}
 
 
 def test_every_catalogue_is_listed_with_what_its_files_define() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.patience import LIMIT_S
 
 ALLOWED_IN_ROOT = {
     *("CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml"),
@@ -24,7 +25,7 @@ NOT_UTF8 = {".cubin", ".fatbin", ".o", ".so", ".png", ".ncu-rep"}
 def tracked_files() -> list[Path]:
     try:
         listing = subprocess.run(
-            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True, timeout=30
+            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True, timeout=LIMIT_S
         ).stdout
     except (OSError, subprocess.SubprocessError):
         pytest.skip("not a git checkout")

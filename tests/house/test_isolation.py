@@ -64,7 +64,7 @@ SERVED = {"serve"}
 
 WORKER = "gpa_lsp.processes.worker"
 OF_COMMANDS = {"gpa_lsp.compiler.nvrtc_worker", "gpa_lsp.processes.worker_pool"}
-OF_THE_SERVER = {f"gpa_lsp.lsp.{name}" for name in ("profile_reader", "static_work", "predicted_work")}
+OF_THE_SERVER = {"gpa_lsp.lsp.profile_reader", "gpa_lsp.editor.static.worker", "gpa_lsp.editor.predicted.worker"}
 """What workers work by."""
 
 NOT_STARTED_BY_US = {

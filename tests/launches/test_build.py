@@ -98,10 +98,10 @@ def test_variables() -> None:
             'add { name = "argument0", type = "u32", value = … }',
         ),
         ('{ name = "n", type = "int", value = 1 },', "parameter 1 (8 bytes, a pointer) has none", "for an array"),
-        (GOOD + '{ name = "more", type = "int", value = 1 }', "takes 5 arguments, and 6 are given", "remove 'more'"),
+        (GOOD + '{ name = "more", type = "int", value = 1 }', "takes 5 arguments, but 6 are given", "remove 'more'"),
         (
             GOOD.replace('"int"', '"int64"'),
-            "argument 0 ('n') is s64 of 8 bytes, and the parameter has 4 bytes, u32",
+            "argument 0 ('n') is s64 of 8 bytes, but the parameter has 4 bytes, u32",
             'type = "u32"',
         ),
         (
@@ -128,7 +128,7 @@ def test_arguments_that_do_not_fit(arguments: str, message: str, remedy: str) ->
     [
         ('{ name = "absent", type = "float", count = 1 }', "no variable 'absent'"),
         ('{ name = "outside", type = "float", count = 1 }', "no variable 'outside'"),
-        ('{ name = "table", type = "float", count = 5 }', "has 16 bytes, and 20 are to fill it"),
+        ('{ name = "table", type = "float", count = 5 }', "has 16 bytes, but 20 are given"),
     ],
 )
 def test_variables_that_are_not_there_or_too_small(variable: str, message: str) -> None:
@@ -139,7 +139,7 @@ def test_variables_that_are_not_there_or_too_small(variable: str, message: str) 
 
 def test_memory_is_counted_before_it_is_taken() -> None:
     huge = GOOD.replace("count = 100", "count = 1 << 39").replace("1 << 39", '"1 << 39"')
-    with pytest.raises(InputError, match=r"need 1099511627808 bytes, and 1048576 may be used; 'x' alone"):
+    with pytest.raises(InputError, match=r"need 1.00 TiB, but only 1 MiB may be used; 'x' alone needs 1 TiB"):
         build(huge)
     build(GOOD, limit=232)
     with pytest.raises(InputError, match="'x' alone needs 200"):
@@ -153,7 +153,7 @@ def test_descriptions_that_did_not_come_from_a_file_are_checked_as_well() -> Non
     kernel = MODULE.functions["k"]
     far = replace(box, members=((20, ArrayArgument(name="far", type=ScalarType.F32, count=1)),))
     late = replace(box, members=((0, ArrayArgument(name="late", type=ScalarType.F32, count=1, alias_of="absent")),))
-    for bad, message in ((far, "ends at byte 28"), (late, "does not stand before it")):
+    for bad, message in ((far, "ends at byte 28"), (late, "is not declared before it")):
         arguments = (*launch.arguments[:3], bad, launch.arguments[4])
         with pytest.raises(InputError, match=message):
             build_inputs(MODULE, kernel, replace(launch, arguments=arguments, path=None), memory_limit_bytes=1 << 20)
@@ -161,7 +161,7 @@ def test_descriptions_that_did_not_come_from_a_file_are_checked_as_well() -> Non
         name="t", array=ArrayArgument(name="t", type=ScalarType.F32, count=3), channels=1, width=4
     )
     out = ArrayArgument(name="out", type=ScalarType.F32, count=1)
-    with pytest.raises(InputError, match="has 4 numbers, and its array 3"):
+    with pytest.raises(InputError, match="has 4 numbers, but its array 3"):
         build_inputs(
             MODULE, MODULE.functions["textured"], replace(launch, arguments=(texture, out)), memory_limit_bytes=1 << 20
         )

@@ -112,7 +112,7 @@ def test_files(tmp_path: Path) -> None:
     )
     assert halves.view(np.float16).tolist() == [0, 1, 2, 3, 4, 5]
     halves[0] = 1
-    with pytest.raises(InputError, match="holds 6 elements and 5"):
+    with pytest.raises(InputError, match="holds 6 elements, but 5"):
         generate_array(
             ArrayArgument(name="x", type=ScalarType.U32, count=5, generator=Generator.FILE, file=tmp_path / "a.npy")
         )

@@ -6,11 +6,12 @@ import pytest
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.binary.ptx_lines import read_ptx_text
 from gpa_lsp.launches.build import build_inputs
 from gpa_lsp.launches.launch import ArrayArgument, Generator, ScalarArgument, TextureArgument
 from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.launches.source_parameters import SourceParameter, find_bare_name, read_source_parameters
+from gpa_lsp.launches.source_parameters import SourceParameter, read_source_parameters
 from gpa_lsp.launches.template import write_template
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.parse import parse_ptx

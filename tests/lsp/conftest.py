@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.editor.views import LISTING, SOURCE
 from tests.lsp.raw_client import RawClient
-from tests.lsp.views import LISTING, SOURCE
 from tests.patience import wait_until
 
 HERE = Path(__file__).resolve().parent
@@ -49,10 +49,12 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def write_profile(path: Path, listing: str, *words: str, fresh: bool = False) -> None:
-    """A profile that is a listing; old enough to be read at the first look, unless it is to be fresh."""
-    path.write_text("\n".join([*(f"#{word}" for word in words), listing, "#end"]))
+    """A profile that is a listing; old enough to be read at the first look, unless it is to be fresh. A server that looks on sees it whole."""
+    unseen = path.with_name(f"{path.name}.unseen")
+    unseen.write_text("\n".join([*(f"#{word}" for word in words), listing, "#end"]))
     if not fresh:
-        make_old(path)
+        make_old(unseen)
+    unseen.replace(path)
 
 
 def make_old(path: Path) -> None:

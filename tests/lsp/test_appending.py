@@ -8,7 +8,7 @@ from lsprotocol import types
 from pygls.workspace import PositionCodec
 
 from gpa_lsp.lsp.appending import build_append, can_edit, name_beside
-from gpa_lsp.lsp.editor import Editor
+from gpa_lsp.lsp.client import Client
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_the_file_is_named_as_the_client_names_its_folder() -> None:
     assert name_beside("file:///link", Path("/real/a b.launch.toml")) == "file:///link/a%20b.launch.toml"
 
 
-def make_editor(**workspace: Any) -> Editor:
+def make_editor(**workspace: Any) -> Client:
     class Wire:
         def notify(self, method: str, params: Any = None) -> None:
             raise AssertionError
@@ -49,7 +49,7 @@ def make_editor(**workspace: Any) -> Editor:
             raise AssertionError
 
     capabilities = types.WorkspaceClientCapabilities(**workspace)
-    return Editor(Wire(), types.ClientCapabilities(workspace=capabilities))
+    return Client(Wire(), types.ClientCapabilities(workspace=capabilities))
 
 
 def test_clients_are_asked_only_for_what_they_can() -> None:

@@ -1,5 +1,6 @@
 """The server before the capabilities of real editors, driven by pytest-lsp, which also checks that the server keeps to the specification."""
 
+import asyncio
 import os
 import sys
 import tempfile
@@ -13,6 +14,10 @@ from lsprotocol import types
 from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities, make_test_lsp_client
 
 from tests.lsp.conftest import LISTINGS
+from tests.patience import LIMIT_S
+
+OPTIONS = {"static": {"enable": False}, "emulation": {"enable": False}}
+"""Of a source that is no program the compiler has a word to say, which comes before the profile's or after it."""
 
 _HOME = tempfile.TemporaryDirectory(prefix="gpa-lsp-test-")
 """The servers are configured before there are fixtures; each finds its own measurements only, for the workspaces differ."""
@@ -48,7 +53,11 @@ async def client(lsp_client: LanguageClient, request: pytest.FixtureRequest, wor
         capabilities = client_capabilities(request.param)
     folder = types.WorkspaceFolder(uri=workspace.as_uri(), name="work")
     params = types.InitializeParams(
-        capabilities=capabilities, root_uri=workspace.as_uri(), workspace_folders=[folder], process_id=os.getpid()
+        capabilities=capabilities,
+        root_uri=workspace.as_uri(),
+        workspace_folders=[folder],
+        process_id=os.getpid(),
+        initialization_options=OPTIONS,
     )
     await lsp_client.initialize_session(params)
     yield
@@ -61,8 +70,9 @@ async def test_real_editors_get_their_answers(client: LanguageClient, workspace:
     document = types.TextDocumentIdentifier(path.as_uri())
     item = types.TextDocumentItem(uri=path.as_uri(), language_id="cuda", version=1, text=path.read_text())
     client.text_document_did_open(types.DidOpenTextDocumentParams(item))
-    while not client.diagnostics.get(path.as_uri()):
-        await client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+    async with asyncio.timeout(LIMIT_S):
+        while not client.diagnostics.get(path.as_uri()):
+            await client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
     assert [item.code for item in client.diagnostics[path.as_uri()]] == ["long_scoreboard", "wait", "wait"]
     hover = await client.text_document_hover_async(types.HoverParams(document, types.Position(4, 4)))
     assert hover is not None and isinstance(hover.contents, types.MarkupContent)

@@ -6,13 +6,13 @@ from pathlib import Path
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
-from gpa_lsp.lsp.abilities import Abilities
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.lines.places import PlaceFinder
+from gpa_lsp.editor.settings import Settings
 from gpa_lsp.lsp.features.text_document_definition import FEATURE, answer_definition
-from gpa_lsp.lsp.lines.places import PlaceFinder
-from gpa_lsp.lsp.settings import Settings
+from tests.editor.views import make_profile, make_view
 from tests.lsp.conftest import StartClient, write_profile
 from tests.lsp.test_server import list_registered
-from tests.lsp.views import make_profile, make_view
 from tests.report_builder import build_kernel
 
 LISTING = """

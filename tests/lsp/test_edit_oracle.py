@@ -14,20 +14,21 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.documents import Documents
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.documents import Documents
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
+from gpa_lsp.lsp.document_sync import Pushes
 from gpa_lsp.lsp.features import gpa_heat, text_document_publish_diagnostics
 from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
 from gpa_lsp.lsp.features.text_document_hover import answer_hover
 from gpa_lsp.lsp.features.text_document_inlay_hint import answer_inlay_hint
-from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot
 from tests.conftest import IS_NIGHTLY
+from tests.editor.edits import ENCODINGS, Typist, apply_slowly, make_units, split_slowly
+from tests.editor.test_text_changes import read_changes
+from tests.editor.views import make_profile
 from tests.lsp.conftest import LISTINGS, write_profile
-from tests.lsp.edits import ENCODINGS, Typist, apply_slowly, make_units, split_slowly
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
-from tests.lsp.test_text_changes import read_changes
-from tests.lsp.views import make_profile
 from tests.report_builder import build_kernel
 
 SEQUENCES = 20_000 if IS_NIGHTLY else 400
@@ -190,13 +191,9 @@ class Desk:
 
     def __post_init__(self) -> None:
         units = make_units(self.encoding)
-        self.documents = Documents(
-            units=units,
-            abilities=Abilities(heat=True),
-            push_features={"diagnostics": text_document_publish_diagnostics.FEATURE, "heat": gpa_heat.FEATURE},
-            send=self._take,
-            guard=lambda name, function, default: function(),
-        )
+        pushed = {"diagnostics": text_document_publish_diagnostics.FEATURE, "heat": gpa_heat.FEATURE}
+        pushes = Pushes(pushed, self._take, lambda name, function, default: function())
+        self.documents = Documents(units=units, abilities=Abilities(heat=True), watcher=pushes)
         self.typist = Typist(self.chance, self.encoding)
         self.original = self.chance.choice(("\n", "\r\n", "\r")).join(SOURCE_LINES)
         self.oracle = Oracle({}, self.original)
@@ -225,13 +222,13 @@ class Desk:
             self.oracle.text = apply_slowly(self.oracle.text, changes[-1:], self.encoding)
         self.version += 1
         assert self.documents.change(URI, read_changes(changes), self.version)
-        self.documents.push(URI)
+        self.documents.tell(URI)
 
     def undo(self) -> None:
         self.version += 1
         self.oracle.text = self.original
         assert self.documents.change(URI, read_changes([{"text": self.original}]), self.version)
-        self.documents.push(URI)
+        self.documents.tell(URI)
 
     def open_again(self) -> None:
         self.documents.close(URI)

@@ -5,7 +5,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.editor import Editor
+from gpa_lsp.lsp.client import Client
 
 CAN_SHOW = types.ClientCapabilities(window=types.WindowClientCapabilities(work_done_progress=True))
 
@@ -35,7 +35,7 @@ async def let_answer(client: SlowClient) -> None:
 
 async def test_a_bar_agreed_to_late_shows_the_step_that_goes_on() -> None:
     client = SlowClient()
-    bar = Editor(client, CAN_SHOW).start_progress("Reading profiles", lambda: None)
+    bar = Client(client, CAN_SHOW).start_progress("Reading profiles", lambda: None)
     bar.report("one.ncu-rep", 0.1)
     bar.report("two.ncu-rep: blame", 0.5)
     assert client.values == []
@@ -49,7 +49,7 @@ async def test_a_bar_agreed_to_late_shows_the_step_that_goes_on() -> None:
 
 async def test_work_that_is_done_before_the_client_agrees_has_no_bar() -> None:
     client = SlowClient()
-    bar = Editor(client, CAN_SHOW).start_progress("Reading profiles", lambda: None)
+    bar = Client(client, CAN_SHOW).start_progress("Reading profiles", lambda: None)
     bar.report("one.ncu-rep", 0.1)
     bar.end("1 of 1 profiles read")
     await let_answer(client)

@@ -7,19 +7,20 @@ import pytest
 from lsprotocol import types
 
 from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.model import DiagnosticSeverity
+from gpa_lsp.editor.settings import Settings, Severity
+from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
+from gpa_lsp.editor.source.diagnostics import list_diagnostics
 from gpa_lsp.lsp import commands, features
 from gpa_lsp.lsp.commands import Command
 from gpa_lsp.lsp.dispatch import Dispatcher
-from gpa_lsp.lsp.document_view import DocumentView
 from gpa_lsp.lsp.features import Feature
 from gpa_lsp.lsp.features.text_document_code_lens import answer_code_lens
 from gpa_lsp.lsp.features.text_document_hover import answer_hover
 from gpa_lsp.lsp.features.text_document_inlay_hint import answer_inlay_hint
-from gpa_lsp.lsp.features.text_document_publish_diagnostics import list_diagnostics
-from gpa_lsp.lsp.settings import Settings, Severity
-from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot
-from tests.lsp.sessions import Session
-from tests.lsp.views import LISTING, SOURCE, make_profile, make_snapshot, make_view
+from tests.editor.sessions import Session
+from tests.editor.views import LISTING, SOURCE, make_profile, make_snapshot, make_view
 from tests.report_builder import build_kernel
 
 SAXPY = build_kernel(LISTING, name="saxpy(float*, float*)", mangled_name="_Z5saxpyPfS_")
@@ -144,8 +145,8 @@ def test_costs_in_called_functions_are_marked_as_estimates() -> None:
 def test_diagnostics_are_information_with_the_reason_as_code() -> None:
     first, second, _ = list_diagnostics(view())
     assert (first.range.start.line, second.range.start.line) == (4, 3)
-    assert first.severity is types.DiagnosticSeverity.Information
-    assert (first.source, first.code) == ("gpa-lsp", "long_scoreboard")
+    assert first.severity is DiagnosticSeverity.INFORMATION
+    assert first.code == "long_scoreboard"
     assert first.message.startswith("64.0 % (±9.8) of saxpy: 94 % waiting for data")
     assert first.message.endswith("; hottest LDG.E R2, [R4.64]; 64 of 100 samples")
 
@@ -156,8 +157,7 @@ def test_diagnostics_lead_to_the_code_inlined_into_a_line() -> None:
     )
     assert document is not None
     third = list_diagnostics(document)[2]
-    assert third.related_information is not None
-    (related,) = third.related_information
+    (related,) = third.related
     assert (related.location.uri, related.location.range.start.line) == ("file:///project/scale.h", 2)
     assert related.message == "hottest instruction: FMUL R2, R2, R3"
 
@@ -167,7 +167,7 @@ def test_related_code_of_the_same_document_is_where_the_edits_moved_it() -> None
     moved = make_view(make_profile(kernel), "// one more line\n" + SOURCE)
     assert moved is not None
     caller = next(found for found in list_diagnostics(moved) if found.range.start.line == 6)
-    (related,) = caller.related_information or ()
+    (related,) = caller.related
     assert related.location.range.start.line == 4
 
 
@@ -176,7 +176,7 @@ def test_diagnostics_are_capped_thresholded_and_can_be_quiet() -> None:
     assert len(list_diagnostics(view(min_share_ratio=0.6))) == 1
     assert list_diagnostics(view(show_diagnostics=False)) == ()
     hint = list_diagnostics(view(diagnostic_severity=Severity.HINT))[0]
-    assert hint.severity is types.DiagnosticSeverity.Hint
+    assert hint.severity is DiagnosticSeverity.HINT
 
 
 def test_a_kernel_has_one_complete_lens() -> None:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.settings import Settings
 from gpa_lsp.lsp.features.gpa_heat import FEATURE, list_heat, scale_ratio
-from gpa_lsp.lsp.settings import Settings
-from tests.lsp.views import SOURCE, make_profile, make_view
+from tests.editor.views import SOURCE, make_profile, make_view
 from tests.report_builder import build_kernel
 
 LISTING = """

@@ -12,19 +12,19 @@ from lsprotocol import types
 from pygls.protocol import default_converter
 
 from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.snapshot import LoadedProfile, measure_kernel
+from gpa_lsp.lsp import client as client_module
 from gpa_lsp.lsp import commands, features
-from gpa_lsp.lsp.abilities import Abilities
 from gpa_lsp.lsp.commands import Command
 from gpa_lsp.lsp.dispatch import Dispatcher
-from gpa_lsp.lsp.editor import Editor
 from gpa_lsp.lsp.features import Feature, PushFeature
-from gpa_lsp.lsp.snapshot import LoadedProfile, measure_kernel
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 from gpa_lsp.report.model import KernelReport
 from tests.conftest import examples
+from tests.editor.sessions import Session
 from tests.hostile_names import EVERYTHING, EVIL, count_pictures, count_tokens, find_autolinks, find_unseen, spoil
-from tests.lsp.sessions import Session
 from tests.render.examples import SOURCE
 from tests.render.html_report.page_examples import make_answered
 
@@ -66,7 +66,7 @@ class Client:
             {"/project/0.cu": SOURCE},
             abilities=Abilities(images=True, heat=True),
         )
-        self.editor = Editor(self, types.ClientCapabilities())
+        self.editor = client_module.Client(self, types.ClientCapabilities())
         self.handlers: dict[str, Callable[..., Any]] = {}
         self.features = load_catalogue(features, "FEATURE", Feature)
         self.commands = load_catalogue(commands, "COMMAND", Command)

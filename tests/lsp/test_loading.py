@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.basis.errors import ToolError
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
 from gpa_lsp.lsp import analysis
 from gpa_lsp.lsp.analysis import ProfileReaders
 from gpa_lsp.lsp.loader import ProfileLoader
@@ -23,13 +25,11 @@ from gpa_lsp.lsp.profile_messages import (
     ProfileRead,
 )
 from gpa_lsp.lsp.reading_order import rank_profiles
-from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot
 from gpa_lsp.processes.frames import Step
 from gpa_lsp.processes.supervision import Patience
+from tests.editor.views import LISTING, SOURCE, make_profile
 from tests.lsp.conftest import LISTINGS, write_profile
 from tests.lsp.loop_waiting import settle
-from tests.lsp.views import LISTING, SOURCE, make_profile
 from tests.patience import LIMIT_S, wait_until_so
 from tests.report_builder import build_kernel
 
@@ -120,6 +120,7 @@ class Loading:
 
     def __init__(self, folder: Path, readers: Readers) -> None:
         self.folder = folder
+        self._now_s = time.time()
         self.audience = Audience()
         self.readers = readers
         self.loader = ProfileLoader(self.audience, readers)
@@ -127,12 +128,11 @@ class Loading:
         self._task: asyncio.Task[None] | None = None
 
     def write(self, name: str, text: str = "1000", *, age_s: float = 3600) -> Path:
-        """A profile that was written to some time ago."""
+        """A profile that was written to some time before this loader was made."""
         path = self.folder / f"{name}.ncu-rep"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-        then = time.time() - age_s
-        os.utime(path, (then, then))
+        os.utime(path, (self._now_s - age_s,) * 2)
         return path
 
     def start(self) -> None:

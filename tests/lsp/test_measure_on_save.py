@@ -6,15 +6,17 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from gpa_lsp.collect.allowance import Allowance
 from gpa_lsp.collect.measured_reports import find_measured_folder
 from gpa_lsp.collect.model import Phase, RunResult
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.lsp import measure_progress
 from gpa_lsp.lsp.measure_on_save import Measuring
 from gpa_lsp.lsp.measure_permission import ALWAYS, NEVER, RUN
-from gpa_lsp.lsp.settings import Settings
 from tests.collect.processes import MARK, find_marked, wait_for_file
 from tests.collect.scripts import FAMILY, HANG, write_program
 from tests.patience import LIMIT_S, wait_until_so
@@ -108,6 +110,10 @@ class Desk:
     async def until(self, condition: Callable[[], bool]) -> None:
         await wait_until_so(condition)
 
+    async def until_gone(self) -> None:
+        """Until none of the processes is left: whoever leaves does not wait long for their end."""
+        await wait_until_so(lambda: find_marked(self.mark).keys() <= {os.getpid()}, lambda: find_marked(self.mark))
+
     async def result(self, count: int = 1) -> RunResult:
         await self.until(lambda: len(self.host.results) >= count)
         return self.host.results[count - 1]
@@ -135,10 +141,16 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     made = Desk(tmp_path, mark)
     yield made
     await made.measuring.leave()
-    left = {number for number in find_marked(mark) if number != os.getpid()}
-    assert left == set()
+    await made.until_gone()
 
 
+@pytest.fixture
+def no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the clock of progress bars."""
+    monkeypatch.setattr(measure_progress, "time", SimpleNamespace(monotonic=lambda: 0.0))
+
+
+@pytest.mark.usefixtures("no_time_passes")
 async def test_saving_measures(desk: Desk) -> None:
     desk.measuring.saved(desk.source, "saxpy(float*)")
     result = await desk.result()
@@ -158,6 +170,7 @@ async def test_saving_measures(desk: Desk) -> None:
     assert list(desk.workspace.iterdir()) == [desk.workspace / "runs"]
 
 
+@pytest.mark.usefixtures("no_time_passes")
 async def test_building_comes_first(desk: Desk) -> None:
     desk.use(NCU, build_command=("/bin/sh", "-c", "echo building $GPA_LSP_FILE_BASENAME"))
     desk.measuring.saved(desk.source)
@@ -361,7 +374,7 @@ async def test_leaving_ends_everything(desk: Desk, moment: str) -> None:
     if moment == "run":
         await asyncio.to_thread(wait_for_file, desk.workspace / "grandchild")
     await desk.measuring.leave()
-    assert find_marked(desk.mark).keys() <= {os.getpid()}
+    await desk.until_gone()
     desk.measuring.saved(desk.source)
     await desk.settle()
     assert desk.host.results == []

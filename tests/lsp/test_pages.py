@@ -9,9 +9,9 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
+from tests.editor.views import SOURCE
 from tests.lsp.conftest import StartClient
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
-from tests.lsp.views import SOURCE
 
 
 def run(client: RawClient, command: str, *arguments: object) -> object:

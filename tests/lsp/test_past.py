@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tests.editor.views import LISTING, SOURCE
 from tests.lsp.conftest import StartClient, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
-from tests.lsp.views import LISTING, SOURCE
 from tests.patience import wait_until
 
 NAME = "name saxpy(float*, float*)"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
+from tests.patience import LIMIT_S
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
@@ -27,7 +28,11 @@ arguments = [
   { name = "y", type = "float", count = 64 },
 ]
 """
-OPTIONS = {"static": {"enable": True}, "emulation": {"enable": True}, "pollSeconds": 0.1}
+OPTIONS = {
+    "static": {"enable": True},
+    "emulation": {"enable": True, "seconds": LIMIT_S, "exploreSeconds": LIMIT_S},
+    "pollSeconds": 0.1,
+}
 
 
 @pytest.fixture

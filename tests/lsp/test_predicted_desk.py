@@ -9,10 +9,7 @@ import pytest
 import pytest_asyncio
 
 from gpa_lsp.basis.errors import ToolError
-from gpa_lsp.lsp import predicted_desk
-from gpa_lsp.lsp.loader import ProgressDisplay
-from gpa_lsp.lsp.predicted_desk import PredictedDesk, PredictedProcess
-from gpa_lsp.lsp.predicted_results import (
+from gpa_lsp.editor.predicted.results import (
     PredictedJob,
     PredictedResult,
     TemplateJob,
@@ -20,13 +17,16 @@ from gpa_lsp.lsp.predicted_results import (
     TrialsJob,
     TrialsResult,
 )
-from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.lsp import emulation_schedule
+from gpa_lsp.lsp.emulation_schedule import EmulationProcess, EmulationSchedule
+from gpa_lsp.lsp.loader import ProgressDisplay
 from gpa_lsp.processes.frames import Step
+from tests.editor.predictions import LAUNCH, TRIAL
 from tests.lsp.loop_waiting import settle, wait_until
-from tests.lsp.predictions import LAUNCH, TRIAL
 
 
-class Process(PredictedProcess):
+class Process(EmulationProcess):
     """Remembers jobs and answers when it is told to."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Setting:
         self.description = folder / "k.launch.toml"
         self.description.write_text("first")
         self.host, self.process = Host(), Process()
-        self.desk = PredictedDesk(self.host, self.process)
+        self.desk = EmulationSchedule(self.host, self.process)
         self.settings = Settings(compiles_sources=False, poll_seconds=60.0)
         self.path = self.edit("one")
         self.configure()
@@ -131,8 +131,8 @@ class Setting:
 
 @pytest_asyncio.fixture
 async def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Setting]:
-    monkeypatch.setattr(predicted_desk, "_PAUSE_S", 0.02)
-    monkeypatch.setattr(predicted_desk, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(emulation_schedule, "_PAUSE_S", 0.02)
+    monkeypatch.setattr(emulation_schedule, "_PATIENCE_S", 0.01)
     made = Setting(tmp_path.resolve())
     await wait_until(lambda: made.told == [("one", "first")] and len(made.host.trials) == 1)
     yield made
@@ -177,7 +177,7 @@ async def test_the_compiler_is_waited_for_but_not_for_ever(setting: Setting, mon
     assert len(setting.process.jobs) == 1
     setting.compile()
     await wait_until(lambda: len(setting.process.jobs) == 2)
-    monkeypatch.setattr(predicted_desk, "_WAIT_S", 0.01)
+    monkeypatch.setattr(emulation_schedule, "_WAIT_S", 0.01)
     setting.edit("three")
     setting.desk.opened(setting.path)
     await wait_until(lambda: setting.told[-1] == ("three", "first"))
@@ -293,7 +293,7 @@ async def test_a_process_that_dies_costs_one_answer(setting: Setting) -> None:
 
 async def test_a_bar_comes_for_long_work_and_cancels_it(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     assert setting.host.bars == [], "quick work has none"
-    monkeypatch.setattr("gpa_lsp.lsp.predicted_desk._MOMENT_S", 0.01)
+    monkeypatch.setattr("gpa_lsp.lsp.emulation_schedule._MOMENT_S", 0.01)
     setting.process.may_answer.clear()
     setting.edit("slow")
     setting.compile()

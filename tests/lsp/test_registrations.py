@@ -9,11 +9,11 @@ from lsprotocol import types
 
 import gpa_lsp.lsp.features
 from gpa_lsp.basis.catalogue import load_catalogue
-from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.editor import Editor
-from gpa_lsp.lsp.features import Feature, RequestFeature
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.lsp.client import Client
+from gpa_lsp.lsp.features import Feature, RequestFeature, text_document_prepare_call_hierarchy
 from gpa_lsp.lsp.registrations import LateRegistrations, make_registration, withdraw
-from gpa_lsp.lsp.settings import Settings
 
 CATALOGUE = load_catalogue(gpa_lsp.lsp.features, "FEATURE", Feature)
 CONDITIONAL = [one for one in CATALOGUE.values() if isinstance(one, RequestFeature) and one.is_conditional]
@@ -52,7 +52,7 @@ class FakeEditor:
 
 
 def make(editor: FakeEditor) -> LateRegistrations:
-    return LateRegistrations(cast(Editor, editor), CONDITIONAL)
+    return LateRegistrations(cast(Client, editor), CONDITIONAL)
 
 
 def schemes(filters: list[dict[str, str]]) -> list[str]:
@@ -128,3 +128,9 @@ def test_what_is_told_late_is_not_told_at_the_start() -> None:
 def test_a_feature_for_no_document_is_not_registered() -> None:
     feature = RequestFeature(method=DEFINITION, answer=lambda view, params: None, serves_source=lambda *_: False)
     assert make_registration(feature, Settings(), Abilities()) is None
+
+
+def test_clients_with_a_tree_keep_the_hierarchy_of_sources_free() -> None:
+    feature = text_document_prepare_call_hierarchy.FEATURE
+    assert feature.serves_source(Settings(), Abilities())
+    assert not feature.serves_source(Settings(), Abilities(call_hierarchy_tree=True))

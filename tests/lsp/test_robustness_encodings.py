@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lsp.edits import ENCODINGS, split_slowly
+from tests.editor.edits import ENCODINGS, split_slowly
 from tests.lsp.test_robustness import Session, make_project
 
 SASS_LINES = 70

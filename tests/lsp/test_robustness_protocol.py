@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.editor.views import LISTING, SOURCE
 from tests.lsp.conftest import LISTINGS, StartClient, make_ancient, write_profile
 from tests.lsp.hostile_params import URIS, nest
 from tests.lsp.raw_client import RawClient
-from tests.lsp.views import LISTING, SOURCE
 from tests.patience import LIMIT_S
 
 QUICK = {"pollSeconds": 0.1}

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gpa_lsp.lsp.lines.anchors import find_definitions
+from gpa_lsp.editor.lines.anchors import find_definitions
 from gpa_lsp.report.line_map import map_lines
 from gpa_lsp.report.names import shorten_name
 from gpa_lsp.sources.directives import hide_directives

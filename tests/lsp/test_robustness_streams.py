@@ -1,5 +1,6 @@
 """A client that stops reading, one that is gone, and one that says goodbye in the middle of work: nothing waits, nothing is left behind."""
 
+import contextlib
 import fcntl
 import struct
 import termios
@@ -10,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from tests.editor.views import LISTING, SOURCE
 from tests.lsp.conftest import LISTINGS, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
 from tests.lsp.test_measuring import NAME, find_marked, write_profiler
 from tests.lsp.test_security import measure_peak_bytes
 from tests.lsp.test_server import find_children, is_alive
-from tests.lsp.views import LISTING, SOURCE
 from tests.patience import LIMIT_S, wait_until
 
 
@@ -122,10 +123,22 @@ def test_the_end_of_stdin_is_heard_behind_a_full_pipe(start: Callable[..., Stall
     wait_until(lambda: not find_marked(project), "no process is left")
 
 
+def wait_for_tools(client: RawClient, count: int) -> None:
+    """Until so many of the programs run that workers and commands start here."""
+
+    def look() -> bool:
+        names: list[str] = []
+        for process_id in find_children(client.process.pid):
+            with contextlib.suppress(OSError):  # it may end while we look
+                names.append(Path(f"/proc/{process_id}/comm").read_text())
+        return names.count("sleep\n") == count
+
+    wait_until(look, f"{count} tools run")
+
+
 def begin_reading(client: RawClient, project: Path) -> None:
-    before = len(find_children(client.process.pid))
     write_profile(project / "slow.ncu-rep", LISTING, "spawn 3600")
-    wait_until(lambda: len(find_children(client.process.pid)) == before + 2, "a worker runs a tool")
+    wait_for_tools(client, 1)
 
 
 def begin_measuring(client: RawClient, project: Path) -> None:
@@ -133,6 +146,7 @@ def begin_measuring(client: RawClient, project: Path) -> None:
     client.replies["window/showMessageRequest"] = lambda params: {"title": "Run"}
     ask_to_measure(client)
     client.wait_for("gpaLsp/output", lambda params: "hanging" in params["text"])
+    wait_for_tools(client, 1)
 
 
 def ask_to_measure(client: RawClient) -> None:
@@ -151,7 +165,8 @@ def begin_asking(client: StallingClient, project: Path) -> None:
 
 def begin_everything(client: StallingClient, project: Path) -> None:
     begin_measuring(client, project)
-    begin_reading(client, project)
+    write_profile(project / "slow.ncu-rep", LISTING, "spawn 3600")
+    wait_for_tools(client, 2)
     client.is_thinking = True
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from tests.editor.views import LISTING, SOURCE
 from tests.lsp.conftest import LISTINGS, make_ancient, make_old, write_profile
 from tests.lsp.raw_client import RawClient
 from tests.lsp.recorder import Recorder, find_strace, list_foreign
 from tests.lsp.test_robustness import make_project, wait_until
 from tests.lsp.test_safe_markdown import list_dangers
 from tests.lsp.test_server import find_children
-from tests.lsp.views import LISTING, SOURCE
 
 EVIL_NAME = "saxpy`[x](command:evil) ![i](https://e/x.png) <img src=x> \u202e\x1b[2J " + "A<" * 50_000
 TRAPS = (

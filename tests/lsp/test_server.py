@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.editor.views import LISTING, SOURCE
 from tests.lsp.conftest import LISTINGS, StartClient, let_look_twice, make_ancient, make_old, write_profile
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
-from tests.lsp.views import LISTING, SOURCE
 from tests.patience import LIMIT_S, wait_until
 
 QUICK = {"pollSeconds": 0.1}
@@ -214,6 +214,7 @@ def test_the_newest_measurement_wins(start_client: StartClient, workspace: Path)
     uri = ready(client, workspace)
     client.wait_until_read()
     assert hints(client, uri) == {4: "100 % wait"}
+    client.forget()
     (workspace / "saxpy.ncu-rep").unlink()
     client.wait_for_diagnostics(uri, lambda items: [item["range"]["start"]["line"] for item in items] == [4])
 
@@ -417,7 +418,8 @@ def test_requests_before_initialize_do_no_harm(start_client: StartClient, worksp
 
 
 def busy(client: RawClient, workspace: Path, *words: str) -> set[int]:
-    """Start an analysis that takes long; the processes it needs."""
+    """Start an analysis that takes long, and no other; the processes it needs."""
+    (workspace / "saxpy.ncu-rep").unlink()
     write_profile(workspace / "slow.ncu-rep", LISTING, *words)
     client.initialize(workspace)
     client.wait_for("$/progress", lambda params: params["value"]["kind"] == "report")
@@ -428,7 +430,6 @@ def busy(client: RawClient, workspace: Path, *words: str) -> set[int]:
 
 def test_requests_are_answered_while_profiles_are_read(start_client: StartClient, workspace: Path) -> None:
     client = start_client(settings=QUICK)
-    (workspace / "saxpy.ncu-rep").unlink()
     busy(client, workspace, "sleep 3600")
     uri = client.open(workspace / "saxpy.cu")
     assert hover(client, uri, 5) is None
@@ -517,8 +518,8 @@ def test_of_two_checkouts_the_one_the_profile_lies_in_is_served(start_client: St
 
 def test_the_oldest_profiles_are_left_out_when_all_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     from gpa_lsp.basis.file_stamps import Stamp
+    from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
     from gpa_lsp.lsp import loader
-    from gpa_lsp.lsp.snapshot import LoadedProfile, Snapshot
 
     monkeypatch.setattr(loader, "MOST_KEPT_BYTES", 100)
     told: list[str] = []

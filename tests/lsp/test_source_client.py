@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.editor.views import SOURCE
 from tests.lsp.conftest import StartClient, make_ancient, write_profile
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
-from tests.lsp.views import SOURCE
 
 WRITTEN = """
     B-:R-:W-:-:S04  S2R R0, SR_TID.X    # saxpy.cu:4 | selected=10

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.lsp.static_desk import StaticProcess
-from gpa_lsp.lsp.static_results import StaticJob
+from gpa_lsp.editor.static.results import StaticJob
+from gpa_lsp.lsp.compile_schedule import StaticProcess
 from tests.lsp.raw_client import RawClient
-from tests.patience import wait_until
+from tests.patience import LIMIT_S, wait_until
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
@@ -156,7 +156,7 @@ def is_running(process_id: int) -> bool:
 
 async def test_the_process_survives_a_bad_source_and_starts_again_when_killed(tmp_path: Path) -> None:
     def job(text: str) -> StaticJob:
-        return StaticJob(path=tmp_path / "k.cu", text=text, roots=(tmp_path,), architecture=(8, 0), limit_s=30.0)
+        return StaticJob(path=tmp_path / "k.cu", text=text, roots=(tmp_path,), architecture=(8, 0), limit_s=LIMIT_S)
 
     process = StaticProcess()
     try:

@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 
 from gpa_lsp.basis.errors import ToolError
-from gpa_lsp.lsp import static_desk
-from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.static_desk import StaticDesk, StaticProcess
-from gpa_lsp.lsp.static_results import StaticJob, StaticResult
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.static.results import StaticJob, StaticResult
+from gpa_lsp.lsp import compile_schedule
+from gpa_lsp.lsp.compile_schedule import CompileSchedule, StaticProcess
 from tests.lsp.loop_waiting import settle, wait_until
 
 
@@ -61,7 +61,7 @@ class Setting:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.host, self.process = Host(), Process()
-        self.desk = StaticDesk(self.host, self.process)
+        self.desk = CompileSchedule(self.host, self.process)
         self.settings = Settings(static_pause_s=0.02)
         self.path = self.edit("one")
         self.configure()
@@ -122,7 +122,7 @@ async def test_editing_compiles_only_where_the_user_wants_it_and_after_a_pause(s
 
 async def test_the_latest_text_counts(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is being compiled may end within some time; after that it is given up."""
-    monkeypatch.setattr(static_desk, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(compile_schedule, "_PATIENCE_S", 0.01)
     setting.process.may_answer.clear()
     setting.edit("slow")
     setting.desk.opened(setting.path)

@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.lsp.snapshot import Snapshot
+from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.lsp.status import FAILED, IDLE, MEASURING, METHOD, READING, Status
-from tests.lsp.views import make_profile, make_snapshot
+from tests.editor.views import make_profile, make_snapshot
 from tests.report_builder import build_kernel
 
 

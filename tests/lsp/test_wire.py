@@ -19,7 +19,7 @@ from lsprotocol import types
 
 import gpa_lsp.lsp
 from gpa_lsp.lsp import wire
-from gpa_lsp.lsp.editor import make_sentence
+from gpa_lsp.lsp.client import make_sentence
 from gpa_lsp.lsp.incoming import MOST_MESSAGE_BYTES, IncomingPipe, find_request_id
 from gpa_lsp.lsp.server_log import MOST_WAITING_RECORDS, PatientHandler, VisibleFormatter
 from gpa_lsp.lsp.wire import OutgoingPipe, Protocol, PyglsServer, make_converter
@@ -253,6 +253,7 @@ def test_a_log_says_what_it_is_told() -> None:
     handler.handle(logging.LogRecord("x", logging.ERROR, "", 0, "é\ud800 %s", ("a",), None))
     handler.handle(logging.LogRecord("x", logging.ERROR, "", 0, "%d", ("no number",), None))
     handler.close()
+    handler._thread.join(LIMIT_S)  # whoever leaves does not wait for it so long
     os.close(writer)
     with os.fdopen(reader, "rb") as stream:
         assert stream.read() == "ERROR é\\ud800 a\na record of x cannot be written\n".encode()

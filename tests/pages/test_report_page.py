@@ -138,7 +138,7 @@ def test_an_instruction_marks_its_lines_inside_and_outside(opened: OpenPage) -> 
         "sum += square(in[i * n + k]);",
     ]
     panel = page.inner_text(".chosen")
-    assert "Waits for" in panel
+    assert "Stalled on" in panel
     assert "0x10 LDG.E R2, [R4.64]" in panel
     assert "inlined into smooth.cu:8" in panel
 
@@ -148,7 +148,7 @@ def test_causes_are_links_between_instructions(opened: OpenPage) -> None:
     page.click(".sass-pane tr:has-text('FFMA R6, R2, R2, R6')")
     page.click(".chosen a:has-text('LDG.E')")
     wait_until(page, "document.querySelector('.sass-pane tr.is-chosen')?.textContent.includes('LDG.E')")
-    assert "Is waited for by" in page.inner_text(".chosen")
+    assert "Stalls" in page.inner_text(".chosen")
     page.go_back()
 
 

@@ -248,7 +248,7 @@ def test_nothing_placed(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "empty.html"
     file.write_text(render_roofline_page(build_report(build_kernel(name="lost"))), encoding="utf-8")
     with open_page(browser, file) as opened:
-        assert "No kernel could be placed" in (opened.page.text_content("main") or "")
+        assert "No kernel has a place in a roofline" in (opened.page.text_content("main") or "")
         assert "lost" in (opened.page.text_content("main") or "")
         assert list_violations(opened.page) == []
         opened.check_quiet()

@@ -6,6 +6,7 @@ import pickle
 import shutil
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,16 @@ import gpa_lsp.pipeline.judge
 from gpa_lsp import pipeline
 from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.basis.kept_files import FOLDER_VARIABLE
+from gpa_lsp.basis.prose import Place, percent, say
 from gpa_lsp.device.kept_roofs import KeptRoofs
 from gpa_lsp.device.roofs_file import name_roofs_file
 from gpa_lsp.pipeline import analyse
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.source_paths import SourceLocator
-from gpa_lsp.report_file.kept_reports import open_kept_reports
+from gpa_lsp.report_file.kept_reports import KeptReport, load_kept, open_kept_reports, store_kept
 from gpa_lsp.report_file.store import write_report
 from tests.conftest import ROOT
+from tests.render.advice_examples import make_advised
 
 PROFILE = "example.gpa-profile.json"
 
@@ -278,3 +281,19 @@ def test_real_reports_come_back_as_they_were(corpus: Path, tmp_path: Path) -> No
     for path in reports:
         assert write(analyse([path]), tmp_path) == write(analyse([path]), tmp_path)
     assert len(list(open_kept_reports().folder.iterdir())) == len(reports)
+
+
+def test_sentences_are_kept_with_their_values(cache: Path) -> None:
+    kernel = make_advised()
+    assert kernel.advice is not None
+    first, *others = kernel.advice.advice
+    hint = say("{share} at {place}", share=percent(0.5), place=Place(file="k.cu", line=3))
+    advice = replace(kernel.advice, advice=(replace(first, hint=hint), *others))
+    report = Report(problems=(), kernels=(replace(kernel, advice=advice),))
+    files = open_kept_reports()
+    store_kept(files, "0" * 64, KeptReport(path=Path("p"), seen={}, report=report))
+    found = load_kept(files, "0" * 64, lambda seen: True)
+    assert found is not None
+    kept = found.report.kernels[0].advice
+    assert kept is not None
+    assert kept.advice[0].hint.parts == hint.parts

@@ -8,9 +8,8 @@ import pytest
 from gpa_lsp.prediction import predict, predict_launch, trace_answers
 from gpa_lsp.prediction.exploration import evaluators
 from gpa_lsp.prediction.exploration.model import Configuration
-from gpa_lsp.prediction.model import KernelPrediction
+from gpa_lsp.prediction.model import KernelPrediction, PredictionSettings
 from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.prediction.settings import PredictionSettings
 from gpa_lsp.traces import analyse
 from gpa_lsp.traces.paper_answer import PaperCollector
 

@@ -4,16 +4,17 @@ from dataclasses import replace
 
 import pytest
 
+from gpa_lsp.basis.prose import say
 from gpa_lsp.emulator.model import Budget, Fault, FaultKind
 from gpa_lsp.emulator.trace import StaticInstruction
 from gpa_lsp.prediction.fault_answer import answer_faults, explain_unchecked_races
+from gpa_lsp.prediction.model import DEFAULT_PREDICTION
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.prediction.predict_launch import merge_faults
-from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
 from gpa_lsp.ptx.model import Space
 from tests.prediction.kernels import NVRTC, find_project
 
-OFF = "Races were not looked for."
+OFF = say("Races were not checked.")
 BUDGET = Fault(kind=FaultKind.TIME_BUDGET, message="not done")
 
 
@@ -32,7 +33,7 @@ def explain(text: str) -> str:
     ],
 )
 def test_the_checks_are_off_in_kernels_that_arrive(text):
-    assert explain(text).startswith("Races were not looked for: ")
+    assert explain(text).startswith("Races were not checked: ")
 
 
 @pytest.mark.parametrize(
@@ -45,9 +46,7 @@ def test_the_checks_are_on_in_others(text):
 def test_no_race_is_said_only_where_it_was_looked_for():
     assert "no race or misplaced barrier was seen" in answer_faults(()).summary
     assert "no race" not in answer_faults((), unchecked_races=OFF).summary
-    assert answer_faults((), unchecked_races=OFF).summary.endswith(
-        f"no misplaced barrier was seen in what was executed. {OFF}"
-    )
+    assert answer_faults((), unchecked_races=OFF).summary.endswith(f"no misplaced barrier was seen. {OFF}")
     assert answer_faults((BUDGET,), unchecked_races=OFF).summary.endswith(f"to their end. {OFF}")
     assert OFF not in answer_faults((BUDGET,)).summary
 

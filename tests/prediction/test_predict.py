@@ -9,8 +9,8 @@ from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.emulator.model import Budget, FaultKind
 from gpa_lsp.prediction.launch_sources import LaunchChoice
+from gpa_lsp.prediction.model import DEFAULT_PREDICTION
 from gpa_lsp.prediction.predict import predict_source
-from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
 from tests.prediction.kernels import LAUNCHES, NVRTC, SOURCE, find_project, predict, predict_one
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
@@ -46,7 +46,7 @@ def test_answers_speak_as_people_do():
 
 def test_places_in_answers_are_short_and_whole_in_facts():
     banks = find("transpose", "traced_banks")
-    assert banks.findings[0].text.startswith("kernels.cu:12: shared loads take 32.0 wavefronts per request")
+    assert banks.findings[0].text.startswith("Shared loads at line 12 of kernels.cu take 32 wavefronts per request")
     assert {fact.file for fact in predict_one("transpose").accesses} == {str(find_project())}
 
 
@@ -66,7 +66,7 @@ def test_launches_of_one_kernel_are_compared():
 
 
 def test_an_endless_kernel_ends_with_its_budget_and_says_where():
-    settings = replace(DEFAULT_PREDICTION, budget=Budget(seconds=0.2))
+    settings = replace(DEFAULT_PREDICTION, budget=Budget(seconds=1.0))
     (kernel,) = predict_source(find_project(), kernel="endless", settings=settings, compile_settings=NVRTC).kernels
     # So little time may cut the trace as well.
     (fault,) = (one for one in kernel.faults if one.kind is not FaultKind.TRACE_BUDGET)
@@ -82,7 +82,7 @@ def test_an_access_out_of_bounds_is_found_at_its_line():
     (fault,) = predict_one("beyond").faults
     assert (fault.kind, fault.block, fault.thread) == (FaultKind.OUT_OF_BOUNDS, 3, (31, 0, 0))
     faults = find("beyond", "faults")
-    assert faults.findings[0].text.startswith("Out-of-bounds access (kernels.cu:22): store of 4 bytes")
+    assert faults.findings[0].text.startswith("Out-of-bounds access at line 22 of kernels.cu: store of 4 bytes")
     assert "element 128 of a, which has 128" in faults.findings[0].text
 
 
@@ -98,7 +98,7 @@ def test_arrays_that_do_not_fit_are_a_problem_and_others_go_on():
 def test_blocks_that_are_asked_for_are_the_ones():
     settings = replace(DEFAULT_PREDICTION, blocks=(1, 3, 99))
     (kernel, _) = predict_source(find_project(), kernel="saxpy", settings=settings, compile_settings=NVRTC).kernels
-    assert (kernel.execution.executed_blocks, kernel.execution.why) == (2, "the blocks asked for")
+    assert (kernel.execution.executed_blocks, kernel.execution.why) == (2, "the requested blocks")
     outside = replace(DEFAULT_PREDICTION, blocks=(99,))
     found = predict_source(find_project(), kernel="transpose", settings=outside, compile_settings=NVRTC)
     assert (found.kernels, found.problems[0].message) == ((), "there is no block 99 in a grid of 16")
@@ -112,7 +112,7 @@ def test_a_gpu_the_compiler_no_longer_knows_gets_code_of_the_nearest():
     if found.statics.unit.compute_capability != (7, 0):
         assert found.statics.unit.compute_capability == (7, 5)
         assert [(one.severity, one.message.split(";")[0]) for one in found.problems] == [
-            (ProblemSeverity.NOTE, "This is code for sm_75, and the V100 PCIe is of sm_70")
+            (ProblemSeverity.NOTE, "This is code for sm_75, but the V100 PCIe is sm_70")
         ]
 
 
@@ -123,7 +123,7 @@ def test_code_of_another_architecture_is_allowed_and_said():
     )
     assert found.statics.unit.compute_capability == (8, 6)
     assert found.kernels[0].machine == "A100 PCIe 40GB"
-    assert "code for sm_86, and the A100 PCIe 40GB is of sm_80" in found.problems[0].message
+    assert "code for sm_86, but the A100 PCIe 40GB is sm_80" in found.problems[0].message
 
 
 def test_the_papers_own_counts_come_when_asked_for():
@@ -183,7 +183,7 @@ def test_launches_are_chosen_by_number_and_too_many_are_refused():
     assert [kernel.launch.title for kernel in found.kernels] == ["ragged"]
     with pytest.raises(InputError, match=r"there is no launch 3.*from 1 to 2"):
         predict_source(find_project(), kernel="saxpy", launches=LaunchChoice(number=3), compile_settings=NVRTC)
-    with pytest.raises(InputError, match=r"2 launches are meant \(saxpy\)"):
+    with pytest.raises(InputError, match=r"2 launches match \(saxpy\)"):
         predict_source(find_project(), kernel="saxpy", launches=LaunchChoice(is_single=True), compile_settings=NVRTC)
 
 

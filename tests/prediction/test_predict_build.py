@@ -11,8 +11,8 @@ import pytest
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.compiler.nvcc_location import build_environment, find_nvcc
 from gpa_lsp.prediction.launch_sources import LaunchChoice
+from gpa_lsp.prediction.model import DEFAULT_PREDICTION
 from gpa_lsp.prediction.predict_build import predict_build
-from gpa_lsp.prediction.settings import DEFAULT_PREDICTION
 from gpa_lsp.prediction.templates import write_build_templates
 from tests.conftest import ROOT
 from tests.emulator.kernels.compiling import compile_ptx
@@ -50,14 +50,14 @@ def test_a_gpu_of_another_architecture_is_noted():
     settings = replace(DEFAULT_PREDICTION, machine="H100 SXM5")
     found = predict_build(build(), kernel="transpose", settings=settings)
     assert found.kernels[0].machine == "H100 SXM5"
-    assert "code for sm_80, and the H100 SXM5 is of sm_90" in found.problems[0].message
+    assert "code for sm_80, but the H100 SXM5 is sm_90" in found.problems[0].message
 
 
 def test_launches_can_be_chosen_and_kernels_without_one_are_named():
     found = predict_build(build(), kernel="saxpy", launches=LaunchChoice(number=2))
     assert [kernel.launch.title for kernel in found.kernels] == ["ragged"]
     assert not any("transpose" in name for name in predict_build(build(), launches=LaunchChoice(number=1)).undescribed)
-    with pytest.raises(InputError, match="2 launches are meant"):
+    with pytest.raises(InputError, match="2 launches match"):
         predict_build(build(), kernel="saxpy", launches=LaunchChoice(is_single=True))
     with pytest.raises(InputError, match="no such file"):
         predict_build(build(), launches=LaunchChoice(path=Path("nowhere.launch.toml")))

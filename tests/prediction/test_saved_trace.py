@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.emulator.trace_pieces import join_pieces, keep_blocks
+from gpa_lsp.emulator.trace import join_pieces, keep_blocks
 from gpa_lsp.prediction.model import SourcePrediction
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.prediction.saved_trace import analyse_saved
@@ -38,14 +38,14 @@ def test_lines_and_answers_are_those_of_the_prediction():
     ]
     for name in ("traced_memory", "traced_banks", "traced_branches"):
         assert kernel.find(name) == next((one for one in saved.answers if one.analysis == name), None)
-    assert "neither registers nor shared memory" in saved.problems[0].message
+    assert "neither the registers nor the shared memory" in saved.problems[0].message
 
 
 def test_volumes_come_from_the_addresses_of_the_trace():
     saved = analyse_saved(keep()[0], machine="V100 PCIe")
     volumes = next(one for one in saved.answers if one.analysis == "volumes")
     assert saved.machine == "V100 PCIe"
-    assert "loads 4.0 and stores 4.0 bytes of DRAM" in volumes.summary
+    assert "loads 4.0 bytes from DRAM, stores 4.0 bytes there" in volumes.summary
 
 
 def test_the_papers_counts_too():

@@ -13,8 +13,8 @@ from gpa_lsp.basis.errors import Problem
 from gpa_lsp.profile.model import Device, HostFrame, Launch, LoadedFunction, Metric, Module, Profile, RuleResult
 from gpa_lsp.profile.native import FORMAT
 from gpa_lsp.profile.native.layout import MAX_OFFSET
-from gpa_lsp.profile.native.text import render_document
 from gpa_lsp.profile.sampling import Sampling
+from tests.profile.native_text import render_document
 
 _MAX_FUNCTION_BYTES = 1 << 24
 """An address further than this behind the nearest function is written as an absolute one."""

@@ -79,7 +79,7 @@ def test_compressed_something_else_is_refused(read_bytes: Read, name: str) -> No
 def test_a_bomb_stops_at_the_limit(read_bytes: Read, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "_FREE_BYTES", 1 << 20)
     monkeypatch.setattr(compression, "_MAX_RATIO", 8)
-    with pytest.raises(InputError, match="compressed bytes become more than"):
+    with pytest.raises(InputError, match="of compressed data expand to more than"):
         read_bytes(COMPRESSORS[name](b"NVR\0" + bytes(8 << 20)), "test.ncu-repz")
 
 
@@ -100,9 +100,7 @@ def test_lz4_without_its_library_says_what_to_install(read_bytes: Read) -> None:
 
 
 def test_an_unknown_compression_says_what_it_found(read_bytes: Read) -> None:
-    with pytest.raises(
-        UnsupportedInputError, match=r"in a way that is not known .it starts with 00 01 02 03.*ncu --import"
-    ):
+    with pytest.raises(UnsupportedInputError, match=r"in an unknown way .it starts with 00 01 02 03.*ncu --import"):
         read_bytes(b"\x00\x01\x02\x03" * 20, "test.ncu-repz")
 
 
@@ -115,5 +113,5 @@ def test_compression_inside_the_container_says_how_to_convert(read_bytes: Read) 
 
 
 def test_text_that_starts_like_zlib_is_no_report(read_bytes: Read) -> None:
-    with pytest.raises(UnsupportedInputError, match="not a profile of a known kind"):
+    with pytest.raises(UnsupportedInputError, match="not a profile in a known format"):
         read_bytes(b"x^2 + y^2 = z^2", "notes.txt")

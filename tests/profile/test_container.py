@@ -141,7 +141,7 @@ def test_unknown_entries_are_passed_over_with_a_word(read_bytes: Read) -> None:
     builder.blocks[0] = header, payload
     profile = read_bytes(builder.build())
     assert len(profile.launches) == 1
-    assert "1 entries of an unknown kind are passed over" in profile.problems[0].message
+    assert "1 entries of an unknown kind are skipped" in profile.problems[0].message
 
 
 def test_unknown_fields_are_skipped(read_bytes: Read) -> None:

@@ -265,14 +265,14 @@ def test_everything_else(read_json: Read) -> None:
         (_document(_launch(grid=[1, 1, True])), "/launches/0/grid/2: is true or false, not an integer"),
         (_document(_launch(kernal="k")), "/launches/0/kernal: is not a member this format has"),
         (_document({"kernel": "k", "grid": [1, 1, 1]}), "/launches/0: lacks the member 'block'"),
-        (_document(_launch(module=4)), "/launches/0/module: is 4, which is no module of this profile"),
+        (_document(_launch(module=4)), "/launches/0/module: is 4, which is not a module of this profile"),
         (_document(_launch(), modules=[{"id": 1}, {"id": 2}]), "/launches/0: needs a 'module'"),
         (_document(modules=[{"id": 1}, {"id": 1}]), "/modules/1: is a second module 1"),
         (_document(_launch(samples={})), "/launches/0/samples: is an object, not an array"),
         (_document(_launch(samples=[_row({"function": "k"})])), "/launches/0/samples/0: needs either"),
         (_document(_launch(samples=[_row({**_at("k", 0), "address": "0x1"})])), "/launches/0/samples/0: needs either"),
         (_document(_launch(samples=[_row({"address": "7f00"})])), "not a hexadecimal address"),
-        (_document(_launch(samples=[_row(_at("k", 0), 1, 2)])), "counts 2 latency samples of 1 samples in all"),
+        (_document(_launch(samples=[_row(_at("k", 0), 1, 2)])), "counts 2 not-issued samples among 1 in all"),
         (
             _document(_launch(samples=[_row(_at("k", 0)), _row(_at("k", 0))])),
             "is about the same instruction as /launches/0/samples/0",
@@ -319,14 +319,14 @@ def test_everything_else(read_json: Read) -> None:
             ),
             "lies behind the end of the address space",
         ),
-        ([], "not a profile of a known kind"),
+        ([], "not a profile in a known format"),
         ({"format": "gpa-lsp/profile/1", "launches": {}}, "/launches: is an object, not an array"),
         ({"format": "gpa-lsp/profile/1"}, "the whole document: lacks the member 'launches'"),
         ({"format": "other"}, "/format: does not say 'gpa-lsp/profile/2'"),
         ({"launches": []}, "/format: does not say 'gpa-lsp/profile/2'"),
         ('{"format": "gpa-lsp/profile/1", "launches": [1', r"line 1, column 47: is not JSON"),
         ('{"format": "gpa-lsp/profile/1", "launches": [], "launches": []}', "the member 'launches' occurs twice"),
-        ('{"format": "gpa-lsp/profile/1", "launches": NaN}', "NaN is no JSON number"),
+        ('{"format": "gpa-lsp/profile/1", "launches": NaN}', "NaN is not a JSON number"),
         ('{"format": "gpa-lsp/profile/1", "launches": ' + "[" * 100_000, "is nested too deeply"),
         ('{"format": "gpa-lsp/profile/1", "launches": ' + "9" * 5000 + "}", "is not JSON this format allows"),
     ],
@@ -359,5 +359,5 @@ def test_a_file_too_large_is_refused_unread(read_json: Read, monkeypatch: pytest
     from gpa_lsp.profile.native import document
 
     monkeypatch.setattr(document, "_MAX_BYTES", 100)
-    with pytest.raises(InputError, match="more than the 100 that are read"):
+    with pytest.raises(InputError, match="is larger than 100 B"):
         read_json(SMALLEST)

@@ -95,9 +95,9 @@ def test_a_function_of_another_module_has_its_place_outside(read_json: Read) -> 
 def test_what_belongs_to_no_launch_is_said(read_json: Read) -> None:
     found = {problem.message: problem.severity for problem in read_json(LEAST_KNOWN).problems}
     assert found == {
-        "a sampling buffer of the run ran full, so what ran later was sampled less, or not at all": ProblemSeverity.WARNING,
-        "7 samples of the run were dropped; of which kernels is not known, so all shares are less certain": ProblemSeverity.WARNING,
-        "20 samples of the run are of code that is in no launch of the profile; no kernel counts them": ProblemSeverity.NOTE,
+        "a sampling buffer overflowed; later code was sampled less, or not at all": ProblemSeverity.WARNING,
+        "7 samples of the run were dropped, of which kernels is unknown; all shares are less certain": ProblemSeverity.WARNING,
+        "20 samples of the run are of code outside all launches of the profile; no kernel counts them": ProblemSeverity.NOTE,
     }
 
 
@@ -179,7 +179,7 @@ def test_an_aggregate_has_the_mean_of_its_launches(read_json: Read) -> None:
         ),
         (
             {"samples": [{"module": 9, "function": "f", "pc_offset": 0, "by_reason": {}}]},
-            "/samples/0/module: is 9, which is no module",
+            "/samples/0/module: is 9, which is not a module",
         ),
         ({"samples": [{"module": 2, "address": "0x10", "by_reason": {}}]}, "/launches/0/samples/0: needs either"),
         (

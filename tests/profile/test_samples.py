@@ -102,7 +102,7 @@ def test_what_is_no_count_by_address_is_left_out_with_a_word(
     )
     assert launch.samples is not None
     assert launch.samples.reasons == ("drain",)
-    assert problems == [f"metric {STALL_PREFIX}wait holds something else than counts by instruction and is left out"]
+    assert problems == [f"metric {STALL_PREFIX}wait does not hold counts per instruction and is left out"]
 
 
 def test_half_collected_families_are_said(read_bytes: Read) -> None:
@@ -116,7 +116,7 @@ def test_half_collected_families_are_said(read_bytes: Read) -> None:
     assert launch.samples.all_samples.tolist() == [[2, 3]]
     assert launch.samples.latency_samples is None
     assert problems == [
-        "the report has no not-issued counts of wait, so which samples were taken without issue is unknown",
+        "the report has no not-issued counts of wait, so its not-issued samples are unknown",
         "the report has only not-issued counts of drain",
     ]
 

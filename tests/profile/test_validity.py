@@ -58,7 +58,7 @@ def test_a_sound_profile_has_no_problems() -> None:
         ({"addresses": np.array([16, 16], np.uint64)}, "not ascending and unique"),
         ({"addresses": np.array([16], np.uint64)}, "one row per address and one column per reason"),
         ({"reasons": ("wait", "drain")}, "not sorted and unique"),
-        ({"all_samples": np.array([[0, 2], [4, 4]], np.int64)}, "1 counts of latency samples are larger"),
+        ({"all_samples": np.array([[0, 2], [4, 4]], np.int64)}, "1 counts of not-issued samples exceed"),
         ({"latency_samples": np.array([[-1, 0], [3, 4]], np.int64)}, "negative sample counts"),
         ({"all_samples": np.array([[1, 2], [3, 5]], np.int64)}, "add up to 11, the profiler counted 10"),
     ],

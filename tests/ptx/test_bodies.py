@@ -156,10 +156,10 @@ def test_long_texts_are_cut() -> None:
     ("body", "message"),
     [
         ("{ mov.u32 %r1, 0; ret;", "a brace is not closed"),
-        ("mov.u32 %r1, 0", "no statement"),
+        ("mov.u32 %r1, 0", "not a PTX statement"),
         ("L: L: ret;", "given twice"),
-        ("bra END; END: ", "no instruction stands behind"),
-        (".reg .b32 %r<-1>; ret;", "no register"),
+        ("bra END; END: ", "no instruction follows"),
+        (".reg .b32 %r<-1>; ret;", "not a register"),
         (".reg .nonsense %r; ret;", "unknown type"),
         (".global .b32 x; ret;", "not in its memory"),
         (".frob x; ret;", "declares nothing known"),

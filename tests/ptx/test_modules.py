@@ -229,9 +229,9 @@ def test_static_instructions() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "line"),
     [
-        ("", "no .version and .target", None),
-        ("\0\0", "no .version and .target", None),
-        ("hello", "'hello' is no part of a module", 1),
+        ("", ".version and .target are missing", None),
+        ("\0\0", ".version and .target are missing", None),
+        ("hello", "'hello' is not part of a module", 1),
         (HEAD + "\n.entry k() {\n ret;", "a brace is not closed", 5),
         (HEAD + ".entry k(", "neither a body nor a semicolon", 4),
         (HEAD + ".global .b32 x = 99999999999999999999;", "more than 64 bits", 4),
@@ -240,8 +240,8 @@ def test_static_instructions() -> None:
         (HEAD + ".global .b32 x[2] = {1} 2;", "initial values", 4),
         (HEAD + ".global .b32 x[2] = {{1}};", "nested deeper", 4),
         (HEAD + ".global .u32 x = f; .func f() { ret; }", "in 4 bytes", 4),
-        (HEAD + "\n\n.global .b32 x[2] = {1.5};", "no integer", 6),
-        (HEAD + ".global .b64 x[99999999999999];", "no GPU has so much memory", 4),
+        (HEAD + "\n\n.global .b32 x[2] = {1.5};", "not an integer", 6),
+        (HEAD + ".global .b64 x[99999999999999];", "no GPU has that much memory", 4),
         (HEAD + ".entry k() { ret; } .entry k() { ret; }", "has two bodies", 4),
         (HEAD + ".alias a, b;", "not declared", 4),
         (HEAD + ".local .b8 x[4];", "outside functions", None),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.render.advice_markdown import render_advice_markdown
-from gpa_lsp.render.markdown_text import escape_markdown, escape_prose, quote_code
+from gpa_lsp.render.markdown_text import escape_markdown, quote_code, write_sentence
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import Report
 from tests.conftest import examples
@@ -58,7 +58,7 @@ def test_the_summary_has_every_piece_of_advice_with_its_category() -> None:
     rows = [line for line in lines if line.startswith("| **")]
     assert len(rows) == 8
     assert rows[0].startswith(
-        "| **1.39×** | 1.34× to 1.43× | 1.87× | Unroll the loop (`loop_unrolling`) | code | 67.7 %"
+        "| **1.39×** | 1.34× to 1.43× | 1.87× | Unroll the loop (`loop_unrolling`) | code | 68 % (±0.4) | 32,100 |"
     )
     assert [re.search(r"\| (code|parallel|binary) \|", row)[1] for row in rows[-2:]] == ["parallel", "binary"]  # type: ignore[index]
 
@@ -69,14 +69,14 @@ def test_a_place_in_the_list_that_the_estimate_does_not_explain_is_explained() -
     first, *others = kernel.advice.advice
     moved = replace(first, rank_reason="comes before larger estimates, because 5 * 5 > 3")
     lines = show(build_report(replace(kernel, advice=replace(kernel.advice, advice=(moved, *others)))))
-    assert lines.count("- Place in the list: comes before larger estimates, because 5 \\* 5 \\> 3") == 1
+    assert lines.count("- Ranking: comes before larger estimates, because 5 \\* 5 \\> 3") == 1
 
 
 def test_limits() -> None:
     lines = show(make_advice_example(), max_kernels=2, max_advice=1)
     assert sum(line.startswith("## ") for line in lines) == 2
     assert sum(line.startswith("| **") for line in lines) == 3
-    assert "And 4 kernels of less time." in lines
+    assert "And 4 shorter kernels." in lines
     assert any(line.endswith("And 5 more.") for line in lines)
 
 
@@ -125,4 +125,4 @@ def test_code_is_closed_and_cannot_end_a_cell(text: str) -> None:
     [("`a*b` c*d", "`a*b` c\\*d"), ("open ` only *", "open \\` only \\*"), ("two\nlines", "two lines"), ("", "")],
 )
 def test_prose_keeps_its_code(text: str, escaped: str) -> None:
-    assert escape_prose(text) == escaped
+    assert write_sentence(text) == escaped

@@ -69,12 +69,12 @@ def test_the_causing_line_first_then_those_that_suffer_then_other_causes(tmp_pat
     (result,) = make_log(report, tmp_path)["runs"][0]["results"]
     assert [place(location) for location in result["locations"]] == [("k.cu", 3)]
     assert [(place(related), related["message"]["text"]) for related in result["relatedLocations"]] == [
-        (("m.h", 9), "waits for data from global memory at FADD R2, R2, R3: 60 samples"),
-        (("k.cu", 6), "waits for data from global memory at FADD R3, R2, R3: 38 samples"),
+        (("m.h", 9), "stalled on data from global memory at FADD R2, R2, R3: 60 samples"),
+        (("k.cu", 6), "stalled on data from global memory at FADD R3, R2, R3: 38 samples"),
         (("k.cu", 4), "another cause at LDG.E R3, [R4.64]: 10 samples"),
     ]
-    assert result["message"]["text"].startswith("1.25× (1.23× to 1.27×) Loop unrolling in kernel, an estimate, ")
-    assert "/s/m.h:9 waits for data from global memory." in result["message"]["text"]
+    assert result["message"]["text"].startswith("1.25× (1.23× to 1.27×) Loop unrolling in kernel (estimate, ")
+    assert "/s/m.h:9 is stalled on data from global memory." in result["message"]["text"]
     assert result["rank"] == 20
     assert result["properties"]["speedup"]["estimate"] == 1.25
 
@@ -116,7 +116,7 @@ def test_a_bound_that_nobody_knows_is_null(tmp_path: Path) -> None:
     report = build_report(replace(kernel, advice=KernelAdvice(advice=(endless,), silences=())))
     (result,) = make_log(report, tmp_path)["runs"][0]["results"]
     assert result["properties"]["speedup"]["bound"] is None
-    assert "without a known bound" in result["message"]["text"]
+    assert "no known upper bound" in result["message"]["text"]
 
 
 def test_fingerprints_do_not_know_line_numbers(tmp_path: Path) -> None:

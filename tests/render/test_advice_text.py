@@ -66,10 +66,10 @@ def test_limits_are_per_kernel_and_per_category() -> None:
     shown = show(*two, max_kernels=1, max_advice=2)
     assert sum(" at most " in line for line in shown) == 4
     assert "  and 4 more" in shown
-    assert "and 1 kernel of less time" in shown
+    assert "and 1 shorter kernel" in shown
     everything = show(*two)
     assert sum(" at most " in line for line in everything) == 8
-    assert not any("of less time" in line for line in everything)
+    assert not any("shorter kernel" in line for line in everything)
 
 
 def test_regions_that_gain_nothing_are_counted() -> None:
@@ -109,9 +109,9 @@ def test_def_and_use_share_a_line_where_there_is_room() -> None:
 @pytest.mark.parametrize(
     ("kernel", "reason"),
     [
-        (build_kernel(durations_ns=()), "this is code without a profile; give a profile of it"),
+        (build_kernel(durations_ns=()), "this is code without a profile; give a profile"),
         (build_kernel(), "the profile has no stall samples of this kernel; record with --set full"),
-        (build_kernel(failure="gave up"), "the launch has no numbers: gave up"),
+        (build_kernel(failure="gave up"), "the launch was not measured: gave up"),
         (build_kernel(LISTING), "the report was saved without advice; run gpa-lsp advise on the profile"),
         (build_kernel(LISTING, advice=""), "there is no optimizer"),
         (
@@ -130,19 +130,19 @@ def test_silences_come_by_stage() -> None:
     shown = [line.strip() for line in show(make_silent())]
     start = shown.index("No advice")
     assert [line for line in shown[start:] if line.endswith("optimizer)") or line.endswith("optimizers)")] == [
-        "counters were not collected (1 optimizer)",
-        "looked, and the pattern is not there (2 optimizers)",
-        "the pattern is there, but something forbids the advice (1 optimizer)",
-        "would gain too little (1 optimizer)",
+        "metrics were not collected (1 optimizer)",
+        "pattern not found (2 optimizers)",
+        "pattern found, but the change is ruled out (1 optimizer)",
+        "too little to gain (1 optimizer)",
     ]
 
 
 def test_advice_that_shares_samples_names_its_rivals() -> None:
     advice = "a code 1.5x\ngroup: g\ntitle: First\nb parallel 1.2x\ngroup: g\ntitle: Second\nc code 1.1x\ntitle: Third"
     shown = [line.strip() for line in show(build_kernel(LISTING, advice=advice))]
-    assert "instead of: Second (1.20×)" in shown
-    assert "instead of: First (1.50×)" in shown
-    assert sum(line.startswith("instead of") for line in shown) == 2
+    assert "alternative to: Second (1.20×)" in shown
+    assert "alternative to: First (1.50×)" in shown
+    assert sum(line.startswith("alternative to") for line in shown) == 2
 
 
 def test_a_place_in_the_list_that_the_estimate_does_not_explain_is_explained() -> None:

@@ -99,20 +99,20 @@ def test_everything_is_in_the_text() -> None:
     assert join_lines(render_answer(FULL, KERNEL, PLACES)).splitlines() == [
         "Memory access",
         "  Half of the sectors are wasted.",
-        "  L1 hit rate  █████          │      25.0 %  1 of 4",
-        "  ! 41.2 %  Reads of a are strided.",
+        "  L1 hit rate  █████          │      25 %  1 of 4",
+        "  ! 41 %  Reads of a are strided.",
         "    → Use `a[i]`.",
         "  + Writes are coalesced.",
         "  By block size",
         "       threads  limit      occupancy",
-        "           128  registers     50.0 %",
+        "           128  registers       50 %",
         "    →      256  blocks             –",
         "    Without shared memory.",
         "  Warps: warps over threads, 8 to 16",
         "  lower precision: FP32 over DRAM from 1.00 TFLOP/s at 0.500 FLOP/B → 2.00 TFLOP/s at 1.00 FLOP/B",
-        "  saxpy.cu:4     4,096  50.0 %  excess sectors: 4.0 times the sectors it needs",
-        "  _Z5saxpy+0x40  4,096          excess sectors: 4.0 times the sectors it needs",
-        "  unknown: bytes from DRAM; add --metrics dram__bytes_read.sum,dram__bytes_write.sum",
+        "  saxpy.cu:4     4,096  50 %  excess sectors: 4.0 times the sectors it needs",
+        "  _Z5saxpy+0x40  4,096        excess sectors: 4.0 times the sectors it needs",
+        "  unknown: bytes from DRAM; add `--metrics dram__bytes_read.sum,dram__bytes_write.sum`",
     ]
 
 
@@ -120,15 +120,15 @@ def test_everything_is_in_the_markdown() -> None:
     rows = list(render_answer_markdown(FULL, KERNEL, PLACES))
     assert rows[:3] == ["### Memory access", "", "Half of the sectors are wasted."]
     for row in (
-        "L1 hit rate  █████          │      25.0 %  1 of 4",
-        "- 41.2 %: **Reads of a are strided.**",
+        "L1 hit rate  █████          │        25 %  1 of 4",
+        "- 41 %: **Reads of a are strided.**",
         "  - Use `a[i]`.",
         "| threads | limit | occupancy |",
         "|---:|---|---:|",
         "| **256** | **blocks** | **–** |",
         "Warps: warps over threads, 8 to 16",
-        "| `saxpy.cu:4` | 4,096 | 50.0 % | excess sectors: 4.0 times the sectors it needs |",
-        "- unknown: bytes from DRAM; add --metrics dram\\_\\_bytes\\_read.sum,dram\\_\\_bytes\\_write.sum",
+        "| `saxpy.cu:4` | 4,096 | 50 % | excess sectors: 4.0 times the sectors it needs |",
+        "- unknown: bytes from DRAM; add `--metrics dram__bytes_read.sum,dram__bytes_write.sum`",
     ):
         assert row in rows, row
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpa_lsp.blame.model import IssueCounts
-from gpa_lsp.render.blame_words import describe_bounds, describe_grounds, measure_causes
+from gpa_lsp.render.blame_words import describe_basis, describe_bounds, measure_causes
 from gpa_lsp.render.rule_estimates import convert_saving, list_estimates
 from gpa_lsp.report.model import KernelReport, RuleNote
 from tests.report_builder import build_kernel
@@ -17,14 +17,14 @@ LISTING = """
 
 
 def grounds(kernel: KernelReport) -> dict[str, str]:
-    return dict(describe_grounds(kernel))
+    return dict(describe_basis(kernel))
 
 
 @pytest.mark.parametrize(
     ("listing", "blame", "words"),
     [
         (LISTING, "1 <- 0 long_scoreboard memory_local",
-         "waits for data from local memory (spills, stack) (60 %), room in the queue for global and local memory (20 %)"),
+         "stalled on data from local memory (spills, stack) (60 %), the full queue for global and local memory (20 %)"),
         (LISTING, None, "mostly long_scoreboard 60 %, lg_throttle 20 %"),
         ("k.cu:1  NOP  ; selected=5", "", "issuing, not stalled"),
         ("k.cu:1  NOP  ; selected=5", None, "issuing, not stalled"),
@@ -43,12 +43,12 @@ def test_causes_add_up_with_what_is_unattributed() -> None:
     assert ratios == pytest.approx(0.9)
 
 
-def test_what_blame_rests_on() -> None:
+def test_the_basis_of_the_attribution() -> None:
     kernel = build_kernel(LISTING, blame="1 <- ? long_scoreboard=10 no_code\n1 <- ? wait=3 work_bound")
     found = grounds(kernel)
-    assert found["blame"].startswith("by scoreboard; single-dependency coverage 62.5 % → 93.8 % of 2 instructions; ")
+    assert found["attribution"].startswith("by scoreboard; single-dependency coverage 62 % → 94 % of 2 instructions; ")
     assert found["unattributed"] == (
-        "13.0 % of the samples: 10 (their code is not in the profile), 3 (in a function too large to search)"
+        "13 % of the samples: 10 (their code is not in the profile), 3 (in a function too large to search)"
     )
     assert found["issue counts"] == "sampled: no execution counts"
     assert found["wait check"] == "correlation 0.980 over 3 instructions; 100 samples measured, 98 predicted"
@@ -67,7 +67,7 @@ def test_what_is_not_known_is_not_claimed() -> None:
     found = grounds(
         replace(kernel, blame=replace(kernel.blame, coverage=unknown, wait_check=check, issue_counts=exact))
     )
-    assert found["blame"] == "by scoreboard; nothing to count coverage on"
+    assert found["attribution"] == "by scoreboard; no samples to measure coverage on"
     assert found["unattributed"] == "no samples"
     assert found["issue counts"] == "exact: chi-square per instruction 1.04"
     assert found["wait check"].startswith("correlation – over")
@@ -88,8 +88,8 @@ def test_the_profilers_estimates_are_those_of_the_longest_launch_that_has_some()
         ),
     )
     assert [(one.rule, one.saved, one.factor, one.base) for one in list_estimates(kernel)] == [
-        ("Small", "20.0 %", "1.25×", "the kernel"),
-        ("Local", "50.0 %", "2.00×", "its part"),
+        ("Small", "20 %", "1.25×", "the kernel"),
+        ("Local", "50 %", "2.00×", "its part"),
     ]
     assert list_estimates(build_kernel(LISTING)) == ()
 

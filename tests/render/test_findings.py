@@ -51,9 +51,9 @@ def test_inlined_code_and_calls_are_told_apart() -> None:
         k.cu:5            CALL.REL.NOINC 0x20  ; membar=20
         -                 NOP  ; membar=20
     """
-    text = next(text for text in shown(listing, called_samples={("k.cu", 5): 20.0}) if text.startswith("80.0 %"))
-    assert "; 20.0 % of its own, the rest inlined into it; " in text
-    assert "; about 20 % more in functions called from here (estimate); " in text
+    text = next(text for text in shown(listing, called_samples={("k.cu", 5): 20.0}) if text.startswith("80 %"))
+    assert "; 20 % in the line itself, the rest inlined; " in text
+    assert "; about 20 % more in functions it calls (estimate); " in text
 
 
 def test_a_chain_of_wrappers_is_one_finding_at_its_outermost_line() -> None:
@@ -66,7 +66,7 @@ def test_a_chain_of_wrappers_is_one_finding_at_its_outermost_line() -> None:
     findings = find_findings(build_report(build_kernel(listing)))
     places = [(str(finding.place), [str(place) for place in finding.same_samples]) for finding in findings]
     assert places == [("k.cu:3", ["wrap.h:5", "core.h:9"]), ("k.cu:4", []), ("other.h:1", [])]
-    assert "; all of it inlined code, in core.h:9; " in describe_finding(findings[0])
+    assert "; all of it inlined from core.h:9; " in describe_finding(findings[0])
 
 
 def test_lines_that_only_call_are_findings_of_their_own() -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpa_lsp.basis.prose import Code, Place, say
 from gpa_lsp.render.layout import (
     Align,
     Column,
@@ -88,3 +89,23 @@ def test_facts_break_between_facts() -> None:
         join_lines(wrap(join_facts(["46 SMs", "1.73 GHz", "8 KiB shared"]), 22))
         == "  46 SMs · 1.73 GHz ·\n  8 KiB shared\n"
     )
+
+
+def test_places_and_code_of_a_sentence_have_their_own_styles_across_lines() -> None:
+    place = Place(file="/src/k.cu", line=12, shown_file="k.cu")
+    sentence = say("Put {code}, at {place}.", code=Code(text="#pragma unroll"), place=place)
+    assert list(wrap(sentence, None)) == [
+        (
+            ("  ", Style.PLAIN),
+            ("Put ", Style.PLAIN),
+            ("`#pragma unroll`", Style.CODE),
+            (", at ", Style.PLAIN),
+            ("line 12 of k.cu", Style.PATH),
+            (".", Style.PLAIN),
+        )
+    ]
+    for lines in (wrap(sentence, 20), hang((("  ", Style.PLAIN), (sentence, Style.PLAIN)), 20)):
+        shown = [read_plain(line) for line in lines]
+        assert len(shown) > 1
+        assert max(map(len, shown)) <= 20
+        assert " ".join(" ".join(shown).split()) == sentence

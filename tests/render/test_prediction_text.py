@@ -73,8 +73,8 @@ def test_a_kernel_as_text() -> None:
         "k<float>",
         "  void k<float>(float*)",
         "  “small”: grid 64, block 32×8, 20 registers, 4 KiB of shared memory, 48 warps per SM; predicted for the A100",
-        "  emulated: one wave of the A100 (16 of 64), 2,000 warp instructions with 24.0 lanes on average, in 500 ms; it did not",
-        "  run to the end",
+        "  emulated: one wave of the A100 (16 of 64), 2,000 warp instructions with 24 active lanes on average, in 500 ms; it did",
+        "  not run to completion",
     ]
     assert "  warning: a doubt" in lines
     assert "  1 fault of the program in what was executed." in lines
@@ -88,8 +88,8 @@ def test_lines_with_most_traffic_come_first_and_inlined_ones_once() -> None:
     facts = build_kernel().accesses
     rows = join_lines(render_accesses(facts, None, 12, Path("/home/me"))).splitlines()[2:]
     assert [row.split()[0] for row in rows] == ["k.cu:7", "k.cu:9"]
-    assert rows[0].split()[1:] == ["global", "loads", "in", "1,024", "8.0", "32.0", "4.0", "25.0", "%"]
-    assert rows[1].split()[1:] == ["shared", "loads", "1,024", "1.0", "16.0"]
+    assert rows[0].split()[1:] == ["global", "loads", "in", "1,024", "8", "32", "4", "25", "%"]
+    assert rows[1].split()[1:] == ["shared", "loads", "1,024", "1", "16"]
     short = join_lines(render_accesses(facts, None, 1, None)).splitlines()
     assert short[-1] == "  and 1 more line"
     assert short[2].lstrip().startswith("/home/me/k.cu:7")

@@ -16,23 +16,23 @@ def make_advice(*, is_bandwidth_bound: bool = False, **ratios: float) -> KernelA
 
 def test_the_nearest_roof_comes_first() -> None:
     assert describe_roofs(make_advice(DRAM=0.412, L2=0.2, SM=0.31)) == (
-        "DRAM at 41.2 % of its peak, of which it sustains about 85 %; the SMs' busiest unit 31 %, L2 20 %: latency-bound"
+        "DRAM at 41 % of its peak (about 85 % can be sustained); the SMs' busiest unit 31 %, L2 20 %: latency-bound"
     )
     assert (
         describe_roofs(make_advice(DRAM=0.3, SM=0.904))
-        == "the SMs' busiest unit at 90.4 % of its peak; DRAM 30 %: compute-bound"
+        == "the SMs' busiest unit at 90 % of its peak; DRAM 30 %: compute-bound"
     )
 
 
 def test_near_is_measured_against_what_is_sustained() -> None:
     """DRAM at 80 % of its peak is closer to its roof than L1 at 85 %."""
-    assert describe_roofs(make_advice(DRAM=0.80, L1=0.85)).startswith("DRAM at 80.0 %")
+    assert describe_roofs(make_advice(DRAM=0.80, L1=0.85)).startswith("DRAM at 80 %")
 
 
 def test_what_is_unknown_is_said_with_the_remedy() -> None:
     assert (
         describe_roofs(make_advice())
-        == "how close the kernel is to its roofs is unknown: collect the section SpeedOfLight"
+        == "how close the kernel is to its ceilings is unknown: collect `--section SpeedOfLight`"
     )
 
 

@@ -60,7 +60,7 @@ def test_nothing_to_draw() -> None:
 
 def test_words_for_those_who_do_not_see_it() -> None:
     words = describe_roofline_picture(make())
-    assert words.startswith("roofline: DRAM bandwidth at 80.0 %")
+    assert words.startswith("roofline: DRAM bandwidth at 80 %")
     assert "headroom 1.06×" in words
 
 

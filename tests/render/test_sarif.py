@@ -91,7 +91,7 @@ def test_the_inline_chain_becomes_related_locations(tmp_path: Path) -> None:
     results = make_log(report, tmp_path)["runs"][0]["results"]
     by_uri = {result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]: result for result in results}
     related = [location["message"]["text"] for location in by_uri["file:///l/m.h"]["relatedLocations"]]
-    assert related == ["where the samples are (in)", "inlined here (k)"]
+    assert related == ["sampled code (in)", "inlined here (k)"]
 
 
 def test_frames_between_a_finding_and_its_samples(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_frames_between_a_finding_and_its_samples(tmp_path: Path) -> None:
     """
     (result, _) = make_log(build_report(build_kernel(listing)), tmp_path)["runs"][0]["results"]
     related = [location["message"]["text"] for location in result["relatedLocations"]]
-    assert related == ["where the samples are (in)", "on the way to the samples (mid)"]
+    assert related == ["sampled code (in)", "inlined in between (mid)"]
 
 
 def test_fingerprints_do_not_know_line_numbers(tmp_path: Path) -> None:

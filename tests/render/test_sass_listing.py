@@ -86,7 +86,7 @@ def test_narrow_terminals(width: int) -> None:
 
 
 def test_a_kernel_without_code() -> None:
-    assert show("")[-1] == "  no instructions: the profile holds no code of this kernel"
+    assert show("")[-1] == "  no instructions: the profile has no code of this kernel"
 
 
 def test_a_kernel_without_samples() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from lsprotocol import types
 
+from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.lsp.features.text_document_hover import answer_hover
-from gpa_lsp.lsp.kernel_page import describe_kernel, describe_kernel_briefly
 from gpa_lsp.render.advice_markdown import render_advice_markdown
 from gpa_lsp.render.advice_notes import list_notes
 from gpa_lsp.render.advice_sarif import build_advice_sarif
@@ -25,7 +25,7 @@ from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.text import render_report
 from gpa_lsp.report.model import FunctionRole, KernelReport, Report
 from gpa_lsp.report_file.store import read_report, write_report
-from tests.lsp.views import SOURCE, make_profile, make_snapshot, make_view
+from tests.editor.views import SOURCE, make_profile, make_snapshot, make_view
 from tests.report_builder import build_kernel, build_report
 
 LISTING = """
@@ -100,7 +100,7 @@ def test_it_is_marked(name: str) -> None:
 
 def test_the_mark_stands_beside_the_estimate() -> None:
     text = RENDERERS["check"](build_report(make_kernel(UNREAD)))
-    mark = "gpa-lsp advise says where; its SASS was not read, so better advice may be missing"
+    mark = "gpa-lsp advise shows where; its SASS was not read, so better advice may be missing"
     assert text.endswith(f"best advice for kernel: 1.44× (1.40× to 1.48×) Fill the last wave ({mark})")
     assert RENDERERS["lens"](build_report(make_kernel(UNREAD))).endswith(
         "Fill the last wave: 1.44× · its SASS was not read"
@@ -109,7 +109,7 @@ def test_the_mark_stands_beside_the_estimate() -> None:
 
 def test_stalls_whose_causes_are_unknown_are_stalls() -> None:
     assert describe_bounds(make_kernel(UNREAD)) == "mostly long_scoreboard 85 %"
-    assert describe_bounds(make_kernel(LISTING)).startswith("waits for ")
+    assert describe_bounds(make_kernel(LISTING)).startswith("stalled on ")
 
 
 def test_the_drivers_own_code_has_no_sass_and_needs_none() -> None:

@@ -105,4 +105,4 @@ def test_an_aggregate_does_not_say_how_its_launches_differ() -> None:
     change = compare_times(LaunchTimes(cycles=None, ns=before), LaunchTimes(cycles=None, ns=after))
     assert change is not None
     assert change.low < change.speedup == 2.0 < change.high
-    assert change.basis == "launches were added up, which hides the noise, 3 % and the launch overhead assumed"
+    assert change.basis == "launches were added up, which hides the noise; 3 % and the launch overhead assumed"

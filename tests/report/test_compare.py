@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.compare import compare_kernels, compare_reports, digest_code, measure_time_change
+from gpa_lsp.report.compare import compare_kernels, compare_reports, digest_code, measure_time_change, pair_lines
 from gpa_lsp.report.comparison import AdviceFate
-from gpa_lsp.report.line_pairs import pair_lines
 from gpa_lsp.report.model import KernelReport
 from tests.report_builder import build_kernel, build_report
 

@@ -315,7 +315,7 @@ def test_any_report_survives(
         ("/kernels/0/name", 3, "a number, not a string"),
         ("/kernels/0/launch/grid", [1, 2], "has 2 elements, not 3"),
         ("/kernels/0/launch/grid/1", -1, "is -1, outside"),
-        ("/kernels/0/device/compute_capability", "8,6", "no compute capability"),
+        ("/kernels/0/device/compute_capability", "8,6", "is not a compute capability"),
         ("/kernels/0/device/sm_clock_hz", "fast", "a string, not a number"),
         ("/kernels/0/samples/latency", 98, "is 98, outside 0 to 97"),
         ("/kernels/0/samples/truncated", 1, "a number, not true or false"),

@@ -295,7 +295,7 @@ def test_a_bound_for_more_resident_blocks() -> None:
 def test_what_the_bound_costs_is_said() -> None:
     (found,) = offer("register_reuse", f"__global__ void {BODY}", kernel="k", threads_per_block=96)
     assert found.title == "Declare the kernel `__launch_bounds__(96)`"
-    assert "The largest measured launch has 96 threads a block; one with more fails" in found.explanation
+    assert "The largest measured launch has 96 threads per block; a launch with more will fail" in found.explanation
     assert not found.is_preferred
 
 

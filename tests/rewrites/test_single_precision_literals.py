@@ -62,7 +62,7 @@ def test_all_literals_of_an_expression_at_once() -> None:
     assert changed("a = x[0] * 0.7 + 0.1;") == "a = x[0] * 0.7f + 0.1f;"
     (found,) = offer("strength_reduction", body("a = x[0] * 0.7 + 0.1;"))
     assert found.title == "Write `0.7f` and `0.1f` (rounds to float)"
-    assert "0.7 becomes 0.699999988, 0.1 becomes 0.100000001" in found.explanation
+    assert "`0.7` becomes `0.699999988`, `0.1` becomes `0.100000001`" in found.explanation
     assert found.changes_results
 
 

@@ -163,7 +163,7 @@ def test_lost_samples_are_noticed():
 def test_lost_latency_samples_are_noticed():
     section = make_section(make_function("kernel", 4), [4])
     launch = make_launch("kernel", samples=make_samples({0: {"wait": (4, 3)}}))
-    with pytest.raises(ConservationError, match="3 latency samples of wait became 2"):
+    with pytest.raises(ConservationError, match="3 not-issued samples of wait became 2"):
         check_kernel(make_kernel(section, launches=[launch]))
 
 

@@ -6,12 +6,12 @@ import pytest
 
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.emulator.trace import AccessKind, Trace
-from gpa_lsp.traces.analyse import analyse_trace
 from gpa_lsp.traces.ask import list_questions
 from gpa_lsp.traces.bypassing import BypassingAdvice
 from gpa_lsp.traces.model import TraceContext
 from gpa_lsp.traces.questions.traced_bypassing import summarise_bypassing
 from gpa_lsp.traces.remedies import ONE_WAY_REMEDY, UNIFORM_REMEDY
+from tests.traces.analysing import analyse_trace
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
 LOAD, POLL, ATOMIC, STORE, BRANCH = range(5)
@@ -66,18 +66,18 @@ def test_what_fits_is_a_sentence_and_no_finding():
 
 def test_what_does_not_fit_is_said_once():
     answer = ask("traced_bypassing", write_sweeps(LOAD, lines=4, warps=2))
-    assert answer.summary == "L1 holds what 1 of the 2 warps of a block uses again."
+    assert answer.summary == "L1 can hold the lines that 1 of the 2 warps of a block reuses."
     (finding,) = answer.findings
-    assert finding.text == "To use a line again, a warp needs 4.0 lines kept in L1, and an SM holds 1 block."
-    assert finding.remedy.startswith("Try it: let the loads of the other warps pass by L1")
+    assert finding.text == "To reuse a line, a warp needs 4 lines kept in L1, and an SM holds 1 block."
+    assert finding.remedy.startswith("Try bypassing L1 in the loads of the other warps (`__ldcg`")
 
 
 @pytest.mark.parametrize(
     ("warps", "of_all", "summary"),
     [
-        (0, 1, "L1 does not hold what the only warp of a block uses again."),
-        (0, 8, "L1 does not hold what even one of the 8 warps of a block uses again."),
-        (3, 8, "L1 holds what 3 of the 8 warps of a block use again."),
+        (0, 1, "L1 cannot hold the lines that the only warp of a block reuses."),
+        (0, 8, "L1 cannot hold the lines that even one of the 8 warps of a block reuses."),
+        (3, 8, "L1 can hold the lines that 3 of the 8 warps of a block reuse."),
         (8, 8, "All 8 warps of a block can use L1."),
     ],
 )
@@ -108,7 +108,7 @@ def test_a_poll_of_one_address_is_not_to_be_loaded_before_the_loop():
 def test_a_guard_of_bounds_is_to_be_kept():
     trace = TraceWriter(INSTRUCTIONS, (ARRAY,)).access(LOAD, lanes_by(4)).branch(BRANCH, ALL, 0).finish()
     (finding,) = ask("traced_values", trace).findings
-    assert finding.text == "kernel.cu:5: a branch is never taken, 1 time."
+    assert finding.text == "The branch at line 5 of kernel.cu is never taken (1 execution)."
     assert finding.remedy == ONE_WAY_REMEDY
     assert "Keep it if it guards an access against the bounds" in finding.remedy
 

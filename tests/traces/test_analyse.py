@@ -10,7 +10,7 @@ from gpa_lsp.basis.errors import InputError
 from gpa_lsp.device.products import find_product
 from gpa_lsp.emulator.trace import AccessKind, Trace
 from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.analyse import TraceAnalyser, analyse_trace
+from gpa_lsp.traces.analyse import TraceAnalyser
 from gpa_lsp.traces.ask import answer_launches, answer_questions, list_questions
 from gpa_lsp.traces.code_centric import list_path_accesses, list_path_branches
 from gpa_lsp.traces.context import build_trace_context
@@ -20,6 +20,7 @@ from gpa_lsp.traces.model import AccessGroupKind, AnalysisSettings, TraceContext
 from gpa_lsp.traces.patterns import LanePattern
 from gpa_lsp.traces.results import TraceAnalyses
 from gpa_lsp.traces.statistics import list_measures, spread_listed
+from tests.traces.analysing import analyse_trace
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
 COLUMNS = 16
@@ -169,7 +170,7 @@ def test_every_question_has_an_answer(analyses):
         assert answer.is_known
     memory = answers[0]
     assert memory.findings[0].weight is Weight.HIGH
-    assert "kernel.cu:11" in memory.findings[0].text
+    assert "at line 11 of kernel.cu touch 32 sectors per request; 4 would suffice" in memory.findings[0].text
     assert memory.findings[0].remedy
 
 
@@ -199,7 +200,7 @@ def test_launches_are_compared(analyses):
     assert spreads["global loads: sectors per request"].deviation == 0
     check(answer_launches(tuple(spreads.values()), 2, "emulated"))
     alike = answer_launches(spread_listed([list_measures(analyses)] * 2), 2, "emulated")
-    assert "alike" in alike.summary
+    assert "do not differ" in alike.summary
 
 
 def test_pieces_of_other_launches_are_refused():
@@ -241,7 +242,7 @@ def test_contexts_come_from_the_tables():
     assert found.l1_bytes == 192 * 1024 - 100 * 1024
     assert found.l2_bytes == find_product(found.gpu).l2_bytes
     assert any("carve-out" in one for one in found.assumptions)
-    with pytest.raises(InputError, match="holds a block"):
+    with pytest.raises(InputError, match="can hold a block"):
         build_trace_context((8, 0), block_threads=(1024, 2, 1))
     with pytest.raises(InputError, match=r"compute capability 9\.0"):
         build_trace_context((8, 0), block_threads=(32, 1, 1), product=find_product("H100 PCIe"))

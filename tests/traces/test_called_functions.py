@@ -11,13 +11,13 @@ from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.prediction.trace_files.read import read_pieces
 from gpa_lsp.prediction.trace_files.write import TraceWriter
-from gpa_lsp.traces.analyse import analyse_trace
 from gpa_lsp.traces.code_centric import list_path_accesses, list_path_branches
 from gpa_lsp.traces.line_facts import list_branch_facts, list_line_facts
 from gpa_lsp.traces.model import TraceContext
 from gpa_lsp.traces.paper_mode import measure_paper_divergence
 from gpa_lsp.traces.results import TraceAnalyses
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
+from tests.traces.analysing import analyse_trace
 from tests.traces.kernels.running import FOLDER, floats, trace_kernel
 
 BLOCKS, WARPS = 3, 6

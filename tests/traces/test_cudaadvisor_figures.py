@@ -15,7 +15,6 @@ What differs, and why:
 import pytest
 
 from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.traces.analyse import analyse_trace
 from gpa_lsp.traces.branch_divergence import BranchAccumulator, BranchDivergence
 from gpa_lsp.traces.line_facts import list_line_facts
 from gpa_lsp.traces.model import AccessGroupKind, TraceContext
@@ -25,6 +24,7 @@ from gpa_lsp.traces.paper_mode import (
     measure_paper_branches,
     measure_paper_divergence,
 )
+from tests.traces.analysing import analyse_trace
 from tests.traces.kernels.running import launch_bicg, launch_rank_update, trace_kernel
 
 CONTEXT = TraceContext(sm_count=2, blocks_per_sm=1, l1_bytes=48 << 10, l2_bytes=1 << 20)

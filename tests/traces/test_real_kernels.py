@@ -7,11 +7,11 @@ from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.emulator.model import TraceSettings
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
+from gpa_lsp.prediction.predict_launch import list_block_chains
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.ptx.scalar_types import ScalarType
-from gpa_lsp.traces.analyse import TraceAnalyser, analyse_trace
+from gpa_lsp.traces.analyse import TraceAnalyser
 from gpa_lsp.traces.ask import answer_questions
-from gpa_lsp.traces.block_places import list_block_chains
 from gpa_lsp.traces.code_centric import list_path_accesses
 from gpa_lsp.traces.data_centric import list_array_facts
 from gpa_lsp.traces.line_facts import list_branch_facts, list_line_facts
@@ -19,6 +19,7 @@ from gpa_lsp.traces.model import TraceContext
 from gpa_lsp.traces.paper_mode import measure_paper_branches, measure_paper_divergence, measure_paper_reuse
 from gpa_lsp.traces.patterns import LanePattern
 from gpa_lsp.traces.results import TraceAnalyses
+from tests.traces.analysing import analyse_trace
 from tests.traces.kernels.running import FOLDER, floats, launch_bicg, load_module, trace_kernel
 
 BLOCKS, THREADS = 6, 64

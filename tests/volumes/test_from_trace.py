@@ -95,7 +95,7 @@ def test_gather_is_said_to_be_none_and_counted() -> None:
     (sampled,) = found.sampled
     assert (sampled.instruction, sampled.array, sampled.requests_per_warp) == (0, 0, 1.0)
     assert 30 < sampled.sectors_per_request <= 32
-    assert "no affine function" in sampled.why
+    assert "not an affine function" in sampled.why
     launch = find_launch_shape(found, BLOCK, GRID)
     predicted = predict_volumes(found, launch, find_device("V100 PCIe"), registers=32)
     assert predicted.volumes.l1_load > 32.0
@@ -123,7 +123,7 @@ def test_trips_that_differ_are_averaged_and_said() -> None:
     (access,) = found.accesses
     assert access.loops == (LoopTerm(step_bytes=8000, trips=3),)
     assert access.executions == pytest.approx(1.0)
-    assert any("differently often" in note for note in found.notes)
+    assert any("Trip counts of some loops differ" in note for note in found.notes)
 
 
 def test_scattered_activity_is_a_ratio() -> None:

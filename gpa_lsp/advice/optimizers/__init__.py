@@ -12,6 +12,16 @@ from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage
 from gpa_lsp.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel, price_units
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import UnitMatch
+from gpa_lsp.basis.prose import Sentence, say
+
+DISASSEMBLY_FAILED = say("the code could not be disassembled")
+"""Why an optimizer that reads instructions does not apply."""
+
+NO_ARCHITECTURE = say("no table describes this architecture")
+"""Why one that needs limits of the hardware does not apply."""
+
+NO_GRID = say("the profile does not record the number of blocks and SMs")
+"""Why one that looks at the grid does not apply."""
 
 
 class Optimizer(ABC):
@@ -22,7 +32,7 @@ class Optimizer(ABC):
         title: a few words for people.
         category: what has to be changed.
         group: name of the alternatives that share samples with it.
-        needs_counters: per-instruction counters without which it cannot match (:mod:`gpa_lsp.rows.counters`).
+        needs_counters: per-instruction counters without which it cannot match (:data:`gpa_lsp.rows.place.COUNTERS`).
         needs_metrics: metrics of the launch without which it cannot match; ``ncu --metrics`` collects them.
         needs_split: it cannot match or price without knowing which samples were taken without issue.
         needs_grid: it cannot match without knowing blocks and threads of the launch.
@@ -41,8 +51,8 @@ class Optimizer(ABC):
     def advise(self, subject: Subject) -> Advice | Silence:
         """Match and price."""
 
-    def silent(self, stage: SilenceStage, message: str) -> Silence:
-        """Nothing to say, and why."""
+    def silent(self, stage: SilenceStage, message: Sentence) -> Silence:
+        """Why it does not apply."""
         return Silence(optimizer=self.name, stage=stage, message=message)
 
     @property

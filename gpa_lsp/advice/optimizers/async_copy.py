@@ -11,10 +11,18 @@ from gpa_lsp.advice.blamed_stalls import build_hotspots
 from gpa_lsp.advice.dependency_stalls import find_loops, sum_active
 from gpa_lsp.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.advice.model import Advice, Category, Hotspot, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import HidingOptimizer
+from gpa_lsp.advice.naming import (
+    describe_line,
+    describe_place,
+    describe_scope,
+    find_own_frame,
+    locate,
+    name_code,
+)
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
 from gpa_lsp.advice.pricing import price_hiding
-from gpa_lsp.advice.source_words import describe_line, describe_place, describe_scope, find_own_frame
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, capitalize, count, cycles, list_of, say, size
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.dataflow.staged_copies import (
     StagedCopy,
@@ -32,13 +40,11 @@ _TMA_TILE_BYTES = 2048
 
 _MOST_STAGES = 4
 
-_COPY_ASYNCHRONOUSLY = (
-    "Keep two or more tiles in shared memory and copy the next one asynchronously while this one is used."
+_COPY_ASYNCHRONOUSLY = say(
+    "Keep two or more tiles in shared memory and copy the next one asynchronously while the current one is used."
 )
-_START_EARLIER = (
-    "Start each asynchronous copy earlier, so that more of them are under way: give the pipeline another stage."
-)
-_EARLIER_TITLE = "Start copies of tiles earlier"
+_START_EARLIER = say("Start each asynchronous copy earlier, so that more are in flight: add a pipeline stage.")
+_EARLIER_TITLE = "Start asynchronous copies earlier"
 
 _BARRIER_OBJECT = "SYNCS"
 """Opcode that works on a barrier object in shared memory, and waits at it."""
@@ -70,11 +76,11 @@ class AsyncCopy(HidingOptimizer):
     def match(self, subject: Subject) -> HidingMatch | Silence:
         """Find copies through registers, and waits for copies."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         capability = subject.kernel.device.compute_capability
         if capability is None or capability < _FIRST_CAPABILITY:
-            present = "is not known" if capability is None else f"is {capability[0]}.{capability[1]}"
-            message = f"asynchronous copies need compute capability 8.0; this {present}"
+            present = "unknown" if capability is None else f"{capability[0]}.{capability[1]}"
+            message = say("asynchronous copies need compute capability 8.0; this is {present}", present=present)
             return self.silent(SilenceStage.NOT_MATCHED, message)
         copies = find_staged_copies(subject.rows)
         staged = _find_staged_regions(subject, copies)
@@ -87,32 +93,23 @@ class AsyncCopy(HidingOptimizer):
             hint=_COPY_ASYNCHRONOUSLY if staged else _START_EARLIER,
             caveats=_list_caveats(subject, has_staged=bool(staged)),
             reasons=(
-                "waits of stores to shared memory for what they store, all of those stores, and waits for copies",
+                say("stalls on the values that are copied, all samples of the copying stores, and stalls on copies"),
             ),
         )
 
     def _explain(self, copies: Sequence[StagedCopy], *, has_async: bool) -> Silence:
-        """Why there is nothing to say."""
-        outside = sum(copy.loop < 0 for copy in copies)
-        if copies and outside == len(copies):
-            message = (
-                f"{_count(outside)} to shared memory through registers in no loop, so there is no next tile to start"
-            )
+        """Why it does not apply."""
+        staged = say("{copies} to shared memory through registers", copies=count(len(copies), "copy"))
+        if copies and all(copy.loop < 0 for copy in copies):
+            message = say("{staged}, but outside loops: there is no next tile to start", staged=staged)
             return self.silent(SilenceStage.GATED, message)
         if copies:
-            return self.silent(
-                SilenceStage.NOT_MATCHED,
-                f"{_count(len(copies))} to shared memory through registers that nobody waits for",
-            )
-        if has_async:
-            return self.silent(
-                SilenceStage.NOT_MATCHED, "copies to shared memory are asynchronous, and nobody waits for them"
-            )
-        return self.silent(SilenceStage.NOT_MATCHED, "no load from global memory is stored to shared memory as it is")
-
-
-def _count(copies: int) -> str:
-    return "there is one copy" if copies == 1 else f"there are {copies} copies"
+            message = say("{staged}, but no warp is stalled there", staged=staged)
+        elif has_async:
+            message = say("copies to shared memory are asynchronous, and no warp is stalled on them")
+        else:
+            message = say("no value goes unchanged from global to shared memory")
+        return self.silent(SilenceStage.NOT_MATCHED, message)
 
 
 def _find_staged_regions(subject: Subject, copies: Sequence[StagedCopy]) -> dict[int, HidingRegion]:
@@ -152,7 +149,7 @@ def _find_waiting_regions(subject: Subject) -> dict[int, HidingRegion]:
 
 
 def _build_region(
-    subject: Subject, loop: int, chosen: npt.NDArray[np.int64], hotspots: tuple[Hotspot, ...], hint: str
+    subject: Subject, loop: int, chosen: npt.NDArray[np.int64], hotspots: tuple[Hotspot, ...], hint: Sentence
 ) -> HidingRegion:
     edges = subject.blame.edges
     return HidingRegion(
@@ -171,68 +168,88 @@ def _mark(subject: Subject, rows: Sequence[int]) -> npt.NDArray[np.bool_]:
     return marks
 
 
-def _write_staged_hint(subject: Subject, loop: int, copies: Sequence[StagedCopy], longest: Hotspot) -> str:
+def _write_staged_hint(subject: Subject, loop: int, copies: Sequence[StagedCopy], longest: Hotspot) -> Sentence:
     place = describe_place(subject, longest.def_row)
-    store = describe_line(subject, longest.def_row if longest.use_row is None else longest.use_row)
-    where = describe_scope(subject, subject.scopes.scopes[loop])
     each = sum(copy.bytes_moved for copy in copies)
-    sentences = [
-        f"In {where}, {place} goes through registers into shared memory ({store}), and each turn waits for it. Copy it "
-        f"{_name_call(subject, longest.def_row)} into a second buffer, one turn ahead; {each} bytes a thread."
-    ]
-    threads = subject.launch.threads_per_block if subject.launch is not None else 0
-    capability = subject.kernel.device.compute_capability
-    if capability is not None and capability >= _FIRST_WITH_TMA and each * threads >= _TMA_TILE_BYTES:
-        sentences.append(
-            f"The block's tile is {each * threads:,} bytes: where it is contiguous, or a box of a tensor, one thread can have all of it brought by "
-            f"TMA (`cuda::memcpy_async` with a barrier, or `cp.async.bulk`)."
-        )
-    return " ".join(sentences)
+    return say(
+        "Each iteration of {loop} is stalled on {load}, which goes through registers to shared memory ({store}). "
+        "Copy it one iteration ahead into a second buffer {call}: {each} per thread{tile}.",
+        loop=describe_scope(subject, subject.scopes.scopes[loop]),
+        load=place,
+        store=describe_line(subject, longest.def_row if longest.use_row is None else longest.use_row),
+        call=_name_call(subject, longest.def_row),
+        each=count(each, "byte"),
+        tile=_advise_bulk_copy(subject, each),
+    )
 
 
-def _name_call(subject: Subject, row: int) -> str:
+def _name_call(subject: Subject, row: int) -> Sentence:
     """How the source's language says it."""
     frame = find_own_frame(subject, row)
     language = find_language(frame.file) if frame is not None else None
     if language is None or language.name == "cuda":
-        return "with `__pipeline_memcpy_async` or `cuda::memcpy_async`"
-    return "asynchronously (cp.async)"
+        calls = map(name_code, ("__pipeline_memcpy_async", "cuda::memcpy_async"))
+        return say("with {calls}", calls=list_of(calls, last="or"))
+    return say("asynchronously ({instruction})", instruction=Code(text="cp.async"))
 
 
-def _write_waiting_hint(subject: Subject, loop: int, pending: int | None, longest: Hotspot) -> str:
-    where = describe_scope(subject, subject.scopes.scopes[loop])
-    # The distance is that of the copies started last, and those are not waited for while groups may stay under way.
+def _advise_bulk_copy(subject: Subject, bytes_per_thread: int) -> Sentence:
+    """About one copy of a block's whole tile, where that is large enough and the hardware has it."""
+    tile_bytes = bytes_per_thread * (subject.launch.threads_per_block if subject.launch is not None else 0)
+    capability = subject.kernel.device.compute_capability
+    if capability is None or capability < _FIRST_WITH_TMA or tile_bytes < _TMA_TILE_BYTES:
+        return NOTHING
+    return say(
+        "; a contiguous or tensor-box tile ({tile} per block) fits one TMA copy ({memcpy} with a barrier, or {bulk})",
+        tile=count(tile_bytes, "byte"),
+        memcpy=Code(text="cuda::memcpy_async"),
+        bulk=Code(text="cp.async.bulk"),
+    )
+
+
+def _write_waiting_hint(subject: Subject, loop: int, pending: int | None, longest: Hotspot) -> Sentence:
+    # The distance is that of the copies started last, and those are not waited for while groups may stay in flight.
     distance = None if pending else longest.distance_cycles
-    soon = f" about {distance:,} cycles of instructions after they were started" if distance is not None else ""
-    line = describe_line(subject, longest.def_row if longest.use_row is None else longest.use_row)
-    head = f"{where[0].upper()}{where[1:]} waits for its asynchronous copies in {line}{soon}, which is too soon."
+    head = say(
+        "{loop} is stalled on its asynchronous copies {place}{soon}.",
+        loop=capitalize(describe_scope(subject, subject.scopes.scopes[loop])),
+        place=locate(subject, longest.def_row if longest.use_row is None else longest.use_row),
+        soon=NOTHING
+        if distance is None
+        else say(", only about {distance} after their start", distance=cycles(distance)),
+    )
     if pending is None:
-        return f"{head} Start them a turn earlier: give the pipeline another stage."
+        return say("{head} Start them an iteration earlier: add a pipeline stage.", head=head)
+    groups = count(pending, "group")
     if pending + 2 > _MOST_STAGES:
-        return (
-            f"{head} It keeps {pending} groups under way already; larger tiles or more work per tile would cover more."
+        return say(
+            "{head} It already keeps {groups} in flight: use larger tiles or do more work per tile.",
+            head=head,
+            groups=groups,
         )
-    groups = "no group" if pending == 0 else f"{pending} group{'' if pending == 1 else 's'}"
-    return (
-        f"{head} It leaves {groups} under way while it waits; one more buffer would leave {pending + 1} "
-        f"(`__pipeline_wait_prior({pending + 1})`)."
+    return say(
+        "{head} It leaves {groups} in flight; one more buffer allows {more} ({call}).",
+        head=head,
+        groups=groups,
+        more=count(pending + 1),
+        call=Code(text=f"__pipeline_wait_prior({pending + 1})"),
     )
 
 
-def _list_caveats(subject: Subject, *, has_staged: bool) -> tuple[str, ...]:
+def _list_caveats(subject: Subject, *, has_staged: bool) -> tuple[Sentence, ...]:
     launch = subject.launch
-    more = "Each buffer more takes shared memory"
-    caveats = (
-        ["Source and destination must be aligned to the size of each copy (4, 8 or 16 bytes)."] if has_staged else []
-    )
+    present = NOTHING
     if launch is not None and launch.shared_static_bytes is not None and launch.shared_dynamic_bytes is not None:
-        more += f", of which a block has {launch.shared_static_bytes + launch.shared_dynamic_bytes:,} bytes now"
-    caveats.append(f"{more}; fewer blocks may fit on a multiprocessor.")
-    if has_staged:
-        caveats.append(
-            "The first tile has to be started before the loop, and a barrier has to stand before a buffer is filled again."
-        )
-    return tuple(caveats)
+        shared = size(launch.shared_static_bytes + launch.shared_dynamic_bytes)
+        present = say(" ({shared} per block now)", shared=shared)
+    occupancy = say("Each extra buffer takes shared memory{present}, which can lower occupancy.", present=present)
+    if not has_staged:
+        return (occupancy,)
+    return (
+        say("Source and destination must be aligned to the size of each copy (4, 8 or 16 bytes)."),
+        occupancy,
+        say("Start the first copy before the loop, and put a barrier before each refill of a buffer."),
+    )
 
 
 OPTIMIZER = AsyncCopy()

@@ -7,15 +7,16 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
-from gpa_lsp.advice.hint_words import join_sentences, locate
+from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import EliminationOptimizer
+from gpa_lsp.advice.naming import locate
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.lookup import load_opcode_classes
 from gpa_lsp.arch.opcodes import ProducerGroup
 from gpa_lsp.basis.figures import sum_known
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, number, say
 from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcodes import Opcode
 from gpa_lsp.binary.sass import instruction_at
@@ -41,15 +42,16 @@ _LEAST_SECTORS = 2
 """From so many sectors on, sectors as dense as can be mean that each thread has a neighbouring word of its own."""
 _LEAST_TURNS = 1.1
 _FLOATS = ("F16", "F32", "F64", "BF16")
-_MOST_SENTENCES = 2
 _ATOMICS_LEFT = 1 / 32
 """Of the requests, when a warp adds up first."""
 _AGGREGATION_REACH = 0.8
 """Part of the way to the next limit: adding up in a block costs shared memory and barriers. One dot product on a GTX 1660 SUPER went 0.8."""
-_RESERVE_PLACES = (
-    "The old value is used, so reserve for many at once: one thread of the warp adds what all its active threads need (`__activemask()`, "
-    "`__popc`), shuffles the old value to them, and each counts on by its number among them (`cooperative_groups::coalesced_threads()`). "
-    "A scan over the block leaves one atomic a block."
+_RESERVE_PLACES = say(
+    "The old value is used, so reserve for the whole warp: one thread adds the number of active threads ({mask}, {count}), shuffles the old "
+    "value to them, and each adds its rank ({group}). A block-wide scan leaves one atomic per block.",
+    mask=Code(text="__activemask()"),
+    count=Code(text="__popc"),
+    group=Code(text="cooperative_groups::coalesced_threads()"),
 )
 
 
@@ -74,27 +76,30 @@ class AtomicContention(EliminationOptimizer):
     """
 
     name: ClassVar[str] = "atomic_contention"
-    title: ClassVar[str] = "Fewer atomics on the same address"
+    title: ClassVar[str] = "Reduce atomic contention"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "atomics"
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find atomics that somebody waits for."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         finding = _Finding(subject)
         atomics = finding.is_global | finding.is_shared
         if not atomics.any():
-            return self.silent(SilenceStage.NOT_MATCHED, "there are no atomics")
+            return self.silent(SilenceStage.NOT_MATCHED, say("the kernel has no atomics"))
         edges = find_edges(subject, atomics)
         edges = edges[~self._is_issue(subject, edges)]
         waiting = count_samples(subject, edges, np.ones(len(edges)))
         if waiting == 0:
-            return self.silent(SilenceStage.NOT_MATCHED, "nothing waits for the kernel's atomics")
+            return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled on the kernel's atomics"))
         weights = finding.saved[subject.blame.edges.def_row[edges]]
         regions = build_regions(subject, edges, weights, write_hint=finding.write_hint, write_note=finding.write_note)
         if not regions:
-            message = f"{waiting:,.0f} samples wait for atomics, but threads have addresses of their own, or a block makes only one"
+            message = say(
+                "{samples} stalled on atomics, but threads use separate addresses or a block does only one",
+                samples=count(waiting, "sample"),
+            )
             return self.silent(SilenceStage.NOT_MATCHED, message)
         return EliminationMatch(
             leaves={"l2_slice": 0.0, "l2": _ATOMICS_LEFT},
@@ -102,11 +107,14 @@ class AtomicContention(EliminationOptimizer):
             regions=regions,
             hint=finding.write_remedy(regions[0].hotspots[0].def_row),
             caveats=(
-                "Adding up first helps as far as addresses repeat, which counters do not show.",
+                say("The gain depends on how often addresses repeat, which counters do not show."),
                 *_list_caveats(subject, [hotspot.def_row for region in regions for hotspot in region.hotspots]),
             ),
             reasons=(
-                f"{waiting:,.0f} samples blamed on atomics, times the part of them that adding up first would save",
+                say(
+                    "{samples} stalled on atomics, times the part that aggregation would save",
+                    samples=count(waiting, "sample"),
+                ),
             ),
         )
 
@@ -118,10 +126,10 @@ class AtomicContention(EliminationOptimizer):
         return np.isin(subject.blame.edges.reason[edges], numbers)
 
 
-def _list_caveats(subject: Subject, rows: Sequence[int]) -> tuple[str, ...]:
+def _list_caveats(subject: Subject, rows: Sequence[int]) -> tuple[Sentence, ...]:
     modifiers = {modifier for row in rows for modifier in read_modifiers(subject.rows.mnemonic(row))}
     adds_floats = any(modifier.startswith(_FLOATS) for modifier in modifiers)
-    return ("Sums of floating-point numbers change in the last digits with their order.",) if adds_floats else ()
+    return (say("Floating-point sums change in the last digits with their order."),) if adds_floats else ()
 
 
 def _count_blocks(subject: Subject) -> int | None:
@@ -190,46 +198,66 @@ class _Finding:
         self._turns[row] = turns
         return 1.0 - 1.0 / turns
 
-    def write_note(self, def_row: int, _use_row: int) -> str:
+    def write_note(self, def_row: int, _use_row: int) -> Sentence:
         """Threads and sectors of one atomic."""
         if def_row in self._turns:
-            return f"{self._turns[def_row]:.1f} tries each"
+            return say("{attempts} each", attempts=number(self._turns[def_row], "attempt"))
         if self.is_shared[def_row] or np.isnan(self._sectors[def_row]):
-            return ""
-        return f"{self._threads[def_row]:.1f} threads in {self._sectors[def_row]:.1f} sectors"
+            return NOTHING
+        return say(
+            "{threads} in {sectors}",
+            threads=number(float(self._threads[def_row]), "thread"),
+            sectors=number(float(self._sectors[def_row]), "sector"),
+        )
 
-    def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> str:
+    def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
         """The atomics of a region."""
-        rows = list(dict.fromkeys(hotspot.def_row for hotspot in hotspots))[:_MOST_SENTENCES]
-        return join_sentences((self._write_sentence(row) for row in rows), _MOST_SENTENCES)
+        return describe_causes(hotspots, self._write_sentence)
 
-    def _write_sentence(self, row: int) -> str:
-        place = f"The atomic {locate(self._subject, row)}"
+    def _write_sentence(self, row: int) -> Sentence:
+        place = locate(self._subject, row)
         if row in self._turns:
-            return (
-                f"{place} is tried {self._turns[row]:.1f} times until it succeeds: others change the value in between."
+            return say(
+                "The atomic {place} takes {attempts} to succeed, because other threads change the value in between.",
+                place=place,
+                attempts=number(self._turns[row], "attempt"),
             )
         if self.is_shared[row]:
-            return f"{place} is on shared memory, and its threads queue for addresses."
+            return say("The shared-memory atomic {place} serializes threads that use the same address.", place=place)
         if np.isnan(self._sectors[row]):
-            return f"{place} is on global memory, and warps wait for it."
+            return say("Warps are stalled on the global atomic {place}.", place=place)
         if self._threads[row] < _LEAST_THREADS:
-            return f"{place} is made by one thread a warp; the warps of a block still queue for it."
-        return f"{place} is made by {self._threads[row]:.1f} threads a warp in {self._sectors[row]:.1f} sectors."
+            return say(
+                "One thread per warp does the atomic {place}, and the warps of a block queue for it.", place=place
+            )
+        return say(
+            "The atomic {place} is done by {threads} per warp in {sectors}.",
+            place=place,
+            threads=number(float(self._threads[row]), "thread"),
+            sectors=number(float(self._sectors[row]), "sector"),
+        )
 
-    def write_remedy(self, row: int) -> str:
-        """What to do about the atomic that is waited for most."""
+    def write_remedy(self, row: int) -> Sentence:
+        """What to do about the atomic that most samples are stalled on."""
         if row in self._turns:
-            return "Use an atomic the hardware has for this operation and type instead of a compare-and-swap loop; add up in the warp or block first."
+            return say(
+                "Use a hardware atomic for this operation and type instead of a compare-and-swap loop, or aggregate in the warp or block first."
+            )
         if self.is_shared[row]:
-            return "Add up in the warp first (`__match_any_sync`, shuffles), or give each warp counters of its own and add those up at the end."
+            return say(
+                "Aggregate in the warp first ({match}, shuffles), or give each warp private counters and add those up at the end.",
+                match=Code(text="__match_any_sync"),
+            )
         if self._returns_value(row):
             return _RESERVE_PLACES
         if self._threads[row] < _LEAST_THREADS:
-            return "Add up in shared memory first, so that each block makes one global atomic an address instead of one a warp."
-        return (
-            "Add up before going to global memory: in the warp (`__reduce_add_sync`, shuffles) where all threads mean one address, in counters "
-            "in shared memory where they mean a few; then make one global atomic an address and block."
+            return say(
+                "Aggregate in shared memory first: one global atomic per address and block instead of one per warp."
+            )
+        return say(
+            "Aggregate before the global atomic: in the warp ({reduce}, shuffles) if all threads share one address, in shared-memory counters "
+            "if they share a few; then do one per address and block.",
+            reduce=Code(text="__reduce_add_sync"),
         )
 
     def _returns_value(self, row: int) -> bool:

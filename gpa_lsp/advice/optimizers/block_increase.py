@@ -7,10 +7,11 @@ from gpa_lsp.advice.estimators import estimate_parallel, scale_contention
 from gpa_lsp.advice.launch_facts import LaunchFacts
 from gpa_lsp.advice.matches import ParallelMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import ParallelOptimizer
-from gpa_lsp.advice.residency import measure_contention, measure_issue_ratio, measure_resident_warps, say_count
+from gpa_lsp.advice.optimizers import NO_ARCHITECTURE, NO_GRID, ParallelOptimizer
+from gpa_lsp.advice.residency import measure_contention, measure_issue_ratio, measure_resident_warps
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import count, number, percent, say
 
 _SAME = 1e-9
 """Gains closer than this are equal, and the smaller change is preferred."""
@@ -46,7 +47,7 @@ class BlockIncrease(ParallelOptimizer):
     """
 
     name: ClassVar[str] = "block_increase"
-    title: ClassVar[str] = "More, smaller blocks"
+    title: ClassVar[str] = "Launch more, smaller blocks"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "parallelism"
 
@@ -54,24 +55,26 @@ class BlockIncrease(ParallelOptimizer):
         """Find the split that gains most."""
         launch, architecture = subject.launch, subject.kernel.architecture
         if launch is None or launch.sm_count is None or launch.blocks < 1:
-            return self.silent(SilenceStage.NO_METRICS, "the profile does not say how many blocks and SMs there are")
+            return self.silent(SilenceStage.NO_METRICS, NO_GRID)
         if architecture is None:
-            return self.silent(SilenceStage.NO_CODE, "there is no table of this architecture")
+            return self.silent(SilenceStage.NO_CODE, NO_ARCHITECTURE)
         if launch.blocks >= launch.sm_count:
-            message = f"the grid of {launch.blocks:,} blocks reaches all {launch.sm_count} SMs"
+            blocks, sms = count(launch.blocks, "block"), count(launch.sm_count, "SM")
+            message = say("the grid of {blocks} reaches all {sms}", blocks=blocks, sms=sms)
             return self.silent(SilenceStage.NOT_MATCHED, message)
         schedulers = architecture.sm.sub_partitions_per_sm.value
         warps = measure_resident_warps(subject, architecture) or launch.warps_per_block / schedulers
         if launch.warps_per_block <= schedulers or warps <= 1:
-            message = (
-                f"a block of {say_count(launch.warps_per_block, 'warp')} leaves each scheduler one warp at most; "
-                "smaller blocks would leave it none"
+            message = say(
+                "a block of {warps} gives each scheduler at most one; smaller blocks would leave some idle",
+                warps=count(launch.warps_per_block, "warp"),
             )
             return self.silent(SilenceStage.NOT_MATCHED, message)
         splits = list(_list_splits(subject, launch, launch.sm_count, warps))
         best = max(splits, key=lambda split: split.speedup, default=None)
         if best is None or best.speedup <= 1:
-            message = f"no split of {launch.blocks} blocks leaves the busiest of {launch.sm_count} SMs less to do"
+            blocks, sms = count(launch.blocks, "block"), count(launch.sm_count, "SM")
+            message = say("no split of {blocks} gives the busiest of {sms} less work", blocks=blocks, sms=sms)
             return self.silent(SilenceStage.NOT_MATCHED, message)
         smallest = next(split for split in splits if split.speedup >= best.speedup - _SAME)
         return _describe(subject, launch, launch.sm_count, warps, smallest)
@@ -102,10 +105,10 @@ def _list_splits(subject: Subject, launch: LaunchFacts, sm_count: int, warps: fl
 def _describe(subject: Subject, launch: LaunchFacts, sm_count: int, warps: float, split: _Split) -> ParallelMatch:
     blocks = launch.blocks * split.parts
     threads = -(-launch.threads_per_block // split.parts)
-    caveats = ["threads that exchange data within a block must end up in the same smaller block"]
+    caveats = [say("Threads that exchange data within a block must end up in the same smaller block.")]
     if (launch.shared_static_bytes or 0) + (launch.shared_dynamic_bytes or 0):
-        caveats.append("each smaller block needs shared memory of its own")
-    contention = 100 * measure_contention(subject)
+        caveats.append(say("Each smaller block needs its own shared memory."))
+    sms = count(sm_count, "SM")
     return ParallelMatch(
         scope=subject.scopes.scopes[0],
         warps_per_scheduler=warps,
@@ -114,16 +117,29 @@ def _describe(subject: Subject, launch: LaunchFacts, sm_count: int, warps: float
         scales_warps=True,
         factor=split.factor,
         bound=split.bound,
-        bound_reason=f"the busiest of {sm_count} SMs has at most {split.bound:.3g}× less to do",
-        hint=(
-            f"{say_count(launch.blocks, 'block')} of {launch.threads_per_block} threads leave {sm_count - launch.blocks} of "
-            f"{sm_count} SMs without work. Launch {blocks} blocks of {threads} threads: each scheduler then shares its cycles "
-            f"among {split.new_warps:.3g} {'warp' if split.new_warps == 1 else 'warps'} instead of {warps:.3g}."
+        bound_reason=say(
+            "the busiest of {sms} keeps at least {share} of its work", sms=sms, share=percent(1 / split.bound)
+        ),
+        hint=say(
+            "With {old_blocks} of {old_threads}, {idle} of {sms} are idle. Launch {blocks} of {threads}: each scheduler then has {new_warps} "
+            "instead of {old_warps}.",
+            old_blocks=count(launch.blocks, "block"),
+            old_threads=count(launch.threads_per_block, "thread"),
+            idle=count(sm_count - launch.blocks),
+            sms=sms,
+            blocks=count(blocks, "block"),
+            threads=count(threads, "thread"),
+            new_warps=number(split.new_warps, "warp"),
+            old_warps=number(warps),
         ),
         caveats=tuple(caveats),
         reasons=(
-            f"f = {split.factor:.2f}: {contention:.1f} % of the samples wait for other warps of the SM, of which those that leave count",
-            "warps are taken as independent of each other",
+            say(
+                "f = {f}: {contention} of the samples are stalled on other warps of the SM, of which those that leave count",
+                f=number(split.factor),
+                contention=percent(measure_contention(subject)),
+            ),
+            say("warps are assumed to be independent"),
         ),
     )
 

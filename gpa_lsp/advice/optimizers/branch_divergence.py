@@ -7,35 +7,38 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.blamed_stalls import MOST_HOTSPOTS, find_edges
-from gpa_lsp.advice.hint_words import locate
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.source_words import find_own_frame
+from gpa_lsp.advice.naming import find_own_frame, locate
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, list_of, number, percent, say
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, count_per_request, mark_accesses
 from gpa_lsp.dataflow.divergent_branches import DivergentBranch, Parting, find_divergent_branches
 from gpa_lsp.rows.scopes import Scope, ScopeKind
 
 _NOT_LOST = "not_selected"
-"""A warp in this state was ready: its turn costs no time."""
+"""A warp in this state was ready and lost no time."""
 
 _MEMORY_REASONS = ("long_scoreboard", "lg_throttle", "drain")
 _SCATTERED = 0.9
 """Sectors per thread from which on each thread has one of its own."""
 
 _REMEDIES = {
-    Parting.SIDES: (
-        "Let whole warps take one side: decide by threadIdx.x / 32 or by the block where the condition is up to you; sort or compact the work "
-        "by the condition where the data decides; or compute both short sides and select."
+    Parting.SIDES: say(
+        "Let whole warps take one side: branch on {warp} or the block where the condition is yours, sort or compact the work by it where the "
+        "data decides, or compute both short sides and select.",
+        warp=Code(text="threadIdx.x / 32"),
     ),
-    Parting.TURNS: (
-        "Give the threads of a warp loops of similar length: sort the work by its length, let a warp share one long piece, or take new work "
+    Parting.TURNS: say(
+        "Give the threads of a warp loops of similar length: sort the work by length, share long pieces across the warp, or fetch new work "
         "when a thread is done."
     ),
-    Parting.EXIT: "Leave with whole warps: compact the work that remains, so that no warp goes on with a few threads.",
+    Parting.EXIT: say(
+        "Exit with whole warps: compact the remaining work, so that no warp continues with a few threads."
+    ),
 }
 
 
@@ -53,7 +56,7 @@ class BranchDivergence(EliminationOptimizer):
     """
 
     name: ClassVar[str] = "branch_divergence"
-    title: ClassVar[str] = "Whole warps on each side of a branch"
+    title: ClassVar[str] = "Reduce branch divergence"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "divergence"
     needs_counters: ClassVar[tuple[str, ...]] = ("thread_executions_true",)
@@ -61,17 +64,21 @@ class BranchDivergence(EliminationOptimizer):
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find divergent branches with samples behind them."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         if (subject.rows.executions < 0).all():
-            return self.silent(SilenceStage.NO_METRICS, "the profile lacks executions; record with --set full")
+            return self.silent(
+                SilenceStage.NO_METRICS,
+                say("the profile lacks executions; record with {option}", option=Code(text="--set full")),
+            )
         branches = find_divergent_branches(subject.rows)
         average = _describe_average(subject)
         if not branches:
-            return self.silent(SilenceStage.NOT_MATCHED, f"no branch parts the threads of a warp{average}")
+            return self.silent(SilenceStage.NOT_MATCHED, say("no branch diverges{average}", average=average))
         work = _measure_work(subject)
         regions = [region for branch in branches for region in _build_region(subject, work, branch)]
         if not regions:
-            message = f"nothing is sampled behind the {len(branches)} branches at which threads part{average}"
+            divergent = count(len(branches), "divergent branch")
+            message = say("no samples in the code of {branches}{average}", branches=divergent, average=average)
             return self.silent(SilenceStage.NOT_MATCHED, message)
         regions.sort(key=lambda region: (-region.samples, region.scope.row))
         kinds = {branch.row: branch.kind for branch in branches}
@@ -79,13 +86,16 @@ class BranchDivergence(EliminationOptimizer):
             regions=tuple(regions),
             hint=_REMEDIES[kinds[regions[0].hotspots[0].def_row]],
             caveats=(
-                "Regrouping threads costs work of its own and can spread their memory accesses.",
-                "Threads are averages over all warps; work in called functions is not counted.",
+                say("Regrouping threads costs work and can spread their memory accesses."),
+                say("Thread counts are averages over all warps; work in called functions is not counted."),
             ),
             reasons=(
-                "samples of the code behind each branch, times the part of its threads that is missing there; "
-                f"{work.per_thread:,.0f} samples blamed on scattered accesses and atomics are left out",
-                f"{len(branches)} branches part the threads of a warp{average}",
+                say(
+                    "samples of the code behind each branch, times the part of its threads that is missing there, without {left} stalled "
+                    "on scattered accesses and atomics",
+                    left=count(work.per_thread, "sample"),
+                ),
+                say("{branches}{average}", branches=count(len(branches), "divergent branch"), average=average),
                 *_list_closed_form(subject),
             ),
         )
@@ -175,18 +185,29 @@ def _find_scope(subject: Subject, row: int) -> Scope:
     )
 
 
-def _describe_branch(subject: Subject, branch: DivergentBranch) -> str:
-    where = locate(subject, branch.row)
+def _describe_branch(subject: Subject, branch: DivergentBranch) -> Sentence:
+    where, threads = locate(subject, branch.row), number(branch.threads)
     if branch.kind is Parting.TURNS:
         mean = float(np.average(branch.threads * (1.0 - branch.loss)))
-        return f"Threads leave the loop {where} in different turns: of {branch.threads:.1f} that enter, {mean:.1f} take part in a turn."
+        template = "Threads leave the loop {where} after different iterations: of {threads} that enter, {mean} are active per iteration."
+        return say(template, where=where, threads=threads, mean=number(mean))
     if branch.kind is Parting.EXIT:
-        return f"Some threads end {where}: the warp goes on with {branch.side_threads[0]:.1f} of {branch.threads:.1f}."
-    sides = " and ".join(f"{threads:.1f}" for threads in branch.side_threads)
-    return f"At the branch {where}, {branch.threads:.1f} threads part: code behind it is executed with {sides}."
+        left = number(branch.side_threads[0])
+        return say(
+            "Some threads exit {where}; the warp continues with {left} of {threads}.",
+            where=where,
+            left=left,
+            threads=threads,
+        )
+    return say(
+        "The branch {where} diverges: of {threads}, {sides} execute the code behind it.",
+        where=where,
+        threads=number(branch.threads, "thread"),
+        sides=list_of(say("{side}", side=number(side)) for side in branch.side_threads),
+    )
 
 
-def _describe_average(subject: Subject) -> str:
+def _describe_average(subject: Subject) -> Sentence:
     """Threads per instruction over the whole kernel, as a clause; empty when unknown."""
     threads = subject.rows.counter("thread_executions")
     if threads is None:
@@ -195,10 +216,12 @@ def _describe_average(subject: Subject) -> str:
         known = (threads >= 0) & (subject.rows.executions >= 0)
         executed = int(subject.rows.executions[known].sum())
         ratio = int(threads[known].sum()) / executed if executed else None
-    return "" if ratio is None else f"; {ratio:.1f} of {WARP_THREADS} threads take part in an instruction on average"
+    if ratio is None:
+        return NOTHING
+    return say("; {active} of {all} threads active on average", active=number(ratio), all=count(WARP_THREADS))
 
 
-def _list_closed_form(subject: Subject) -> tuple[str, ...]:
+def _list_closed_form(subject: Subject) -> tuple[Sentence, ...]:
     """The profiler's kernel-wide estimate: threads missing or switched off, times how busy the SMs' arithmetic is."""
     ratios = [subject.metric(f"smsp__thread_inst_executed{kind}_per_inst_executed.ratio") for kind in ("", "_pred_on")]
     busy = subject.metric("sm__throughput.avg.pct_of_peak_sustained_elapsed")
@@ -207,7 +230,12 @@ def _list_closed_form(subject: Subject) -> tuple[str, ...]:
         return ()
     idle = 1.0 - min(known) / WARP_THREADS
     return (
-        f"the profiler's closed form, for the kernel: {100 * idle:.1f} % idle threads × {busy:.0f} % busy SMs = {idle * busy:.1f} % of the run time",
+        say(
+            "the profiler's estimate for the kernel: {idle} idle threads × {busy} busy SMs = {product} of the run time",
+            idle=percent(idle),
+            busy=percent(busy / 100),
+            product=percent(idle * busy / 100),
+        ),
     )
 
 

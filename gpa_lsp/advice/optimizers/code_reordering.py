@@ -1,4 +1,4 @@
-"""Results asked for too late: independent instructions could run while they are under way."""
+"""Loads issued too late: independent instructions could run while they are in flight."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,38 +8,35 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.blamed_stalls import build_hotspots
+from gpa_lsp.advice.blamed_stalls import MOST_SENTENCES, build_hotspots
 from gpa_lsp.advice.dependency_stalls import find_dependency_edges
 from gpa_lsp.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import HidingOptimizer
-from gpa_lsp.advice.reordering_words import write_advance_hint, write_reorder_hint
-from gpa_lsp.advice.source_words import describe_place
+from gpa_lsp.advice.naming import describe_line, describe_place, describe_scope, locate
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Sentence, capitalize, count, join, say
 from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.blame.model import BlameCategory
-from gpa_lsp.dataflow.reordering.effects import is_volatile
-from gpa_lsp.dataflow.reordering.slack import Slack, SlackFinder, TurnSlack
-from gpa_lsp.dataflow.reordering.walls import Hold
+from gpa_lsp.dataflow.accesses import is_volatile
+from gpa_lsp.dataflow.reordering.slack import Hold, Slack, SlackFinder, TurnSlack
 from gpa_lsp.rows.scopes import ScopeTree
 
 _UNFORESEEN = frozenset({BlameCategory.MEMORY_GLOBAL, BlameCategory.MEMORY_TEXTURE, BlameCategory.MEMORY_CONSTANT})
 """Latencies the compiler cannot know when it orders straight code: a hit or a miss."""
 
 _CATEGORIES = _UNFORESEEN | {BlameCategory.EXECUTION_SHARED, BlameCategory.EXECUTION_CONSTANT}
-"""Results of shared memory come after a known time, so only what the compiler does not do, to load a turn ahead, can gain."""
-
-_MOST_HINTS = 2
+"""Results of shared memory come after a known time, so only what the compiler does not do, to load an iteration ahead, can gain."""
 
 _LEAST_GAIN_RATIO = 0.001
 """Of all samples: places that could gain less are not worth a line."""
 
 _OBSTACLES = {
-    Hold.STORE: "{} must stay behind a store that may write what they read",
-    Hold.BARRIER: "{} must stay behind a barrier",
-    Hold.CALL: "{} must stay behind a call",
+    Hold.STORE: "a store that may write what they read",
+    Hold.BARRIER: "a barrier",
+    Hold.CALL: "a call",
 }
 
 
@@ -71,20 +68,20 @@ class CodeReordering(HidingOptimizer):
     """
 
     name: ClassVar[str] = "code_reordering"
-    title: ClassVar[str] = "Ask for results earlier"
+    title: ClassVar[str] = "Issue loads earlier"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "latency"
 
     def match(self, subject: Subject) -> HidingMatch | Silence:
         """Find pairs with room between them."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         edges = find_dependency_edges(subject, _CATEGORIES)
         addressed = [_has_address(subject, row) for row in subject.blame.edges.def_row[edges].tolist()]
         edges = edges[np.array(addressed, dtype=np.bool_)]
         hotspots = build_hotspots(subject, edges, np.ones(len(edges)))
         if not hotspots:
-            message = "no warp was seen waiting for a load from a computed address"
+            message = say("no warp is stalled on a load from a computed address")
             return self.silent(SilenceStage.NOT_MATCHED, message)
         finder = SlackFinder(subject.rows, [(one.def_row, _use_row(one)) for one in hotspots])
         pairs: list[_Pair] = []
@@ -158,7 +155,6 @@ def _build_regions(subject: Subject, finder: SlackFinder, pairs: Sequence[_Pair]
             latency_samples=min(sum(pair.hidden_samples for pair in members), float(active[rows[scope]].sum())),
             active_samples=nested[scope],
             hotspots=tuple(pair.hotspot for pair in members),
-            hint="",
         )
         for scope, members in by_scope.items()
     ]
@@ -199,59 +195,122 @@ def _count_active(subject: Subject, finder: SlackFinder, pairs: Sequence[_Pair])
     return float((subject.rows.all_samples[covered] - subject.known_latency_samples[covered]).sum())
 
 
-def _write_region_hint(subject: Subject, pairs: Sequence[_Pair]) -> str:
-    by_place: dict[str, _Pair] = {}
+def _write_region_hint(subject: Subject, pairs: Sequence[_Pair]) -> Sentence:
+    by_place: dict[Sentence, _Pair] = {}
     for pair in sorted(pairs, key=lambda pair: -pair.hidden_samples):
         by_place.setdefault(describe_place(subject, pair.hotspot.def_row), pair)
-    return " ".join(
-        write_advance_hint(subject, pair.hotspot, pair.slack)
+    return join(
+        _write_advance_hint(subject, pair.hotspot, pair.slack)
         if isinstance(pair.slack, TurnSlack)
-        else write_reorder_hint(subject, pair.hotspot, pair.slack)
-        for pair in list(by_place.values())[:_MOST_HINTS]
+        else _write_reorder_hint(subject, pair.hotspot, pair.slack)
+        for pair in list(by_place.values())[:MOST_SENTENCES]
     )
 
 
-def _write_hint(pairs: Sequence[_Pair]) -> str:
+def _write_reorder_hint(subject: Subject, hotspot: Hotspot, slack: Slack) -> Sentence:
+    """How far a def could move up, or its use down, in one pass through the code."""
+    load, use_row = describe_place(subject, hotspot.def_row), _use_row(hotspot)
+    above = int(slack.def_track.instructions[slack.above].sum())
+    below = int(slack.use_track.instructions[slack.below].sum())
+    clauses = []
+    if above and slack.earliest_row is not None:
+        earlier = say(
+            "{load} could issue {above} earlier{earliest}{hold}",
+            load=capitalize(load),
+            above=count(above, "instruction"),
+            earliest=_describe_earliest(subject, hotspot, slack.earliest_row),
+            hold=_describe_hold(subject, hotspot, slack),
+        )
+        clauses.append(earlier)
+    if below:
+        first = describe_line(subject, slack.use_track.row_of(int(slack.below[0])))
+        later = say(
+            "{below}{first} could run before {value} is used {place}",
+            below=count(below, "instruction"),
+            first=say(" (from {line} on)", line=first) if first != describe_line(subject, use_row) else NOTHING,
+            value="its value" if clauses else say("the value of {load}", load=load),
+            place=locate(subject, use_row),
+        )
+        clauses.append(later)
+    return say("{clauses}.", clauses=join(clauses, "; ")) if clauses else NOTHING
+
+
+def _write_advance_hint(subject: Subject, hotspot: Hotspot, slack: TurnSlack) -> Sentence:
+    """Loading an iteration ahead: what would run meanwhile."""
+    distance = hotspot.distance_instructions
+    return say(
+        "Issue {load} one iteration ahead, into a second variable: its value is used{soon} {place}, and {others} of {loop} need neither.",
+        load=describe_place(subject, hotspot.def_row),
+        soon=say(" {distance} later", distance=count(distance, "instruction")) if distance is not None else NOTHING,
+        place=locate(subject, _use_row(hotspot)),
+        others=count(slack.instructions, "instruction"),
+        loop=describe_scope(subject, subject.scopes.scopes[int(subject.scopes.innermost[hotspot.def_row])]),
+    )
+
+
+def _describe_earliest(subject: Subject, hotspot: Hotspot, earliest_row: int) -> Sentence:
+    line = describe_line(subject, earliest_row)
+    return NOTHING if line == describe_line(subject, hotspot.def_row) else say(", before {line}", line=line)
+
+
+def _describe_hold(subject: Subject, hotspot: Hotspot, slack: Slack) -> Sentence:
+    """Where its operands are ready, what has to move along, or what it must stay behind."""
+    if slack.hold_row is None:
+        return say(" (its operands are ready)")
+    line = describe_line(subject, slack.hold_row)
+    if slack.hold is not Hold.OPERAND:
+        return say(
+            " (it must stay behind the {hold} {place})", hold=slack.hold.value, place=locate(subject, slack.hold_row)
+        )
+    if line == describe_line(subject, hotspot.def_row):
+        return NOTHING
+    what = "address" if subject.rows.opcode(hotspot.def_row).access is Access.LOAD else "operand"
+    is_named = slack.earliest_row is not None and line == describe_line(subject, slack.earliest_row)
+    where = NOTHING if is_named else say(" {place}", place=locate(subject, slack.hold_row))
+    return say(", along with the computation of its {what}{where}", what=what, where=where)
+
+
+def _write_hint(pairs: Sequence[_Pair]) -> Sentence:
     best = max(pairs, key=lambda pair: pair.hidden_samples)
     if isinstance(best.slack, TurnSlack):
-        return "Load what the next turn needs before this turn's value is used, so that a whole turn passes while it is under way."
-    return "Load values as soon as their addresses are known, and put independent work before their first use."
+        return say(
+            "Software-pipeline the loop: load what the next iteration needs before this iteration's value is used."
+        )
+    return say("Issue loads as soon as their addresses are known, and put independent work before their first use.")
 
 
-def _list_caveats(subject: Subject, *, is_ahead: bool, is_within: bool) -> tuple[str, ...]:
+def _list_caveats(subject: Subject, *, is_ahead: bool, is_within: bool) -> tuple[Sentence, ...]:
     caveats = []
     if is_ahead:
-        caveats.append("The load for the turn after the last one needs a guard, or must be harmless.")
+        caveats.append(say("The load past the last iteration needs a guard or must be harmless."))
     if is_within:
-        caveats.append(
-            "The compiler orders straight code itself; what it left may have been left to save registers, so look at the new listing."
-        )
+        caveats.append(say("The compiler may have kept this order to save registers: check the new SASS."))
     registers = subject.launch.registers_per_thread if subject.launch is not None else None
-    present = f" (now {registers})" if registers is not None else ""
-    caveats.append(f"A value that is asked for earlier keeps its register{present} longer.")
+    present = say(" ({registers} per thread now)", registers=count(registers)) if registers is not None else NOTHING
+    caveats.append(say("A value loaded earlier holds its register longer{present}.", present=present))
     return tuple(caveats)
 
 
-def _list_reasons(pairs: Sequence[_Pair], obstacles: Counter[Hold | None]) -> tuple[str, ...]:
-    total = len(pairs) + sum(obstacles.values())
-    reasons = [
-        f"{len(pairs)} of {total} waits have independent instructions that could run meanwhile; each wait counts no further than those reach"
-    ]
-    if obstacles:
-        reasons.append(f"left out: {_describe_obstacles(obstacles)}")
-    return tuple(reasons)
-
-
-def _describe_obstacles(obstacles: Counter[Hold | None]) -> str:
-    """How many results are asked for as early as can be, and why."""
-    total = sum(obstacles.values())
-    known = [text.format(obstacles[hold]) for hold, text in _OBSTACLES.items() if obstacles[hold]]
-    head = (
-        f"{total} results are asked for as early as their operands allow"
-        if total > 1
-        else ("one result is asked for as early as its operands allow")
+def _list_reasons(pairs: Sequence[_Pair], obstacles: Counter[Hold | None]) -> tuple[Sentence, ...]:
+    covered = say(
+        "{pairs} of {total} have independent instructions to cover them, and count as far as those reach",
+        pairs=count(len(pairs)),
+        total=count(len(pairs) + sum(obstacles.values()), "dependence"),
     )
-    return "; ".join([head, *known])
+    return (
+        (covered, say("left out: {obstacles}", obstacles=_describe_obstacles(obstacles))) if obstacles else (covered,)
+    )
+
+
+def _describe_obstacles(obstacles: Counter[Hold | None]) -> Sentence:
+    """How many loads are issued as early as can be, and why."""
+    known = [
+        say("{loads} must stay behind {what}", loads=count(obstacles[hold]), what=what)
+        for hold, what in _OBSTACLES.items()
+        if obstacles[hold]
+    ]
+    early = say("{loads} issued as early as operands allow", loads=count(sum(obstacles.values()), "load"))
+    return join([early, *known], "; ")
 
 
 OPTIMIZER = CodeReordering()

@@ -7,13 +7,13 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
-from gpa_lsp.advice.hint_words import begin_sentence, join_sentences
+from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.source_words import describe_line, describe_scope
+from gpa_lsp.advice.naming import describe_place, describe_scope
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.prose import Code, Sentence, capitalize, count, percent, say
 from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcodes import MemorySpace
 from gpa_lsp.binary.operands import parse_operand
@@ -23,12 +23,11 @@ from gpa_lsp.rows.scopes import Scope
 
 _CATEGORIES = (BlameCategory.CONSTANT_MISS, BlameCategory.EXECUTION_CONSTANT, BlameCategory.MEMORY_CONSTANT)
 _CONSTANT = re.compile(r"c(?P<by_handle>x)?\[(?P<bank>[^\]]+)\](?P<index>\[[^\]]*\])")
-_BANKS = {"0x0": "kernel parameters", "0x3": "`__constant__` variables"}
-_OTHER_BANK = "constants of the compiler"
+_BANKS = {"0x0": say("kernel parameters"), "0x3": say("{qualifier} variables", qualifier=Code(text="__constant__"))}
+_OTHER_BANK = say("compiler constants")
 _WAVES = "launch__waves_per_multiprocessor"
-_MOST_SENTENCES = 2
 _LEAST_TURNS = 1.5
-"""A loop with fewer turns is code that runs once, and fetches its constants once."""
+"""A loop with fewer iterations is code that runs once, and fetches its constants once."""
 
 
 class ConstantCacheMisses(EliminationOptimizer):
@@ -43,25 +42,28 @@ class ConstantCacheMisses(EliminationOptimizer):
     """
 
     name: ClassVar[str] = "constant_cache_misses"
-    title: ClassVar[str] = "Constants at hand"
+    title: ClassVar[str] = "Avoid constant cache misses"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "constants"
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find stalls for constants."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         every = subject.blame.edges
         edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_))
         edges = edges[np.isin(every.category[edges], _CATEGORIES)]
         if not len(edges):
-            return self.silent(SilenceStage.NOT_MATCHED, "nothing waits for a constant")
+            return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled on a constant"))
         words = _Words(subject)
         weights = words.weigh(every.def_row[edges])
         regions = build_regions(subject, edges, weights, write_hint=words.write_hint, write_note=words.write_note)
         if not regions:
             waiting = count_samples(subject, edges, np.ones(len(edges)))
-            message = f"{waiting:,.0f} samples wait for the first constants of the kernel, as they do in every launch"
+            message = say(
+                "{samples} stalled on the kernel's first constants, as in every launch",
+                samples=count(waiting, "sample"),
+            )
             return self.silent(SilenceStage.GATED, message)
         misses = float(every.all_samples[edges][every.category[edges] == BlameCategory.CONSTANT_MISS].sum())
         loads = float(every.all_samples[edges].sum()) - misses
@@ -69,10 +71,17 @@ class ConstantCacheMisses(EliminationOptimizer):
             keeps_instructions=True,
             regions=regions,
             hint=words.write_remedy(regions[0].hotspots[0].def_row),
-            caveats=("The first use of a constant on an SM misses whatever one does.",),
+            caveats=(say("The first use of a constant on an SM always misses."),),
             reasons=(
-                f"{misses:,.0f} samples at operands that missed, {loads:,.0f} blamed on loads of constants",
-                f"outside loops that turn {words.describe_recurring()} of them count: the first blocks on an SM miss in any case",
+                say(
+                    "{misses} stalled on operands that missed, {loads} on loads of constants",
+                    misses=count(misses, "sample"),
+                    loads=count(loads),
+                ),
+                say(
+                    "outside loops {part} of them count, since the first blocks on an SM always miss",
+                    part=percent(words.recurring),
+                ),
             ),
         )
 
@@ -82,56 +91,65 @@ class _Words:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._recurring = 1.0 - 1.0 / max(_count_waves(subject), 1.0)
+        self.recurring = 1.0 - 1.0 / max(_count_waves(subject), 1.0)
 
     def weigh(self, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
         """float64[m]: the part of each pair that could go, by the rows of the defs."""
         weights = {
-            row: 1.0 if self._is_repeated(row) or self._is_indexed_by_thread(row) else self._recurring
+            row: 1.0 if self._is_repeated(row) or self._is_indexed_by_thread(row) else self.recurring
             for row in np.unique(rows).tolist()
         }
         return np.array([weights[row] for row in rows.tolist()], dtype=np.float64)
 
-    def write_note(self, def_row: int, _use_row: int) -> str:
+    def write_note(self, def_row: int, _use_row: int) -> Sentence:
         """Which constants, and how they are addressed."""
         bank = self._find_bank(def_row)
-        return f"{bank}, indexed by each thread" if self._is_indexed_by_thread(def_row) else bank
+        return say("{bank}, indexed per thread", bank=bank) if self._is_indexed_by_thread(def_row) else bank
 
-    def describe_recurring(self) -> str:
-        """The part of cold misses that counts."""
-        return f"{100 * self._recurring:.0f} %"
+    def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
+        """The constants that a region is stalled on most."""
+        return describe_causes(hotspots, lambda row: self._write_sentence(scope, row))
 
-    def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> str:
-        """The constants a region waits for most."""
-        rows = list(dict.fromkeys(hotspot.def_row for hotspot in hotspots))[:_MOST_SENTENCES]
-        return join_sentences((self._write_sentence(scope, row) for row in rows), _MOST_SENTENCES)
-
-    def _write_sentence(self, scope: Scope, row: int) -> str:
-        line = begin_sentence(describe_line(self._subject, row))
+    def _write_sentence(self, scope: Scope, row: int) -> Sentence:
+        place, bank = capitalize(describe_place(self._subject, row)), self._find_bank(row)
         if self._is_indexed_by_thread(row):
-            return f"{line} reads {self._find_bank(row)} at an index of each thread's own: every distinct address of a warp takes a step."
-        where = describe_scope(self._subject, scope)
+            template = "{place} indexes {bank} per thread: each distinct address in a warp takes a step of its own."
+            return say(template, place=place, bank=bank)
         if not self._is_repeated(row):
-            return f"{line} uses {self._find_bank(row)} once in {where}: warps wait for the first fetch."
-        if self._is_load(row):
-            return f"{line} loads {self._find_bank(row)} anew in every turn of {where}: keep them in registers."
-        return f"{line} uses {self._find_bank(row)} in every turn of {where}, and the constant cache does not hold all the loop uses."
+            template = "{place} uses {bank} once in {scope}: warps are stalled on the first fetch."
+        elif self._is_load(row):
+            template = "{place} reloads {bank} in every iteration of {scope}: keep them in registers."
+        else:
+            template = (
+                "{place} uses {bank} in every iteration of {scope}, whose constants do not all fit the constant cache."
+            )
+        return say(template, place=place, bank=bank, scope=describe_scope(self._subject, scope))
 
-    def write_remedy(self, row: int) -> str:
-        """What to do about the constant that is waited for most."""
+    def write_remedy(self, row: int) -> Sentence:
+        """What to do about the constant that most samples are stalled on."""
         if self._is_indexed_by_thread(row):
-            return (
-                "Put a table that threads index differently into shared memory, or read it as global memory through the read-only path "
-                "(`const __restrict__`, `__ldg`); constant memory is for values the whole warp reads at once."
+            return say(
+                "Move a table that threads index differently to shared memory or the read-only path ({qualifiers}, {intrinsic}); constant memory "
+                "serves one address per warp at a time.",
+                qualifiers=Code(text="const __restrict__"),
+                intrinsic=Code(text="__ldg"),
             )
         if not self._is_repeated(row):
-            return "Let each block do more (a grid-stride loop), so that fewer of them begin with a cold constant cache; pass fewer parameters."
+            return say(
+                "Let each block do more (a grid-stride loop), so that fewer blocks start with a cold constant cache, or pass fewer parameters."
+            )
         if self._is_load(row):
-            return "Copy what the loop needs of them (parameters, blockDim, gridDim, constants) to variables before the loop."
-        return "Keep the constants of the hot loop few and close together, or copy them to registers or shared memory before it."
+            return say(
+                "Copy what the loop needs (parameters, {block}, {grid}, constants) to variables before the loop.",
+                block=Code(text="blockDim"),
+                grid=Code(text="gridDim"),
+            )
+        return say(
+            "Keep the hot loop's constants few and adjacent, or copy them to registers or shared memory before it."
+        )
 
     def _is_repeated(self, row: int) -> bool:
-        """A warp comes here several times: in a loop, and that loop or one around it turns more than once as far as anybody counted."""
+        """A warp comes here several times: in a loop, and that loop or one around it has several iterations as far as anybody counted."""
         function, index = self._subject.rows.function_of(row), self._subject.rows.index_of(row)
         graph = function.graph
         if graph is None:
@@ -146,7 +164,7 @@ class _Words:
     def _find_constant(self, row: int) -> re.Match[str] | None:
         return _CONSTANT.search(self._subject.rows.texts[row])
 
-    def _find_bank(self, row: int) -> str:
+    def _find_bank(self, row: int) -> Sentence:
         found = self._find_constant(row)
         return _OTHER_BANK if found is None or found["by_handle"] else _BANKS.get(found["bank"], _OTHER_BANK)
 

@@ -10,16 +10,16 @@ from gpa_lsp.advice.code_size import count_called_bytes, count_scope_bytes, find
 from gpa_lsp.advice.instruction_caches import InstructionCaches, find_instruction_caches
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.source_words import describe_scope
+from gpa_lsp.advice.naming import describe_scope
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.figures import sum_known
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, capitalize, count, say, size
 from gpa_lsp.dataflow.unrolling import find_unrolling
 from gpa_lsp.rows.scopes import Scope
 from gpa_lsp.sources.languages import find_language
 
-_KIB = 1024
-_PRAGMAS = {"cuda": "`#pragma unroll {copies}`"}
+_PRAGMAS = {"cuda": "#pragma unroll {copies}"}
 
 
 class ExcessiveUnrolling(EliminationOptimizer):
@@ -33,17 +33,17 @@ class ExcessiveUnrolling(EliminationOptimizer):
     """
 
     name: ClassVar[str] = "excessive_unrolling"
-    title: ClassVar[str] = "Less unrolling"
+    title: ClassVar[str] = "Unroll less"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "instruction supply"
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find large loops that wait for instructions."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         edges = find_fetch_edges(subject)
         if len(edges) == 0:
-            return self.silent(SilenceStage.NOT_MATCHED, "no sample waited for instructions")
+            return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled on instruction fetch"))
         caches = find_instruction_caches(subject.kernel.architecture)
         by_loop = _group_by_loop(subject, edges)
         sizes = count_scope_bytes(subject)
@@ -53,13 +53,13 @@ class ExcessiveUnrolling(EliminationOptimizer):
         # Innermost loops first: their samples are theirs, whatever the loops around hold besides.
         for loop in sorted(by_loop, reverse=True):
             inside = sorted(left.intersection(by_loop[loop]))
-            size = int(sizes[loop]) + count_called_bytes(subject, subject.scopes.rows_of(loop))
-            largest = max(largest, size)
-            copies = find_unrolling(subject.rows, loop).repeats if inside and size > caches.first_bytes else 1
+            code_bytes = int(sizes[loop]) + count_called_bytes(subject, subject.scopes.rows_of(loop))
+            largest = max(largest, code_bytes)
+            copies = find_unrolling(subject.rows, loop).repeats if inside and code_bytes > caches.first_bytes else 1
             if copies > 1:
                 left.difference_update(inside)
                 scope = subject.scopes.scopes[loop]
-                hint = _advise(scope, describe_scope(subject, scope), size, copies, caches)
+                hint = _advise(scope, describe_scope(subject, scope), code_bytes, copies, caches)
                 regions.append(_build_region(subject, np.array(inside, dtype=np.int64), scope, hint))
         if not regions:
             return self._explain(largest, caches)
@@ -67,20 +67,17 @@ class ExcessiveUnrolling(EliminationOptimizer):
         return EliminationMatch(
             regions=tuple(regions),
             hint=regions[0].hint,
-            caveats=("Fewer copies mean more branches and less that can overlap within a turn.",),
+            caveats=(say("A smaller unroll factor means more branches and less overlap between iterations."),),
             reasons=(_describe_caches(caches),),
         )
 
     def _explain(self, largest: int, caches: InstructionCaches) -> Silence:
         if not largest:
-            return self.silent(SilenceStage.NOT_MATCHED, "the samples that waited for instructions are in no loop")
-        size, first = largest / _KIB, caches.first_bytes / _KIB
-        if largest <= caches.first_bytes:
-            message = f"the largest loop that waited for instructions has {size:.1f} KiB of code, and the first cache holds {first:.0f} KiB"
-        else:
-            message = (
-                f"the largest loop that waited for instructions has {size:.1f} KiB of code, but it is no row of copies"
-            )
+            return self.silent(SilenceStage.NOT_MATCHED, say("the samples stalled on instruction fetch are in no loop"))
+        loop = say("the largest loop stalled on instruction fetch is {code} of code", code=size(largest))
+        if largest > caches.first_bytes:
+            return self.silent(SilenceStage.NOT_MATCHED, say("{loop}, but is not unrolled", loop=loop))
+        message = say("{loop}, and the L0 instruction cache holds {first}", loop=loop, first=size(caches.first_bytes))
         return self.silent(SilenceStage.NOT_MATCHED, message)
 
 
@@ -95,7 +92,7 @@ def _group_by_loop(subject: Subject, edges: npt.NDArray[np.int64]) -> dict[int, 
     return found
 
 
-def _build_region(subject: Subject, edges: npt.NDArray[np.int64], scope: Scope, hint: str) -> EliminationRegion:
+def _build_region(subject: Subject, edges: npt.NDArray[np.int64], scope: Scope, hint: Sentence) -> EliminationRegion:
     hotspots = build_hotspots(subject, edges, np.ones(len(edges)))
     return EliminationRegion(
         scope=scope,
@@ -106,26 +103,27 @@ def _build_region(subject: Subject, edges: npt.NDArray[np.int64], scope: Scope, 
     )
 
 
-def _advise(scope: Scope, words: str, size: int, copies: int, caches: InstructionCaches) -> str:
-    """What to do about one loop, with the number of copies that would fit."""
+def _advise(scope: Scope, loop: Sentence, code_bytes: int, copies: int, caches: InstructionCaches) -> Sentence:
+    """What to do about one loop, with the unroll factor that would fit."""
     # Powers of two divide most trip counts, so that no remainder loop is needed.
-    fitting = 1 << max(0, (caches.first_bytes * copies // size).bit_length() - 1)
+    fitting = 1 << max(0, (caches.first_bytes * copies // code_bytes).bit_length() - 1)
     language = find_language(scope.file) if scope.file else None
-    pragma = (
-        f", {_PRAGMAS[language.name].format(copies=fitting)},"
-        if language is not None and language.name in _PRAGMAS
-        else ""
-    )
-    turns = "copies fit" if fitting > 1 else "copy fits"
-    return (
-        f"{words[0].upper()}{words[1:]} is {size / _KIB:.0f} KiB of code with {copies} copies of its work; the first instruction cache holds "
-        f"{caches.first_bytes / _KIB:.0f} KiB. Unroll less{pragma} so that it stays in the cache: about {fitting} {turns}."
+    pragma = _PRAGMAS.get(language.name) if language is not None else None
+    return say(
+        "{loop} is {code} of code at unroll factor {copies}, and the L0 instruction cache holds {first}. "
+        "Unroll by about {fitting} instead{pragma}, so that it fits.",
+        loop=capitalize(loop),
+        code=size(code_bytes),
+        copies=count(copies),
+        first=size(caches.first_bytes),
+        fitting=count(fitting),
+        pragma=say(" ({pragma})", pragma=Code(text=pragma.format(copies=fitting))) if pragma else NOTHING,
     )
 
 
-def _describe_caches(caches: InstructionCaches) -> str:
-    trust = "as measured" if caches.is_measured else "assumed, nobody has measured this architecture"
-    return f"a sub-partition's instruction cache of {caches.first_bytes / _KIB:.0f} KiB ({trust})"
+def _describe_caches(caches: InstructionCaches) -> Sentence:
+    trust = "measured" if caches.is_measured else "assumed, not measured on this architecture"
+    return say("an L0 instruction cache of {first} ({trust})", first=size(caches.first_bytes), trust=trust)
 
 
 OPTIMIZER = ExcessiveUnrolling()

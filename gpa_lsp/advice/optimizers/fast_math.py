@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from gpa_lsp.advice.arithmetic_words import choose_operation_remedy, describe_operations, describe_slow_path
-from gpa_lsp.advice.hint_words import begin_sentence, list_counts
+from gpa_lsp.advice.arithmetic_hints import choose_operation_remedy, describe_operations
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import EliminationOptimizer
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.sequence_regions import build_sequence_regions
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.prose import Code, Sentence, count, join, say
 from gpa_lsp.dataflow.arithmetic.patterns import Family
 from gpa_lsp.dataflow.arithmetic.sequences import ArithmeticSequence, find_arithmetic_sequences
 
@@ -27,56 +27,63 @@ class FastMath(EliminationOptimizer):
     """
 
     name: ClassVar[str] = "fast_math"
-    title: ClassVar[str] = "Cheaper division and functions"
+    title: ClassVar[str] = "Use faster division and math functions"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "arithmetic"
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find the operations and what they cost."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         sequences = find_arithmetic_sequences(subject.rows).select(*_FAMILIES)
         if not sequences:
-            message = f"none of the {len(subject.rows):,} instructions belongs to an accurate division, root or mathematical function"
+            message = say(
+                "none of the {rows} belongs to an accurate division, root or math function",
+                rows=count(len(subject.rows), "instruction"),
+            )
             return self.silent(SilenceStage.NOT_MATCHED, message)
         regions = build_sequence_regions(subject, sequences, lambda members: _write_hint(subject, members))
         if not regions:
-            message = f"the {len(sequences)} accurate divisions, roots and functions caused none of the {subject.total_samples:,} samples"
+            message = say(
+                "{operations} caused none of the {samples}",
+                operations=count(len(sequences), "accurate operation"),
+                samples=count(subject.total_samples, "sample"),
+            )
             return self.silent(SilenceStage.NOT_MATCHED, message)
         return EliminationMatch(
             regions=regions,
             hint=regions[0].hint,
             caveats=_list_caveats(sequences),
-            reasons=(f"{_count_expansions(len(sequences))} the hardware does not have, and the routines called",),
+            reasons=(
+                say(
+                    "{operations} expanded in software, with the routines they call",
+                    operations=count(len(sequences), "accurate operation"),
+                ),
+            ),
         )
 
 
-def _count_expansions(count: int) -> str:
-    return list_counts([(count, "expansion of an operation", "expansions of operations")])
+def _write_hint(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
+    return join([describe_operations(subject, members), choose_operation_remedy(subject, members)])
 
 
-def _write_hint(subject: Subject, members: Sequence[ArithmeticSequence]) -> str:
-    slow_path = describe_slow_path(subject, members)
-    sentences = [
-        describe_operations(subject, members),
-        f"{begin_sentence(slow_path)}." if slow_path else "",
-        choose_operation_remedy(subject, members),
-    ]
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
-def _list_caveats(sequences: Sequence[ArithmeticSequence]) -> tuple[str, ...]:
+def _list_caveats(sequences: Sequence[ArithmeticSequence]) -> tuple[Sentence, ...]:
     families = {one.operation.family for one in sequences}
     has_single = any(one.operation.bits == 32 for one in sequences)
     caveats = []
     if Family.DIVISION in families:
         caveats.append(
-            "A product with a reciprocal can differ from the quotient in the last bit, and overflows or vanishes for extreme divisors."
+            say(
+                "Multiplying by a reciprocal can change the last bit, and overflows or underflows for extreme divisors."
+            )
         )
     if has_single:
         caveats.append(
-            "-use_fast_math changes every division, root and function of the file, flushes denormal numbers to zero, "
-            "and is wrong for large arguments of sine and cosine."
+            say(
+                "{option} changes every division, root and function of the file, flushes denormals to zero, and is wrong for large "
+                "arguments of sine and cosine.",
+                option=Code(text="-use_fast_math"),
+            )
         )
     return tuple(caveats)
 

@@ -11,10 +11,11 @@ from gpa_lsp.advice.code_size import find_fetch_edges
 from gpa_lsp.advice.dependency_stalls import EVERY_DEPENDENCE
 from gpa_lsp.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import HidingOptimizer
-from gpa_lsp.advice.source_words import describe_line
+from gpa_lsp.advice.naming import describe_line, name_code, name_line
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, Flow
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.dataflow.called_routines import CalledRoutine, find_called_routines
@@ -72,56 +73,70 @@ class FunctionInlining(HidingOptimizer):
     def match(self, subject: Subject) -> HidingMatch | Silence:
         """Find called functions in which, or around which, warps wait."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         called = find_called_routines(subject.rows)
         own = [routine for routine in called if not routine.is_internal]
         if not own:
-            internal = f" but {len(called)} of the compiler's own routines" if called else ""
-            message = f"the kernel calls no function of known code{internal}{_count_pointer_calls(subject)}"
+            internal = say(" except {routines}", routines=count(len(called), "compiler routine")) if called else NOTHING
+            message = say(
+                "the kernel calls no function of known code{internal}{indirect}",
+                internal=internal,
+                indirect=_count_pointer_calls(subject),
+            )
             return self.silent(SilenceStage.NOT_MATCHED, message)
         routines = [routine for routine in own if _find_refusal(routine) is None]
         if not routines:
-            return self.silent(
-                SilenceStage.GATED, "; ".join(_find_refusal(routine) or "" for routine in own[:_MOST_SITES])
-            )
+            refusals = (_find_refusal(routine) or NOTHING for routine in own[:_MOST_SITES])
+            return self.silent(SilenceStage.GATED, join(refusals, "; "))
         fetched = _measure_fetch_ratio(subject)
         if fetched > _MOST_FETCH_RATIO:
-            message = f"{100 * fetched:.0f} % of the latency is instruction fetch, which more inlined code would add to"
+            message = say(
+                "{fetched} of the not-issued samples are instruction fetch, which inlining would increase",
+                fetched=percent(fetched),
+            )
             return self.silent(SilenceStage.GATED, message)
         sites = [site for site in _assign_edges(subject, routines) if len(site.edges)]
         if not sites:
-            names = ", ".join(f"`{routine.name}`" for routine in routines[:_MOST_SITES])
-            return self.silent(SilenceStage.NOT_MATCHED, f"no latency in, or around the calls of, {names}")
+            names = list_of(name_code(routine.name) for routine in routines[:_MOST_SITES])
+            return self.silent(SilenceStage.NOT_MATCHED, say("no stalls in or around calls of {names}", names=names))
         covered = np.logical_or.reduce([site.rows for site in sites])
         return HidingMatch(
             regions=tuple(_build_region(subject, site) for site in sites),
             active_samples=_count_active(subject, covered),
-            hint="Inline small functions that hot code calls: without calls the compiler can mix their instructions with those around them.",
+            hint=say(
+                "Inline small hot functions, so that the compiler can interleave their instructions with the caller's."
+            ),
             caveats=_list_caveats(sites),
             reasons=(
-                f"latency in {len(sites)} called functions and within {_NEIGHBOURS} instructions of their calls",
-                f"instruction fetch is {100 * fetched:.0f} % of the latency",
+                say(
+                    "not-issued samples in {functions} and within {near} of their calls",
+                    functions=count(len(sites), "called function"),
+                    near=count(_NEIGHBOURS, "instruction"),
+                ),
+                say("instruction fetch is {fetched} of the not-issued samples", fetched=percent(fetched)),
             ),
         )
 
 
-def _count_pointer_calls(subject: Subject) -> str:
-    """A clause about calls whose callee nobody knows; empty where there are none."""
+def _count_pointer_calls(subject: Subject) -> Sentence:
+    """A clause about calls whose callee is unknown; empty where there are none."""
     graphs = [function.graph for function in subject.rows.functions if function.graph is not None]
-    count = sum(call.is_indirect for graph in graphs for call in graph.calls)
-    if not count:
-        return ""
-    return f", and {count} call{'' if count == 1 else 's'} {'goes' if count == 1 else 'go'} through a pointer"
+    indirect = sum(call.is_indirect for graph in graphs for call in graph.calls)
+    return say(", but makes {calls}", calls=count(indirect, "indirect call")) if indirect else NOTHING
 
 
-def _find_refusal(routine: CalledRoutine) -> str | None:
+def _find_refusal(routine: CalledRoutine) -> Sentence | None:
     """Why a routine is not to be inlined; None when it may be."""
+    name, instructions = Code(text=routine.name), count(routine.instructions, "instruction")
     if routine.is_recursive:
-        return f"`{routine.name}` is recursive"
+        return say("{name} is recursive", name=name)
     if routine.instructions * INSTRUCTION_BYTES > _MOST_BYTES:
-        return f"`{routine.name}` is large, {routine.instructions} instructions"
+        return say("{name} is too large ({instructions})", name=name, instructions=instructions)
     if routine.instructions * (len(routine.sites) - 1) > _MOST_GROWTH:
-        return f"`{routine.name}` has {len(routine.sites)} call sites, which would add {routine.instructions} instructions each"
+        sites = count(len(routine.sites), "call site")
+        return say(
+            "{name} would add {instructions} at each of {sites}", name=name, instructions=instructions, sites=sites
+        )
     return None
 
 
@@ -193,34 +208,42 @@ def _count_active(subject: Subject, rows: npt.NDArray[np.bool_]) -> float:
     return float((subject.rows.all_samples[rows] - subject.known_latency_samples[rows]).sum())
 
 
-def _write_hint(subject: Subject, routine: CalledRoutine) -> str:
+def _write_hint(subject: Subject, routine: CalledRoutine) -> Sentence:
     sites = list(dict.fromkeys(describe_line(subject, site) for site in routine.sites))
-    more = f" and {len(sites) - _MOST_SITES} more places" if len(sites) > _MOST_SITES else ""
-    where = ", ".join(sites[:_MOST_SITES]) + more
-    size = f"{routine.instructions} instruction{'' if routine.instructions == 1 else 's'}"
-    return f"Inline `{routine.name}` ({size}), which is called in {where}: {_write_remedy(subject, routine)}."
+    others = len(sites) - _MOST_SITES
+    more = [say("{others} more", others=count(others))] if others > 0 else []
+    return say(
+        "Inline {name} ({instructions}), called at {sites}: {how}.",
+        name=Code(text=routine.name),
+        instructions=count(routine.instructions, "instruction"),
+        sites=list_of([*sites[:_MOST_SITES], *more]),
+        how=_write_remedy(subject, routine),
+    )
 
 
-def _write_remedy(subject: Subject, routine: CalledRoutine) -> str:
+def _write_remedy(subject: Subject, routine: CalledRoutine) -> Sentence:
     scope = subject.scopes.scopes[routine.scope]
     if scope.file is not None and scope.line is not None:
         for line in range(scope.line, max(scope.line - _LINES_ABOVE, 0), -1):
             text = subject.source_line(scope.file, line) or ""
             word = next((word for word in _KEPT_OUT if word in text), None)
             if word is not None:
-                return f"take away the `{word}` in line {line}"
-    if routine.is_separate:
-        return "put its definition where its callers see it, or link with -dlto, and declare it `__forceinline__`"
-    return "declare it `__forceinline__`"
+                return say("remove {word} at {line}", word=Code(text=word), line=name_line(scope.file, line))
+    declare = say("declare it {qualifier}", qualifier=Code(text="__forceinline__"))
+    if not routine.is_separate:
+        return declare
+    return say(
+        "define it where its callers see it or link with {option}, and {declare}",
+        option=Code(text="-dlto"),
+        declare=declare,
+    )
 
 
-def _list_caveats(sites: Sequence[_Site]) -> tuple[str, ...]:
-    caveats = [
-        "Inlined code takes registers where it is inlined, and a call saves none; fewer warps may fit on a multiprocessor."
-    ]
+def _list_caveats(sites: Sequence[_Site]) -> tuple[Sentence, ...]:
+    caveats = [say("Inlining can raise register use, which can lower occupancy.")]
     copies = sum(site.routine.instructions * (len(site.routine.sites) - 1) for site in sites)
     if copies > 0:
-        caveats.append(f"Copies at every call site add about {copies} instructions of code.")
+        caveats.append(say("Inlining at every call site adds about {copies}.", copies=count(copies, "instruction")))
     return tuple(caveats)
 
 

@@ -12,16 +12,15 @@ from gpa_lsp.advice.code_size import count_executed_bytes, find_fetch_edges
 from gpa_lsp.advice.instruction_caches import InstructionCaches, find_instruction_caches
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.source_words import find_own_frame, shorten_file
+from gpa_lsp.advice.naming import find_own_frame, name_line
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.figures import sum_known
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame
+from gpa_lsp.basis.prose import Code, Place, Sentence, count, percent, say, size
 from gpa_lsp.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.rows.scopes import Scope, ScopeKind
-
-_KIB = 1024
 
 RARE_SHARE = 0.1
 """Instructions executed less than this share of their function's most executed one are rare."""
@@ -50,28 +49,32 @@ class FunctionSplit(EliminationOptimizer):
     """
 
     name: ClassVar[str] = "function_split"
-    title: ClassVar[str] = "Rare code out of inlined functions"
+    title: ClassVar[str] = "Move rare code out of inlined functions"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "instruction supply"
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find inlined functions that wait for instructions."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         edges = find_fetch_edges(subject)
         fetches = float(subject.blame.edges.all_samples[edges].sum())
         if not fetches:
-            return self.silent(SilenceStage.NOT_MATCHED, "no sample waited for instructions")
+            return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled on instruction fetch"))
         bodies = _find_bodies(subject)
         causes = subject.blame.edges.def_row[edges]
         waiting = {name: edges[np.isin(causes, body.rows)] for name, body in bodies.items()}
         if not any(len(found) for found in waiting.values()):
-            message = f"the {fetches:,.0f} samples that waited for instructions are in no inlined function"
+            samples = count(fetches, "sample")
+            message = say("{samples} stalled on instruction fetch, but in no inlined function", samples=samples)
             return self.silent(SilenceStage.NOT_MATCHED, message)
         caches = find_instruction_caches(subject.kernel.architecture)
-        size = count_executed_bytes(subject, np.arange(len(subject.rows)))
-        if size <= caches.first_bytes:
-            message = f"the executed code has {size / _KIB:.1f} KiB, and the first instruction cache holds {caches.first_bytes / _KIB:.0f} KiB"
+        code_bytes = count_executed_bytes(subject, np.arange(len(subject.rows)))
+        if code_bytes <= caches.first_bytes:
+            code, first = size(code_bytes), size(caches.first_bytes)
+            message = say(
+                "{code} of code is executed, and the L0 instruction cache holds {first}", code=code, first=first
+            )
             return self.silent(SilenceStage.GATED, message)
         regions = [
             _build_region(subject, body, waiting[name])
@@ -79,14 +82,14 @@ class FunctionSplit(EliminationOptimizer):
             if len(waiting[name]) and _is_worth_splitting(subject, body)
         ]
         if not regions:
-            message = "the inlined functions that waited for instructions have no rarely executed code to take out"
+            message = say("the inlined functions stalled on instruction fetch have no rarely executed code to move out")
             return self.silent(SilenceStage.NOT_MATCHED, message)
         regions.sort(key=lambda region: (-region.samples, region.scope.row))
         return EliminationMatch(
             regions=tuple(regions),
             hint=regions[0].hint,
-            caveats=("A function that is called instead of inlined costs a call, and registers are saved for it.",),
-            reasons=(_describe_size(size, caches),),
+            caveats=(say("A function that is called instead of inlined costs a call and saved registers."),),
+            reasons=(_describe_size(code_bytes, caches),),
         )
 
 
@@ -138,31 +141,43 @@ def _build_region(subject: Subject, body: _Body, edges: npt.NDArray[np.int64]) -
     )
 
 
-def _advise(subject: Subject, body: _Body, scope: Scope) -> str:
-    name = f"`{body.frame.function}`" if body.frame.function else f"the function at line {scope.line}"
-    where = f"{name} of {shorten_file(body.frame.file)}, lines {scope.line} to {scope.last_line},"
-    size = len(body.rows) * INSTRUCTION_BYTES / _KIB
-    opening = (
-        f"The inlined {where} is {size:.1f} KiB of code."
-        if body.frame.function
-        else f"{where[0].upper()}{where[1:]} is {size:.1f} KiB of code."
+def _advise(subject: Subject, body: _Body, scope: Scope) -> Sentence:
+    assert scope.line is not None and scope.last_line is not None
+    opening = say(
+        "The inlined {name} ({span}) is {code} of code.",
+        name=Code(text=body.frame.function) if body.frame.function else "function",
+        span=_name_span(body.frame.file, scope.line, scope.last_line),
+        code=size(len(body.rows) * INSTRUCTION_BYTES),
     )
+    noinline = Code(text="__noinline__")
     if not body.rare:
-        return f"{opening} Put what is rarely executed (error paths, special cases) into a `__noinline__` function of its own."
+        template = "{opening} Move rarely executed parts (error paths, special cases) to a {noinline} function."
+        return say(template, opening=opening, noinline=noinline)
     lines = sorted(
         {frame.line for row in body.rare if (frame := find_own_frame(subject, row)) and frame.file == body.frame.file}
     )
-    span = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
-    share = 100 * len(body.rare) / len(body.rows)
-    return (
-        f"{opening} {share:.0f} % of it, in {span}, is executed less than a tenth as often as the rest: put that into a `__noinline__` function "
-        "of its own."
+    return say(
+        "{opening} {share} of it, at {span}, is executed less than a tenth as often as the rest: move that to a {noinline} function.",
+        opening=opening,
+        share=percent(len(body.rare) / len(body.rows)),
+        span=_name_span(body.frame.file, lines[0], lines[-1]),
+        noinline=noinline,
     )
 
 
-def _describe_size(size: int, caches: InstructionCaches) -> str:
-    trust = "as measured" if caches.is_measured else "assumed"
-    return f"{size / _KIB:.1f} KiB of executed code, {caches.first_bytes / _KIB:.0f} KiB in the first instruction cache ({trust})"
+def _name_span(file: str, first: int, last: int) -> Sentence:
+    """``line 10 to line 30 of k.cu``."""
+    if first == last:
+        return name_line(file, last)
+    return say("{first} to {last}", first=Place(file=file, line=first), last=name_line(file, last))
+
+
+def _describe_size(code_bytes: int, caches: InstructionCaches) -> Sentence:
+    trust = "measured" if caches.is_measured else "assumed"
+    code, first = size(code_bytes), size(caches.first_bytes)
+    return say(
+        "{code} of executed code, {first} of L0 instruction cache ({trust})", code=code, first=first, trust=trust
+    )
 
 
 OPTIMIZER = FunctionSplit()

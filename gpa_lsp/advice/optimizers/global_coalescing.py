@@ -6,14 +6,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
-from gpa_lsp.advice.hint_words import begin_sentence, join_sentences
+from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.source_words import describe_place
+from gpa_lsp.advice.naming import describe_place
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.traffic_floor import measure_floor
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, capitalize, count, factor, number, percent, say
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.dataflow.accesses import (
     GLOBAL_SPACES,
@@ -32,7 +32,6 @@ _REASONS = ("long_scoreboard", "lg_throttle", "drain")
 _ALL_APART = 0.95
 """Sectors (or lines) per thread from which on every thread has one of its own."""
 _ONE_SECTOR = 1.05
-_MOST_PLACES = 2
 _VENDOR_RULE = "UncoalescedGlobalAccess"
 
 
@@ -47,7 +46,7 @@ class GlobalCoalescing(EliminationOptimizer):
     """
 
     name: ClassVar[str] = "global_coalescing"
-    title: ClassVar[str] = "Coalesced global accesses"
+    title: ClassVar[str] = "Coalesce global accesses"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "memory traffic"
     needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors", "global_sectors_ideal")
@@ -55,24 +54,25 @@ class GlobalCoalescing(EliminationOptimizer):
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find accesses with an excess that somebody waits for."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
         accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
         if sectors is None or ideal is None or not accesses.any():
-            return self.silent(SilenceStage.NOT_MATCHED, "there are no global loads or stores")
+            return self.silent(SilenceStage.NOT_MATCHED, say("the kernel has no global loads or stores"))
         moved, least = int(sectors[accesses].clip(min=0).sum()), int(ideal[accesses].clip(min=0).sum())
         if moved <= least or least == 0:
+            ratio = factor(moved / max(least, 1))
             return self.silent(
-                SilenceStage.NOT_MATCHED, f"global accesses move {moved / max(least, 1):.2f}× the least sectors"
+                SilenceStage.NOT_MATCHED, say("global accesses move {ratio} the minimum number of sectors", ratio=ratio)
             )
+        ratio = factor(moved / least)
         excess = np.where(accesses, measure_excess(sectors, self._find_least(subject, sectors, ideal)), 0.0)
         edges = find_edges(subject, excess > 0, _REASONS)
         weights = excess[subject.blame.edges.def_row[edges]]
         if count_samples(subject, edges, weights) == 0:
             why = self._find_why(subject, np.where(accesses, measure_excess(sectors, ideal), 0.0))
-            return self.silent(
-                SilenceStage.NOT_MATCHED, f"global accesses move {moved / least:.2f}× the least sectors, but {why}"
-            )
+            message = say("global accesses move {ratio} the minimum number of sectors, but {why}", ratio=ratio, why=why)
+            return self.silent(SilenceStage.NOT_MATCHED, message)
         words = _Words(subject)
         reaches_l2 = _reaches_l2(subject, least)
         floor = measure_floor(subject)
@@ -81,8 +81,13 @@ class GlobalCoalescing(EliminationOptimizer):
             hint=words.write_remedy(edges, weights),
             caveats=_list_caveats(reaches_l2),
             reasons=(
-                "stalls blamed on each access, times its share of sectors beyond the least",
-                f"global accesses move {moved / least:.2f}× the least sectors: {moved:,} where {least:,} would do",
+                say("stalls on each access, times its share of excess sectors"),
+                say(
+                    "global accesses move {ratio} the minimum: {moved} where {least} would suffice",
+                    ratio=ratio,
+                    moved=count(moved, "sector"),
+                    least=count(least),
+                ),
                 *_quote_vendor(subject),
             ),
             leaves=None if floor is None else floor.leaves,
@@ -90,12 +95,12 @@ class GlobalCoalescing(EliminationOptimizer):
         )
 
     @staticmethod
-    def _find_why(subject: Subject, excess: npt.NDArray[np.float64]) -> str:
+    def _find_why(subject: Subject, excess: npt.NDArray[np.float64]) -> Sentence:
         """Why nothing is left to match, given each row's share of sectors that are too many."""
         edges = find_edges(subject, excess > 0, _REASONS)
         if count_samples(subject, edges, np.ones(len(edges))) == 0:
-            return "nothing waits for those that move too many"
-        return "merging accesses side by side takes care of those that are waited for"
+            return say("no warp is stalled on those above it")
+        return say("merging adjacent accesses covers those with stalls")
 
     @staticmethod
     def _find_least(
@@ -117,56 +122,68 @@ class _Words:
         self._ideal = _per_execution(subject, "global_sectors_ideal")
         self._lines = _per_execution(subject, "global_tag_requests")
 
-    def write_note(self, def_row: int, _use_row: int) -> str:
+    def write_note(self, def_row: int, _use_row: int) -> Sentence:
         """Sectors of a request against the least; of all requests where their number is not known."""
         if np.isnan(self._sectors[def_row]):
-            return "more sectors than its data needs"
-        return f"{self._sectors[def_row]:.1f} sectors a request where {self._ideal[def_row]:.1f} would do"
+            return say("more sectors than its data needs")
+        return say(
+            "{sectors} per request where {ideal} would suffice",
+            sectors=number(float(self._sectors[def_row]), "sector"),
+            ideal=number(float(self._ideal[def_row])),
+        )
 
-    def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> str:
+    def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
         """The worst accesses of a region, and how far apart their threads are."""
-        rows = list(dict.fromkeys(hotspot.def_row for hotspot in hotspots))[:_MOST_PLACES]
-        return join_sentences((self._write_sentence(row) for row in rows), _MOST_PLACES)
+        return describe_causes(hotspots, self._write_sentence)
 
-    def _write_sentence(self, row: int) -> str:
-        place = describe_place(self._subject, row)
-        stride = f": {self._describe_stride(row)}" if not np.isnan(self._sectors[row]) else ""
-        return f"{begin_sentence(place)} asks for {self.write_note(row, row)}{stride}."
+    def _write_sentence(self, row: int) -> Sentence:
+        is_counted = not np.isnan(self._sectors[row])
+        return say(
+            "{access} touches {sectors}{stride}.",
+            access=capitalize(describe_place(self._subject, row)),
+            sectors=self.write_note(row, row),
+            stride=say(": {stride}", stride=self._describe_stride(row)) if is_counted else NOTHING,
+        )
 
-    def write_remedy(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> str:
-        """What to do about the accesses that most samples wait for."""
+    def write_remedy(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> Sentence:
+        """What to do about the accesses that most samples are stalled on."""
         every = self._subject.blame.edges
         samples = np.bincount(
             every.def_row[edges], weights=every.all_samples[edges] * weights, minlength=len(self._subject.rows)
         )
         row = int(np.argmax(samples))
         if self._is_misaligned(row):
-            return (
-                "Let each warp begin at a multiple of 32 bytes: pad rows to a multiple of 32 bytes, and start loops over a row at its "
-                "aligned part."
+            return say(
+                "Start each warp at a multiple of 32 bytes: pad rows to one, and start loops over a row at its aligned part."
             )
-        return (
-            "Let neighbouring threads take neighbouring elements: make the index that varies fastest in memory the one that threadIdx.x "
-            "varies, or copy a tile to shared memory in that order and read it from there in the other."
+        return say(
+            "Let adjacent threads access adjacent elements: vary the fastest index in memory with {index}, or copy a tile to shared memory in "
+            "that order and read it from there in the other.",
+            index=Code(text="threadIdx.x"),
         )
 
     def _is_misaligned(self, row: int) -> bool:
         """One sector more than needed, and no more."""
         return bool(self._sectors[row] - self._ideal[row] <= _ONE_SECTOR and self._ideal[row] >= 1.0)
 
-    def _describe_stride(self, row: int) -> str:
-        """How far apart neighbouring threads stand, as far as sectors and lines tell."""
+    def _describe_stride(self, row: int) -> Sentence:
+        """How far apart adjacent threads access, as far as sectors and lines tell."""
         sectors, threads, lines = (float(column[row]) for column in (self._sectors, self._threads, self._lines))
         each = count_access_bytes(self._subject.rows.mnemonic(row))
         if self._is_misaligned(row):
-            return "its warps do not begin at a multiple of 32 bytes"
+            return say("its warps do not start at a multiple of 32 bytes")
         if sectors >= _ALL_APART * threads and each < SECTOR_BYTES:
             if np.isnan(lines):
-                return f"neighbouring threads are {SECTOR_BYTES} bytes or more apart"
+                return say("adjacent threads are {stride} or more apart", stride=count(SECTOR_BYTES, "byte"))
             if lines >= _ALL_APART * threads:
-                return f"neighbouring threads are {_LINE_BYTES} bytes or more apart, or at unrelated places"
-            return f"neighbouring threads are about {_LINE_BYTES * lines / threads:.0f} bytes apart"
-        return f"as if neighbouring threads, of {each} bytes each, were about {SECTOR_BYTES * sectors / threads:.0f} bytes apart"
+                stride = count(_LINE_BYTES, "byte")
+                return say("adjacent threads are {stride} or more apart, or at unrelated addresses", stride=stride)
+            return say("adjacent threads are about {stride} apart", stride=count(_LINE_BYTES * lines / threads, "byte"))
+        return say(
+            "as if adjacent threads, with {each} each, were about {stride} apart",
+            each=count(each, "byte"),
+            stride=count(SECTOR_BYTES * sectors / threads, "byte"),
+        )
 
 
 def _per_execution(subject: Subject, counter: str) -> npt.NDArray[np.float64]:
@@ -193,19 +210,23 @@ def _reaches_l2(subject: Subject, least: int) -> bool | None:
     return sum(known) > least if known and len(known) == len(counts) else None
 
 
-def _list_caveats(reaches_l2: bool | None) -> tuple[str, ...]:
-    caveats = ["An access that waits for latency and not for throughput gains less than its share of sectors."]
+def _list_caveats(reaches_l2: bool | None) -> tuple[Sentence, ...]:
+    caveats = [say("An access limited by latency, not throughput, gains less than its share of sectors.")]
     if reaches_l2 is False:
-        caveats.append("L1 answers the sectors that are too many, so traffic to L2 and memory stays as it is.")
+        caveats.append(say("L1 serves the excess sectors, so traffic to L2 and DRAM does not shrink."))
     return tuple(caveats)
 
 
-def _quote_vendor(subject: Subject) -> tuple[str, ...]:
+def _quote_vendor(subject: Subject) -> tuple[Sentence, ...]:
     """The profiler's own closed form for the longest launch, where its rule gave one."""
     launch = subject.kernel.longest_launch
     rules = launch.rules if launch is not None else ()
     return tuple(
-        f"Nsight Compute's own rule: {speedup.percent:.1f} % of {'the run time' if speedup.is_global else 'what it looks at'}"
+        say(
+            "Nsight Compute's own rule estimates {saved} of {whole}",
+            saved=percent(speedup.percent / 100),
+            whole="the run time" if speedup.is_global else "what it looks at",
+        )
         for rule in rules
         if rule.identifier == _VENDOR_RULE
         for speedup in rule.speedups

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.advice.naming import describe_line
 from gpa_lsp.advice.optimizers import UnitOptimizer
-from gpa_lsp.advice.source_words import describe_line
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import UnitMatch
 from gpa_lsp.analyses.limiter.model import LimiterKind

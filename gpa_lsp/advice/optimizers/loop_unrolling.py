@@ -1,4 +1,4 @@
-"""Loops in which every turn waits for its own results, while other turns could be under way."""
+"""Loops in which every iteration is stalled on its own results, while other iterations could be in flight."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,21 +16,22 @@ from gpa_lsp.advice.dependency_stalls import (
 )
 from gpa_lsp.advice.matches import HidingMatch, HidingRegion
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import HidingOptimizer
-from gpa_lsp.advice.source_words import describe_place, describe_scope
+from gpa_lsp.advice.naming import describe_place, describe_scope, name_line
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unroll_plans import RECURRENCE, UnrollPlan, plan_unrolling
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, factor, join, say
 from gpa_lsp.dataflow.reordering.slack import SlackFinder
 from gpa_lsp.sources.languages import find_language
 
 _UNROLL_OFF = ("#pragma unroll 1", "#pragma nounroll", "#pragma unroll(1)")
 _LINES_ABOVE = 3
 _TELLING_RATIO = 0.01
-"""Of all samples: from here on a chain from turn to turn is worth a word."""
+"""Of all samples: from here on a chain from iteration to iteration is worth a word."""
 
 
 class LoopUnrolling(HidingOptimizer):
-    """Several copies of a loop's body in one turn wait for their results together instead of one after the other.
+    """Several iterations in one pass through an unrolled body wait for their results together instead of one after the other.
 
     Matched: latency of memory and execution dependences whose def and use every turn of the same loop passes, unless each turn needs a result
     of the turn before (a list that is walked, a sum), a loaded value decides whether there is a next one, or a barrier keeps the turns apart:
@@ -47,20 +48,20 @@ class LoopUnrolling(HidingOptimizer):
     group: ClassVar[str] = "latency"
 
     def match(self, subject: Subject) -> HidingMatch | Silence:
-        """Find loops whose turns could overlap."""
+        """Find loops whose iterations could overlap."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         edges = find_dependency_edges(subject, EVERY_DEPENDENCE)
         every = subject.blame.edges
         loops = find_loops(subject.scopes, every.def_row[edges])
         inside = (loops >= 0) & (loops == find_loops(subject.scopes, every.use_row[edges]))
         if not inside.any():
-            message = f"none of the {len(edges)} dependences that warps wait for lies within one loop"
+            message = say("{stalled}, but none within one loop", stalled=count(len(edges), "stalled dependence"))
             return self.silent(SilenceStage.NOT_MATCHED, message)
         edges, loops = edges[inside], loops[inside]
         finder = SlackFinder(subject.rows)
         plans: list[UnrollPlan] = []
-        refusals: list[tuple[float, str]] = []
+        refusals: list[tuple[float, Sentence]] = []
         for scope in np.unique(loops).tolist():
             planned = plan_unrolling(subject, finder, scope, edges[loops == scope])
             if isinstance(planned, UnrollPlan):
@@ -74,7 +75,9 @@ class LoopUnrolling(HidingOptimizer):
         return HidingMatch(
             regions=regions,
             active_samples=sum_active(subject.scopes, [plan.scope for plan in plans]),
-            hint="Let one turn work on several iterations: their loads are issued together and their latencies pass at the same time.",
+            hint=say(
+                "Unroll the loop, so that loads of several iterations are issued together and their latencies overlap."
+            ),
             caveats=_list_caveats(subject, plans, regions),
             reasons=_list_reasons(plans),
         )
@@ -94,43 +97,60 @@ def _build_region(subject: Subject, plan: UnrollPlan) -> HidingRegion:
     )
 
 
-def _write_hint(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hotspot]) -> str:
+def _write_hint(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hotspot]) -> Sentence:
     scope = subject.scopes.scopes[plan.scope]
-    where = describe_scope(subject, scope)
     latency = sum(hotspot.known_latency_samples for hotspot in hotspots)
     active = max(float(subject.scopes.active_samples[plan.scope]), 1.0)
     sentences = [
-        f"Unroll {where} by {plan.copies}{_write_directive(subject, plan)}: {_describe_turns(plan)}, and waits "
-        f"{latency / active:.1f} times as long as it issues, most of it for {describe_place(subject, hotspots[0].def_row)}."
+        say(
+            "Unroll {loop} by {copies}{directive}: it {runs}spends {ratio} as many samples stalled as issuing, most of them on {place}.",
+            loop=describe_scope(subject, scope),
+            copies=count(plan.copies),
+            directive=_write_directive(subject, plan),
+            runs=_describe_iterations(plan),
+            ratio=factor(latency / active),
+            place=describe_place(subject, hotspots[0].def_row),
+        )
     ]
     if plan.orders:
         row, _ = plan.orders.most_common(1)[0]
-        how = "say so with `__restrict__`" if _is_cuda(scope.file) else "tell the compiler so"
+        restrict = say("declare the pointers {qualifier}", qualifier=Code(text="__restrict__"))
         sentences.append(
-            f"The copies overlap only if {describe_place(subject, row)} cannot change what is loaded: {how}, or load for all copies before the "
-            f"first store."
+            say(
+                "Iterations overlap only if {store} does not alias the loads: {how}, or issue all loads before the first store.",
+                store=describe_place(subject, row),
+                how=restrict if _is_cuda(scope.file) else "tell the compiler",
+            )
         )
-    return " ".join(sentences)
+    return join(sentences)
 
 
-def _describe_turns(plan: UnrollPlan) -> str:
-    one = f"a turn holds {plan.unrolling.copies} iterations" if plan.unrolling.copies > 1 else "a turn is one iteration"
+def _describe_iterations(plan: UnrollPlan) -> Sentence:
+    """How often the loop is passed, as the beginning of a clause; empty where that is unknown and it is not unrolled yet."""
+    present = plan.unrolling.copies
     if plan.turns is None:
-        return one
-    least = "at least " if plan.turns.is_least else "about " if not plan.turns.is_exact else ""
-    return f"it makes {least}{plan.turns.mean:,.0f} turns each time it is entered, {one}"
+        return say("is unrolled by {present} and ", present=count(present)) if present > 1 else NOTHING
+    return say(
+        "runs {least}{passes} per entry and ",
+        least="at least " if plan.turns.is_least else "about " if not plan.turns.is_exact else "",
+        passes=count(plan.turns.mean, "iteration")
+        if present == 1
+        else say("{passes} of {present}", passes=count(plan.turns.mean, "pass"), present=count(present, "iteration")),
+    )
 
 
-def _write_directive(subject: Subject, plan: UnrollPlan) -> str:
+def _write_directive(subject: Subject, plan: UnrollPlan) -> Sentence:
     """How the source's language says it; what now forbids it, where that is to be seen."""
     scope = subject.scopes.scopes[plan.scope]
     if scope.file is None or scope.line is None or not _is_cuda(scope.file):
-        return ""
+        return NOTHING
+    pragma = Code(text=f"#pragma unroll {plan.copies}")
     for line in range(scope.line, max(scope.line - _LINES_ABOVE, 0), -1):
         text = subject.source_line(scope.file, line)
         if text is not None and text.startswith(_UNROLL_OFF):
-            return f", with `#pragma unroll {plan.copies}` in place of `{text}` in line {line}"
-    return f" (`#pragma unroll {plan.copies}` before it)"
+            place = name_line(scope.file, line)
+            return say(" ({pragma} in place of {old} at {place})", pragma=pragma, old=Code(text=text), place=place)
+    return say(" ({pragma})", pragma=pragma)
 
 
 def _is_cuda(file: str | None) -> bool:
@@ -138,37 +158,42 @@ def _is_cuda(file: str | None) -> bool:
     return language is not None and language.name == "cuda"
 
 
-def _list_caveats(subject: Subject, plans: Sequence[UnrollPlan], regions: Sequence[HidingRegion]) -> tuple[str, ...]:
+def _list_caveats(
+    subject: Subject, plans: Sequence[UnrollPlan], regions: Sequence[HidingRegion]
+) -> tuple[Sentence, ...]:
     best = max(range(len(plans)), key=lambda index: regions[index].latency_samples)
     caveats = [_write_registers(subject, plans[best], regions[best].hotspots)]
     if any(plan.orders for plan in plans):
         caveats.append(
-            "Whether the memory may overlap cannot be seen here; telling the compiler that it does not when it does gives wrong results."
+            say("Whether the memory aliases cannot be seen here; a wrong promise that it does not gives wrong results.")
         )
     if sum(plan.dropped[RECURRENCE] for plan in plans) >= _TELLING_RATIO * subject.total_samples:
         caveats.append(
-            "A sum that every iteration adds to stays a chain; several partial sums break it, and change the order in which floats are added."
+            say("A running sum stays a chain; partial sums break it, but change the order of float additions.")
         )
-    caveats.append(
-        "A loop whose number of iterations is no multiple of the copies needs the rest done apart; the compiler adds that."
-    )
+    caveats.append(say("The compiler adds a remainder loop for iterations that the unroll factor does not divide."))
     return tuple(caveats)
 
 
-def _write_registers(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hotspot]) -> str:
-    """What the copies cost in registers, against what a thread has."""
+def _write_registers(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hotspot]) -> Sentence:
+    """What the unroll factor costs in registers, against what a thread has."""
     defs = {hotspot.def_row for hotspot in hotspots if hotspot.category in VARIABLE_LATENCY}
     each = sum(_count_results(subject, row) for row in defs)
     more = round(each * (plan.copies / plan.unrolling.copies - 1))
     architecture = subject.kernel.architecture
     limit = architecture.occupancy.max_registers_per_thread.value if architecture is not None else 255
     present = subject.launch.registers_per_thread if subject.launch is not None else None
-    cost = f"{plan.copies} copies keep {f'about {more} more' if more else 'more'} registers alive"
+    cost = say(
+        "Unroll factor {copies} needs {more}",
+        copies=count(plan.copies),
+        more=say("about {more}", more=count(more, "more register")) if more else "more registers",
+    )
     if present is None:
-        return f"{cost}."
+        return say("{cost}.", cost=cost)
+    used = say("{cost} ({present} of {limit} in use now)", cost=cost, present=count(present), limit=count(limit))
     if present + more > limit:
-        return f"{cost}; with the present {present} that exceeds the {limit} a thread can have, and would spill: take fewer copies."
-    return f"{cost}, on top of {present} of {limit}; fewer warps may fit on a multiprocessor."
+        return say("{used} and would spill: choose a smaller one.", used=used)
+    return say("{used}, which can lower occupancy.", used=used)
 
 
 def _count_results(subject: Subject, row: int) -> int:
@@ -176,14 +201,17 @@ def _count_results(subject: Subject, row: int) -> int:
     return 0 if instructions is None else len(instructions.writes.of(subject.rows.index_of(row)))
 
 
-def _list_reasons(plans: Sequence[UnrollPlan]) -> tuple[str, ...]:
-    reasons = ["latency of dependences within one turn; of N copies' waits one is left"]
-    dropped: Counter[str] = Counter()
+def _list_reasons(plans: Sequence[UnrollPlan]) -> tuple[Sentence, ...]:
+    reasons = [say("not-issued samples of dependences within an iteration, of which unrolling by N leaves 1/N")]
+    dropped: Counter[Sentence] = Counter()
     for plan in plans:
         dropped.update(plan.dropped)
-    reasons += [f"left out: {samples:,} samples, because {reason}" for reason, samples in dropped.most_common()]
+    reasons += [
+        say("{samples} left out: {reason}", samples=count(samples, "sample"), reason=reason)
+        for reason, samples in dropped.most_common()
+    ]
     if any(plan.turns is not None and not plan.turns.is_exact for plan in plans):
-        reasons.append("turns are estimated from issue samples")
+        reasons.append(say("iterations are estimated from issue samples"))
     return tuple(reasons)
 
 

@@ -6,13 +6,13 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, find_edges
-from gpa_lsp.advice.hint_words import begin_sentence, count_things, join_sentences
+from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.source_words import describe_place
+from gpa_lsp.advice.naming import WIDE_TYPES, describe_place, name_code
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, capitalize, count, list_of, say
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses, measure_excess
 from gpa_lsp.dataflow.adjacent_accesses import WIDEST_ACCESS_BYTES, AccessRun, find_access_runs
@@ -21,9 +21,7 @@ from gpa_lsp.rows.scopes import Scope
 
 _THROTTLE = "lg_throttle"
 _WAITS = ("long_scoreboard", "drain")
-_MOST_SENTENCES = 3
-_TYPES = {2: "a 16-bit type", 4: "a 32-bit type", 8: "such as float2 or uint2", 16: "such as float4 or uint4"}
-"""What to write for an access of so many bytes."""
+_VECTORS = list_of(map(name_code, ("float2", "float4")), last="or")
 
 
 class MemoryTransactionReduction(EliminationOptimizer):
@@ -38,17 +36,17 @@ class MemoryTransactionReduction(EliminationOptimizer):
     """
 
     name: ClassVar[str] = "memory_transaction_reduction"
-    title: ClassVar[str] = "Fewer memory transactions"
+    title: ClassVar[str] = "Reduce memory transactions"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "memory traffic"
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find throttled accesses, and accesses that can be merged or dropped."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE, Access.COPY))
         if not accesses.any():
-            return self.silent(SilenceStage.NOT_MATCHED, "there are no global loads or stores")
+            return self.silent(SilenceStage.NOT_MATCHED, say("the kernel has no global loads or stores"))
         findings = _Findings(subject, accesses)
         edges = find_edges(subject, accesses, (_THROTTLE, *_WAITS))
         weights = findings.weigh(edges)
@@ -61,17 +59,24 @@ class MemoryTransactionReduction(EliminationOptimizer):
             hint=findings.write_remedy(regions[0].hotspots[0].def_row),
             caveats=findings.list_caveats(edges, weights),
             reasons=(
-                f"{_THROTTLE} blamed on global accesses, without the share that coalescing would remove",
+                say("{reason} of global accesses, without the part that coalescing would remove", reason=_THROTTLE),
                 *findings.list_reasons(),
             ),
             relieves=(MemoryLevel.L1,) if findings.saves_passes(edges, weights) else (),
         )
 
-    def _describe_absence(self, subject: Subject) -> str:
-        count = subject.rows.count_reason(_THROTTLE)
-        if count:
-            return f"the {count:,} samples before the full memory queue ({_THROTTLE}) are explained by other remedies"
-        return f"nothing waits before the queue of memory instructions ({_THROTTLE}), and no narrow or repeated access is waited for"
+    def _describe_absence(self, subject: Subject) -> Sentence:
+        throttled = subject.rows.count_reason(_THROTTLE)
+        if throttled:
+            samples = count(throttled, "sample")
+            return say(
+                "other suggestions cover the {samples} on a full memory queue ({reason})",
+                samples=samples,
+                reason=_THROTTLE,
+            )
+        return say(
+            "no warp is stalled on a full memory queue ({reason}) or a narrow or repeated access", reason=_THROTTLE
+        )
 
 
 class _Findings:
@@ -111,62 +116,82 @@ class _Findings:
             kept[row] = load.removable_ratio
         return merged, kept
 
-    def write_note(self, def_row: int, _use_row: int) -> str:
+    def write_note(self, def_row: int, _use_row: int) -> Sentence:
         """What is wrong with one access."""
         if def_row in self._runs:
-            return f"one of {len(self._runs[def_row].rows)} accesses side by side"
+            return say("one of {accesses}", accesses=count(len(self._runs[def_row].rows), "adjacent access"))
         if def_row in self._invariant:
-            return "the loop does not change its address"
-        return "all threads of a warp load the same" if self._uniform[def_row] else ""
+            return say("its address is loop-invariant")
+        return say("all threads of a warp load the same") if self._uniform[def_row] else NOTHING
 
-    def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> str:
+    def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
         """What to do with the accesses of a region."""
-        return join_sentences((self._write_sentence(hotspot.def_row) for hotspot in hotspots), _MOST_SENTENCES)
+        return describe_causes(hotspots, self._write_sentence)
 
-    def _write_sentence(self, row: int) -> str:
-        if not (row in self._runs or row in self._invariant or self._uniform[row]):
-            return ""
-        place = begin_sentence(describe_place(self._subject, row))
+    def _write_sentence(self, row: int) -> Sentence:
         if row in self._runs:
             run = self._runs[row]
-            first = begin_sentence(describe_place(self._subject, run.rows[0]))
-            neighbours = count_things(len(run.rows) - 1, "neighbour")
-            what = f"{first} and its {neighbours} of {count_things(run.bytes_each, 'byte')}"
-            return f"{what} can be one access of {run.merged_bytes} bytes ({_TYPES[run.merged_bytes]})."
+            return say(
+                "{first} and its {others} of {each} can be one access of {merged} ({type}).",
+                first=capitalize(describe_place(self._subject, run.rows[0])),
+                others=count(len(run.rows) - 1, "neighbour"),
+                each=count(run.bytes_each, "byte"),
+                merged=count(run.merged_bytes, "byte"),
+                type=WIDE_TYPES[run.merged_bytes],
+            )
+        place = capitalize(describe_place(self._subject, row))
         if row in self._invariant:
-            load = self._invariant[row]
-            why = "; stores or barriers in the loop forbid it to the compiler" if load.is_kept_by_stores else ""
-            return f"{place} has the same address in every turn of its loop: load it once before the loop{why}."
-        return f"{place} fetches the same for all threads of a warp: constant memory serves that in one step."
-
-    def write_remedy(self, row: int) -> str:
-        """What to do about the access that most samples wait for."""
-        if row in self._runs:
-            return "Access neighbouring elements of a thread with one wide load or store (float2, float4) instead of one by one."
-        if row in self._invariant:
-            return "Load what a loop does not change once before it, and keep it in a register."
+            is_kept = self._invariant[row].is_kept_by_stores
+            why = ", which stores or barriers in the loop keep the compiler from doing" if is_kept else ""
+            return say(
+                "{place} reads the same address in every iteration: load it once before the loop{why}.",
+                place=place,
+                why=why,
+            )
         if self._uniform[row]:
-            return "Keep what all threads read and nobody changes in constant memory, or load it once a block into shared memory."
-        return (
-            "Have fewer memory instructions: let each thread take several neighbouring elements with one wide access (float2, float4), and "
-            "keep values that are needed again in registers or shared memory."
+            return say(
+                "{place} reads the same for all threads of a warp: constant memory serves that in one step.",
+                place=place,
+            )
+        return NOTHING
+
+    def write_remedy(self, row: int) -> Sentence:
+        """What to do about the access that most samples are stalled on."""
+        if row in self._runs:
+            return say("Access adjacent elements of a thread with one wide load or store ({types}).", types=_VECTORS)
+        if row in self._invariant:
+            return say("Load loop-invariant values once before the loop, and keep them in registers.")
+        if self._uniform[row]:
+            return say(
+                "Keep read-only values that all threads read in constant memory, or load them once per block into shared memory."
+            )
+        return say(
+            "Issue fewer memory instructions: let each thread access several adjacent elements at once ({types}), and keep reused values in "
+            "registers or shared memory.",
+            types=_VECTORS,
         )
 
-    def list_caveats(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> tuple[str, ...]:
+    def list_caveats(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> tuple[Sentence, ...]:
         """What cannot be known."""
         rows = set(self._subject.blame.edges.def_row[edges[weights > 0]].tolist())
         caveats = []
         if rows & self._runs.keys():
             caveats.append(
-                "A wide access needs an address that is a multiple of its size, and no store to the same place between the narrow ones."
+                say(
+                    "A wide access needs an address aligned to its size, and no aliasing store between the narrow ones."
+                )
             )
         if rows & self._invariant.keys():
+            qualifiers = Code(text="const __restrict__")
             caveats.append(
-                "A value is only kept rightly if no thread changes it meanwhile; `const __restrict__` tells the compiler."
+                say(
+                    "No thread may change a value that is kept; {qualifiers} tells the compiler so.",
+                    qualifiers=qualifiers,
+                )
             )
         if rows - self._runs.keys() - self._invariant.keys():
             caveats.append(
-                "How many of the other accesses can be saved does not show: all that wider ones could save are counted."
+                say("How many other accesses can be saved is unknown: all that wider ones could save are counted.")
             )
         return tuple(caveats)
 
@@ -178,14 +203,14 @@ class _Findings:
         saved = count_samples(self._subject, edges[chosen], weights[chosen])
         return 2 * saved > count_samples(self._subject, edges, weights)
 
-    def list_reasons(self) -> tuple[str, ...]:
+    def list_reasons(self) -> tuple[Sentence, ...]:
         """How many accesses of each kind there are."""
         counts = (
-            (len(self._runs), "narrow accesses that fewer, wider ones could make"),
-            (len(self._invariant), "loads whose address their loop does not change"),
-            (int(self._uniform.sum()), "loads of one address for all threads of a warp"),
+            (len(self._runs), "narrow access"),
+            (len(self._invariant), "loop-invariant load"),
+            (int(self._uniform.sum()), "warp-uniform load"),
         )
-        return tuple(f"{count} {what}" for count, what in counts if count)
+        return tuple(say("{accesses}", accesses=count(present, noun)) for present, noun in counts if present)
 
 
 OPTIMIZER = MemoryTransactionReduction()

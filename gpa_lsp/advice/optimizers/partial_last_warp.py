@@ -5,8 +5,9 @@ from typing import ClassVar
 from gpa_lsp.advice.matches import IdleMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import IdleOptimizer
-from gpa_lsp.advice.residency import bound_issue_rate, count_waves, say_count
+from gpa_lsp.advice.residency import bound_issue_rate, count_waves
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.prose import Sentence, count, percent, say
 
 _LANES = 32
 
@@ -22,7 +23,7 @@ class PartialLastWarp(IdleOptimizer):
     """
 
     name: ClassVar[str] = "partial_last_warp"
-    title: ClassVar[str] = "Full warps"
+    title: ClassVar[str] = "Use full warps"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "idle"
     needs_grid: ClassVar[bool] = True
@@ -31,20 +32,24 @@ class PartialLastWarp(IdleOptimizer):
         """Look at the rest of the block size by a warp's."""
         launch = subject.launch
         if launch is None or launch.blocks < 1 or launch.threads_per_block < 1:
-            return self.silent(SilenceStage.NO_METRICS, "the profile does not say how many threads there are")
+            return self.silent(SilenceStage.NO_METRICS, say("the profile does not record the number of threads"))
         threads, warps = launch.threads_per_block, launch.warps_per_block
         last = threads - _LANES * (warps - 1)
         if last == _LANES:
-            return self.silent(SilenceStage.NOT_MATCHED, f"blocks of {threads} threads are whole warps")
+            return self.silent(
+                SilenceStage.NOT_MATCHED, say("blocks of {threads} are whole warps", threads=count(threads, "thread"))
+            )
         needed = -(-launch.blocks * threads // _LANES)
         if needed >= launch.blocks * warps:
-            return self.silent(SilenceStage.NOT_MATCHED, "the threads of the grid fill no fewer warps")
+            return self.silent(SilenceStage.NOT_MATCHED, say("the threads of the grid fill no fewer warps"))
         saved = 1 - needed / (launch.blocks * warps)
         waves = count_waves(subject)
         rate, most_issued = bound_issue_rate(subject)
         is_queued = waves is None or waves >= 1
         if rate != most_issued and not is_queued:
-            message = "all warps are resident at once, so only their issue cycles count, and the profile does not tell how many there are"
+            message = say(
+                "all warps are resident at once, so only their issue cycles count, which the profile does not record"
+            )
             return self.silent(SilenceStage.NOT_KNOWN, message)
         issuing = saved * min(1.0, rate)
         return IdleMatch(
@@ -53,20 +58,31 @@ class PartialLastWarp(IdleOptimizer):
             saved_ratio_low=issuing,
             saved_ratio_high=saved,
             bound=1 / (1 - saved),
-            bound_reason=f"{needed:,} full warps do the work of {launch.blocks * warps:,}",
-            hint=(
-                f"Blocks of {threads} threads have {say_count(warps, 'warp')}, the last with {last} of {_LANES} lanes in use. "
-                f"{_suggest(threads)} use all lanes."
+            bound_reason=say(
+                "{needed} do the work of {present}",
+                needed=count(needed, "full warp"),
+                present=count(launch.blocks * warps),
             ),
-            caveats=("the index arithmetic must follow the block size, and threads beyond the end be guarded",),
+            hint=say(
+                "Blocks of {threads} have {warps}, the last with {last} of {lanes} lanes in use. {better} use all lanes.",
+                threads=count(threads, "thread"),
+                warps=count(warps, "warp"),
+                last=count(last),
+                lanes=count(_LANES),
+                better=_suggest(threads),
+            ),
+            caveats=(say("Index arithmetic must follow the block size, and threads past the end need a guard."),),
             reasons=(
-                f"{100 * saved:.1f} % of the warps could go"
-                + ("" if is_queued else "; all of them are resident at once, so only their issue cycles count"),
+                say(
+                    "{saved} of the warps could go{only}",
+                    saved=percent(saved),
+                    only="" if is_queued else "; all are resident at once, so only their issue cycles count",
+                ),
             ),
         )
 
 
-def _suggest(threads: int) -> str:
+def _suggest(threads: int) -> Sentence:
     """The multiples of a warp around a block size.
 
     >>> _suggest(250), _suggest(20)
@@ -74,8 +90,10 @@ def _suggest(threads: int) -> str:
     """
     above = -(-threads // _LANES) * _LANES
     if above == _LANES:
-        return f"Blocks of {_LANES} threads, each doing the work of several of these blocks,"
-    return f"Blocks of {above} or {above - _LANES} threads"
+        return say(
+            "Blocks of {threads}, each doing the work of several of these blocks,", threads=count(_LANES, "thread")
+        )
+    return say("Blocks of {above} or {below}", above=count(above), below=count(above - _LANES, "thread"))
 
 
 OPTIMIZER = PartialLastWarp()

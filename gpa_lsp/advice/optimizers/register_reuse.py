@@ -8,15 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
-from gpa_lsp.advice.hint_words import list_counts, locate
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Advice, Category, Hotspot, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import EliminationOptimizer
+from gpa_lsp.advice.naming import locate, name_code, quote, read_parts
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.pricing import price_elimination
 from gpa_lsp.advice.register_limits import RegisterLimits, find_register_limits
-from gpa_lsp.advice.source_words import quote, read_parts
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.basis.prose import count, say
+from gpa_lsp.basis.prose import NOTHING, Sentence, capitalize, count, join, say
 from gpa_lsp.binary.opcodes import Access, MemorySpace
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.dataflow.accesses import mark_accesses
@@ -39,7 +38,7 @@ class RegisterReuse(EliminationOptimizer):
     """
 
     name: ClassVar[str] = "register_reuse"
-    title: ClassVar[str] = "Less local memory"
+    title: ClassVar[str] = "Reduce local memory use"
     category: ClassVar[Category] = Category.BINARY
     group: ClassVar[str] = "registers"
 
@@ -54,19 +53,25 @@ class RegisterReuse(EliminationOptimizer):
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find accesses to local memory that somebody waits for."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         accesses = find_local_accesses(subject.rows)
         saved = [one for one in accesses if one.use is LocalUse.SAVED_REGISTER]
         if not accesses and (generic := _match_generic(subject)) is not None:
             return generic
         if len(saved) == len(accesses):
-            message = f"none of the {len(subject.rows):,} instructions accesses local memory"
+            message = say("none of the {rows} accesses local memory", rows=count(len(subject.rows), "instruction"))
             if saved:
-                message = f"all {len(saved)} accesses to local memory save registers for callers"
+                message = say(
+                    "{accesses}, all to registers saved for callers", accesses=count(len(saved), "local-memory access")
+                )
             return self.silent(SilenceStage.NOT_MATCHED, message)
         regions = _build_regions(subject, accesses)
         if not regions:
-            message = f"{len(accesses) - len(saved)} accesses to local memory cost none of the {subject.total_samples:,} samples"
+            message = say(
+                "{accesses} caused none of the {samples}",
+                accesses=count(len(accesses) - len(saved), "local-memory access"),
+                samples=count(subject.total_samples, "sample"),
+            )
             return self.silent(SilenceStage.NOT_MATCHED, message)
         uses = {one.use for one in accesses}
         return EliminationMatch(
@@ -105,11 +110,11 @@ def _build_regions(subject: Subject, accesses: Sequence[LocalAccess]) -> tuple[E
     arrays = arrays[np.isin(subject.blame.edges.category[arrays], _ARRAY_STALLS)]
     limits = find_register_limits(subject)
 
-    def advise_spills(scope: Scope, hotspots: Sequence[Hotspot]) -> str:
+    def advise_spills(scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
         inside = [one for one in accesses if one.use is LocalUse.SPILL]
         return _advise_spills(subject, scope, hotspots, inside, limits)
 
-    def advise_arrays(_: Scope, hotspots: Sequence[Hotspot]) -> str:
+    def advise_arrays(_: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
         return _advise_arrays(subject, [by_row[one.def_row] for one in hotspots], accesses)
 
     regions = [
@@ -143,28 +148,29 @@ def _advise_spills(
     hotspots: Sequence[Hotspot],
     spills: Sequence[LocalAccess],
     limits: RegisterLimits | None,
-) -> str:
+) -> Sentence:
     slots = {slot for one in spills for slot in _list_slots(subject, one)}
-    sentences = [
-        "One value of 4 bytes does not fit into the registers and travels through local memory."
-        if len(slots) == 1
-        else f"{len(slots)} values of 4 bytes do not fit into registers and travel through local memory."
-    ]
     values = _name_values(subject, hotspots, spills)
-    if values:
-        sentences.append(f"The most waited for: {'; '.join(values)}.")
-    if limits is not None:
-        sentences.append(limits.advise(len(slots)))
-    loop = " of the loop" if scope.last_line is not None else ""
-    sentences.append(f"Otherwise keep fewer values alive at once: split the body{loop}, or compute cheap ones again.")
-    return " ".join(sentences)
+    spilled = say(
+        "Spilled to local memory: {slots} of 4 bytes{most}.",
+        slots=count(len(slots), "value"),
+        most=say("; most stalls are on {values}", values=join(values, "; ")) if values else NOTHING,
+    )
+    body = "loop body" if scope.last_line is not None else "body"
+    fewer = say("keep fewer values live (split the {body}, or recompute cheap ones).", body=body)
+    if limits is None:
+        return join([spilled, capitalize(fewer)])
+    link = "; or" if limits.is_bounded_by_flag else ";"
+    return say(
+        "{spilled} {limits}{link} {fewer}", spilled=spilled, limits=limits.advise(len(slots)), link=link, fewer=fewer
+    )
 
 
-def _name_values(subject: Subject, hotspots: Sequence[Hotspot], spills: Sequence[LocalAccess]) -> list[str]:
+def _name_values(subject: Subject, hotspots: Sequence[Hotspot], spills: Sequence[LocalAccess]) -> list[Sentence]:
     """The spilled values behind some hotspots, by the instruction and line that computed them."""
     by_slot = {slot: one for one in spills if one.is_store for slot in _list_slots(subject, one)}
     by_row = {one.row: one for one in spills}
-    names: dict[str, None] = {}
+    names: dict[Sentence, None] = {}
     for hotspot in hotspots:
         access = by_row[hotspot.def_row]
         slots = _list_slots(subject, access)
@@ -183,16 +189,17 @@ def _list_slots(subject: Subject, access: LocalAccess) -> list[tuple[int, int]]:
     return [(routine, slot) for slot in access.slots]
 
 
-def _name_value(subject: Subject, row: int) -> str:
+def _name_value(subject: Subject, row: int) -> Sentence:
     parts = read_parts(subject, row)
     place = locate(subject, row)
     name = subject.rows.opcode(row).name
     if parts is not None and len(parts.assigned) == 1:
-        return f"`{parts.assigned[0]}`, computed {place} ({name})"
-    return f"the result of {name} {place}"
+        variable = name_code(parts.assigned[0])
+        return say("{variable}, computed {place} ({opcode})", variable=variable, place=place, opcode=name)
+    return say("the result of {opcode} {place}", opcode=name, place=place)
 
 
-def _advise_arrays(subject: Subject, waited: Sequence[LocalAccess], accesses: Sequence[LocalAccess]) -> str:
+def _advise_arrays(subject: Subject, waited: Sequence[LocalAccess], accesses: Sequence[LocalAccess]) -> Sentence:
     routine = subject.scopes.routine_of(waited[0].row)
     of_routine = [
         one for one in accesses if one.use is LocalUse.ARRAY and subject.scopes.routine_of(one.row) == routine
@@ -201,38 +208,41 @@ def _advise_arrays(subject: Subject, waited: Sequence[LocalAccess], accesses: Se
     shown = indexed or waited[0]
     parts = read_parts(subject, shown.row)
     names = tuple(dict.fromkeys([*parts.loads, *parts.stores])) if parts is not None else ()
-    what = f" ({quote(names)})" if names else ""
+    what = say(" ({names})", names=quote(names)) if names else NOTHING
     place = locate(subject, shown.row)
     if indexed is None:
-        return (
-            f"The variable accessed {place}{what} lives in local memory because something takes its address. "
-            "Pass it by value, or let the function that takes the address be inlined."
+        return say(
+            "The variable accessed {place}{what} is in local memory because its address is taken. "
+            "Pass it by value, or inline the function that takes its address.",
+            place=place,
+            what=what,
         )
-    return (
-        f"The array accessed {place}{what} lives in local memory because its index is not known when the code is compiled. "
-        "Unroll the loops that index it completely, so that it fits into registers, or give each thread a column of shared memory."
+    return say(
+        "The array accessed {place}{what} is in local memory because its index is unknown at compile time. "
+        "Fully unroll the loops that index it to keep it in registers, or give each thread a column of shared memory.",
+        place=place,
+        what=what,
     )
 
 
-def _count_uses(accesses: Sequence[LocalAccess]) -> str:
-    return list_counts(
-        (sum(one.use is use for one in accesses), singular, plural)
-        for use, singular, plural in (
-            (LocalUse.SPILL, "store or reload of a spilled value", "stores and reloads of spilled values"),
-            (LocalUse.ARRAY, "access to an array", "accesses to arrays"),
-            (LocalUse.SAVED_REGISTER, "of a register saved for callers", "of registers saved for callers"),
-        )
-    )
+def _count_uses(accesses: Sequence[LocalAccess]) -> Sentence:
+    nouns = {
+        LocalUse.SPILL: "spill access",
+        LocalUse.ARRAY: "local-array access",
+        LocalUse.SAVED_REGISTER: "saved-register access",
+    }
+    counts = ((noun, sum(one.use is use for one in accesses)) for use, noun in nouns.items())
+    return join((say("{accesses}", accesses=count(present, noun)) for noun, present in counts if present), ", ")
 
 
-def _list_caveats(subject: Subject, uses: set[LocalUse]) -> tuple[str, ...]:
+def _list_caveats(subject: Subject, uses: set[LocalUse]) -> tuple[Sentence, ...]:
     caveats = []
     limits = find_register_limits(subject)
     if LocalUse.SPILL in uses and limits is not None and limits.is_bounded_by_flag:
-        caveats.append("More registers per thread can leave room for fewer warps.")
+        caveats.append(say("More registers per thread can lower occupancy."))
     if LocalUse.ARRAY in uses:
         caveats.append(
-            "An array in shared memory takes room from other blocks, and its layout has to avoid bank conflicts."
+            say("An array in shared memory can lower occupancy, and its layout has to avoid bank conflicts.")
         )
     return tuple(caveats)
 

@@ -8,7 +8,7 @@ from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import IdleOptimizer
 from gpa_lsp.advice.residency import measure_longest_part, measure_sm_idleness
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.basis.prose import say
+from gpa_lsp.basis.prose import Sentence, count, percent, say
 
 EXPLAINED_PART = 0.5
 """The uneven number of blocks counts as the cause when it alone would give at least this part of the measured idle time."""
@@ -23,7 +23,7 @@ class SmImbalance(IdleOptimizer):
     """
 
     name: ClassVar[str] = "sm_imbalance"
-    title: ClassVar[str] = "Even work for all SMs"
+    title: ClassVar[str] = "Balance work across SMs"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "idle"
     needs_grid: ClassVar[bool] = True
@@ -33,9 +33,10 @@ class SmImbalance(IdleOptimizer):
         """Compare the SMs' mean active time with the longest."""
         launch, idle = subject.launch, measure_sm_idleness(subject)
         if launch is None or launch.sm_count is None or launch.blocks < 1 or idle is None:
-            return self.silent(SilenceStage.NO_METRICS, "the profile does not say how long the SMs were active")
+            return self.silent(SilenceStage.NO_METRICS, say("the profile does not record how long the SMs were active"))
         if launch.blocks < launch.sm_count:
-            message = f"{launch.blocks} blocks leave {launch.sm_count - launch.blocks} SMs without any, which is another matter"
+            idle_sms = count(launch.sm_count - launch.blocks, "SM")
+            message = say("{blocks} leave {idle} without any", blocks=count(launch.blocks, "block"), idle=idle_sms)
             return self.silent(SilenceStage.NOT_MATCHED, message)
         if subject.limiter.unit == "tail":
             return Silence(
@@ -47,31 +48,40 @@ class SmImbalance(IdleOptimizer):
         busy = measure_longest_part(subject)
         saved = idle * (1.0 if busy is None else busy)
         if saved == 0:
-            return self.silent(SilenceStage.NOT_MATCHED, "all SMs were active equally long")
+            return self.silent(SilenceStage.NOT_MATCHED, say("all SMs were active equally long"))
         return IdleMatch(
             scope=subject.scopes.scopes[0],
             saved_ratio=saved,
             saved_ratio_low=saved,
             saved_ratio_high=saved,
             bound=1 / (1 - saved),
-            bound_reason="all SMs at work until the end",
+            bound_reason=say("all SMs busy until the end"),
             hint=_suggest(launch, launch.sm_count, idle),
-            reasons=(f"the mean SM was active for {100 * (1 - idle):.1f} % of the time of the longest",),
+            reasons=(say("SMs were active on average for {part} of the longest one's time", part=percent(1 - idle)),),
         )
 
 
-def _suggest(launch: LaunchFacts, sm_count: int, idle: float) -> str:
+def _suggest(launch: LaunchFacts, sm_count: int, idle: float) -> Sentence:
     most = -(-launch.blocks // sm_count)
+    blocks = count(launch.blocks, "block")
     by_count = 1 - launch.blocks / sm_count / most
     if by_count >= EXPLAINED_PART * idle:
         full = launch.blocks - (most - 1) * sm_count
-        return (
-            f"{launch.blocks:,} blocks do not divide evenly by {sm_count} SMs: {full} of them get {most}, the others {most - 1}. Choose a "
-            f"multiple of {sm_count} blocks, or smaller blocks, of which one more or less matters less."
+        return say(
+            "{blocks} do not divide evenly among {sms}: {full} get {most}, the others {fewer}. Launch a multiple of {multiple}, or smaller "
+            "blocks, of which one more matters less.",
+            blocks=blocks,
+            sms=count(sm_count, "SM"),
+            full=count(full),
+            most=count(most),
+            fewer=count(most - 1),
+            multiple=count(sm_count, "block"),
         )
-    return (
-        f"SMs are idle for {100 * idle:.1f} % of the time because some of the {launch.blocks:,} blocks take longer than others. Give long "
-        "blocks less to do, start them first, or let blocks fetch work from a counter until none is left."
+    return say(
+        "SMs are idle for {idle} of the time because some of the {blocks} run longer than others. Give long blocks less work, start them "
+        "first, or let blocks fetch work from a counter until none is left.",
+        idle=percent(idle),
+        blocks=blocks,
     )
 
 

@@ -7,17 +7,17 @@ from gpa_lsp.advice.estimators import estimate_idle, estimate_parallel
 from gpa_lsp.advice.launch_facts import LaunchFacts
 from gpa_lsp.advice.matches import IdleMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import IdleOptimizer
+from gpa_lsp.advice.optimizers import NO_ARCHITECTURE, NO_GRID, IdleOptimizer
 from gpa_lsp.advice.residency import (
     describe_block,
     measure_active_part,
     measure_issue_ratio,
     measure_longest_part,
-    say_count,
 )
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import find_occupancy
+from gpa_lsp.basis.prose import NOTHING, count, factor, number, percent, say
 
 _LANES = 32
 
@@ -37,7 +37,7 @@ class SmallGrid(IdleOptimizer):
     """
 
     name: ClassVar[str] = "small_grid"
-    title: ClassVar[str] = "Work for the whole GPU"
+    title: ClassVar[str] = "Fill the whole GPU"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "parallelism"
     needs_grid: ClassVar[bool] = True
@@ -46,13 +46,14 @@ class SmallGrid(IdleOptimizer):
         """Compare the grid with what the GPU holds."""
         launch, architecture = subject.launch, subject.kernel.architecture
         if launch is None or launch.sm_count is None or launch.blocks < 1:
-            return self.silent(SilenceStage.NO_METRICS, "the profile does not say how many blocks and SMs there are")
+            return self.silent(SilenceStage.NO_METRICS, NO_GRID)
         if architecture is None:
-            return self.silent(SilenceStage.NO_CODE, "there is no table of this architecture")
+            return self.silent(SilenceStage.NO_CODE, NO_ARCHITECTURE)
         if launch.blocks >= launch.sm_count:
             return self._match_part_of_a_wave(subject, architecture, launch, launch.sm_count)
         if launch.warps_per_block > architecture.sm.sub_partitions_per_sm.value:
-            message = f"blocks of {launch.warps_per_block} warps can be split, which needs no other work"
+            warps = count(launch.warps_per_block, "warp")
+            message = say("blocks of {warps} can be split, which needs no other work", warps=warps)
             return self.silent(SilenceStage.NOT_MATCHED, message)
         return _spread_over_sms(subject, launch, launch.sm_count)
 
@@ -61,14 +62,17 @@ class SmallGrid(IdleOptimizer):
     ) -> IdleMatch | Silence:
         block = describe_block(subject)
         if block is None:
-            message = "the profile lacks the launch's registers or shared memory"
+            message = say("the profile lacks the launch's registers or shared memory")
             return self.silent(SilenceStage.NO_METRICS, message)
         fitting = find_occupancy(architecture, block).warps_per_sm
         there = launch.blocks * launch.warps_per_block
         part = there / (fitting * sm_count) if fitting else 1.0
         if part >= SMALL_WAVE:
-            filled = "fills" if part >= 1 else f"is {100 * part:.0f} % of what fits into"
-            return self.silent(SilenceStage.NOT_MATCHED, f"the grid {filled} {sm_count} SMs")
+            sms = count(sm_count, "SM")
+            if part >= 1:
+                return self.silent(SilenceStage.NOT_MATCHED, say("the grid fills {sms}", sms=sms))
+            message = say("the grid is {part} of what fits on {sms}", part=percent(part), sms=sms)
+            return self.silent(SilenceStage.NOT_MATCHED, message)
         warps = there / sm_count / architecture.sm.sub_partitions_per_sm.value
         busy = measure_active_part(subject)
         ratio = measure_issue_ratio(subject)
@@ -80,16 +84,28 @@ class SmallGrid(IdleOptimizer):
             saved_ratio_low=0.0,
             saved_ratio_high=full,
             bound=estimate_idle(full),
-            bound_reason=f"{sm_count} SMs hold {fitting} warps of this kernel each",
-            hint=(
-                f"{say_count(launch.blocks, 'block')} of {say_count(launch.threads_per_block, 'thread')} are {100 * part:.2g} % of the warps "
-                f"that fit into {sm_count} SMs at once. Let each thread do less, or cut the problem along another dimension: with twice as many "
-                "threads that each do half as much, schedulers find a ready warp more often."
+            bound_reason=say(
+                "each of {sms} holds {warps} of this kernel", sms=count(sm_count, "SM"), warps=count(fitting, "warp")
             ),
-            caveats=("assumes that the work of a thread can be divided; partial results may have to be put together",),
+            hint=say(
+                "{blocks} of {threads} are {part} of the warps that fit on {sms} at once. Let each thread do less or split the problem along "
+                "another dimension: with twice as many threads that do half as much, schedulers find a ready warp more often.",
+                blocks=count(launch.blocks, "block"),
+                threads=count(launch.threads_per_block, "thread"),
+                part=percent(part),
+                sms=count(sm_count, "SM"),
+            ),
+            caveats=(
+                say("Assumes that the work of a thread can be divided; partial results may have to be combined."),
+            ),
             reasons=(
-                f"{warps:.2g} warps per scheduler on average, {warps / part:.2g} fit; {100 * ratio:.1f} % of the samples issued",
-                f"SMs are active for {100 * busy:.0f} % of the run",
+                say(
+                    "{warps} per scheduler on average, {most} fit; {issued} of the samples issued",
+                    warps=number(warps, "warp"),
+                    most=number(warps / part),
+                    issued=percent(ratio),
+                ),
+                say("SMs are active for {busy} of the run", busy=percent(busy)),
             ),
         )
 
@@ -100,14 +116,23 @@ def _spread_over_sms(subject: Subject, launch: LaunchFacts, sm_count: int) -> Id
     new_blocks = min(2 * launch.blocks, sm_count)
     saved = (1 - launch.blocks / new_blocks) * part
     most = (1 - launch.blocks / sm_count) * part
-    blocks = say_count(launch.blocks, "block")
-    threads = launch.threads_per_block
-    is_part_of_a_warp = threads < _LANES
-    bound_reason = f"{sm_count} SMs do at most {sm_count / launch.blocks:.3g}× the work of {launch.blocks}"
-    remedy = "Let each thread do less, or cut the problem along another dimension (a split sum, several rows at once)"
-    if is_part_of_a_warp:
-        bound_reason += " with blocks as they are; whole warps would gain more"
-        remedy = f"Divide the work among the threads of whole warps ({threads} of {_LANES} lanes are used), and those among blocks"
+    threads, sms, idle = launch.threads_per_block, count(sm_count, "SM"), count(sm_count - launch.blocks)
+    bound_reason = say(
+        "{sms} do at most {ratio} the work of {blocks}",
+        sms=sms,
+        ratio=factor(sm_count / launch.blocks),
+        blocks=count(launch.blocks),
+    )
+    remedy = say(
+        "Let each thread do less or split the problem along another dimension (a split sum, several rows at once)"
+    )
+    if threads < _LANES:
+        bound_reason = say("{bound} with blocks of this size; whole warps would gain more", bound=bound_reason)
+        remedy = say(
+            "Divide the work among the threads of whole warps ({used} of {lanes} lanes in use), and those among blocks",
+            used=count(threads),
+            lanes=count(_LANES),
+        )
     return IdleMatch(
         scope=subject.scopes.scopes[0],
         saved_ratio=_choose_middle(saved, most),
@@ -115,14 +140,26 @@ def _spread_over_sms(subject: Subject, launch: LaunchFacts, sm_count: int) -> Id
         saved_ratio_high=most,
         bound=estimate_idle(most),
         bound_reason=bound_reason,
-        hint=(
-            f"With {blocks} of {say_count(threads, 'thread')}, {sm_count - launch.blocks} of {sm_count} SMs have nothing to do. "
-            f"{remedy}, until there are at least {sm_count} blocks; the estimate is for {new_blocks}."
+        hint=say(
+            "With {blocks} of {threads}, {idle} of {sms} are idle. {how}, until there are at least {enough}; the estimate is for {new}.",
+            blocks=count(launch.blocks, "block"),
+            threads=count(threads, "thread"),
+            idle=idle,
+            sms=sms,
+            how=remedy,
+            enough=count(sm_count, "block"),
+            new=count(new_blocks),
         ),
-        caveats=("assumes that the work of a block can be divided; partial results may have to be put together",),
+        caveats=(say("Assumes that the work of a block can be divided; partial results may have to be combined."),),
         reasons=(
-            f"{sm_count - launch.blocks} of {sm_count} SMs have no block"
-            + ("" if busy is None else f", for the {100 * busy:.0f} % of the run in which the busiest SM works"),
+            say(
+                "{idle} of {sms} have no block{when}",
+                idle=idle,
+                sms=sms,
+                when=NOTHING
+                if busy is None
+                else say(", for the {part} of the run in which the busiest SM works", part=percent(busy)),
+            ),
         ),
     )
 

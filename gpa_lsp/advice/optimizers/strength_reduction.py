@@ -6,18 +6,27 @@ from typing import ClassVar
 
 import numpy as np
 
+from gpa_lsp.advice.arithmetic_hints import (
+    advise_double,
+    choose_division_remedy,
+    choose_slow_remedy,
+    choose_widened_remedy,
+    describe_division,
+    describe_slow,
+    describe_widened,
+)
 from gpa_lsp.advice.blamed_stalls import find_separable
-from gpa_lsp.advice.hint_words import list_counts
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import EliminationOptimizer
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.sequence_regions import build_row_region, build_sequence_regions, find_line_scope, find_removable
 from gpa_lsp.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
-from gpa_lsp.advice.slow_arithmetic_words import advise_division, advise_double, advise_slow, advise_widened
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.prose import Sentence, count, join, say
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.dataflow.arithmetic.patterns import Family
 from gpa_lsp.dataflow.arithmetic.sequences import (
+    ArithmeticSequence,
     ArithmeticSequences,
     find_arithmetic_sequences,
 )
@@ -47,7 +56,7 @@ class StrengthReduction(EliminationOptimizer):
     """
 
     name: ClassVar[str] = "strength_reduction"
-    title: ClassVar[str] = "Cheaper arithmetic"
+    title: ClassVar[str] = "Use cheaper arithmetic"
     category: ClassVar[Category] = Category.CODE
     # Not fast_math's: the two share no instruction, so both can pay.
     group: ClassVar[str] = "slow arithmetic"
@@ -55,41 +64,44 @@ class StrengthReduction(EliminationOptimizer):
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find slow arithmetic and what it costs."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         found = find_arithmetic_sequences(subject.rows)
         divisions = found.select(Family.INTEGER_DIVISION)
         slow = _find_slow_rows(subject, found)
         if not divisions and not found.widened and not slow:
-            message = f"none of the {len(subject.rows):,} instructions is an integer division, a detour through double precision or on a slow unit"
+            message = say(
+                "none of the {rows} is an integer division, a detour through FP64 or on a slow unit",
+                rows=count(len(subject.rows), "instruction"),
+            )
             return self.silent(SilenceStage.NOT_MATCHED, message)
         regions = [
-            *build_sequence_regions(subject, divisions, lambda members: advise_division(subject, members)),
+            *build_sequence_regions(subject, divisions, lambda members: _advise_division(subject, members)),
             *_build_widened_regions(subject, found.widened),
             *_build_slow_regions(subject, slow),
         ]
         if not regions:
-            count = len(divisions) + len(found.widened) + len(slow)
-            message = f"{count} slow operations caused none of the {subject.total_samples:,} samples to wait"
+            message = say(
+                "{operations} caused none of the {samples}",
+                operations=count(len(divisions) + len(found.widened) + len(slow), "slow operation"),
+                samples=count(subject.total_samples, "sample"),
+            )
             return self.silent(SilenceStage.NOT_MATCHED, message)
         regions.sort(key=lambda region: (-region.samples, region.scope.row))
         return EliminationMatch(
             regions=tuple(regions),
             hint=regions[0].hint,
             caveats=_list_caveats(bool(found.widened), {slowness.kind for slowness in slow.values()}),
-            reasons=(
-                list_counts(
-                    (
-                        (len(divisions), "integer division", "integer divisions"),
-                        (len(found.widened), "detour through double precision", "detours through double precision"),
-                        (
-                            len(slow),
-                            "instruction that is slow on this architecture",
-                            "instructions that are slow on this architecture",
-                        ),
-                    )
-                ),
-            ),
+            reasons=(_count_operations(len(divisions), len(found.widened), len(slow)),),
         )
+
+
+def _count_operations(divisions: int, detours: int, slow: int) -> Sentence:
+    counts = {"integer division": divisions, "FP64 detour": detours, "slow instruction": slow}
+    return join((say("{n}", n=count(present, noun)) for noun, present in counts.items() if present), ", ")
+
+
+def _advise_division(subject: Subject, members: Sequence[ArithmeticSequence]) -> Sentence:
+    return join([describe_division(subject, members), choose_division_remedy(subject, members)])
 
 
 def _find_slow_rows(subject: Subject, found: ArithmeticSequences) -> dict[int, Slowness]:
@@ -129,7 +141,8 @@ def _build_widened_regions(subject: Subject, chains: Sequence[tuple[int, ...]]) 
         scope = find_line_scope(subject, members[0][0])
         region = build_row_region(subject, scope, rows, edges, separable)
         if region is not None:
-            regions.append(replace(region, hint=advise_widened(subject, rows, len(members))))
+            hint = join([describe_widened(subject, rows, len(members)), choose_widened_remedy(subject, rows)])
+            regions.append(replace(region, hint=hint))
     return regions
 
 
@@ -149,7 +162,9 @@ def _build_slow_regions(subject: Subject, slow: dict[int, Slowness]) -> list[Eli
         slowness = slow[causes[0]]
         is_double = slowness.kind is SlowKind.DOUBLE_PRECISION
         hint = (
-            advise_double(subject, scope, causes, slowness) if is_double else advise_slow(subject, causes[0], slowness)
+            advise_double(subject, scope, causes, slowness)
+            if is_double
+            else join([describe_slow(subject, causes[0], slowness), choose_slow_remedy(slowness)])
         )
         regions.append(replace(region, hint=hint))
     return regions
@@ -166,9 +181,9 @@ def _key(scope: Scope) -> tuple[object, ...]:
     return (scope.kind, scope.function, scope.file, scope.line, None if scope.kind is ScopeKind.LINE else scope.row)
 
 
-def _list_caveats(has_widened: bool, kinds: set[SlowKind]) -> tuple[str, ...]:
+def _list_caveats(has_widened: bool, kinds: set[SlowKind]) -> tuple[Sentence, ...]:
     if has_widened or SlowKind.DOUBLE_PRECISION in kinds:
-        return ("Single precision keeps 24 bits of a value, double precision 53; check the results.",)
+        return (say("FP32 keeps 24 significant bits, FP64 53; check the results."),)
     return ()
 
 

@@ -6,8 +6,11 @@ from typing import ClassVar
 from gpa_lsp.advice.matches import IdleMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import IdleOptimizer
-from gpa_lsp.advice.residency import count_waves, measure_occupancy_gap, measure_sm_idleness, say_count
+from gpa_lsp.advice.residency import count_waves, measure_occupancy_gap, measure_sm_idleness
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.prose import Code, Sentence, count, number, percent, say
+
+_WAVES = "launch__waves_per_multiprocessor"
 
 LEAST_TAIL = 0.2
 """Fewer whole waves than this leaves a last one that matters: 1 / (whole waves + 1)."""
@@ -27,7 +30,7 @@ class TailEffect(IdleOptimizer):
     """
 
     name: ClassVar[str] = "tail_effect"
-    title: ClassVar[str] = "Whole waves of blocks"
+    title: ClassVar[str] = "Avoid a partial last wave"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "idle"
     needs_grid: ClassVar[bool] = True
@@ -37,38 +40,52 @@ class TailEffect(IdleOptimizer):
         waves = count_waves(subject)
         launch = subject.launch
         if launch is None or launch.sm_count is None or waves is None:
-            return self.silent(SilenceStage.NO_METRICS, "the profile lacks launch__waves_per_multiprocessor")
+            return self.silent(SilenceStage.NO_METRICS, say("the profile lacks {metric}", metric=Code(text=_WAVES)))
         whole = math.floor(waves)
         rest = waves - whole
         if whole < 1:
-            return self.silent(SilenceStage.NOT_MATCHED, f"all blocks run at once: they are {waves:.2g} of a wave")
+            return self.silent(
+                SilenceStage.NOT_MATCHED, say("all blocks run at once: they are {part} of a wave", part=percent(waves))
+            )
         if rest == 0:
-            return self.silent(SilenceStage.NOT_MATCHED, f"the blocks are {say_count(whole, 'whole wave')}")
+            return self.silent(
+                SilenceStage.NOT_MATCHED, say("the blocks are {waves}", waves=count(whole, "whole wave"))
+            )
         if 1 / (whole + 1) < LEAST_TAIL:
-            message = f"one wave of {whole + 1} is too small a part to matter"
+            message = say("one wave of {waves} is too small a part to matter", waves=count(whole + 1))
             return self.silent(SilenceStage.NOT_MATCHED, message)
         gap = _measure_missing(subject)
         if gap is not None and gap < LEAST_GAP:
-            message = f"{100 * (1 - gap):.0f} % of the warps that fit were resident on average: the last wave ran beside the others"
+            message = say(
+                "{resident} of the warps that fit were resident on average: the last wave overlapped the others",
+                resident=percent(1 - gap),
+            )
             return self.silent(SilenceStage.NOT_MATCHED, message)
         by_waves = (1 - rest) / (whole + 1)
         most = by_waves if gap is None else min(by_waves, gap)
         measured = measure_sm_idleness(subject)
         saved = most if measured is None else min(most, measured)
         wave_blocks = max(1, round(launch.blocks / waves))
+        wave = count(wave_blocks, "block")
         return IdleMatch(
             scope=subject.scopes.scopes[0],
             saved_ratio=saved,
             saved_ratio_low=0.0 if measured is None else saved,
             saved_ratio_high=most,
             bound=1 / (1 - most),
-            bound_reason=f"{waves:.3g} waves of work take the time of {whole + 1}",
-            hint=(
-                f"{launch.blocks:,} blocks are {say_count(whole, 'full wave')} of {wave_blocks:,} and a last one of "
-                f"{launch.blocks - whole * wave_blocks:,}. Choose a grid that is a multiple of {wave_blocks:,} blocks, smaller blocks, or a loop "
-                f"over the work with {wave_blocks:,} blocks that stay."
+            bound_reason=say(
+                "{waves} of work take the time of {whole}", waves=number(waves, "wave"), whole=count(whole + 1)
             ),
-            caveats=("the size of a wave differs between GPUs",),
+            hint=say(
+                "{blocks} are {full} of {wave_blocks} and a last one of {rest}. Launch a multiple of {wave}, smaller blocks, or {wave} with a "
+                "grid-stride loop.",
+                blocks=count(launch.blocks, "block"),
+                full=count(whole, "full wave"),
+                wave_blocks=count(wave_blocks),
+                rest=count(launch.blocks - whole * wave_blocks),
+                wave=wave,
+            ),
+            caveats=(say("The size of a wave differs between GPUs."),),
             reasons=_explain(by_waves, gap, measured),
         )
 
@@ -82,13 +99,13 @@ def _measure_missing(subject: Subject) -> float | None:
     return gap if gap is None or idle is None else 1 - (1 - gap) * (1 - idle)
 
 
-def _explain(by_waves: float, gap: float | None, measured: float | None) -> tuple[str, ...]:
-    reasons = [f"by waves of equally long blocks {100 * by_waves:.1f} % of the time"]
+def _explain(by_waves: float, gap: float | None, measured: float | None) -> tuple[Sentence, ...]:
+    reasons = [say("by waves of equally long blocks, {saved} of the time", saved=percent(by_waves))]
     if gap is not None:
-        reasons.append(f"{100 * gap:.0f} % of the warps that fit were missing on average")
+        reasons.append(say("{missing} of the warps that fit were missing on average", missing=percent(gap)))
     if measured is not None:
         reasons.append(
-            f"SMs were idle for {100 * measured:.1f} % of the time the longest one worked, which is the estimate"
+            say("SMs were idle for {idle} of the longest one's time, which is the estimate", idle=percent(measured))
         )
     return tuple(reasons)
 

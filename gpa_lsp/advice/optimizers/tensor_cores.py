@@ -7,8 +7,8 @@ import numpy as np
 from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
 from gpa_lsp.advice.loop_work import list_loop_work
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.advice.naming import describe_scope
 from gpa_lsp.advice.optimizers import UnitOptimizer
-from gpa_lsp.advice.source_words import describe_scope
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import UnitMatch
 from gpa_lsp.basis.prose import Code, percent, say

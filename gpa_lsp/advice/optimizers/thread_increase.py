@@ -7,13 +7,12 @@ from gpa_lsp.advice.bounds import Bound
 from gpa_lsp.advice.estimators import estimate_parallel
 from gpa_lsp.advice.matches import ParallelMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import ParallelOptimizer
+from gpa_lsp.advice.optimizers import NO_ARCHITECTURE, ParallelOptimizer
 from gpa_lsp.advice.residency import (
     bound_issue_rate,
     describe_block,
     measure_issue_ratio,
     measure_resident_warps,
-    say_count,
 )
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.model import Architecture
@@ -25,6 +24,7 @@ from gpa_lsp.arch.occupancy import (
 )
 from gpa_lsp.arch.occupancy_steps import OccupancyStep, find_next_steps, list_register_steps
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, list_of, number, percent, say
 
 RESIDENT_SHARE = 0.8
 """Below this share of the warps that fit, something else than their number is missing: work in the grid, or even blocks. Nsight Compute's
@@ -72,7 +72,7 @@ class ThreadIncrease(ParallelOptimizer):
     """
 
     name: ClassVar[str] = "thread_increase"
-    title: ClassVar[str] = "More resident warps"
+    title: ClassVar[str] = "Raise occupancy"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "parallelism"
 
@@ -86,20 +86,22 @@ class ThreadIncrease(ParallelOptimizer):
             return obstacle
         steps = find_next_steps(room.architecture, room.block)
         if not steps:
-            return self.silent(SilenceStage.NOT_MATCHED, "no other block size or smaller use of one resource helps")
+            return self.silent(
+                SilenceStage.NOT_MATCHED, say("no other block size or smaller use of one resource helps")
+            )
         chosen = max(steps, key=lambda step: room.scale(step.occupancy.warps_per_sm))
         return _describe(subject, room, chosen, [step for step in steps if step is not chosen])
 
     def _measure_room(self, subject: Subject) -> _Room | Silence:
         launch, architecture, block = subject.launch, subject.kernel.architecture, describe_block(subject)
         if architecture is None:
-            return self.silent(SilenceStage.NO_CODE, "there is no table of this architecture")
+            return self.silent(SilenceStage.NO_CODE, NO_ARCHITECTURE)
         if launch is None or launch.sm_count is None or block is None:
-            message = "the profile lacks the launch's registers, shared memory or number of SMs"
+            message = say("the profile lacks the launch's registers, shared memory or number of SMs")
             return self.silent(SilenceStage.NO_METRICS, message)
         occupancy = find_occupancy(architecture, block)
         if not occupancy.warps_per_sm:
-            return self.silent(SilenceStage.NOT_MATCHED, "by the tables no block of this size fits into an SM")
+            return self.silent(SilenceStage.NOT_MATCHED, say("by the tables, no block of this size fits on an SM"))
         schedulers = architecture.sm.sub_partitions_per_sm.value
         offered = -(-launch.blocks // launch.sm_count) * launch.warps_per_block
         resident = min(occupancy.warps_per_sm, offered) / schedulers
@@ -116,20 +118,29 @@ class ThreadIncrease(ParallelOptimizer):
         """Why more resident warps are not to be had, or would not help."""
         held, most = room.occupancy.warps_per_sm, room.occupancy.max_warps_per_sm
         if held >= most:
-            return self.silent(SilenceStage.NOT_MATCHED, f"all {most} warps an SM holds can be resident")
+            return self.silent(
+                SilenceStage.NOT_MATCHED, say("all {most} that an SM holds can be resident", most=count(most, "warp"))
+            )
         if room.offered_warps <= held:
-            message = f"the grid has only {say_count(room.offered_warps, 'warp')} for each SM, and {held} fit"
+            warps = count(room.offered_warps, "warp")
+            message = say("the grid has only {warps} per SM, and {held} fit", warps=warps, held=count(held))
             return self.silent(SilenceStage.NOT_MATCHED, message)
         resident = room.warps * room.architecture.sm.sub_partitions_per_sm.value
         if resident < RESIDENT_SHARE * held:
-            message = f"of {held} warps that fit into an SM only {resident:.1f} are resident on average"
+            message = say(
+                "of {held} that fit on an SM, only {resident} are resident on average",
+                held=count(held, "warp"),
+                resident=number(resident),
+            )
             return self.silent(SilenceStage.NOT_MATCHED, message)
-        limiters = " and ".join(room.occupancy.limiters)
         not_selected = subject.rows.count_reason("not_selected") / subject.total_samples
         if not_selected >= NOT_SELECTED_SHARE:
-            message = (
-                f"{limiters} limit an SM to {held} of {most} warps, but {100 * not_selected:.0f} % of the samples are warps "
-                "that were ready and not picked: there are enough"
+            message = say(
+                "{limiters} limit an SM to {held} of {most}, but {ready} of the samples are ready warps that were not selected: there are enough",
+                limiters=list_of(room.occupancy.limiters),
+                held=count(held),
+                most=count(most, "warp"),
+                ready=percent(not_selected),
             )
             return self.silent(SilenceStage.GATED, message)
         return None
@@ -137,17 +148,6 @@ class ThreadIncrease(ParallelOptimizer):
 
 def _describe(subject: Subject, room: _Room, chosen: OccupancyStep, others: Sequence[OccupancyStep]) -> ParallelMatch:
     bound = min(_list_bounds(subject, room), key=lambda one: one.speedup)
-    held, most = room.occupancy.warps_per_sm, room.occupancy.max_warps_per_sm
-    limiters = " and ".join(room.occupancy.limiters)
-    sentences = [
-        f"An SM holds {held} of {most} warps; {limiters} set the limit.",
-        f"{_say_step(room, chosen)}: {_say_gain(chosen)}.",
-        *(f"Or {_say_step(room, step)}: {_say_gain(step)}." for step in others),
-    ]
-    ladder = list_register_steps(room.architecture, room.block)
-    if OccupancyLimit.REGISTERS in chosen.resources and len(ladder) > 1:
-        last = ladder[-1]
-        sentences.append(f"The last step is {last.block.registers_per_thread} registers: {_say_gain(last)}.")
     return ParallelMatch(
         scope=subject.scopes.scopes[0],
         warps_per_scheduler=room.warps,
@@ -157,9 +157,29 @@ def _describe(subject: Subject, room: _Room, chosen: OccupancyStep, others: Sequ
         factor=1.0,
         bound=bound.speedup,
         bound_reason=bound.reason,
-        hint=" ".join(_capitalise(sentence) for sentence in sentences),
+        hint=_write_hint(room, chosen, others),
         caveats=_list_caveats(chosen),
-        reasons=("warps are taken as independent of each other",),
+        reasons=(say("warps are assumed to be independent"),),
+    )
+
+
+def _write_hint(room: _Room, chosen: OccupancyStep, others: Sequence[OccupancyStep]) -> Sentence:
+    """What limits the resident warps, and each step that raises the limit, the chosen one first."""
+    steps = list_of(
+        (say("{step} ({gain})", step=_say_step(room, step), gain=_say_gain(step)) for step in (chosen, *others)), "or"
+    )
+    ladder = list_register_steps(room.architecture, room.block)
+    last = NOTHING
+    if OccupancyLimit.REGISTERS in chosen.resources and len(ladder) > 1:
+        registers = count(ladder[-1].block.registers_per_thread, "register")
+        last = say("; the last step is {registers} ({gain})", registers=registers, gain=_say_gain(ladder[-1]))
+    return say(
+        "An SM holds {held} of {most}, limited by {limiters}. More fit with {steps}{last}.",
+        held=count(room.occupancy.warps_per_sm),
+        most=count(room.occupancy.max_warps_per_sm, "warp"),
+        limiters=list_of(room.occupancy.limiters),
+        steps=steps,
+        last=last,
     )
 
 
@@ -169,48 +189,59 @@ def _list_bounds(subject: Subject, room: _Room) -> list[Bound]:
     all_resident = estimate_parallel(
         issue_ratio=measure_issue_ratio(subject), warps=room.warps, new_warps=room.scale(most), scales_warps=False
     )
-    bounds = [
-        Bound(speedup=all_resident, reason=f"an SM holds at most {min(most, room.offered_warps)} warps of this grid")
-    ]
+    warps = count(min(most, room.offered_warps), "warp")
+    bounds = [Bound(speedup=all_resident, reason=say("an SM holds at most {warps} of this grid", warps=warps))]
     issue_rate, most_issued = bound_issue_rate(subject)
     if issue_rate > 0:
         least = "" if issue_rate == most_issued else "at least "
-        reason = f"the schedulers already issue in {least}{100 * issue_rate:.0f} % of their cycles"
+        rate = percent(issue_rate)
+        reason = say("the schedulers already issue in {least}{rate} of their cycles", least=least, rate=rate)
         bounds.append(Bound(speedup=1 / issue_rate, reason=reason))
     return bounds
 
 
-def _say_step(room: _Room, step: OccupancyStep) -> str:
+def _say_step(room: _Room, step: OccupancyStep) -> Sentence:
     if OccupancyLimit.WARPS in step.resources:
-        return f"blocks of {step.block.threads} threads instead of {room.block.threads}"
+        threads = count(step.block.threads, "thread")
+        return say("blocks of {threads} instead of {now}", threads=threads, now=count(room.block.threads))
     parts = []
     if OccupancyLimit.REGISTERS in step.resources:
         parts.append(
-            f"{step.block.registers_per_thread} registers per thread instead of {room.block.registers_per_thread}"
+            say(
+                "{registers} per thread instead of {now}",
+                registers=count(step.block.registers_per_thread, "register"),
+                now=count(room.block.registers_per_thread),
+            )
         )
     if OccupancyLimit.SHARED_MEMORY in step.resources:
         parts.append(
-            f"{step.block.shared_bytes:,} bytes of shared memory per block instead of {room.block.shared_bytes:,}"
+            say(
+                "{shared} of shared memory per block instead of {now}",
+                shared=count(step.block.shared_bytes, "byte"),
+                now=count(room.block.shared_bytes),
+            )
         )
-    return " and ".join(parts)
+    return list_of(parts)
 
 
-def _say_gain(step: OccupancyStep) -> str:
-    return f"{step.gained_warps} warps more, {step.occupancy.warps_per_sm} in all"
+def _say_gain(step: OccupancyStep) -> Sentence:
+    return say(
+        "{warps}, {gained} more", warps=count(step.occupancy.warps_per_sm, "warp"), gained=count(step.gained_warps)
+    )
 
 
-def _list_caveats(step: OccupancyStep) -> tuple[str, ...]:
+def _list_caveats(step: OccupancyStep) -> tuple[Sentence, ...]:
     if OccupancyLimit.REGISTERS in step.resources:
         return (
-            "fewer registers (__launch_bounds__, -maxrregcount) may spill into local memory, which costs more than the warps gain",
+            say(
+                "Fewer registers ({bounds}, {option}) may spill to local memory, which can cost more than the warps gain.",
+                bounds=Code(text="__launch_bounds__"),
+                option=Code(text="-maxrregcount"),
+            ),
         )
     if OccupancyLimit.SHARED_MEMORY in step.resources:
-        return ("smaller tiles in shared memory may read global memory more often",)
-    return ("another block size changes which threads share a block's memory and barriers",)
-
-
-def _capitalise(sentence: str) -> str:
-    return sentence[0].upper() + sentence[1:]
+        return (say("Smaller tiles in shared memory may read global memory more often."),)
+    return (say("Another block size changes which threads share a block's memory and barriers."),)
 
 
 OPTIMIZER = ThreadIncrease()

@@ -6,8 +6,8 @@ import numpy as np
 
 from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.advice.naming import describe_place
 from gpa_lsp.advice.optimizers import UnitOptimizer
-from gpa_lsp.advice.source_words import describe_place
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.traffic_floor import measure_floor
 from gpa_lsp.advice.unit_pricing import UnitMatch

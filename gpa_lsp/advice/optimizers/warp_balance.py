@@ -6,14 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
-from gpa_lsp.advice.hint_words import join_sentences, locate
+from gpa_lsp.advice.blamed_stalls import MOST_SENTENCES, build_regions, describe_causes, find_edges
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import EliminationOptimizer
-from gpa_lsp.advice.source_words import describe_scope
+from gpa_lsp.advice.naming import describe_scope, locate, name_code
+from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.figures import sum_known
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Synchronisation
 from gpa_lsp.dataflow.accesses import mark_accesses, read_modifiers
 from gpa_lsp.dataflow.barrier_intervals import WAITING, LateCode, find_late_code
@@ -24,11 +24,16 @@ _SPLIT_CAPABILITY = (8, 0)
 """From here on arriving and waiting are separate in hardware (``cuda::barrier``)."""
 _LARGEST_TREE_STEP = 64
 """Instructions of a loop that can be a step of a reduction tree."""
-_MOST_SENTENCES = 2
 _LEAST_LEFT = 0.01
 _FENCE_SCOPES = {
-    "SYS": "the whole system; `__threadfence()` suffices unless the host or another GPU looks, `__threadfence_block()` within a block",
-    "GPU": "the GPU; `__threadfence_block()` suffices where only this block looks",
+    "SYS": say(
+        "the whole system: {gpu} suffices unless the host or another GPU reads the data, {block} within a block",
+        gpu=Code(text="__threadfence()"),
+        block=Code(text="__threadfence_block()"),
+    ),
+    "GPU": say(
+        "the GPU: {block} suffices where only this block reads the data", block=Code(text="__threadfence_block()")
+    ),
 }
 
 
@@ -43,17 +48,17 @@ class WarpBalance(EliminationOptimizer):
     """
 
     name: ClassVar[str] = "warp_balance"
-    title: ClassVar[str] = "Warps that arrive together"
+    title: ClassVar[str] = "Balance warps at barriers"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "synchronisation"
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find barriers and fences that warps wait at."""
         if not subject.rows.has_code:
-            return self.silent(SilenceStage.NO_CODE, "the code could not be disassembled")
+            return self.silent(SilenceStage.NO_CODE, DISASSEMBLY_FAILED)
         waiting = sum(subject.rows.count_reason(reason) for reason in _REASONS)
         if waiting == 0:
-            return self.silent(SilenceStage.NOT_MATCHED, "no warp waits at a barrier or a fence")
+            return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled at a barrier or fence"))
         edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), _REASONS)
         rows = np.unique(subject.blame.edges.def_row[edges]).tolist()
         barriers = [row for row in rows if subject.rows.opcode(row).synchronises is Synchronisation.BLOCK]
@@ -61,18 +66,20 @@ class WarpBalance(EliminationOptimizer):
         words = _Words(subject, late)
         plain = build_regions(subject, edges, np.ones(len(edges)), write_hint=words.write_hint)
         if not plain:
-            message = f"the {waiting:,} samples at barriers and fences could not be blamed on any"
+            message = say(
+                "no barrier or fence was found for the {samples} stalled there", samples=count(waiting, "sample")
+            )
             return self.silent(SilenceStage.NOT_MATCHED, message)
         return EliminationMatch(
             keeps_instructions=True,
             regions=tuple(_blame_late_code(region, late) for region in plain),
             hint=words.write_remedy(plain[0].hotspots[0].def_row),
             caveats=(
-                "All waiting is taken for avoidable; a barrier that protects shared data must stay.",
-                "Warps that do different amounts of the same work do not show in these counters.",
+                say("All barrier stalls are taken as avoidable; a barrier that protects shared data must stay."),
+                say("Warps that do different amounts of the same work do not show in these counters."),
             ),
             reasons=(
-                "stalls blamed on barriers and fences, as published",
+                say("stalls at barriers and fences, as published"),
                 *_list_explained(subject, late),
             ),
         )
@@ -117,7 +124,7 @@ def _blame_late_code(region: EliminationRegion, late: Mapping[int, LateCode]) ->
                 use_row=code.barrier_row,
                 distance_cycles=None,
                 distance_instructions=None,
-                note=f"{_format_part(code)} of the warps go through it before the barrier",
+                note=say("{part} of the warps execute it before the barrier", part=percent(code.warps_ratio)),
             )
             moved[hotspot.def_row] = part if found is None else _add(found, part)
     every = sorted([*moved.values(), *hotspots], key=lambda hotspot: (-hotspot.samples, hotspot.def_row))
@@ -134,16 +141,20 @@ def _add(one: Hotspot, other: Hotspot) -> Hotspot:
     return replace(one, samples=one.samples + other.samples, latency_samples=latency)
 
 
-def _list_explained(subject: Subject, late: Mapping[int, LateCode]) -> tuple[str, ...]:
+def _list_explained(subject: Subject, late: Mapping[int, LateCode]) -> tuple[Sentence, ...]:
     if not late:
-        return ("no code before the barriers is left to part of the warps, as far as executions tell",)
-    parts = [f"{code.samples:,} samples of {_format_part(code)} of the warps before the barrier {locate(subject, row)}"
-             for row, code in sorted(late.items(), key=lambda item: -item[1].explained_samples)[:_MOST_SENTENCES]]  # fmt: skip
-    return (f"who comes late: {'; '.join(parts)}",)
-
-
-def _format_part(code: LateCode) -> str:
-    return f"{100 * code.warps_ratio:.0f} %"
+        return (say("by execution counts, all warps execute all the code before the barriers"),)
+    largest = sorted(late.items(), key=lambda item: -item[1].explained_samples)[:MOST_SENTENCES]
+    parts = (
+        say(
+            "{samples} of {part} of the warps before the barrier {place}",
+            samples=count(code.samples, "sample"),
+            part=percent(code.warps_ratio),
+            place=locate(subject, row),
+        )
+        for row, code in largest
+    )
+    return (say("late warps: {parts}", parts=join(parts, "; ")),)
 
 
 class _Words:
@@ -154,56 +165,73 @@ class _Words:
         self._loads = mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.LOAD,))
         self._stores = mark_accesses(subject.rows, (MemorySpace.SHARED,), (Access.STORE,))
 
-    def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> str:
+    def write_hint(self, scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
         """The barriers of a region, and what makes warps late."""
-        rows = list(dict.fromkeys(hotspot.def_row for hotspot in hotspots))[:_MOST_SENTENCES]
-        return join_sentences((self._write_sentence(scope, row) for row in rows), _MOST_SENTENCES)
+        return describe_causes(hotspots, lambda row: self._write_sentence(scope, row))
 
-    def _write_sentence(self, scope: Scope, row: int) -> str:
+    def _write_sentence(self, scope: Scope, row: int) -> Sentence:
         subject = self._subject
         where = locate(subject, row)
-        place = f"The barrier {where}"
         if subject.rows.opcode(row).synchronises is Synchronisation.FENCE:
-            return f"The fence {where} waits until all earlier accesses are visible to {self._find_fence_scope(row)}."
+            readers = self._find_fence_scope(row)
+            return say(
+                "The fence {where} makes all earlier accesses visible to {readers}.", where=where, readers=readers
+            )
         if self._has_one_warp():
-            return f"{place} is in a block of one warp: `__syncwarp()` does."
+            return say(
+                "The barrier {where} is in a block of one warp: {call} suffices.",
+                where=where,
+                call=Code(text="__syncwarp()"),
+            )
         if row in self._late:
             code = self._late[row]
-            busy = locate(subject, code.row)
-            return f"{place} waits for {_format_part(code)} of the warps, which alone go through the code {busy} before it."
+            return say(
+                "Warps at the barrier {where} are stalled on the {part} of them that execute the code {busy} before it.",
+                where=where,
+                part=percent(code.warps_ratio),
+                busy=locate(subject, code.row),
+            )
         if self._is_tree_step(row):
-            return f"{place} ends a step of shared-memory exchange in {describe_scope(subject, scope)}: within a warp, shuffles need no barrier."
-        return f"All warps go through the code before the barrier {where}; the slowest one decides."
+            return say(
+                "The barrier {where} ends a step of shared-memory exchange in {scope}: within a warp, shuffles need no barrier.",
+                where=where,
+                scope=describe_scope(subject, scope),
+            )
+        return say("All warps execute the code before the barrier {where}; the slowest one decides.", where=where)
 
-    def write_remedy(self, row: int) -> str:
-        """What to do about the barrier that most samples wait at."""
+    def write_remedy(self, row: int) -> Sentence:
+        """What to do about the barrier that most samples are stalled at."""
         subject = self._subject
         if subject.rows.opcode(row).synchronises is Synchronisation.FENCE:
-            return "Use the narrowest fence that will do, and fewer of them: one after several stores orders them all."
+            return say(
+                "Use the narrowest fence that suffices, and fewer of them: one after several stores orders them all."
+            )
         if self._has_one_warp():
-            return "Replace the block barrier by `__syncwarp()`: the block is one warp."
+            return say("Replace the block barrier by {call}: the block is one warp.", call=Code(text="__syncwarp()"))
         split = self._advise_split()
         if row in self._late:
-            return f"Share the work that few warps do before the barrier among all of them{split}."
+            return say("Spread the work that few warps do before the barrier over all of them{split}.", split=split)
         if self._is_tree_step(row):
-            return (
-                "Reduce within each warp by shuffles (`__shfl_down_sync`, `__reduce_add_sync`), store one value a warp, and let one barrier "
-                "separate the two steps."
+            return say(
+                "Reduce within each warp by shuffles ({shuffle}, {reduce}), store one value per warp, and separate the two steps by one barrier.",
+                shuffle=Code(text="__shfl_down_sync"),
+                reduce=Code(text="__reduce_add_sync"),
             )
-        return (
-            "Have fewer barriers (exchange within warps by shuffles, two buffers instead of one), smaller blocks, so that fewer warps wait for "
-            f"one{split}."
+        return say(
+            "Use fewer barriers (shuffles within warps, two buffers instead of one), or smaller blocks, so that fewer warps meet at one{split}.",
+            split=split,
         )
 
-    def _advise_split(self) -> str:
+    def _advise_split(self) -> Sentence:
         capability = self._subject.kernel.device.compute_capability
         if capability is None or capability < _SPLIT_CAPABILITY:
-            return ""
-        return ", or arrive early and wait late with independent work between (`cuda::barrier`, `arrive` and `wait`)"
+            return NOTHING
+        names = list_of(map(name_code, ("cuda::barrier", "arrive", "wait")))
+        return say(", or arrive early and wait late, with independent work between ({names})", names=names)
 
-    def _find_fence_scope(self, row: int) -> str:
+    def _find_fence_scope(self, row: int) -> Sentence:
         modifiers = read_modifiers(self._subject.rows.mnemonic(row))
-        return next((words for scope, words in _FENCE_SCOPES.items() if scope in modifiers), "others")
+        return next((words for scope, words in _FENCE_SCOPES.items() if scope in modifiers), say("others"))
 
     def _has_one_warp(self) -> bool:
         launch = self._subject.launch

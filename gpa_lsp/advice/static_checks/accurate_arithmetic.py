@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.advice.arithmetic_words import choose_operation_remedy, describe_operations
+from gpa_lsp.advice.arithmetic_hints import choose_operation_remedy, describe_operations
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.dataflow.arithmetic.patterns import Family

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.advice.arithmetic_hints import choose_slow_remedy, describe_slow
 from gpa_lsp.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
-from gpa_lsp.advice.slow_arithmetic_words import choose_slow_remedy, describe_slow
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.advice.subject import Subject

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.advice.hint_words import begin_sentence, locate
-from gpa_lsp.advice.slow_arithmetic_words import choose_widened_remedy, describe_widened
-from gpa_lsp.advice.source_words import quote, read_parts
+from gpa_lsp.advice.arithmetic_hints import choose_widened_remedy, correct_doubles, describe_doubles, describe_widened
+from gpa_lsp.advice.naming import locate, read_parts
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import Certainty, StaticFacts, StaticFinding
+from gpa_lsp.basis.prose import say
 from gpa_lsp.dataflow.arithmetic.patterns import Chain, load_patterns
 from gpa_lsp.dataflow.arithmetic.sequences import find_arithmetic_sequences
-from gpa_lsp.dataflow.arithmetic.widened_arithmetic import converts
+from gpa_lsp.dataflow.arithmetic.widened_arithmetic import is_widening
 from gpa_lsp.dataflow.value_flow import FunctionFlow, build_flow
 
 NAME = "double-constants"
 
-_WIDENING = ["F64", "F32"]
 _LONGEST_CHAIN = 40
 _COMPARISON = "DSETP"
 
@@ -45,8 +44,8 @@ def _report_narrowed(facts: StaticFacts, chains: Sequence[tuple[int, ...]]) -> S
     return facts.make_finding(
         NAME,
         rows,
-        message=f"{describe_widened(facts.subject, rows, len(chains))}.",
-        remedy=begin_sentence(choose_widened_remedy(facts.subject, rows)),
+        message=describe_widened(facts.subject, rows, len(chains)),
+        remedy=choose_widened_remedy(facts.subject, rows),
         certainty=Certainty.CERTAIN if has_literal else Certainty.LIKELY,
     )
 
@@ -55,7 +54,7 @@ def _find_compared(flow: FunctionFlow, known: set[int]) -> dict[int, tuple[int, 
     """Row of a widening → the rows of a chain from it that ends in comparisons and nothing else; rows are the subject's."""
     found = {}
     for row in range(len(flow)):
-        if flow.first_row + row in known or not converts(flow, row, _WIDENING):
+        if flow.first_row + row in known or not is_widening(flow, row):
             continue
         chain = _follow(flow, row)
         if chain:
@@ -94,13 +93,13 @@ def _report_compared(facts: StaticFacts, rows: Sequence[int]) -> StaticFinding |
     parts = read_parts(facts.subject, rows[0])
     if parts is None or not parts.doubles:
         return None
-    what = f"Single precision values {locate(facts.subject, rows[0])} are widened to FP64 to be compared"
-    fixed = quote([f"{literal}f" for literal in parts.doubles])
+    place = locate(facts.subject, rows[0])
+    what = describe_doubles(parts.doubles)
     return facts.make_finding(
         NAME,
         rows,
-        message=f"{what}: {quote(parts.doubles)} {'is' if len(parts.doubles) == 1 else 'are'} of type double.",
-        remedy=f"Write {fixed}.",
+        message=say("FP32 values {place} are widened to FP64 to be compared. {what}.", place=place, what=what),
+        remedy=say("Write {fixed}.", fixed=correct_doubles(parts.doubles)),
         certainty=Certainty.LIKELY,
     )
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.advice.arithmetic_words import list_shared_lines
-from gpa_lsp.advice.slow_arithmetic_words import choose_division_remedy, describe_division
+from gpa_lsp.advice.arithmetic_hints import choose_division_remedy, describe_division, list_shared_lines
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.basis.locations import Frame

@@ -2,18 +2,25 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.advice.hint_words import count_things
-from gpa_lsp.advice.source_words import quote
+from gpa_lsp.advice.naming import name_code, quote
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import Certainty, StaticFacts, StaticFinding
 from gpa_lsp.basis.locations import Frame
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, join, say
 from gpa_lsp.dataflow.local_accesses import LocalAccess, LocalUse, find_marked_accesses
 from gpa_lsp.sources.cuda_arrays import list_line_arrays
 
 NAME = "local-arrays"
 
-_INDEXED_REMEDY = "Unroll the loops that index it completely, so that it fits into registers, or give each thread a column of shared memory."
-_ADDRESSED_REMEDY = "Pass it by value, or let the function that takes its address be inlined."
+_REMEDIES = {
+    True: say(
+        "Fully unroll the loops that index it to keep it in registers, or give each thread a column of shared memory."
+    ),
+    False: say("Pass it by value, or inline the function that takes its address."),
+}
+"""By whether it is indexed."""
+
+_CAUSES = {True: "its index is unknown at compile time", False: "its address is taken"}
 
 
 def find_local_arrays(facts: StaticFacts) -> Iterator[StaticFinding]:
@@ -71,12 +78,16 @@ class _ArrayFinder:
 def _report_declared(
     facts: StaticFacts, place: Frame, name: str, members: Sequence[LocalAccess], *, is_indexed: bool
 ) -> StaticFinding:
-    why = "it is indexed by what is known only at run time" if is_indexed else "its address is taken"
     return facts.make_finding(
         NAME,
         [one.row for one in members],
-        message=f"`{name}` lives in local memory, because {why} ({_count(facts, members)}).",
-        remedy=_INDEXED_REMEDY if is_indexed else _ADDRESSED_REMEDY,
+        message=say(
+            "{array} is in local memory ({accesses}) because {why}.",
+            array=name_code(name),
+            accesses=_count(facts, members),
+            why=_CAUSES[is_indexed],
+        ),
+        remedy=_REMEDIES[is_indexed],
         certainty=Certainty.CERTAIN if is_indexed else Certainty.LIKELY,
         place=place,
     )
@@ -84,25 +95,25 @@ def _report_declared(
 
 def _report_unclear(facts: StaticFacts, names: Sequence[str], members: Sequence[LocalAccess]) -> StaticFinding:
     is_indexed = any(one.is_indexed for one in members)
-    named = f" ({quote(names)})" if names else ""
-    what = (
-        f"An array that is indexed here{named} lives in local memory, because the index is known only at run time"
-        if is_indexed
-        else f"A variable that is accessed here{named} lives in local memory, because its address is taken"
-    )
+    what = "An array indexed here" if is_indexed else "A variable accessed here"
     return facts.make_finding(
         NAME,
         [one.row for one in members],
-        message=f"{what} ({_count(facts, members)}).",
-        remedy=_INDEXED_REMEDY if is_indexed else _ADDRESSED_REMEDY,
+        message=say(
+            "{what} is in local memory ({accesses}) because {why}.",
+            what=join([what, say("({names})", names=quote(names)) if names else NOTHING]),
+            accesses=_count(facts, members),
+            why=_CAUSES[is_indexed],
+        ),
+        remedy=_REMEDIES[is_indexed],
         certainty=Certainty.CERTAIN if is_indexed else Certainty.LIKELY,
     )
 
 
-def _count(facts: StaticFacts, members: Sequence[LocalAccess]) -> str:
+def _count(facts: StaticFacts, members: Sequence[LocalAccess]) -> Sentence:
     in_loops = sum(facts.count_loops(one.row) > 0 for one in members)
-    count = count_things(len(members), "access").replace("accesss", "accesses")
-    return f"{count}, {in_loops} of them in loops" if in_loops else count
+    accesses = say("{accesses}", accesses=count(len(members), "access"))
+    return say("{accesses}, {loops} in loops", accesses=accesses, loops=count(in_loops)) if in_loops else accesses
 
 
 STATIC_CHECK = StaticCheck(name=NAME, title="Array in local memory", find=find_local_arrays)

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
-from gpa_lsp.analyses.static.words import describe_block, describe_occupancy
+from gpa_lsp.analyses.static.model import describe_block, describe_occupancy
 from gpa_lsp.basis.locations import Frame
+from gpa_lsp.basis.prose import join, say
 
 NAME = "low-occupancy"
 
@@ -25,8 +26,10 @@ def find_low_occupancy(facts: StaticFacts) -> Iterator[StaticFinding]:
     yield facts.make_finding(
         NAME,
         (),
-        message=f"{describe_occupancy(statics)} for {describe_block(statics.block)}.",
-        remedy=f"{statics.next_step} {statics.next_step_remedy}",
+        message=say(
+            "{occupancy} for {block}.", occupancy=describe_occupancy(statics), block=describe_block(statics.block)
+        ),
+        remedy=join([statics.next_step, statics.next_step_remedy]),
         place=place,
     )
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.advice.hint_words import count_things
-from gpa_lsp.advice.source_words import quote, read_parts
+from gpa_lsp.advice.naming import WIDE_TYPES, quote, read_parts
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
+from gpa_lsp.basis.prose import NOTHING, Code, count, say
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.dataflow.adjacent_accesses import AccessRun, find_access_runs
 
 NAME = "narrow-accesses"
-
-_TYPES = {2: "a 16-bit type", 4: "a 32-bit type", 8: "`float2` or `uint2`", 16: "`float4` or `uint4`"}
 
 
 def find_narrow_accesses(facts: StaticFacts) -> Iterator[StaticFinding]:
@@ -33,20 +31,25 @@ def _report(facts: StaticFacts, runs: list[AccessRun]) -> StaticFinding:
     is_store = facts.subject.rows.opcode(first.rows[0]).access is Access.STORE
     parts = read_parts(facts.subject, first.rows[0])
     names = () if parts is None else parts.stores if is_store else parts.loads
-    named = f" ({quote(names)})" if names else ""
-    deed = "stores" if is_store else "loads"
-    times = f", {count_things(len(runs), 'time')}" if len(runs) > 1 else ""
-    size = count_things(first.bytes_each, "byte")
+    merged = count(first.merged_bytes, "byte")
     return facts.make_finding(
         NAME,
         [row for run in runs for row in run.rows],
-        message=(
-            f"A thread makes {len(first.rows)} {deed} of {size} to neighbouring addresses{named}{times}; one of {first.merged_bytes} bytes "
-            "moves the same."
+        message=say(
+            "Each thread does {accesses} of {size} at adjacent addresses{names}{times}; one of {merged} moves the same.",
+            accesses=count(len(first.rows), "store" if is_store else "load"),
+            size=count(first.bytes_each, "byte"),
+            names=say(" ({names})", names=quote(names)) if names else NOTHING,
+            times=say(", {n}", n=count(len(runs), "time")) if len(runs) > 1 else NOTHING,
+            merged=merged,
         ),
-        remedy=(
-            f"{'Store' if is_store else 'Load'} {_TYPES[first.merged_bytes]}, or give the structure `alignas({first.merged_bytes})`. "
-            f"The address must be a multiple of {first.merged_bytes}: memory of cudaMalloc begins at one."
+        remedy=say(
+            "{access} {type}, or declare the structure {alignment}; the address must be a multiple of {merged} ({allocation} returns one).",
+            access="Store" if is_store else "Load",
+            type=WIDE_TYPES[first.merged_bytes],
+            alignment=Code(text=f"alignas({first.merged_bytes})"),
+            merged=merged,
+            allocation=Code(text="cudaMalloc"),
         ),
     )
 

@@ -7,6 +7,7 @@ import numpy as np
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.prose import say
 from gpa_lsp.binary.opcodes import Access, MemorySpace
 from gpa_lsp.dataflow.accesses import find_address, mark_accesses
 from gpa_lsp.dataflow.value_flow import build_flow, is_invariant_address
@@ -22,8 +23,8 @@ def find_repeated_atomics(facts: StaticFacts) -> Iterator[StaticFinding]:
         yield facts.make_finding(
             NAME,
             rows,
-            message="An atomic operation whose result nobody reads goes to the same address in every turn of its loop.",
-            remedy="Gather in a register, and make one atomic operation after the loop.",
+            message=say("An atomic whose result is unused updates the same address in every iteration of its loop."),
+            remedy=say("Accumulate in a register and do one atomic after the loop."),
         )
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from gpa_lsp.advice.hint_words import begin_sentence
-from gpa_lsp.advice.source_words import describe_place
+from gpa_lsp.advice.naming import describe_place
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
+from gpa_lsp.basis.prose import Code, capitalize, say
 from gpa_lsp.dataflow.repeated_loads import find_invariant_loads
 
 NAME = "repeated-loads"
@@ -16,15 +16,21 @@ def find_repeated_loads(facts: StaticFacts) -> Iterator[StaticFinding]:
     loads = find_invariant_loads(facts.subject.rows)
     for rows in facts.group_by_line(loads):
         is_kept = any(loads[row].is_kept_by_stores for row in rows)
-        why = ": something in it may change memory, so the compiler has to look again" if is_kept else ""
         yield facts.make_finding(
             NAME,
             rows,
-            message=f"{begin_sentence(describe_place(facts.subject, rows[0]))} reads the same address in every turn of its loop{why}.",
+            message=say(
+                "{load} reads the same address in every iteration of its loop{why}.",
+                load=capitalize(describe_place(facts.subject, rows[0])),
+                why=", since something in the loop may change memory" if is_kept else "",
+            ),
             remedy=(
-                "If nothing in the loop changes the value, load it into a variable before the loop, or say so with `const … __restrict__`."
+                say(
+                    "If nothing in the loop changes the value, load it before the loop or declare the pointer {qualifiers}.",
+                    qualifiers=Code(text="const … __restrict__"),
+                )
                 if is_kept
-                else "Load it into a variable before the loop."
+                else say("Load it before the loop.")
             ),
         )
 

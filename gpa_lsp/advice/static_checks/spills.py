@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.advice.hint_words import list_counts
-from gpa_lsp.advice.source_words import read_parts
+from gpa_lsp.advice.naming import name_code, read_parts
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.analyses.static.model import BlockOrigin
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, join, say
 from gpa_lsp.dataflow.local_accesses import LocalAccess, find_spills, list_slots
 
 NAME = "spills"
@@ -38,48 +38,64 @@ def _report(
     facts: StaticFacts, anchor: int, stores: Sequence[LocalAccess], reloads: Sequence[int], slots: int
 ) -> StaticFinding:
     is_known = any(store.value_row is not None for store in stores)
-    counted = list_counts([(len(stores), "store", "stores"), (len(reloads), "reload", "reloads")])
+    counts = {"store": len(stores), "reload": len(reloads)}
     in_loops = sum(facts.count_loops(row) > 0 for row in [*(store.row for store in stores), *reloads])
-    loops = f", {in_loops} of them in loops" if in_loops else ""
-    values = f"{slots} values of 4 bytes" if slots != 1 else "a value of 4 bytes"
-    subject = _name_variable(facts, anchor) if is_known else ""
-    what = f"{subject} does not fit into the registers: {values}" if subject else f"{values} found no register"
-    if not subject and is_known:
-        what = f"{values} computed here found no register"
+    values = count(slots, "value")
+    variable = _name_variable(facts, anchor) if is_known else NOTHING
+    if variable:
+        what = say("{variable} does not fit into registers: {values} of 4 bytes", variable=variable, values=values)
+    else:
+        what = say("{values} of 4 bytes{here}", values=values, here=" computed here" if is_known else "")
     return facts.make_finding(
         NAME,
         [*(store.row for store in stores), *reloads],
-        message=f"{what[:1].upper()}{what[1:]} through local memory and back ({counted}{loops}).",
+        message=say(
+            "{what} spilled to local memory ({accesses}{loops}).",
+            what=what,
+            accesses=join((say("{n}", n=count(present, noun)) for noun, present in counts.items() if present), ", "),
+            loops=say(", {n} in loops", n=count(in_loops)) if in_loops else NOTHING,
+        ),
         remedy=_choose_remedy(facts),
         anchor=anchor,
     )
 
 
-def _name_variable(facts: StaticFacts, row: int) -> str:
-    """The variable or element the line gives a value, in code quotes; empty where it is not one."""
+def _name_variable(facts: StaticFacts, row: int) -> Sentence:
+    """The variable or element the line gives a value; empty where it is not one."""
     parts = read_parts(facts.subject, row)
     if parts is None:
-        return ""
+        return NOTHING
     names = parts.assigned or parts.stores
-    return f"`{names[0]}`" if len(names) == 1 else ""
+    return name_code(names[0]) if len(names) == 1 else NOTHING
 
 
-def _choose_remedy(facts: StaticFacts) -> str:
+def _choose_remedy(facts: StaticFacts) -> Sentence:
     """Which bound to change, where there is one; else fewer values."""
     statics, architecture = facts.statics, facts.subject.kernel.architecture
-    fewer = "Keep fewer values alive at once: split the body, or compute cheap ones again."
+    fewer = say("Keep fewer values live: split the body, or recompute cheap ones.")
     if architecture is None or statics.register_cap is None:
         return fewer
     if statics.register_cap >= architecture.occupancy.max_registers_per_thread.value - _AT_THE_LIMIT:
-        return f"The compiler used all the registers there are. {fewer}"
-    cap = f"The compiler is held to {statics.register_cap} registers per thread"
-    bound = statics.most_threads
+        return say("All registers are in use. {fewer}", fewer=fewer)
+    cap, bound = count(statics.register_cap, "register"), statics.most_threads
     if bound is None:
-        return f"{cap} by a flag: raise -maxrregcount. {fewer}"
+        option = Code(text="-maxrregcount")
+        return say(
+            "A flag holds the compiler to {cap} per thread: raise {option}. {fewer}",
+            cap=cap,
+            option=option,
+            fewer=fewer,
+        )
+    held = say(
+        "{bound} holds the compiler to {cap} per thread", bound=Code(text=f"__launch_bounds__({bound})"), cap=cap
+    )
     block = statics.block
     if block is not None and block.origin is not BlockOrigin.BOUND and block.threads < bound:
-        return f"{cap} by `__launch_bounds__({bound})`, but its blocks have {block.threads} threads: say so in the bound. {fewer}"
-    return f"{cap} by `__launch_bounds__({bound})`: a smaller bound leaves more, where blocks can be smaller. {fewer}"
+        threads = count(block.threads, "thread")
+        return say(
+            "{held}, but blocks have {threads}: lower the bound. {fewer}", held=held, threads=threads, fewer=fewer
+        )
+    return say("{held}: a smaller bound leaves more, if blocks can be smaller. {fewer}", held=held, fewer=fewer)
 
 
 STATIC_CHECK = StaticCheck(name=NAME, title="Register spill", find=find_spilled_values)

@@ -19,7 +19,7 @@ _WAITS = (
     BlameCategory.MEMORY_THROTTLE,
     BlameCategory.MIO_THROTTLE,
 )
-"""What a memory access makes others, or itself, wait for."""
+"""What memory accesses stall others, or themselves, with."""
 
 Counts = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
@@ -64,10 +64,10 @@ class AccessColumns:
         threads: int64[n], threads whose guard held, of instructions that access memory; None when not collected.
         executions: int64[n]; None when not collected.
         width_bytes: int64[n], bytes one thread moves; 0 where nothing is accessed or nothing disassembled.
-        is_global: bool[n]; likewise the other spaces and kinds.
+        is_global: bool[n], as are all that begin with ``is_``.
         is_store: stores.
         is_atomic: atomics and reductions.
-        waits: float64[n], samples each instruction is to blame for, of the kinds that memory causes.
+        waits: float64[n], samples each instruction causes, of the kinds that memory causes.
     """
 
     global_transfers: Transfers | None

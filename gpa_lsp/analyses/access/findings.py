@@ -17,7 +17,8 @@ from gpa_lsp.analyses.access.patterns import (
 from gpa_lsp.analyses.answers import Column, Finding, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
-from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
+from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, join, number, percent, say
 from gpa_lsp.dataflow.accesses import SECTOR_BYTES, WARP_THREADS
 
 _MOST_LINES = 3
@@ -43,6 +44,11 @@ _SHARED_UNITS = {
 _GLOBAL_UNITS = {"L2": "lts__t_sectors.avg.pct_of_peak_sustained_elapsed", **_SHARED_UNITS}
 
 
+_ATOMIC_REMEDY = say(
+    "Let the threads of a warp update different addresses: combine equal ones in registers first, or privatize into several copies."
+)
+
+
 def find_excess_sectors(
     facts: KernelFacts, columns: AccessColumns, transfers: Transfers, index: LineIndex, lines: LineTransfers
 ) -> list[Finding]:
@@ -57,10 +63,13 @@ def find_excess_sectors(
             facts, transfers, lines, line, has_any=bool(findings)
         ):
             continue
-        kind = _name_kind(columns, int(lines.heaviest[line]))
-        text = (
-            f"{index.places[line]}: {kind} touch {describe_access(lines, line, 'sectors')}: {pattern.value}. "
-            f"{_describe_cost(facts, excess[line], transfers, _GLOBAL_UNITS)}"
+        text = say(
+            "{kind} at {line} touch {access}: {pattern}. {cost}",
+            kind=_name_kind(columns, int(lines.heaviest[line])).capitalize(),
+            line=index.name_line(line),
+            access=describe_access(lines, line, "sectors"),
+            pattern=pattern.value,
+            cost=_describe_cost(facts, excess[line], transfers, _GLOBAL_UNITS),
         )
         findings.append(_weigh(facts, text, REMEDIES[pattern], lines, line))
     return findings
@@ -80,15 +89,16 @@ def find_conflicts(
         if not _is_worth_a_sentence(facts, transfers, lines, line, has_any=bool(findings)):
             continue
         times = lines.times_ideal(line)
-        conflict = "" if times is None else f", a {times:.1f}-way bank conflict on average"
-        remedy = CONFLICT_REMEDY
-        if columns.is_atomic[lines.heaviest[line]]:
-            remedy = "Let the threads of a warp update different addresses: combine equal ones in registers first, or keep several copies."
-        text = (
-            f"{index.places[line]}: shared accesses take {describe_access(lines, line, 'wavefronts')}{conflict}. "
-            f"{_describe_cost(facts, excess[line], transfers, _SHARED_UNITS)}"
+        conflict = NOTHING if times is None else say(": a {times}-way bank conflict on average", times=number(times))
+        text = say(
+            "Shared accesses at {line} take {access}{conflict}. {cost}",
+            line=index.name_line(line),
+            access=describe_access(lines, line, "wavefronts"),
+            conflict=conflict,
+            cost=_describe_cost(facts, excess[line], transfers, _SHARED_UNITS),
         )
-        findings.append(_weigh(facts, text, remedy, lines, line))
+        is_atomic = columns.is_atomic[lines.heaviest[line]]
+        findings.append(_weigh(facts, text, _ATOMIC_REMEDY if is_atomic else CONFLICT_REMEDY, lines, line))
     return findings
 
 
@@ -100,8 +110,15 @@ def find_unused_bytes(facts: KernelFacts) -> list[Finding]:
         if used is not None and 0 < used < _IDLE_BYTES:
             findings.append(
                 Finding(
-                    text=f"Of each sector that global {kind} touch, {used:.1f} of {SECTOR_BYTES} bytes are used on average (each counted once).",
-                    remedy="Let the threads of a warp use whole sectors: neighbouring elements, or keep what several threads need in shared memory.",
+                    text=say(
+                        "Global {kind} use {used} of the {whole} bytes of each sector on average (each byte counted once).",
+                        kind=kind,
+                        used=number(used),
+                        whole=count(SECTOR_BYTES),
+                    ),
+                    remedy=say(
+                        "Let the threads of a warp use whole sectors: neighbouring elements, or keep what several threads need in shared memory."
+                    ),
                 )
             )
     return findings
@@ -114,17 +131,18 @@ def find_local_traffic(facts: KernelFacts, columns: AccessColumns, index: LineIn
     sums = index.sum_by_line(columns.local_sectors)
     total = float(sums.sum())
     whole = total + (float(columns.global_transfers.actual.sum()) if columns.global_transfers is not None else 0.0)
-    worst = ", ".join(
-        f"{index.places[line]} ({format_percent(sums[line] / total)})" for line in rank_lines(sums, _MOST_LINES)
-    )
     waits = float(columns.waits[columns.is_local].sum())
     share = waits / facts.kernel.total_samples if facts.kernel.total_samples else None
     if max(total / whole, share or 0.0) < _WORTH_NAMING:
         return []
     return [
         Finding(
-            text=f"Local memory takes {total:,.0f} sectors, {format_percent(total / whole)} of those of local and global "
-            f"memory together; most at {worst}.",
+            text=say(
+                "Local memory takes {sectors}, {share} of local and global traffic together; most at {lines}.",
+                sectors=count(total, "sector"),
+                share=percent(total / whole),
+                lines=index.list_heaviest(sums, _MOST_LINES),
+            ),
             weight=Weight.HIGH if share is not None and share >= _MATTERS else Weight.PLAIN,
             remedy=LOCAL_REMEDY,
             share_ratio=share,
@@ -145,9 +163,13 @@ def find_narrow_accesses(facts: KernelFacts, columns: AccessColumns) -> list[Fin
         return []
     return [
         Finding(
-            text=f"{format_percent(narrow / moves)} of the global accesses move four bytes a thread or fewer, and the "
-            f"queue of memory instructions is full "
-            f"in {format_percent(queued)} of the samples.",
+            text=say(
+                "{narrow} of the global accesses move {width} or fewer per thread, and in {queued} of the samples the queue of memory instructions "
+                "is full.",
+                narrow=percent(narrow / moves),
+                width=count(_NARROW_BYTES, "byte"),
+                queued=percent(queued),
+            ),
             weight=Weight.HIGH if queued >= _MATTERS else Weight.PLAIN,
             remedy=WIDTH_REMEDY,
             share_ratio=queued,
@@ -176,11 +198,11 @@ def build_totals(columns: AccessColumns) -> Table | None:
             Column(name="accesses", quantity=Quantity.COUNT),
             Column(name="moved", quantity=Quantity.COUNT),
             Column(name="at best", quantity=Quantity.COUNT),
-            Column(name="too many", quantity=Quantity.COUNT),
+            Column(name="excess", quantity=Quantity.COUNT),
             Column(name="share", quantity=Quantity.RATIO),
         ),
         rows=tuple(rows),
-        note="Before any cache: what the addresses of the threads ask for. An access is one execution by a warp.",
+        note=say("Before any cache: what the addresses of the threads request. An access is one execution by a warp."),
     )
 
 
@@ -199,13 +221,13 @@ def build_width_table(columns: AccessColumns) -> tuple[Table, ...]:
                 Column(name="share", quantity=Quantity.RATIO),
             ),
             rows=tuple((width, count, count / total) for width, count in widths.items()),
-            note="Global, shared and local memory.",
+            note=say("Global, shared and local memory."),
         ),
     )
 
 
 def _any_matters(facts: KernelFacts, lines: LineTransfers) -> bool:
-    """A line that much waits for has excess, though the kernel as a whole has little."""
+    """A line that many samples are stalled on has excess, though the kernel as a whole has little."""
     samples = facts.kernel.total_samples
     excess = lines.actual - lines.ideal
     has_pattern = excess > LEAST_EXCESS * lines.actual
@@ -215,7 +237,7 @@ def _any_matters(facts: KernelFacts, lines: LineTransfers) -> bool:
 def _is_worth_a_sentence(
     facts: KernelFacts, transfers: Transfers, lines: LineTransfers, line: int, *, has_any: bool
 ) -> bool:
-    """It is the first, or its excess or the samples that wait for it are not small."""
+    """It is the first, or its excess or the samples stalled on it are not small."""
     samples = facts.kernel.total_samples
     part = (lines.actual[line] - lines.ideal[line]) / transfers.actual.sum()
     waiting = lines.waits[line] * lines.excess_ratio(line) / samples if samples else 0.0
@@ -233,45 +255,64 @@ def _describe_idle_bytes(columns: AccessColumns, transfers: Transfers) -> Findin
     if not 0 < used_bytes < _IDLE_BYTES:
         return None
     return Finding(
-        text=f"Global accesses touch as few sectors as the threads that take part need, but these are {threads:.1f} of {WARP_THREADS} per access "
-        f"on average, and ask for {used_bytes:.1f} of the {SECTOR_BYTES} bytes of each sector.",
-        remedy="Let all threads of a warp take part, on neighbouring elements: larger blocks, or work spread over the warp instead of one thread.",
+        text=say(
+            "Global accesses touch as few sectors as their active threads need, but only {threads} of {all} threads are active per access on "
+            "average, and they request {used} of the {whole} bytes of each sector.",
+            threads=number(threads),
+            all=count(WARP_THREADS),
+            used=number(used_bytes),
+            whole=count(SECTOR_BYTES),
+        ),
+        remedy=say(
+            "Let all threads of a warp take part, on neighbouring elements: larger blocks, or work spread over the warp instead of one thread."
+        ),
     )
 
 
 def _praise(words: str, transfers: Transfers, unit: str) -> Finding:
     share = transfers.excess_ratio
-    rest = "" if share == 0 else f" ({format_percent(share)} too many)"
-    return Finding(text=f"{words} about as few {unit} as they can{rest}.", weight=Weight.GOOD)
+    rest = NOTHING if share == 0 else say(" ({share} excess)", share=percent(share))
+    return Finding(
+        text=say("{words} about as few {unit} as they can{rest}.", words=words, unit=unit, rest=rest),
+        weight=Weight.GOOD,
+    )
 
 
-def _weigh(facts: KernelFacts, text: str, remedy: str, lines: LineTransfers, line: int) -> Finding:
+def _weigh(facts: KernelFacts, text: Sentence, remedy: Sentence, lines: LineTransfers, line: int) -> Finding:
     samples = facts.kernel.total_samples
     share = float(lines.waits[line]) / samples if samples else None
-    words = "" if share is None else f" {format_percent(share)} of the samples wait for this line's accesses."
+    stalled = (
+        NOTHING if share is None else say("{share} of the samples are stalled on this line.", share=percent(share))
+    )
     matters = share is not None and share * lines.excess_ratio(line) >= _MATTERS
-    return Finding(text=text + words, weight=Weight.HIGH if matters else Weight.PLAIN, remedy=remedy, share_ratio=share)
+    weight = Weight.HIGH if matters else Weight.PLAIN
+    return Finding(text=join([text, stalled]), weight=weight, remedy=remedy, share_ratio=share)
 
 
-def _describe_cost(facts: KernelFacts, excess: float, transfers: Transfers, units: Mapping[str, str]) -> str:
+def _describe_cost(facts: KernelFacts, excess: float, transfers: Transfers, units: Mapping[str, str]) -> Sentence:
     """The excess as a part of all transfers, and of the time of the busiest unit that makes them.
 
     An upper bound of that time, because not every transfer comes as far as that unit.
 
     Args:
         facts: the kernel.
-        excess: what is too much.
+        excess: what is moved beyond the least.
         transfers: of the same memory.
         units: name → the metric of its use in percent.
     """
     part = excess / float(transfers.actual.sum())
-    text = f"These are {format_percent(part)} of all {transfers.unit} of the kernel."
+    text = say("The excess is {part} of all {unit} of the kernel.", part=percent(part), unit=transfers.unit)
     uses = [(use / _PERCENT, unit) for unit, metric in units.items() if (use := facts.metric(metric)) is not None]
     if not uses:
         return text
     ratio, unit = max(uses)
-    busy = " It is busy: fewer transfers are time." if ratio >= _BUSY else ""
-    return f"{text} {unit} runs at {format_percent(ratio)} of its rate, {format_percent(ratio * part)} at most for these.{busy}"
+    cost = say(
+        "{unit} runs at {ratio} of its rate, at most {own} for the excess.",
+        unit=unit,
+        ratio=percent(ratio),
+        own=percent(ratio * part),
+    )
+    return join([text, cost, say("It is busy: fewer transfers save time.") if ratio >= _BUSY else NOTHING])
 
 
 def _name_kind(columns: AccessColumns, row: int) -> str:

@@ -4,6 +4,7 @@ from gpa_lsp.analyses.answers import Column, Table
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import say
 
 _PERCENT = 100.0
 
@@ -62,5 +63,7 @@ def build_hit_rates(facts: KernelFacts) -> Table | None:
             Column(name="found there", quantity=Quantity.RATIO),
         ),
         rows=tuple(rows),
-        note="Of the longest launch. A profiler that empties the caches before each pass shows lower rates than a program in full run.",
+        note=say(
+            "Of the longest launch. A profiler that flushes the caches before each pass shows lower rates than the running program."
+        ),
     )

@@ -11,7 +11,8 @@ from gpa_lsp.analyses.access.patterns import Pattern, RequestShape, find_pattern
 from gpa_lsp.analyses.answers import Column, Table
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
+from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import Sentence, number, percent, say
 from gpa_lsp.dataflow.accesses import SECTOR_BYTES, WARP_THREADS
 
 MOST_ROWS = 10
@@ -29,7 +30,7 @@ class LineTransfers:
         actual: float64[m], sectors or wavefronts.
         ideal: float64[m], the least.
         used_bytes: float64[m], bytes of a sector that threads asked for, at most 32; NaN where unknown.
-        waits: float64[m], samples its accesses are to blame for.
+        waits: float64[m], samples stalled on its accesses.
         heaviest: int64[m], the access with the largest excess, or with most of all where nothing is too much; -1 without any.
     """
 
@@ -102,24 +103,32 @@ def find_line_pattern(columns: AccessColumns, transfers: Transfers, lines: LineT
     return Pattern.UNKNOWN if shape is None else find_pattern(shape)
 
 
-def describe_access(lines: LineTransfers, line: int, unit: str) -> str:
+def describe_access(lines: LineTransfers, line: int, unit: str) -> Sentence:
     """What an access of a line moves, and what would do.
 
-    Example: ``32.0 sectors per access where 4.0 would do``, or ``8.0 times the sectors they need`` where executions are not known.
+    Example: ``32 sectors per access where 4 would suffice``, or ``8 times the sectors they need`` where executions are not known.
     """
     one = lines.per_request(line)
     if one is not None:
-        return f"{one[0]:.1f} {unit} per access where {one[1]:.1f} would do"
+        return say(
+            "{moved} per access where {least} would suffice", moved=number(one[0], unit[:-1]), least=number(one[1])
+        )
     times = lines.times_ideal(line)
-    return f"more {unit} than they need" if times is None else f"{times:.1f} times the {unit} they need"
+    if times is None:
+        return say("more {unit} than they need", unit=unit)
+    return say("{times} times the {unit} they need", times=number(times), unit=unit)
 
 
-def describe_excess(lines: LineTransfers, line: int, unit: str) -> str:
+def describe_excess(lines: LineTransfers, line: int, unit: str) -> Sentence:
     """The clause of a mark.
 
-    Example: ``32.0 sectors per access where 4.0 would do (88 % too many)``.
+    Example: ``32 sectors per access where 4 would suffice (88 % excess)``.
     """
-    return f"{describe_access(lines, line, unit)} ({format_percent(lines.excess_ratio(line))} too many)"
+    return say(
+        "{access} ({excess} excess)",
+        access=describe_access(lines, line, unit),
+        excess=percent(lines.excess_ratio(line)),
+    )
 
 
 def build_global_table(
@@ -148,12 +157,12 @@ def build_global_table(
         title="Global memory, by line",
         columns=(
             *_list_columns("sectors"),
-            Column(name="too many", quantity=Quantity.RATIO),
-            Column(name="bytes asked for per sector", quantity=Quantity.BYTES),
-            Column(name="waits for it", quantity=Quantity.SAMPLES),
+            Column(name="excess", quantity=Quantity.RATIO),
+            Column(name="bytes requested per sector", quantity=Quantity.BYTES),
+            Column(name="samples stalled on it", quantity=Quantity.SAMPLES),
         ),
         rows=tuple(rows),
-        note="A sector has 32 bytes. Threads that ask for the same address count each, up to 32 bytes per sector.",
+        note=say("A sector has 32 bytes. Threads that request the same address count each, up to 32 bytes per sector."),
     )
 
 
@@ -173,8 +182,8 @@ def build_shared_table(index: LineIndex, lines: LineTransfers, name_access: Call
         columns=(
             *_list_columns("wavefronts"),
             Column(name="n-way conflict", quantity=Quantity.NUMBER),
-            Column(name="too many", quantity=Quantity.RATIO),
-            Column(name="waits for it", quantity=Quantity.SAMPLES),
+            Column(name="excess", quantity=Quantity.RATIO),
+            Column(name="samples stalled on it", quantity=Quantity.SAMPLES),
         ),
         rows=rows,
     )

@@ -3,6 +3,7 @@
 from enum import Enum
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Code, say
 from gpa_lsp.dataflow.accesses import WARP_THREADS
 
 LEAST_EXCESS = 0.05
@@ -22,45 +23,52 @@ class Pattern(Enum):
     """How the threads of a warp lie in global memory; the values are clauses for people."""
 
     NEIGHBOURS = "neighbouring threads access neighbouring elements"
-    APART = "threads touch sectors of their own: neighbouring threads are 32 bytes or more apart"
+    APART = "neighbouring threads are 32 bytes or more apart, so each touches a sector of its own"
     STRIDE = "neighbouring threads are some elements apart"
-    MISALIGNED = "the accesses begin or end inside a sector"
-    UNKNOWN = "why is not known without executions"
-    SCATTERED_ATOMICS = "atomic operations of one warp go to scattered addresses"
+    MISALIGNED = "the accesses start or end inside a sector"
+    UNKNOWN = "the pattern is unknown without executions"
+    SCATTERED_ATOMICS = "atomics of one warp go to scattered addresses"
 
 
 REMEDIES = {
-    Pattern.NEIGHBOURS: "",
-    Pattern.UNKNOWN: "Let neighbouring threads access neighbouring elements, from aligned addresses on.",
-    Pattern.APART: (
-        "Let the fastest index of the thread run along the fastest index of the array: exchange the two indices, keep the transposed array, "
-        "turn an array of structures into a structure of arrays, or bring the tile through shared memory with rows read by whole warps. "
-        "Where a thread's own accesses lie side by side, one of up to 16 bytes in their place uses the whole sectors too."
+    Pattern.NEIGHBOURS: NOTHING,
+    Pattern.UNKNOWN: say(
+        "Coalesce: let neighbouring threads access neighbouring elements, starting at aligned addresses."
     ),
-    Pattern.STRIDE: (
-        "Give neighbouring threads neighbouring elements: a structure of arrays instead of an array of structures, or one wide access "
-        "(64 or 128 bits) that takes the whole structure."
+    Pattern.APART: say(
+        "Coalesce: let the fastest thread index run along the fastest array index. Swap the two indices, store the transposed array, replace the "
+        "array of structures by a structure of arrays, or stage the tile through shared memory with rows read by whole warps. Where a thread's own "
+        "accesses are adjacent, one access of up to 16 bytes in their place uses whole sectors too."
     ),
-    Pattern.MISALIGNED: (
-        "Let each row begin at a multiple of 32 bytes (128 is best): pad the pitch, allocate with cudaMallocPitch, or shift the work so that a "
-        "warp's first element is aligned."
+    Pattern.STRIDE: say(
+        "Give neighbouring threads neighbouring elements: a structure of arrays instead of an array of structures, or one wide access (64 or 128 "
+        "bits) that takes the whole structure."
     ),
-    Pattern.SCATTERED_ATOMICS: (
-        "Combine first, in registers of the warp or in shared memory, and send one atomic per address; sort or bin the keys so that a warp "
-        "meets few addresses."
+    Pattern.MISALIGNED: say(
+        "Start each row at a multiple of 32 bytes (128 is best): pad the pitch, allocate with {pitch}, or shift the work so that a warp's first "
+        "element is aligned.",
+        pitch=Code(text="cudaMallocPitch"),
+    ),
+    Pattern.SCATTERED_ATOMICS: say(
+        "Combine first, in registers of the warp or in shared memory, and issue one atomic per address; sort or bin the keys so that a warp meets "
+        "few addresses."
     ),
 }
 """What helps; empty where nothing has to."""
 
-CONFLICT_REMEDY = (
-    "Pad the row of the shared array by one element (or one access width), or exchange address bits (a swizzle), so that the threads of a "
-    "warp meet different banks; with 64 or 128-bit accesses, let each group of 16 or 8 threads cover all banks."
+CONFLICT_REMEDY = say(
+    "Pad each row of the shared array by one element (or one access width), or swizzle the address bits, so that the threads of a warp hit different "
+    "banks; with 64- or 128-bit accesses, let each group of 16 or 8 threads cover all banks."
 )
-LOCAL_REMEDY = (
-    "Find out whether these are spilled registers or arrays that are indexed at run time. Against spills: more registers per thread (launch "
-    "bounds, maxrregcount), less unrolling, shorter live ranges. For arrays: constant indices (full unrolling), or shared memory."
+LOCAL_REMEDY = say(
+    "Find out whether these are spilled registers or arrays indexed at run time. Against spills: more registers per thread (launch bounds, "
+    "{option}), less unrolling, shorter live ranges. For arrays: constant indices (full unrolling), or shared memory.",
+    option=Code(text="-maxrregcount"),
 )
-WIDTH_REMEDY = "Let a thread take several neighbouring elements in one access (up to 16 bytes, such as float4): one instruction instead of several."
+WIDTH_REMEDY = say(
+    "Let a thread take several neighbouring elements in one access (up to 16 bytes, such as {type}): one instruction instead of several.",
+    type=Code(text="float4"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +99,8 @@ def find_pattern(shape: RequestShape) -> Pattern:
     Approximation: averages over executions, so a mixture of patterns gets the name of the average.
 
     >>> find_pattern(RequestShape(sectors=32, ideal_sectors=4)), find_pattern(RequestShape(sectors=5, ideal_sectors=4))
-    (<Pattern.APART: 'threads touch sectors of their own: neighbouring threads are 32 bytes or more apart'>, \
-<Pattern.MISALIGNED: 'the accesses begin or end inside a sector'>)
+    (<Pattern.APART: 'neighbouring threads are 32 bytes or more apart, so each touches a sector of its own'>, \
+<Pattern.MISALIGNED: 'the accesses start or end inside a sector'>)
     >>> find_pattern(RequestShape(sectors=12, ideal_sectors=4)).name, find_pattern(RequestShape(sectors=4, ideal_sectors=4)).name
     ('STRIDE', 'NEIGHBOURS')
     >>> find_pattern(RequestShape(sectors=16, ideal_sectors=1)).name

@@ -6,6 +6,7 @@ from gpa_lsp.analyses.balance.waves import Waves, find_waves, list_grid_sizes
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.occupancy.launch import list_compared_launches
 from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import count, join, say
 from gpa_lsp.profile.model import Launch
 
 _MOST_GRIDS = 50
@@ -29,9 +30,9 @@ def tabulate_waves(facts: KernelFacts, launch: Launch, waves: Waves | None) -> l
             columns=columns,
             rows=tuple(_describe_grid(_resize(waves, size)) for size in sizes),
             current_row=sizes.index(waves.blocks),
-            note=(
-                "Room used if all blocks take equally long (waves filled), and mean over largest number of blocks per SM (SMs filled). "
-                "Between grids that share the same work out, time goes with the inverse of one of them or something between."
+            note=say(
+                "Slots used if all blocks take equally long (waves filled), and mean over largest number of blocks per SM (SMs filled). Between "
+                "grids that divide the same work, time goes with the inverse of one of the two, or lies in between."
             ),
         )
     ]
@@ -42,7 +43,7 @@ def tabulate_waves(facts: KernelFacts, launch: Launch, waves: Waves | None) -> l
         if its is not None:
             found[its] = found.get(its, 0) + 1
     if len(found) > 1:
-        rows = tuple((*_describe_grid(its), count) for its, count in list(found.items())[:_MOST_GRIDS])
+        rows = tuple((*_describe_grid(its), times) for its, times in list(found.items())[:_MOST_GRIDS])
         current = next((i for i, its in enumerate(list(found)[:_MOST_GRIDS]) if its == waves), None)
         tables.append(
             Table(
@@ -50,7 +51,7 @@ def tabulate_waves(facts: KernelFacts, launch: Launch, waves: Waves | None) -> l
                 columns=(*columns, Column(name="launches", quantity=Quantity.COUNT)),
                 rows=rows,
                 current_row=current,
-                note=f"Everything else is about launch {launch.index}, the longest. {left_out}".rstrip(),
+                note=join([say("All else is about launch {index}, the longest.", index=count(launch.index)), left_out]),
             )
         )
     return tables

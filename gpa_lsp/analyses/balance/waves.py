@@ -5,7 +5,7 @@ Two bounds, for blocks of equal work:
 * If a block takes as long however many share its SM (latency counts), time goes by waves: B blocks with room for C at once take ⌈B / C⌉ times as
   long as one, and B / (⌈B / C⌉ · C) of the room is used.
 * If an SM works at the same rate however many blocks it has (throughput counts), time goes by the SM with most blocks: ⌈B / S⌉ of them on S SMs,
-  and B / (⌈B / S⌉ · S) of the SMs is used, for whole waves likewise.
+  and B / (⌈B / S⌉ · S) of the SMs is used, for whole waves too.
 
 Source: Nsight Compute's rules for the tail and for small grids use the first; "CUDA C++ Best Practices Guide", section on thread and block
 heuristics. Real kernels lie between.

@@ -10,7 +10,8 @@ _RANKS = {Weight.HIGH: 0, Weight.PLAIN: 1, Weight.GOOD: 2}
 def order_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """What holds the kernel up first, what is good last; by share within one weight, those without a share as they came, in front.
 
-    >>> [one.text for one in order_findings([Finding(text="a", share_ratio=0.1), Finding(text="b", weight=Weight.HIGH)])]
+    >>> from gpa_lsp.basis.prose import say
+    >>> [one.text for one in order_findings([Finding(text=say("a"), share_ratio=0.1), Finding(text=say("b"), weight=Weight.HIGH)])]
     ['b', 'a']
     """
     return tuple(

@@ -12,6 +12,7 @@ from gpa_lsp.analyses.decomposition.stall_split import split_reason
 from gpa_lsp.analyses.decomposition.warp_time import StateTime, WarpTime, read_warp_time
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Sentence
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
 
 _FEWEST_SAMPLES = 500
@@ -44,7 +45,7 @@ class Node:
     share_ratio: float
     of_parent_ratio: float
     time: StateTime | None = None
-    remedy: str = ""
+    remedy: Sentence = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,10 +142,10 @@ def _build_sources(facts: KernelFacts, reason: str, share: float, rows: Instruct
     ]
 
 
-def _choose_remedy(children: list[Node]) -> str:
+def _choose_remedy(children: list[Node]) -> Sentence:
     """That of the largest source; of queueing only where it is the larger part, since the legs of the way belong together."""
     if not children:
-        return ""
+        return NOTHING
     first = children[0]
     if len(children) > 1 and first.name.startswith(QUEUEING) and first.of_parent_ratio < _LARGER_PART:
         return children[1].remedy
@@ -161,7 +162,7 @@ def _build_memory(view: MemoryView, share: float) -> list[Node]:
             _name_queueing(view) if part.name == QUEUEING else part.name,
             share,
             part.share_ratio,
-            _find_queueing_remedy(view) if part.name == QUEUEING else LEG_REMEDIES.get(part.name, ""),
+            _find_queueing_remedy(view) if part.name == QUEUEING else LEG_REMEDIES.get(part.name, NOTHING),
         )
         for part in parts
     ]
@@ -174,14 +175,14 @@ def _name_queueing(view: MemoryView) -> str:
     return f"{QUEUEING} at {busiest.unit.level}"
 
 
-def _find_queueing_remedy(view: MemoryView) -> str:
+def _find_queueing_remedy(view: MemoryView) -> Sentence:
     busiest = view.busiest
     if busiest is None:
         return LEG_REMEDIES[QUEUEING]
     return LEVEL_REMEDIES[busiest.unit.level] if busiest.ratio >= BUSY_RATIO else NOT_BUSY_REMEDY
 
 
-def _make_source(name: str, share: float, ratio: float, remedy: str) -> Node:
+def _make_source(name: str, share: float, ratio: float, remedy: Sentence) -> Node:
     return Node(level=2, name=name, share_ratio=share * ratio, of_parent_ratio=ratio, remedy=remedy)
 
 
@@ -190,5 +191,5 @@ def _cut(children: list[Node], parent: Node) -> list[Node]:
     kept = [child for child in children[:_MOST_SOURCES] if child.of_parent_ratio >= _LEAST_SOURCE_RATIO]
     rest = 1 - sum(child.of_parent_ratio for child in kept)
     if kept and rest > _ROUNDING:
-        kept.append(_make_source(OTHER_SOURCES, parent.share_ratio, rest, ""))
-    return [replace(child, remedy="") if child.remedy == parent.remedy else child for child in kept]
+        kept.append(_make_source(OTHER_SOURCES, parent.share_ratio, rest, NOTHING))
+    return [replace(child, remedy=NOTHING) if child.remedy == parent.remedy else child for child in kept]

@@ -5,8 +5,8 @@ from gpa_lsp.analyses.decomposition.unloaded_latency import UnloadedLatency
 from gpa_lsp.basis.lazy_dataclass import dataclass
 
 QUEUEING = "queueing"
-OPERANDS = "operands still to be read"
-UNKNOWN = "no cause was found"
+OPERANDS = "operands not yet read"
+UNKNOWN = "no cause found"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from gpa_lsp.analyses.answers import MOST_MARKS, LineMark
 from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, sum_by_place
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.prose import Sentence
 
 
 def mark_rows(
@@ -19,7 +20,7 @@ def mark_rows(
     measure: str,
     quantity: Quantity,
     value_of: Callable[[int, float], float],
-    text_of: Callable[[int, float], str],
+    text_of: Callable[[int, float], Sentence],
     least_ratio: float = 0.001,
 ) -> tuple[LineMark, ...]:
     """One mark per source line (per instruction where there is no line), the heaviest first.
@@ -31,7 +32,7 @@ def mark_rows(
         measure: what was counted.
         quantity: of the value.
         value_of: of the row with most of a line and what the whole line has.
-        text_of: likewise.
+        text_of: the clause of the mark, of the same two.
         least_ratio: lines with less of the whole get none.
     """
     whole = float(weights.sum())
@@ -54,7 +55,7 @@ def _make_mark(
     measure: str,
     quantity: Quantity,
     value_of: Callable[[int, float], float],
-    text_of: Callable[[int, float], str],
+    text_of: Callable[[int, float], Sentence],
 ) -> LineMark:
     place = facts.rows.place(row)
     function = facts.rows.function_of(row)

@@ -16,10 +16,11 @@ from gpa_lsp.analyses.decomposition.memory_view import BUSY_RATIO, MemoryView, v
 from gpa_lsp.analyses.decomposition.unit_use import UnitUse
 from gpa_lsp.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.basis.numbers import Quantity, format_percent
+from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, percent, say
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
 
-TITLE = "Where the time goes that warps wait for memory"
+TITLE = "Memory latency: where stalled time goes"
 _SHOWN_RATIO = 0.005
 _HARDLY_RATIO = 0.005
 
@@ -28,13 +29,13 @@ def write_memory_answer(facts: KernelFacts, name: str) -> Answer:
     """The answer to :mod:`gpa_lsp.analyses.questions.memory_latency`."""
     time = read_warp_time(facts)
     if time is None:
-        missing = lack("what warps wait for", section="SourceCounters")
-        summary = "Unknown: neither stall samples nor warp states were collected."
+        missing = lack("what warps are stalled on", section="SourceCounters")
+        summary = say("Unknown: neither stall samples nor warp states were collected.")
         return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
     share = time.share_of(LONG_SCOREBOARD)
     view = view_memory(facts)
     if share < _HARDLY_RATIO:
-        summary = "Hardly any time is lost waiting for global, local or texture memory."
+        summary = say("Hardly any time is lost to stalls on global, local or texture memory.")
         finding = Finding(text=summary, weight=Weight.GOOD, share_ratio=share)
         findings = order_findings([finding, *find_constants(facts)])
         return Answer(analysis=name, title=TITLE, summary=summary, findings=findings, tables=list_memory_tables(view))
@@ -50,26 +51,40 @@ def write_memory_answer(facts: KernelFacts, name: str) -> Answer:
     )
 
 
-def _summarise(share: float, view: MemoryView) -> str:
-    start = f"{format_percent(share)} of the warps' time is waiting for memory"
+def _summarise(share: float, view: MemoryView) -> Sentence:
+    start = say("Warps spend {share} of their time stalled on memory", share=percent(share))
     split = view.split
     if split is None:
-        return f"{start}." if view.uses is None else f"{start}, {view.uses.mean_wait_cycles:,.0f} cycles each time."
+        if view.uses is None:
+            return say("{start}.", start=start)
+        each = count(view.uses.mean_wait_cycles, "cycle")
+        return say("{start}, {each} each time.", start=start, each=each)
+    each = count(split.wait_cycles, "cycle")
     if split.queueing_ratio >= 0.5:
-        queueing = format_percent(split.queueing_ratio)
-        return (
-            f"{start}: {split.wait_cycles:,.0f} cycles each time, {queueing} of it queueing{_blame_unit(view.busiest)}."
+        return say(
+            "{start}: {each} each time, {queueing} of it queueing{unit}.",
+            start=start,
+            each=each,
+            queueing=percent(split.queueing_ratio),
+            unit=_name_busy_unit(view.busiest),
         )
-    return (
-        f"{start}: {split.wait_cycles:,.0f} cycles each time, mostly the plain latency of the memory "
-        f"({split.unloaded_cycles:,.0f} cycles without queues)."
+    return say(
+        "{start}: {each} each time, mostly plain memory latency ({unloaded} without queues).",
+        start=start,
+        each=each,
+        unloaded=count(split.unloaded_cycles, "cycle"),
     )
 
 
-def _blame_unit(busiest: UnitUse | None) -> str:
+def _name_busy_unit(busiest: UnitUse | None) -> Sentence:
     if busiest is None or busiest.ratio < BUSY_RATIO:
-        return ""
-    return f" at {busiest.unit.level} ({busiest.unit.name}, {format_percent(busiest.ratio)} of its peak)"
+        return NOTHING
+    return say(
+        " at {level} ({unit}, {share} of its peak)",
+        level=busiest.unit.level,
+        unit=busiest.unit.name,
+        share=percent(busiest.ratio),
+    )
 
 
 def _draw_bars(view: MemoryView) -> tuple[Bar, ...]:
@@ -78,7 +93,7 @@ def _draw_bars(view: MemoryView) -> tuple[Bar, ...]:
             Bar(
                 label=part.name,
                 ratio=min(1.0, part.share_ratio),
-                words="" if part.cycles is None else f"{part.cycles:,.0f} cycles",
+                words=NOTHING if part.cycles is None else say("{cycles}", cycles=count(part.cycles, "cycle")),
             )
             for part in view.split.parts
             if part.share_ratio >= _SHOWN_RATIO
@@ -91,7 +106,7 @@ def _draw_bars(view: MemoryView) -> tuple[Bar, ...]:
 
 
 def _mark_loads(facts: KernelFacts, view: MemoryView) -> tuple[LineMark, ...]:
-    """The loads others wait for; the value is the mean wait per execution, or, where that is unknown, the samples."""
+    """The loads others are stalled on; the value is the mean stall per execution, or, where that is unknown, the samples."""
     pairs = list_wait_pairs(facts)
     if pairs is None:
         return ()
@@ -104,20 +119,20 @@ def _mark_loads(facts: KernelFacts, view: MemoryView) -> tuple[LineMark, ...]:
             facts,
             rows,
             weights,
-            measure="samples waiting for this load",
+            measure="samples stalled on this load",
             quantity=Quantity.SAMPLES,
             value_of=lambda _row, waited: waited,
-            text_of=lambda _row, waited: f"{waited:,.0f} samples wait for its result",
+            text_of=lambda _row, waited: say("{samples} stalled on its result", samples=count(waited, "sample")),
         )
     cycles = np.where(executions > 0, weights * scale.cycles / np.maximum(1, executions), 0.0)
     return mark_rows(
         facts,
         rows,
         weights,
-        measure="cycles waited for this load",
+        measure="cycles stalled on this load",
         quantity=Quantity.CYCLES,
         value_of=lambda row, _waited: float(cycles[row]),
-        text_of=lambda row, _waited: f"{cycles[row]:,.0f} cycles are waited for it each time",
+        text_of=lambda row, _waited: say("{cycles} stalled per execution", cycles=count(float(cycles[row]), "cycle")),
     )
 
 
@@ -130,16 +145,16 @@ def _list_missing(facts: KernelFacts, view: MemoryView) -> Iterator[Missing]:
     if view.l2 is None:
         yield lack("how many reads L2 answers", "lts__t_sector_hit_rate.pct", section="MemoryWorkloadAnalysis")
     if view.loads and view.l2 is not None and view.unloaded is None:
-        why = "the latencies of this architecture's memory are not in its table"
+        why = say("the table of this architecture has no memory latencies")
         yield Missing(what="the latency of a load without queues", why=why)
     if view.waits is not None and view.waits.uses is None:
         truncated = any(launch.samples_truncated for launch in facts.kernel.launches)
-        why = "the sampling buffer ran full: samples are of the first part of the run only, executions of all of it"
+        why = say("the sampling buffer overflowed: samples cover only the first part of the run, executions all of it")
         if truncated:
-            yield Missing(what="how long one wait takes", why=why)
+            yield Missing(what="how long one stall takes", why=why)
         elif view.scale is None:
-            yield lack("how long one wait takes", "inst_executed", section="SourceCounters")
-    why = "the profiler has no public counter of TLB misses; they show up as queueing"
+            yield lack("how long one stall takes", "inst_executed", section="SourceCounters")
+    why = say("the profiler has no public counter of TLB misses; they show up as queueing")
     yield Missing(what="how many addresses missed the TLB", why=why)
     for doubt in () if view.unloaded is None else view.unloaded.doubts:
-        yield Missing(what="an exact latency without queues", why=doubt)
+        yield Missing(what="an exact latency without queues", why=say(doubt))

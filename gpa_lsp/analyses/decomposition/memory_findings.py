@@ -1,4 +1,4 @@
-"""Findings about the time that warps wait for memory."""
+"""Findings about the time that warps are stalled on memory."""
 
 from collections.abc import Iterator
 
@@ -16,17 +16,17 @@ from gpa_lsp.analyses.decomposition.memory_words import (
 from gpa_lsp.analyses.decomposition.reasons import find_warp_state
 from gpa_lsp.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.basis.prose import NOTHING, count, percent, say
 
 _MATTERS_RATIO = 0.1
 _HOLDS_UP_RATIO = 0.25
-"""Part of all warp-cycles from which waiting for memory is likely to be what holds the kernel up."""
+"""Part of all warp-cycles from which memory stalls are likely to be what limits the kernel."""
 _CONSTANTS_RATIO = 0.05
 _CONSTANT_MISS = "imc_miss"
 
 
 def find_in_memory(share: float, facts: KernelFacts, view: MemoryView) -> Iterator[Finding]:
-    """What there is to say about the waiting for memory.
+    """What there is to say about stalls on memory.
 
     Args:
         share: of the warps' time, 0..1.
@@ -52,9 +52,9 @@ def _find_split(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
         if part.name == QUEUEING:
             yield _find_queueing(share * part.share_ratio, weight, view)
         elif part.name == OPERANDS and part.share_ratio >= _MATTERS_RATIO:
-            text = (
-                f"{format_percent(part.share_ratio)} of the waiting is no latency: "
-                "instructions had not yet read their operands when these were to change."
+            text = say(
+                "{share} of the stalls are not latency: instructions had not yet read operands that were to be overwritten.",
+                share=percent(part.share_ratio),
             )
             yield Finding(
                 text=text, weight=weight, remedy=LEG_REMEDIES[part.name], share_ratio=share * part.share_ratio
@@ -67,9 +67,12 @@ def _find_split(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
         default=None,
     )
     if longest is not None and exposed >= _MATTERS_RATIO:
-        text = (
-            f"{format_percent(exposed)} of the waiting is plain latency: a load takes {split.unloaded_cycles:,.0f} cycles without queues, "
-            f"of which {split.exposed_cycles:,.0f} are not hidden; most of them are spent {_name_leg(longest.name)}."
+        text = say(
+            "{share} of the stalls are plain latency: without queues a load takes {unloaded}, of which {exposed} are not hidden, most of them {leg}.",
+            share=percent(exposed),
+            unloaded=count(split.unloaded_cycles, "cycle"),
+            exposed=count(split.exposed_cycles),
+            leg=_name_leg(longest.name),
         )
         yield Finding(text=text, weight=weight, remedy=LEG_REMEDIES[longest.name], share_ratio=share * exposed)
 
@@ -87,18 +90,25 @@ def _name_leg(name: str) -> str:
 def _find_queueing(share: float, weight: Weight, view: MemoryView) -> Finding:
     split, busiest = view.split, view.busiest
     assert split is not None
-    queued = split.wait_cycles - split.exposed_cycles
-    text = (
-        f"{format_percent(split.queueing_ratio)} of the waiting is queueing: {queued:,.0f} of {split.wait_cycles:,.0f} cycles are more than "
-        f"the memory's own latency"
+    text = say(
+        "{share} of the stalls are queueing: {queued} of {whole} exceed the memory's own latency",
+        share=percent(split.queueing_ratio),
+        queued=count(split.wait_cycles - split.exposed_cycles),
+        whole=count(split.wait_cycles, "cycle"),
     )
-    if busiest is not None and busiest.ratio >= BUSY_RATIO:
-        text += f"; the busiest on the way is {busiest.unit.level} ({busiest.unit.name}) with {format_percent(busiest.ratio)} of its peak."
-        return Finding(text=text, weight=weight, remedy=LEVEL_REMEDIES[busiest.unit.level], share_ratio=share)
-    if busiest is not None:
-        text += f"; the busiest on the way, {busiest.unit.level} ({busiest.unit.name}), is at {format_percent(busiest.ratio)} of its peak only"
-        return Finding(text=text + ".", weight=weight, remedy=NOT_BUSY_REMEDY, share_ratio=share)
-    return Finding(text=text + ".", weight=weight, remedy=LEG_REMEDIES[QUEUEING], share_ratio=share)
+    if busiest is None:
+        return Finding(text=say("{text}.", text=text), weight=weight, remedy=LEG_REMEDIES[QUEUEING], share_ratio=share)
+    is_busy = busiest.ratio >= BUSY_RATIO
+    text = say(
+        "{text}; the busiest unit on the way, {level} ({unit}), is at {only}{use} of its peak.",
+        text=text,
+        level=busiest.unit.level,
+        unit=busiest.unit.name,
+        only="" if is_busy else "only ",
+        use=percent(busiest.ratio),
+    )
+    remedy = LEVEL_REMEDIES[busiest.unit.level] if is_busy else NOT_BUSY_REMEDY
+    return Finding(text=text, weight=weight, remedy=remedy, share_ratio=share)
 
 
 def _find_kinds(share: float, weight: Weight, view: MemoryView) -> Iterator[Finding]:
@@ -108,8 +118,10 @@ def _find_kinds(share: float, weight: Weight, view: MemoryView) -> Iterator[Find
         part = wait.samples / view.waits.samples
         remedy = KIND_REMEDIES.get(wait.kind)
         if remedy is not None and part >= _MATTERS_RATIO:
-            each = "" if wait.wait_cycles is None else f", {wait.wait_cycles:,.0f} cycles for each execution"
-            text = f"{format_percent(part)} of the waiting waits for {wait.kind.value}{each}."
+            each = NOTHING
+            if wait.wait_cycles is not None:
+                each = say(", {cycles} per execution", cycles=count(wait.wait_cycles, "cycle"))
+            text = say("{part} of the stalls are on {kind}{each}.", part=percent(part), kind=wait.kind.value, each=each)
             yield Finding(text=text, weight=weight, remedy=remedy, share_ratio=share * part)
 
 
@@ -120,8 +132,12 @@ def find_constants(facts: KernelFacts) -> Iterator[Finding]:
     if share < _CONSTANTS_RATIO:
         return
     rate = facts.metric("idc__request_hit_rate.pct")
-    hits = "" if rate is None else f" ({rate:.0f}% of the requests for constants with an address hit)"
-    text = f"Another {format_percent(share)} of the warps' time is waiting for operands in constant memory{hits}."
+    hits = NOTHING if rate is None else say(" ({rate} of the indexed-constant requests hit)", rate=percent(rate / 100))
+    text = say(
+        "Another {share} of the warps' time is stalled on operands in constant memory{hits}.",
+        share=percent(share),
+        hits=hits,
+    )
     yield Finding(text=text, remedy=find_warp_state(_CONSTANT_MISS).remedy, share_ratio=share)
 
 
@@ -129,7 +145,10 @@ def _find_bound(share: float, weight: Weight, facts: KernelFacts, view: MemoryVi
     """Without hit rates: what is more than even a trip to DRAM takes is queueing."""
     uses = view.uses
     if uses is None or facts.architecture is None:
-        text = f"{format_percent(share)} of the warps' time is waiting for memory; what takes so long there is unknown."
+        text = say(
+            "{share} of the warps' time is stalled on memory; what takes so long there is unknown.",
+            share=percent(share),
+        )
         yield Finding(text=text, weight=weight, remedy=START_EARLIER, share_ratio=share)
         return
     hierarchy = facts.architecture.hierarchy
@@ -138,14 +157,20 @@ def _find_bound(share: float, weight: Weight, facts: KernelFacts, view: MemoryVi
         return
     queued = 1 - uses.expose(longest) / uses.mean_wait_cycles
     if queued > _MATTERS_RATIO:
-        text = (
-            f"At least {format_percent(queued)} of the waiting is queueing: a wait takes {uses.mean_wait_cycles:,.0f} cycles, "
-            f"a load from DRAM without queues at most {longest:,.0f}."
+        text = say(
+            "At least {queued} of the stalls are queueing: a stall takes {mean}, a load from DRAM without queues at most {longest}.",
+            queued=percent(queued),
+            mean=count(uses.mean_wait_cycles, "cycle"),
+            longest=count(longest),
         )
         busiest = view.busiest
         is_busy = busiest is not None and busiest.ratio >= BUSY_RATIO
         remedy = LEVEL_REMEDIES[busiest.unit.level] if busiest is not None and is_busy else LEG_REMEDIES[QUEUEING]
         yield Finding(text=text, weight=weight, remedy=remedy, share_ratio=share * queued)
     else:
-        text = f"A wait takes {uses.mean_wait_cycles:,.0f} cycles, no more than a load from DRAM without queues ({longest:,.0f})."
+        text = say(
+            "A stall takes {mean}, no more than a load from DRAM without queues ({longest}).",
+            mean=count(uses.mean_wait_cycles, "cycle"),
+            longest=count(longest),
+        )
         yield Finding(text=text, weight=weight, remedy=START_EARLIER, share_ratio=share)

@@ -3,6 +3,7 @@
 from gpa_lsp.analyses.answers import Column, Table
 from gpa_lsp.analyses.decomposition.memory_view import MemoryView
 from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import count, say
 
 _MOST_ROWS = 8
 
@@ -37,25 +38,30 @@ def _tabulate_loads(view: MemoryView) -> Table:
             Column(name="requests", quantity=Quantity.COUNT),
             Column(name="sectors per request", quantity=Quantity.NUMBER),
             Column(name="answered by L1", quantity=Quantity.RATIO),
-            Column(name="share of the waiting", quantity=Quantity.RATIO),
-            Column(name="wait per execution", quantity=Quantity.CYCLES),
+            Column(name="share of the stalls", quantity=Quantity.RATIO),
+            Column(name="stall per execution", quantity=Quantity.CYCLES),
         ),
         rows=tuple(rows),
-        note="Asynchronous copies are counted among the loads from global memory, and waited for on their own.",
+        note=say("Asynchronous copies count as loads from global memory, and their stalls on their own."),
     )
 
 
 def _tabulate_latency(view: MemoryView) -> Table:
     legs = () if view.unloaded is None else view.unloaded.parts
     split = view.split
-    note = "Cycles of a mean load: those that do not go a leg count 0."
+    note = say("Cycles of an average load: loads that do not take a leg count as 0.")
     if split is not None:
-        note += f" A wait takes {split.wait_cycles:,.0f} cycles and begins {split.passed_cycles:,.0f} cycles after the load, on average."
+        note = say(
+            "{note} On average a stall takes {stall} and begins {passed} after the load.",
+            note=note,
+            stall=count(split.wait_cycles, "cycle"),
+            passed=count(split.passed_cycles, "cycle"),
+        )
     return Table(
         title="Latency of a load without queues",
         columns=(
             Column(name="leg"),
-            Column(name="loads that go it", quantity=Quantity.RATIO),
+            Column(name="loads that take it", quantity=Quantity.RATIO),
             Column(name="cycles", quantity=Quantity.CYCLES),
         ),
         rows=tuple((leg.name, leg.share_ratio, leg.cycles) for leg in legs),

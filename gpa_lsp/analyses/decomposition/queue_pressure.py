@@ -68,7 +68,7 @@ class QueueUse:
         share_ratio: of the executions in this queue.
         per_cycle: executions per SM and cycle; None without the cycles, or with several launches.
         passes: wavefronts of shared memory, or 128-byte lines of global memory, per execution; None where not counted.
-        least_passes: the fewest that could do; None likewise.
+        least_passes: the fewest that would suffice; None where not counted.
         thread_bytes: that one thread moves with one execution, on average; None for what accesses no memory.
     """
 

@@ -7,6 +7,7 @@ anywhere else, so none can be misspelt out of reach.
 from enum import Enum
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Sentence, say
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 _AGGREGATE = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
@@ -15,12 +16,12 @@ _AGGREGATE = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 class SourceRule(Enum):
     """How the sources of a stall are told apart."""
 
-    BY_CAUSE = "the kind of instruction that is blamed"
-    BY_PRODUCER = "the kind of instruction that is blamed, and how the waiting one depends on it"
-    BY_WAITER = "the kind of instruction that waits"
-    BY_PLACE = "the place of the instruction that is blamed"
-    BY_FUNCTION = "the function whose instructions were waited for"
-    NONE = "none: a warp in this state is not held up"
+    BY_CAUSE = "the kind of the cause"
+    BY_PRODUCER = "the kind of the cause, and how the stalled instruction depends on it"
+    BY_WAITER = "the kind of the stalled instruction"
+    BY_PLACE = "the place of the cause"
+    BY_FUNCTION = "the function whose instructions were fetched"
+    NONE = "none: a warp in this state is not stalled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +32,14 @@ class WarpState:
         name: as sampled, in Nsight Compute's spelling.
         counter: the part of the aggregate's name that says which state; differs from ``name`` in two cases.
         rule: how its sources are told apart.
-        remedy: what to do about it in general; empty for states in which nothing is held up.
+        remedy: what to do about it in general; empty for states in which nothing is stalled.
         is_stall: the warp could not issue.
     """
 
     name: str
     counter: str
     rule: SourceRule
-    remedy: str
+    remedy: Sentence
     is_stall: bool = True
 
     @property
@@ -54,12 +55,12 @@ _ROWS = (
     (
         "long_scoreboard",
         SourceRule.BY_CAUSE,
-        "Start loads earlier, ask for less (reuse, wider and denser accesses), or keep more warps ready meanwhile",
+        "Issue loads earlier, request less (reuse, wider and coalesced accesses), or keep more warps ready",
     ),
     (
         "short_scoreboard",
         SourceRule.BY_CAUSE,
-        "Put independent work between these instructions and the use of their results, and spend fewer of them",
+        "Put independent work between these instructions and the use of their results, and use fewer of them",
     ),
     (
         "wait",
@@ -69,32 +70,32 @@ _ROWS = (
     (
         "math_pipe_throttle",
         SourceRule.BY_WAITER,
-        "The pipe is shared by all warps: use fewer of its instructions, or ones of another pipe; more warps do not help",
+        "All warps share the pipe: use fewer of its instructions, or those of another pipe; more warps do not help",
     ),
     (
         "mio_throttle",
         SourceRule.BY_WAITER,
-        "Spread shared-memory, shuffle and special-function instructions out, do fewer and wider ones, remove bank conflicts",
+        "Spread out shared-memory, shuffle and special-function instructions, use fewer and wider ones, remove bank conflicts",
     ),
     (
         "lg_throttle",
         SourceRule.BY_WAITER,
-        "Do fewer and wider accesses to global and local memory: vector types, values kept in registers, no spills",
+        "Issue fewer and wider accesses to global and local memory: vector types, values kept in registers, no spills",
     ),
     (
         "tex_throttle",
         SourceRule.BY_WAITER,
-        "Spread texture fetches out, or read part of the data with ordinary loads",
+        "Spread out texture fetches, or read part of the data with ordinary loads",
     ),
     (
         "barrier",
         SourceRule.BY_PLACE,
-        "Even out the work of the warps before the barrier, use smaller blocks so that others run meanwhile, or synchronise less",
+        "Balance the warps' work before the barrier, use smaller blocks so that others run meanwhile, or synchronise less",
     ),
     (
         "membar",
         SourceRule.BY_PLACE,
-        "Fence with the narrowest scope that is correct (block before device before system), and less often",
+        "Fence with the narrowest correct scope (block before device before system), and less often",
     ),
     (
         "warpgroup_arrive",
@@ -104,17 +105,17 @@ _ROWS = (
     (
         "no_instructions",
         SourceRule.BY_FUNCTION,
-        "Make the hot code smaller (less unrolling and inlining, slow paths out of the loop) and its jumps fewer",
+        "Shrink the hot code (less unrolling and inlining, slow paths out of the loop), and branch less",
     ),
     (
         "branch_resolving",
         SourceRule.BY_CAUSE,
-        "Jump less: unroll short loops, select or predicate instead of branching, inline small functions",
+        "Branch less: unroll short loops, select or predicate instead, inline small functions",
     ),
     (
         "dispatch_stall",
         SourceRule.BY_WAITER,
-        "Little is known of this one; it follows wide multiplies and constant operands, of which fewer may help",
+        "Poorly documented; it follows wide multiplies and constant operands, so fewer of these may help",
     ),
     (
         "imc_miss",
@@ -124,27 +125,27 @@ _ROWS = (
     (
         "drain",
         SourceRule.BY_PLACE,
-        "Store denser and earlier: a warp cannot leave before its stores did",
+        "Store earlier, and coalesce: a warp cannot exit before its stores have left",
     ),
     (
         "sleeping",
         SourceRule.BY_PLACE,
-        "Sleep for a shorter time, or do something useful while waiting",
+        "Sleep for less time, or do useful work instead",
     ),
     (
         "misc",
         SourceRule.BY_CAUSE,
-        "The hardware gives no reason; it is seen at reconvergence points, so fewer divergent branches may help",
+        "The hardware gives no reason; it occurs at reconvergence points, so fewer divergent branches may help",
     ),
 )
 
 WARP_STATES: dict[str, WarpState] = {
     **{
-        name: WarpState(name=name, counter=_COUNTER_NAMES.get(name, name), rule=rule, remedy=remedy)
+        name: WarpState(name=name, counter=_COUNTER_NAMES.get(name, name), rule=rule, remedy=say(remedy))
         for name, rule, remedy in _ROWS
     },
     **{
-        name: WarpState(name=name, counter=name, rule=SourceRule.NONE, remedy="", is_stall=False)
+        name: WarpState(name=name, counter=name, rule=SourceRule.NONE, remedy=NOTHING, is_stall=False)
         for name in ("selected", "not_selected")
     },
 }
@@ -160,12 +161,12 @@ def find_warp_state(name: str) -> WarpState:
     >>> find_warp_state("no_instructions").aggregate
     'smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio'
     >>> find_warp_state("flux_capacitor").rule
-    <SourceRule.BY_WAITER: 'the kind of instruction that waits'>
+    <SourceRule.BY_WAITER: 'the kind of the stalled instruction'>
     """
     known = WARP_STATES.get(name)
     if known is not None:
         return known
-    remedy = "This version knows nothing of this state; look at the instructions it is found at"
+    remedy = say("This version does not know this state; look at the instructions it is sampled at")
     return WarpState(
         name=name,
         counter=name,

@@ -14,9 +14,10 @@ from gpa_lsp.analyses.decomposition.reasons import find_warp_state
 from gpa_lsp.analyses.decomposition.stall_split import NO_CAUSE, StallSplit, list_causes, split_reason
 from gpa_lsp.analyses.decomposition.unit_use import PIPE_UNITS, QUEUE_UNITS, Unit, list_unit_use
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
+from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import Sentence, count, join, percent, say
 
-TITLE = "What the stalls come from"
+TITLE = "Where stalls come from"
 _KEPT_RATIO = 0.99
 """Reasons are kept until they cover this part of the stalls."""
 _MOST_REASONS = 8
@@ -32,12 +33,12 @@ def write_sources_answer(facts: KernelFacts, name: str) -> Answer:
     total = facts.kernel.total_samples
     if total == 0:
         missing = lack("where warps stall", section="SourceCounters")
-        summary = "Unknown: no stall samples were taken."
+        summary = say("Unknown: no stall samples were taken.")
         return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
     rows = view_rows(facts)
     splits = split_stalls(facts, rows)
     if not splits:
-        summary = "No warp was seen stalled."
+        summary = say("No warp was sampled while stalled.")
         finding = Finding(text=summary, weight=Weight.GOOD, share_ratio=0.0)
         return Answer(analysis=name, title=TITLE, summary=summary, findings=(finding,))
     kept = keep_heaviest(splits)
@@ -54,7 +55,7 @@ def write_sources_answer(facts: KernelFacts, name: str) -> Answer:
 
 
 def split_stalls(facts: KernelFacts, rows: InstructionRows) -> tuple[StallSplit, ...]:
-    """The sources of every reason in which warps were held up, most samples first."""
+    """The sources of every reason for which warps were stalled, most samples first."""
     reasons = [reason for reason in facts.kernel.reasons if find_warp_state(reason).is_stall]
     splits = [split_reason(facts, reason, rows) for reason in reasons]
     return tuple(sorted((one for one in splits if one.samples), key=lambda one: (-one.samples, one.reason)))
@@ -72,11 +73,16 @@ def keep_heaviest(splits: tuple[StallSplit, ...]) -> tuple[StallSplit, ...]:
     return tuple(kept)
 
 
-def _summarise(kept: tuple[StallSplit, ...], total: int) -> str:
+def _summarise(kept: tuple[StallSplit, ...], total: int) -> Sentence:
     first = kept[0]
     source = first.sources[0]
-    text = f"Most stalls are {first.reason} ({format_percent(first.samples / total)} of all samples)"
-    return f"{text}, {format_percent(first.share_of(source))} of it for {source.label}."
+    return say(
+        "Most stalls are {reason} ({share} of all samples), {part} of them {source}.",
+        reason=first.reason,
+        share=percent(first.samples / total),
+        part=percent(first.share_of(source)),
+        source=say("without a known cause") if source.label == NO_CAUSE else say("from {source}", source=source.label),
+    )
 
 
 def _find(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRows) -> Iterator[Finding]:
@@ -87,13 +93,15 @@ def _find(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRow
             continue
         leading = next((source for source in split.sources if source.label != NO_CAUSE), split.sources[0])
         named = [source for source in split.sources[:3] if split.share_of(source) >= _NAMED_RATIO] or split.sources[:1]
-        parts = [f"{format_percent(split.share_of(source))} {source.label}" for source in named]
-        note = note_reason(facts, split, rows.kinds)
-        text = (
-            f"{split.reason}, {format_percent(share)} of all samples: {'; '.join(parts)}.{' ' + note if note else ''}"
+        parts = (say("{part} {source}", part=percent(split.share_of(one)), source=one.label) for one in named)
+        text = say(
+            "{reason}, {share} of all samples: {parts}.",
+            reason=split.reason,
+            share=percent(share),
+            parts=join(parts, "; "),
         )
         yield Finding(
-            text=text,
+            text=join([text, note_reason(facts, split, rows.kinds)]),
             weight=Weight.HIGH if share >= _HOLDS_UP_RATIO else Weight.PLAIN,
             remedy=choose_remedy(facts, split, leading, rows.kinds),
             share_ratio=share,
@@ -112,7 +120,7 @@ def _list_tables(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: Instruc
         if reason in reasons:
             yield _tabulate_queue(reason, list_queue_use(facts, rows.kinds, reason))
     if reasons & QUEUES.keys():
-        yield _tabulate_units(facts, "How busy what is behind the queues is", QUEUE_UNITS)
+        yield _tabulate_units(facts, "How busy the units behind the queues are", QUEUE_UNITS)
     if "math_pipe_throttle" in reasons:
         yield _tabulate_units(facts, "How busy the arithmetic pipes are", PIPE_UNITS)
 
@@ -137,7 +145,9 @@ def _tabulate_sources(kept: tuple[StallSplit, ...], total: int) -> Table:
             Column(name="samples", quantity=Quantity.SAMPLES),
         ),
         rows=tuple(rows),
-        note="The sources of a reason add up to it; several causes waited for together share the samples by how often they are.",
+        note=say(
+            "The sources of a reason add up to it; causes that share a stall get its samples in proportion to their executions."
+        ),
     )
 
 
@@ -165,7 +175,7 @@ def _tabulate_queue(reason: str, uses: tuple[QueueUse, ...]) -> Table:
             )
             for use in uses
         ),
-        note="Passes are wavefronts of shared memory, and 128-byte lines of global memory.",
+        note=say("Passes are wavefronts of shared memory, and 128-byte lines of global memory."),
     )
 
 
@@ -178,7 +188,7 @@ def _tabulate_units(facts: KernelFacts, title: str, units: tuple[Unit, ...]) -> 
 
 
 def _mark_causes(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRows) -> tuple[LineMark, ...]:
-    """The instructions that are blamed, over all reasons kept; the text names the heaviest reason of each."""
+    """The instructions that cause stalls, over all reasons kept; the text names the heaviest reason of each."""
     size = len(facts.rows)
     by_reason = np.zeros((len(kept), size))
     for number, split in enumerate(kept):
@@ -186,9 +196,11 @@ def _mark_causes(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: Instruc
         by_reason[number] = np.bincount(causes.cause, weights=causes.samples, minlength=size)
     weights = by_reason.sum(axis=0)
 
-    def write_text(row: int, caused: float) -> str:
+    def write_text(row: int, caused: float) -> Sentence:
         heaviest = kept[int(by_reason[:, row].argmax())].reason
-        return f"causes {caused:,.0f} samples of stalls, most of them {heaviest}"
+        return say(
+            "causes {samples} of stalls, most of them {reason}", samples=count(caused, "sample"), reason=heaviest
+        )
 
     return mark_rows(
         facts,
@@ -203,9 +215,11 @@ def _mark_causes(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: Instruc
 
 def _list_missing(facts: KernelFacts) -> Iterator[Missing]:
     if facts.blame is None:
-        yield Missing(what="the instructions that cause the stalls", why="the stalls of this code were not blamed")
+        yield Missing(
+            what="the instructions that cause the stalls", why=say("the stalls of this code were not attributed")
+        )
     if not facts.rows.has_code:
-        why = "the code could not be disassembled: nvdisasm was not found, or the profile does not hold the code"
+        why = say("the code could not be disassembled: nvdisasm was not found, or the profile does not hold the code")
         yield Missing(what="which instructions stall", why=why)
     if not (facts.rows.executions >= 0).any():
         yield lack("what fills the queues", "inst_executed", section="SourceCounters")

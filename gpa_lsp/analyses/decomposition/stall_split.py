@@ -10,10 +10,12 @@ from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionK
 from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, sum_by_place, view_rows
 from gpa_lsp.analyses.decomposition.reasons import SourceRule, find_warp_state
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.line_sums import index_lines
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence, count, say
 from gpa_lsp.blame.model import BlameCategory, Dependency
 
-NO_CAUSE = "no cause was found"
+NO_CAUSE = say("no cause found")
 _MOST_PLACES = 12
 """Places of a reason that are named one by one; the rest is one source."""
 _LONGEST_NAME = 60
@@ -34,7 +36,7 @@ class Source:
         row: the instruction with most of it; None where there is none.
     """
 
-    label: str
+    label: Sentence
     samples: float
     kind: InstructionKind | None = None
     row: int | None = None
@@ -61,11 +63,11 @@ class StallSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Causes:
-    """Who is to blame for the samples of one reason, e pairs of rows.
+    """What causes the samples of one reason, e pairs of rows.
 
     Attributes:
         use: int64[e], the row that was sampled.
-        cause: int64[e], the row that is blamed; the same where nothing better is known.
+        cause: int64[e], the row that caused them; the same where nothing better is known.
         dependency: uint8[e] of :class:`~gpa_lsp.blame.model.Dependency`.
         category: uint8[e] of :class:`~gpa_lsp.blame.model.BlameCategory`.
         samples: float64[e].
@@ -81,7 +83,7 @@ class Causes:
 
 
 def list_causes(facts: KernelFacts, reason: str) -> Causes:
-    """Who is to blame for a reason: from blame, or, without it, each instruction for itself.
+    """What causes a reason: from blame, or, without it, each instruction itself.
 
     The samples are those of the profile, no more and no fewer: pairs, and rows without a cause.
     """
@@ -134,32 +136,32 @@ def split_reason(facts: KernelFacts, reason: str, rows: InstructionRows | None =
 
 
 def _split_by_cause(_facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
-    """By kind of the blamed instruction; waits until an instruction has read its operands are told apart from waits for results."""
+    """By kind of the cause; stalls until an instruction has read its operands are told apart from stalls on results."""
     reads = causes.category == BlameCategory.WRITE_AFTER_READ
     groups = rows.kinds[causes.cause].astype(np.int64) * 2 + reads
     for group, samples, row in _gather(groups, causes, 2 * len(KINDS)):
         kind = KINDS[group // 2]
-        label = f"{kind.value}, until they have read their operands" if group % 2 else kind.value
-        yield Source(label=label, samples=samples, kind=kind, row=row)
+        template = "{kind}, until they have read their operands" if group % 2 else "{kind}"
+        yield Source(label=say(template, kind=kind.value), samples=samples, kind=kind, row=row)
     yield from _leave_unknown(causes)
 
 
 _WAIT_WORDS = {
-    Dependency.GUARD: "guards set by {}",
-    Dependency.ISSUE: "issue cost of {}",
-    Dependency.ITSELF: "issue cost of {}",
-    Dependency.CONTROL: "issue cost of {}",
+    Dependency.GUARD: "predicates set by {kind}",
+    Dependency.ISSUE: "issue cost of {kind}",
+    Dependency.ITSELF: "issue cost of {kind}",
+    Dependency.CONTROL: "issue cost of {kind}",
 }
-"""How a wait of fixed length depends on its cause, where it is no result; a guard is a predicate, whose latency is the longest of them."""
+"""How a stall of fixed length depends on its cause, where that is no result; a guard is a predicate, whose latency is the longest of them."""
 
 
 def _split_by_producer(_facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
-    """By kind of the blamed instruction, and whether its result, a guard or only its turn to issue was waited for."""
+    """By kind of the cause, and whether the stall is on its result, on a predicate or only on its issue."""
     groups = rows.kinds[causes.cause].astype(np.int64) * len(Dependency) + causes.dependency
     merged: dict[str, Source] = {}
     for group, samples, row in _gather(groups, causes, len(KINDS) * len(Dependency)):
         kind, dependency = KINDS[group // len(Dependency)], Dependency(group % len(Dependency))
-        label = _WAIT_WORDS.get(dependency, "results of {}").format(kind.value)
+        label = say(_WAIT_WORDS.get(dependency, "results of {kind}"), kind=kind.value)
         old = merged.get(label)
         if old is None:
             merged[label] = Source(label=label, samples=samples, kind=kind, row=row)
@@ -171,39 +173,39 @@ def _split_by_producer(_facts: KernelFacts, causes: Causes, rows: InstructionRow
 
 
 def _split_by_waiter(_facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
-    """By kind of the waiting instruction: the one that found its pipe or queue taken is of the kind that takes it."""
+    """By kind of the stalled instruction: the one that found its pipe or queue taken is of the kind that takes it."""
     for group, samples, row in _gather(rows.kinds[causes.use].astype(np.int64), causes, len(KINDS), of_use=True):
-        yield Source(label=KINDS[group].value, samples=samples, kind=KINDS[group], row=row)
+        yield Source(label=say(KINDS[group].value), samples=samples, kind=KINDS[group], row=row)
 
 
 def _split_by_place(facts: KernelFacts, causes: Causes, rows: InstructionRows) -> Iterable[Source]:
-    """By source line of the blamed instruction, or by the instruction where it has no line."""
+    """By source line of the cause, or by the instruction where it has no line."""
     size = len(facts.rows)
     sums = sum_by_place(rows, np.bincount(causes.cause, weights=causes.samples, minlength=size).astype(np.float64))
     for row, samples in zip(sums.rows[:_MOST_PLACES].tolist(), sums.weights[:_MOST_PLACES].tolist(), strict=True):
         yield Source(label=name_row(facts, row), samples=samples, row=row)
     rest = float(sums.weights[_MOST_PLACES:].sum())
     if rest > 0:
-        label = f"{len(sums.rows) - _MOST_PLACES} other places"
-        yield Source(label=label, samples=rest, row=int(sums.rows[_MOST_PLACES]))
+        label = count(len(sums.rows) - _MOST_PLACES, "other place")
+        yield Source(label=say("{label}", label=label), samples=rest, row=int(sums.rows[_MOST_PLACES]))
 
 
 def _split_by_function(facts: KernelFacts, causes: Causes, _rows: InstructionRows) -> Iterable[Source]:
-    """By function section of the instruction that was not there yet."""
+    """By function section of the instruction that was not fetched yet."""
     sections = facts.rows.function_index[causes.use].astype(np.int64)
     for section, samples, row in _gather(sections, causes, len(facts.kernel.functions), of_use=True):
         yield Source(label=_name_section(facts, section), samples=samples, row=row)
 
 
-def _name_section(facts: KernelFacts, section: int) -> str:
+def _name_section(facts: KernelFacts, section: int) -> Sentence:
     name = facts.kernel.functions[section].name
     if name == facts.kernel.mangled_name:
-        return "code of the kernel itself"
-    return f"code of {name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + '…'}"
+        return say("code of the kernel itself")
+    return say("code of {name}", name=name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…")
 
 
 def _split_not(_facts: KernelFacts, causes: Causes, _rows: InstructionRows) -> Iterable[Source]:
-    yield Source(label="not held up", samples=float(causes.samples.sum()))
+    yield Source(label=say("not stalled"), samples=float(causes.samples.sum()))
 
 
 _RULES: dict[SourceRule, Callable[[KernelFacts, Causes, InstructionRows], Iterable[Source]]] = {
@@ -216,7 +218,7 @@ _RULES: dict[SourceRule, Callable[[KernelFacts, Causes, InstructionRows], Iterab
 }
 
 
-def name_row(facts: KernelFacts, row: int) -> str:
+def name_row(facts: KernelFacts, row: int) -> Sentence:
     """An instruction for people: its opcode and its line, or its offset where it has none."""
     mnemonic = facts.rows.mnemonic(row)
     # The scope of a fence is in its modifiers.
@@ -224,18 +226,20 @@ def name_row(facts: KernelFacts, row: int) -> str:
     opcode = (mnemonic if is_fence else mnemonic.partition(".")[0]) or "an instruction"
     place = facts.rows.place(row)
     if place is not None:
-        return f"{opcode} in {place.file.rpartition('/')[2]}:{place.line}"
-    return f"{opcode} at {int(facts.rows.function_of(row).pc_offsets[facts.rows.index_of(row)]):#x}"
+        shown = index_lines(facts).make_place(place.file, place.line)
+        return say("{opcode} at {place}", opcode=opcode, place=shown)
+    offset = int(facts.rows.function_of(row).pc_offsets[facts.rows.index_of(row)])
+    return say("{opcode} at {offset}", opcode=opcode, offset=f"{offset:#x}")
 
 
-def _gather(groups: Rows, causes: Causes, count: int, *, of_use: bool = False) -> Iterable[tuple[int, float, int]]:
-    """Group, samples and leading row of each group with samples; pairs without a known cause only where the waiter decides."""
+def _gather(groups: Rows, causes: Causes, number: int, *, of_use: bool = False) -> Iterable[tuple[int, float, int]]:
+    """Group, samples and leading row of each group with samples; pairs without a known cause only where the stalled one decides."""
     chosen = np.flatnonzero(causes.is_known | of_use)
     if not len(chosen):
         return
     rows = (causes.use if of_use else causes.cause)[chosen]
     weights, of_pair = causes.samples[chosen], groups[chosen]
-    totals = np.bincount(of_pair, weights=weights, minlength=count)
+    totals = np.bincount(of_pair, weights=weights, minlength=number)
     by_row = np.bincount(rows, weights=weights)
     order = np.lexsort((rows, -by_row[rows], of_pair))
     firsts = order[np.unique(of_pair[order], return_index=True)[1]]

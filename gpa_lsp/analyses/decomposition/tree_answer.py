@@ -7,7 +7,8 @@ from gpa_lsp.analyses.decomposition.finding_order import order_findings
 from gpa_lsp.analyses.decomposition.issue_slots import IssueSlots
 from gpa_lsp.analyses.decomposition.issue_tree import OTHER_REASONS, OTHER_SOURCES, IssueTree, Node, build_issue_tree
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
+from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import NOTHING, Sentence, cycles, join, percent, say
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 TITLE = "Where the issue slots go"
@@ -17,7 +18,6 @@ _NEAR_PEAK_RATIO = 0.8
 _OFTEN_IDLE_RATIO = 0.9
 _HIGH_RATIO = 0.2
 _SHOWN_RATIO = 0.03
-_FEW_CYCLES = 0.1
 
 
 def write_tree_answer(facts: KernelFacts, name: str) -> Answer:
@@ -29,7 +29,7 @@ def write_tree_answer(facts: KernelFacts, name: str) -> Answer:
             "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
             section="WarpStateStats",
         )
-        summary = "Unknown: neither warp states nor stall samples were collected."
+        summary = say("Unknown: neither warp states nor stall samples were collected.")
         return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
     return Answer(
         analysis=name,
@@ -42,65 +42,77 @@ def write_tree_answer(facts: KernelFacts, name: str) -> Answer:
     )
 
 
-def _summarise(tree: IssueTree) -> str:
+def _summarise(tree: IssueTree) -> Sentence:
     used, lost = tree.nodes[0], tree.nodes[1]
     reasons = [node for node in tree.nodes if node.level == 1 and node.name != OTHER_REASONS]
-    what = "issue slots are used" if tree.slots is not None else "the warps' time they issue or could"
-    start = (
-        f"{format_percent(used.share_ratio)} of the {what}"
+    whole = (
+        "{used} of the issue slots are used"
         if tree.slots is not None
-        else f"In {format_percent(used.share_ratio)} of {what}"
+        else "Warps issue, or could, in {used} of their time"
     )
+    start = say(whole, used=percent(used.share_ratio))
     if not reasons or lost.share_ratio <= 0:
-        return f"{start}."
-    first = reasons[0]
-    return f"{start}; of the rest, {format_percent(first.of_parent_ratio)} is lost to {first.name}."
+        return say("{start}.", start=start)
+    return say(
+        "{start}; of the rest, {part} is lost to {reason}.",
+        start=start,
+        part=percent(reasons[0].of_parent_ratio),
+        reason=reasons[0].name,
+    )
 
 
 def _find(tree: IssueTree) -> Iterator[Finding]:
     if tree.slots is not None:
         yield from _find_slots(tree.slots)
     whole = "issue slots are" if tree.slots is not None else "warps' time is"
-    children = _list_children(tree)
-    for node, below in children:
+    for node, below in _list_children(tree):
         if node.share_ratio < _SHOWN_RATIO or node.time is None:
             continue
-        said = describe_stall_reason(node.name).description
         named = [child for child in below if child.name != OTHER_SOURCES][:3]
-        parts = "; ".join(f"{format_percent(child.of_parent_ratio)} {child.name}" for child in named)
+        parts = join((say("{part} {name}", part=percent(one.of_parent_ratio), name=one.name) for one in named), "; ")
         each = node.time.cycles_per_issue
-        cycles = "" if each is None else f", {_write_cycles(each)} cycles for each instruction"
-        text = f"{format_percent(node.share_ratio)} of the {whole} lost to {node.name} ({said}{cycles}){': ' + parts if parts else ''}."
         yield Finding(
-            text=text,
+            text=say(
+                "{share} of the {whole} lost to {reason} ({meaning}{each}){parts}.",
+                share=percent(node.share_ratio),
+                whole=whole,
+                reason=node.name,
+                meaning=describe_stall_reason(node.name).description,
+                each=NOTHING if each is None else say(", {cycles} per instruction", cycles=cycles(each)),
+                parts=say(": {parts}", parts=parts) if parts else NOTHING,
+            ),
             weight=Weight.HIGH if node.share_ratio >= _HIGH_RATIO else Weight.PLAIN,
             remedy=node.remedy,
             share_ratio=node.share_ratio,
         )
 
 
-def _write_cycles(cycles: float) -> str:
-    return f"{cycles:,.1f}" if cycles >= _FEW_CYCLES else f"{cycles:.2f}"
-
-
 def _find_slots(slots: IssueSlots) -> Iterator[Finding]:
     if slots.used_ratio >= _WELL_USED_RATIO:
-        text = f"The schedulers issue in {format_percent(slots.used_ratio)} of their cycles: only fewer instructions make this faster."
         yield Finding(
-            text=text,
+            text=say(
+                "The schedulers issue in {used} of their cycles: only fewer instructions make the kernel faster.",
+                used=percent(slots.used_ratio),
+            ),
             weight=Weight.GOOD,
-            remedy="Do the same work with fewer instructions",
+            remedy=say("Do the same work with fewer instructions"),
             share_ratio=slots.used_ratio,
         )
     if slots.busiest_ratio is not None and slots.busiest_ratio >= _NEAR_PEAK_RATIO:
-        text = (
-            f"Filling empty slots gains little: the busiest unit of {slots.busiest_name} is at {format_percent(slots.busiest_ratio)} "
-            f"of its peak, so that the same work takes at least {format_percent(slots.busiest_ratio)} of the time."
+        share = percent(slots.busiest_ratio)
+        text = say(
+            "Filling empty slots gains little: the busiest unit of {name} is at {share} of its peak, so the same work takes at least {share} of the "
+            "time.",
+            name=slots.busiest_name,
+            share=share,
         )
-        yield Finding(text=text, weight=Weight.HIGH, remedy="Do less of what the busiest unit does")
+        yield Finding(text=text, weight=Weight.HIGH, remedy=say("Do less of what the busiest unit does"))
     if slots.active_ratio is not None and slots.active_ratio < _OFTEN_IDLE_RATIO:
-        text = f"On average an SM has warps in {format_percent(slots.active_ratio)} of the time only; the other shares are of that part."
-        remedy = "Start more blocks, or blocks of more even length"
+        text = say(
+            "An SM has warps only {active} of the time on average; the other shares are of that part.",
+            active=percent(slots.active_ratio),
+        )
+        remedy = say("Launch more blocks, or blocks of more even length")
         yield Finding(text=text, weight=Weight.HIGH, remedy=remedy, share_ratio=1 - slots.active_ratio)
 
 
@@ -118,7 +130,9 @@ def _list_children(tree: IssueTree) -> list[tuple[Node, list[Node]]]:
 def _draw_bars(tree: IssueTree) -> Iterator[Bar]:
     yield Bar(label=tree.nodes[0].name, ratio=tree.nodes[0].share_ratio)
     for node, below in _list_children(tree):
-        yield Bar(label=node.name, ratio=node.share_ratio, words=below[0].name if below else "")
+        yield Bar(
+            label=node.name, ratio=node.share_ratio, words=say("{name}", name=below[0].name) if below else NOTHING
+        )
 
 
 def _is_split(facts: KernelFacts) -> bool:
@@ -141,7 +155,7 @@ def _tabulate(tree: IssueTree, *, is_split: bool) -> Table:
         for node in tree.nodes
     ]
     per = "counters of the longest launch" if tree.time.from_counters else "samples of all launches"
-    basis = "samples taken while nothing was issued" if is_split else "stalled time"
+    basis = "not-issued samples" if is_split else "stalled time"
     return Table(
         title="From issue slots to what leaves them empty",
         columns=(
@@ -151,10 +165,10 @@ def _tabulate(tree: IssueTree, *, is_split: bool) -> Table:
             Column(name="of the node above", quantity=Quantity.RATIO),
             Column(name="of the warps' time", quantity=Quantity.RATIO),
             Column(name="cycles per instruction", quantity=Quantity.NUMBER),
-            Column(name="remedy"),
+            Column(name="suggestion"),
         ),
         rows=tuple(rows),
-        note=f"Empty slots are shared out by {basis}; the warps' time is by {per}.",
+        note=say("Empty slots are divided by {basis}; the warps' time is by {per}.", basis=basis, per=per),
     )
 
 
@@ -163,9 +177,9 @@ def _list_missing(facts: KernelFacts, tree: IssueTree) -> Iterator[Missing]:
         yield lack("how many issue slots are used", "smsp__issue_active.avg.per_cycle_active", section="SchedulerStats")
     if not tree.time.from_counters:
         name = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
-        yield lack("how the warps' time divides by hardware counters", name, section="WarpStateStats")
+        yield lack("how the warps' time divides, by hardware counters", name, section="WarpStateStats")
     if tree.slots is not None and not _is_split(facts):
-        why = "the profile does not tell which samples were taken while nothing was issued"
+        why = say("the profile does not mark not-issued samples")
         yield Missing(what="which stalls leave the slots empty (taken by stalled time)", why=why)
     if facts.kernel.total_samples == 0:
         yield lack("which instructions stall", section="SourceCounters")

@@ -32,7 +32,7 @@ class UnloadedLatency:
 
     Attributes:
         parts: from L1 outwards, then what many lines per request add.
-        doubts: what makes it uncertain, a sentence each.
+        doubts: what makes it uncertain, a clause each.
     """
 
     parts: tuple[LatencyPart, ...]
@@ -106,7 +106,7 @@ def _list_legs(
     if dram is not None and to_dram > 0:
         legs.append(LatencyPart(name="L2 to DRAM", cycles=to_dram * (dram - near), share_ratio=to_dram))
     if not l2.is_of_reads:
-        doubts.append("The hit rate of L2 is of all its traffic, stores included, which makes it look better")
+        doubts.append("the L2 hit rate is of all its traffic, stores included, which makes it look better")
     return legs
 
 
@@ -122,7 +122,7 @@ def reach_level(sector_ratio: float, lines: float) -> float:
 def _take(figure: MaybeNumber, otherwise: float, what: str, doubts: list[str]) -> float:
     if figure.value is not None:
         return figure.value
-    doubts.append(f"The latency of {what} is not known for this architecture, and is taken as that of the near one")
+    doubts.append(f"the latency of {what} is unknown for this architecture, and taken as that of the near one")
     return otherwise
 
 

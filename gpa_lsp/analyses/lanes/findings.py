@@ -6,7 +6,8 @@ from gpa_lsp.analyses.answers import Bar, Column, Finding, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.lanes.columns import LaneColumns, measure_partial_warps
 from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
-from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
+from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import NOTHING, count, number, percent, say
 from gpa_lsp.dataflow.accesses import WARP_THREADS
 from gpa_lsp.profile.model import Dim3
 
@@ -15,18 +16,18 @@ _MOST_LINES = 3
 _WORTH_NAMING = 0.02
 """From this share of lanes, or of branches, on something is said."""
 _MANY_OFF = 0.05
-"""From this share of lanes on guards are spoken of."""
+"""From this share of lanes on guards are named."""
 _MATTERS = 0.1
 """From this share of the kernel's samples on, a finding is one of those that hold it up."""
 
-_PARTIAL_REMEDY = "Make the number of threads of a block a multiple of 32, with a bounds check for what is over."
-_DIVERGENCE_REMEDY = (
-    "Let the threads of a warp take the same way: sort or bin the work by what the condition tests, move the condition to whole warps or blocks, "
-    "or let all threads compute both sides where these are short. Loops of different length: give the warp a common queue of work."
+_PARTIAL_REMEDY = say("Make the block size a multiple of 32 threads, with a bounds check for the excess.")
+_DIVERGENCE_REMEDY = say(
+    "Keep the threads of a warp on one path: sort or bin the work by what the condition tests, branch per warp or per block, or let all threads "
+    "compute both sides where these are short. For loops with different trip counts: let the warp share a work queue."
 )
-_GUARD_REMEDY = (
-    "Short branches are compiled to guarded instructions, which pass with their lanes switched off. Where a whole stretch is guarded and "
-    "rarely needed, a real branch that whole warps can skip costs less."
+_GUARD_REMEDY = say(
+    "Short branches are compiled to predicated instructions, which issue with lanes switched off. Where a long stretch is predicated and rarely "
+    "needed, a real branch that whole warps can skip is cheaper."
 )
 
 
@@ -45,11 +46,14 @@ def find_partial_warps(facts: KernelFacts) -> list[Finding]:
     block, share = _find_worst_block(facts)
     if share == 0.0:
         return []
-    threads = block[0] * block[1] * block[2]
-    noun = "1 thread" if threads == 1 else f"{threads} threads"
+    threads = count(block[0] * block[1] * block[2], "thread")
     return [
         Finding(
-            text=f"A block of {noun} does not fill its last warp: {format_percent(share)} of all lanes never have a thread.",
+            text=say(
+                "A block of {threads} does not fill its last warp: {share} of all lanes never have a thread.",
+                threads=threads,
+                share=percent(share),
+            ),
             weight=Weight.HIGH if share >= _MATTERS else Weight.PLAIN,
             remedy=_PARTIAL_REMEDY,
         )
@@ -71,24 +75,24 @@ def find_idle_lanes(facts: KernelFacts, lanes: LaneColumns) -> list[Finding]:
     if off >= _MANY_OFF * total:
         findings.append(
             Finding(
-                text=f"Guards switch off {format_percent(off / total)} of all lanes (branches not taken are not among them); an instruction "
-                "whose guard fails still takes its turn.",
+                text=say(
+                    "Predicates switch off {share} of all lanes (branches not taken excluded); an instruction whose predicate is false still issues.",
+                    share=percent(off / total),
+                ),
                 remedy=_GUARD_REMEDY,
             )
         )
     if idle < _WORTH_NAMING * total:
-        average = (total - idle) / total * WARP_THREADS
-        findings.append(
-            Finding(
-                text=f"Warps are full: {average:.1f} of {WARP_THREADS} threads take part on average.",
-                weight=Weight.GOOD,
-            )
+        active = number((total - idle) / total * WARP_THREADS)
+        text = say(
+            "Warps are full: {active} of {all} threads are active on average.", active=active, all=count(WARP_THREADS)
         )
+        findings.append(Finding(text=text, weight=Weight.GOOD))
     return findings
 
 
 def find_divergent_branches(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> list[Finding]:
-    """The lines whose branches part most warps; none where branches hardly do."""
+    """The lines whose branches diverge most; none where branches hardly do."""
     uniform = lanes.uniform_ratio
     if lanes.divergent is None or uniform is None or 1.0 - uniform < _WORTH_NAMING:
         return []
@@ -99,9 +103,13 @@ def find_divergent_branches(facts: KernelFacts, lanes: LaneColumns, index: LineI
     weight = Weight.HIGH if cost >= _MATTERS else Weight.PLAIN
     return [
         Finding(
-            text=f"{index.places[line]}: in {format_percent(parted[line] / max(executed[line], 1.0))} of "
-            f"{executed[line]:,.0f} executions its branches part "
-            f"the threads of the warp ({format_percent(parted[line] / parted.sum())} of all divergent branches of the kernel).",
+            text=say(
+                "Branches at {line} diverge in {share} of {executions} ({part} of all divergent branches of the kernel).",
+                line=index.name_line(line),
+                share=percent(parted[line] / max(executed[line], 1.0)),
+                executions=count(executed[line], "execution"),
+                part=percent(parted[line] / parted.sum()),
+            ),
             weight=weight,
             remedy=_DIVERGENCE_REMEDY,
         )
@@ -121,8 +129,8 @@ def build_bars(lanes: LaneColumns) -> tuple[Bar, ...]:
     idle, off = int(lanes.idle.sum()), int(lanes.switched_off.sum())
     return (
         Bar(label="busy", ratio=(total - idle - off) / total),
-        Bar(label="switched off by a guard", ratio=off / total),
-        Bar(label="idle: elsewhere, left or never there", ratio=idle / total),
+        Bar(label="switched off by a predicate", ratio=off / total),
+        Bar(label="idle: on another path, exited or never there", ratio=idle / total),
     )
 
 
@@ -148,17 +156,19 @@ def build_line_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -
     columns = (
         Column(name="line"),
         Column(name="warp instructions", quantity=Quantity.COUNT),
-        Column(name="threads that take part", quantity=Quantity.NUMBER),
-        Column(name="threads that work", quantity=Quantity.NUMBER),
-        Column(name="instructions that full warps would save", quantity=Quantity.COUNT),
+        Column(name="active threads", quantity=Quantity.NUMBER),
+        Column(name="of which predicated on", quantity=Quantity.NUMBER),
+        Column(name="instructions full warps would save", quantity=Quantity.COUNT),
         Column(name="samples", quantity=Quantity.SAMPLES),
     )
-    note = "Of 32. Threads take part when they execute the instruction, and work when its guard holds."
+    note = say(
+        "Of 32 threads: the active ones execute the instruction, and of these the predicated-on ones pass its predicate."
+    )
     return (Table(title="Lost lanes, by line", columns=columns, rows=tuple(rows), note=note),)
 
 
 def build_branch_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[Table, ...]:
-    """The branches that part most warps; nothing where none does."""
+    """The branches that diverge most; nothing where none does."""
     if lanes.divergent is None:
         return ()
     rows: list[tuple[Cell, ...]] = []
@@ -174,7 +184,7 @@ def build_branch_table(facts: KernelFacts, lanes: LaneColumns, index: LineIndex)
         Column(name="line"),
         Column(name="branch"),
         Column(name="executions", quantity=Quantity.COUNT),
-        Column(name="threads part", quantity=Quantity.COUNT),
+        Column(name="divergent", quantity=Quantity.COUNT),
         Column(name="share", quantity=Quantity.RATIO),
     )
     return (Table(title="Divergent branches", columns=columns, rows=tuple(rows)),)
@@ -191,11 +201,16 @@ def _find_worst_block(facts: KernelFacts) -> tuple[Dim3, float]:
 def _describe_idle(facts: KernelFacts, lanes: LaneColumns, idle: int, total: int) -> Finding:
     samples = facts.kernel.total_samples
     bound = estimate_idle_samples(facts, lanes) / samples if samples else None
-    words = "" if bound is None else f" At most {format_percent(bound)} of the samples would go with them."
-    average = (total - idle) / total * WARP_THREADS
     return Finding(
-        text=f"Of {WARP_THREADS} threads {average:.1f} take part on average. With full warps {idle / WARP_THREADS:,.0f} of "
-        f"{total / WARP_THREADS:,.0f} warp instructions ({format_percent(idle / total)}) would not be needed.{words}",
+        text=say(
+            "{active} of {all} threads are active on average. Full warps would save {saved} of {executed} ({share}){bound}.",
+            active=number((total - idle) / total * WARP_THREADS),
+            all=count(WARP_THREADS),
+            saved=count(idle / WARP_THREADS),
+            executed=count(total / WARP_THREADS, "warp instruction"),
+            share=percent(idle / total),
+            bound=NOTHING if bound is None else say(", and at most {bound} of the samples", bound=percent(bound)),
+        ),
         weight=Weight.HIGH if bound is not None and bound >= _MATTERS else Weight.PLAIN,
         remedy=_DIVERGENCE_REMEDY,
         share_ratio=bound,
@@ -207,17 +222,17 @@ def _find_lost_lanes(facts: KernelFacts, lanes: LaneColumns, total: int) -> list
     lost = int(lanes.lost.sum())
     samples = facts.kernel.total_samples
     bound = estimate_idle_samples(facts, lanes) / samples if samples else None
-    why = (
-        "are elsewhere, have left, or are switched off by a guard"
-        if lanes.work is not None
-        else "are elsewhere or have left"
-    )
+    why = "on another path, exited or predicated off" if lanes.work is not None else "on another path or exited"
     if lost < _WORTH_NAMING * total:
-        return [Finding(text="Hardly a lane stands idle.", weight=Weight.GOOD)]
-    average = (total - lost) / total * WARP_THREADS
+        return [Finding(text=say("Hardly any lane is idle."), weight=Weight.GOOD)]
     return [
         Finding(
-            text=f"Of {WARP_THREADS} threads {average:.1f} are busy on average (those of a branch not taken count); the others {why}.",
+            text=say(
+                "{busy} of {all} threads are busy on average (those of a branch not taken count); the others are {why}.",
+                busy=number((total - lost) / total * WARP_THREADS),
+                all=count(WARP_THREADS),
+                why=why,
+            ),
             weight=Weight.HIGH if bound is not None and bound >= _MATTERS else Weight.PLAIN,
             remedy=_DIVERGENCE_REMEDY,
             share_ratio=bound,

@@ -7,7 +7,7 @@ from gpa_lsp.analyses.balance.units import find_unit, measure_units
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.limiter.model import Limit
 from gpa_lsp.analyses.roofline.busy_units import read_busy_units
-from gpa_lsp.device.ceilings import L1_CEILING, L2_CEILING, find_dram_ceiling
+from gpa_lsp.device.model import L1_CEILING, L2_CEILING, find_dram_ceiling
 from gpa_lsp.profile.model import Launch
 
 _FAMILIES = (

@@ -7,11 +7,11 @@ import numpy.typing as npt
 
 from gpa_lsp.analyses.answers import Finding, Weight
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
+from gpa_lsp.analyses.line_sums import LineIndex
 from gpa_lsp.analyses.mix.classes import ARITHMETIC, MEMORY, WorkClass, classify_mnemonic
 from gpa_lsp.analyses.mix.fusion import NonFused
 from gpa_lsp.analyses.mix.pipes import PipeUse
-from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.basis.prose import Code, Sentence, count, percent, say
 
 BUSY = 0.6
 """From this use on a pipe is busy.
@@ -21,28 +21,39 @@ Source: above it a pipe is likely to limit, below it seldom does; Nsight Compute
 
 _MOST_LINES = 3
 _MANY_NON_FUSED = 0.1
-"""From this share of all instructions on, sums and products that are not fused are spoken of."""
+"""From this share of all instructions on, sums and products that are not fused are named."""
 _MANY_CONVERSIONS = 0.03
 _MANY_DOUBLES = 0.01
 _FEW_FP64 = 0.25
 """Warp instructions per cycle and SM below which 64-bit floating point is a sideline of the GPU."""
 _LITTLE_WORK = 0.25
-"""Below this share of arithmetic in a numeric kernel, the rest is spoken of."""
+"""Below this share of arithmetic in a numeric kernel, the rest is named."""
 _NUMERIC = 0.05
 """From this share of arithmetic on, a kernel is taken to be numeric; else integers are its work."""
 
-_FUSION_REMEDY = (
-    "Write products and sums so that they fuse: a*b + c in one expression, fma(), reassociated polynomials; see that -fmad=false or the "
-    "intrinsics __fmul_rn and __fadd_rn do not forbid it."
+_FUSION_REMEDY = say(
+    "Write products and sums so that they fuse: {expression} in one expression, {fma}, reassociated polynomials; check that {option} or the "
+    "intrinsics {multiply} and {add} do not forbid it.",
+    expression=Code(text="a*b + c"),
+    fma=Code(text="fma()"),
+    option=Code(text="-fmad=false"),
+    multiply=Code(text="__fmul_rn"),
+    add=Code(text="__fadd_rn"),
 )
-_CONVERSION_REMEDY = (
-    "Keep a value in one type: no integer counters in expressions of floats, literals with the suffix f, narrow types converted once and not at "
-    "each use."
+_CONVERSION_REMEDY = say(
+    "Keep values in one type: no integer counters in float expressions, literals with the suffix {f}, narrow types converted once and not at each "
+    "use.",
+    f=Code(text="f"),
 )
-_DOUBLE_REMEDY = "Write literals with the suffix f and call the float functions (sqrtf, powf); double arithmetic only where it is needed."
-_OVERHEAD_REMEDY = (
-    "Let one index serve several elements: unroll, let a thread compute more than one result, advance pointers instead of computing addresses, "
-    "32-bit indices, constant strides."
+_DOUBLE_REMEDY = say(
+    "Write literals with the suffix {f} and call the float functions ({sqrtf}, {powf}); use double arithmetic only where it is needed.",
+    f=Code(text="f"),
+    sqrtf=Code(text="sqrtf"),
+    powf=Code(text="powf"),
+)
+_OVERHEAD_REMEDY = say(
+    "Let one index serve several elements: unroll, compute more than one result per thread, advance pointers instead of computing addresses, use "
+    "32-bit indices and constant strides."
 )
 
 
@@ -53,15 +64,10 @@ def find_busy_pipes(uses: tuple[PipeUse, ...]) -> list[Finding]:
         return []
     busy = [use for use in known if (use.use_ratio or 0.0) >= BUSY]
     if not busy:
-        use = known[0]
-        return [
-            Finding(
-                text=f"No pipe is busy: the busiest, {use.pipe.title} ({use.pipe.says}), is at {_describe_use(use)}."
-            )
-        ]
+        return [Finding(text=say("No pipe is busy: the busiest, {use}.", use=_describe_use(known[0], ",")))]
     return [
         Finding(
-            text=f"The pipe {use.pipe.title} ({use.pipe.says}) is at {_describe_use(use)}.",
+            text=say("Pipe {use}.", use=_describe_use(use)),
             weight=Weight.HIGH,
             remedy=use.pipe.remedy,
         )
@@ -72,18 +78,24 @@ def find_busy_pipes(uses: tuple[PipeUse, ...]) -> list[Finding]:
 def find_non_fused(counts: tuple[NonFused, ...], total: int, index: LineIndex) -> list[Finding]:
     """Types whose sums and products make up many instructions and could still fuse."""
     findings = []
-    for count in counts:
-        if count.non_fused < _MANY_NON_FUSED * total or count.most_savings == 0:
+    for one in counts:
+        if one.non_fused < _MANY_NON_FUSED * total or one.most_savings == 0:
             continue
-        sums = index.sum_by_line(count.rows)
-        lines = _name_lines(index, sums)
-        share = count.non_fused / max(count.non_fused + count.fused, 1)
         findings.append(
             Finding(
-                text=f"{format_percent(share)} of the {count.name} sums and products are not fused ({count.sums:,} sums, "
-                f"{count.products:,} products, {count.fused:,} fused). Fusing pairs of them would save at most {count.most_savings:,} warp "
-                f"instructions, {format_percent(count.most_savings / total)} of all. Most are at {lines}.",
-                weight=Weight.HIGH if count.is_busy else Weight.PLAIN,
+                text=say(
+                    "{share} of the {type} sums and products are not fused ({sums}, {products}, {fused} fused). Fusing pairs would save at most "
+                    "{saved} ({part} of all). Most are at {lines}.",
+                    share=percent(one.non_fused / max(one.non_fused + one.fused, 1)),
+                    type=one.name,
+                    sums=count(one.sums, "sum"),
+                    products=count(one.products, "product"),
+                    fused=count(one.fused),
+                    saved=count(one.most_savings, "warp instruction"),
+                    part=percent(one.most_savings / total),
+                    lines=index.list_heaviest(index.sum_by_line(one.rows), _MOST_LINES),
+                ),
+                weight=Weight.HIGH if one.is_busy else Weight.PLAIN,
                 remedy=_FUSION_REMEDY,
             )
         )
@@ -101,19 +113,25 @@ def find_conversions(
         is_busy = any(use.pipe.name == "xu" and (use.use_ratio or 0.0) >= BUSY for use in uses)
         findings.append(
             Finding(
-                text=f"{format_percent(many / total)} of the instructions convert between types; most at "
-                f"{_name_lines(index, index.sum_by_line(converts))}.",
+                text=say(
+                    "{share} of the instructions convert between types, most of them at {lines}.",
+                    share=percent(many / total),
+                    lines=index.list_heaviest(index.sum_by_line(converts), _MOST_LINES),
+                ),
                 weight=Weight.HIGH if is_busy else Weight.PLAIN,
                 remedy=_CONVERSION_REMEDY,
             )
         )
     doubles = np.where(facts.rows.spread_by_mnemonic(_is_float_to_double, unknown=0) > 0, executions, 0)
     if doubles.any():
-        lines = _name_lines(index, index.sum_by_line(doubles))
         findings.append(
             Finding(
-                text=f"{int(doubles.sum()):,} conversions between float and double, at {lines}: what a literal such as 0.5 in an expression of "
-                "floats makes.",
+                text=say(
+                    "{conversions} between float and double at {lines}: typical of a literal such as {literal} in a float expression.",
+                    conversions=count(int(doubles.sum()), "conversion"),
+                    lines=index.list_heaviest(index.sum_by_line(doubles), _MOST_LINES),
+                    literal=Code(text="0.5"),
+                ),
                 remedy=_DOUBLE_REMEDY,
             )
         )
@@ -133,9 +151,11 @@ def find_doubles(facts: KernelFacts, classes: Mapping[WorkClass, int], total: in
         return []
     return [
         Finding(
-            text=f"{format_percent(classes[WorkClass.FP64] / total)} of the instructions are 64-bit floating point, of "
-            f"which an SM of this GPU does one warp "
-            f"instruction in {1 / per_sm:.0f} cycles.",
+            text=say(
+                "{share} of the instructions are 64-bit floating point, and an SM of this GPU does one such warp instruction every {interval}.",
+                share=percent(classes[WorkClass.FP64] / total),
+                interval=count(1 / per_sm, "cycle"),
+            ),
             weight=Weight.HIGH if classes[WorkClass.FP64] >= _MANY_NON_FUSED * total else Weight.PLAIN,
             remedy=_DOUBLE_REMEDY,
         )
@@ -154,23 +174,28 @@ def find_overhead(classes: Mapping[WorkClass, int], total: int) -> list[Finding]
     rest = total - arithmetic - memory
     return [
         Finding(
-            text=f"{format_percent(arithmetic / total)} of the instructions are floating-point arithmetic, "
-            f"{format_percent(memory / total)} access memory; the other "
-            f"{format_percent(rest / total)} are integers, addresses ({format_percent(addressing / total)}), moves and control flow.",
+            text=say(
+                "{arithmetic} of the instructions are floating-point arithmetic and {memory} access memory; the other {rest} are integers, addresses "
+                "({addressing}), moves and control flow.",
+                arithmetic=percent(arithmetic / total),
+                memory=percent(memory / total),
+                rest=percent(rest / total),
+                addressing=percent(addressing / total),
+            ),
             remedy=_OVERHEAD_REMEDY,
         )
     ]
 
 
-def _describe_use(use: PipeUse) -> str:
-    how = "counted" if use.counted_ratio is not None else "computed from executions"
-    return f"{format_percent(use.use_ratio or 0.0)} of its rate while the SMs are active ({how})"
-
-
-def _name_lines(index: LineIndex, sums: npt.NDArray[np.float64]) -> str:
-    total = max(float(sums.sum()), 1.0)
-    return ", ".join(
-        f"{index.places[line]} ({format_percent(sums[line] / total)})" for line in rank_lines(sums, _MOST_LINES)
+def _describe_use(use: PipeUse, stop: str = "") -> Sentence:
+    """``ALU (integer additions …) is at 80 % of its rate while the SMs are active (counted)``; ``stop`` stands before the verb."""
+    return say(
+        "{pipe} ({executes}){stop} is at {share} of its rate while the SMs are active ({how})",
+        pipe=use.pipe.title,
+        executes=use.pipe.says,
+        stop=stop,
+        share=percent(use.use_ratio or 0.0),
+        how="counted" if use.counted_ratio is not None else "computed from executions",
     )
 
 

@@ -13,6 +13,7 @@ from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.opcodes import find_longest_entry
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence, say
 from gpa_lsp.binary.opcodes import Pipe, describe_mnemonic
 from gpa_lsp.binary.sass import split_operands
 
@@ -45,7 +46,7 @@ class PipeFacts:
     rates: Mapping[str, float]
     throughput: str
     assumed: tuple[str, ...]
-    remedy: str
+    remedy: Sentence
 
     def find_rate(self, architecture: Architecture) -> float | None:
         """Warp instructions per cycle and SM; None when unknown."""
@@ -64,7 +65,7 @@ class PipeUse:
         instructions: executed warp instructions, over all launches; None for a pipe that only its counter knows.
         counted_ratio: its use by its counter, of the longest launch, 0..1; None when not collected.
         computed_ratio: instructions over rate, SMs and active cycles, 0..1; None without a rate or cycles. Instructions that hold a pipe for
-            more than one turn make it less than what is counted.
+            more than one slot make it less than what is counted.
     """
 
     pipe: PipeFacts
@@ -90,7 +91,7 @@ def list_pipes() -> tuple[PipeFacts, ...]:
             rates={key: float(rate) for key, rate in entry["rates"].items()},
             throughput=entry.get("throughput", ""),
             assumed=tuple(entry["assumed"]),
-            remedy=entry["remedy"],
+            remedy=say(entry["remedy"]),
         )
         for name, entry in _read_table()["pipes"].items()
     )

@@ -10,6 +10,7 @@ from gpa_lsp.analyses.line_sums import LineIndex, rank_lines
 from gpa_lsp.analyses.mix.classes import ARITHMETIC, CLASSES, MEMORY, WorkClass
 from gpa_lsp.analyses.mix.pipes import PipeUse
 from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import count, say
 
 MOST_ROWS = 10
 """Lines a table shows."""
@@ -35,11 +36,15 @@ def build_bars(classes: Mapping[WorkClass, int]) -> tuple[Bar, ...]:
     if total == 0:
         return ()
     large = sorted(
-        ((one, count) for one, count in classes.items() if count >= _LEAST_BAR * total), key=lambda item: -item[1]
+        ((one.value, executed) for one, executed in classes.items() if executed >= _LEAST_BAR * total),
+        key=lambda item: -item[1],
     )
-    bars = [Bar(label=one.value, ratio=count / total, words=f"{count:,}") for one, count in large]
-    rest = total - sum(count for _, count in large)
-    return (*bars, *([Bar(label="all others", ratio=rest / total, words=f"{rest:,}")] if rest else []))
+    rest = total - sum(executed for _, executed in large)
+    shown = [*large, *([("all others", rest)] if rest else [])]
+    return tuple(
+        Bar(label=label, ratio=executed / total, words=say("{executed}", executed=count(executed)))
+        for label, executed in shown
+    )
 
 
 def build_pipe_table(uses: tuple[PipeUse, ...], total: int | None) -> tuple[Table, ...]:
@@ -69,8 +74,10 @@ def build_pipe_table(uses: tuple[PipeUse, ...], total: int | None) -> tuple[Tabl
                 Column(name="use, computed", quantity=Quantity.RATIO),
             ),
             rows=tuple(rows),
-            note="Use is of the pipe's rate while the SMs are active (over the whole kernel where only that was counted). Computed use takes one "
-            "turn per instruction; some take more.",
+            note=say(
+                "Use is of the pipe's rate while the SMs are active (over the whole kernel where only that was counted). Computed use takes one "
+                "issue slot per instruction; some take more."
+            ),
         ),
     )
 
@@ -126,7 +133,7 @@ def build_opcode_table(counts: Mapping[str, int], total: int) -> tuple[Table, ..
         total: of all opcodes.
     """
     largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_ROWS]
-    rows: list[tuple[Cell, ...]] = [(name, count, count / total) for name, count in largest if count > 0]
+    rows: list[tuple[Cell, ...]] = [(name, executed, executed / total) for name, executed in largest if executed > 0]
     if not rows:
         return ()
     columns = (

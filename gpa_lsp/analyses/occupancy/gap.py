@@ -15,6 +15,7 @@ from gpa_lsp.analyses.answers import Finding, Weight
 from gpa_lsp.analyses.occupancy.launch import LaunchShape
 from gpa_lsp.arch.occupancy import Occupancy
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence, count, join, number, say
 
 SMALL_GAP_RATIO = 0.1
 """A gap of less than this part of what fits is not worth a word; Nsight Compute's rule takes ten points, too."""
@@ -33,7 +34,7 @@ class OccupancyGap:
         expected_warps: with the last wave; at most ``offered_warps``.
         resident_warps: as measured.
         block_cycles: how long a block is resident; None where the active cycles were not collected.
-        empty_cycles: how long its place stands empty, per block; None likewise.
+        empty_cycles: how long its slot stays empty, per block; None where the active cycles were not collected.
     """
 
     fitting_warps: int
@@ -111,43 +112,54 @@ def measure_gap(
 
 def describe_gap(gap: OccupancyGap) -> Finding:
     """The gap for people, with its largest part first."""
+    resident, fitting = number(gap.resident_warps), count(gap.fitting_warps, "warp")
     if gap.ratio < SMALL_GAP_RATIO:
-        text = (
-            f"{gap.resident_warps:.1f} of the {gap.fitting_warps} warps that fit are resident on average: nearly all."
+        text = say(
+            "{resident} of the {fitting} that fit are resident on average: nearly all.",
+            resident=resident,
+            fitting=fitting,
         )
         return Finding(text=text, weight=Weight.GOOD)
     parts = sorted(
         (
-            (gap.grid_warps, "because the grid has no more blocks", "more blocks, each with less to do"),
+            (gap.grid_warps, say("because the grid has no more blocks"), "More blocks, each with less to do."),
             (
                 gap.tail_warps,
-                "because of the last wave, which does not fill the SMs",
-                "a grid of whole waves, or smaller blocks",
+                say("because of the tail, which does not fill the SMs"),
+                "A grid of whole waves, or smaller blocks.",
             ),
             (gap.other_warps, _explain_rest(gap), _remedy_rest(gap)),
         ),
         key=lambda part: -part[0],
     )
-    told = [(warps, words) for warps, words, _ in parts if warps >= 0.05 * gap.fitting_warps]
-    text = f"{gap.resident_warps:.1f} of the {gap.fitting_warps} warps that fit are resident on average. "
-    text += "; ".join(f"{warps:.1f} are missing {words}" for warps, words in told) + "."
-    return Finding(text=text, remedy=_capitalise(parts[0][2]) + ".")
+    told = [
+        say("{warps} are missing {why}", warps=number(warps), why=why)
+        for warps, why, _ in parts
+        if warps >= 0.05 * gap.fitting_warps
+    ]
+    text = say(
+        "{resident} of the {fitting} that fit are resident on average. {missing}.",
+        resident=resident,
+        fitting=fitting,
+        missing=join(told, "; "),
+    )
+    return Finding(text=text, remedy=say(parts[0][2]))
 
 
-def _explain_rest(gap: OccupancyGap) -> str:
+def _explain_rest(gap: OccupancyGap) -> Sentence:
     if gap.block_cycles is None or gap.empty_cycles is None:
-        return "because blocks start and end, or warps end before their block"
-    cycles = f"a block runs for {gap.block_cycles:,.0f} cycles, and its place is empty for {gap.empty_cycles:,.0f}"
+        return say("because blocks start and end, or warps end before their block")
+    measured = say(
+        "a block runs for {run}, and its slot is empty for {empty}",
+        run=count(gap.block_cycles, "cycle"),
+        empty=count(gap.empty_cycles),
+    )
     if gap.block_cycles < SHORT_BLOCK_CYCLES:
-        return f"because blocks are short ({cycles})"
-    return f"because blocks or their warps take unequally long, or start late ({cycles})"
+        return say("because blocks are short ({measured})", measured=measured)
+    return say("because blocks or their warps take unequally long, or start late ({measured})", measured=measured)
 
 
 def _remedy_rest(gap: OccupancyGap) -> str:
     if gap.block_cycles is not None and gap.block_cycles < SHORT_BLOCK_CYCLES:
-        return "fewer blocks with more work each (a loop over the grid), so that starting them matters less"
-    return "even out the work of blocks and of the warps within them"
-
-
-def _capitalise(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
+        return "Fewer blocks with more work each (a grid-stride loop), so that starting them matters less."
+    return "Even out the work of blocks and of the warps within them."

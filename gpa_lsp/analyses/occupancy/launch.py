@@ -6,6 +6,7 @@ from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, say
 from gpa_lsp.binary.model import Function
 from gpa_lsp.profile.model import Launch
 
@@ -30,7 +31,7 @@ class LaunchShape:
         grid_blocks: blocks of the grid; None for code without a launch, and where the profile does not say.
         sm_count: multiprocessors the launch could use; None when unknown.
         cluster_blocks: blocks of a thread block cluster; None when there are none, or it is unknown.
-        most_clusters: clusters that the whole GPU can hold at once; None likewise.
+        most_clusters: clusters that the whole GPU can hold at once; None when there are none, or it is unknown.
     """
 
     block: BlockShape | None
@@ -61,11 +62,14 @@ MOST_LAUNCHES = 200
 """Launches that are compared with each other; reading the numbers of one costs time."""
 
 
-def list_compared_launches(facts: KernelFacts) -> tuple[tuple[Launch, ...], str]:
+def list_compared_launches(facts: KernelFacts) -> tuple[tuple[Launch, ...], Sentence]:
     """The first launches that have numbers, and a sentence where there are more; empty otherwise."""
     usable = tuple(launch for launch in facts.kernel.launches if launch.failure is None)
     left_out = len(usable) - MOST_LAUNCHES
-    return usable[:MOST_LAUNCHES], f"{left_out:,} later launches are left out." if left_out > 0 else ""
+    if left_out <= 0:
+        return usable, NOTHING
+    note = say("{rest} {verb} left out.", rest=count(left_out, "later launch"), verb="is" if left_out == 1 else "are")
+    return usable[:MOST_LAUNCHES], note
 
 
 def read_amount(facts: KernelFacts, *names: str) -> float | None:

@@ -3,22 +3,43 @@
 from gpa_lsp.analyses.answers import Finding, Weight
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit
-from gpa_lsp.arch.occupancy_room import FreeRoom, find_free_registers, find_free_shared
-from gpa_lsp.arch.occupancy_steps import OccupancyStep, find_needed_carveout, list_steps_up
+from gpa_lsp.arch.occupancy_steps import (
+    FreeRoom,
+    OccupancyStep,
+    find_free_registers,
+    find_free_shared,
+    find_needed_carveout,
+    list_steps_up,
+)
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, join, list_of, say, size
 
 _REMEDIES = {
-    OccupancyLimit.REGISTERS: (
-        "`__launch_bounds__` or `-maxrregcount` make the compiler use fewer; what then spills into local memory can cost more than the warps gain."
+    OccupancyLimit.REGISTERS: say(
+        "{bounds} or {option} makes the compiler use fewer; spills to local memory can cost more than the warps gain.",
+        bounds=Code(text="__launch_bounds__"),
+        option=Code(text="-maxrregcount"),
     ),
-    OccupancyLimit.SHARED_MEMORY: "Smaller tiles or narrower types; smaller tiles may read global memory more often.",
-    OccupancyLimit.WARPS: "Another block size changes which threads share a block's memory and barriers.",
+    OccupancyLimit.SHARED_MEMORY: say(
+        "Use smaller tiles or narrower types; smaller tiles may read global memory more often."
+    ),
+    OccupancyLimit.WARPS: say("Another block size changes which threads share a block's memory and barriers."),
 }
 
-_CARVEOUT_REMEDY = "`cudaFuncSetAttribute` with `cudaFuncAttributePreferredSharedMemoryCarveout`; what shared memory takes is lost to L1."
+_CARVEOUT_REMEDY = say(
+    "Call {function} with {attribute}; what shared memory takes is lost to L1.",
+    function=Code(text="cudaFuncSetAttribute"),
+    attribute=Code(text="cudaFuncAttributePreferredSharedMemoryCarveout"),
+)
 
 
 def describe_steps_up(
-    architecture: Architecture, block: BlockShape, now: Occupancy, weight: Weight, remark: str = ""
+    architecture: Architecture,
+    block: BlockShape,
+    now: Occupancy,
+    weight: Weight,
+    remark: Sentence = NOTHING,
+    *,
+    keeps_size: bool = False,
 ) -> tuple[Finding, ...]:
     """A finding per smallest change that lets an SM hold more warps.
 
@@ -27,16 +48,28 @@ def describe_steps_up(
         block: as it is.
         now: what an SM holds of it.
         weight: of the findings, by what more warps are worth.
-        remark: a sentence behind each, with its space; may be empty.
+        remark: a sentence behind each; may be empty.
+        keeps_size: no other block size is suggested, because the kernel requires this one.
     """
     steps = list_steps_up(architecture, block, now.carveout_bytes)
     return tuple(
         Finding(
-            text=f"{_say_change(architecture, block, now, step)}: {_say_warps(step.gained_warps)} more, {_say_total(step.occupancy)}.{remark}",
+            text=join([_describe_step(architecture, block, now, step), remark]),
             weight=weight,
             remedy=_CARVEOUT_REMEDY if step.block == block else _REMEDIES[step.resources[0]],
         )
         for step in steps
+        if not (keeps_size and OccupancyLimit.WARPS in step.resources)
+    )
+
+
+def _describe_step(architecture: Architecture, block: BlockShape, now: Occupancy, step: OccupancyStep) -> Sentence:
+    return say(
+        "{change}: {gained} more, {held} of {most} in all.",
+        change=_say_change(architecture, block, now, step),
+        gained=count(step.gained_warps, "warp"),
+        held=count(step.occupancy.warps_per_sm),
+        most=count(step.occupancy.max_warps_per_sm),
     )
 
 
@@ -52,48 +85,52 @@ def describe_free_room(architecture: Architecture, block: BlockShape, now: Occup
         _say_room(shared, "byte", "of shared memory per block", now),
     ]
     if raised is not None and raised.most > shared.most and raised.after != shared.after:
-        parts.append(f"with the largest carve-out {raised.spare:,} bytes more are")
-    return Finding(text="Without losing a warp: " + "; ".join(parts) + ".")
+        parts.append(say("with the largest carve-out {spare} more are free", spare=count(raised.spare, "byte")))
+    return Finding(text=say("Without losing a warp: {parts}.", parts=join(parts, "; ")))
 
 
-def _say_room(room: FreeRoom, unit: str, words: str, now: Occupancy) -> str:
-    units = unit if room.spare == 1 else f"{unit}s"
+def _say_room(room: FreeRoom, unit: str, words: str, now: Occupancy) -> Sentence:
     if room.after is None:
-        return f"there can be {room.most:,} {unit}s {words}, which is the most"
-    lost = now.warps_per_sm - room.after.warps_per_sm
-    free = (
-        f"{room.spare:,} {units} more {words} {'is' if room.spare == 1 else 'are'} free"
-        if room.spare
-        else (f"no {unit} {words} is free")
-    )
-    return f"{free}, and one beyond costs {_say_warps(lost)}"
+        return say("there can be {most} {words}, the maximum", most=count(room.most, unit), words=words)
+    free = say("no {unit} {words} is free", unit=unit, words=words)
+    if room.spare:
+        verb = "is" if room.spare == 1 else "are"
+        free = say("{spare} more {words} {verb} free", spare=count(room.spare, unit), words=words, verb=verb)
+    lost = count(now.warps_per_sm - room.after.warps_per_sm, "warp")
+    return say("{free}, and one beyond costs {lost}", free=free, lost=lost)
 
 
-def _say_change(architecture: Architecture, block: BlockShape, now: Occupancy, step: OccupancyStep) -> str:
+def _say_change(architecture: Architecture, block: BlockShape, now: Occupancy, step: OccupancyStep) -> Sentence:
     if step.block == block:
-        return f"A carve-out of {step.occupancy.carveout_bytes:,} bytes instead of {now.carveout_bytes:,}"
+        larger = size(step.occupancy.carveout_bytes)
+        return say("A carve-out of {larger} instead of {now}", larger=larger, now=size(now.carveout_bytes))
     if OccupancyLimit.WARPS in step.resources:
-        change = f"Blocks of {step.block.threads:,} threads instead of {block.threads:,}"
+        threads = count(step.block.threads, "thread")
+        change = say("Blocks of {threads} instead of {now}", threads=threads, now=count(block.threads))
     else:
-        parts = []
-        if OccupancyLimit.REGISTERS in step.resources:
-            parts.append(
-                f"{step.block.registers_per_thread} registers per thread instead of {block.registers_per_thread}"
-            )
-        if OccupancyLimit.SHARED_MEMORY in step.resources:
-            parts.append(
-                f"{step.block.shared_bytes:,} bytes of shared memory per block instead of {block.shared_bytes:,}"
-            )
-        change = " and ".join(parts)
+        change = _say_resources(block, step)
     needed = find_needed_carveout(architecture, step.occupancy)
     if needed > now.carveout_bytes and step.occupancy.carveout_bytes > now.carveout_bytes:
-        change += f", for which the driver has to set the carve-out to {needed:,} bytes"
+        change = say("{change}, with the carve-out set to {needed}", change=change, needed=size(needed))
     return change
 
 
-def _say_warps(count: int) -> str:
-    return f"{count} warp" + ("" if count == 1 else "s")
-
-
-def _say_total(found: Occupancy) -> str:
-    return f"{found.warps_per_sm} of {found.max_warps_per_sm} in all"
+def _say_resources(block: BlockShape, step: OccupancyStep) -> Sentence:
+    parts = []
+    if OccupancyLimit.REGISTERS in step.resources:
+        parts.append(
+            say(
+                "{fewer} per thread instead of {now}",
+                fewer=count(step.block.registers_per_thread, "register"),
+                now=count(block.registers_per_thread),
+            )
+        )
+    if OccupancyLimit.SHARED_MEMORY in step.resources:
+        parts.append(
+            say(
+                "{less} of shared memory per block instead of {now}",
+                less=count(step.block.shared_bytes, "byte"),
+                now=count(block.shared_bytes),
+            )
+        )
+    return list_of(parts)

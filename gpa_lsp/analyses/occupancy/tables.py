@@ -12,6 +12,7 @@ from gpa_lsp.arch.occupancy_curves import (
     build_shared_curve,
 )
 from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, join, say, size
 
 BLOCK_SIZES = (32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
 """Sizes people choose; whole warps."""
@@ -21,24 +22,32 @@ _LARGEST = "largest carve-out"
 
 
 def tabulate_limits(architecture: Architecture, block: BlockShape, occupancy: Occupancy) -> Table:
-    """What a block asks for, what it is given, and how many blocks each resource alone would allow."""
+    """What a block asks for, what it is allocated, and how many blocks each resource alone would allow."""
     rules = architecture.occupancy
     most = rules.max_blocks_per_sm.value
+    threads = architecture.sm.warp_size_threads.value
     asked: dict[OccupancyLimit, tuple[Cell, Cell]] = {
-        OccupancyLimit.WARPS: (f"{block.threads:,} threads", f"{occupancy.warps_per_block:,} warps"),
-        OccupancyLimit.BLOCKS: ("1 block", "1 block"),
+        OccupancyLimit.WARPS: (str(count(block.threads, "thread")), str(count(occupancy.warps_per_block, "warp"))),
+        OccupancyLimit.BLOCKS: (str(count(1, "block")), str(count(1, "block"))),
         OccupancyLimit.REGISTERS: (
-            f"{block.registers_per_thread:,} per thread",
-            f"{occupancy.registers_per_warp // architecture.sm.warp_size_threads.value:,} per thread, "
-            f"{occupancy.registers_per_warp * occupancy.warps_per_block:,} per block",
+            say("{asked} per thread", asked=count(block.registers_per_thread)),
+            say(
+                "{thread} per thread, {block} per block",
+                thread=count(occupancy.registers_per_warp // threads),
+                block=count(occupancy.registers_per_warp * occupancy.warps_per_block),
+            ),
         ),
         OccupancyLimit.SHARED_MEMORY: (
-            f"{block.shared_bytes:,} bytes",
-            f"{occupancy.shared_per_block_bytes:,} bytes of {occupancy.carveout_bytes:,}",
+            str(count(block.shared_bytes, "byte")),
+            say(
+                "{given} of {all}",
+                given=count(occupancy.shared_per_block_bytes, "byte"),
+                all=count(occupancy.carveout_bytes),
+            ),
         ),
         OccupancyLimit.BARRIERS: (
-            f"{block.barriers:,}",
-            f"{block.barriers:,} of {rules.block_barriers_per_sm.value:,}",
+            str(count(block.barriers)),
+            say("{asked} of {all}", asked=count(block.barriers), all=count(rules.block_barriers_per_sm.value)),
         ),
     }
     rows = tuple(
@@ -55,19 +64,20 @@ def tabulate_limits(architecture: Architecture, block: BlockShape, occupancy: Oc
         columns=(
             Column(name="resource"),
             Column(name="a block asks for"),
-            Column(name="is given"),
+            Column(name="is allocated"),
             Column(name="blocks per SM", quantity=Quantity.COUNT),
             Column(name="role"),
         ),
         rows=rows,
-        note=(
-            f"Registers are given out in steps of {_find_register_step(architecture)} per thread, shared memory in steps of "
-            f"{rules.shared_allocation_unit_bytes.value} bytes"
-            + (
-                f" with {rules.shared_reserved_per_block_bytes.value:,} for the driver on top."
-                if rules.shared_reserved_per_block_bytes.value
-                else "."
+        note=say(
+            "Registers are allocated in steps of {step} per thread, shared memory in steps of {unit}{reserved}.",
+            step=count(_find_register_step(architecture)),
+            unit=count(rules.shared_allocation_unit_bytes.value, "byte"),
+            reserved=say(
+                " with {driver} for the driver on top", driver=count(rules.shared_reserved_per_block_bytes.value)
             )
+            if rules.shared_reserved_per_block_bytes.value
+            else NOTHING,
         ),
     )
 
@@ -146,11 +156,14 @@ def tabulate_shared_memory(
     is_set = carveout_bytes is not None and carveout_bytes < largest
     free = build_shared_curve(architecture, block) if is_set else None
     title = "Occupancy over the shared memory of a block"
-    note = f"More than {architecture.occupancy.default_shared_per_block_bytes.value:,} bytes have to be dynamic and opted in to."
+    default = size(architecture.occupancy.default_shared_per_block_bytes.value)
+    note = say("More than {default} must be dynamic and opted in to.", default=default)
     if is_set:
-        note += (
-            f" The carve-out is {carveout_bytes:,} bytes, or as much as one block needs; the driver can raise it to {largest:,} at the price "
-            "of L1."
+        note = say(
+            "{note} The carve-out is {carveout}, or as much as one block needs; the driver can raise it to {largest} at the cost of L1.",
+            note=note,
+            carveout=size(carveout_bytes),
+            largest=size(largest),
         )
     first = Column(name="shared memory per block, from", quantity=Quantity.BYTES)
     table = _tabulate_jumps(curve, free, title, first, now=block.shared_bytes, note=note)
@@ -170,23 +183,29 @@ def _drop_equal(curve: OccupancyCurve, other: OccupancyCurve) -> OccupancyCurve 
     return None if is_equal else curve
 
 
-def _note_shared(block: BlockShape, dynamic_bytes: int, *, is_scaled: bool, is_free: bool) -> str:
+def _note_shared(block: BlockShape, dynamic_bytes: int, *, is_scaled: bool, is_free: bool) -> Sentence:
     notes = []
     if dynamic_bytes:
         notes.append(
-            f"Each block has {block.shared_bytes:,} bytes of shared memory; tiles usually grow with their blocks."
+            say(
+                "Each block has {shared} of shared memory; tiles usually grow with their blocks.",
+                shared=count(block.shared_bytes, "byte"),
+            )
         )
     if is_scaled:
         notes.append(
-            f"Scaled: {dynamic_bytes // block.threads:,} bytes of dynamic shared memory per thread, with the largest carve-out."
+            say(
+                "Scaled: {each} of dynamic shared memory per thread, with the largest carve-out.",
+                each=count(dynamic_bytes // block.threads, "byte"),
+            )
         )
     if is_free:
-        notes.append("Without that column the carve-out is as it was set.")
-    return " ".join(notes)
+        notes.append(say("In the other columns the carve-out is as it was set."))
+    return join(notes)
 
 
 def _tabulate_jumps(
-    curve: OccupancyCurve, free: OccupancyCurve | None, title: str, first: Column, *, now: int, note: str = ""
+    curve: OccupancyCurve, free: OccupancyCurve | None, title: str, first: Column, *, now: int, note: Sentence = NOTHING
 ) -> Table:
     """A row per part on which nothing changes; ``free`` is the same with the largest carve-out, where that differs."""
     starts = sorted({start for one in (curve, free) if one is not None for start, _, _ in one.list_jumps()})
@@ -264,5 +283,5 @@ def tabulate_carveouts(architecture: Architecture, block: BlockShape, occupancy:
         ),
         rows=tuple((size, *_describe(one)) for size, one in zip(sizes, found, strict=True)),
         current_row=sizes.index(occupancy.carveout_bytes) if occupancy.carveout_bytes in sizes else None,
-        note="What shared memory does not take is L1.",
+        note=say("What shared memory does not take is L1."),
     )

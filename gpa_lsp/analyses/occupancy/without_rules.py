@@ -4,6 +4,7 @@ from gpa_lsp.analyses.answers import Answer, Bar, Missing
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.occupancy.launch import read_amount, read_code_shape
 from gpa_lsp.analyses.occupancy.tables import tabulate_block_sizes
+from gpa_lsp.basis.prose import capitalize, count, join, list_of, percent, say, size
 
 NAME = "occupancy"
 TITLE = "Occupancy"
@@ -19,49 +20,51 @@ def answer_from_code(facts: KernelFacts) -> Answer:
     block = None if architecture is None else read_code_shape(architecture, function)
     if architecture is None or block is None:
         why = (
-            "the architecture is not known"
+            "the architecture is unknown"
             if architecture is None
             else "the code does not say how many registers it uses"
         )
-        return _know_nothing(Missing(what="occupancy", why=why))
+        return _know_nothing(Missing(what="occupancy", why=say(why)))
     table, chart = tabulate_block_sizes(architecture, block, None, is_current=False)
     best = max(int(row[2] or 0) for row in table.rows)
-    sizes = [str(row[0]) for row in table.rows if row[2] == best]
+    sizes = [say("{threads}", threads=count(int(row[0] or 0))) for row in table.rows if row[2] == best]
     return Answer(
         analysis=NAME,
         title=TITLE,
-        summary=(
-            f"With {block.registers_per_thread} registers per thread and {block.shared_bytes:,} bytes of static shared memory at most {best} of "
-            f"{architecture.occupancy.max_warps_per_sm.value} warps fit into an SM, in blocks of {', '.join(sizes)} threads."
+        summary=say(
+            "With {registers} per thread and {shared} of static shared memory at most {best} of {most} fit on an SM, in blocks of {sizes} threads.",
+            registers=count(block.registers_per_thread, "register"),
+            shared=size(block.shared_bytes),
+            best=count(best),
+            most=count(architecture.occupancy.max_warps_per_sm.value, "warp"),
+            sizes=list_of(sizes, last="or"),
         ),
         tables=(table,),
         charts=(chart,),
-        missing=(Missing(what="the size of a block and its dynamic shared memory", why="nothing was launched"),),
+        missing=(Missing(what="the size of a block and its dynamic shared memory", why=say("nothing was launched")),),
     )
 
 
 def answer_from_counters(facts: KernelFacts) -> Answer:
     """What the report itself says, where the rules cannot be applied."""
     theoretical, achieved = read_amount(facts, THEORETICAL), read_achieved(facts)
-    why = (
-        f"there is no table of compute capability {_say_capability(facts)}"
-        if facts.architecture is None
-        else "the profile does not say how many registers, how much shared memory and how many threads a block has, or nothing sensible"
-    )
+    if facts.architecture is None:
+        why = say("there is no table of compute capability {capability}", capability=_say_capability(facts))
+    else:
+        why = say("the profile does not state the registers, shared memory and threads of a block, or states nonsense")
     missing = Missing(what="what limits the occupancy", why=why)
     if theoretical is None and achieved is None:
         return _know_nothing(missing, lack("occupancy", THEORETICAL, ACHIEVED, section="Occupancy", needs_all=True))
     parts = []
     if theoretical is not None:
-        parts.append(f"{theoretical:.3g} % of an SM's warps fit")
+        parts.append(say("{share} of an SM's warps fit", share=percent(theoretical / 100)))
     if achieved is not None:
-        parts.append(f"{100 * achieved:.3g} % were resident on average")
-    summary = ", and ".join(parts) + ", by the profiler's counters."
+        parts.append(say("{share} were resident on average", share=percent(achieved)))
     ratio = None if theoretical is None else theoretical / 100
     return Answer(
         analysis=NAME,
         title=TITLE,
-        summary=summary[0].upper() + summary[1:],
+        summary=capitalize(say("{parts}, by the profiler's counters.", parts=join(parts, ", and "))),
         bars=draw_bars(ratio, achieved),
         missing=(missing,),
     )
@@ -71,7 +74,7 @@ def _know_nothing(*missing: Missing) -> Answer:
     return Answer(
         analysis=NAME,
         title=TITLE,
-        summary=f"Occupancy is unknown: {missing[0].why}.",
+        summary=say("Occupancy is unknown: {why}.", why=missing[0].why),
         missing=missing,
         is_known=False,
     )

@@ -12,21 +12,22 @@ from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.occupancy.launch import read_amount
 from gpa_lsp.analyses.roofline_model import Roofline
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.device.ceilings import find_dram_ceiling
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, join, number, percent, say
+from gpa_lsp.device.model import find_dram_ceiling
 
 NEAR_ROOF_RATIO = 0.85
-"""From this part of what a roof sustains on the kernel counts as being at it; with the ceilings of DRAM that is 0.72 to 0.81 of the peak, about
+"""From this part of what a ceiling sustains on the kernel counts as being at it; with the ceilings of DRAM that is 0.72 to 0.81 of the peak, about
 where Nsight Compute calls a kernel bound by bandwidth (0.8)."""
 
 BUSY_ISSUE_RATIO = 0.8
 """A scheduler that issues in this part of its cycles is busy (Nsight Compute's rule for issue slots takes the same figure)."""
 
 ENOUGH_READY_RATIO = 0.2
-"""From this share of samples of warps that were ready and not picked on there are enough warps. Ours."""
+"""From this share of samples of warps that were ready and not selected on there are enough warps. Ours."""
 
 
 _LONGEST_INTERVAL_CYCLES = 1e6
-"""Between two instructions of a warp, on average; a launch with more does nothing but wait, or its counters make no sense."""
+"""Between two instructions of a warp, on average; a launch with more does nothing but stall, or its counters make no sense."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class _RoofUse:
     name: str
     share_ratio: float
     sustained_ratio: float
-    remedy: str
+    remedy: Sentence
 
 
 def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: float) -> Worth:
@@ -76,7 +77,7 @@ def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: fl
         return Worth(
             can_help=None,
             finding=Finding(
-                text="Whether more warps would help is unknown: the profile has neither samples nor issue rates."
+                text=say("Unknown whether more warps would help: the profile has neither samples nor issue rates.")
             ),
             needed_warps=None,
             missing=(lack("the warps that hide the latency", *metrics, section="SchedulerStats", needs_all=True),),
@@ -85,10 +86,10 @@ def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: fl
 
 
 def estimate_needed_warps(facts: KernelFacts, resident_warps: float | None, issue_ratio: float | None) -> float | None:
-    """Warps with which a scheduler would issue in every cycle: the cycles between two instructions of a warp, without its waits for others.
+    """Warps with which a scheduler would issue in every cycle: the cycles between two instructions of a warp, without those lost to other warps.
 
     These cycles are resident warps over the issue rate, or else all samples over those that issued; the share of samples of warps that were
-    ready and not picked goes off, because these waits grow with the number of warps.
+    ready and not selected goes off, because these stalls grow with the number of warps.
 
     Returns:
         None where neither was measured.
@@ -105,49 +106,58 @@ def estimate_needed_warps(facts: KernelFacts, resident_warps: float | None, issu
     return interval_cycles * (1 - not_selected) if interval_cycles < _LONGEST_INTERVAL_CYCLES else None
 
 
-def _compare(resident: float, most: float, needed: float, purpose: str) -> Worth:
+def _compare(resident: float, most: float, needed: float, purpose: Sentence) -> Worth:
     """Warps there are, and that would be needed."""
     if resident >= needed:
-        text = f"About {needed:.1f} warps per scheduler are enough to {purpose}, and {resident:.1f} are resident: more would not help."
+        text = say(
+            "A scheduler needs about {needed} to {purpose} and has {resident}: more would not help.",
+            needed=number(needed, "warp"),
+            purpose=purpose,
+            resident=number(resident),
+        )
         return Worth(can_help=False, finding=Finding(text=text), needed_warps=needed)
-    text = (
-        f"At the present latencies a scheduler would need about {needed:.1f} warps to {purpose} (Little's law); "
-        f"{resident:.1f} are resident. "
+    needs = say(
+        "At the current latencies a scheduler needs about {needed} to {purpose} (Little's law) and has {resident}.",
+        needed=number(needed, "warp"),
+        purpose=purpose,
+        resident=number(resident),
     )
     if needed <= most:
-        text += "More warps help, and so do more independent instructions within a warp."
-        return Worth(can_help=True, finding=Finding(text=text, weight=Weight.HIGH), needed_warps=needed)
-    text += (
-        f"It holds {most:.0f} at most: occupancy alone cannot hide the latency; independent instructions within a warp or shorter "
-        "latencies have to help."
-    )
-    return Worth(can_help=True, finding=Finding(text=text, weight=Weight.HIGH), needed_warps=needed)
+        helps = say("More warps help, and so do more independent instructions per warp.")
+    else:
+        helps = say(
+            "It holds at most {most}: occupancy alone cannot hide the latency; more independent instructions per warp or shorter latencies must "
+            "help.",
+            most=count(most),
+        )
+    finding = Finding(text=join([needs, helps]), weight=Weight.HIGH)
+    return Worth(can_help=True, finding=finding, needed_warps=needed)
 
 
 def _find_target(
     facts: KernelFacts, resident_warps: float | None, issue_ratio: float | None, roofs: list[_RoofUse]
-) -> tuple[float, str] | None:
+) -> tuple[float, Sentence] | None:
     """The fewest warps that use something up, and what; None where nothing was measured.
 
-    Work grows with the warps as long as their latency stays what it is, so a roof is reached by resident warps · what it sustains / what is used.
+    Work grows with the warps as long as their latency stays what it is, so a ceiling is reached by resident warps · what it sustains / what is used.
     """
     targets = []
     by_issue = estimate_needed_warps(facts, resident_warps, issue_ratio)
     if by_issue is not None:
-        targets.append((by_issue, "issue in every cycle"))
+        targets.append((by_issue, say("issue in every cycle")))
     if resident_warps:
         targets += [
-            (resident_warps * use.sustained_ratio / use.share_ratio, f"use up {use.name}")
+            (resident_warps * use.sustained_ratio / use.share_ratio, say("saturate {name}", name=use.name))
             for use in roofs
             if use.share_ratio > 0
         ]
-    return min(targets, default=None)
+    return min(targets, key=lambda target: target[0], default=None)
 
 
 def _list_roofs(facts: KernelFacts) -> list[_RoofUse]:
-    """Of the longest launch by the roofline, nearest first, or else what the counters say of DRAM; the issue roof is not among them.
+    """Of the longest launch by the roofline, nearest first, or else what the counters say of DRAM; the issue ceiling is not among them.
 
-    A unit that is fuller than any roof comes first: behind it more warps only queue.
+    A unit that is fuller than any ceiling comes first: behind it more warps only queue.
     """
     placed = _find_placed(facts)
     if placed is not None:
@@ -158,7 +168,7 @@ def _list_roofs(facts: KernelFacts) -> list[_RoofUse]:
                     name=f"the peak of {unit.phrase}",
                     share_ratio=unit.share_ratio,
                     sustained_ratio=unit.ceiling_ratio,
-                    remedy="Asking less of it would.",
+                    remedy=say("Asking less of it would."),
                 )
             ]
             if unit is not None
@@ -169,7 +179,7 @@ def _list_roofs(facts: KernelFacts) -> list[_RoofUse]:
                 name=f"the {roof.name}",
                 share_ratio=roof.share_ratio,
                 sustained_ratio=roof.ceiling_ratio,
-                remedy="Fewer bytes would." if roof.level is not None else "Cheaper or fewer operations would.",
+                remedy=say("Fewer bytes would." if roof.level is not None else "Cheaper or fewer operations would."),
             )
             for roof in placed.roofs
             if roof.level is not None or roof.kind is not None
@@ -182,7 +192,7 @@ def _list_roofs(facts: KernelFacts) -> list[_RoofUse]:
     if percent is None:
         return []
     ceiling = find_dram_ceiling(facts.kernel.device.attributes.get("device__attribute_global_memory_bus_width"))
-    name, remedy = "the DRAM bandwidth", "Fewer bytes would."
+    name, remedy = "the DRAM bandwidth", say("Fewer bytes would.")
     return [_RoofUse(name=name, share_ratio=percent / 100, sustained_ratio=ceiling, remedy=remedy)]
 
 
@@ -198,12 +208,16 @@ def _find_placed(facts: KernelFacts) -> Roofline | None:
 def _find_used_up(roofs: list[_RoofUse]) -> Finding | None:
     for use in roofs:
         if use.sustained_ratio > 0 and use.share_ratio / use.sustained_ratio >= NEAR_ROOF_RATIO:
-            sustained = (
-                f", and about {100 * use.sustained_ratio:.0f} % can be sustained" if use.sustained_ratio < 1 else ""
-            )
+            sustained = NOTHING
+            if use.sustained_ratio < 1:
+                sustained = say(" (about {most} is sustainable)", most=percent(use.sustained_ratio))
             return Finding(
-                text=(
-                    f"More warps cannot help: {100 * use.share_ratio:.0f} % of {use.name} is used{sustained}. {use.remedy}"
+                text=say(
+                    "More warps cannot help: {share} of {name} is used{sustained}. {change}",
+                    share=percent(use.share_ratio),
+                    name=use.name,
+                    sustained=sustained,
+                    change=use.remedy,
                 ),
                 share_ratio=min(1.0, use.share_ratio),
             )
@@ -212,11 +226,17 @@ def _find_used_up(roofs: list[_RoofUse]) -> Finding | None:
 
 def _find_busy_schedulers(facts: KernelFacts, issue_ratio: float | None) -> Finding | None:
     if issue_ratio is not None and issue_ratio >= BUSY_ISSUE_RATIO:
-        text = f"More warps cannot help: the schedulers issue in {100 * issue_ratio:.0f} % of their cycles already."
+        text = say(
+            "More warps cannot help: the schedulers already issue in {share} of their cycles.",
+            share=percent(issue_ratio),
+        )
         return Finding(text=text, share_ratio=min(1.0, issue_ratio))
     total = facts.kernel.total_samples
     ready = facts.rows.count_reason("not_selected") / total if total else 0.0
     if ready < ENOUGH_READY_RATIO:
         return None
-    text = f"More warps would hardly help: {100 * ready:.0f} % of the samples are warps that were ready and not picked."
+    text = say(
+        "More warps would hardly help: in {share} of the samples the warp was ready and not selected.",
+        share=percent(ready),
+    )
     return Finding(text=text, share_ratio=ready)

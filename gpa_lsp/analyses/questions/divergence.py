@@ -1,4 +1,4 @@
-"""Do the threads of a warp go the same way? Lanes that do nothing, and the branches that part the threads, by line."""
+"""Do the threads of a warp take the same path? Idle lanes, and divergent branches, by line."""
 
 from gpa_lsp.analyses.answers import MOST_MARKS, Answer, LineMark, Missing, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
@@ -13,7 +13,8 @@ from gpa_lsp.analyses.lanes.findings import (
 )
 from gpa_lsp.analyses.line_sums import LineIndex, find_inlined, index_lines, mark_callers, mark_lines
 from gpa_lsp.analyses.questions import Analysis
-from gpa_lsp.basis.numbers import Quantity, format_percent
+from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.prose import Sentence, capitalize, count, join, number, percent, say
 from gpa_lsp.dataflow.accesses import WARP_THREADS
 
 _NAME = "divergence"
@@ -29,7 +30,7 @@ def _answer(facts: KernelFacts) -> Answer:
         return Answer(
             analysis=_NAME,
             title=_TITLE,
-            summary="How many threads take part in the instructions is not known: they were not counted.",
+            summary=say("Unknown: active threads were not counted."),
             findings=tuple(partial),
             missing=(
                 lack(
@@ -54,22 +55,25 @@ def _answer(facts: KernelFacts) -> Answer:
     )
 
 
-def _summarise(lanes: LaneColumns) -> str:
+def _summarise(lanes: LaneColumns) -> Sentence:
     executed = max(int(lanes.executions.sum()), 1)
     parts = []
     if lanes.part is not None:
+        part = number(int(lanes.part.sum()) / executed)
         parts.append(
-            f"{int(lanes.part.sum()) / executed:.1f} of {WARP_THREADS} threads take part in an instruction on average"
+            say("{part} of {all} threads are active per instruction on average", part=part, all=count(WARP_THREADS))
         )
     if lanes.work is not None:
-        average = int(lanes.work.sum()) / executed
-        alone = f"{average:.1f} of {WARP_THREADS} threads take part in an instruction and pass its guard on average"
-        parts.append(f"the guard holds for {average:.1f}" if parts else alone)
-    uniform = lanes.uniform_ratio
-    if uniform is not None:
-        parts.append(f"{format_percent(uniform)} of the executed branches keep the warp together")
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}."
+        work = number(int(lanes.work.sum()) / executed)
+        alone = "{work} of {all} threads are active and predicated on per instruction on average"
+        parts.append(
+            say("{work} of them are predicated on", work=work)
+            if parts
+            else say(alone, work=work, all=count(WARP_THREADS))
+        )
+    if lanes.uniform_ratio is not None:
+        parts.append(say("{share} of the executed branches are uniform", share=percent(lanes.uniform_ratio)))
+    return say("{parts}.", parts=capitalize(join(parts, "; ")))
 
 
 def _mark_lost(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tuple[LineMark, ...]:
@@ -82,8 +86,10 @@ def _mark_lost(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> tupl
         column,
         measure=measure,
         quantity=Quantity.COUNT,
-        describe=lambda line: (
-            f"{WARP_THREADS - lost[line] / executed[line]:.1f} of {WARP_THREADS} threads are busy on average"
+        describe=lambda line: say(
+            "{busy} of {all} threads are busy on average",
+            busy=number(WARP_THREADS - lost[line] / executed[line]),
+            all=count(WARP_THREADS),
         ),
         most=_PART_OF_MARKS,
     )
@@ -103,7 +109,7 @@ def _mark_branches(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> 
         lanes.divergent,
         measure="divergent branches",
         quantity=Quantity.COUNT,
-        describe=lambda line: f"{parted[line]:,.0f} executed branches part the threads of the warp",
+        describe=lambda line: say("branches diverge in {executions}", executions=count(parted[line], "execution")),
         most=_PART_OF_MARKS,
     )
 
@@ -111,9 +117,9 @@ def _mark_branches(facts: KernelFacts, lanes: LaneColumns, index: LineIndex) -> 
 def _list_missing(lanes: LaneColumns) -> tuple[Missing, ...]:
     missing = []
     if lanes.part is None:
-        missing.append(lack("idle lanes apart from switched-off ones", "thread_inst_executed", section=_SECTION))
+        missing.append(lack("idle lanes apart from predicated-off ones", "thread_inst_executed", section=_SECTION))
     if lanes.work is None:
-        missing.append(lack("lanes that guards switch off", "thread_inst_executed_true", section=_SECTION))
+        missing.append(lack("lanes that predicates switch off", "thread_inst_executed_true", section=_SECTION))
     if lanes.divergent is None:
         missing.append(lack("divergent branches by line", "smsp__branch_targets_threads_divergent", section=_SECTION))
     return tuple(missing)

@@ -18,7 +18,8 @@ from gpa_lsp.analyses.mix.fusion import count_non_fused
 from gpa_lsp.analyses.mix.pipes import PipeUse, measure_pipes
 from gpa_lsp.analyses.mix.tables import build_bars, build_line_table, build_opcode_table, build_pipe_table
 from gpa_lsp.analyses.questions import Analysis
-from gpa_lsp.basis.numbers import Quantity, format_percent
+from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, percent, say
 
 _NAME = "instruction_mix"
 _TITLE = "What is executed"
@@ -38,7 +39,7 @@ def _answer(facts: KernelFacts) -> Answer:
         return Answer(
             analysis=_NAME,
             title=_TITLE,
-            summary="Which instructions the kernel executes is not known.",
+            summary=say("Unknown: which instructions the kernel executes."),
             findings=tuple(find_busy_pipes(uses)),
             tables=build_pipe_table(uses, None),
             missing=missing,
@@ -80,24 +81,26 @@ def count_opcodes(facts: KernelFacts, executions: npt.NDArray[np.int64]) -> dict
     known = facts.rows.mnemonic_index >= 0
     opcodes = facts.rows.opcodes
     sums = np.bincount(facts.rows.mnemonic_index[known], weights=executions[known], minlength=len(opcodes))
-    for opcode, count in zip(opcodes, sums, strict=True):
-        counts[opcode.name] = counts.get(opcode.name, 0) + int(count)
+    for opcode, executed in zip(opcodes, sums, strict=True):
+        counts[opcode.name] = counts.get(opcode.name, 0) + int(executed)
     return counts
 
 
-def _summarise(counts: dict[WorkClass, int], total: int, uses: tuple[PipeUse, ...]) -> str:
-    arithmetic = sum(counts[one] for one in ARITHMETIC) / total
-    memory = sum(counts[one] for one in MEMORY) / total
-    integer = (counts[WorkClass.INTEGER] + counts[WorkClass.ADDRESS]) / total
-    text = (
-        f"Of {total:,} warp instructions {format_percent(arithmetic)} are floating-point, tensor and special arithmetic, "
-        f"{format_percent(integer)} integers and "
-        f"addresses, {format_percent(memory)} memory accesses"
-    )
+def _summarise(counts: dict[WorkClass, int], total: int, uses: tuple[PipeUse, ...]) -> Sentence:
     known = [use for use in uses if use.use_ratio is not None]
+    busiest = NOTHING
     if known:
-        text += f"; the busiest pipe is {known[0].pipe.title} at {format_percent(known[0].use_ratio or 0.0)}"
-    return f"{text}."
+        share = percent(known[0].use_ratio)
+        busiest = say("; the busiest pipe is {pipe} at {share}", pipe=known[0].pipe.title, share=share)
+    return say(
+        "Of {total} {arithmetic} are floating-point, tensor and special-function arithmetic, {integer} integers and addresses, {memory} memory "
+        "accesses{busiest}.",
+        total=count(total, "warp instruction"),
+        arithmetic=percent(sum(counts[one] for one in ARITHMETIC) / total),
+        integer=percent((counts[WorkClass.INTEGER] + counts[WorkClass.ADDRESS]) / total),
+        memory=percent(sum(counts[one] for one in MEMORY) / total),
+        busiest=busiest,
+    )
 
 
 def _mark_executions(
@@ -110,7 +113,7 @@ def _mark_executions(
         executions,
         measure="warp instructions",
         quantity=Quantity.COUNT,
-        describe=lambda line: f"{format_percent(executed[line] / total)} of the kernel's instructions",
+        describe=lambda line: say("{share} of the kernel's instructions", share=percent(executed[line] / total)),
         most=_MOST_MARKS,
     )
 
@@ -123,12 +126,12 @@ def _list_missing(
         missing.append(lack("how often each instruction is executed", "inst_executed", section=_SECTION))
     elif not executions.any():
         missing.append(
-            Missing(what="what the kernel executes", why="the profiler counted no execution of any instruction")
+            Missing(what="what the kernel executes", why=say("the profiler counted no execution of any instruction"))
         )
     if not has_code:
-        missing.append(Missing(what="what the instructions are", why="the code could not be disassembled"))
+        missing.append(Missing(what="what the instructions are", why=say("the code could not be disassembled")))
     if facts.architecture is None:
-        missing.append(Missing(what="which pipes execute the instructions", why="there is no table for this GPU"))
+        missing.append(Missing(what="which pipes execute the instructions", why=say("there is no table for this GPU")))
     uncounted = [use for use in uses if use.counted_ratio is None and use.pipe.counters]
     if uncounted:
         names = tuple(use.pipe.counters[0] for use in uncounted)

@@ -6,10 +6,10 @@ from gpa_lsp.analyses.answers import (
     Missing,
     Weight,
 )
+from gpa_lsp.analyses.balance.findings import describe_idle_ends, describe_units, describe_waves
 from gpa_lsp.analyses.balance.tables import chart_grids, tabulate_units, tabulate_waves
 from gpa_lsp.analyses.balance.units import UnitLoad, find_unit, measure_units
 from gpa_lsp.analyses.balance.waves import Waves, find_waves
-from gpa_lsp.analyses.balance.words import describe_idle_ends, describe_units, describe_waves, say_count, say_waves
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.occupancy.launch import (
     read_amount,
@@ -17,6 +17,7 @@ from gpa_lsp.analyses.occupancy.launch import (
 )
 from gpa_lsp.analyses.occupancy.without_rules import ACHIEVED, THEORETICAL
 from gpa_lsp.analyses.questions import Analysis
+from gpa_lsp.basis.prose import NOTHING, Sentence, capitalize, count, join, number, percent, say
 
 _NAME = "load_balance"
 _TITLE = "Load balance"
@@ -31,7 +32,7 @@ def answer_load_balance(facts: KernelFacts) -> Answer:
     """Waves and balance of the longest launch."""
     launch = facts.longest
     if launch is None:
-        return _know_nothing(Missing(what="the load", why="nothing was launched"))
+        return _know_nothing(Missing(what="the load", why=say("nothing was launched")))
     waves = find_waves(facts, launch)
     loads = measure_units(facts)
     elapsed = read_amount(facts, *_ELAPSED)
@@ -79,21 +80,27 @@ def _measure_empty(facts: KernelFacts, idle_ratio: float | None) -> float | None
     return max(0.0, 1 - achieved / theoretical * (1 - idle_ratio))
 
 
-def _summarise(waves: Waves | None, mean: float | None, sms: UnitLoad | None, elapsed: float | None) -> str:
+def _summarise(waves: Waves | None, mean: float | None, sms: UnitLoad | None, elapsed: float | None) -> Sentence:
     parts = []
     if waves is not None:
-        held = waves.capacity_blocks / waves.sm_count
         parts.append(
-            f"{say_count(waves.blocks, 'block')} {'is' if waves.blocks == 1 else 'are'} {say_waves(waves.count)} of {waves.capacity_blocks:,} "
-            f"({held:.4g} per SM on {waves.sm_count:,} SMs)"
+            say(
+                "{blocks} {verb} {waves} of {capacity} ({each} per SM on {sms})",
+                blocks=count(waves.blocks, "block"),
+                verb="is" if waves.blocks == 1 else "are",
+                waves=number(waves.count, "wave"),
+                capacity=count(waves.capacity_blocks),
+                each=number(waves.capacity_blocks / waves.sm_count),
+                sms=count(waves.sm_count, "SM"),
+            )
         )
     if mean is not None and elapsed:
-        active = f"an SM is active for {100 * min(1.0, mean / elapsed):.3g} % of the launch on average"
+        most = NOTHING
         if sms is not None:
-            active += f", the busiest for {100 * min(1.0, sms.most / elapsed):.3g} %"
-        parts.append(active)
-    summary = "; ".join(parts) or "Of the load only that of single units is known"
-    return summary[0].upper() + summary[1:] + "."
+            most = say(", the busiest for {share}", share=percent(min(1.0, sms.most / elapsed)))
+        active = percent(min(1.0, mean / elapsed))
+        parts.append(say("the average SM is active for {active} of the launch{most}", active=active, most=most))
+    return say("{parts}.", parts=capitalize(join(parts or [say("only the load of single units is known")], "; ")))
 
 
 def _draw_bars(waves: Waves | None, mean: float | None, sms: UnitLoad | None, elapsed: float | None) -> tuple[Bar, ...]:
@@ -102,7 +109,8 @@ def _draw_bars(waves: Waves | None, mean: float | None, sms: UnitLoad | None, el
         ceiling = 1.0 if sms is None else min(1.0, sms.most / elapsed)
         bars.append(Bar(label="SMs active", ratio=min(1.0, mean / elapsed), ceiling_ratio=ceiling))
     if waves is not None:
-        words = f"{waves.blocks:,} of {waves.rounds * waves.capacity_blocks:,} blocks"
+        held = count(waves.rounds * waves.capacity_blocks, "block")
+        words = say("{blocks} of {held}", blocks=count(waves.blocks), held=held)
         bars.append(Bar(label="waves filled", ratio=waves.efficiency_ratio, words=words))
     return tuple(bars)
 
@@ -114,9 +122,9 @@ def _list_missing(
     if waves is None and facts.longest is not None:
         shape = read_launch_shape(facts, facts.longest)
         if shape.grid_blocks == 0:
-            missing.append(Missing(what="waves", why="the grid has no blocks"))
+            missing.append(Missing(what="waves", why=say("the grid has no blocks")))
         elif shape.grid_blocks is None:
-            missing.append(Missing(what="waves", why="the profile does not say how many blocks the grid has"))
+            missing.append(Missing(what="waves", why=say("the profile does not say how many blocks the grid has")))
         else:
             missing.append(
                 lack("how many blocks fit at once", "launch__waves_per_multiprocessor", section="LaunchStats")
@@ -132,7 +140,8 @@ def _list_missing(
 
 def _know_nothing(*missing: Missing) -> Answer:
     why = missing[0].why or "the profile does not say how many blocks fit at once, nor how long the SMs were busy"
-    return Answer(analysis=_NAME, title=_TITLE, summary=f"The load is unknown: {why}.", missing=missing, is_known=False)
+    summary = say("The load is unknown: {why}.", why=why)
+    return Answer(analysis=_NAME, title=_TITLE, summary=summary, missing=missing, is_known=False)
 
 
 ANALYSIS = Analysis(name=_NAME, order=40, answer=answer_load_balance)

@@ -1,4 +1,4 @@
-"""What do the memory accesses move, and how much of it would not be needed? Sectors, wavefronts and local memory, by line."""
+"""What do the memory accesses move, and how much of it is not needed? Sectors, wavefronts and local memory, by line."""
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from gpa_lsp.analyses.answers import MOST_MARKS, Answer, Finding, LineMark, Miss
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.line_sums import InlinedRows, LineIndex, find_inlined, index_lines, mark_callers, mark_lines
 from gpa_lsp.analyses.questions import Analysis
-from gpa_lsp.basis.numbers import Quantity, format_percent
+from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.prose import Sentence, count, join, percent, say, size
 from gpa_lsp.dataflow.accesses import SECTOR_BYTES
 
 _NAME = "memory_access"
@@ -105,34 +106,39 @@ def _mark_local(facts: KernelFacts, columns: AccessColumns, inlined: InlinedRows
         columns.local_sectors,
         measure=measure,
         quantity=Quantity.COUNT,
-        describe=lambda line: (
-            f"{sums[line] * SECTOR_BYTES:,.0f} bytes of local memory (spilled registers or thread-private arrays)"
+        describe=lambda line: say(
+            "{moved} of local memory (spilled registers or thread-private arrays)",
+            moved=size(sums[line] * SECTOR_BYTES),
         ),
     )
     return (*marks, *mark_callers(facts, inlined, columns.local_sectors, measure=measure, quantity=Quantity.COUNT))
 
 
-def _summarise(columns: AccessColumns) -> str:
+def _summarise(columns: AccessColumns) -> Sentence:
     parts = []
     for transfers, name in ((columns.global_transfers, "global"), (columns.shared_transfers, "shared")):
-        if transfers is None:
-            continue
-        total, ideal = int(transfers.actual.sum()), int(transfers.ideal.sum())
-        if total == 0:
-            continue
-        if total == ideal:
-            parts.append(f"{total:,} {transfers.unit} of {name} memory, the least that could do")
-        else:
-            parts.append(
-                f"{total:,} {transfers.unit} of {name} memory where {ideal:,} would do ({format_percent(transfers.excess_ratio)} too many)"
-            )
+        if transfers is not None and transfers.actual.any():
+            parts.append(_describe_total(transfers, name))
     if columns.local_sectors is not None and columns.local_sectors.any():
-        parts.append(f"{int(np.sum(columns.local_sectors)):,} sectors of local memory")
-    if not parts and columns.global_transfers is None and columns.shared_transfers is None:
-        return "What the memory accesses move is not known: the counters by instruction were not collected."
-    if not parts:
-        return "Nothing is moved to or from global, shared or local memory."
-    return f"The accesses move {'; '.join(parts)}."
+        parts.append(say("{sectors} of local memory", sectors=count(int(np.sum(columns.local_sectors)), "sector")))
+    if parts:
+        return say("The accesses move {parts}.", parts=join(parts, "; "))
+    if columns.global_transfers is None and columns.shared_transfers is None:
+        return say("Unknown: the counters of memory accesses by instruction were not collected.")
+    return say("Nothing is moved to or from global, shared or local memory.")
+
+
+def _describe_total(transfers: Transfers, name: str) -> Sentence:
+    total, ideal = int(transfers.actual.sum()), int(transfers.ideal.sum())
+    moved = say("{moved} of {name} memory", moved=count(total, transfers.unit[:-1]), name=name)
+    if total == ideal:
+        return say("{moved}, the minimum", moved=moved)
+    return say(
+        "{moved} where {ideal} would suffice ({excess} excess)",
+        moved=moved,
+        ideal=count(ideal),
+        excess=percent(transfers.excess_ratio),
+    )
 
 
 def _list_missing(columns: AccessColumns, *, has_rates: bool) -> tuple[Missing, ...]:
@@ -148,7 +154,7 @@ def _list_missing(columns: AccessColumns, *, has_rates: bool) -> tuple[Missing, 
     if columns.executions is None:
         missing.append(lack("how often each access is executed", "inst_executed", section=_SECTION))
     if columns.threads is None:
-        missing.append(lack("bytes asked for per sector", "thread_inst_executed_true", section=_SECTION))
+        missing.append(lack("bytes requested per sector", "thread_inst_executed_true", section=_SECTION))
     if not has_rates:
         missing.append(
             lack(

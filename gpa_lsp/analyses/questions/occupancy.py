@@ -1,4 +1,4 @@
-"""How many warps fit into an SM, how many were there, what limits them, and what more of them would be worth."""
+"""How many warps fit on an SM, how many were resident, what limits them, and what more of them would be worth."""
 
 from collections.abc import Iterator
 
@@ -36,6 +36,7 @@ from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, list_of, number, percent, say
 from gpa_lsp.profile.model import Launch
 
 _MOST_LAUNCHES = 50
@@ -96,27 +97,36 @@ def answer_occupancy(facts: KernelFacts) -> Answer:
     )
 
 
-def _summarise(standing: _Standing) -> str:
+def _summarise(standing: _Standing) -> Sentence:
     occupancy, achieved = standing.occupancy, standing.achieved_ratio
     most = occupancy.max_warps_per_sm
     if not occupancy.blocks_per_sm:
-        return f"By the rules not one block fits into an SM: {' and '.join(occupancy.limiters)}."
-    held = f"{occupancy.warps_per_sm} of {most} warps fit into an SM ({100 * occupancy.ratio:.3g} %)"
-    resident = "" if achieved is None else f"; {achieved * most:.3g} were resident on average ({100 * achieved:.3g} %)"
-    return f"{held}, {_say_limits(standing)}{resident}."
+        return say("Not even one block fits on an SM: {limits}.", limits=list_of(occupancy.limiters))
+    resident = NOTHING
+    if achieved is not None:
+        warps = number(achieved * most)
+        resident = say("; {warps} were resident on average ({share})", warps=warps, share=percent(achieved))
+    return say(
+        "{held} of {most} fit on an SM ({share}), {limits}{resident}.",
+        held=count(occupancy.warps_per_sm),
+        most=count(most, "warp"),
+        share=percent(occupancy.ratio),
+        limits=_say_limits(standing),
+        resident=resident,
+    )
 
 
-def _say_limits(standing: _Standing) -> str:
+def _say_limits(standing: _Standing) -> Sentence:
     """The limiters; shared memory apart where only the carve-out makes it one."""
     limiters = standing.occupancy.limiters
     if not limiters:
-        return "as many as there can be"
+        return say("the maximum")
     without_carveout = find_occupancy(standing.architecture, standing.block).limiters
     is_set = OccupancyLimit.SHARED_MEMORY in limiters and OccupancyLimit.SHARED_MEMORY not in without_carveout
     names = [limiter.value for limiter in limiters if not (is_set and limiter is OccupancyLimit.SHARED_MEMORY)]
     if is_set:
-        names.append("shared memory as its carve-out is set")
-    return "limited by " + " and ".join(names)
+        names.append("shared memory under the carve-out as set")
+    return say("limited by {names}", names=list_of(names))
 
 
 def _list_findings(standing: _Standing) -> Iterator[Finding]:
@@ -133,7 +143,8 @@ def _list_findings(standing: _Standing) -> Iterator[Finding]:
         # Room for more warps is of use only where the room there is is used.
         is_full = gap is None or gap.ratio <= 1 - RESIDENT_SHARE
         weight = Weight.HIGH if worth.can_help and is_full else Weight.PLAIN
-        remark = " The grid has no blocks to make use of it." if gap is not None and gap.grid_warps > 0 else ""
+        is_small = gap is not None and gap.grid_warps > 0
+        remark = say("The grid has no blocks to make use of it.") if is_small else NOTHING
         yield from describe_steps_up(standing.architecture, standing.block, occupancy, weight, remark)
     room = describe_free_room(standing.architecture, standing.block, occupancy)
     if room is not None:
@@ -154,16 +165,27 @@ def _describe_clusters(shape: LaunchShape, occupancy: Occupancy) -> Finding | No
     if shape.cluster_blocks is None:
         return None
     fit = shape.most_clustered_blocks
-    head = f"Blocks come in clusters of {shape.cluster_blocks}"
+    head = say("Blocks come in clusters of {blocks}", blocks=count(shape.cluster_blocks))
     if fit is None or shape.sm_count is None:
-        return Finding(text=f"{head}; how many fit into the GPU was not collected.")
+        return Finding(text=say("{head}; how many fit on the GPU was not collected.", head=head))
     alone = occupancy.blocks_per_sm * shape.sm_count
     if fit >= alone:
-        return Finding(text=f"{head}, which limits nothing: all {alone:,} blocks that fit can be in clusters.")
+        all_fit = say(
+            "{head}, which limits nothing: all {alone} that fit can be in clusters.",
+            head=head,
+            alone=count(alone, "block"),
+        )
+        return Finding(text=all_fit)
     return Finding(
-        text=f"{head}, of which {shape.most_clusters:,} fit: {fit:,} blocks instead of {alone:,} without clusters.",
+        text=say(
+            "{head}, of which {clusters} fit: {blocks} instead of {alone} without clusters.",
+            head=head,
+            clusters=count(shape.most_clusters),
+            blocks=count(fit, "block"),
+            alone=count(alone),
+        ),
         weight=Weight.HIGH,
-        remedy="A smaller cluster leaves fewer SMs of a GPC without blocks.",
+        remedy=say("Smaller clusters leave fewer SMs of a GPC without blocks."),
         share_ratio=1 - fit / alone,
     )
 
@@ -201,25 +223,25 @@ def _tabulate_launches(facts: KernelFacts, architecture: Architecture) -> tuple[
     for launch in launches:
         shape = read_launch_shape(facts, launch)
         key = (shape.block, shape.carveout_bytes)
-        first, count = found.get(key, (launch, 0))
-        found[key] = (first, count + 1)
+        first, times = found.get(key, (launch, 0))
+        found[key] = (first, times + 1)
     if len(found) < 2:
         return ()
     rows = []
-    for launch, count in list(found.values())[:_MOST_LAUNCHES]:
+    for launch, times in list(found.values())[:_MOST_LAUNCHES]:
         shape = read_launch_shape(facts, launch)
         occupancy = find_launch_occupancy(architecture, shape, launch)
         if shape.block is None or occupancy is None:
             continue
-        percent = launch.read_number(ACHIEVED)
+        achieved = launch.read_number(ACHIEVED)
         rows.append(
             (
                 shape.block.threads,
                 shape.block.registers_per_thread,
                 shape.block.shared_bytes,
-                count,
+                times,
                 occupancy.ratio,
-                None if percent is None else percent / 100,
+                None if achieved is None else achieved / 100,
             )
         )
     columns = (

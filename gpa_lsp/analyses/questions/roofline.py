@@ -1,15 +1,26 @@
-"""Where does the kernel stand under its machine's roofs, and what moves it?"""
+"""Where does the kernel stand under its machine's ceilings, and what moves it?"""
 
-from gpa_lsp.analyses.answers import Answer, Missing
+from collections.abc import Iterator
+
+from gpa_lsp.analyses.answers import Answer, Finding, Missing
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.analyses.roofline.findings import describe_place, list_findings
-from gpa_lsp.analyses.roofline.fusion import find_unfused
+from gpa_lsp.analyses.roofline.operations import COUNTED
 from gpa_lsp.analyses.roofline.tables import list_bars, list_tables
+from gpa_lsp.analyses.roofline.totals import read_span, read_total
 from gpa_lsp.analyses.roofline.unknown import TIME
+from gpa_lsp.analyses.roofline_model import Roofline
+from gpa_lsp.basis.prose import Code, Sentence, percent, say
+from gpa_lsp.profile.model import Launch
 
 _NAME = "roofline"
-_TITLE = "Place under the roofs"
+_TITLE = "Distance to the ceilings"
+USED_RATIO = 0.1
+"""Below this share of its peak a type's mix does not matter."""
+
+LOW_FUSED_RATIO = 0.8
+"""From this part of the peak on, the mix is good enough."""
 
 
 def _answer(facts: KernelFacts) -> Answer:
@@ -38,21 +49,60 @@ def _answer(facts: KernelFacts) -> Answer:
     )
 
 
-def _explain_nothing(facts: KernelFacts) -> str:
+def _explain_nothing(facts: KernelFacts) -> Sentence:
     if not facts.kernel.launches:
-        return "The kernel was not measured."
+        return say("The kernel was not measured.")
     if facts.longest is None:
-        return "The profiler failed on every launch."
-    return f"Unknown: {_find_lacking(facts).what}."
+        return say("The profiler failed on every launch.")
+    return say("Unknown: {what}.", what=_find_lacking(facts).what)
 
 
 def _find_lacking(facts: KernelFacts) -> Missing:
     longest = facts.longest
     if longest is None:
-        return Missing(what="the place under the roofs", why="there is no launch with numbers")
+        return Missing(what="the distance to the ceilings", why=say("no launch has numbers"))
     if not longest.read_number("gpu__time_duration.sum"):
         return TIME
-    return Missing(what="the roofs of the GPU", why="neither counters nor tables tell them")
+    return Missing(what="the ceilings of the GPU", why=say("neither counters nor tables give them"))
+
+
+def find_unfused(launch: Launch, roofline: Roofline) -> Iterator[Finding]:
+    """Types a kernel leans on whose instructions are seldom multiply-adds.
+
+    An instruction that is no multiply-add does half of what its slot could: a share f of multiply-adds reaches (1 + f) / 2 of the peak.
+
+    Args:
+        launch: whose counters of additions, multiplications and multiply-adds are read.
+        roofline: of the same kernel.
+    """
+    span = read_span(launch)
+    if span is None:
+        return
+    for roof in roofline.roofs:
+        if roof.kind not in COUNTED or roof.share_ratio < USED_RATIO:
+            continue
+        counts = [read_total(launch, span, counters) for counters, _ in COUNTED[roof.kind]]
+        add, multiply, fused = counts
+        if add is None or multiply is None or fused is None:
+            continue
+        every = add.value + multiply.value + fused.value
+        reachable = (every + fused.value) / (2 * every) if every else 1.0
+        if reachable < LOW_FUSED_RATIO:
+            yield Finding(
+                text=say(
+                    "{kind}: {fused} of the additions, multiplications and multiply-adds are multiply-adds, so at most {most} of the peak is "
+                    "reachable.",
+                    kind=roof.kind,
+                    fused=percent(fused.value / every),
+                    most=percent(reachable),
+                ),
+                remedy=say(
+                    "Let the compiler fuse ({expression} in one expression, {option}), or regroup the arithmetic: fewer instructions do the same "
+                    "work, and the point rises.",
+                    expression=Code(text="a * b + c"),
+                    option=Code(text="-fmad=true"),
+                ),
+            )
 
 
 ANALYSIS = Analysis(name=_NAME, order=10, answer=_answer)

@@ -11,6 +11,7 @@ from gpa_lsp.analyses.roofline.throughput_names import MEMORY_THROUGHPUT, SM_THR
 from gpa_lsp.analyses.roofline.totals import read_span
 from gpa_lsp.analyses.roofline.unit_names import describe_unit
 from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.prose import Sentence, capitalize, join, percent, say
 from gpa_lsp.device.find import find_machine
 
 _NAME = "speed_of_light"
@@ -36,7 +37,7 @@ def _answer(facts: KernelFacts) -> Answer:
         return Answer(
             analysis=_NAME,
             title=_TITLE,
-            summary="Unknown: the profiler's throughputs were not collected.",
+            summary=say("Unknown: the profiler's throughputs were not collected."),
             missing=(
                 lack(
                     "throughputs and their parts",
@@ -85,33 +86,47 @@ def _find_ratio(breakdown: Breakdown) -> float:
     return (breakdown.busiest.ratio or 0.0) if breakdown.busiest is not None else 0.0
 
 
-def _summarise(breakdowns: Sequence[Breakdown]) -> str:
-    parts = []
-    for one in breakdowns:
-        name = describe_unit(one.busiest.metric) if one.busiest is not None else "unknown"
-        parts.append(f"{_TITLES[one.metric].lower()} at {100 * _find_ratio(one):.3g} % of its peak ({name})")
-    words = ", ".join(parts)
-    return f"{words[:1].upper()}{words[1:]}."
+def _summarise(breakdowns: Sequence[Breakdown]) -> Sentence:
+    parts = [
+        say(
+            "{throughput} at {share} of its peak ({unit})",
+            throughput=_TITLES[one.metric].lower(),
+            share=percent(_find_ratio(one)),
+            unit=describe_unit(one.busiest.metric) if one.busiest is not None else "unknown",
+        )
+        for one in breakdowns
+    ]
+    return say("{parts}.", parts=capitalize(join(parts, ", ")))
 
 
 def _list_findings(breakdowns: Sequence[Breakdown]) -> Iterator[Finding]:
     highest = max(breakdowns, key=_find_ratio)
     ratio, busiest = _find_ratio(highest), highest.busiest
-    name = "" if busiest is None else describe_unit(busiest.metric)
+    unit, share = "" if busiest is None else describe_unit(busiest.metric), percent(ratio)
     if ratio >= HIGH_RATIO:
         yield Finding(
-            text=f"{_TITLES[highest.metric]} is the bottleneck: {name} at {100 * ratio:.3g} % of the peak.",
+            text=say(
+                "{throughput} is the bottleneck: {unit} at {share} of its peak.",
+                throughput=_TITLES[highest.metric],
+                unit=unit,
+                share=share,
+            ),
             weight=Weight.HIGH,
-            remedy="Only less work for that unit makes the kernel faster.",
+            remedy=say("Only less work for that unit makes the kernel faster."),
         )
     elif ratio < LOW_RATIO:
         yield Finding(
-            text=f"No unit is at {100 * LOW_RATIO:.0f} % of its peak; the busiest is {name} with {100 * ratio:.3g} %: latencies hold the kernel up.",
+            text=say(
+                "No unit reaches {low} of its peak; the busiest, {unit}, is at {share}: the kernel is latency-bound.",
+                low=percent(LOW_RATIO),
+                unit=unit,
+                share=share,
+            ),
             weight=Weight.HIGH,
-            remedy="More warps, or more independent instructions in each; the stalls tell which latency.",
+            remedy=say("More warps, or more independent instructions in each; the stalls tell which latency."),
         )
     else:
-        yield Finding(text=f"The busiest unit is {name} with {100 * ratio:.3g} % of its peak.")
+        yield Finding(text=say("The busiest unit is {unit}, at {share} of its peak.", unit=unit, share=share))
     yield from _list_differences(breakdowns)
 
 
@@ -124,8 +139,12 @@ def _list_differences(breakdowns: Sequence[Breakdown]) -> Iterator[Finding]:
                 continue
             if abs(stored - own) > max(APART_RATIO * stored, APART_POINTS):
                 yield Finding(
-                    text=f"{describe_unit(member.metric)}: the profiler stored {100 * stored:.3g} %, its counts give {100 * own:.3g} %. Counters "
-                    "of different runs of the kernel can differ.",
+                    text=say(
+                        "{unit}: the profiler stored {stored}, its counts give {own}. Counters from different passes of the kernel can differ.",
+                        unit=describe_unit(member.metric),
+                        stored=percent(stored),
+                        own=percent(own),
+                    )
                 )
 
 
@@ -135,7 +154,7 @@ def _list_bars(breakdown: Breakdown) -> Iterator[Bar]:
             yield Bar(
                 label=describe_unit(member.metric),
                 ratio=min(1.0, member.ratio),
-                words=_TITLES[breakdown.metric].lower(),
+                words=say(_TITLES[breakdown.metric].lower()),
             )
 
 
@@ -152,7 +171,7 @@ def _build_table(breakdown: Breakdown) -> Table:
             (describe_unit(member.metric), member.stored_ratio, member.own_ratio, member.metric)
             for member in breakdown.members
         ),
-        note="The throughput is the largest of these. Recomputed: from counts, peaks and cycles.",
+        note=say("The throughput is the largest of these. Recomputed: from counts, peaks and cycles."),
     )
 
 

@@ -8,14 +8,15 @@ from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.analyses.starlight.counting import LineCounts, count_lines
 from gpa_lsp.analyses.starlight.decision import Decision, decide
 from gpa_lsp.analyses.starlight.estimates import LineEstimate, estimate_lines
+from gpa_lsp.analyses.starlight.movement import make_rate
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck, list_rows, list_suggestions
 from gpa_lsp.analyses.starlight.tables import build_tables, list_halvings
-from gpa_lsp.analyses.starlight.words import say_place, say_rate
+from gpa_lsp.basis.prose import NOTHING, Sentence, capitalize, count, factor, join, percent, say
 
 MOST_FINDINGS = 5
 """Lines told in sentences."""
 
-LABEL = "Starlight's estimate, not ours: nothing bounds it by what can hide a stall, and its lines are those that wait, not those that cause it"
+LABEL = "Starlight's estimate, not ours: nothing bounds it by what can hide a stall, and its lines are the stalled ones, not the causes"
 _NAME = "starlight"
 _TITLE = "What Starlight would suggest"
 
@@ -24,7 +25,7 @@ def answer_starlight(facts: KernelFacts) -> Answer:
     """Starlight's decision tree, suggestions and estimates for one kernel."""
     lines, decision = count_lines(facts), decide(facts)
     if not len(lines) and decision.is_memory_bound is None:
-        summary = "Unknown: there are neither samples nor a roofline of this kernel."
+        summary = say("Unknown: there are neither samples nor a roofline of this kernel.")
         missing = (_lack_samples(), *decision.missing)
         return Answer(analysis=_NAME, title=_TITLE, summary=summary, missing=missing, is_known=False)
     estimates = estimate_lines(lines, decision.position)
@@ -50,32 +51,39 @@ def _lack_samples() -> Missing:
     return lack("stalls by line", section="SourceCounters")
 
 
-def _summarise(decision: Decision, estimates: Sequence[LineEstimate], *, has_samples: bool) -> str:
+def _summarise(decision: Decision, estimates: Sequence[LineEstimate], *, has_samples: bool) -> Sentence:
     side = {True: "memory-bound", False: "compute-bound", None: "of unknown bound"}[decision.is_memory_bound]
-    said = f"By Starlight's table the kernel is {side}, and "
     if not has_samples:
-        return f"{said}there are no samples to find lines by. {LABEL}."
-    if not estimates:
-        return f"{said}no stall of a line is worth a change. {LABEL}."
-    best = estimates[0]
-    return (
-        f"{said}most is to be gained at {say_place(best.line)}: {best.speedup:.2f}× without its stalls of "
-        f"{best.row.title.lower()}. {LABEL}."
-    )
+        found = say("there are no samples to find lines by")
+    elif not estimates:
+        found = say("no stall of a line is worth a change")
+    else:
+        best = estimates[0]
+        found = say(
+            "{place} gains most: {speedup} without its stalls of {reason}",
+            place=best.line.place,
+            speedup=factor(best.speedup),
+            reason=best.row.title.lower(),
+        )
+    return say("By Starlight's table the kernel is {side}, and {found}. {label}.", side=side, found=found, label=LABEL)
 
 
 def _tell_verdict(decision: Decision) -> Finding:
-    return Finding(text=f"By Starlight's rule: {decision.verdict}.")
+    return Finding(text=say("By Starlight's rule: {verdict}.", verdict=decision.verdict))
 
 
 def _tell_halvings(decision: Decision) -> list[Finding]:
     """The row of low intensity, which the tree turns to where the kernel is memory-bound."""
     if not decision.is_memory_bound:
         return []
-    # A kernel far below its roof gains nothing from a higher one, whatever the table says.
+    # A kernel far below its ceiling gains nothing from a higher one, whatever the table says.
     weight = Weight.PLAIN if decision.is_far else Weight.HIGH
     return [
-        Finding(text=f"{suggestion.title}: {outcome.words}.", weight=weight, remedy=suggestion.title)
+        Finding(
+            text=say("{title}: {outcome}.", title=suggestion.title, outcome=outcome.words),
+            weight=weight,
+            remedy=say(suggestion.title),
+        )
         for suggestion, outcome in list_halvings(decision.position)
     ]
 
@@ -84,7 +92,7 @@ def _tell_checks(decision: Decision) -> list[Finding]:
     ratios = {result.check.title: result.ratio for result in decision.results}
     return [
         Finding(
-            text=f"{check.title[0].upper()}{check.title[1:]} is {100 * (ratios[check.title] or 0.0):.0f} %.",
+            text=capitalize(say("{title}: {ratio}.", title=check.title, ratio=percent(ratios[check.title]))),
             weight=Weight.HIGH,
             remedy=check.remedy,
         )
@@ -93,25 +101,30 @@ def _tell_checks(decision: Decision) -> list[Finding]:
 
 
 def _tell_line(one: LineEstimate) -> Finding:
-    place, title = say_place(one.line), one.row.title.lower()
-    text = (
-        f"{place} takes {100 * one.share_ratio:.1f} % of the run; without its {one.removed:,} stalls of {title} "
-        f"Starlight expects {one.speedup:.2f}×"
-    )
+    outcome = NOTHING
     if one.outcome is not None:
-        rate = say_rate(one.outcome.uncapped_ops_per_s, one.outcome.movement.kind)
-        text += f", {rate}: {one.outcome.words}"
+        rate = make_rate(one.outcome.uncapped_ops_per_s, one.outcome.movement.kind)
+        outcome = say(", {rate}: {movement}", rate=rate, movement=one.outcome.words)
+    text = say(
+        "Starlight gives {place} {share} of the run and expects {speedup} without its {stalls} of {reason}{outcome}.",
+        place=one.line.place,
+        share=percent(one.share_ratio),
+        stalls=count(one.removed, "stall"),
+        reason=one.row.title.lower(),
+        speedup=factor(one.speedup),
+        outcome=outcome,
+    )
     options = [suggestion.title for suggestion in list_suggestions() if suggestion.bottleneck is one.row.bottleneck]
-    return Finding(text=f"{text}.", remedy="; or ".join(options), share_ratio=one.share_ratio)
+    return Finding(text=text, remedy=join(options, "; or "), share_ratio=one.share_ratio)
 
 
 def _draw_parts(lines: LineCounts) -> tuple[Bar, ...]:
     total = lines.total
     counts = [(row.title, lines.count(row.bottleneck)) for row in list_rows()]
-    counts = [(title, count) for title, count in counts if count]
     return tuple(
-        Bar(label=title, ratio=count / total, words=f"{count:,} samples")
-        for title, count in sorted(counts, key=lambda pair: -pair[1])
+        Bar(label=title, ratio=samples / total, words=say("{samples}", samples=count(samples, "sample")))
+        for title, samples in sorted(counts, key=lambda pair: -pair[1])
+        if samples
     )
 
 

@@ -12,7 +12,7 @@ from gpa_lsp.analyses.roofline.throughput_names import ELAPSED_SHARE, MEMORY_THR
 from gpa_lsp.analyses.roofline.totals import read_count
 from gpa_lsp.analyses.roofline.unit_names import describe_unit
 from gpa_lsp.analyses.roofline_model import BusyUnit
-from gpa_lsp.device.ceilings import L1_CEILING, L2_CEILING
+from gpa_lsp.device.model import L1_CEILING, L2_CEILING
 from gpa_lsp.profile.model import Launch
 
 _MOST_RATIO = 2.0

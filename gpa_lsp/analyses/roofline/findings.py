@@ -1,17 +1,30 @@
-"""What a kernel's place under the roofs means, and what moves its point where."""
+"""What a kernel's place under the ceilings means, and what moves its point where."""
 
 from collections.abc import Iterator
 
 from gpa_lsp.analyses.answers import Finding, Weight
 from gpa_lsp.analyses.roofline.under_roofs import ISSUE
 from gpa_lsp.analyses.roofline_model import BusyUnit, Point, Roof, Roofline
+from gpa_lsp.basis.prose import (
+    NOTHING,
+    Code,
+    Part,
+    Sentence,
+    capitalize,
+    count,
+    factor,
+    join,
+    number,
+    percent,
+    say,
+)
 from gpa_lsp.device.model import ClockBasis, Machine, MemoryLevel, OperationKind
 
 BOUND_RATIO = 0.8
-"""From this part of what a roof sustains on it is what bounds the kernel, as in Nsight Compute's rule for the bottleneck."""
+"""From this part of what a ceiling sustains on it is what bounds the kernel, as in Nsight Compute's rule for the bottleneck."""
 
 LEANING_RATIO = 0.5
-"""From this part on, a roof soon stops a kernel that gets faster."""
+"""From this part on, a ceiling soon stops a kernel that gets faster."""
 
 NO_HEADROOM = 1.005
 """Below this factor nothing is left."""
@@ -19,56 +32,67 @@ NO_HEADROOM = 1.005
 SLOW_TYPE_FACTOR = 8
 """FP64 at less than an eighth of the FP32 rate: graphics GPUs have 1/32 or 1/64, computing GPUs 1/2."""
 
+_MOST_FACTOR = 1000
+"""A larger headroom is not told more exactly."""
+
 _REMEDIES = {
-    MemoryLevel.DRAM: (
-        "Use each byte more often before it is dropped (tiles in shared memory or registers, fused kernels), or make it smaller (narrower types, "
-        "compressed data): the point moves right, and the roof above it rises."
+    MemoryLevel.DRAM: say(
+        "Reuse each byte before it is evicted (tile in shared memory or registers, fuse kernels), or shrink the data (narrower types, compression): "
+        "the point moves right, under a higher ceiling."
     ),
-    MemoryLevel.L2: (
-        "Ask L2 for less: keep what a block uses again in shared memory, registers or L1, and let neighbouring threads touch neighbouring "
-        "addresses: the point over L2 moves right."
+    MemoryLevel.L2: say(
+        "Cut L2 traffic: keep data that a block reuses in shared memory, registers or L1, and coalesce accesses: the point over L2 moves right."
     ),
-    MemoryLevel.L1: (
-        "Load fewer sectors: coalesced and wider accesses, values kept in registers: the point over L1 moves right."
+    MemoryLevel.L1: say(
+        "Load fewer sectors: coalesce and widen accesses, keep values in registers: the point over L1 moves right."
     ),
-    MemoryLevel.SHARED: (
-        "Make fewer passes through shared memory: no bank conflicts, wider accesses, more work per thread out of registers: the point over "
-        "shared memory moves right."
+    MemoryLevel.SHARED: say(
+        "Take fewer shared-memory wavefronts: no bank conflicts, wider accesses, more work per thread from registers: the point over shared memory "
+        "moves right."
     ),
 }
-_PEAK_REMEDY = "The point can rise no further: do fewer operations, or do them in a type with a higher peak (tensor cores, lower precision)."
-_ISSUE_REMEDY = (
-    "Do more with each instruction: wider loads and stores, multiply-adds, packed halves, tensor cores, less address arithmetic and fewer "
-    "branches (unrolling). The point rises with the work per instruction."
+_PEAK_REMEDY = say(
+    "The point can rise no further: do fewer operations, or use a type with a higher peak (tensor cores, lower precision)."
 )
-_UNIT_REMEDY = (
-    "Ask less often, and for more each time: accesses of whole sectors by neighbouring threads, wider ones, values kept in registers. Bytes are not "
-    "what there is too much of."
+_ISSUE_REMEDY = say(
+    "Do more with each instruction: wider loads and stores, multiply-adds, packed halves, tensor cores, less address arithmetic, fewer branches "
+    "(unroll). The point rises with the work per instruction."
 )
-_PIPE_REMEDY = "Do less of what this unit does: hoist and simplify it, or spread the work over other pipes."
-_LATENCY_REMEDY = (
-    "More in flight lifts the point: more warps (occupancy, a larger grid), more independent instructions per warp (unrolling, reordering), "
-    "fewer waits at barriers. The stalls name the lines."
+_UNIT_REMEDY = say(
+    "Issue fewer, larger requests: whole sectors by neighbouring threads, wider accesses, values kept in registers. Bytes are not the bottleneck."
+)
+_PIPE_REMEDY = say("Do less of what this unit does: hoist and simplify it, or spread the work over other pipes.")
+_LATENCY_REMEDY = say(
+    "keep more in flight: more warps (occupancy, a larger grid), more independent instructions per warp (unroll, reorder), fewer barrier stalls. "
+    "The stalls name the lines."
 )
 
 
-def describe_place(roofline: Roofline) -> str:
-    """The nearest roof, in one sentence.
+def describe_place(roofline: Roofline) -> Sentence:
+    """The nearest ceiling, in one sentence.
 
-    Shares are of what the roof sustains in its best published kernels, where that is known to be less than its peak.
+    Shares are of what the ceiling sustains in its best published kernels, where that is known to be less than its peak.
     """
     binding, unit = roofline.binding, roofline.tighter_unit
     if unit is not None:
-        verb = "Leans on" if unit.nearness >= LEANING_RATIO else "Below all roofs; the busiest unit is"
+        verb = "Approaching" if unit.nearness >= LEANING_RATIO else "Below all ceilings; the busiest unit is"
         verb = "Bound by" if unit.nearness >= BOUND_RATIO else verb
-        return f"{verb} {unit.phrase}: {100 * unit.share_ratio:.3g} % of the peak, headroom {_write_factor(unit.headroom)}."
+        return _say_place(verb, unit)
     if binding is None:
-        return "No roof is known together with what the kernel makes of it."
-    near, share = _near(binding), f"{100 * binding.share_ratio:.3g} %"
-    if near >= BOUND_RATIO:
-        return f"Bound by {binding.name}: {share} of its peak, headroom {binding.headroom:.2f}×."
-    verb = "Leans on" if near >= LEANING_RATIO else "Below all roofs; nearest is"
-    return f"{verb} {binding.name}: {share} of its peak, headroom {_write_factor(binding.headroom)}."
+        return say("Unknown: no ceiling has both a limit and a measured rate.")
+    near = _near(binding)
+    verb = "Approaching" if near >= LEANING_RATIO else "Below all ceilings; the nearest is"
+    return _say_place("Bound by" if near >= BOUND_RATIO else verb, binding)
+
+
+def _say_place(verb: str, limit: Roof | BusyUnit) -> Sentence:
+    return say(
+        "{verb} {name}: {share} of its peak, headroom {headroom}.",
+        verb=verb,
+        name=limit.name,
+        share=percent(limit.share_ratio),
+        headroom=say_factor(limit.headroom),
+    )
 
 
 def list_findings(roofline: Roofline, machine: Machine) -> tuple[Finding, ...]:
@@ -86,8 +110,13 @@ def _near(roof: Roof) -> float:
     return roof.share_ratio / roof.ceiling_ratio
 
 
-def _write_factor(factor: float) -> str:
-    return f"{factor:.3g}×" if factor < 1000 else "more than 1000×"
+def say_factor(value: float) -> Part:
+    """How many times faster, up to a bound.
+
+    >>> str(say_factor(1.27)), str(say_factor(4e6))
+    ('1.27×', 'more than 1,000×')
+    """
+    return factor(value) if value < _MOST_FACTOR else say("more than {most}", most=factor(_MOST_FACTOR))
 
 
 def _find_binding(roofline: Roofline) -> Iterator[Finding]:
@@ -100,67 +129,67 @@ def _find_binding(roofline: Roofline) -> Iterator[Finding]:
     near = _near(binding)
     if near < LEANING_RATIO:
         yield Finding(
-            text=f"No roof is near: the kernel is at {100 * near:.3g} % of what the nearest, {binding.name}, sustains{_mention(unit)}, so that "
-            "latency and too little in flight hold it up.",
+            text=say(
+                "No ceiling is near: the kernel reaches {share} of what the nearest, {name}, sustains{unit}. Latency limits it: too little is in "
+                "flight.",
+                share=percent(near),
+                name=binding.name,
+                unit=_mention(unit),
+            ),
             weight=Weight.HIGH,
-            remedy=_LATENCY_REMEDY,
+            remedy=capitalize(_LATENCY_REMEDY),
         )
         return
-    is_bound = near >= BOUND_RATIO
-    text = (
-        f"{binding.name} is {100 * binding.share_ratio:.3g} % used{_describe_ceiling(binding.ceiling_ratio)}: with the same work the kernel can run "
-        f"{_limit_speed(binding.headroom)}."
-    )
-    remedy = _choose_remedy(binding)
-    yield Finding(
-        text=_capital(text),
-        weight=Weight.HIGH if is_bound else Weight.PLAIN,
-        remedy=remedy if is_bound else f"{remedy} Until then: {_LATENCY_REMEDY[0].lower()}{_LATENCY_REMEDY[1:]}",
-    )
+    yield _describe_limit(binding, near >= BOUND_RATIO, _choose_remedy(binding))
 
 
-def _mention(unit: BusyUnit | None) -> str:
-    return (
-        "" if unit is None else f" (and the busiest unit, {unit.phrase}, at {100 * unit.share_ratio:.3g} % of its peak)"
-    )
+def _mention(unit: BusyUnit | None) -> Sentence:
+    if unit is None:
+        return NOTHING
+    share = percent(unit.share_ratio)
+    return say(" (the busiest unit, {name}, is at {share} of its peak)", name=unit.name, share=share)
 
 
 def _describe_unit(unit: BusyUnit, binding: Roof | None) -> Finding:
-    """A kernel that is far from all roofs for what it moves and computes, and yet has filled a unit."""
-    roof = (
-        "" if binding is None else f" The nearest roof, {binding.name}, is only {100 * binding.share_ratio:.3g} % used."
-    )
-    text = (
-        f"{unit.name} {'are' if unit.name.endswith('s') else 'is'} at {100 * unit.share_ratio:.3g} % of the peak"
-        f"{_describe_ceiling(unit.ceiling_ratio)}: with the same work the kernel can run {_limit_speed(unit.headroom)}.{roof}"
-    )
-    is_bound = unit.nearness >= BOUND_RATIO
+    """A kernel that is far from all ceilings for what it moves and computes, and yet has filled a unit."""
     remedy = _UNIT_REMEDY if unit.is_memory else _PIPE_REMEDY
+    nearest = NOTHING
+    if binding is not None:
+        share = percent(binding.share_ratio)
+        nearest = say("The nearest ceiling, {name}, is only {share} used.", name=binding.name, share=share)
+    return _describe_limit(unit, unit.nearness >= BOUND_RATIO, remedy, nearest)
+
+
+def _describe_limit(limit: Roof | BusyUnit, is_bound: bool, remedy: Sentence, nearest: Sentence = NOTHING) -> Finding:
+    """How much of a ceiling or a unit is used, and how much faster the same work could run."""
+    text = say(
+        "{name}: {share} of the peak is used{sustained}; the same work can run {faster}.",
+        name=limit.name,
+        share=percent(limit.share_ratio),
+        sustained=_describe_ceiling(limit.ceiling_ratio),
+        faster=_limit_speed(limit.headroom),
+    )
     return Finding(
-        text=_capital(text),
+        text=join([capitalize(text), nearest]),
         weight=Weight.HIGH if is_bound else Weight.PLAIN,
-        remedy=remedy if is_bound else f"{remedy} Until then: {_LATENCY_REMEDY[0].lower()}{_LATENCY_REMEDY[1:]}",
+        remedy=remedy if is_bound else say("{change} Until then: {latency}", change=remedy, latency=_LATENCY_REMEDY),
     )
 
 
-def _limit_speed(headroom: float) -> str:
+def _limit_speed(headroom: float) -> Sentence:
     """To follow ``can run``.
 
     >>> _limit_speed(1.002), _limit_speed(1.27)
     ('no faster', 'at most 1.27× as fast')
     """
-    return "no faster" if headroom < NO_HEADROOM else f"at most {_write_factor(headroom)} as fast"
+    return say("no faster") if headroom < NO_HEADROOM else say("at most {f} as fast", f=say_factor(headroom))
 
 
-def _describe_ceiling(ceiling_ratio: float) -> str:
-    return "" if ceiling_ratio == 1 else f", of about {100 * ceiling_ratio:.3g} % that can be sustained"
+def _describe_ceiling(ceiling_ratio: float) -> Sentence:
+    return NOTHING if ceiling_ratio == 1 else say(" (about {most} is sustainable)", most=percent(ceiling_ratio))
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _choose_remedy(roof: Roof) -> str:
+def _choose_remedy(roof: Roof) -> Sentence:
     if roof.level is not None:
         return _REMEDIES[roof.level]
     return _ISSUE_REMEDY if roof.name == ISSUE else _PEAK_REMEDY
@@ -171,18 +200,24 @@ def _find_side(roofline: Roofline) -> Iterator[Finding]:
     point = find_point(roofline, MemoryLevel.DRAM)
     if point is None or point.attainable_ops_per_s is None or not point.attainable_ops_per_s:
         return
-    reached = f"{100 * point.achieved_ops_per_s / point.attainable_ops_per_s:.3g} % of what is attainable there"
-    where = f"{point.kind} does {point.intensity:.3g} operations for each byte of DRAM"
-    if point.is_memory_side:
-        yield Finding(
-            text=f"{where}: left of the ridge point, on the memory's side of the roofline, at {reached}.",
-            remedy="More operations per byte (locality, narrower types) raise what is attainable; faster arithmetic does not.",
-        )
-        return
-    is_near = point.achieved_ops_per_s >= LEANING_RATIO * point.attainable_ops_per_s
+    side = "left of the ridge point, the memory side"
+    remedy = say(
+        "More operations per byte (locality, narrower types) raise what is attainable; faster arithmetic does not."
+    )
+    if not point.is_memory_side:
+        side = "right of the ridge point, where arithmetic is the lower ceiling"
+        is_near = point.achieved_ops_per_s >= LEANING_RATIO * point.attainable_ops_per_s
+        what = "fewer and cheaper operations help" if is_near else "arithmetic is not the limit either"
+        remedy = say("Moving fewer bytes of DRAM changes nothing; {what}.", what=what)
     yield Finding(
-        text=f"{where}: right of the ridge point, where arithmetic is the lower roof, at {reached}.",
-        remedy=f"Fewer bytes of DRAM change nothing; {'fewer and cheaper operations do' if is_near else 'the arithmetic is not what limits either'}.",
+        text=say(
+            "{kind} does {intensity} operations per byte of DRAM: {side}, at {share} of what is attainable there.",
+            kind=point.kind,
+            intensity=number(point.intensity),
+            side=side,
+            share=percent(point.achieved_ops_per_s / point.attainable_ops_per_s),
+        ),
+        remedy=remedy,
     )
 
 
@@ -196,12 +231,20 @@ def _find_slow_type(roofline: Roofline, machine: Machine) -> Iterator[Finding]:
     used = next((roof for roof in roofline.roofs if roof.kind is OperationKind.FP64), None)
     if slow is None or fast is None or used is None or not slow.ops_per_cycle or not fast.ops_per_cycle:
         return
-    factor = fast.ops_per_cycle / slow.ops_per_cycle
-    if factor >= SLOW_TYPE_FACTOR and used.share_ratio >= LEANING_RATIO / 5:
+    times = fast.ops_per_cycle / slow.ops_per_cycle
+    if times >= SLOW_TYPE_FACTOR and used.share_ratio >= LEANING_RATIO / 5:
         yield Finding(
-            text=f"FP64 has 1/{factor:.0f} of the FP32 rate on {machine.name}, and the kernel uses {100 * used.share_ratio:.3g} % of it.",
+            text=say(
+                "FP64 runs at 1/{times} of the FP32 rate on {gpu}, and the kernel uses {share} of it.",
+                times=count(times),
+                gpu=machine.name,
+                share=percent(used.share_ratio),
+            ),
             weight=Weight.HIGH if used.share_ratio >= LEANING_RATIO else Weight.PLAIN,
-            remedy="Do in FP32 what need not be in FP64 (constants written without f promote to double): the point moves under a higher roof.",
+            remedy=say(
+                "Do in FP32 what need not be FP64 (literals without the suffix {f} promote to double): the point moves under a higher ceiling.",
+                f=Code(text="f"),
+            ),
         )
 
 
@@ -210,13 +253,11 @@ def _find_reuse(roofline: Roofline) -> Iterator[Finding]:
     traffic = {one.level: one for one in roofline.traffic}
     for near, far in ((MemoryLevel.L1, MemoryLevel.L2), (MemoryLevel.L2, MemoryLevel.DRAM)):
         if near in traffic and far in traffic and traffic[near].is_exact and traffic[far].bytes > 0:
-            factor = traffic[near].bytes / traffic[far].bytes
-            yield Finding(
-                text=f"{near} moves {factor:.3g} {'byte' if f'{factor:.3g}' == '1' else 'bytes'} for each byte of {far}."
-            )
+            moved = number(traffic[near].bytes / traffic[far].bytes, "byte")
+            yield Finding(text=say("{near} moves {moved} per byte of {far}.", near=near, moved=moved, far=far))
 
 
 def _find_clocks(machine: Machine) -> Iterator[Finding]:
-    """Roofs at other clocks than the kernel's are no measure of it."""
+    """Ceilings at other clocks than the kernel's are no measure of it."""
     if machine.clocks.basis is not ClockBasis.MEASURED:
-        yield from (Finding(text=doubt) for doubt in machine.doubts)
+        yield from (Finding(text=join([doubt])) for doubt in machine.doubts)

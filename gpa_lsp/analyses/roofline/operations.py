@@ -12,6 +12,7 @@ from gpa_lsp.analyses.roofline.opcode_operations import count_thread_operations
 from gpa_lsp.analyses.roofline.tensor_shapes import DESCRIPTOR_SHAPED, count_tensor_operations
 from gpa_lsp.analyses.roofline.totals import Span, Total, read_total, sum_totals
 from gpa_lsp.analyses.roofline_model import OperationCount
+from gpa_lsp.basis.numbers import format_number
 from gpa_lsp.device.model import OperationKind
 from gpa_lsp.profile.model import Launch
 
@@ -140,12 +141,12 @@ def _assume(launch: Launch, span: Span, kind: OperationKind) -> OperationCount |
     """From counters that say how many instructions there were, and not what they did."""
     if kind is OperationKind.INT32:
         total = read_total(launch, span, INTEGER_COUNTERS)
-        words = "one for each instruction"
+        words = "one per instruction"
         factor: float | None = 1.0
     else:
         total = read_total(launch, span, _SHAPELESS_COUNTED.get(kind, ()))
         factor = _find_assumed(kind, launch.device.compute_capability)
-        words = f"× {factor:g}, the largest shape assumed" if factor else ""
+        words = f"× {format_number(factor)}, the largest shape assumed" if factor else ""
     if total is None or (factor is None and total.value > 0):
         return None
     return OperationCount(

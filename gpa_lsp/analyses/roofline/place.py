@@ -1,10 +1,10 @@
-"""Place a kernel under its machine's roofs: :func:`place_kernel`.
+"""Place a kernel under its machine's roofs: :func:`place_kernel`; or under other ones, measured or of another GPU: :func:`place_under`.
 
 Every launch stands under the roofs at its own clocks. All launches together are total work over total time, so that each counts by how long it
 took, under the roofs of the longest launch: launches of one kernel in one session run at clocks a percent or two apart, short ones at lower ones.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from gpa_lsp.analyses.roofline.instructions import count_launch
@@ -14,11 +14,10 @@ from gpa_lsp.analyses.roofline.work import Work, measure_work, sum_work
 from gpa_lsp.analyses.roofline_model import MOST_LAUNCHES, KernelRoofline, Roofline
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.device.ceilings import find_dram_ceiling
 from gpa_lsp.device.empirical import apply_roofs
 from gpa_lsp.device.empirical_model import EmpiricalRoofs
 from gpa_lsp.device.find import find_machine
-from gpa_lsp.device.model import Machine
+from gpa_lsp.device.model import HBM_CEILING, TRANSFERS_PER_CLOCK, Machine, MemoryLevel, find_dram_ceiling
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.rows.model import Kernel
 
@@ -95,4 +94,47 @@ def _apply(machine: Machine, roofs: EmpiricalRoofs) -> Machine:
     try:
         return apply_roofs(machine, roofs)
     except InputError as error:
-        return replace(machine, doubts=(*machine.doubts, f"The measured roofs are not used: {error.message}."))
+        return replace(machine, doubts=(*machine.doubts, f"The measured ceilings are not used: {error.message}."))
+
+
+def place_under(roofline: KernelRoofline, choose_machine: Callable[[Machine], Machine]) -> KernelRoofline:
+    """The same work under other roofs.
+
+    Args:
+        roofline: of a kernel; all its launches go under the roofs of its longest one, since the clocks of the others are not kept.
+        choose_machine: from its machine to the one whose roofs are wanted.
+
+    Raises:
+        InputError: what ``choose_machine`` raises.
+    """
+    machine = choose_machine(roofline.machine)
+    is_same_gpu = machine.name == roofline.machine.name
+    return KernelRoofline(
+        machine=machine,
+        whole=None if roofline.whole is None else _place(roofline.whole, machine, is_same_gpu=is_same_gpu),
+        launches=tuple(_place(launch, machine, is_same_gpu=is_same_gpu) for launch in roofline.launches),
+        left_out=roofline.left_out,
+    )
+
+
+def _place(line: Roofline, machine: Machine, *, is_same_gpu: bool) -> Roofline:
+    work = Work(
+        duration_s=line.duration_s,
+        operations={count.kind: count for count in line.operations},
+        traffic={traffic.level: traffic for traffic in line.traffic},
+        warp_instructions=line.warp_instructions,
+    )
+    ceiling = _find_dram_ceiling(line, machine, is_same_gpu=is_same_gpu)
+    placed = build_roofline(line.launch_index, work, machine, ceiling)
+    # A unit's share of its peak is that of the GPU it ran on.
+    return replace(placed, busiest=line.busiest) if is_same_gpu else placed
+
+
+def _find_dram_ceiling(line: Roofline, machine: Machine, *, is_same_gpu: bool) -> float:
+    """What was taken for the GPU itself; for another one by the width of its memory bus, which the bytes of a memory clock tell."""
+    if is_same_gpu:
+        return next((roof.ceiling_ratio for roof in line.roofs if roof.level is MemoryLevel.DRAM), HBM_CEILING)
+    dram = machine.find_bandwidth(MemoryLevel.DRAM)
+    if dram is None or dram.bytes_per_cycle is None:
+        return HBM_CEILING
+    return find_dram_ceiling(dram.bytes_per_cycle * 8 / TRANSFERS_PER_CLOCK)

@@ -1,10 +1,12 @@
-"""Tables of a roofline: points, launches, and the machine's roofs with their sources."""
+"""Tables of a roofline: points, launches, and the machine's ceilings with their sources."""
 
 from collections.abc import Iterator
 
 from gpa_lsp.analyses.answers import Bar, Column, Table
-from gpa_lsp.analyses.roofline_model import KernelRoofline, Point, Roof, Roofline
+from gpa_lsp.analyses.roofline.findings import say_factor
+from gpa_lsp.analyses.roofline_model import KernelRoofline, Point, Roofline
 from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, join, say
 from gpa_lsp.device.model import ClockBasis, Clocks, Machine, RoofOrigin
 
 _NS_PER_S = 1e9
@@ -19,25 +21,21 @@ _BASES = {
     ClockBasis.MEASURED: "the clocks the longest launch ran at",
     ClockBasis.BASE: "the base clock",
     ClockBasis.BOOST: "the boost clock",
-    ClockBasis.UNKNOWN: "clocks nobody states",
+    ClockBasis.UNKNOWN: "unknown clocks",
 }
 
 
 def list_bars(roofline: Roofline) -> tuple[Bar, ...]:
-    """One bar per roof, nearest first."""
+    """One bar per ceiling, nearest first."""
     return tuple(
         Bar(
             label=roof.name,
             ratio=min(1.0, roof.share_ratio),
             ceiling_ratio=roof.ceiling_ratio,
-            words=_write_headroom(roof),
+            words=say("headroom {factor}", factor=say_factor(roof.headroom)),
         )
         for roof in roofline.roofs
     )
-
-
-def _write_headroom(roof: Roof) -> str:
-    return f"headroom {roof.headroom:.3g}×" if roof.headroom < 1000 else "headroom more than 1000×"
 
 
 def list_tables(kernel_roofline: KernelRoofline, shown: Roofline) -> tuple[Table, ...]:
@@ -77,10 +75,10 @@ def _build_points(roofline: Roofline) -> Iterator[Table]:
                     Column(name="Achieved", quantity=unit),
                     Column(name="Attainable", quantity=unit),
                     Column(name="Of attainable", quantity=Quantity.RATIO),
-                    Column(name="Lower roof"),
+                    Column(name="Lower ceiling"),
                 ),
                 rows=tuple(_list_cells(point) for point in points),
-                note="Attainable is the lower of the peak and bandwidth × operations per byte.",
+                note=say("Attainable is the lower of the peak and bandwidth × operations per byte."),
             )
 
 
@@ -109,8 +107,10 @@ def _build_operations(roofline: Roofline) -> Iterator[Table]:
                 Column(name="Counted by"),
             ),
             rows=tuple((count.kind.value, count.operations, _note(count.source, count.is_exact)) for count in counted),
-            note="A multiply-add is two; threads whose guard was false do not count. Integers: one for each instruction that adds, shifts, compares "
-            "or combines bits, addresses included, and two for a multiply-add. Special functions are one each, and no part of the vendor's FLOP.",
+            note=say(
+                "A multiply-add is two; threads whose guard was false do not count. Integers: one per instruction that adds, shifts, compares or "
+                "combines bits, addresses included, and two per multiply-add. Special functions are one each, and not part of the vendor's FLOP."
+            ),
         )
 
 
@@ -150,7 +150,7 @@ def _build_instruction_points(roofline: Roofline) -> Iterator[Table]:
                 (one.level.value, one.intensity, one.achieved_per_s, one.attainable_per_s, one.transaction_bytes)
                 for one in roofline.instruction_points
             ),
-            note="A transaction is a sector, or a pass through shared memory.",
+            note=say("A transaction is a sector, or a wavefront of shared memory."),
         )
 
 
@@ -163,7 +163,7 @@ def _build_launches(kernel_roofline: KernelRoofline) -> Iterator[Table]:
         columns=(
             Column(name="Launch", quantity=Quantity.COUNT),
             Column(name="Time", quantity=Quantity.NS),
-            Column(name="Nearest roof"),
+            Column(name="Nearest ceiling"),
             Column(name="Of its peak", quantity=Quantity.RATIO),
             Column(name="Operations"),
         ),
@@ -177,14 +177,18 @@ def _build_launches(kernel_roofline: KernelRoofline) -> Iterator[Table]:
             )
             for launch in kernel_roofline.launches
         ),
-        note="Each launch under the roofs at its own clocks; all together under those of the longest."
-        + (f" {left_out} shorter launches are not listed." if left_out else ""),
+        note=join(
+            [
+                say("Each launch under the ceilings at its own clocks; all together under those of the longest."),
+                say("{rest} not listed.", rest=count(left_out, "shorter launch")) if left_out else NOTHING,
+            ]
+        ),
     )
 
 
-_INTEGER_NOTE = (
-    " The INT32 peak is of multiply-adds, which are two operations each, as the vendor counts it; additions and logic in one pipe reach half of "
-    "it, which that pipe's own share shows."
+_INTEGER_NOTE = say(
+    "The INT32 peak is of multiply-adds, two operations each, as the vendor counts it; additions and logic in one pipe reach half of it, which that "
+    "pipe's own share shows."
 )
 
 
@@ -211,7 +215,7 @@ def _build_peaks(machine: Machine) -> Iterator[Table]:
                     )
                     for peak in peaks
                 ),
-                note=_describe_basis(machine.clocks) + (_INTEGER_NOTE if operation == "IOP" else ""),
+                note=join([_describe_basis(machine.clocks), _INTEGER_NOTE if operation == "IOP" else NOTHING]),
             )
 
 
@@ -248,9 +252,9 @@ def _build_clocks(machine: Machine) -> Table:
         title=f"Clocks of {machine.name}",
         columns=(Column(name="Clock"), Column(name="Frequency", quantity=Quantity.HZ)),
         rows=(("SM", clocks.sm_hz), ("L2", clocks.l2_hz), ("DRAM", clocks.dram_hz)),
-        note=" ".join((_describe_basis(clocks), f"From {clocks.source}.", *machine.doubts)),
+        note=join((_describe_basis(clocks), say("From {source}.", source=clocks.source), *machine.doubts)),
     )
 
 
-def _describe_basis(clocks: Clocks) -> str:
-    return f"At {_BASES[clocks.basis]}."
+def _describe_basis(clocks: Clocks) -> Sentence:
+    return say("At {basis}.", basis=_BASES[clocks.basis])

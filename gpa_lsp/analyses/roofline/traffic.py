@@ -17,6 +17,7 @@ from dataclasses import replace
 from gpa_lsp.analyses.roofline.totals import Span, Total, read_count, sum_totals
 from gpa_lsp.analyses.roofline_model import Traffic
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_number
 from gpa_lsp.dataflow.accesses import SECTOR_BYTES
 from gpa_lsp.device.model import Machine, MemoryLevel
 from gpa_lsp.profile.model import Launch
@@ -42,7 +43,7 @@ class Recipe:
     def words(self) -> str:
         """The counters in a clause."""
         names = " + ".join(self.counters) if len(self.counters) <= 2 else f"{self.counters[0]} and its like"
-        return names if self.bytes_per_count == 1 else f"{names}, × {self.bytes_per_count:g} bytes"
+        return names if self.bytes_per_count == 1 else f"{names}, × {format_number(self.bytes_per_count)} bytes"
 
 
 _L1_PARTS = tuple(

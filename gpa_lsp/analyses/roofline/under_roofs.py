@@ -11,8 +11,7 @@ from gpa_lsp.analyses.roofline.traffic import TRANSACTION_BYTES
 from gpa_lsp.analyses.roofline.unknown import list_missing
 from gpa_lsp.analyses.roofline.work import Work
 from gpa_lsp.analyses.roofline_model import InstructionPoint, Point, Roof, Roofline
-from gpa_lsp.device.ceilings import L1_CEILING, L2_CEILING
-from gpa_lsp.device.model import Bandwidth, Machine, MemoryLevel, OperationKind, RoofOrigin
+from gpa_lsp.device.model import L1_CEILING, L2_CEILING, Bandwidth, Machine, MemoryLevel, OperationKind, RoofOrigin
 
 LEVELS = (MemoryLevel.SHARED, MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM)
 """From the SM outwards."""

@@ -7,6 +7,7 @@ from gpa_lsp.analyses.roofline.instructions import THREAD_TABLES, WARP_TABLES
 from gpa_lsp.analyses.roofline.operations import COUNTED
 from gpa_lsp.analyses.roofline.traffic import RECIPES
 from gpa_lsp.analyses.roofline.work import Work
+from gpa_lsp.basis.prose import say
 from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
 
 _MIX_SECTION = "SourceCounters"
@@ -32,7 +33,7 @@ _LAST_OF_THESE_NAMES = (9, 0)
 
 
 def list_missing(work: Work, machine: Machine) -> tuple[Missing, ...]:
-    """Types and levels the machine has a roof for, or could have, and the work is unknown of; and roofs that are unknown."""
+    """Types and levels with a ceiling, or a possible one, whose work is unknown; and ceilings that are unknown."""
     return (*_list_operations(work, machine), *_list_traffic(work, machine), *_list_roofs(work, machine))
 
 
@@ -69,8 +70,10 @@ def _list_roofs(work: Work, machine: Machine) -> Iterator[Missing]:
     for kind, count in work.operations.items():
         peak = machine.find_peak(kind)
         if count.operations > 0 and (peak is None or not peak.ops_per_s):
-            yield Missing(what=f"the {kind} peak", why=f"nothing states it of {machine.name}")
+            yield Missing(what=f"the {kind} peak", why=say("{gpu} has no published figure for it", gpu=machine.name))
     for level in work.traffic:
         bandwidth = machine.find_bandwidth(level)
         if bandwidth is None or not bandwidth.bytes_per_s:
-            yield Missing(what=f"the bandwidth of {level}", why=f"nothing states it of {machine.name}")
+            yield Missing(
+                what=f"the bandwidth of {level}", why=say("{gpu} has no published figure for it", gpu=machine.name)
+            )

@@ -6,10 +6,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.line_sums import index_lines
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck, Part, WaiterKind, classify_waiter, find_target
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.basis.prose import Sentence, say
 from gpa_lsp.binary.opcodes import describe_mnemonic
+
+_LONGEST_NAME = 40
+"""Characters of a mangled name that are written."""
 
 _TARGETS: tuple[Bottleneck | Part, ...] = (*Part, *Bottleneck)
 _KINDS = tuple(WaiterKind)
@@ -21,8 +26,8 @@ class LineSamples:
 
     Attributes:
         line: None for an instruction without a line.
+        place: the same in words; for an instruction without a line its offset, and its function where that is not the kernel.
         function: mangled name of the section of its instruction with most samples.
-        is_own: that section is the kernel's own.
         pc_offset: that instruction, bytes from the section's start.
         operations: N_op.
         stalls: N by row of Table 1; rows without a sample are missing.
@@ -30,8 +35,8 @@ class LineSamples:
     """
 
     line: SourceLine | None
+    place: Sentence
     function: str
-    is_own: bool
     pc_offset: int
     operations: int
     stalls: dict[Bottleneck, int]
@@ -80,15 +85,23 @@ class LineCounts:
         by_target = dict(zip(_TARGETS, self.counts[number].tolist(), strict=True))
         row = int(self.hottest[number])
         function = self._facts.rows.function_of(row)
+        pc_offset = int(function.pc_offsets[self._facts.rows.index_of(row)])
+        is_own = function is self._facts.kernel.functions[0]
         return LineSamples(
             line=self.lines[number],
+            place=self._name_place(self.lines[number], pc_offset, "" if is_own else function.name),
             function=function.name,
-            is_own=function is self._facts.kernel.functions[0],
-            pc_offset=int(function.pc_offsets[self._facts.rows.index_of(row)]),
+            pc_offset=pc_offset,
             operations=by_target[Part.OPERATION],
             stalls={one: by_target[one] for one in Bottleneck if by_target[one]},
             unattributed=by_target[Part.NONE],
         )
+
+    def _name_place(self, line: SourceLine | None, pc_offset: int, function: str) -> Sentence:
+        if line is not None:
+            return say("{place}", place=index_lines(self._facts).make_place(line.file, line.line))
+        of = f" of {function[:_LONGEST_NAME]}" if function else ""
+        return say("instruction {offset}{of}", offset=f"{pc_offset:#x}", of=of)
 
     def find_heavy(self, bottleneck: Bottleneck, least: float) -> Iterator[LineSamples]:
         """Lines with at least so many stalls of one row of Table 1."""

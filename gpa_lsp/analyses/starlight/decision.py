@@ -8,13 +8,13 @@ Source: A. Zeni et al., "Starlight: a kernel optimizer for GPU processing", sect
 
 from gpa_lsp.analyses.answers import Missing
 from gpa_lsp.analyses.facts import KernelFacts, lack
-from gpa_lsp.analyses.starlight.movement import Position, find_position
+from gpa_lsp.analyses.starlight.movement import Position, find_position, make_intensity, make_rate
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck
-from gpa_lsp.analyses.starlight.words import say_intensity, say_rate
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence, say
 
 FAR_RATIO = 0.6
-"""Below this share of the attainable rate a kernel is far from its roof, as Nsight Compute's rule for the bottleneck has it."""
+"""Below this share of the attainable rate a kernel is far from its ceiling, as Nsight Compute's rule for the bottleneck has it."""
 
 _WARP_THREADS = 32.0
 _PERCENT = 100.0
@@ -40,7 +40,7 @@ class Check:
     scale: float
     least_ratio: float
     row: Bottleneck
-    remedy: str
+    remedy: Sentence
     section: str
     of_cycles: tuple[str, ...] = ()
 
@@ -52,7 +52,7 @@ CHECKS = (
         scale=_PERCENT,
         least_ratio=0.5,  # ours: by GPA's Equation 9 more warps gain ever less
         row=Bottleneck.RESOURCES,
-        remedy="more threads per block or smaller use of registers and shared memory, so that more warps are resident",
+        remedy=say("Raise occupancy: more threads per block, or fewer registers and less shared memory."),
         section="Occupancy",
     ),
     Check(
@@ -61,7 +61,7 @@ CHECKS = (
         scale=_PERCENT,
         least_ratio=0.8,  # as Nsight Compute's rule for the tail
         row=Bottleneck.RESOURCES,
-        remedy="more blocks, and of even length, so that no SM is idle",
+        remedy=say("Launch more blocks, of even length, so that no SM idles."),
         section="SpeedOfLight",
         of_cycles=("sm__cycles_active.avg", "sm__cycles_elapsed.max", "gpc__cycles_elapsed.max"),
     ),
@@ -71,16 +71,16 @@ CHECKS = (
         scale=_PERCENT,
         least_ratio=0.8,  # ours
         row=Bottleneck.SYNCHRONISATION,
-        remedy="threads of one warp on one side of each branch",
+        remedy=say("Keep the threads of a warp on one side of each branch."),
         section="SourceCounters",
     ),
     Check(
-        title="threads per instruction that are not predicated off",
+        title="threads predicated on per instruction",
         metric="smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
         scale=_WARP_THREADS,
         least_ratio=0.75,  # 24 of 32 threads, as Nsight Compute's rule for divergence
         row=Bottleneck.SYNCHRONISATION,
-        remedy="whole warps with work: sort or compact it, and move conditions to the warp or the block",
+        remedy=say("Fill whole warps: sort or compact the work, and branch per warp or per block."),
         section="WarpStateStats",
     ),
 )
@@ -108,8 +108,8 @@ class Decision:
         position: where it stands on the chart; None when unknown.
         is_memory_bound: left of the ridge point; None when unknown.
         is_far: far below what is attainable; None when unknown.
-        results: of the checks, asked in every case: their numbers are of use, though only a compute-bound kernel far from its roof acts on them.
-        verdict: a sentence.
+        results: of the checks, asked in every case: their numbers are of use, though only a compute-bound kernel far from its ceiling acts on them.
+        verdict: a clause.
         missing: what the tree could not ask.
     """
 
@@ -117,7 +117,7 @@ class Decision:
     is_memory_bound: bool | None
     is_far: bool | None
     results: tuple[CheckResult, ...]
-    verdict: str
+    verdict: Sentence
     missing: tuple[Missing, ...]
 
     @property
@@ -142,7 +142,7 @@ def decide(facts: KernelFacts) -> Decision:
     ]
     is_memory_bound = _is_memory_bound(facts, position)
     if position is None or is_memory_bound is None:
-        why = "no operations or no bytes of this kernel are known"
+        why = say("no operations or no bytes of this kernel are known")
         missing.insert(0, Missing(what="the kernel's place on the roofline", why=why))
     is_far = _is_far(position)
     return Decision(
@@ -166,7 +166,7 @@ def _measure(facts: KernelFacts, check: Check) -> float | None:
 
 
 def _is_memory_bound(facts: KernelFacts, position: Position | None) -> bool | None:
-    """By the side of the ridge point; where no operation was counted, by the nearest roof."""
+    """By the side of the ridge point; where no operation was counted, by the nearest ceiling."""
     if position is not None and position.point.is_memory_side is not None:
         return position.point.is_memory_side
     whole = None if facts.roofline is None else facts.roofline.whole
@@ -180,17 +180,26 @@ def _is_far(position: Position | None) -> bool | None:
     return position.point.achieved_ops_per_s < FAR_RATIO * roof
 
 
-def _judge(position: Position | None, is_memory_bound: bool | None, is_far: bool | None) -> str:
+def _judge(position: Position | None, is_memory_bound: bool | None, is_far: bool | None) -> Sentence:
     if is_memory_bound is None:
-        return "whether the kernel is memory- or compute-bound is unknown"
+        return say("whether the kernel is memory- or compute-bound is unknown")
     side = "memory-bound" if is_memory_bound else "compute-bound"
     if position is None:
-        return f"{side} by the nearest roof; no operation was counted"
-    point, kind = position.point, position.kind
-    where = f"{say_intensity(point.intensity, kind)} of {point.level}"
-    words = f"{side}: {where} is {'left' if is_memory_bound else 'right'} of the ridge point"
-    roof = position.roof_ops_per_s
+        return say("{side} by the nearest ceiling; no operation was counted", side=side)
+    point, roof = position.point, position.roof_ops_per_s
+    words = say(
+        "{side}: {intensity} of {level} is {hand} of the ridge point",
+        side=side,
+        intensity=make_intensity(point.intensity),
+        level=point.level,
+        hand="left" if is_memory_bound else "right",
+    )
     if roof is None:
         return words
-    distance = "far below" if is_far else "near"
-    return f"{words}, and {say_rate(point.achieved_ops_per_s, kind)} is {distance} the {say_rate(roof, kind)} attainable there"
+    return say(
+        "{words}, and {rate} is {distance} the {ceiling} attainable there",
+        words=words,
+        rate=make_rate(point.achieved_ops_per_s, position.kind),
+        distance="far below" if is_far else "near",
+        ceiling=make_rate(roof, position.kind),
+    )

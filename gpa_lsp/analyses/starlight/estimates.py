@@ -6,7 +6,6 @@ from gpa_lsp.analyses.starlight.counting import LineCounts, LineSamples
 from gpa_lsp.analyses.starlight.equations import estimate_line_speedup, measure_line_share
 from gpa_lsp.analyses.starlight.movement import Outcome, Position, move
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck, Row, find_row
-from gpa_lsp.analyses.starlight.words import say_place
 from gpa_lsp.basis.lazy_dataclass import dataclass
 
 LEAST_SPEEDUP = 1.01
@@ -47,7 +46,7 @@ def estimate_lines(lines: LineCounts, position: Position | None) -> tuple[LineEs
         for line in lines.find_heavy(bottleneck, least)
         if line.stalls[bottleneck] < total
     ]
-    return tuple(sorted(found, key=lambda one: (-one.speedup, -one.share_ratio, say_place(one.line))))
+    return tuple(sorted(found, key=lambda one: (-one.speedup, -one.share_ratio, one.line.place)))
 
 
 def find_hottest(estimates: Iterable[LineEstimate], bottleneck: Bottleneck) -> LineEstimate | None:
@@ -58,7 +57,7 @@ def find_hottest(estimates: Iterable[LineEstimate], bottleneck: Bottleneck) -> L
 def _estimate(line: LineSamples, bottleneck: Bottleneck, total: int, position: Position | None) -> LineEstimate:
     row, removed = find_row(bottleneck), line.stalls[bottleneck]
     speedup = estimate_line_speedup(total, removed)
-    label = f"{row.title.lower()}, {say_place(line)}"
+    label = f"{row.title.lower()}, {line.place}"
     return LineEstimate(
         line=line,
         row=row,

@@ -1,15 +1,16 @@
-"""Where a suggestion takes the kernel's point on the roofline chart, and which roof stops it there (Starlight, Table 1, last column).
+"""Where a suggestion takes the kernel's point on the roofline chart, and which ceiling stops it there (Starlight, Table 1, last column).
 
-Starlight multiplies the measured rate by the speedup (Equation 4) and looks at no roof. Here the arrow ends at the roof, and the uncapped value is
-told beside it.
+Starlight multiplies the measured rate by the speedup (Equation 4) and looks at no ceiling. Here the arrow ends at the ceiling, and the uncapped
+value is told beside it.
 """
 
 from gpa_lsp.analyses.answers import Movement
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Point
 from gpa_lsp.analyses.starlight.equations import estimate_new_rate
 from gpa_lsp.analyses.starlight.suggestions import Direction
-from gpa_lsp.analyses.starlight.words import say_intensity, say_rate
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.prose import NOTHING, Amount, Sentence, say
 from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
 
 _OUTERMOST_FIRST = (MemoryLevel.DRAM, MemoryLevel.L2, MemoryLevel.L1, MemoryLevel.SHARED)
@@ -27,7 +28,7 @@ _NARROWER = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Where a kernel stands on the chart: its dominant type over the level whose roof is lowest for it.
+    """Where a kernel stands on the chart: its dominant type over the level whose ceiling is lowest for it.
 
     Attributes:
         point: of that type and level.
@@ -50,7 +51,7 @@ class Position:
 
     @property
     def roof_ops_per_s(self) -> float | None:
-        """What is attainable with the bytes as they are, the lowest over all levels; None when no roof is known."""
+        """What is attainable with the bytes as they are, the lowest over all levels; None when no ceiling is known."""
         known = [one.attainable_ops_per_s for one in (self.point, *self.others) if one.attainable_ops_per_s is not None]
         return min(known, default=None)
 
@@ -61,13 +62,27 @@ class Outcome:
 
     Attributes:
         movement: the arrow.
-        uncapped_ops_per_s: Equation 4, above any roof; for a movement to the right the rate as it is.
+        uncapped_ops_per_s: Equation 4, above any ceiling; for a movement to the right the rate as it is.
         words: the movement in words and numbers, one clause.
     """
 
     movement: Movement
     uncapped_ops_per_s: float
-    words: str
+    words: Sentence
+
+
+def make_rate(rate_per_s: float, kind: OperationKind) -> Amount:
+    """Operations of a kind per second.
+
+    >>> str(make_rate(1.2345e12, OperationKind.FP32)), str(make_rate(8e8, OperationKind.INT32))
+    ('1.23 TFLOP/s', '800 MIOP/s')
+    """
+    return Amount(value=rate_per_s, quantity=Quantity(f"{kind.operation}/s"))
+
+
+def make_intensity(intensity: float) -> Amount:
+    """Operations per byte."""
+    return Amount(value=intensity, quantity=Quantity.OPS_PER_BYTE)
 
 
 def find_position(roofline: KernelRoofline | None) -> Position | None:
@@ -97,30 +112,48 @@ def find_position(roofline: KernelRoofline | None) -> Position | None:
 def move(position: Position, direction: Direction, speedup: float, label: str) -> Outcome:
     """The movement of a remedy that makes the kernel faster: up, or up and to the right.
 
-    With the bytes as they are the lowest roof over all levels ends the arrow. Where bytes are saved, Starlight does not say how many: the arrow
+    With the bytes unchanged the lowest ceiling over all levels ends the arrow. Where bytes are saved, Starlight does not say how many: the arrow
     goes as far to the right as the new rate demands under the level's bandwidth, and only the peak ends it.
     """
     point, kind = position.point, position.kind
     uncapped = estimate_new_rate(speedup, point.achieved_ops_per_s)
     saves_bytes = direction is Direction.UP_RIGHT
     roof = position.peak_ops_per_s if saves_bytes else position.roof_ops_per_s
-    # A point may lie a little above its roof, since its counters were taken in several passes.
+    # A point may lie a little above its ceiling, since its counters were taken in several passes.
     rate = uncapped if roof is None else max(point.achieved_ops_per_s, min(uncapped, roof))
     needed = 0.0 if not saves_bytes or not position.bytes_per_s else rate / position.bytes_per_s
     intensity = max(point.intensity, needed)
-    words = f"up from {say_rate(point.achieved_ops_per_s, kind)} to {say_rate(rate, kind)} "
-    if intensity > point.intensity:
-        words += (
-            f"and right from {say_intensity(point.intensity, kind)} to {say_intensity(intensity, kind)} at least, "
-            f"so that {point.level} can follow; the peak is "
-        )
-    else:
-        words += f"at {say_intensity(point.intensity, kind)} of {point.level}; the roof there is "
-        roof = position.roof_ops_per_s
-    words += "not known" if roof is None else say_rate(roof, kind)
-    if uncapped > rate:
-        words += f", Equation 4 alone gives {say_rate(uncapped, kind)}"
+    words = say(
+        "up from {old} to {new} {path}{uncapped}",
+        old=make_rate(point.achieved_ops_per_s, kind),
+        new=make_rate(rate, kind),
+        path=_describe_path(position, intensity, roof),
+        uncapped=say(", Equation 4 alone gives {rate}", rate=make_rate(uncapped, kind)) if uncapped > rate else NOTHING,
+    )
     return Outcome(movement=_draw(point, intensity, rate, label), uncapped_ops_per_s=uncapped, words=words)
+
+
+def _describe_path(position: Position, intensity: float, roof: float | None) -> Sentence:
+    """How far to the right, and what ends the arrow: the peak where it goes to the right, the lowest ceiling where it does not."""
+    point = position.point
+    if intensity > point.intensity:
+        return say(
+            "and right from {old} to at least {new}, so that {level} can follow; the peak is {peak}",
+            old=make_intensity(point.intensity),
+            new=make_intensity(intensity),
+            level=point.level,
+            peak=_name_rate(roof, position.kind),
+        )
+    return say(
+        "at {intensity} of {level}; the ceiling there is {ceiling}",
+        intensity=make_intensity(point.intensity),
+        level=point.level,
+        ceiling=_name_rate(position.roof_ops_per_s, position.kind),
+    )
+
+
+def _name_rate(rate_per_s: float | None, kind: OperationKind) -> Amount | str:
+    return "unknown" if rate_per_s is None else make_rate(rate_per_s, kind)
 
 
 def move_right(position: Position, label: str, *, is_narrower: bool) -> Outcome | None:
@@ -142,13 +175,20 @@ def move_right(position: Position, label: str, *, is_narrower: bool) -> Outcome 
     peak_ops_per_s = None if peak is None else peak.ops_per_s
     intensity = 2 * point.intensity
     slope = None if position.bytes_per_s is None else position.bytes_per_s * intensity
-    words = f"right: half the bytes double the intensity to {say_intensity(intensity, kind)}"
-    if slope is None or peak_ops_per_s is None:
-        words += "; the roof there is not known"
-    else:
-        now = "" if point.attainable_ops_per_s is None else f" instead of {say_rate(point.attainable_ops_per_s, kind)}"
-        name = f" for {then}" if then is not kind else ""
-        words += f", where the roof{name} is {say_rate(min(slope, peak_ops_per_s), then)}{now}"
+    ceiling = say("; the ceiling there is unknown")
+    if slope is not None and peak_ops_per_s is not None:
+        now = point.attainable_ops_per_s
+        ceiling = say(
+            ", where the ceiling{type} is {then}{now}",
+            type=f" for {then}" if then is not kind else "",
+            then=make_rate(min(slope, peak_ops_per_s), then),
+            now=NOTHING if now is None else say(" instead of {now}", now=make_rate(now, kind)),
+        )
+    words = say(
+        "right: half the bytes double the intensity to {intensity}{ceiling}",
+        intensity=make_intensity(intensity),
+        ceiling=ceiling,
+    )
     movement = _draw(point, intensity, point.achieved_ops_per_s, label)
     return Outcome(movement=movement, uncapped_ops_per_s=point.achieved_ops_per_s, words=words)
 

@@ -26,7 +26,7 @@ class Bottleneck(Enum):
 
 
 class Direction(Enum):
-    """How a remedy moves the kernel's point on the chart (Table 1, last column)."""
+    """How a suggestion moves the kernel's point on the chart (Table 1, last column)."""
 
     UP = "up"
     """More operations per second with the same bytes."""

@@ -8,12 +8,12 @@ from gpa_lsp.analyses.starlight.decision import Decision
 from gpa_lsp.analyses.starlight.estimates import LineEstimate, find_hottest
 from gpa_lsp.analyses.starlight.movement import Outcome, Position, move_right
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck, Part, Suggestion, find_row, list_rows, list_suggestions
-from gpa_lsp.analyses.starlight.words import say_place
 from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import NOTHING, count, say
 
 SUGGESTIONS_TITLE = "Starlight's suggestions"
 OUR_ADVICE = "our advice"
-"""Heading of the column that names our optimizers for the same remedy, separated by ``, ``."""
+"""Heading of the column that names our optimizers for the same change, separated by ``, ``."""
 NAMES_BETWEEN = ", "
 
 MOST_LINES = 10
@@ -32,7 +32,7 @@ def build_tables(lines: LineCounts, estimates: Sequence[LineEstimate], decision:
 
 
 def build_suggestions(lines: LineCounts, estimates: Sequence[LineEstimate], decision: Decision) -> Table:
-    """Table 1, a row for each suggestion: its stalls, the line on which it gains most, and our remedies of the same kind."""
+    """Table 1, a row for each suggestion: its stalls, the line on which it gains most, and our optimizers of the same kind."""
     total = lines.total
     rows: list[tuple[Cell, ...]] = []
     for suggestion in list_suggestions():
@@ -44,7 +44,7 @@ def build_suggestions(lines: LineCounts, estimates: Sequence[LineEstimate], deci
                 lines.count(suggestion.bottleneck) / total
                 if total and suggestion.bottleneck is not Bottleneck.LOW_INTENSITY
                 else None,
-                "" if hottest is None else say_place(hottest.line),
+                "" if hottest is None else hottest.line.place,
                 None if hottest is None else hottest.speedup,
                 None if hottest is None or hottest.outcome is None else hottest.outcome.movement.to_ops_per_s,
                 _describe_movement(suggestion, hottest, decision),
@@ -64,9 +64,8 @@ def build_suggestions(lines: LineCounts, estimates: Sequence[LineEstimate], deci
             Column(name=OUR_ADVICE),
         ),
         rows=tuple(rows),
-        note=(
-            "Suggestions of one bottleneck count the same stalls; their speedups are not to be added. The lines are those that wait, "
-            "not those that cause it."
+        note=say(
+            "Suggestions of one bottleneck count the same stalls; do not add their speedups. The lines are the stalled ones, not the causes."
         ),
     )
 
@@ -84,11 +83,11 @@ def build_lines(estimates: Sequence[LineEstimate], position: Position | None) ->
             Column(name="stalls", quantity=Quantity.SAMPLES),
             Column(name="speedup (Equation 3)", quantity=Quantity.FACTOR),
             Column(name="new rate (Equation 4)", quantity=name_rate(position)),
-            Column(name="below the roof", quantity=name_rate(position)),
+            Column(name="below the ceiling", quantity=name_rate(position)),
         ),
         rows=tuple(
             (
-                say_place(one.line),
+                one.line.place,
                 one.share_ratio,
                 one.row.title,
                 one.removed,
@@ -98,7 +97,7 @@ def build_lines(estimates: Sequence[LineEstimate], position: Position | None) ->
             )
             for one in shown
         ),
-        note=f"And {rest:,} more that gain less." if rest else "",
+        note=say("And {rest} more that gain less.", rest=count(rest)) if rest else NOTHING,
     )
 
 
@@ -121,9 +120,9 @@ def build_checks(decision: Decision) -> Table:
             )
             for result in decision.results
         ),
-        note=""
+        note=NOTHING
         if decision.asks_checks
-        else "The tree acts on these only in a compute-bound kernel far below its roof.",
+        else say("The tree acts on these only in a compute-bound kernel far below its ceiling."),
     )
 
 
@@ -144,8 +143,8 @@ def build_parts(lines: LineCounts) -> Table:
             Column(name="samples", quantity=Quantity.SAMPLES),
             Column(name="share", quantity=Quantity.RATIO),
         ),
-        rows=tuple((name, count, count / total) for name, count in counts),
-        note="Which stalls belong to which bottleneck is our reading; Starlight does not say.",
+        rows=tuple((name, samples, samples / total) for name, samples in counts),
+        note=say("Which stalls belong to which bottleneck is our reading; Starlight does not say."),
     )
 
 

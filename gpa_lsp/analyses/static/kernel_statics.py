@@ -9,6 +9,7 @@ from gpa_lsp.analyses.occupancy.tables import BLOCK_SIZES
 from gpa_lsp.analyses.static.model import BlockOccupancy, BlockOrigin, KernelStatics, KnownBlock
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.basis.prose import NOTHING, Sentence
 from gpa_lsp.binary.compiled_limits import CompiledLimits
 from gpa_lsp.rows.model import Kernel
 
@@ -40,7 +41,7 @@ def find_kernel_statics(
     block = _choose_block(limits, blocks)
     whole = _put_block(shape, block)
     occupancy = find_occupancy(architecture, whole) if architecture is not None and whole is not None else None
-    step = ("", "")
+    step = (NOTHING, NOTHING)
     if architecture is not None and whole is not None and occupancy is not None and occupancy.ratio < 1.0:
         step = _find_step(architecture, whole, limits.is_block_required)
     return KernelStatics(
@@ -89,11 +90,11 @@ def _read_shared(shape: BlockShape | None, kernel: Kernel) -> int:
     return 0 if function is None else function.shared_static_bytes
 
 
-def _find_step(architecture: Architecture, block: BlockShape, is_block_required: bool) -> tuple[str, str]:
+def _find_step(architecture: Architecture, block: BlockShape, is_block_required: bool) -> tuple[Sentence, Sentence]:
     """The first of the smallest changes and its remedy; another block size is none where the kernel requires this one."""
-    steps = describe_steps_up(architecture, block, find_occupancy(architecture, block), Weight.PLAIN)
-    open_ones = [step for step in steps if not (is_block_required and step.text.startswith("Blocks of"))]
-    return (open_ones[0].text, open_ones[0].remedy) if open_ones else ("", "")
+    now = find_occupancy(architecture, block)
+    steps = describe_steps_up(architecture, block, now, Weight.PLAIN, keeps_size=is_block_required)
+    return (steps[0].text, steps[0].remedy) if steps else (NOTHING, NOTHING)
 
 
 def _list_by_block(

@@ -1,9 +1,10 @@
-"""What is known of a kernel as soon as it is compiled: :class:`KernelStatics`."""
+"""What is known of a kernel as soon as it is compiled: :class:`KernelStatics`, and how every view says it."""
 
 from enum import Enum
 
 from gpa_lsp.arch.occupancy import Occupancy
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, join, percent, say, size
 
 
 class BlockOrigin(Enum):
@@ -27,7 +28,7 @@ class KnownBlock:
     Attributes:
         threads: of one block, at least 1.
         origin: how it is known.
-        dynamic_shared_bytes: given at launch; None when nobody says, and then none is reckoned with.
+        dynamic_shared_bytes: given at launch; None when unknown, and then none is reckoned with.
         line: of the source that says so, 1-based; None where no line does.
     """
 
@@ -67,7 +68,7 @@ class KernelStatics:
         block: the size that occupancy is told for; None where none is known.
         occupancy: for that size; None where no size is known, or the architecture has no table.
         next_step: the smallest change with which more warps fit, a sentence; empty when there is none or no occupancy.
-        next_step_remedy: how that is done and what it may cost; empty likewise.
+        next_step_remedy: how that is done and what it may cost; empty where ``next_step`` is.
         by_block: occupancy over the size of a block, ascending, up to ``most_threads``; empty without a table of the architecture.
     """
 
@@ -82,6 +83,64 @@ class KernelStatics:
     most_threads: int | None
     block: KnownBlock | None
     occupancy: Occupancy | None
-    next_step: str
-    next_step_remedy: str
+    next_step: Sentence
+    next_step_remedy: Sentence
     by_block: tuple[BlockOccupancy, ...]
+
+
+_ORIGIN_WORDS = {
+    BlockOrigin.REQUIRED: "the size the kernel requires",
+    BlockOrigin.PROFILE: "as measured",
+    BlockOrigin.DESCRIPTION: "from the launch description",
+    BlockOrigin.SOURCE: "as launched in the source",
+    BlockOrigin.BOUND: "the launch bound",
+}
+
+
+def describe_resources(statics: KernelStatics) -> Sentence:
+    """``64 registers · 2 KiB shared · occupancy 50 % (registers)``: what a lens says.
+
+    Without a block size the best occupancy that any size reaches stands there, with that size.
+    """
+    parts = []
+    if statics.registers is not None:
+        parts.append(say("{registers}", registers=count(statics.registers, "register")))
+    if statics.shared_static_bytes:
+        parts.append(say("{shared} shared", shared=size(statics.shared_static_bytes)))
+    if statics.spill_bytes:
+        parts.append(say("{spilled} spilled", spilled=size(statics.spill_bytes)))
+    if statics.occupancy is not None:
+        parts.append(_say_occupancy(statics.occupancy, "occupancy {ratio}{limits}", "no block fits{limits}"))
+    elif statics.by_block:
+        best = max(statics.by_block, key=lambda one: (one.occupancy.ratio, -one.threads))
+        ratio, threads = percent(best.occupancy.ratio), count(best.threads)
+        parts.append(say("occupancy up to {ratio} (blocks of {threads})", ratio=ratio, threads=threads))
+    return join(parts, " · ")
+
+
+def describe_occupancy(statics: KernelStatics) -> Sentence:
+    """``Occupancy 50 % (registers)``; empty where no block size is known."""
+    if statics.occupancy is None:
+        return NOTHING
+    return _say_occupancy(statics.occupancy, "Occupancy {ratio}{limits}", "No block fits{limits}")
+
+
+def _say_occupancy(occupancy: Occupancy, fitting: str, failing: str) -> Sentence:
+    limiters = join(occupancy.limiters, ", ")
+    limits = say(" ({limiters})", limiters=limiters) if limiters else NOTHING
+    if not occupancy.blocks_per_sm:
+        return say(failing, limits=limits)
+    return say(fitting, ratio=percent(occupancy.ratio), limits=limits)
+
+
+def describe_block(block: KnownBlock) -> Sentence:
+    """``blocks of 256 threads (as launched in line 40)``."""
+    origin = say(_ORIGIN_WORDS[block.origin])
+    if block.origin is BlockOrigin.SOURCE and block.line is not None:
+        origin = say("as launched in line {line}", line=str(block.line))
+    shared = NOTHING
+    if block.dynamic_shared_bytes:
+        shared = say(" with {shared} of shared memory", shared=size(block.dynamic_shared_bytes))
+    return say(
+        "blocks of {threads}{shared} ({origin})", threads=count(block.threads, "thread"), shared=shared, origin=origin
+    )

@@ -3,15 +3,18 @@
 Source: blame measured on real reports; GPA section IV for the vocabulary of defs, uses and categories.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.binary.control_code import NO_BARRIER
 from gpa_lsp.blame.blamers import DependencyGraph, FunctionBlame
 from gpa_lsp.blame.edge_columns import merge_edges
 from gpa_lsp.blame.edge_list import build_edges, build_unattributed
 from gpa_lsp.blame.fixed_latency import find_wait_causes
-from gpa_lsp.blame.local_defs import find_fixed_latency_defs
 from gpa_lsp.blame.model import BlameEdges, Dependency
+from gpa_lsp.blame.operands import RegisterUses
 from gpa_lsp.blame.scoreboard_stalls import ScoreboardBlame, blame_scoreboards
 from gpa_lsp.blame.view import FunctionView
 from gpa_lsp.blame.walk_back import find_other_causes
@@ -22,7 +25,7 @@ class ScoreboardBlamer:
     """What the hardware waits for: six counters, stall counts, barriers, branches."""
 
     name = "scoreboard"
-    description = "Scoreboard stalls by the six counters instructions set and wait for, wait by stall counts, others by control flow."
+    description = "Scoreboard stalls by the six scoreboards that instructions set and wait on, wait stalls by stall counts, others by control flow."
 
     def blame(self, view: FunctionView, budget: WorkBudget) -> FunctionBlame:
         """Find the causes of all samples of a function; conservation holds per row and reason, whatever the budget."""
@@ -66,3 +69,25 @@ def _list_moved(edges: BlameEdges) -> npt.NDArray[np.int64]:
 
 def _list_unique(parts: list[npt.NDArray[np.int64]]) -> tuple[tuple[int, int], ...]:
     return tuple((use, source) for use, source in np.unique(np.concatenate(parts), axis=0).tolist())
+
+
+def find_fixed_latency_defs(view: FunctionView, is_use: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """The (use, def) rows of values that come from instructions of fixed latency, in the order of uses.
+
+    A value from before the block is left out: the stall counts since have paid for it, or are too few to matter. So is a value behind a
+    scoreboard, which its counter stands for.
+
+    Args:
+        view: the function.
+        is_use: bool[n], the uses that are asked about.
+    """
+    uses = RegisterUses(view.instructions)
+    has_scoreboard = (view.control.write_barrier != NO_BARRIER).tolist()
+    first_rows = view.graph.first_instruction[view.graph.block_of_instruction].tolist()
+    last_write: dict[int, int] = {}
+    for row, wanted in enumerate(is_use.tolist()):
+        if wanted:
+            sources = {last_write.get(number, -1) for number in uses.reads(row)}
+            yield from ((row, source) for source in sorted(sources) if source >= first_rows[row])
+        for number in uses.writes(row):
+            last_write[number] = -1 if has_scoreboard[row] else row

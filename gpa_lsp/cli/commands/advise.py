@@ -40,25 +40,25 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=parse_count,
         default=_DEFAULT_LIMIT,
-        help=f"text and markdown: no more than N pieces of advice per kernel and category (default: {_DEFAULT_LIMIT}; 0 for all)",
+        help=f"text and markdown: at most N pieces of advice per kernel and category (default: {_DEFAULT_LIMIT}; 0 for all)",
     )
     parser.add_argument(
         "--top",
         metavar="N",
         type=parse_count,
         default=_DEFAULT_TOP,
-        help=f"text and markdown: no more than N kernels, those of most time (default: {_DEFAULT_TOP}; 0 for all)",
+        help=f"text and markdown: at most N kernels, longest first (default: {_DEFAULT_TOP}; 0 for all)",
     )
     parser.add_argument(
         "--blamer",
         choices=list_members("gpa_lsp.blame.blamers"),
-        help="how causes are found: scoreboards and stall counts first (the default), or registers only, as GPA was published",
+        help="how causes are found: by scoreboards and stall counts first (the default), or by registers only, as in the GPA paper",
     )
     parser.add_argument(
         "--fail-on-speedup",
         metavar="X",
         type=_parse_speedup,
-        help="exit with 1 when the estimate of some advice is X or more, e.g. 1.2",
+        help="exit with 1 when any advice estimates a speedup of X or more, e.g. 1.2",
     )
 
 
@@ -133,7 +133,7 @@ def _write_file(report: "Report", arguments: argparse.Namespace) -> None:
 
 
 def _find_other_blamers(report: "Report", blamer: str | None) -> list[Problem]:
-    """Saved reports keep the blame they were saved with, whatever is asked for now."""
+    """Saved reports keep the attribution they were saved with, whatever is asked for now."""
     others = [
         kernel
         for kernel in report.kernels
@@ -142,8 +142,8 @@ def _find_other_blamers(report: "Report", blamer: str | None) -> list[Problem]:
     return [
         Problem(
             severity=ProblemSeverity.WARNING,
-            message=f"the report was saved with blame by {kernel.blame.blamer}, which is shown",
-            remedy=f"give the profile for blame by {blamer}",
+            message=f"shown is the attribution by {kernel.blame.blamer}, with which the report was saved",
+            remedy=f"give the profile to attribute by {blamer}",
             kernel=kernel.mangled_name,
         )
         for kernel in others
@@ -169,7 +169,7 @@ def _parse_speedup(text: str) -> float:
     except ValueError:
         factor = math.nan
     if not 1 <= factor < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no speedup such as 1.2")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a speedup such as 1.2")
     return factor
 
 
@@ -177,7 +177,7 @@ COMMAND = Command(
     summary="print what to change in kernels, where, and how much it would gain",
     description=(
         "Print for each kernel what bounds it and what to change: the estimated speedup with its interval and bound, the lines that cause "
-        "the stalls and the lines that suffer, and what the estimate rests on."
+        "the stalls, the stalled lines, and the basis of the estimate."
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -24,13 +24,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the folder it may run in (default: the current one)",
     )
     parser.add_argument("--build", metavar="LINE", help="the command that builds, as in gpaLsp.profile.buildCommand")
-    parser.add_argument("--list", action="store_true", dest="is_list", help="list what is allowed, in all workspaces")
-    parser.add_argument("--forget", metavar="N", type=_parse_number, help="take back number N of the list")
+    parser.add_argument(
+        "--list", action="store_true", dest="is_list", help="list the allowed commands of all workspaces"
+    )
+    parser.add_argument("--forget", metavar="N", type=_parse_number, help="revoke number N of the list")
     parser.add_argument(
         "command_words",
         metavar="-- COMMAND",
         nargs=argparse.REMAINDER,
-        help="the command as in gpaLsp.profile.command, its variables unreplaced (quote them: '${output}')",
+        help="the command as in gpaLsp.profile.command, with its variables (quote them: '${output}')",
     )
 
 
@@ -53,10 +55,10 @@ def _allow(allowance: "Allowance", words: list[str], arguments: argparse.Namespa
     from gpa_lsp.collect.variables import parse_command
 
     if not words:
-        raise InputError("there is no command to allow", remedy="give it after two dashes, or --list those that are")
+        raise InputError("no command to allow", remedy="give it after two dashes, or --list the allowed ones")
     workspace: Path = arguments.workspace
     if not workspace.is_dir():
-        raise InputError("is no folder", path=workspace, remedy="give the folder the editor opens with --workspace")
+        raise InputError("is not a folder", path=workspace, remedy="give the folder the editor opens with --workspace")
     try:
         # One word with blanks is a line, as the setting may be.
         profile = parse_command(words[0] if len(words) == 1 else words)
@@ -82,7 +84,7 @@ def _forget(allowance: "Allowance", number: int, terminal: Terminal) -> None:
         raise InputError(f"there is no number {number}", remedy="see gpa-lsp allow --list")
     entry = entries[number - 1]
     allowance.forget([entry])
-    terminal.complain(f"gpa-lsp: not allowed any more in {_show(entry.workspace)}: {_describe_commands(entry)}")
+    terminal.complain(f"gpa-lsp: no longer allowed in {_show(entry.workspace)}: {_describe_commands(entry)}")
 
 
 def _describe_commands(entry: "Allowed") -> str:
@@ -97,15 +99,15 @@ def _show(workspace: str) -> str:
 
 def _parse_number(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
 
 
 COMMAND = Command(
     summary="confirm the command that an editor measures with, for editors that cannot ask",
     description=(
-        "Measuring on save runs a command of yours, and only after you have confirmed it, once for each command and workspace. Editors ask; for "
-        "those that cannot, this command confirms. A command that is changed has to be confirmed again."
+        "Measuring on save runs a command of yours, and only after you have confirmed it, once per command and workspace. Editors ask; for those "
+        "that cannot, this command confirms. A changed command must be confirmed again."
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""``gpa-lsp cache``: what is kept between runs, and how to be rid of it."""
+"""``gpa-lsp cache``: what is kept between runs, and how to remove it."""
 
 import argparse
 import json
@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
+from gpa_lsp.basis.numbers import format_bytes, format_count
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.render.layout import Align, Column, Line, Span, Style, lay_out_table, text_line
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--clear", action="store_true", help="remove everything that is kept; it will be made again")
+    parser.add_argument(
+        "--clear", action="store_true", help="remove everything that is kept; it is rebuilt when needed"
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
 
 
@@ -43,17 +46,17 @@ def _render(kinds: Mapping[str, KeptFiles], folder: Path, width: int | None) -> 
     columns = (
         Column(title=str(folder), align=Align.LEFT, can_shrink=True, min_chars=24),
         Column(title="entries", align=Align.RIGHT),
-        Column(title="MiB", align=Align.RIGHT),
+        Column(title="size", align=Align.RIGHT),
         Column(title="limit", align=Align.RIGHT),
     )
     rows: list[list[Span]] = []
     for name, files in kinds.items():
         count, size_bytes = files.measure()
-        cells = (f"{count:,}", f"{size_bytes / (1 << 20):,.1f}", f"{files.limit_bytes >> 20:,}")
+        cells = (format_count(count), format_bytes(size_bytes), format_bytes(files.limit_bytes))
         rows.append([(name, Style.PLAIN), *((cell, Style.PLAIN) for cell in cells)])
     yield from lay_out_table(columns, rows, width=width, indent=0)
     if any(files.measure()[0] for files in kinds.values()):
-        yield text_line("gpa-lsp cache --clear removes it; it is made again when it is needed.", Style.DIM)
+        yield text_line("gpa-lsp cache --clear removes it; it is rebuilt when needed.", Style.DIM)
 
 
 COMMAND = Command(

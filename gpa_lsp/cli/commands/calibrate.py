@@ -1,11 +1,11 @@
-"""``gpa-lsp calibrate``: measure the roofs of a GPU of this computer."""
+"""``gpa-lsp calibrate``: measure the ceilings of a GPU of this computer."""
 
 import argparse
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import GpaError, InputError
+from gpa_lsp.basis.numbers import format_bytes, format_count_of
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.terminal import Terminal
 
@@ -13,26 +13,25 @@ if TYPE_CHECKING:
     from gpa_lsp.device.calibration.calibrate import Calibration
     from gpa_lsp.device.model import Machine
 
-_QUICK_SECONDS, _QUICK_REPETITIONS = 0.005, 3
 _REMEDY = "name one such as 8.6 or 9.0"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--device", metavar="N", type=int, default=0, help="which GPU, as the driver counts them (default: 0)"
+        "--device", metavar="N", type=int, default=0, help="which GPU, by the driver's number (default: 0)"
     )
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         type=Path,
-        help="write the roofs to FILE (default: the user's data folder, where reports of this GPU find them)",
+        help="write the ceilings to FILE (default: the user's data folder, where reports of this GPU find them)",
     )
     parser.add_argument("--quick", action="store_true", help="shorter and fewer runs: a first impression")
     parser.add_argument(
         "--plan",
         metavar="CC",
-        help="measure nothing: compile the benchmarks for a compute capability and say what would be measured; needs no GPU",
+        help="measure nothing: compile the benchmarks for a compute capability and list them; needs no GPU",
     )
 
 
@@ -40,16 +39,10 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.plan is not None:
         return _show_plan(_parse_capability(arguments.plan), terminal)
     from gpa_lsp.cli.calibration_text import render_calibration
-    from gpa_lsp.device.calibration.calibrate import calibrate  # these load only when something is measured
-    from gpa_lsp.device.calibration.compile import compile_source
-    from gpa_lsp.device.calibration.gpu import CudaGpu
-    from gpa_lsp.device.calibration.measure import Patience
+    from gpa_lsp.device.calibration.calibrate import calibrate_attached  # loads only when something is measured
     from gpa_lsp.device.roofs_file import find_roofs_folder, name_roofs_file, write_roofs
 
-    patience = Patience(least_seconds=_QUICK_SECONDS, repetitions=_QUICK_REPETITIONS) if arguments.quick else Patience()
-    with CudaGpu(arguments.device) as gpu:
-        compile_for = partial(compile_source, compute_capability=gpu.facts.compute_capability)
-        found = calibrate(gpu, compile_for, patience=patience, tell=terminal.complain)
+    found = calibrate_attached(arguments.device, is_quick=arguments.quick, tell=terminal.complain)
     target = arguments.output or find_roofs_folder() / name_roofs_file(found.facts.name)
     _make_folder(target)
     write_roofs(found.roofs, target)
@@ -63,12 +56,12 @@ def _make_folder(target: Path) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"the folder cannot be made: {error.strerror or error}"
+        message = f"the folder cannot be created: {error.strerror or error}"
         raise InputError(message, path=target.parent, remedy="choose another place with -o") from error
 
 
 def _find_theory(found: "Calibration", device: int) -> "Machine | None":
-    """The theoretical roofs at the clock that was measured; None where they cannot be looked up."""
+    """The theoretical ceilings at the clock that was measured; None where they cannot be looked up."""
     import dataclasses
 
     from gpa_lsp.arch.lookup import find_architecture
@@ -90,45 +83,41 @@ def _find_theory(found: "Calibration", device: int) -> "Machine | None":
 def _parse_capability(text: str) -> tuple[int, int]:
     major, dot, minor = text.partition(".")
     if not (dot and major.isdecimal() and minor.isdecimal() and len(text) < 8):
-        raise InputError(f"{text[:20]!r} is no compute capability", remedy=_REMEDY)
+        raise InputError(f"{text[:20]!r} is not a compute capability", remedy=_REMEDY)
     return int(major), int(minor)
 
 
 def _show_plan(capability: tuple[int, int], terminal: Terminal) -> int:
-    from gpa_lsp.device.calibration.arithmetic_sources import list_arithmetic_benchmarks
-    from gpa_lsp.device.calibration.compile import compile_source, find_compiler_version
-    from gpa_lsp.device.calibration.memory_sources import (
-        make_common_benchmark,
-        make_l1_benchmark,
-        make_shared_benchmark,
-    )
+    from gpa_lsp.device.calibration.calibrate import plan_calibration
     from gpa_lsp.device.model import MemoryLevel
 
-    version = find_compiler_version()
-    arithmetic, skipped = list_arithmetic_benchmarks(capability)
-    memory = (make_shared_benchmark(), make_l1_benchmark(), make_common_benchmark(MemoryLevel.L2))
+    plan = plan_calibration(capability)
     rows = [
-        (one.kind.value, one.instruction, f"{one.ops_per_instruction} operations per warp instruction", one.source)
-        for one in arithmetic
+        (
+            one.kind.value,
+            one.instruction,
+            f"{format_count_of(one.ops_per_instruction, 'operation')} per warp instruction",
+        )
+        for one in plan.arithmetic
     ]
     names = {MemoryLevel.SHARED: "shared memory", MemoryLevel.L1: "L1", MemoryLevel.L2: "L2 and DRAM"}
     rows += [
-        (names[one.level], one.instruction, f"{one.bytes_per_thread_and_read} bytes per thread", one.source)
-        for one in memory
+        (names[one.level], one.instruction, f"{format_bytes(one.bytes_per_thread_and_read)} per thread")
+        for one in plan.memory
     ]
-    for _, _, _, source in rows:
-        compile_source(source, capability)
-    text = [f"{name}: {instruction}, {work}\n" for name, instruction, work, _ in rows]
-    text += [f"{skip.what}: not measured: {skip.why}\n" for skip in skipped]
-    text.append(f"{len(rows)} benchmarks compiled by NVRTC {version}; nothing was run\n")
+    text = [f"{name}: {instruction}, {work}\n" for name, instruction, work in rows]
+    text += [f"{skip.what}: not measured: {skip.why}\n" for skip in plan.skipped]
+    text.append(
+        f"{format_count_of(len(rows), 'benchmark')} compiled by NVRTC {plan.compiler_version}; nothing was run\n"
+    )
     terminal.print_safely(lambda: terminal.write_text("".join(text)))
     return 0
 
 
 COMMAND = Command(
-    summary="measure the roofs of a GPU of this computer",
+    summary="measure the ceilings of a GPU of this computer",
     description="Measure peaks by type of operation and bandwidths by level of the memory with generated kernels, and keep them as JSON. "
-    "Reports of the same GPU are then put under measured roofs. Needs an NVIDIA GPU, its driver and gpa-lsp[cuda].",
+    "Reports of the same GPU then use the measured ceilings. Needs an NVIDIA GPU, its driver and gpa-lsp[cuda].",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpa_lsp.render.findings import Finding
     from gpa_lsp.render.places import PlaceNames
     from gpa_lsp.report.model import Report
+    from gpa_lsp.report_file.report_records import SavedFinding
 
 _FORMATS = ("text", "json", "sarif", "github")
 _EXIT_FOUND = 1
@@ -38,13 +39,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("none", "finding", "problem"),
         action="append",
         default=[],
-        help="exit with 1 when there is a finding, or a problem that costs part of the answer (default: none); may be given twice",
+        help="exit with 1 on a finding, or on a problem that costs part of the answer (default: none); repeatable",
     )
     parser.add_argument(
         "--arch",
         metavar="SM",
         type=parse_architecture,
-        help="what to compile sources for, such as sm_86 (default: the newest that their compile command names, else sm_80)",
+        help="architecture to compile sources for, such as sm_86 (default: the newest of their compile command, else sm_80)",
     )
 
 
@@ -75,10 +76,9 @@ def _print(
         width = terminal.width if terminal.is_interactive else None  # what reads a pipe wants one line per finding
         terminal.write_lines(render_check(report, findings, places, arguments.min_share, width))
     elif arguments.format == "json":
-        from gpa_lsp.render.finding_rows import make_finding_rows
         from gpa_lsp.report_file.store import write_report
 
-        rows = make_finding_rows(findings, places)
+        rows = _make_rows(findings, places)
         write_report(report, terminal.out, is_expanded=arguments.expand, findings=rows)
     elif arguments.format == "sarif":
         from gpa_lsp.render.sarif import build_sarif
@@ -88,6 +88,30 @@ def _print(
         from gpa_lsp.render.github import render_github
 
         terminal.write_text("".join(line + "\n" for line in render_github(report, findings, places)))
+
+
+def _make_rows(findings: "Sequence[Finding]", places: "PlaceNames") -> "Iterator[SavedFinding]":
+    """The ``findings`` of a JSON report, in their order."""
+    from gpa_lsp.render.finding_words import describe_finding
+    from gpa_lsp.report_file.report_records import SavedFinding
+
+    for finding in findings:
+        place = finding.place
+        yield SavedFinding(
+            kernel=finding.kernel.mangled_name,
+            profile_path=None if finding.profile_path is None else str(finding.profile_path),
+            file=None if place is None else place.file,
+            line=None if place is None else place.line,
+            shown_file=None if place is None else places.show_file(finding.kernel, place.file),
+            function=finding.function,
+            share=finding.share,
+            samples=finding.share.part_samples,
+            self_samples=finding.self_samples,
+            latency_samples=finding.latency_samples,
+            called_samples=finding.called_samples,
+            by_reason=finding.by_reason,
+            message=describe_finding(finding),
+        )
 
 
 def _judge(report: "Report", findings: "Sequence[Finding]", fail_on: Sequence[str]) -> int:
@@ -102,15 +126,15 @@ def _parse_percent(text: str) -> float:
     except ValueError:
         percent = -1.0
     if not 0 <= percent <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage from 0 to 100")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 to 100")
     return percent / 100
 
 
 COMMAND = Command(
-    summary="print the hot places of profiles, or what the code of sources says, as file:line: info: ...",
+    summary="print the hot places of profiles, or findings in the code of sources, as file:line: info: ...",
     description=(
-        "Print the places of each kernel that hold most of its stall samples, and what the warps there waited for. A CUDA source (.cu) is compiled "
-        "instead: printed are registers, occupancy and what its code says, with nothing measured and nothing of it run."
+        "Print the places of each kernel with most of its stall samples, and what their warps were stalled on. A CUDA source (.cu) is compiled "
+        "instead: printed are its registers, occupancy and findings in its code, with nothing measured and nothing run."
     ),
     add_arguments=_add_arguments,
     run=_run,

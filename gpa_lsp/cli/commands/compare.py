@@ -24,7 +24,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_filter_arguments(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
     parser.add_argument(
-        "--fail-on-slower", action="store_true", help="exit with 1 when a kernel is slower beyond the noise"
+        "--fail-on-slower", action="store_true", help="exit with 1 when a kernel is slower by more than the noise"
     )
 
 
@@ -65,7 +65,7 @@ def _print(comparison: "Comparison", arguments: argparse.Namespace, terminal: Te
 
 COMMAND = Command(
     summary="print what changed between two measurements of one program",
-    description="Print for each kernel whether it got faster, which advice was taken, and how the estimates compare with what was achieved.",
+    description="Print for each kernel whether it got faster, which advice was taken, and how estimated and achieved speedups compare.",
     add_arguments=_add_arguments,
     run=_run,
 )

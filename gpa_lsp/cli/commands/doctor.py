@@ -1,4 +1,4 @@
-"""``gpa-lsp doctor``: what is installed, and what each missing piece would add."""
+"""``gpa-lsp doctor``: what is installed, and what each missing part would add."""
 
 import argparse
 import json
@@ -55,14 +55,14 @@ def _render(components: "Sequence[Component]", width: int | None) -> Iterator[Li
     if not lacking:
         return
     yield ()
-    yield text_line("What the missing pieces would add", Style.HEADING)
+    yield text_line("What the missing parts would add", Style.HEADING)
     for part in lacking:
         yield from hang(((f"  {part.name}: ", Style.TITLE), (f"{part.adds}; {part.install}", Style.PLAIN)), width)
 
 
 COMMAND = Command(
-    summary="say what is installed and what missing pieces would add",
-    description="Say which programs and libraries gpa-lsp finds, and what it could do with those it does not find.",
+    summary="list what is installed and what missing parts would add",
+    description="List the programs and libraries that gpa-lsp finds, and what the missing ones would add.",
     add_arguments=_add_arguments,
     run=_run,
 )

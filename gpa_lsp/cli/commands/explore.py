@@ -32,39 +32,39 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--launches", metavar="FILE", type=Path, help="the description of launches (default: SOURCE.launch.toml)"
     )
-    parser.add_argument(
-        "--launch", metavar="N", type=parse_number, help="the Nth of the launches described of that kernel"
-    )
+    parser.add_argument("--launch", metavar="N", type=parse_number, help="the Nth described launch of that kernel")
     parser.add_argument(
         "--block",
         metavar="BLOCKS",
         action="append",
         default=[],
-        help="blocks: 32x8, 16,32x1..8 (lists and powers of two), or all (the default); may be given several times; the block of the launch is "
-        "always among them",
+        help="block sizes: 32x8, 16,32x1..8 (lists and powers of two), or all (the default); repeatable; the block of the launch is always "
+        "included",
     )
     parser.add_argument(
         "--fold",
         metavar="FOLDS",
         action="append",
         default=[],
-        help="elements one thread serves: 1,2y,2z (default: 1); may be given several times",
+        help="elements per thread: 1,2y,2z (default: 1); repeatable",
     )
     parser.add_argument(
         "--threads",
         metavar="LOW..HIGH",
         type=_parse_range,
         default=_THREADS,
-        help=f"block sizes kept of lists and all (default: {_THREADS})",
+        help=f"range of threads per block kept from lists and all (default: {_THREADS})",
     )
     parser.add_argument("--machine", metavar="GPU", help="predict for this GPU, by name")
-    parser.add_argument("--arch", metavar="SM", type=parse_architecture, help="what to compile for, such as sm_86")
+    parser.add_argument(
+        "--arch", metavar="SM", type=parse_architecture, help="architecture to compile for, such as sm_86"
+    )
     parser.add_argument(
         "--mode", choices=("corrected", "paper"), default="corrected", help="the volume model (default: corrected)"
     )
-    parser.add_argument("--jobs", metavar="N", type=parse_count, help="processes (default: as many as there are cores)")
+    parser.add_argument("--jobs", metavar="N", type=parse_count, help="processes (default: one per core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="evaluate on the Dask cluster of this scheduler")
-    parser.add_argument("--resume", metavar="FILE", type=Path, help="keep what is done in FILE, and go on from there")
+    parser.add_argument("--resume", metavar="FILE", type=Path, help="keep results in FILE, and resume from it")
     parser.add_argument(
         "-o",
         "--output",
@@ -148,13 +148,16 @@ def _choose_workers(arguments: argparse.Namespace) -> "Workers":
 
 
 def _print(exploration: "Exploration", arguments: argparse.Namespace, terminal: Terminal) -> None:
+    from gpa_lsp.basis.numbers import format_count_of
     from gpa_lsp.prediction.exploration.answer import answer_exploration
     from gpa_lsp.render.answer_text import render_answer
     from gpa_lsp.render.layout import Style, text_line
 
     terminal.write_lines([text_line(exploration.kernel, Style.TITLE)])
     if exploration.resumed:
-        terminal.write_lines([text_line(f"  {exploration.resumed:,} configurations were done before", Style.DIM)])
+        terminal.write_lines(
+            [text_line(f"  {format_count_of(exploration.resumed, 'configuration')} resumed", Style.DIM)]
+        )
     most = arguments.top or len(exploration.ranked)
     answer = answer_exploration(exploration, most_rows=most)
     terminal.write_lines(render_answer(answer, None, None, terminal.width, max_rows=most + 1))
@@ -173,7 +176,7 @@ def _draw(exploration: "Exploration", suffix: str) -> bytes:
     from gpa_lsp.prediction.exploration.answer import answer_exploration
 
     if suffix == ".json":
-        from gpa_lsp.render.exploration_json import make_exploration
+        from gpa_lsp.render.prediction_json import make_exploration
 
         return (json.dumps(make_exploration(exploration), indent=2) + "\n").encode()
     answer = answer_exploration(exploration)
@@ -186,7 +189,7 @@ def _draw(exploration: "Exploration", suffix: str) -> bytes:
     from gpa_lsp.render.charts.pictures import draw_png, draw_svg
 
     if not answer.charts:
-        raise InputError("there are too few predictions to draw", remedy="explore more configurations, or write .json")
+        raise InputError("too few predictions to draw", remedy="explore more configurations, or write .json")
     spec = build_answer_chart(answer.charts[0])
     return draw_svg(spec).encode() if suffix == ".svg" else draw_png(spec)
 
@@ -196,7 +199,7 @@ def _parse_range(text: str) -> range:
     if not dots:
         high = low
     if not low.isdecimal() or not high.isdecimal() or not 1 <= int(low) <= int(high) <= 1024:
-        raise argparse.ArgumentTypeError(f"{text!r} is no range such as {_THREADS}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range such as {_THREADS}")
     return range(int(low), int(high) + 1)
 
 
@@ -204,7 +207,7 @@ COMMAND = Command(
     summary="rank launch configurations of a kernel by their predicted performance",
     description=(
         "Compile a source, recover the addresses of a kernel from a few emulated blocks, and predict data volumes, limiter and time of every "
-        "block size and fold asked for, on all cores or on a Dask cluster. No GPU is needed, and nothing is measured."
+        "given block size and fold, on all cores or on a Dask cluster. Needs no GPU and measures nothing."
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -41,16 +41,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask before --clear")
     actions = parser.add_mutually_exclusive_group()
     actions.add_argument(
-        "--record", metavar="PROFILE", nargs="+", type=Path, help="remember what these profiles or saved reports hold"
+        "--record", metavar="PROFILE", nargs="+", type=Path, help="record these profiles or saved reports"
     )
-    actions.add_argument("--pin", metavar="RUN", type=_parse_run, help="make RUN its kernel's baseline")
-    actions.add_argument("--unpin", metavar="RUN", type=_parse_run, help="take RUN's kernel its baseline")
+    actions.add_argument("--pin", metavar="RUN", type=_parse_run, help="make RUN the baseline of its kernel")
+    actions.add_argument("--unpin", metavar="RUN", type=_parse_run, help="remove the baseline of RUN's kernel")
     actions.add_argument(
-        "--compare", metavar=("BEFORE", "AFTER"), nargs=2, type=_parse_run, help="print what changed from run to run"
+        "--compare", metavar=("BEFORE", "AFTER"), nargs=2, type=_parse_run, help="print what changed between two runs"
     )
-    actions.add_argument("--delete", metavar="RUN", nargs="+", type=_parse_run, help="forget these runs")
-    actions.add_argument("--clear", action="store_true", help="forget everything")
-    actions.add_argument("--where", action="store_true", help="print where the history is, and its size")
+    actions.add_argument("--delete", metavar="RUN", nargs="+", type=_parse_run, help="delete these runs")
+    actions.add_argument("--clear", action="store_true", help="delete everything")
+    actions.add_argument("--where", action="store_true", help="print the path and size of the history")
 
 
 def _parse_run(text: str) -> int:
@@ -72,7 +72,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.where:
         return _print_where(arguments, terminal)
     if arguments.clear and not (arguments.yes or _ask(terminal)):
-        terminal.complain("gpa-lsp: nothing was forgotten")
+        terminal.complain("gpa-lsp: nothing was deleted")
         return _EXIT_DECLINED
     with History.open() as history:
         code = _choose_action(arguments)(history, arguments, terminal)
@@ -134,7 +134,7 @@ def _record(history: "History", arguments: argparse.Namespace, terminal: Termina
 
 def _say_recorded(remembered: Any, arguments: argparse.Namespace, terminal: Terminal) -> None:
     from gpa_lsp.cli.history_text import make_run
-    from gpa_lsp.lsp.history_words import describe_change_briefly
+    from gpa_lsp.editor.history import describe_change_briefly
     from gpa_lsp.render.layout import Style
     from gpa_lsp.report.names import shorten_name
 
@@ -149,7 +149,7 @@ def _say_recorded(remembered: Any, arguments: argparse.Namespace, terminal: Term
         )
         for found in remembered
     ]
-    terminal.print_safely(lambda: terminal.write_lines(lines or [(("nothing was measured there", Style.DIM),)]))
+    terminal.print_safely(lambda: terminal.write_lines(lines or [(("no measurement in it", Style.DIM),)]))
 
 
 def _compare(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -175,20 +175,20 @@ def _unpin(history: "History", arguments: argparse.Namespace, terminal: Terminal
     run = history.expect_run(arguments.unpin)
     baseline = history.find_baseline_of(run)
     is_gone = baseline is not None and history.unpin(baseline.measurement.key)
-    words = "has no baseline any more" if is_gone else "had no baseline"
+    words = "no longer has a baseline" if is_gone else "had no baseline"
     terminal.complain(f"gpa-lsp: {_name(run.measurement.name)} {words}")
     return 0
 
 
 def _delete(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
     history.delete(arguments.delete)
-    terminal.complain(f"gpa-lsp: {_count(len(set(arguments.delete)))} forgotten")
+    terminal.complain(f"gpa-lsp: {_count(len(set(arguments.delete)))} deleted")
     return 0
 
 
 def _clear(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
     del arguments
-    terminal.complain(f"gpa-lsp: {_count(history.clear())} forgotten")
+    terminal.complain(f"gpa-lsp: {_count(history.clear())} deleted")
     return 0
 
 
@@ -201,15 +201,15 @@ def _print_where(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.format == "json":
         _print_json(terminal, {"schema": "gpa-lsp/history-place/1", "database": str(path), "bytes": size_bytes})
         return 0
-    size = "not there yet" if size_bytes is None else format_bytes(size_bytes)
+    size = "not created yet" if size_bytes is None else format_bytes(size_bytes)
     terminal.print_safely(lambda: terminal.write_text(f"{path}  {size}\n"))
     return 0
 
 
 def _ask(terminal: Terminal) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
-        raise InputError("--clear forgets every run, pinned ones too", remedy="say --yes to do it without being asked")
-    terminal.complain("Forget every run, pinned ones too? [y/N]")
+        raise InputError("--clear deletes every run, pinned ones too", remedy="add --yes to confirm")
+    terminal.complain("Delete every run, pinned ones too? [y/N]")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -230,10 +230,10 @@ def _print_json(terminal: Terminal, document: dict[str, Any]) -> None:
 
 
 COMMAND = Command(
-    summary="list the measurements that were remembered, and what changed from one to the next",
+    summary="list recorded measurements, and what changed from one to the next",
     description=(
-        "Print the runs of each kernel that this user measured on this machine, newest first, with the change since the run before and since the "
-        "pinned baseline. The language server remembers what it reads; --record does so from the shell."
+        "Print the runs of each kernel that this user measured on this machine, newest first, with the change since the previous run and since the "
+        "pinned baseline. The language server records what it reads; --record does so from the shell."
     ),
     add_arguments=_add_arguments,
     run=_run,

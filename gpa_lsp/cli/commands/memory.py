@@ -1,4 +1,4 @@
-"""``gpa-lsp memory``: what kernels do to memory and where their warps part, emulated; no GPU, no profile."""
+"""``gpa-lsp memory``: what kernels do to memory and where their warps diverge, emulated; no GPU, no profile."""
 
 import argparse
 import json
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpa_lsp.render.layout import Line
 
 _EXIT_FOUND = 1
-_SOURCE_HELP = "a CUDA C++ source, a program, library, object, fat binary or cubin with PTX in it, a file of PTX or a folder that gpa-lsp trace wrote"
+_SOURCE_HELP = "a CUDA C++ source, a program, library, object, fat binary or cubin with PTX in it, a PTX file or a folder that gpa-lsp trace wrote"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,18 +40,18 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--paper",
         action="store_true",
-        help="count by CUDAAdvisor's own definitions as well, for comparison with its paper",
+        help="also count by CUDAAdvisor's definitions, for comparison with its paper",
     )
     parser.add_argument(
         "--format", choices=("text", "json", "html"), default="text", help="how to print (default: text)"
     )
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to a file")
-    parser.add_argument("--top", metavar="N", type=parse_count, help="text: no table longer than N rows (0 for all)")
+    parser.add_argument("--top", metavar="N", type=parse_count, help="text: at most N rows per table (0 for all)")
     parser.add_argument(
         "--fail-on",
         choices=("none", "fault"),
         default="none",
-        help="exit with 1 when the run shows a fault of the program (default: none)",
+        help="exit with 1 when the emulated program faults (default: none)",
     )
 
 
@@ -69,7 +69,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
     for name in ("kernel", "launches", "launch", "profile"):
         if getattr(arguments, name) is not None:
-            message = f"is a trace of one launch, of which --{name} chooses nothing"
+            message = f"is a trace of one launch, so --{name} has nothing to choose"
             raise InputError(message, path=arguments.source, remedy=f"leave out --{name}")
     from gpa_lsp.prediction.saved_trace import analyse_saved
     from gpa_lsp.volumes.model import VolumeMode  # these bring numpy, which --help does without
@@ -115,7 +115,7 @@ def _renderers_of(prediction: "SourcePrediction", arguments: argparse.Namespace)
 
 def _renderers_of_saved(saved: "SavedTrace", arguments: argparse.Namespace) -> _Renderers:
     def lines(width: int | None) -> "Iterable[Line]":
-        from gpa_lsp.render.saved_trace_text import render_saved_trace
+        from gpa_lsp.render.prediction_text import render_saved_trace
 
         return render_saved_trace(saved, width, max_rows=_find_most(arguments), folder=Path.cwd())
 
@@ -126,7 +126,7 @@ def _renderers_of_saved(saved: "SavedTrace", arguments: argparse.Namespace) -> _
 
     def page() -> str:
         from gpa_lsp.render.prediction_page.page import render_answers_page
-        from gpa_lsp.render.saved_trace_text import describe_saved_trace
+        from gpa_lsp.render.prediction_text import describe_saved_trace
 
         return render_answers_page(f"Trace of {saved.short_name}", saved.answers, describe_saved_trace(saved))
 
@@ -178,10 +178,10 @@ def _judge(prediction: "SourcePrediction", fail_on: str) -> int:
 
 
 COMMAND = Command(
-    summary="say what kernels do to memory and where their warps part, without a GPU",
+    summary="print what kernels do to memory and where their warps diverge, without a GPU",
     description=(
-        "Compile a source, execute its kernels by an emulator with the launches described beside it, and say what each line does to memory, "
-        "where warps diverge, what the caches would hold, which faults were met, and what volumes and limits are predicted. Nothing is measured."
+        "Compile a source, execute its kernels in an emulator with the launches described beside it, and print what each line does to memory, "
+        "where warps diverge, cache hits, faults, and the predicted volumes and limits. Nothing is measured."
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -43,7 +43,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only print the command, for ssh, srun, docker or a script",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="find Nsight Compute, say what would be run, and run nothing"
+        "--dry-run", action="store_true", help="find Nsight Compute, print the command, and run nothing"
     )
     parser.add_argument(
         "application", metavar="-- APP ARGS", nargs=argparse.REMAINDER, help="the program to measure, and its arguments"
@@ -62,10 +62,10 @@ def _add_selection_arguments(group: "argparse._ArgumentGroup") -> None:
         metavar="N",
         type=parse_count,
         default=_DEFAULT_LAUNCHES,
-        help="launches to measure: of each kernel and launch configuration, or with --kernel of all that match "
+        help="launches to measure: per kernel and launch configuration, or with --kernel over all that match "
         f"(default: {_DEFAULT_LAUNCHES}; 0 for all)",
     )
-    group.add_argument("--skip", metavar="N", type=parse_count, default=0, help="matching launches to pass over first")
+    group.add_argument("--skip", metavar="N", type=parse_count, default=0, help="matching launches to skip first")
     group.add_argument(
         "--nvtx", metavar="RANGE", action="append", default=[], help="only launches in this NVTX range, e.g. step/"
     )
@@ -76,7 +76,7 @@ def _add_selection_arguments(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--roofline", action="store_true", help="also rooflines per data type and level of memory")
     group.add_argument("--section", metavar="NAME", action="append", default=[], help="one more section")
     group.add_argument("--metric", metavar="NAME", action="append", default=[], help="one more metric")
-    group.add_argument("--no-metrics", action="store_true", help="none of our own metrics besides those of sections")
+    group.add_argument("--no-metrics", action="store_true", help="only the metrics of sections, none of our own")
 
 
 def _add_control_arguments(group: "argparse._ArgumentGroup") -> None:
@@ -90,7 +90,7 @@ def _add_control_arguments(group: "argparse._ArgumentGroup") -> None:
         "--clock-control",
         choices=("none", "base", "boost"),
         default="none",
-        help="lock the GPU's clocks; none (default) needs no permission and shows the times the program has",
+        help="lock the GPU's clocks; none (default) needs no permission and measures the program's own times",
     )
     group.add_argument(
         "--cache-control",
@@ -108,17 +108,17 @@ def _add_control_arguments(group: "argparse._ArgumentGroup") -> None:
         "--sampling-buffer-size",
         metavar="BYTES",
         type=parse_count,
-        help="for samples on the GPU (default: 32 MiB, 3.7 million samples)",
+        help="buffer for samples on the GPU (default: 32 MiB, 3.7 million samples)",
     )
     group.add_argument(
         "--source-folder",
         metavar="DIR",
         action="append",
         default=[],
-        help="where sources are that moved since they were compiled",
+        help="folder of sources that moved since they were compiled; repeatable",
     )
     group.add_argument(
-        "--option", metavar="WORD", action="append", default=[], help="handed to Nsight Compute as it is"
+        "--option", metavar="WORD", action="append", default=[], help="passed to Nsight Compute unchanged"
     )
 
 
@@ -127,7 +127,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     application = arguments.application[1:] if arguments.application[:1] == ["--"] else arguments.application
     if not application:
-        raise InputError("there is no program to measure", remedy="give it after two dashes: gpa-lsp profile -- ./app")
+        raise InputError("no program to measure", remedy="give it after two dashes: gpa-lsp profile -- ./app")
     recipe = _make_recipe(arguments)
     if arguments.is_printed:
         command = build_command(recipe, application, ncu=arguments.ncu or "ncu")
@@ -189,7 +189,7 @@ def _check_output(output: Path) -> None:
     """Better said before the measurement than after it."""
     folder = output.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        what = "cannot be written to" if folder.is_dir() else "is no folder"
+        what = "cannot be written to" if folder.is_dir() else "is not a folder"
         raise InputError(what, path=folder, remedy="choose another place for the report with -o")
 
 
@@ -215,7 +215,7 @@ def _measure(command: tuple[str, ...], output: Path, terminal: Terminal) -> int:
 
 def _complain(result: "CommandResult", explanation: "Explanation | None", terminal: Terminal) -> None:
     if explanation is None:
-        terminal.complain("gpa-lsp: Nsight Compute ended well, but wrote no report")
+        terminal.complain("gpa-lsp: Nsight Compute succeeded, but wrote no report")
         return
     terminal.complain(f"gpa-lsp: {explanation.summary}")
     for remedy in explanation.remedies:
@@ -233,15 +233,15 @@ def _read_stamp(path: Path | None) -> tuple[Path, int, int, int] | None:
 
 def _parse_interval(text: str) -> int:
     if not text.isdecimal() or int(text) > 31:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 to 31")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 31")
     return int(text)
 
 
 COMMAND = Command(
-    summary="measure a program with Nsight Compute: the right command line, and what its errors mean",
+    summary="measure a program with Nsight Compute: builds the command line, explains its errors",
     description=(
-        "Measure the kernels of a program with Nsight Compute, asking for what the advisor reads: stall samples and counts by instruction, "
-        "launch, occupancy, throughputs, roofline, sources. Compile the program with -lineinfo. Exit codes: 0 there is a report, 1 the "
+        "Measure the kernels of a program with Nsight Compute, collecting what the advisor reads: stall samples and counts by instruction, "
+        "launch, occupancy, throughputs, roofline, sources. Compile the program with -lineinfo. Exit codes: 0 a report was written, 1 the "
         "measurement failed, 2 it could not be started."
     ),
     add_arguments=_add_arguments,

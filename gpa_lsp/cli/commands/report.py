@@ -35,24 +35,24 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="format",
         action="store_const",
         const="html",
-        help="the same as --format html: one page with everything, which opens from disk without a network; on a terminal and without -o it "
-        "is written to a new file here, named after the profile",
+        help="the same as --format html: one page with everything, which opens from disk without a network; on a terminal without -o it is "
+        "written to a new file here, named after the profile",
     )
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of standard output")
     parser.add_argument(
-        "--before", metavar="PATH", type=Path, help="html: an earlier profile; the page says what became of each kernel"
+        "--before", metavar="PATH", type=Path, help="html: an earlier profile; the page shows how each kernel changed"
     )
-    parser.add_argument("--top", metavar="N", type=parse_count, help="text: no more than N rows per table")
+    parser.add_argument("--top", metavar="N", type=parse_count, help="text: at most N rows per table")
     parser.add_argument(
         "--indent", metavar="N", type=parse_count, help="json: spaces per level (default: one row per line)"
     )
     add_expand_argument(parser)
-    parser.add_argument("--no-sources", action="store_true", help="json and html: leave out the texts of sources")
+    parser.add_argument("--no-sources", action="store_true", help="json and html: leave out source texts")
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.before is not None and arguments.format != "html":
-        raise InputError("--before is for pages only", remedy="add --html, or use gpa-lsp compare")
+        raise InputError("--before works with pages only", remedy="add --html, or use gpa-lsp compare")
     report = load_report(arguments, terminal)
     if arguments.output is None and arguments.format == "html" and terminal.is_interactive:
         arguments.output = _choose_file(arguments.paths[0])
@@ -127,7 +127,7 @@ def _choose_file(profile: Path) -> Path:
         chosen = Path(f"{stem}.html" if number == 1 else f"{stem}-{number}.html")
         if not chosen.exists():
             return chosen
-    raise InputError("there are too many pages of this profile here", remedy="give -o FILE")
+    raise InputError("too many pages of this profile here", remedy="give -o FILE")
 
 
 COMMAND = Command(

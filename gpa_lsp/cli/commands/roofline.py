@@ -1,4 +1,4 @@
-"""``gpa-lsp roofline``: where kernels stand under the roofs of their machine."""
+"""``gpa-lsp roofline``: how close kernels are to the ceilings of their GPU."""
 
 import argparse
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write an interactive page (.html) or a picture (.svg, .png) instead of printing",
     )
     parser.add_argument(
-        "--before", metavar="PATH", type=Path, help="the same program before a change: kernels get arrows"
+        "--before", metavar="PATH", type=Path, help="the same program before a change; arrows show how kernels moved"
     )
     parser.add_argument(
         "--view",
@@ -49,22 +49,25 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="axes: operations per second over operations per byte (the default), or warp instructions over those per transaction",
     )
     parser.add_argument(
-        "--dark", action="store_true", help="pictures: on dark ground (the page follows the reader's system)"
+        "--dark", action="store_true", help="pictures: dark background (pages follow the reader's system)"
     )
     parser.add_argument(
-        "--roofs", metavar="FILE", type=Path, help="measured roofs in place of theoretical ones, from gpa-lsp calibrate"
+        "--roofs",
+        metavar="FILE",
+        type=Path,
+        help="measured ceilings in place of theoretical ones, from gpa-lsp calibrate",
     )
     parser.add_argument(
         "--machine",
         metavar="NAME",
-        help=f"roofs of this GPU by name, or of this computer's with '{_HERE}', at its boost clock, in place of the one it ran on",
+        help=f"ceilings of this GPU by name, or of this computer's with '{_HERE}', at its boost clock, in place of the one it ran on",
     )
     parser.add_argument(
         "--top",
         metavar="N",
         type=parse_count,
         default=_DEFAULT_TOP,
-        help=f"text: no more than N kernels, those of most time (default: {_DEFAULT_TOP}; 0 for all)",
+        help=f"text: at most N kernels, longest first (default: {_DEFAULT_TOP}; 0 for all)",
     )
 
 
@@ -124,7 +127,7 @@ def _draw(report: "Report", before: "Report | None", arguments: argparse.Namespa
 
 
 def _choose_roofs(arguments: argparse.Namespace) -> "Callable[[Machine], Machine] | None":
-    """From a kernel's machine to the one whose roofs were asked for; None for its own."""
+    """From a kernel's machine to the one whose ceilings were asked for; None for its own."""
     if arguments.machine is None and arguments.roofs is None:
         return None
     from gpa_lsp.device.empirical import apply_roofs
@@ -136,7 +139,7 @@ def _choose_roofs(arguments: argparse.Namespace) -> "Callable[[Machine], Machine
     def choose(machine: "Machine") -> "Machine":
         chosen = machine
         if other is not None:
-            doubt = f"These are the roofs of {other.name} at its boost clock; the kernel ran on {machine.name}."
+            doubt = f"These are the ceilings of {other.name} at its boost clock; the kernel ran on {machine.name}."
             chosen = replace(other, doubts=(doubt, *other.doubts))
         return chosen if measured is None else apply_roofs(chosen, measured, any_device=True)
 
@@ -157,21 +160,21 @@ def _put_under(report: "Report", choose_machine: "Callable[[Machine], Machine] |
 
 
 def _put_kernel_under(kernel: "KernelReport", choose_machine: "Callable[[Machine], Machine]") -> "KernelReport":
-    from gpa_lsp.analyses.roofline.other_roofs import place_under
+    from gpa_lsp.analyses.roofline.place import place_under
 
     if kernel.analyses is None or kernel.analyses.roofline is None:
         return kernel
     roofline = place_under(kernel.analyses.roofline, choose_machine)
-    # The arrows of suggestions end under the old roofs.
+    # The arrows of suggestions end under the old ceilings.
     answers = tuple(replace(answer, movements=()) for answer in kernel.analyses.answers)
     return replace(kernel, analyses=replace(kernel.analyses, roofline=roofline, answers=answers))
 
 
 COMMAND = Command(
-    summary="show where kernels stand under the roofs of their machine",
+    summary="show how close kernels are to the ceilings of their GPU",
     description=(
-        "Show for each kernel which roof it comes closest to, its intensity and rate for every type of operation and level of the memory, and "
-        "what was not measured. Prints text, or writes an interactive page or a picture."
+        "Show for each kernel the nearest ceiling, its operational intensity and rate per type of operation and level of the memory, and what was "
+        "not measured. Prints text, or writes an interactive page or a picture."
     ),
     add_arguments=_add_arguments,
     run=_run,

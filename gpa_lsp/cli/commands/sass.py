@@ -37,7 +37,7 @@ def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) 
 
 COMMAND = Command(
     summary="print the SASS of kernels with samples, reasons, scheduling bits and source lines",
-    description="Print every instruction of kernels and the functions they call, with what was sampled on it.",
+    description="Print every instruction of kernels and the functions they call, with its samples.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -31,13 +31,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FOLDER",
         type=Path,
-        help="where the trace goes (default: the kernel's source with .trace in place of its suffix)",
+        help="where to write the trace (default: the source's name with .trace in place of its suffix)",
     )
-    parser.add_argument("--entries", action="store_true", help="keep the entries of warps into basic blocks as well")
+    parser.add_argument("--entries", action="store_true", help="also keep the entries of warps into basic blocks")
     parser.add_argument(
         "--template",
         action="store_true",
-        help="print a description of a launch to begin with, for each kernel that has none, and trace nothing",
+        help="print a template of a launch description for each kernel without one, and trace nothing",
     )
 
 
@@ -45,7 +45,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.template:
         return _print_templates(arguments, terminal)
     if find_kind(arguments.source) is InputKind.TRACE:
-        message = "is a folder, and nothing that can be executed"
+        message = "is a folder, not something to execute"
         raise InputError(message, path=arguments.source, remedy="give a source; gpa-lsp memory reads traces")
     from gpa_lsp.prediction.trace_files.write import TraceWriter
 
@@ -91,10 +91,10 @@ def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 COMMAND = Command(
-    summary="execute a kernel by the emulator and keep its memory accesses and branches",
+    summary="execute a kernel in the emulator and keep its memory accesses and branches",
     description=(
-        "Compile a source, execute one described launch by an emulator, and write its memory accesses and branches, warp by warp, into a folder of "
-        "Parquet files. No GPU is needed."
+        "Compile a source, execute one described launch in an emulator, and write its memory accesses and branches, warp by warp, into a folder of "
+        "Parquet files. Needs no GPU."
     ),
     add_arguments=_add_arguments,
     run=_run,

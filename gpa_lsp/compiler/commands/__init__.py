@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_bytes
 
 LARGEST_RECORD_BYTES = 64 << 20
 MOST_COMMANDS = 100_000
@@ -62,8 +63,8 @@ def read_record(path: Path) -> str:
         raise InputError(f"it cannot be read ({error})", path=path, remedy="check the permissions") from error
     if len(content) > LARGEST_RECORD_BYTES:
         raise InputError(
-            f"it is larger than {LARGEST_RECORD_BYTES >> 20} MiB",
+            f"it is larger than {format_bytes(LARGEST_RECORD_BYTES)}",
             path=path,
-            remedy="remove what is not of this project",
+            remedy="remove what does not belong to this project",
         )
     return content.decode("utf-8", "surrogateescape")

@@ -24,9 +24,9 @@ def read_compile_commands(path: Path) -> Iterator[CompileCommand]:
     try:
         entries: Any = json.loads(read_record(path))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"it is not sound JSON ({error})"[:300], path=path, remedy=_REMEDY) from error
+        raise InputError(f"it is not valid JSON ({error})"[:300], path=path, remedy=_REMEDY) from error
     if not isinstance(entries, list):
-        raise InputError("it is no list of commands", path=path, remedy=_REMEDY)
+        raise InputError("it is not a list of commands", path=path, remedy=_REMEDY)
     for entry in entries[:MOST_COMMANDS]:
         command = _read_entry(entry, path.parent) if isinstance(entry, dict) else None
         if command is not None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.compiler.command_lines import find_compile_commands
 from gpa_lsp.compiler.commands import LARGEST_RECORD_BYTES, MOST_COMMANDS, CommandSource, CompileCommand, read_record
 from gpa_lsp.compiler.words import LONGEST_COMMAND, split_words
@@ -72,7 +73,7 @@ class _Reader:
         self._files += 1
         if depth > _DEEPEST or self._files > _MOST_FILES:
             raise InputError(
-                "build files read each other without end", path=path, remedy="have the build write them again"
+                "build files include each other endlessly", path=path, remedy="have the build write them again"
             )
         for head, bindings in _list_statements(read_record(path)):
             keyword, _, rest = head.partition(" ")
@@ -125,7 +126,7 @@ class _Reader:
         self._characters += len(value)
         if self._characters > _MOST_EXPANDED_CHARACTERS:
             raise InputError(
-                f"the variables of build.ninja stand for more than {_MOST_EXPANDED_CHARACTERS >> 20} MiB",
+                f"the variables of build.ninja expand to more than {format_bytes(_MOST_EXPANDED_CHARACTERS)}",
                 path=self._directory / "build.ninja",
                 remedy="have the build write it again",
             )

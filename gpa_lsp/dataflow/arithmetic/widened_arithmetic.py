@@ -27,7 +27,7 @@ def find_widened_arithmetic(flow: FunctionFlow, rows: Sequence[int], taken: set[
     """
     found = []
     for row in rows:
-        if row in taken or not converts(flow, row, _WIDENING):
+        if row in taken or not is_widening(flow, row):
             continue
         chain = _find_chain(flow, row)
         if chain is not None:
@@ -36,7 +36,12 @@ def find_widened_arithmetic(flow: FunctionFlow, rows: Sequence[int], taken: set[
     return found
 
 
-def converts(flow: FunctionFlow, row: int, types: list[str]) -> bool:
+def is_widening(flow: FunctionFlow, row: int) -> bool:
+    """The row makes a double precision value of a single precision one."""
+    return _converts(flow, row, _WIDENING)
+
+
+def _converts(flow: FunctionFlow, row: int, types: list[str]) -> bool:
     """The row converts between floating-point types: to, from."""
     name, *modifiers = flow.mnemonic(row).split(".")
     return name == _CONVERSION and [one for one in modifiers if one in types] == types
@@ -53,7 +58,7 @@ def _find_chain(flow: FunctionFlow, widening: int) -> frozenset[int] | None:
         if values.isdisjoint(flow.reads(row)):
             values -= writes
             continue
-        if converts(flow, row, _NARROWING):
+        if _converts(flow, row, _NARROWING):
             members.add(row)
             return frozenset(members | _find_inputs(flow, members)) if len(members) > 2 else None
         if is_double(row):
@@ -64,6 +69,4 @@ def _find_chain(flow: FunctionFlow, widening: int) -> frozenset[int] | None:
 
 def _find_inputs(flow: FunctionFlow, members: set[int]) -> set[int]:
     window = flow.rows_before(max(members), _LONGEST_CHAIN)
-    return flow.find_feeders(
-        members, window, lambda row: is_constant_set_up(flow, row) or converts(flow, row, _WIDENING)
-    )
+    return flow.find_feeders(members, window, lambda row: is_constant_set_up(flow, row) or is_widening(flow, row))

@@ -40,8 +40,6 @@ _DOES_NOT_GO_ON = (Flow.CALL, Flow.INDIRECT_CALL, Flow.INDIRECT_BRANCH, Flow.RET
 _READ_ONLY = "CONSTANT"
 """Modifier of a load that goes through the read-only path."""
 
-_VOLATILE = frozenset({"STRONG", "MMIO"})
-"""Modifiers of accesses that other threads may be waiting to see."""
 
 _CHANGES = (Access.STORE, Access.ATOMIC, Access.REDUCTION, Access.COPY)
 _READS = (Access.LOAD, Access.ATOMIC, Access.COPY)
@@ -75,15 +73,6 @@ def _find_kind(mnemonic: str) -> _Kind:
         loads = 0
     is_load = opcode.access in (Access.LOAD, Access.ATOMIC) and opcode.memory is not MemorySpace.CONSTANT
     return _Kind(loads, stores, is_load, opcode.name in BLOCK_BARRIERS, opcode.name in FENCES)
-
-
-def is_volatile(mnemonic: str) -> bool:
-    """Whether an access must happen when the source says: volatile ones, and atomic loads and stores.
-
-    >>> is_volatile("LDG.E.STRONG.GPU"), is_volatile("LDG.E.CONSTANT")
-    (True, False)
-    """
-    return not _VOLATILE.isdisjoint(mnemonic.split("."))
 
 
 def find_spaces(opcode: Opcode) -> tuple[int, int]:

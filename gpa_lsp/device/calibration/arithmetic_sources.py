@@ -19,17 +19,17 @@ _CHAINS = 8
 _TENSOR_CHAINS = 4
 """Fewer, for the sake of their accumulators' registers."""
 _STEPS = 16
-"""Instructions of each chain in one turn."""
+"""Instructions of each chain in one iteration."""
 
 _SHELL = """
-extern "C" __global__ void __launch_bounds__(256) benchmark(unsigned long long *out, unsigned int seed, int turns)
+extern "C" __global__ void __launch_bounds__(256) benchmark(unsigned long long *out, unsigned int seed, int iterations)
 {{
     unsigned long long begin_ns, end_ns;
     const long long begin = clock64();
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin_ns) :: "memory");
 {declare}
 #pragma unroll 1
-    for (int turn = 0; turn < turns; ++turn) {{
+    for (int iteration = 0; iteration < iterations; ++iteration) {{
 #pragma unroll
         for (int step = 0; step < {steps}; ++step) {{
 {body}
@@ -186,15 +186,15 @@ def list_arithmetic_benchmarks(compute_capability: tuple[int, int]) -> tuple[lis
 def find_obstacle(kind: OperationKind, compute_capability: tuple[int, int]) -> str:
     """Why a tensor type has no benchmark on a GPU; empty where it has one."""
     if kind is OperationKind.TENSOR_FP4:
-        return "its instructions need a compiler target of this GPU alone"
+        return "its instructions need a compiler target specific to this GPU"
     if _find_shape(kind, compute_capability) is None:
         return f"compute capability {'.'.join(map(str, compute_capability))} has no mma instruction of this type"
     if compute_capability[0] in _WARP_GROUP_MAJORS and kind is not OperationKind.TENSOR_FP64:
-        return (
-            "mma of one warp does not reach the roof here, warp groups do (wgmma, tcgen05): the theoretical roof stays"
-        )
+        return "mma of one warp does not reach the ceiling here, only warp groups do (wgmma, tcgen05); the theoretical ceiling is kept"
     if compute_capability[0] >= _PADDED_MAJOR and kind is OperationKind.TENSOR_FP64:
-        return "the compiler spaces these instructions out by thousands of others: it has them for correctness, not for speed"
+        return (
+            "the compiler pads these instructions with thousands of others: they exist for correctness, not for speed"
+        )
     return ""
 
 

@@ -1,14 +1,18 @@
-"""Measure all roofs of a GPU: :func:`calibrate`."""
+"""Measure all roofs of a GPU: :func:`calibrate_attached`; or say what would be measured: :func:`plan_calibration`."""
 
 import datetime
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from gpa_lsp import __version__
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.basis.errors import ToolError, UnknownArchitectureError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.compiler.architectures import name_target
+from gpa_lsp.compiler.nvrtc_processes import PROCESSES, TOOL
+from gpa_lsp.compiler.nvrtc_worker import NvrtcJob
 from gpa_lsp.device.calibration.arithmetic_sources import list_arithmetic_benchmarks
-from gpa_lsp.device.calibration.gpu import Gpu
+from gpa_lsp.device.calibration.gpu import CudaGpu, Gpu
 from gpa_lsp.device.calibration.measure import (
     Compile,
     Patience,
@@ -25,7 +29,7 @@ from gpa_lsp.device.calibration.memory_sources import (
     make_l1_benchmark,
     make_shared_benchmark,
 )
-from gpa_lsp.device.calibration.model import GpuFacts, Rate, Skipped, SweepPoint
+from gpa_lsp.device.calibration.model import ArithmeticBenchmark, GpuFacts, MemoryBenchmark, Rate, Skipped, SweepPoint
 from gpa_lsp.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
 from gpa_lsp.device.model import MemoryLevel
 
@@ -40,7 +44,12 @@ _DRAM_FILL_RATIO = 8.0
 
 _UNKNOWN_L1_BYTES = 128 << 10
 
+_QUICK = Patience(least_seconds=0.005, repetitions=3)
+
 Tell = Callable[[str], None]
+
+_LIMIT_S = 60.0
+_LONGEST_LOG = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +69,55 @@ class Calibration:
     l1_sweep: tuple[SweepPoint, ...]
     common_sweep: tuple[SweepPoint, ...]
     skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What would be measured on a GPU of one compute capability.
+
+    Attributes:
+        arithmetic: a benchmark per type of operation.
+        memory: a benchmark for shared memory, one for L1, and one for L2 and DRAM.
+        skipped: types without a benchmark, and why.
+        compiler_version: of NVRTC, which compiled all of them.
+    """
+
+    arithmetic: tuple[ArithmeticBenchmark, ...]
+    memory: tuple[MemoryBenchmark, ...]
+    skipped: tuple[Skipped, ...]
+    compiler_version: str
+
+
+def plan_calibration(compute_capability: tuple[int, int]) -> Plan:
+    """Compile every benchmark and run none; needs no GPU.
+
+    Raises:
+        MissingToolError: NVRTC or its Python bindings are not installed.
+        ToolError: NVRTC refuses one.
+    """
+    version = find_compiler_version()
+    arithmetic, skipped = list_arithmetic_benchmarks(compute_capability)
+    memory = (make_shared_benchmark(), make_l1_benchmark(), make_common_benchmark(MemoryLevel.L2))
+    for source in (*(one.source for one in arithmetic), *(one.source for one in memory)):
+        compile_source(source, compute_capability)
+    return Plan(arithmetic=tuple(arithmetic), memory=memory, skipped=tuple(skipped), compiler_version=version)
+
+
+def calibrate_attached(device: int, *, is_quick: bool = False, tell: Tell | None = None) -> Calibration:
+    """Measure a GPU of this computer; see :func:`calibrate`.
+
+    Args:
+        device: which, as the driver counts them.
+        is_quick: shorter and fewer runs: a first impression.
+        tell: told what is measured next.
+
+    Raises:
+        MissingToolError: there is no driver, or no NVRTC.
+        ToolError: the GPU cannot be opened, or not one benchmark could be run.
+    """
+    with CudaGpu(device) as gpu:
+        compile_for = partial(compile_source, compute_capability=gpu.facts.compute_capability)
+        return calibrate(gpu, compile_for, patience=_QUICK if is_quick else None, tell=tell)
 
 
 def calibrate(
@@ -192,7 +250,7 @@ class _Work:
         best = choose_plateau(sweep, *working_sets)
         if best is None:
             if sweep:
-                why = "no working set of the sweep is of its size: too little memory is free"
+                why = "no working set of the sweep has its size: too little memory is free"
                 self.skipped.append(Skipped(what=level.value, why=why))
             return []
         return [self._make_bandwidth(level, best.rate, best.working_set_bytes)]
@@ -235,3 +293,28 @@ def _find_l1_size(facts: GpuFacts) -> int:
 
 def _measure_spread(rate: Rate) -> float | None:
     return (rate.per_s - rate.low_per_s) / rate.per_s if rate.repetitions > 1 else None
+
+
+def compile_source(source: str, compute_capability: tuple[int, int]) -> bytes:
+    """A cubin for one compute capability.
+
+    Raises:
+        MissingToolError: NVRTC or its Python bindings are not installed.
+        ToolError: NVRTC refuses; carries its log.
+    """
+    target = name_target(compute_capability)
+    options = (f"--gpu-architecture={target}",)
+    answer = PROCESSES.compile(NvrtcJob(source=source.encode(), name="benchmark.cu", options=options, limit_s=_LIMIT_S))
+    if answer.cubin is None:
+        log = answer.log.rstrip("\0 \n")[:_LONGEST_LOG]
+        raise ToolError(TOOL, f"does not compile a benchmark for {target}: {log or answer.error}", output=log)
+    return answer.cubin
+
+
+def find_compiler_version() -> str:
+    """NVRTC's version, e.g. ``13.0``.
+
+    Raises:
+        MissingToolError: it is not installed.
+    """
+    return ".".join(map(str, PROCESSES.greet().version or ()))

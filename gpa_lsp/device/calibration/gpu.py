@@ -9,8 +9,8 @@ from gpa_lsp.basis.errors import MissingToolError, ToolError
 from gpa_lsp.device.calibration.model import GpuFacts, Timing
 from gpa_lsp.device.cuda_driver import call_driver, decode_name, load_bindings, name_error, read_attribute
 
-_NEED = "measuring roofs"
-_INSTALL = "run it on a computer with an NVIDIA GPU, its driver and gpa-lsp[cuda], and take the file it writes along"
+_NEED = "measuring ceilings"
+_INSTALL = "run it on a computer with an NVIDIA GPU, its driver and gpa-lsp[cuda], and copy the file that it writes"
 _NAME_BYTES = 256
 _OUT_BYTES = (4 + 1024) * 8
 """Cycles and nanoseconds of block 0, two spare words, and the place of the stores that never happen."""
@@ -58,7 +58,7 @@ class CudaGpu:
         _start(self._driver)
         count = self._call("cuDeviceGetCount")
         if not 0 <= index < count:
-            shown = f"the driver shows {count}; {_INSTALL}"
+            shown = f"the driver lists {count}; {_INSTALL}"
             raise MissingToolError(f"GPU number {index}", needed_for=_NEED, install=shown)
         self._device = self._call("cuDeviceGet", index)
         self._context = self._call("cuDevicePrimaryCtxRetain", self._device)
@@ -154,7 +154,7 @@ class CudaGpu:
     def _attribute(self, name: str) -> int:
         found = read_attribute(self._driver, self._device, name)
         if found is None:
-            raise ToolError("the CUDA driver", f"does not state the {name.replace('_', ' ')} of this GPU")
+            raise ToolError("the CUDA driver", f"does not report the {name.replace('_', ' ')} of this GPU")
         return found
 
     def _call(self, name: str, *arguments: Any) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.device.calibration.arithmetic_sources import WARP_THREADS
 from gpa_lsp.device.calibration.gpu import Gpu
 from gpa_lsp.device.calibration.memory_sources import BLOCK_THREADS
@@ -71,7 +72,9 @@ def sweep_l1(
         def run(turns: int, words: int = words) -> Timing:
             return gpu.run(kernel, blocks, BLOCK_THREADS, (address, words), turns)
 
-        rate = _measure(run, blocks * _count_bytes(benchmark), patience, f"{benchmark.level.value}, {size} bytes")
+        rate = _measure(
+            run, blocks * _count_bytes(benchmark), patience, f"{benchmark.level.value}, {format_bytes(size)}"
+        )
         points.append(SweepPoint(working_set_bytes=size, rate=rate))
     return tuple(points)
 
@@ -90,7 +93,7 @@ def sweep_common(
         def run(turns: int, words: int = words) -> Timing:
             return gpu.run(kernel, blocks, BLOCK_THREADS, (address, words), turns)
 
-        rate = _measure(run, blocks * _count_bytes(benchmark), patience, f"{size} bytes of memory")
+        rate = _measure(run, blocks * _count_bytes(benchmark), patience, f"{format_bytes(size)} of memory")
         points.append(SweepPoint(working_set_bytes=size, rate=rate))
     return tuple(points)
 
@@ -114,7 +117,7 @@ def _measure(run: Callable[[int], Timing], work_per_turn: int, patience: Patienc
     worst = max(timings, key=lambda timing: timing.seconds)
     if best.seconds <= 0:
         raise ToolError(
-            "calibration", f"the benchmark of {what} took no time at all: the GPU's clock cannot be trusted"
+            "calibration", f"the benchmark of {what} took no time at all; the GPU's clock cannot be trusted"
         )
     work = float(work_per_turn) * turns
     clock = best.sm_hz
@@ -137,5 +140,5 @@ def _find_turns(run: Callable[[int], Timing], patience: Patience, what: str) -> 
         growth = patience.least_seconds / seconds * 1.2 if seconds > 0 else 16.0
         turns = int(turns * min(16.0, max(1.5, growth))) + 1
     raise ToolError(
-        "calibration", f"the benchmark of {what} stays too short to be timed: it was not run as it was written"
+        "calibration", f"the benchmark of {what} is always too short to be timed; it was not executed as written"
     )

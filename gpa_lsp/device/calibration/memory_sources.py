@@ -16,7 +16,7 @@ GLOBAL_READS_PER_TURN = 16
 BLOCK_THREADS = 1024
 
 _HEAD = """
-extern "C" __global__ void __launch_bounds__(1024) benchmark(unsigned long long *out, const uint4 *data, unsigned long long count, int turns)
+extern "C" __global__ void __launch_bounds__(1024) benchmark(unsigned long long *out, const uint4 *data, unsigned long long count, int iterations)
 {
     unsigned long long begin_ns, end_ns;
     const long long begin = clock64();
@@ -38,7 +38,7 @@ _SHARED_BODY = """
     __syncthreads();
     const unsigned int at = (unsigned int)__cvta_generic_to_shared(words);
 #pragma unroll 1
-    for (int turn = 0; turn < turns; ++turn) {
+    for (int iteration = 0; iteration < iterations; ++iteration) {
 #pragma unroll
         for (int step = 0; step < 64; ++step) {
             unsigned int a, b, c, d;
@@ -53,7 +53,7 @@ _GLOBAL_BODY = """
     const uint4 *own = data + %(start)s;
     %(index)s at = %(first)s;
 #pragma unroll 1
-    for (int turn = 0; turn < turns; ++turn) {
+    for (int iteration = 0; iteration < iterations; ++iteration) {
 #pragma unroll
         for (int step = 0; step < 16; ++step) {
             unsigned int a, b, c, d;

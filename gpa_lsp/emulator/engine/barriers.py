@@ -151,10 +151,10 @@ class WarpBarrier(Barrier):
         return missing
 
     def describe_missing(self, missing: Value) -> str:
-        """What keeps a warp waiting for ever, as a sentence; ``missing`` is what :meth:`find_missing` gives, not all of it 0."""
+        """What keeps a warp waiting forever, as a sentence; ``missing`` is what :meth:`find_missing` gives, not all of it 0."""
         if self.is_of_group:
-            return "not all lanes of the four warps of its warp group ever come to it"
-        return f"lanes 0x{int(missing[missing != 0][0]):08x} of the warp never come to it"
+            return "not all lanes of the four warps of its warp group ever reach it"
+        return f"lanes 0x{int(missing[missing != 0][0]):08x} of the warp never reach it"
 
 
 def _find_whole_groups(fragment: Fragment, have: Value) -> npt.NDArray[np.bool_]:
@@ -393,7 +393,7 @@ class Barriers:
             threads, live = batch.geometry.threads, int(batch.count_live()[slots[0]])
             self._faults.add(
                 FaultKind.DIVERGENT_BARRIER,
-                f"{threads - live} of {threads} threads of the block have ended and never come to the barrier",
+                f"{threads - live} of {threads} threads of the block have exited and never reach the barrier",
                 instruction=barrier.static,
                 count=len(slots),
                 block=int(batch.numbers[slots[0]]),
@@ -409,10 +409,10 @@ class Barriers:
             slot = int(one.fragment.warps.slots()[find_active_rows(one.fragment.active())][0])
             other = next((place for place in places if place != one.barrier.static), None)
             kind = FaultKind.DEADLOCK if one.threads is not None or other is None else FaultKind.DIVERGENT_BARRIER
-            what = "the block's other threads wait elsewhere" if other is not None else "too few threads ever come"
+            what = "the block's other threads wait elsewhere" if other is not None else "too few threads ever reach it"
             self._faults.add(
                 kind,
-                f"threads wait at the barrier for ever: {what}",
+                f"threads wait at the barrier forever: {what}",
                 instruction=one.barrier.static,
                 other=other,
                 count=one.fragment.count,

@@ -79,7 +79,7 @@ class Runner:
                 is_fatal=True,
             )
         except MemoryError:
-            machine.faults.add(FaultKind.MEMORY_BUDGET, "this computer has no more memory", is_fatal=True)
+            machine.faults.add(FaultKind.MEMORY_BUDGET, "this computer is out of memory", is_fatal=True)
         return finished
 
     def _choose_count(self, kernel: Frame) -> int:

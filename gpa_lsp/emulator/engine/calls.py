@@ -119,7 +119,7 @@ def end_with_indirect_call(pointer: int, site: CallSite) -> End:
             part = fragment if count == fragment.count else fragment.narrow(where, count)
             callee = site.machine.find_function(address)
             if callee is None:
-                message = f"call of 0x{address:x}, which is no function"
+                message = f"call of 0x{address:x}, which is not a function"
                 _end_lanes(dispatcher, part, FaultKind.OUT_OF_BOUNDS, message, site.static)
                 continue
             enter(dispatcher, part, callee, site)

@@ -72,7 +72,7 @@ def bind_end(ending: Ending) -> None:
             leaves = end_with_exit(None, None) if binder.function.is_entry else calls.leave
             segment.end = end_guarded(binder.guard, ending.following, leaves)
         case "trap":
-            message = "trap: the kernel gave up"
+            message = "trap: the kernel aborted"
             segment.end = end_with_fault(
                 binder.guard, ending.following, kind=FaultKind.TRAP, message=message, static=binder.static
             )

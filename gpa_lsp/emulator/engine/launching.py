@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.emulator.engine.arena import Arena, Region
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.functions import bind_function
@@ -173,7 +174,7 @@ def _fill_buffer(memory: npt.NDArray[np.uint8], buffer: BufferInput, given: npt.
         return
     if given.nbytes > len(memory):
         raise InputError(
-            f"array {buffer.name} has {given.nbytes} bytes, but the launch describes {len(memory)}",
+            f"array {buffer.name} has {format_count(given.nbytes)} bytes, but the launch describes {format_count(len(memory))}",
             remedy="describe the array as large as it is",
         )
     memory[: given.nbytes] = _as_bytes(given)

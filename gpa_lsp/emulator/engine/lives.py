@@ -1,10 +1,10 @@
 """How long registers live within basic blocks: :func:`find_lives`."""
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.shared_facts import Remembered
 from gpa_lsp.ptx.blocks import find_blocks
 from gpa_lsp.ptx.model import PtxFunction
 from gpa_lsp.ptx.registers_used import list_reads, list_writes
-from gpa_lsp.ptx.remembered import Remembered
 
 ENDING = frozenset({"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier"})
 """Opcodes that end a segment."""

@@ -2,6 +2,7 @@
 
 import time
 
+from gpa_lsp.basis.numbers import format_bytes, format_count, format_seconds
 from gpa_lsp.emulator.model import Budget, FaultKind
 
 
@@ -65,7 +66,7 @@ class Meter:
         if self.warp_instructions > self.budget.warp_instructions:
             raise BudgetReached(
                 FaultKind.INSTRUCTION_BUDGET,
-                f"{self.warp_instructions:,} warp instructions were executed; {self.budget.warp_instructions:,} are allowed",
+                f"{format_count(self.warp_instructions)} warp instructions were executed; {format_count(self.budget.warp_instructions)} are allowed",
             )
         self.check_time()
 
@@ -78,7 +79,7 @@ class Meter:
         if time.perf_counter() > self._deadline:
             raise BudgetReached(
                 FaultKind.TIME_BUDGET,
-                f"not done after {self.budget.seconds:g} s and {self.warp_instructions:,} warp instructions",
+                f"not done after {format_seconds(self.budget.seconds)} and {format_count(self.warp_instructions)} warp instructions",
             )
 
     def hold(self, size_bytes: int, what: str) -> None:
@@ -90,7 +91,8 @@ class Meter:
         if self.held_bytes + size_bytes > self.budget.memory_bytes:
             raise BudgetReached(
                 FaultKind.MEMORY_BUDGET,
-                f"{what} needs {size_bytes:,} bytes beside {self.held_bytes:,} held; {self.budget.memory_bytes:,} are allowed",
+                f"{what} needs {format_bytes(size_bytes)} in addition to {format_bytes(self.held_bytes)} held; "
+                f"{format_bytes(self.budget.memory_bytes)} are allowed",
             )
         self.held_bytes += size_bytes
         self.peak_bytes = max(self.peak_bytes, self.held_bytes)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.emulator.engine.accesses import Access, Place
 from gpa_lsp.emulator.engine.arena import ACCESS_WORDS
 from gpa_lsp.emulator.engine.faults import FaultLog
@@ -182,10 +183,10 @@ class BatchMemory:
             lanes = np.flatnonzero(wrong)
             if len(lanes) == 0:
                 continue
-            what = f"{ACCESS_WORDS[access.kind]} of {access.bytes} bytes at byte {int(wide[lanes[0]]):,}"
+            what = f"{ACCESS_WORDS[access.kind]} of {access.bytes} bytes at byte {format_count(int(wide[lanes[0]]))}"
             reason = f"not a multiple of {access.bytes}"
             if kind is FaultKind.OUT_OF_BOUNDS:
-                reason = f"{owner} memory has {size:,} bytes"
+                reason = f"{owner} memory has {format_count(size)} bytes"
             self._faults.add_lanes(kind, f"{what}: {reason}", warps, lanes, instruction=access.instruction)
         bad = wanted & (misaligned | outside)
         return wanted & ~bad, bad

@@ -212,7 +212,7 @@ class SharedChecks:
         if written.all() or self._faults.is_known(FaultKind.UNINITIALISED, access.instruction):
             return
         nothing = ~written if mask is None else ~written & mask
-        message = "the word was never written; shared memory begins with anything"
+        message = "the word was never written; shared memory starts uninitialized"
         self._faults.add_lanes(
             FaultKind.UNINITIALISED, message, fragment.warps, np.flatnonzero(nothing), instruction=access.instruction
         )

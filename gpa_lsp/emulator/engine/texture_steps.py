@@ -107,7 +107,7 @@ def _part_by_handle(
         if texture is None:
             machine.faults.add_lanes(
                 FaultKind.OUT_OF_BOUNDS,
-                f"0x{number:x} is no texture",
+                f"0x{number:x} is not a texture",
                 fragment.warps,
                 np.flatnonzero(where),
                 instruction=static,

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.emulator.engine.accesses import Access
 from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, flatten, read_as
 from gpa_lsp.emulator.engine.fragments import Fragment
@@ -23,10 +24,10 @@ from gpa_lsp.emulator.engine.lane_steps import guarded_mask
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.values import BOOL, U32, U64, WARP_LANES, Value
 from gpa_lsp.emulator.model import FaultKind
-from gpa_lsp.emulator.operations.families.matrix_multiply import multiply_floats, multiply_integers
 from gpa_lsp.emulator.operations.matrix_descriptors import UNIT_BYTES, arrange, find_rows, has_base_offset
 from gpa_lsp.emulator.operations.matrix_layouts import left_fragment, sum_fragment
 from gpa_lsp.emulator.operations.matrix_numbers import BITS, pack, register_type, unpack
+from gpa_lsp.emulator.operations.matrix_products import multiply_floats, multiply_integers
 from gpa_lsp.emulator.operations.warp_group_products import GROUP_WARPS, WARP_ROWS, WarpGroupProduct, read_product
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.ptx.model import PtxInstruction, Space
@@ -199,8 +200,8 @@ class _Step:
         slots = np.empty(len(addresses), np.int64)
         slots[runs] = part.find_slots()
         if outside.any():
-            reason = f"the block's shared memory has {size_bytes:,} bytes"
-            message = f"load of {UNIT_BYTES} bytes at byte {int(addresses[outside][0]):,}: {reason}"
+            reason = f"the block's shared memory has {format_count(size_bytes)} bytes"
+            message = f"load of {UNIT_BYTES} bytes at byte {format_count(int(addresses[outside][0]))}: {reason}"
             self._note(part, usable & np.asarray(outside.any(axis=1))[runs], FaultKind.OUT_OF_BOUNDS, message)
             addresses = np.where(outside, 0, addresses)
         memory = part.fragment.batch.memory

@@ -1,21 +1,21 @@
 """One file per command the editor can ask the server to execute; each defines ``COMMAND``. ``editors/PROTOCOL.md`` lists them.
 
-A command must do something in every client: one that cannot open documents gets a message instead.
+A command must do something in every client: one that cannot open documents gets a message instead. What only a person asks for is
+imported when they ask: the answer to initialize must not wait for it.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from lsprotocol import types
-
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.editor.model import Location
+from gpa_lsp.editor.session_view import SessionView
+from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.lsp.pages import Pages
-from gpa_lsp.lsp.predicted_show import PredictedShow
-from gpa_lsp.lsp.session_view import SessionView
-from gpa_lsp.lsp.snapshot import VisibleKernel
+from gpa_lsp.lsp.predictions import Predictions
 
 
-class Desk(SessionView, Protocol):
+class SessionActions(SessionView, Protocol):
     """What a command may do beside reading the session."""
 
     @property
@@ -24,7 +24,7 @@ class Desk(SessionView, Protocol):
         ...
 
     @property
-    def predictions(self) -> PredictedShow:
+    def predictions(self) -> Predictions:
         """What was emulated of open sources."""
         ...
 
@@ -36,7 +36,7 @@ class Desk(SessionView, Protocol):
         """Open a text in the editor, or say where it lies when the editor cannot be asked to."""
         ...
 
-    def show_location(self, location: types.Location) -> None:
+    def show_location(self, location: Location) -> None:
         """Put the cursor there, or say where that is when the editor cannot be asked to."""
         ...
 
@@ -71,8 +71,8 @@ class Command:
 
     Attributes:
         name: starts with ``gpaLsp.``; the same for all clients.
-        run: (desk, the request's arguments) → the result, plain JSON, or a coroutine of it. Arguments come from the client unchecked.
+        run: (session, the request's arguments) → the result, plain JSON, or a coroutine of it. Arguments come from the client unchecked.
     """
 
     name: str
-    run: Callable[[Desk, Sequence[Any]], Any]
+    run: Callable[[SessionActions, Sequence[Any]], Any]

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.commands import Command, SessionActions
 
 
-def cancel_measuring(desk: Desk, arguments: Sequence[Any]) -> bool:
+def cancel_measuring(session: SessionActions, arguments: Sequence[Any]) -> bool:
     """End it.
 
     Returns:
         Whether there was one.
     """
     del arguments
-    return desk.cancel_measuring()
+    return session.cancel_measuring()
 
 
 COMMAND = Command(name="gpaLsp.cancelMeasuring", run=cancel_measuring)

@@ -5,10 +5,10 @@ from typing import Any
 
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.lsp.command_arguments import read_text
-from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.commands import Command, SessionActions
 
 
-async def describe_launch(desk: Desk, arguments: Sequence[Any]) -> str | None:
+async def describe_launch(session: SessionActions, arguments: Sequence[Any]) -> str | None:
     """Append to the description beside a source, which is made where there is none: arguments are the document's URI and the kernel's mangled name.
 
     Returns:
@@ -18,9 +18,9 @@ async def describe_launch(desk: Desk, arguments: Sequence[Any]) -> str | None:
     if uri is None or kernel is None:
         return None
     try:
-        return await desk.predictions.describe(uri, kernel)
+        return await session.predictions.describe(uri, kernel)
     except GpaError as error:
-        desk.show_message(str(error))
+        session.show_message(str(error))
         return None
 
 

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.lsp.command_arguments import read_place
-from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.jump import encode_jump
-from gpa_lsp.lsp.jumps import find_causes
+from gpa_lsp.lsp.commands import Command, SessionActions
+from gpa_lsp.lsp.plain_json import encode_jump
 
 
-def answer(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def answer(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The jumps from the place in the arguments; none when it is no place."""
+    from gpa_lsp.editor.jumps import find_causes
+
     place = read_place(arguments)
-    return [] if place is None else [encode_jump(jump) for jump in find_causes(desk, *place)]
+    return [] if place is None else [encode_jump(jump) for jump in find_causes(session, *place)]
 
 
 COMMAND = Command(name="gpaLsp.findCauses", run=answer)

@@ -6,60 +6,22 @@ For clients that show def-use chains themselves: the items are opened further wi
 from collections.abc import Sequence
 from typing import Any
 
-from lsprotocol import types
-
 from gpa_lsp.lsp.command_arguments import read_place, read_text
-from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.jump import encode_range
-from gpa_lsp.lsp.sass import hierarchy
-from gpa_lsp.lsp.sass.hierarchy import InstructionStep
-from gpa_lsp.lsp.sass.library import is_sass_uri
-from gpa_lsp.lsp.session_view import SessionView
-from gpa_lsp.lsp.source_hierarchy import ChainStep, choose_kernel, list_steps
+from gpa_lsp.lsp.commands import Command, SessionActions
+from gpa_lsp.lsp.plain_json import encode_item
 
 _DIRECTIONS = {"incoming": True, "outgoing": False}
 
 
-def find_chain(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def find_chain(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The lines one step from a place, most samples first; none when the arguments are no place and direction."""
+    from gpa_lsp.editor.chains import list_chain
+
     place, direction = read_place(arguments), read_text(arguments, 2)
     if place is None or direction not in _DIRECTIONS:
         return []
-    steps = list_chain(desk, *place, is_incoming=_DIRECTIONS[direction])
+    steps = list_chain(session, *place, is_incoming=_DIRECTIONS[direction])
     return [{"item": encode_item(step.item), "text": step.text, "ratio": step.ratio} for step in steps]
-
-
-def list_chain(
-    session: SessionView, uri: str, line: int, *, is_incoming: bool
-) -> Sequence[ChainStep | InstructionStep]:
-    """What a line (1-based) is stalled on, or what is stalled on it, most samples first.
-
-    Args:
-        session: the session.
-        uri: of a source or SASS document.
-        line: in it.
-        is_incoming: what the line is stalled on; else what is stalled on it.
-    """
-    if is_sass_uri(uri):
-        return hierarchy.list_chain(session, uri, line, is_incoming=is_incoming)
-    view = session.view(uri)
-    cause = None if view is None else choose_kernel(view, line)
-    if cause is None:
-        return []
-    return list_steps(session.places, cause.shown, cause.place, is_incoming=is_incoming)
-
-
-def encode_item(item: types.CallHierarchyItem) -> dict[str, Any]:
-    """An item as plain JSON, as the protocol has it."""
-    return {
-        "name": item.name,
-        "kind": item.kind.value,
-        "uri": item.uri,
-        "range": encode_range(item.range),
-        "selectionRange": encode_range(item.selection_range),
-        "detail": item.detail,
-        "data": item.data,
-    }
 
 
 COMMAND = Command(name="gpaLsp.findChain", run=find_chain)

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.lsp.command_arguments import read_place
-from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.sass.links import encode_link, find_links
+from gpa_lsp.lsp.commands import Command, SessionActions
+from gpa_lsp.lsp.plain_json import encode_link
 
 
-def find_linked(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def find_linked(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The links from the place in the arguments; none when it is no place."""
+    from gpa_lsp.editor.sass.links import find_links
+
     place = read_place(arguments)
-    return [] if place is None else [encode_link(link) for link in find_links(desk, *place)]
+    return [] if place is None else [encode_link(link) for link in find_links(session, *place)]
 
 
 COMMAND = Command(name="gpaLsp.findLinked", run=find_linked)

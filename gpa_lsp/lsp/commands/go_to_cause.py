@@ -4,25 +4,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.lsp.command_arguments import read_place
-from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.jump import encode_jump
-from gpa_lsp.lsp.jumps import find_causes
+from gpa_lsp.lsp.commands import Command, SessionActions
+from gpa_lsp.lsp.plain_json import encode_jump
 
 
-def go_to_cause(desk: Desk, arguments: Sequence[Any]) -> dict[str, Any] | None:
+def go_to_cause(session: SessionActions, arguments: Sequence[Any]) -> dict[str, Any] | None:
     """Show the first cause of the place in the arguments: its line, or its instruction where the line is the one we come from.
 
     Returns:
         The jump; None when nothing is known to make the line wait, which is said.
     """
+    from gpa_lsp.editor.jumps import find_causes
+
     place = read_place(arguments)
-    jumps = [] if place is None else find_causes(desk, *place)
+    jumps = [] if place is None else find_causes(session, *place)
     if place is None or not jumps:
-        desk.show_message("nothing is known to make this line wait")
+        session.show_message("nothing is known to make this line wait")
         return None
     jump = jumps[0]
     is_same_line = (jump.location.uri, jump.location.range.start.line + 1) == place
-    desk.show_location(jump.sass if is_same_line and jump.sass is not None else jump.location)
+    session.show_location(jump.sass if is_same_line and jump.sass is not None else jump.location)
     return encode_jump(jump)
 
 

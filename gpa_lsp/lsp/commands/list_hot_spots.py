@@ -4,25 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.lsp.command_arguments import read_text
-from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.hot_spots import HotSpot, list_hot_spots
-from gpa_lsp.lsp.jump import encode_location
+from gpa_lsp.lsp.commands import Command, SessionActions
+from gpa_lsp.lsp.plain_json import encode_spot
 
 
-def answer(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def answer(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The hot spots of the document in the arguments; of all where there is none."""
-    return [encode_spot(spot) for spot in list_hot_spots(desk, read_text(arguments))]
+    from gpa_lsp.editor.hot_spots import list_hot_spots
 
-
-def encode_spot(spot: HotSpot) -> dict[str, Any]:
-    """A hot spot as plain JSON."""
-    return {
-        **encode_location(spot.location),
-        "ratio": spot.ratio,
-        "kernel": spot.shown.name,
-        "kind": spot.kind.value,
-        "text": spot.text,
-    }
+    return [encode_spot(spot) for spot in list_hot_spots(session, read_text(arguments))]
 
 
 COMMAND = Command(name="gpaLsp.listHotSpots", run=answer)

@@ -3,25 +3,26 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.jump import encode_location
-from gpa_lsp.lsp.kernel_places import find_source_place
-from gpa_lsp.lsp.snapshot import VisibleKernel
-from gpa_lsp.lsp.source_symbols import describe_time
+from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.editor.source.symbols import describe_time
+from gpa_lsp.lsp.commands import Command, SessionActions
+from gpa_lsp.lsp.plain_json import encode_location
 
 
-def list_kernels(desk: Desk, arguments: Sequence[Any]) -> list[dict[str, Any]]:
+def list_kernels(session: SessionActions, arguments: Sequence[Any]) -> list[dict[str, Any]]:
     """The kernels, and where they are."""
     del arguments
-    return [_describe(desk, shown) for shown in desk.snapshot.visible]
+    return [_describe(session, shown) for shown in session.snapshot.visible]
 
 
-def _describe(desk: Desk, shown: VisibleKernel) -> dict[str, Any]:
-    location = find_source_place(desk, shown)
+def _describe(session: SessionActions, shown: VisibleKernel) -> dict[str, Any]:
+    from gpa_lsp.editor.kernels import find_source_place
+
+    location = find_source_place(session, shown)
     return {
         "name": shown.name,
         "mangled": shown.kernel.report.mangled_name,
-        "sassUri": desk.sass.find_uri(shown),
+        "sassUri": session.sass.find_uri(shown),
         "location": None if location is None else encode_location(location),
         "text": describe_time(shown),
     }

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.lsp.command_arguments import read_text
-from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.commands import Command, SessionActions
 
 
-def measure(desk: Desk, arguments: Sequence[Any]) -> bool:
+def measure(session: SessionActions, arguments: Sequence[Any]) -> bool:
     """Measure, for the document whose ``uri`` is the first argument, or for none.
 
     Returns:
         Whether there is a command that may be run; the user may still be asked.
     """
-    return desk.measure(read_text(arguments))
+    return session.measure(read_text(arguments))
 
 
 COMMAND = Command(name="gpaLsp.measure", run=measure)

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.lsp.command_arguments import read_text
-from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.jump import encode_location
+from gpa_lsp.lsp.commands import Command, SessionActions
+from gpa_lsp.lsp.plain_json import encode_location
 
 _MOST_LINES = 1 << 31
 
 
-def open_place(desk: Desk, arguments: Sequence[Any]) -> dict[str, Any] | None:
+def open_place(session: SessionActions, arguments: Sequence[Any]) -> dict[str, Any] | None:
     """Show a place of a loaded profile.
 
     Args:
-        desk: the session.
+        session: the session.
         arguments: path as compiled, and 1-based line.
 
     Returns:
@@ -24,12 +24,12 @@ def open_place(desk: Desk, arguments: Sequence[Any]) -> dict[str, Any] | None:
     line = arguments[1] if len(arguments) > 1 else None
     if file is None or isinstance(line, bool) or not isinstance(line, int) or not 0 < line < _MOST_LINES:
         return None
-    for shown in desk.snapshot.visible:
-        location = desk.places.locate(shown, (file, line)) if file in shown.profile.files else None
+    for shown in session.snapshot.visible:
+        location = session.places.locate(shown, (file, line)) if file in shown.profile.files else None
         if location is not None:
-            desk.show_location(location)
+            session.show_location(location)
             return encode_location(location)
-    desk.show_message("this line is not on this machine, or was edited since it was measured")
+    session.show_message("this line is not on this machine, or was edited since it was measured")
     return None
 
 

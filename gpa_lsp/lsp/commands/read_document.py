@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpa_lsp.editor.sass.library import is_sass_uri
+from gpa_lsp.editor.sass.model import LANGUAGE_ID
 from gpa_lsp.lsp.command_arguments import read_text
-from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.sass.library import is_sass_uri
-from gpa_lsp.lsp.sass.model import LANGUAGE_ID
+from gpa_lsp.lsp.commands import Command, SessionActions
 
 
-def read_document(desk: Desk, arguments: Sequence[Any]) -> dict[str, str] | None:
+def read_document(session: SessionActions, arguments: Sequence[Any]) -> dict[str, str] | None:
     """The document's text and language.
 
     Returns:
@@ -18,7 +18,7 @@ def read_document(desk: Desk, arguments: Sequence[Any]) -> dict[str, str] | None
     uri = read_text(arguments)
     if uri is None or not is_sass_uri(uri):
         return None
-    document = desk.sass.make(uri)
+    document = session.sass.make(uri)
     return None if document is None else {"text": document.text, "languageId": LANGUAGE_ID}
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.commands import Command, SessionActions
 
 
-def reload(desk: Desk, arguments: Sequence[Any]) -> None:
+def reload(session: SessionActions, arguments: Sequence[Any]) -> None:
     """Forget what was read and look again; also finds sources that came since."""
     del arguments
-    desk.reload()
+    session.reload()
 
 
 COMMAND = Command(name="gpaLsp.reload", run=reload)

@@ -4,21 +4,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.editor.history import describe_past
+from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.lsp.command_arguments import choose_kernels
-from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.history_words import describe_past
+from gpa_lsp.lsp.commands import Command, SessionActions
 from gpa_lsp.lsp.safe_markdown import defuse
-from gpa_lsp.lsp.snapshot import VisibleKernel
 
 
-def show_history(desk: Desk, arguments: Sequence[Any]) -> str:
+def show_history(session: SessionActions, arguments: Sequence[Any]) -> str:
     """Show the past of a kernel (its mangled name), or of all.
 
     Returns:
         The page's Markdown.
     """
-    page = defuse(describe_histories(choose_kernels(desk.snapshot, arguments)))
-    desk.show_document("history", page)
+    page = defuse(describe_histories(choose_kernels(session.snapshot, arguments)))
+    session.show_document("history", page)
     return page
 
 

@@ -3,24 +3,24 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.lsp.commands import Command, Desk
-from gpa_lsp.lsp.kernel_page import describe_kernel
+from gpa_lsp.editor.kernel_page import describe_kernel
+from gpa_lsp.lsp.commands import Command, SessionActions
 from gpa_lsp.lsp.safe_markdown import defuse
 
 
-def show_kernel(desk: Desk, arguments: Sequence[Any]) -> str | None:
+def show_kernel(session: SessionActions, arguments: Sequence[Any]) -> str | None:
     """Show the kernel whose mangled name is the first argument.
 
     Returns:
         The page's Markdown, for clients that would rather show it themselves; None when there is no such kernel.
     """
     wanted = arguments[0] if arguments else None
-    for shown in desk.snapshot.visible:
+    for shown in session.snapshot.visible:
         if shown.kernel.report.mangled_name == wanted:
             page = defuse(describe_kernel(shown))
-            desk.show_document(shown.name, page)
+            session.show_document(shown.name, page)
             return page
-    desk.show_message("no loaded profile has this kernel any more")
+    session.show_message("no loaded profile has this kernel any more")
     return None
 
 

@@ -5,31 +5,31 @@ from typing import Any
 
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.lsp.command_arguments import read_text
-from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.commands import Command, SessionActions
 
 
-async def show_page(desk: Desk, arguments: Sequence[Any]) -> dict[str, str] | None:
+async def show_page(session: SessionActions, arguments: Sequence[Any]) -> dict[str, str] | None:
     """Write the page of all shown kernels, and show it unless the client does that itself.
 
     Returns:
         ``uri`` of the file and ``place``, the fragment of the kernel whose mangled name was sent (empty for none); None when there is nothing
         to show, which is said.
     """
-    kernels = desk.snapshot.visible
+    kernels = session.snapshot.visible
     if not kernels:
-        desk.show_message("no profile is loaded, so there is nothing to show")
+        session.show_message("no profile is loaded, so there is nothing to show")
         return None
     wanted = read_text(arguments)
     numbers = (number for number, shown in enumerate(kernels) if shown.kernel.report.mangled_name == wanted)
     number = next(numbers, None)
     try:
-        path = await desk.pages.write(kernels)
+        path = await session.pages.write(kernels)
     except (GpaError, OSError) as error:
-        desk.show_message(f"the page cannot be written: {error}")
+        session.show_message(f"the page cannot be written: {error}")
         return None
     place = "" if number is None else f"#k{number}"
-    if not desk.abilities.pages:
-        desk.pages.show(path, place)
+    if not session.abilities.pages:
+        session.pages.show(path, place)
     return {"uri": path.as_uri(), "place": place}
 
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.basis.errors import GpaError
-from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.commands import Command, SessionActions
 from gpa_lsp.lsp.safe_markdown import defuse
 
 
-async def show_prediction(desk: Desk, arguments: Sequence[Any]) -> dict[str, str] | str | None:
+async def show_prediction(session: SessionActions, arguments: Sequence[Any]) -> dict[str, str] | str | None:
     """Show the page of a source: arguments are the document's URI, the number of a launch from 0, and ``"page"`` for a page of HTML in any case.
 
     Returns:
@@ -16,25 +16,25 @@ async def show_prediction(desk: Desk, arguments: Sequence[Any]) -> dict[str, str
         that asked for the page get it in a browser. None when nothing is predicted, which is said.
     """
     uri, number, kind = (*arguments, None, None, None)[:3]
-    state = desk.predictions.find(uri) if isinstance(uri, str) else None
+    state = session.predictions.find(uri) if isinstance(uri, str) else None
     if state is None or not state.result.job.launches_text:
-        desk.show_message(
+        session.show_message(
             "nothing is predicted: describe a launch in NAME.launch.toml beside NAME.cu (a code action on the kernel begins one)"
         )
         return None
-    if not desk.abilities.pages and kind != "page":
+    if not session.abilities.pages and kind != "page":
         page = defuse(state.result.page or "Nothing could be emulated.")
-        desk.show_document(f"predictions for {state.result.job.path.name}", page)
+        session.show_document(f"predictions for {state.result.job.path.name}", page)
         return page
     try:
-        path = await desk.predictions.write_page(state)
+        path = await session.predictions.write_page(state)
     except (GpaError, OSError) as error:
-        desk.show_message(f"the page cannot be written: {error}")
+        session.show_message(f"the page cannot be written: {error}")
         return None
     is_number = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(state.result.launches)
     place = f"#k{number}" if is_number else ""
-    if not desk.abilities.pages:
-        desk.pages.show(path, place)
+    if not session.abilities.pages:
+        session.pages.show(path, place)
     return {"uri": path.as_uri(), "place": place}
 
 

@@ -4,21 +4,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.basis.numbers import format_count, format_duration_ns
-from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
+from gpa_lsp.editor.stall_table import draw_table, find_top_reason
+from gpa_lsp.lsp.commands import Command, SessionActions
 from gpa_lsp.lsp.safe_markdown import defuse
-from gpa_lsp.lsp.snapshot import Snapshot, VisibleKernel
-from gpa_lsp.lsp.stall_table import draw_table, find_top_reason
 
 
-def show_report(desk: Desk, arguments: Sequence[Any]) -> str:
+def show_report(session: SessionActions, arguments: Sequence[Any]) -> str:
     """Show all kernels.
 
     Returns:
         The page's Markdown.
     """
     del arguments
-    page = defuse(describe_all(desk.snapshot))
-    desk.show_document("kernels", page)
+    page = defuse(describe_all(session.snapshot))
+    session.show_document("kernels", page)
     return page
 
 

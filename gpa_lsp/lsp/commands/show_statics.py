@@ -3,26 +3,26 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.commands import Command, SessionActions
 from gpa_lsp.lsp.safe_markdown import defuse
 from gpa_lsp.report.names import shorten_name
 
 
-def show_statics(desk: Desk, arguments: Sequence[Any]) -> str | None:
+def show_statics(session: SessionActions, arguments: Sequence[Any]) -> str | None:
     """Show a kernel of an open source: arguments are the document's URI and the kernel's mangled name.
 
     Returns:
         The page's Markdown, for clients that would rather show it themselves; None when there is no such kernel.
     """
     uri, wanted = (*arguments, None, None)[:2]
-    view = desk.view(uri) if isinstance(uri, str) else None
+    view = session.view(uri) if isinstance(uri, str) else None
     anchors = () if view is None or view.statics is None else view.statics.anchors
     for anchor in anchors:
         if anchor.kernel.mangled_name == wanted:
             page = defuse(anchor.kernel.page)
-            desk.show_document(shorten_name(anchor.kernel.name), page)
+            session.show_document(shorten_name(anchor.kernel.name), page)
             return page
-    desk.show_message("nothing is known of this kernel's code any more")
+    session.show_message("nothing is known of this kernel's code any more")
     return None
 
 

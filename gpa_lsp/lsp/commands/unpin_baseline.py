@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.lsp.command_arguments import choose_kernels
-from gpa_lsp.lsp.commands import Command, Desk
+from gpa_lsp.lsp.commands import Command, SessionActions
 
 
-async def unpin_baseline(desk: Desk, arguments: Sequence[Any]) -> int:
+async def unpin_baseline(session: SessionActions, arguments: Sequence[Any]) -> int:
     """Unpin a kernel, or all.
 
     Args:
-        desk: what may be done.
+        session: what may be done.
         arguments: the kernel's mangled name, or none.
 
     Returns:
         For how many kernels that could be done.
     """
-    return await desk.pin(choose_kernels(desk.snapshot, arguments), is_pinned=False)
+    return await session.pin(choose_kernels(session.snapshot, arguments), is_pinned=False)
 
 
 COMMAND = Command(name="gpaLsp.unpinBaseline", run=unpin_baseline)

@@ -2,7 +2,7 @@
 
 A feature is an answer to one question about one document: a source, a SASS document, or either. It reads the document's view and returns; it
 never waits, never changes anything, and is not asked about documents no profile mentions. What it raises is logged and told to the user once;
-the other features go on.
+the other features go on. What only a person asks for is imported when they ask: the answer to initialize must not wait for it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,11 +11,11 @@ from typing import Any, Generic, Protocol, TypeVar
 from lsprotocol import types
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.document_view import DocumentView
-from gpa_lsp.lsp.sass.model import SassView
-from gpa_lsp.lsp.session_view import SessionView
-from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.session_view import SessionView
+from gpa_lsp.editor.settings import Settings
 
 
 class AboutDocument(Protocol):

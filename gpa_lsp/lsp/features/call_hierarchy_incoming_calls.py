@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.lsp import source_hierarchy
+from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.lsp.features import Method, SessionFeature
-from gpa_lsp.lsp.sass import hierarchy
-from gpa_lsp.lsp.session_view import SessionView
+from gpa_lsp.lsp.protocol_types import make_incoming_call
 
 
 def answer(
     session: SessionView, params: types.CallHierarchyIncomingCallsParams
 ) -> list[types.CallHierarchyIncomingCall] | None:
     """The instructions or lines one step up; None for an item that is none of ours."""
-    data = params.item.data
-    found = hierarchy.list_incoming(session, data)
-    return source_hierarchy.list_incoming(session, data) if found is None else found
+    from gpa_lsp.editor.chains import list_incoming
+
+    found = list_incoming(session, params.item.data)
+    return None if found is None else [make_incoming_call(link) for link in found]
 
 
 FEATURE = SessionFeature(

@@ -4,9 +4,9 @@ import math
 from typing import Any
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.lines.heat import LineHeat, measure_heat
 from gpa_lsp.lsp.features import Method, PushFeature
-from gpa_lsp.lsp.lines.heat import LineHeat, measure_heat
 
 METHOD = Method[dict[str, Any], None]("gpaLsp/heat")
 LEVELS = 10

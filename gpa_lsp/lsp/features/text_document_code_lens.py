@@ -1,103 +1,19 @@
-"""``textDocument/codeLens``: one complete lens per kernel, above its definition, and one per loop and call that carries advice; beside
-it what its code alone and its emulation say.
+"""``textDocument/codeLens``: complete lenses, with nothing left to resolve."""
 
-Complete, because Neovim 0.12 asks twice and loses lenses whose resolving is under way; at column 0, because editors indent a lens by its
-start; with a command of the server's own, because a lens without one cannot be clicked and a command of the client's exists in one editor only.
-"""
-
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from collections.abc import Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.basis.numbers import format_count_of
-from gpa_lsp.lsp.cause_words import label_remedy
-from gpa_lsp.lsp.document_view import DocumentView, KernelAnchor
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.source.lenses import list_lenses
 from gpa_lsp.lsp.features import Method, RequestFeature
-from gpa_lsp.lsp.kernel_page import describe_kernel_briefly
-from gpa_lsp.lsp.lines.causes import RemedyAnchor
-from gpa_lsp.lsp.predicted_view import PredictedAnchor
-from gpa_lsp.lsp.static_view import StaticAnchor
-
-_EDITED = " · before your edits"
-
-_MAX_PER_LINE = 4
-"""A template has a kernel per instantiation; more lenses than this would hide the code. The way to the SASS of the first one has to fit in too."""
+from gpa_lsp.lsp.protocol_types import make_lens
 
 
 def answer_code_lens(view: DocumentView, params: types.CodeLensParams) -> list[types.CodeLens]:
     """The lenses of the document's kernels, and of their loops and calls with advice."""
     del params
-    lenses: list[types.CodeLens] = []
-    kernels = [(line, tuple(anchors)) for line, anchors in groupby(view.anchors, key=lambda anchor: anchor.line)]
-    ends = [*(line for line, _ in kernels[1:]), len(view.positions.lines) + 1]
-    for (line, anchors), end in zip(kernels, ends, strict=False):  # without kernels there is an end all the same
-        stale = bisect_left(view.stale, end) - bisect_left(view.stale, line)
-        lenses.extend(_place(view, line, _list_commands(anchors, stale)))
-    for line, remedies in groupby(view.remedies, key=lambda anchor: anchor.line):
-        lenses.extend(_place(view, line, _list_remedies(tuple(remedies))))
-    for line, group in groupby(() if view.statics is None else view.statics.anchors, key=lambda anchor: anchor.line):
-        lenses.extend(_place(view, line, (_show_statics(view.uri, one) for one in islice(group, _MAX_PER_LINE))))
-    launches = () if view.predicted is None else view.predicted.anchors
-    for line, placed in groupby(launches, key=lambda anchor: anchor.line):
-        lenses.extend(_place(view, line, (_show_launch(view.uri, one) for one in islice(placed, _MAX_PER_LINE))))
-    return lenses
-
-
-def _place(view: DocumentView, line: int, commands: Iterable[types.Command]) -> Iterator[types.CodeLens]:
-    start = view.positions.find_start(line)
-    span = types.Range(start=start, end=start)
-    return (types.CodeLens(range=span, command=command) for command in commands)
-
-
-def _show_statics(uri: str, anchor: StaticAnchor) -> types.Command:
-    """What the code of a kernel says that no profile measured."""
-    title = f"{anchor.kernel.words} · static" + (_EDITED if anchor.is_edited else "")
-    return types.Command(title=title, command="gpaLsp.showStatics", arguments=[uri, anchor.kernel.mangled_name])
-
-
-def _show_launch(uri: str, anchor: PredictedAnchor) -> types.Command:
-    """What was predicted of a launch; it opens the page there."""
-    title = anchor.launch.words + (_EDITED if anchor.is_edited else "")
-    return types.Command(title=title, command="gpaLsp.showPrediction", arguments=[uri, anchor.index])
-
-
-def _list_remedies(anchors: Sequence[RemedyAnchor]) -> Iterator[types.Command]:
-    """One remedy per line, the one that gains most; the kernel's page has the others."""
-    best = max(anchors, key=lambda anchor: anchor.region.speedup.estimate)
-    title = label_remedy(best) + (_EDITED if best.is_edited else "")
-    arguments = [best.shown.kernel.report.mangled_name]
-    yield types.Command(title=title, command="gpaLsp.showKernel", arguments=arguments)
-
-
-def _remark(anchor: KernelAnchor, stale: int) -> str:
-    """What became of the text since: that some of what was measured is gone, or that something else was edited."""
-    if anchor.is_withheld:
-        return " · not this text was measured"
-    if anchor.is_edited and stale:
-        return f" · {format_count_of(stale, 'line')} edited since"
-    return _EDITED if anchor.is_edited else ""
-
-
-def _list_commands(anchors: Sequence[KernelAnchor], stale: int) -> Iterator[types.Command]:
-    """The lenses of the kernels on one line.
-
-    Args:
-        anchors: longest first.
-        stale: lines between this line and the next one with kernels that were edited since they were measured.
-    """
-    shown = anchors if len(anchors) <= _MAX_PER_LINE else anchors[: _MAX_PER_LINE - 1]
-    for anchor in shown:
-        kernel = anchor.shown.kernel
-        title = describe_kernel_briefly(anchor.shown) + _remark(anchor, stale)
-        yield types.Command(title=title, command="gpaLsp.showKernel", arguments=[kernel.report.mangled_name])
-    if len(shown) < len(anchors):
-        rest = len(anchors) - len(shown)
-        yield types.Command(title=f"and {rest} more kernels", command="gpaLsp.showReport", arguments=[])
-    elif len(shown) < _MAX_PER_LINE:
-        first = anchors[0].shown.kernel.report.mangled_name
-        yield types.Command(title="SASS", command="gpaLsp.openSass", arguments=[first])
+    return [make_lens(lens) for lens in list_lenses(view)]
 
 
 FEATURE = RequestFeature(

@@ -4,15 +4,17 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
+from gpa_lsp.editor.sass.model import SassView
 from gpa_lsp.lsp.features import Method, RequestFeature
-from gpa_lsp.lsp.sass.model import SassView
+from gpa_lsp.lsp.protocol_types import make_highlight, read_position
 
 
 def answer_sass(view: SassView, params: types.DocumentHighlightParams) -> list[types.DocumentHighlight] | None:
     """The highlights of what is under the cursor."""
-    from gpa_lsp.lsp.sass.references import answer_highlights  # needs numpy, which initialize must not wait for
+    from gpa_lsp.editor.sass.navigation import find_highlights  # needs numpy, which initialize must not wait for
 
-    return answer_highlights(view, params)
+    found = find_highlights(view, read_position(params.position))
+    return None if found is None else [make_highlight(one) for one in found]
 
 
 FEATURE = RequestFeature(

@@ -4,25 +4,26 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.abilities import Abilities
-from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.sass import outline as sass_outline
+from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.source.symbols import list_symbols
 from gpa_lsp.lsp.features import Method, RequestFeature
-from gpa_lsp.lsp.sass import symbols as sass_symbols
-from gpa_lsp.lsp.sass.model import SassView
-from gpa_lsp.lsp.settings import Settings
-from gpa_lsp.lsp.source_symbols import list_symbols
+from gpa_lsp.lsp.protocol_types import make_symbol
 
 
 def answer_document_symbol(view: DocumentView, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
     """The symbols of a source."""
     del params
-    return list_symbols(view)
+    return [make_symbol(symbol) for symbol in list_symbols(view)]
 
 
 def answer_sass(view: SassView, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
     """The outline of a SASS document."""
     del params
-    return sass_symbols.list_symbols(view)
+    return [make_symbol(symbol) for symbol in sass_outline.list_symbols(view)]
 
 
 def serves_source(settings: Settings, abilities: Abilities) -> bool:

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
+from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.outline import list_folds
 from gpa_lsp.lsp.features import Method, RequestFeature
-from gpa_lsp.lsp.sass.folding import list_folds
-from gpa_lsp.lsp.sass.model import SassView
+from gpa_lsp.lsp.protocol_types import make_fold
 
 
 def answer_folding_range(view: SassView, params: types.FoldingRangeParams) -> list[types.FoldingRange]:
     """The folds of the document."""
     del params
-    return list_folds(view.document)
+    return [make_fold(fold) for fold in list_folds(view.document)]
 
 
 FEATURE = RequestFeature(

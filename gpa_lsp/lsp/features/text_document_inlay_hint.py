@@ -6,21 +6,25 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.lsp.document_view import DocumentView
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.lines.positions import read_lines
+from gpa_lsp.editor.sass import hints as sass_hints
+from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.source.hints import list_hints
 from gpa_lsp.lsp.features import Method, RequestFeature
-from gpa_lsp.lsp.lines.positions import read_lines
-from gpa_lsp.lsp.predicted_hints import list_predicted_hints
-from gpa_lsp.lsp.sass.hints import answer_sass
-from gpa_lsp.lsp.source_hints import list_hints
+from gpa_lsp.lsp.protocol_types import make_hint, read_range
 
 
 def answer_inlay_hint(view: DocumentView, params: types.InlayHintParams) -> list[types.InlayHint]:
     """A hint for each line of the requested range whose share is above the user's threshold, or that was edited since it was measured; then those
     of the emulation.
     """
-    first, last = read_lines(params.range)
-    measured = list_hints(view, first, last) if view.settings.show_inlay_hints else []
-    return [*measured, *list_predicted_hints(view, first, last)]
+    return [make_hint(hint) for hint in list_hints(view, *read_lines(read_range(params.range)))]
+
+
+def answer_sass(view: SassView, params: types.InlayHintParams) -> list[types.InlayHint]:
+    """The hints of the requested lines."""
+    return [make_hint(hint) for hint in sass_hints.list_hints(view, *read_lines(read_range(params.range)))]
 
 
 FEATURE = RequestFeature(

@@ -4,11 +4,29 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.lsp import source_hierarchy
-from gpa_lsp.lsp.abilities import Abilities
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.lines.positions import read_line
+from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.settings import Settings
 from gpa_lsp.lsp.features import Method, RequestFeature
-from gpa_lsp.lsp.sass import hierarchy
-from gpa_lsp.lsp.settings import Settings
+from gpa_lsp.lsp.protocol_types import make_chain_item, read_position
+
+
+def answer_source(view: DocumentView, params: types.CallHierarchyPrepareParams) -> list[types.CallHierarchyItem] | None:
+    """The line under the cursor."""
+    from gpa_lsp.editor.source.chains import prepare
+
+    item = prepare(view, read_line(read_position(params.position)))
+    return None if item is None else [make_chain_item(item)]
+
+
+def answer_sass(view: SassView, params: types.CallHierarchyPrepareParams) -> list[types.CallHierarchyItem] | None:
+    """The instruction under the cursor."""
+    from gpa_lsp.editor.sass.chains import prepare
+
+    item = prepare(view, read_line(read_position(params.position)))
+    return None if item is None else [make_chain_item(item)]
 
 
 def serves_source(settings: Settings, abilities: Abilities) -> bool:
@@ -21,7 +39,7 @@ FEATURE = RequestFeature(
     method=Method[types.CallHierarchyPrepareParams, Sequence[types.CallHierarchyItem] | None](
         types.TEXT_DOCUMENT_PREPARE_CALL_HIERARCHY
     ),
-    answer=source_hierarchy.prepare,
-    answer_sass=hierarchy.prepare,
+    answer=answer_source,
+    answer_sass=answer_sass,
     serves_source=serves_source,
 )

@@ -4,15 +4,17 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
+from gpa_lsp.editor.sass.model import SassView
 from gpa_lsp.lsp.features import Method, RequestFeature
-from gpa_lsp.lsp.sass.model import SassView
+from gpa_lsp.lsp.protocol_types import make_locations, read_position
 
 
 def answer_sass(view: SassView, params: types.ReferenceParams) -> list[types.Location] | None:
     """The references of what is under the cursor."""
-    from gpa_lsp.lsp.sass.references import answer_references  # needs numpy, which initialize must not wait for
+    from gpa_lsp.editor.sass.navigation import find_references  # needs numpy, which initialize must not wait for
 
-    return answer_references(view, params)
+    position, with_declarations = read_position(params.position), params.context.include_declaration
+    return make_locations(find_references(view, position, with_declarations=with_declarations))
 
 
 FEATURE = RequestFeature(

@@ -2,14 +2,16 @@
 
 from lsprotocol import types
 
+from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.token_types import MODIFIER_NAMES, TYPE_NAMES
 from gpa_lsp.lsp.features import Method, RequestFeature
-from gpa_lsp.lsp.sass.model import SassView
-from gpa_lsp.lsp.sass.token_types import LEGEND
 
 
 def answer_semantic_tokens(view: SassView, params: types.SemanticTokensParams) -> types.SemanticTokens:
     """All tokens of the document."""
-    from gpa_lsp.lsp.sass.tokens import encode_tokens  # needs numpy, which the answer to initialize must not wait for
+    from gpa_lsp.editor.sass.tokens import (
+        encode_tokens,
+    )  # needs numpy, which the answer to initialize must not wait for
 
     del params
     return types.SemanticTokens(data=encode_tokens(view.document, view.positions.units))
@@ -18,5 +20,5 @@ def answer_semantic_tokens(view: SassView, params: types.SemanticTokensParams) -
 FEATURE = RequestFeature(
     method=Method[types.SemanticTokensParams, types.SemanticTokens | None](types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL),
     answer_sass=answer_semantic_tokens,
-    options=LEGEND,
+    options=types.SemanticTokensLegend(token_types=list(TYPE_NAMES), token_modifiers=list(MODIFIER_NAMES)),
 )

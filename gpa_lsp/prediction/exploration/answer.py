@@ -2,7 +2,8 @@
 
 from gpa_lsp.analyses.answers import Answer, Chart, ChartKind, Column, Finding, Missing, Series, Table, Weight
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import Cell, Quantity, format_number, format_percent
+from gpa_lsp.basis.numbers import Cell, Quantity, format_count_of, format_limit
+from gpa_lsp.basis.prose import NOTHING, Sentence, capitalize, count, factor, join, percent, say
 from gpa_lsp.prediction.exploration.explore import Exploration
 from gpa_lsp.prediction.exploration.model import RankedConfiguration
 
@@ -13,20 +14,22 @@ LEAST_GAIN_RATIO = 0.03
 """Predicted to be this much faster at least, a configuration is worth a try; the model's own error is larger than less."""
 
 _MOST_REASONS = 5
-_CHECKED = "Whether the kernel does right with another block was seen in a few blocks at the ends and in the middle of the grid: check its results."
+_CHECKED = say(
+    "Correctness with another block was checked in a few blocks at the ends and in the middle of the grid only: check the results."
+)
 MOST_ROWS = 200
 """Of the table, where nobody asks for more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A configuration that is predicted to beat the one the launch has.
+    """A configuration that is predicted to beat that of the launch.
 
     Attributes:
         best: the other configuration.
         speedup: predicted time now over predicted time then, above 1.
         dram_change_ratio: of the DRAM traffic, -0.31 for 31 % less; None when unknown.
-        needs_rewriting: it folds otherwise than the launch does: the model's threads serve more elements than those of the kernel as it is written.
+        needs_rewriting: its fold is not that of the launch: a thread would handle another number of elements than the kernel is written for.
     """
 
     best: RankedConfiguration
@@ -55,24 +58,28 @@ def find_trial(exploration: Exploration) -> Trial | None:
     )
 
 
-def describe_trial(trial: Trial) -> str:
+def describe_trial(trial: Trial) -> Sentence:
     """What a code action or a finding says of it.
 
     >>> from gpa_lsp.prediction.exploration.model import Configuration
     >>> best = RankedConfiguration(configuration=Configuration(block=(32, 8, 1)), seconds=1.0)
     >>> describe_trial(Trial(best=best, speedup=1.25, dram_change_ratio=-0.31))
-    'try block 32×8: predicted −31 % DRAM traffic, 1.25× as fast'
+    'try block 32×8: predicted 1.25× as fast, 31 % less DRAM traffic'
     """
     name = str(trial.best.configuration).replace("x", "×")
-    parts = []
+    traffic = NOTHING
     if trial.dram_change_ratio is not None and abs(trial.dram_change_ratio) >= 0.005:
-        sign = "−" if trial.dram_change_ratio < 0 else "+"
-        parts.append(f"{sign}{format_percent(abs(trial.dram_change_ratio))} DRAM traffic")
-    parts.append(f"{trial.speedup:.2f}× as fast")
-    rewritten = (
-        ", once the kernel is written so that a thread serves that many elements" if trial.needs_rewriting else ""
+        direction = "less" if trial.dram_change_ratio < 0 else "more"
+        change = percent(abs(trial.dram_change_ratio))
+        traffic = say(", {change} {direction} DRAM traffic", change=change, direction=direction)
+    rewritten = ", once each thread of the kernel handles that many elements" if trial.needs_rewriting else ""
+    return say(
+        "try block {name}: predicted {speedup} as fast{traffic}{rewritten}",
+        name=name,
+        speedup=factor(trial.speedup),
+        traffic=traffic,
+        rewritten=rewritten,
     )
-    return f"try block {name}: predicted {', '.join(parts)}{rewritten}"
 
 
 def answer_exploration(exploration: Exploration, *, most_rows: int = MOST_ROWS) -> Answer:
@@ -87,7 +94,7 @@ def answer_exploration(exploration: Exploration, *, most_rows: int = MOST_ROWS) 
         return Answer(
             analysis=NAME,
             title=_TITLE,
-            summary="Nothing could be predicted of any configuration.",
+            summary=say("No configuration could be predicted."),
             tables=_tabulate_failures(exploration, most_rows),
             missing=_list_reasons(exploration),
             is_known=False,
@@ -103,16 +110,23 @@ def answer_exploration(exploration: Exploration, *, most_rows: int = MOST_ROWS) 
     )
 
 
-def _summarise(exploration: Exploration, predicted: list[RankedConfiguration]) -> str:
+def _summarise(exploration: Exploration, predicted: list[RankedConfiguration]) -> Sentence:
     best, worst = predicted[0], predicted[-1]
-    text = f"Of {len(exploration.ranked):,} configurations {best.configuration} is predicted to be fastest on {exploration.device}"
-    if len(predicted) > 1 and best.seconds and worst.seconds:
-        ratio = worst.seconds / best.seconds
-        if ratio < 1 + LEAST_GAIN_RATIO:
-            text = f"Of {len(exploration.ranked):,} configurations none is predicted to be much faster than another on {exploration.device}"
-        else:
-            text += f", {format_number(ratio)}× as fast as the slowest ({worst.configuration})"
-    return f"{text}; limited by {best.limiter}." if best.limiter else f"{text}."
+    ratio = worst.seconds / best.seconds if len(predicted) > 1 and best.seconds and worst.seconds else None
+    is_flat = ratio is not None and ratio < 1 + LEAST_GAIN_RATIO
+    slowest = NOTHING
+    if ratio is not None and not is_flat:
+        slowest = say(", {ratio} as fast as the slowest ({worst})", ratio=factor(ratio), worst=str(worst.configuration))
+    return say(
+        "Of {configurations}, {winner} on {device}{slowest}{limiter}.",
+        configurations=count(len(exploration.ranked), "configuration"),
+        winner="none is predicted to be clearly fastest"
+        if is_flat
+        else f"{best.configuration} is predicted to be fastest",
+        device=exploration.device,
+        slowest=slowest,
+        limiter=f"; limited by {best.limiter}" if best.limiter else "",
+    )
 
 
 def _list_findings(exploration: Exploration) -> tuple[Finding, ...]:
@@ -120,19 +134,29 @@ def _list_findings(exploration: Exploration) -> tuple[Finding, ...]:
     trial = find_trial(exploration)
     current = None if exploration.current is None else exploration.find(exploration.current)
     if trial is not None:
-        text = f"{exploration.current} is what the launch has now; {trial.best.configuration} is predicted {trial.speedup:.2f}× as fast."
-        findings.append(Finding(text=text, weight=Weight.HIGH, remedy=describe_trial(trial)))
+        text = say(
+            "The launch uses {current}; {best} is predicted {speedup} as fast.",
+            current=str(exploration.current),
+            best=str(trial.best.configuration),
+            speedup=factor(trial.speedup),
+        )
+        findings.append(
+            Finding(text=text, weight=Weight.HIGH, remedy=say("{trial}.", trial=capitalize(describe_trial(trial))))
+        )
     elif current is not None and current.seconds is not None:
-        place = 1 + exploration.ranked.index(current)
-        least = format_percent(LEAST_GAIN_RATIO)
-        text = f"The launch has {current.configuration}, place {place:,}: nothing is predicted to be more than {least} faster."
+        text = say(
+            "The launch uses {current}, rank {rank}: no configuration is predicted to be more than {least} faster.",
+            current=str(current.configuration),
+            rank=count(1 + exploration.ranked.index(current)),
+            least=format_limit(LEAST_GAIN_RATIO),
+        )
         findings.append(Finding(text=text, weight=Weight.GOOD))
     findings.extend(Finding(text=note) for note in (*exploration.notes, _CHECKED))
     return tuple(findings)
 
 
 _COLUMNS = (
-    Column(name="place", quantity=Quantity.COUNT),
+    Column(name="rank", quantity=Quantity.COUNT),
     Column(name="configuration"),
     Column(name="time", quantity=Quantity.NS),
     Column(name="of the fastest", quantity=Quantity.FACTOR),
@@ -153,8 +177,11 @@ def _tabulate(exploration: Exploration, predicted: list[RankedConfiguration], mo
     if current is not None and current >= len(places):
         places.append(current)
     rows = tuple((place + 1, *_make_cells(predicted[place], least)) for place in places)
-    note = "Times are those of memory and arithmetic by the model: they rank, and real times are longer." + (
-        f" {len(predicted) - len(rows):,} more configurations are not shown." if len(predicted) > len(rows) else ""
+    note = join(
+        (
+            say("Times are modelled from memory and arithmetic; they serve for ranking, and real times are longer."),
+            _count_hidden(len(predicted) - len(rows)),
+        )
     )
     row = None if current is None else places.index(current)
     return Table(title="Fastest first", columns=_COLUMNS, rows=rows, current_row=row, note=note)
@@ -179,19 +206,22 @@ def _tabulate_failures(exploration: Exploration, most_rows: int) -> tuple[Table,
     failed = [one for one in exploration.ranked if one.seconds is None]
     if not failed:
         return ()
-    left = len(failed) - most_rows
     return (
         Table(
             title="Not predicted",
             columns=(Column(name="configuration"), Column(name="why")),
             rows=tuple((str(one.configuration), one.why_not or "no reason was given") for one in failed[:most_rows]),
-            note=f"{left:,} more are not shown." if left > 0 else "",
+            note=_count_hidden(len(failed) - most_rows),
         ),
     )
 
 
+def _count_hidden(rows: int) -> Sentence:
+    return say("Not shown: {more}.", more=count(rows, "more configuration")) if rows > 0 else NOTHING
+
+
 def _draw(exploration: Exploration, predicted: list[RankedConfiguration]) -> tuple[Chart, ...]:
-    """Predicted times by place: how flat the top is, and where the launch stands."""
+    """Predicted times by rank: how flat the top is, and where the launch stands."""
     if len(predicted) < 3:
         return ()
     names = [one.configuration for one in predicted]
@@ -200,9 +230,9 @@ def _draw(exploration: Exploration, predicted: list[RankedConfiguration]) -> tup
     times = tuple((one.seconds or 0.0) * 1e3 for one in predicted)
     return (
         Chart(
-            title="Predicted time by place",
+            title="Predicted time by rank",
             kind=ChartKind.LINE,
-            x_label="place",
+            x_label="rank",
             y_label="predicted ms",
             y_quantity=Quantity.NUMBER,
             series=(Series(label="time", xs=places, ys=times),),
@@ -219,6 +249,6 @@ def _list_reasons(exploration: Exploration) -> tuple[Missing, ...]:
             counts[one.why_not] = counts.get(one.why_not, 0) + 1
     frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]
     return tuple(
-        Missing(what=f"{count:,} configuration{'' if count == 1 else 's'}", why=why or "no reason was given")
-        for why, count in frequent
+        Missing(what=format_count_of(times, "configuration"), why=Sentence((why or "no reason was given",)))
+        for why, times in frequent
     )

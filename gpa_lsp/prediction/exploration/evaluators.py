@@ -181,7 +181,9 @@ def _refuse_new_faults(faults: Iterable[Fault], known: frozenset[FaultName]) -> 
         if (fault.kind, fault.instruction) not in known:
             place = name_place(fault.chain)
             what = f"{fault.kind.value} ({place})" if place else fault.kind.value
-            raise InputError(f"the kernel goes wrong with this block: {what}", remedy="its code is for other blocks")
+            raise InputError(
+                f"the kernel faults with this block: {what}", remedy="its code is written for other blocks"
+            )
 
 
 def probe_launch(module: PtxModule, launch: LaunchDescription) -> Probe:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.prediction.exploration.journal import Journal
 from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration, rank
 from gpa_lsp.prediction.exploration.workers import Evaluate, Workers
@@ -20,7 +21,7 @@ class Exploration:
         device: name of the machine.
         mode: of the model.
         ranked: fastest first; those nothing is predicted of last.
-        current: the configuration the launch has now; None when the space does not hold it.
+        current: that of the launch; None when the space does not hold it.
         resumed: how many were in the journal already.
         notes: what a reader must know, one sentence each.
     """
@@ -31,7 +32,7 @@ class Exploration:
     ranked: tuple[RankedConfiguration, ...]
     current: Configuration | None = None
     resumed: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[Sentence, ...] = ()
 
     def find(self, configuration: Configuration) -> RankedConfiguration | None:
         """What is predicted of one configuration; None when it is not in the space."""

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from gpa_lsp.basis.errors import InputError, MismatchError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.prediction.exploration.model import RankedConfiguration
 from gpa_lsp.report_file.json_records import make_record, read_record
 
@@ -20,7 +21,7 @@ JOURNAL_FORMAT = "gpa-lsp/exploration/1"
 MAX_JOURNAL_BYTES = 1 << 30
 MAX_LINE_CHARACTERS = 1 << 16
 
-_REMEDY = "choose another file, or delete this one to start anew"
+_REMEDY = "choose another file, or delete this one to start over"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ class Journal:
     def _read(self, subject: Subject, size: int) -> int:
         """Take what is there; returns the bytes of whole lines."""
         if size > MAX_JOURNAL_BYTES:
-            raise InputError(f"is larger than {MAX_JOURNAL_BYTES >> 20} MiB", path=self._path, remedy=_REMEDY)
+            raise InputError(f"is larger than {format_bytes(MAX_JOURNAL_BYTES)}", path=self._path, remedy=_REMEDY)
         kept = 0
         done: list[RankedConfiguration] = []
         with self._path.open("rb") as stream:
@@ -97,7 +98,7 @@ class Journal:
             return json.loads(line)
         except (ValueError, RecursionError) as error:
             raise InputError(
-                "is no journal of an exploration", path=self._path, place=f"line {number}", remedy=_REMEDY
+                "is not a journal of an exploration", path=self._path, place=f"line {number}", remedy=_REMEDY
             ) from error
 
     def _check_subject(self, value: Any, subject: Subject) -> None:

@@ -6,6 +6,7 @@ from itertools import product
 from math import prod
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.prediction.exploration.model import Configuration
 
 MOST_CONFIGURATIONS = 1_000_000
@@ -38,7 +39,7 @@ def build_space(
     shapes = {shape for text in (tuple(blocks) or (_ALL,)) for shape in parse_blocks(text, threads, dimensions)}
     foldings = {fold for text in (tuple(folds) or ("1",)) for fold in parse_folds(text)}
     if len(shapes) * len(foldings) > MOST_CONFIGURATIONS:
-        message = f"the space has {len(shapes) * len(foldings):,} configurations, more than {MOST_CONFIGURATIONS:,}"
+        message = f"the space has {format_count(len(shapes) * len(foldings))} configurations, more than {format_count(MOST_CONFIGURATIONS)}"
         raise InputError(message, remedy="name fewer blocks or folds")
     if not shapes:
         message = f"no block has between {threads.start} and {threads.stop - 1} threads"
@@ -70,7 +71,9 @@ def parse_blocks(text: str, threads: range, dimensions: int = 3) -> tuple[tuple[
     if all(len(some) == 1 for some in sizes):
         (one,) = product(*sizes)
         if prod(one) > _MOST_THREADS:
-            message = f"{text!r} has {prod(one):,} threads, and a block at most {_MOST_THREADS:,}"
+            message = (
+                f"{text!r} has {format_count(prod(one))} threads; a block has at most {format_count(_MOST_THREADS)}"
+            )
             raise InputError(message, place="--block", remedy="name a smaller block")
         return ((one[0], one[1], one[2]),)
     if prod(len(some) for some in sizes) > MOST_CONFIGURATIONS:
@@ -93,7 +96,7 @@ def _parse_sizes(part: str, text: str, axis: int) -> tuple[int, ...]:
         else:
             raise InputError(f"{text!r} names no block", place="--block", remedy=_BLOCK_REMEDY)
     if not sizes or max(sizes) > _AXIS_LIMITS[axis]:
-        message = f"{text!r} is longer in {'xyz'[axis]} than a block can be ({_AXIS_LIMITS[axis]:,})"
+        message = f"{text!r} is longer in {'xyz'[axis]} than a block can be ({format_count(_AXIS_LIMITS[axis])})"
         raise InputError(message, place="--block", remedy=_BLOCK_REMEDY)
     return tuple(sorted(sizes))
 
@@ -120,7 +123,7 @@ def parse_folds(text: str) -> tuple[tuple[int, int, int], ...]:
         if word != "1" and (
             not word or "".join(count + axis for count, axis in parts) != word or len(set(axes)) != len(axes)
         ):
-            raise InputError(f"{one!r} is no fold", place="--fold", remedy=_FOLD_REMEDY)
+            raise InputError(f"{one!r} is not a fold", place="--fold", remedy=_FOLD_REMEDY)
         sizes = {axis: int(count) for count, axis in parts}
         found.append((sizes.get("x", 1), sizes.get("y", 1), sizes.get("z", 1)))
     return tuple(found)

@@ -7,6 +7,8 @@ from pathlib import Path
 from gpa_lsp import __version__
 from gpa_lsp.basis.errors import GpaError, InputError, Problem
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.basis.prose import Sentence, say
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
@@ -66,7 +68,7 @@ class ExplorationSubject:
     current: Configuration
     dimensions: int
     evaluate: Evaluate
-    notes: tuple[str, ...]
+    notes: tuple[Sentence, ...]
 
 
 def prepare_exploration(
@@ -122,7 +124,7 @@ def prepare_exploration(
         current=Configuration(block=chosen.launch.block, fold=_find_fold(chosen.launch)),
         dimensions=max((axis + 1 for axis in range(3) if threads[axis] > 1), default=1),
         evaluate=evaluate,
-        notes=(*notes, *(f"{note}." for note in examined.notes)),
+        notes=(*notes, *(say("{note}.", note=note) for note in examined.notes)),
     )
 
 
@@ -130,15 +132,15 @@ def _require_description(statics: SourceStatics, launches_path: Path | None, pat
     """The file that describes launches."""
     described = launches_path or find_launch_file(statics.path)
     if described is None:
-        message = "no launch is described, so that nothing tells its arguments"
-        remedy = f"describe one in {path.with_suffix('.launch.toml').name}; gpa-lsp trace --template prints one to begin with"
+        message = "no launch is described, so its arguments are unknown"
+        remedy = f"describe one in {path.with_suffix('.launch.toml').name}; gpa-lsp trace --template prints one to start from"
         raise InputError(message, path=path, remedy=remedy)
     return described
 
 
 def _require_threads(chosen: _ChosenLaunch) -> Triple:
     if chosen.launch.threads is None:
-        message = "the launch gives its grid, so that it cannot follow another block"
+        message = "the launch fixes its grid, so the grid cannot follow another block"
         remedy = "give threads = … in place of grid"
         raise InputError(message, path=chosen.description.path, place=_place(chosen.launch), remedy=remedy)
     return chosen.launch.threads
@@ -175,7 +177,11 @@ def _choose_launch(module: PtxModule, path: Path, text: str, kernel: str | None,
         if not found and problems:
             raise InputError(problems[0].message, path=path, place=problems[0].place, remedy=problems[0].remedy)
         names = ", ".join(shorten_name(demangle(one.function.name)) for one in found[:10])
-        message = f"{len(found)} launches are meant ({names})" if found else "no launch of such a kernel is described"
+        message = (
+            f"{format_count(len(found))} launches match ({names})"
+            if found
+            else "no launch of such a kernel is described"
+        )
         raise InputError(message, path=path, remedy="choose one with --kernel and --launch")
     (one,) = found
     description = VariedLaunch(text=text, path=path, number=launches.index(one.launch))
@@ -194,7 +200,7 @@ def _find_resources(statics: SourceStatics, mangled: str, device: VolumeDevice, 
 
 def _choose_evaluator(
     module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator
-) -> tuple[Evaluate, tuple[str, ...]]:
+) -> tuple[Evaluate, tuple[Sentence, ...]]:
     # A tile of fixed size may fit some blocks only, which no address of global memory tells.
     has_shared = probing.resources.static_shared_bytes + launch.shared_bytes > 0
     first = probe_launch(module, launch)
@@ -208,14 +214,18 @@ def _choose_evaluator(
         and _is_guarded(module, launch, probing, known)
     ):
         updates: Triple = find_launch_shape(first.accesses, launch.block, launch.grid).updates
-        note = "Every address is an affine function of the thread's global index, seen with two blocks: it is not emulated again for others."
+        note = say(
+            "Every address is an affine function of the global thread index, as two blocks showed; no other block is emulated."
+        )
         evaluator = ExpressionEvaluator(
             kernel=first.accesses, updates=updates, resources=probing.resources, description=probing.description
         )
         return evaluator, (note,)
-    why = "The kernel has shared memory" if has_shared else "Addresses depend on the block or on data"
-    why = "The kernel goes wrong with some blocks" if holds else why
-    return replace(probing, known_faults=known), (f"{why}: some blocks of each configuration are emulated.",)
+    why = "The kernel uses shared memory" if has_shared else "Addresses depend on the block or on data"
+    why = "The kernel faults with some block sizes" if holds else why
+    return replace(probing, known_faults=known), (
+        say("{why}: a few blocks of each configuration are emulated.", why=why),
+    )
 
 
 def _is_guarded(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.emulator.trace import TRACE_FORMAT, Buffer, StaticInstruction, Trace
 from gpa_lsp.report_file.json_records import make_record, read_record
@@ -76,17 +77,17 @@ def read_head(folder: Path) -> TraceHead:
     path = folder / HEAD_NAME
     try:
         if path.stat().st_size > MAX_HEAD_BYTES:
-            raise InputError(f"is larger than {MAX_HEAD_BYTES >> 20} MiB", path=path, remedy=_REMEDY)
+            raise InputError(f"is larger than {format_bytes(MAX_HEAD_BYTES)}", path=path, remedy=_REMEDY)
         document = json.loads(path.read_bytes())
     except OSError as error:
         message = f"cannot be read: {error.strerror or error}"
         raise InputError(message, path=path, remedy="give the folder that gpa-lsp trace wrote") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is no JSON: {error}", path=path, remedy=_REMEDY) from error
+        raise InputError(f"is not JSON: {error}", path=path, remedy=_REMEDY) from error
     written = document.get("format") if isinstance(document, dict) else None
     if written != TRACE_FORMAT:
         if not str(written).startswith(_PREFIX):
-            raise InputError(f"is {str(written)[:80]!r}, no trace", path=path, place="/format", remedy=_REMEDY)
+            raise InputError(f"is {str(written)[:80]!r}, not a trace", path=path, place="/format", remedy=_REMEDY)
         message = f"is a trace of format {str(written)[:80]!r}; this version reads {TRACE_FORMAT}"
         raise UnsupportedInputError(message, path=path, remedy=_REMEDY)
     head = read_record(document, TraceHead, path=path, remedy=_REMEDY)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.prediction.trace_files.arrow import load_pyarrow, read_accesses, read_blocks, read_branches, read_entries
 from gpa_lsp.prediction.trace_files.head import TraceHead, read_head
@@ -63,7 +64,9 @@ def _read_piece(head: TraceHead, folder: Path, files: dict[str, Any], number: in
     }
     for name, column in blocks.items():
         if len(column) and int(column.max()) >= prod(head.grid):
-            message = f"names block {int(column.max()):,} of {prod(head.grid):,}, counted from 0"
+            message = (
+                f"names block {format_count(int(column.max()))} of {format_count(prod(head.grid))}, counted from 0"
+            )
             raise InputError(message, path=folder / name, place=f"piece {number}", remedy=_REMEDY)
     for name, rows in ((ACCESSES_NAME, accesses), (BRANCHES_NAME, branches)):
         if len(rows) and int(rows.instruction.max()) >= len(head.instructions):
@@ -89,7 +92,7 @@ def _read_group(path: Path, file: Any, number: int, take: Callable[[Any], Any]) 
     place = f"piece {number}"
     rows = file.metadata.row_group(number).num_rows
     if rows > MAX_PIECE_ROWS:
-        raise InputError(f"says it has {rows:,} rows", path=path, place=place, remedy=_REMEDY)
+        raise InputError(f"claims {format_count(rows)} rows", path=path, place=place, remedy=_REMEDY)
     try:
         return take(file.read_row_group(number))
     except InputError as error:

@@ -50,7 +50,7 @@ class TraceWriter:
             InputError: it is of another launch than the first, or cannot be written.
         """
         if self._last is not None and (piece.kernel, piece.grid) != (self._last.kernel, self._last.grid):
-            raise InputError("a trace holds one launch; these are two", path=self._folder, remedy="use two folders")
+            raise InputError("a trace holds one launch, not two", path=self._folder, remedy="use two folders")
         pyarrow, _ = load_pyarrow()
         tables = (
             build_accesses_table(piece.accesses),

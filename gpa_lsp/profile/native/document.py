@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.profile.native import FORMAT, FORMAT_FAMILY, VERSIONS
 from gpa_lsp.profile.native.elements import Element
 from gpa_lsp.profile.opening import open_regular_file
@@ -23,7 +24,7 @@ def read_document(path: Path) -> Element:
     stream, size_bytes = open_regular_file(path)
     with stream:
         if size_bytes > _MAX_BYTES:
-            message = f"{size_bytes} bytes of JSON are more than the {_MAX_BYTES} that are read"
+            message = f"is larger than {format_bytes(_MAX_BYTES)}, the limit for profiles in JSON"
             raise InputError(message, path=path, remedy="split it into several profiles")
         data = stream.read(size_bytes)
     root = Element(_parse(data))
@@ -66,4 +67,4 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number; write {{'number': 'nan'}} and its like")
+    raise ValueError(f"{name} is not a JSON number; write {{'number': 'nan'}} and its like")

@@ -5,6 +5,7 @@ import binascii
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.profile.native.elements import Element
 from gpa_lsp.profile.opening import open_regular_file
 
@@ -62,5 +63,5 @@ def _read_file(element: Element, folder: Path) -> bytes:
         raise element.fail(f"names a file that cannot be used: {error.message}") from None
     with stream:
         if size_bytes > _MAX_IMAGE_BYTES:
-            raise element.fail(f"names a file of {size_bytes} bytes, more than any cubin has")
+            raise element.fail(f"names a file of {format_bytes(size_bytes)}, more than any cubin has")
         return stream.read(size_bytes)

@@ -87,7 +87,7 @@ def _find_module(element: Element, members: dict[str, Element], modules: dict[in
     if named is not None:
         module_id = named.read_integer()
         if module_id not in modules:
-            raise named.fail(f"is {module_id}, which is no module of this profile")
+            raise named.fail(f"is {module_id}, which is not a module of this profile")
         return modules[module_id]
     if len(modules) > 1:
         raise element.fail("needs a 'module', because the profile has several")

@@ -111,7 +111,7 @@ def _read_row(element: Element, module: ModuleDraft | None, modules: dict[int, M
 def _find_holder(element: Element, modules: dict[int, ModuleDraft]) -> ModuleDraft:
     module_id = element.read_integer()
     if module_id not in modules:
-        raise element.fail(f"is {module_id}, which is no module of this profile")
+        raise element.fail(f"is {module_id}, which is not a module of this profile")
     return modules[module_id]
 
 
@@ -131,5 +131,5 @@ def _read_count(element: Element, version: int) -> tuple[int, int | None]:
         return all_count, None
     latency_count = members["latency"].read_integer(_MAX_COUNT)
     if latency_count > all_count:
-        raise members["latency"].fail(f"counts {latency_count} latency samples of {all_count} samples in all")
+        raise members["latency"].fail(f"counts {latency_count} not-issued samples among {all_count} in all")
     return all_count, latency_count

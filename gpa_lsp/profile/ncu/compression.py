@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, Protocol, cast
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC
 
 _MAX_BYTES = 4 << 30
@@ -69,7 +70,7 @@ def _copy(source: _Readable, target: BinaryIO, compressed_bytes: int, compressio
             raise UnsupportedInputError(message, place="compressed stream", remedy=CONVERT_REMEDY)
         written += len(chunk)
         if written > limit:
-            message = f"{compressed_bytes} compressed bytes become more than {limit}: that is no report"
+            message = f"{format_bytes(compressed_bytes)} of compressed data expand to more than {format_bytes(limit)}: that is not a report"
             raise InputError(message, place="compressed stream", remedy="decompress it yourself if you trust it")
         target.write(chunk)
     if written == 0:

@@ -122,7 +122,7 @@ def _read_block(stream: BinaryIO, offset: int, size_bytes: int, container: Conta
         # Only now: the size of a sound header may look like a compressor's magic.
         if find_compression(_read_at(stream, offset, min(16, size_bytes - offset))) is None:
             raise
-        message = "the report is compressed inside its container, in a way that is not read"
+        message = "the report is compressed inside its container, in an unsupported way"
         raise UnsupportedInputError(message, place=f"offset {offset:#x}", remedy=CONVERT_REMEDY) from None
     payload_offset = header_offset + header_size
     payload_end = payload_offset + header.payload_bytes

@@ -49,7 +49,7 @@ def _open_report(path: Path) -> Iterator[tuple[BinaryIO, int]]:
         stream.seek(0)
         compression = None if head.startswith(REPORT_MAGIC) else find_compression(head)
         if compression is None and path.suffix == _COMPRESSED_SUFFIX and not head.startswith(REPORT_MAGIC):
-            message = f"is compressed in a way that is not known (it starts with {head[:8].hex(' ')})"
+            message = f"is compressed in an unknown way (it starts with {head[:8].hex(' ')})"
             raise UnsupportedInputError(message, path=path, place="offset 0x0", remedy=CONVERT_REMEDY)
         if compression is None:
             yield stream, size_bytes
@@ -84,7 +84,7 @@ class _Assembly:
         launches = self._read_launches(module_ids, sessions)
         if container.unknown_entries:
             count, place = len(container.unknown_entries), container.unknown_entries[0]
-            message = f"{count} entries of an unknown kind are passed over"
+            message = f"{count} entries of an unknown kind are skipped"
             self._note(message, ProblemSeverity.WARNING, place=f"offset {place.offset:#x}")
         return Profile(
             path=self._path,

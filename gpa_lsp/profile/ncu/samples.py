@@ -40,7 +40,7 @@ def read_samples(metrics: LazyMetrics) -> tuple[StallSamples | None, list[str]]:
             continue
         counted = read_counts(metrics.find_encoded(name))
         if counted is None:
-            problems.append(f"metric {name} holds something else than counts by instruction and is left out")
+            problems.append(f"metric {name} does not hold counts per instruction and is left out")
             continue
         (latency_counts if match[2] else all_counts)[match[1]] = counted
     reasons = tuple(sorted(all_counts.keys() | latency_counts.keys()))
@@ -104,7 +104,7 @@ def _find_unsplit(all_counts: _Counts, latency_counts: _Counts) -> list[str]:
 def _describe_missing(all_counts: _Counts, latency_counts: _Counts) -> list[str]:
     problems = []
     if unsplit := _find_unsplit(all_counts, latency_counts):
-        message = f"the report has no not-issued counts of {', '.join(unsplit)}, so which samples were taken without issue is unknown"
+        message = f"the report has no not-issued counts of {', '.join(unsplit)}, so its not-issued samples are unknown"
         problems.append(message)
     if only_latency := sorted(latency_counts.keys() - all_counts.keys()):
         problems.append(f"the report has only not-issued counts of {', '.join(only_latency)}")

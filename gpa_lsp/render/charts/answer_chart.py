@@ -7,6 +7,7 @@ from typing import Any
 from gpa_lsp.analyses.answers import Chart, ChartKind
 from gpa_lsp.basis.numbers import Quantity, format_quantity
 from gpa_lsp.render.answer_text import describe_chart
+from gpa_lsp.render.charts.chart_axes import label_axis
 from gpa_lsp.render.charts.roofline_chart import SCHEMA
 from gpa_lsp.render.charts.themes import SERIES_COLOURS
 
@@ -14,29 +15,24 @@ _HEIGHT = 200
 _MOST_DOTS = 100
 """Points beyond which the line alone is drawn."""
 
-_AXIS_FORMATS = {
-    Quantity.RATIO: "~%",
-    Quantity.BYTES: "~s",
-    Quantity.BYTES_PER_S: "~s",
-    Quantity.FLOPS_PER_S: "~s",
-    Quantity.OPS_PER_S: "~s",
-    Quantity.INTEGER_OPS_PER_S: "~s",
-    Quantity.INSTRUCTIONS_PER_S: "~s",
-    Quantity.HZ: "~s",
-}
-
 
 def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _HEIGHT) -> dict[str, Any]:
-    """A small chart: steps, lines or bars, with a dashed line where the kernel is now.
+    """A small chart: steps, lines or bars, with a dashed line at the kernel as measured.
 
     Args:
         chart: what to draw; points that are no finite numbers are left out.
         width: pixels between the axes; None to fill what it stands in (in a page).
-        height: likewise.
+        height: pixels between the axes.
     """
     labels = [series.label for series in chart.series]
     values = [
-        {"series": series.label, "x": x, "y": y, "words": format_quantity(y, chart.y_quantity)}
+        {
+            "series": series.label,
+            "x": x,
+            "y": y,
+            "at": format_quantity(x, Quantity.NUMBER),
+            "words": format_quantity(y, chart.y_quantity),
+        }
         for series in chart.series
         for x, y in zip(series.xs, series.ys, strict=True)
         if math.isfinite(x) and math.isfinite(y)
@@ -47,11 +43,11 @@ def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _
     if chart.current_x is not None and math.isfinite(chart.current_x):
         layers.append(
             {
-                "data": {"values": [{"x": chart.current_x, "words": "now"}]},
+                "data": {"values": [{"x": chart.current_x, "words": "as measured"}]},
                 "mark": {"type": "rule", "style": "now"},
                 "encoding": {
                     "x": {"field": "x", "type": "ordinal" if chart.kind is ChartKind.BARS else "quantitative"},
-                    "tooltip": {"field": "words", "type": "nominal", "title": "the kernel is here"},
+                    "tooltip": {"field": "words", "type": "nominal", "title": "the kernel"},
                 },
             }
         )
@@ -75,7 +71,6 @@ def _choose_mark(kind: ChartKind, points: int) -> dict[str, Any]:
 
 def _encode(chart: Chart, labels: Sequence[str]) -> dict[str, Any]:
     is_bars = chart.kind is ChartKind.BARS
-    axis: dict[str, Any] = {"format": _AXIS_FORMATS[chart.y_quantity]} if chart.y_quantity in _AXIS_FORMATS else {}
     encoding: dict[str, Any] = {
         "x": {
             "field": "x",
@@ -83,7 +78,13 @@ def _encode(chart: Chart, labels: Sequence[str]) -> dict[str, Any]:
             "title": chart.x_label,
             "axis": {"labelAngle": 0, "labelOverlap": True, "labelSeparation": 6},
         },
-        "y": {"field": "y", "type": "quantitative", "title": chart.y_label, "axis": axis, "scale": {"zero": True}},
+        "y": {
+            "field": "y",
+            "type": "quantitative",
+            "title": chart.y_label,
+            "axis": label_axis(chart.y_quantity),
+            "scale": {"zero": True},
+        },
         "color": {
             "field": "series",
             "type": "nominal",
@@ -95,7 +96,7 @@ def _encode(chart: Chart, labels: Sequence[str]) -> dict[str, Any]:
             "legend": {"orient": "bottom"} if len(labels) > 1 else None,
         },
         "tooltip": [
-            {"field": "x", "type": "quantitative", "title": chart.x_label},
+            {"field": "at", "type": "nominal", "title": chart.x_label},
             {"field": "words", "type": "nominal", "title": chart.y_label},
             {"field": "series", "type": "nominal", "title": "of"},
         ],

@@ -1,11 +1,37 @@
-"""The axes of the roofline chart: :class:`ChartAxes`, the encodings of x and y that all layers share."""
+"""The axes of charts: what stands beside them, and :class:`ChartAxes`, the encodings of x and y that all layers of the roofline chart share.
+
+The numbers beside an axis are the only ones that a chart writes itself: what a tooltip shows comes written, by :mod:`gpa_lsp.basis.numbers`.
+"""
 
 from typing import Any
 
+from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.render.charts.chart_frame import ChartFrame
 
 Layer = dict[str, Any]
 """A part of a Vega-Lite specification."""
+
+
+_PREFIXED = "format(datum.value, '~s')"
+"""10k, 1.5M: as :func:`gpa_lsp.basis.numbers.format_decade` writes them."""
+
+_PERCENT = "format(100 * datum.value, ',~r') + ' %'"
+_PREFIXED_QUANTITIES = (
+    Quantity.BYTES,
+    Quantity.BYTES_PER_S,
+    Quantity.FLOPS_PER_S,
+    Quantity.OPS_PER_S,
+    Quantity.INTEGER_OPS_PER_S,
+    Quantity.INSTRUCTIONS_PER_S,
+    Quantity.HZ,
+)
+
+
+def label_axis(quantity: Quantity) -> Layer:
+    """How the ticks of a quantity are written; empty where Vega's own way, all digits with separators, is ours."""
+    if quantity is Quantity.RATIO:
+        return {"labelExpr": _PERCENT}
+    return {"labelExpr": _PREFIXED} if quantity in _PREFIXED_QUANTITIES else {}
 
 
 class ChartAxes:
@@ -13,9 +39,9 @@ class ChartAxes:
 
     def __init__(self, frame: ChartFrame, counts_instructions: bool) -> None:
         self.frame = frame
-        self.x_unit = "inst/transaction" if counts_instructions else "op/B"
-        self.y_unit = "inst/s" if counts_instructions else "op/s"
-        self._x_title = "warp instructions per transaction" if counts_instructions else "intensity: operations per byte"
+        self._x_title = (
+            "warp instructions per transaction" if counts_instructions else "operational intensity: operations per byte"
+        )
         self._y_title = "warp instructions per second" if counts_instructions else "operations per second"
 
     def x(self, field: str) -> Layer:
@@ -27,7 +53,7 @@ class ChartAxes:
             "title": self._x_title,
             "axis": {
                 "values": _list_decades(self.frame.left, self.frame.right),
-                "labelExpr": "datum.value >= 1000 ? format(datum.value, '~s') : format(datum.value, '~r')",
+                "labelExpr": f"datum.value >= 1000 ? {_PREFIXED} : format(datum.value, '~r')",
                 "labelFlush": False,
             },
         }
@@ -44,7 +70,7 @@ class ChartAxes:
                 "nice": False,
             },
             "title": self._y_title,
-            "axis": {"values": _list_decades(frame.bottom, frame.highest), "labelExpr": "format(datum.value, '~s')"},
+            "axis": {"values": _list_decades(frame.bottom, frame.highest), "labelExpr": _PREFIXED},
         }
 
     def both(self, x: str, y: str) -> Layer:

@@ -47,7 +47,7 @@ def read_javascript() -> str:
     except (ValueError, RuntimeError) as error:
         raise ToolError("vl-convert", f"cannot bundle the JavaScript of charts: {error}") from error
     if "</script" in script.lower() or "<!--" in script:
-        raise ToolError("vl-convert", "its JavaScript cannot stand in a page as it is")
+        raise ToolError("vl-convert", "its JavaScript cannot be embedded in a page")
     files.store(key, zlib.compress(script.encode("utf-8"), 6))
     files.trim()
     return notices + script

@@ -35,7 +35,7 @@ def _select_roofs(frame: ChartFrame) -> list[Layer]:
 
 
 _ROOF_TOOLTIP = [
-    {"field": "words", "type": "nominal", "title": "roof"},
+    {"field": "words", "type": "nominal", "title": "ceiling"},
     {"field": "source", "type": "nominal", "title": "source"},
 ]
 
@@ -150,10 +150,6 @@ def draw_ridges(axes: ChartAxes) -> Layer:
         "transform": [
             {
                 "filter": "datum.machine === shown_machine && indexof(drawn_levels, datum.level) >= 0 && indexof(drawn_kinds, datum.kind) >= 0"
-            },
-            {
-                "calculate": f"'ridge point of ' + datum.kind + ' and ' + datum.level + ': ' + format(datum.x, '.3~r') + ' {axes.x_unit}'",
-                "as": "words",
             },
         ],
         "mark": {"type": "point", "style": "ridge", "shape": "circle", "size": 22, "filled": True, "clip": True},

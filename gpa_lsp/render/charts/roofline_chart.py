@@ -78,7 +78,7 @@ class ChartLook:
 
     Attributes:
         width: in pixels, of the area between the axes; None to fill what it stands in (in a page).
-        height: likewise.
+        height: pixels, or None to fill it.
         has_legend: explain colours and shapes; a page that does so itself leaves it out.
         title: heading; empty for none.
     """
@@ -202,17 +202,17 @@ def describe_chart(rows: Sequence[PlacedRow], view: RooflineView) -> str:
         RooflineView.INSTRUCTIONS: "warp instructions per second over warp instructions per transaction of each level of the memory",
     }[view]
     count = sum(row.is_whole and not row.is_before for row in rows)
-    return f"Roofline chart of {count} kernel{'' if count == 1 else 's'}: {axes}, under the roofs of the machine; both axes logarithmic."
+    return f"Roofline chart of {format_count_of(count, 'kernel')}: {axes}, under the ceilings of the GPU; both axes logarithmic."
 
 
 def describe_machine(machines: Sequence[Machine]) -> str:
     """Whose roofs they are and at which clocks, one line."""
     if not machines:
-        return "nothing could be placed"
+        return "no kernel has a place in it"
     clocks = machines[0].clocks
     name = machines[0].name + (" (and other clocks or machines)" if len(machines) > 1 else "")
     sm = "" if clocks.sm_hz is None else f", SMs at {format_hz(clocks.sm_hz)}"
-    return f"{name}: roofs at {describe_clocks(clocks.basis)}{sm}"
+    return f"{name}: ceilings at {describe_clocks(clocks.basis)}{sm}"
 
 
 def describe_clocks(basis: ClockBasis) -> str:
@@ -238,7 +238,7 @@ def choose_rows(rows: Sequence[PlacedRow]) -> list[str]:
 def _count_hidden(rows: Sequence[PlacedRow], shown: Sequence[str], left_out: Mapping[str, int]) -> list[str]:
     count = sum(row.is_whole and not row.is_before for row in rows)
     drawn = sum(row.is_whole and not row.is_before and row.row_id in shown for row in rows)
-    lines = [f"{drawn} of {count} kernels, those of most time"] if drawn < count else []
+    lines = [f"the longest {drawn} of {format_count_of(count, 'kernel')}"] if drawn < count else []
     below = sum(left_out.get(row_id, 0) for row_id in shown)
     if below:
         lines.append(f"{format_count_of(below, 'point')} of negligible rate left out")

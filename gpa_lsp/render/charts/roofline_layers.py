@@ -45,11 +45,6 @@ def build_layers(frame: ChartFrame, counts_instructions: bool, marks: dict[str, 
     ]
 
 
-def _write(number: str) -> str:
-    """An expression that writes a number with a prefix, apart from it: ``32 T``."""
-    return f"replace(format({number}, '.3~s'), regexp('([A-Za-z]?)$'), ' $1')"
-
-
 def _draw_spans(axes: ChartAxes) -> Layer:
     """A faint line through the points of one kernel and type, which differ in the level only."""
     return {
@@ -133,21 +128,12 @@ def _draw_arrow_heads(axes: ChartAxes) -> Layer:
 
 
 def _draw_points(axes: ChartAxes, marks: dict[str, Any]) -> Layer:
-    y_unit = "datum.kind === 'INT32' || datum.kind === 'INT8 tensor' ? 'IOP/s' : datum.kind === 'special functions' ? 'OP/s' : 'FLOP/s'"
-    if axes.y_unit == "inst/s":
-        y_unit = "'inst/s'"
     return {
         "name": "points",
         "data": {"name": "points"},
         "transform": [
             {"filter": _IS_SHOWN},
             {"lookup": "row", "from": {"data": {"name": "rows"}, "key": "id", "fields": _ROW_FIELDS}},
-            {"calculate": f"{_write('datum.y')} + ({y_unit})", "as": "achieved"},
-            {"calculate": f"format(datum.x, '.3~r') + ' {axes.x_unit}'", "as": "intensity"},
-            {
-                "calculate": f"datum.a > 0 ? {_write('datum.a')} + ({y_unit}) + ', reached ' + format(datum.y / datum.a, '.1%') : 'unknown'",
-                "as": "attainable",
-            },
         ],
         "mark": {"type": "point", "strokeWidth": 1.5, "clip": True, "cursor": "pointer"},
         "encoding": {

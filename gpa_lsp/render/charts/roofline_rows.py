@@ -6,9 +6,13 @@ from typing import Any
 from gpa_lsp.analyses.roofline_model import InstructionPoint, Point, Roofline
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import (
+    format_bytes,
     format_bytes_per_s,
     format_instructions_per_s,
+    format_intensity,
+    format_number,
     format_operations_per_s,
+    format_percent,
     format_transactions_per_s,
 )
 from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
@@ -19,9 +23,10 @@ Row = dict[str, Any]
 """One row of a data set: JSON values only."""
 
 _LARGEST = 1e40
+_OPERATIONS = {kind.value: kind.operation for kind in OperationKind}
 
 ISSUE = "instruction issue"
-"""The one roof of the second view that is no level of the memory."""
+"""The one ceiling of the second view that is no level of the memory."""
 
 _SAME_MACHINE_RATIO = 0.05
 """Machines whose roofs differ by no more are drawn as one: clocks differ a little from kernel to kernel, and no reader could see it."""
@@ -149,7 +154,8 @@ def is_drawable(*numbers: float | None) -> bool:
 
 
 def build_point(row_id: str, point: Point) -> Row:
-    """A point as a row: id, type, level, x, y and attainable rate (``a``, None where unknown)."""
+    """A point as a row: id, type, level, x, y and attainable rate (``a``, None where unknown), and the same as they are written."""
+    operation = point.kind.operation
     return {
         "row": row_id,
         "kind": point.kind.value,
@@ -157,6 +163,13 @@ def build_point(row_id: str, point: Point) -> Row:
         "x": _shorten(point.intensity),
         "y": _shorten(point.achieved_ops_per_s),
         "a": None if not is_drawable(point.attainable_ops_per_s) else _shorten(point.attainable_ops_per_s or 0.0),
+        "intensity": format_intensity(point.intensity, f"{operation}/B"),
+        "achieved": format_operations_per_s(point.achieved_ops_per_s, operation),
+        "attainable": _write_attainable(
+            format_operations_per_s(point.attainable_ops_per_s, operation),
+            point.achieved_ops_per_s,
+            point.attainable_ops_per_s,
+        ),
     }
 
 
@@ -169,7 +182,18 @@ def build_instruction_point(row_id: str, point: InstructionPoint) -> Row:
         "x": _shorten(point.intensity),
         "y": _shorten(point.achieved_per_s),
         "a": None if not is_drawable(point.attainable_per_s) else _shorten(point.attainable_per_s or 0.0),
+        "intensity": f"{format_number(point.intensity)} per {format_bytes(point.transaction_bytes)}",
+        "achieved": format_instructions_per_s(point.achieved_per_s),
+        "attainable": _write_attainable(
+            format_instructions_per_s(point.attainable_per_s), point.achieved_per_s, point.attainable_per_s
+        ),
     }
+
+
+def _write_attainable(rate: str, achieved_per_s: float, attainable_per_s: float | None) -> str:
+    if not attainable_per_s or not is_drawable(attainable_per_s):
+        return "unknown"
+    return f"{rate}, {format_percent(achieved_per_s / attainable_per_s)} reached"
 
 
 def build_roofs(machine: Machine, position: int) -> Iterator[Row]:
@@ -192,7 +216,7 @@ def build_roofs(machine: Machine, position: int) -> Iterator[Row]:
                 "name": peak.kind.value,
                 "limit": peak.ops_per_s,
                 "words": _name_roof(
-                    peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind), peak.is_certain
+                    peak.kind.value, format_operations_per_s(peak.ops_per_s, peak.kind.operation), peak.is_certain
                 ),
                 "source": peak.source,
             }
@@ -239,7 +263,15 @@ def find_ridges(roofs: Sequence[Row]) -> Iterator[Row]:
                 "kind": limit["name"],
                 "x": _shorten(limit["limit"] / slope["slope"]),
                 "y": limit["limit"],
+                "words": _describe_ridge(slope, limit),
             }
+
+
+def _describe_ridge(slope: Row, limit: Row) -> str:
+    per = "inst/transaction" if limit["name"] == ISSUE else f"{_OPERATIONS[limit['name']]}/B"
+    return (
+        f"ridge point of {limit['name']} and {slope['name']}: {format_intensity(limit['limit'] / slope['slope'], per)}"
+    )
 
 
 def find_changes(rows: Sequence[PlacedRow]) -> Iterator[Arrow]:
@@ -309,5 +341,5 @@ def _name_roof(name: str, rate: str, is_certain: bool) -> str:
 
 
 def _shorten(number: float) -> float:
-    """Six digits: what a chart needs of a number, and half of its length in a page."""
+    """Six digits: what a chart needs of a number, and half of its length in a page. It draws by them; a reader sees none."""
     return float(f"{number:.6g}")

@@ -32,7 +32,7 @@ KIND_SHAPES = {
 """Paths of SVG in a square from -1 to 1, which Vega takes as symbols."""
 
 SERIES_COLOURS = ("#1a7fc1", "#d55e00", "#0a8f6c", "#c4669b", "#8a7a1f", "#7a6fd0")
-"""Of charts whose series have no colour of their own; likewise legible on both grounds."""
+"""Of charts whose series have no colour of their own; legible on both grounds."""
 
 LIGHT_GROUND = "#ffffff"
 DARK_GROUND = "#1b1f24"

@@ -3,6 +3,7 @@
 from dataclasses import field
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Place
 
 
 @dataclass(slots=True, kw_only=True)
@@ -12,10 +13,12 @@ class KernelAddresses:
     Attributes:
         kernel: number of the kernel in the report.
         files: path as compiled → its number.
+        coded_files: those the page can show.
     """
 
     kernel: int
     files: dict[str, int] = field(default_factory=dict)
+    coded_files: frozenset[str] = frozenset()
 
     @property
     def whole(self) -> str:
@@ -41,6 +44,10 @@ class KernelAddresses:
         '#k3/line/0/8'
         """
         return f"{self.whole}/line/{self.number_file(file)}/{line}" if file is not None and line else ""
+
+    def place(self, place: Place) -> str:
+        """A line that a sentence names; empty for a file without code of this kernel."""
+        return self.line(place.file, place.line) if place.file in self.coded_files else ""
 
     def row(self, row: int) -> str:
         """An instruction, by its row in the report's columns."""

@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from gpa_lsp.advice.model import Advice, Hotspot, Region
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import shorten_paths
+from gpa_lsp.basis.locations import shorten_paths, write_place
 from gpa_lsp.basis.numbers import format_count_of, format_percent, format_share, format_speedup
 from gpa_lsp.render.advice_words import (
     SECTION_TITLES,
     choose_regions,
     describe_bound,
+    describe_formula,
     describe_hotspot,
     describe_interval,
     describe_matched,
+    describe_rivals,
     describe_scope,
     describe_small_regions,
     show_gain,
@@ -21,6 +25,7 @@ from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.source_texts import SourceTexts
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import join_facts
+from gpa_lsp.render.page.frame import render_prose
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.rows.scopes import Scope
@@ -48,13 +53,13 @@ class HotspotCard:
     Attributes:
         percent: of the kernel's samples.
         cause: the causing instruction.
-        victim: the suffering one; None where the matter is one instruction.
+        stalled: the stalled one; None where both are one instruction.
         facts: the rest, on one line.
     """
 
     percent: str
     cause: InstructionLink
-    victim: InstructionLink | None
+    stalled: InstructionLink | None
     facts: str
 
 
@@ -100,7 +105,7 @@ class AdviceCard:
         rest: regions that are not shown; may be empty.
         rank_reason: why it stands where it stands; empty where its estimate alone decides.
         caveats: what it would break or cannot know.
-        reasons: what the estimate rests on.
+        reasons: the basis of the estimate.
     """
 
     title: str
@@ -108,16 +113,16 @@ class AdviceCard:
     change: str
     estimate: str
     interval: str
-    bound: str
+    bound: Markup
     formula: str
     matched: str
     rivals: str
-    hint: str
+    hint: Markup
     regions: Sequence[RegionCard]
     rest: str
-    rank_reason: str
-    caveats: Sequence[str]
-    reasons: Sequence[str]
+    rank_reason: Markup
+    caveats: Sequence[Markup]
+    reasons: Sequence[Markup]
 
 
 class AdviceCards:
@@ -144,30 +149,24 @@ class AdviceCards:
 
     def _build_card(self, advice: Advice, every: Sequence[Advice]) -> AdviceCard:
         speedup = advice.speedup
-        estimate, uncapped = format_speedup(speedup.estimate), format_speedup(speedup.uncapped)
         shown = choose_regions(advice)
         rest = len(advice.regions) - len(shown)
-        rivals = [
-            f"{other.title} ({format_speedup(other.speedup.estimate)})"
-            for other in every
-            if other.group == advice.group and other is not advice
-        ]
         return AdviceCard(
             title=advice.title,
             optimizer=advice.optimizer,
             change=SECTION_TITLES[advice.category],
-            estimate=estimate,
+            estimate=format_speedup(speedup.estimate),
             interval=describe_interval(speedup),
-            bound=describe_bound(speedup),
-            formula="" if uncapped == estimate else f"the formula alone gives {uncapped}",
+            bound=self._write(describe_bound(speedup)),
+            formula=describe_formula(speedup),
             matched=describe_matched(advice),
-            rivals=", ".join(rivals),
-            hint=advice.hint,
+            rivals=describe_rivals(advice, every),
+            hint=self._write(advice.hint),
             regions=[self._build_region(region, advice) for region in shown],
             rest=f"and {describe_small_regions(rest)}" if rest else "",
-            rank_reason=advice.rank_reason,
-            caveats=advice.caveats,
-            reasons=advice.reasons,
+            rank_reason=self._write(advice.rank_reason),
+            caveats=[self._write(caveat) for caveat in advice.caveats],
+            reasons=[self._write(reason) for reason in advice.reasons],
         )
 
     def _build_region(self, region: Region, advice: Advice) -> RegionCard:
@@ -177,24 +176,26 @@ class AdviceCards:
         if len(advice.regions) > 1:
             facts.append(f"alone {show_gain(region.speedup)}")
         if region.hotspots:
-            facts.append(f"the pairs below hold {format_percent(region.density)}")
+            facts.append(f"{format_percent(region.density)} of them in the pairs below")
         return RegionCard(
             words=words,
             place=self._shorten(scope, place),
             link=self._link(scope),
             source=self._texts.read_line(self._kernel, scope.file, scope.line),
             facts=join_facts(facts),
-            hint="" if region.hint == advice.hint else region.hint,
+            hint="" if region.hint == advice.hint else self._write(region.hint),
             hotspots=[self._build_hotspot(hotspot, scope) for hotspot in region.hotspots],
         )
+
+    def _write(self, sentence: str) -> Markup:
+        return render_prose(sentence, self._addresses.place)
 
     def _shorten(self, scope: Scope, place: str) -> str:
         """The short name of a file instead of the whole path."""
         if scope.file is None or scope.line is None:
             return place
         name = self._short.get(scope.file, scope.file)
-        last = "" if scope.last_line in (None, scope.line) else f"-{scope.last_line}"
-        return f"{name}:{scope.line}{last}"
+        return write_place(name, scope.line, scope.last_line)
 
     def _link(self, scope: Scope) -> str:
         if scope.file is not None and scope.line:
@@ -206,7 +207,7 @@ class AdviceCards:
         return HotspotCard(
             percent=format_percent(ratio),
             cause=self._link_row(hotspot.def_row),
-            victim=None if hotspot.use_row is None else self._link_row(hotspot.use_row),
+            stalled=None if hotspot.use_row is None else self._link_row(hotspot.use_row),
             facts=join_facts(describe_hotspot(hotspot, region)),
         )
 

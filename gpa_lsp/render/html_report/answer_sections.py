@@ -3,14 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import shorten_paths
-from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.basis.locations import shorten_paths, write_place
+from gpa_lsp.basis.numbers import format_count, format_percent
 from gpa_lsp.render.answer_text import describe_chart, describe_mark, describe_missing, describe_movement
 from gpa_lsp.render.charts.answer_chart import build_answer_chart
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, convert_answer_table, convert_bar
+from gpa_lsp.render.page.frame import render_prose
 
 _MOST_MARKS = 20
 """Shown in the table below an answer; all of them stand on their lines."""
@@ -20,9 +23,9 @@ _MOST_MARKS = 20
 class FindingItem:
     """A finding: its sentence, its share of the kernel (may be empty), what to do (may be empty), and its weight's name."""
 
-    text: str
+    text: Markup
     share: str
-    remedy: str
+    remedy: Markup
     weight: str
 
 
@@ -54,13 +57,13 @@ class AnswerSection:
 
     name: str
     title: str
-    summary: str
+    summary: Markup
     is_known: bool
     findings: Sequence[FindingItem]
     meters: Sequence[Meter]
     charts: Sequence[ChartItem]
     tables: Sequence[PageTable]
-    missing: Sequence[str]
+    missing: Sequence[Markup]
     movements: Sequence[str]
 
 
@@ -74,6 +77,7 @@ def build_section(
         addresses: of the kernel's places; None for answers that belong to no kernel of the page, which have no marks.
         charts: specifications by number; the answer's are added.
     """
+    link = None if addresses is None else addresses.place
     items = []
     for chart in answer.charts:
         number = f"chart{len(charts)}"
@@ -86,13 +90,13 @@ def build_section(
     return AnswerSection(
         name=answer.analysis,
         title=answer.title,
-        summary=answer.summary,
+        summary=render_prose(answer.summary, link),
         is_known=answer.is_known,
         findings=[
             FindingItem(
-                text=finding.text,
+                text=render_prose(finding.text, link),
                 share="" if finding.share_ratio is None else format_percent(finding.share_ratio),
-                remedy=finding.remedy,
+                remedy=render_prose(finding.remedy, link),
                 weight=finding.weight.value,
             )
             for finding in answer.findings
@@ -100,7 +104,7 @@ def build_section(
         meters=[convert_bar(bar) for bar in answer.bars],
         charts=items,
         tables=tables,
-        missing=[describe_missing(missing) for missing in answer.missing],
+        missing=[render_prose(describe_missing(missing), link) for missing in answer.missing],
         movements=[describe_movement(movement) for movement in answer.movements],
     )
 
@@ -113,9 +117,9 @@ def _tabulate_marks(answer: Answer, addresses: KernelAddresses) -> PageTable:
         if mark.file is None:
             place = Cell(text=f"0x{mark.pc_offset:x}", tone="code")
         else:
-            where = f"{names[mark.file]}:{mark.line}"
+            where = write_place(names[mark.file], mark.line)
             place = Cell(text=where, tone="code", link=addresses.line(mark.file, mark.line))
         rows.append([place, Cell(text=describe_mark(mark))])
     rest = len(answer.marks) - len(shown)
-    note = f"{rest} more stand on their lines below." if rest else ""
+    note = f"{format_count(rest)} more are shown on their lines below." if rest else ""
     return PageTable(title="By line", columns=[("line", False), ("what", False)], rows=rows, note=note)

@@ -1,4 +1,4 @@
-"""Who waits for whom, as links of the page: between instructions and between lines; and the marks of the analyses."""
+"""What is stalled on what, as links of the page: between instructions and between lines; and the marks of the analyses."""
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def link_rows(kernel: KernelReport, pool: TextPool) -> list[list[int]]:
 
 
 def link_lines(kernel: KernelReport, addresses: KernelAddresses, pool: TextPool) -> list[list[int]]:
-    """``[file, line, 1 where it waits and 0 where it is waited for, other file, other line, words]``; the other file is -1 for code without lines."""
+    """``[file, line, 1 where it is stalled and 0 where it is the cause, other file, other line, words]``; the file is -1 for code without lines."""
     index = build_pair_index(kernel)
     if index is None or not kernel.total_samples:
         return []
@@ -50,7 +50,7 @@ def link_lines(kernel: KernelReport, addresses: KernelAddresses, pool: TextPool)
     waits = {place: index.list_waits(place)[:_MOST_PAIRS] for place in hot}
     blamed = [pair.place for pairs in waits.values() for pair in pairs if pair.place and pair.samples >= least]
     links: list[list[int]] = []
-    for place in dict.fromkeys((*hot, *blamed)):  # a line that is waited for may have no samples of its own
+    for place in dict.fromkeys((*hot, *blamed)):  # a line that causes stalls may have no samples of its own
         own = _address(place, addresses)
         for is_wait, pairs in ((1, waits.get(place, ())), (0, index.list_waiters(place)[:_MOST_PAIRS])):
             for pair in (one for one in pairs if one.samples >= least):

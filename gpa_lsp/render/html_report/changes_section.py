@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import shorten_paths
+from gpa_lsp.basis.locations import shorten_paths, write_place
 from gpa_lsp.basis.numbers import UNKNOWN, format_percent, format_speedup
 from gpa_lsp.render.changes_text import LEAST_CHANGE_RATIO, VERDICT_WORDS, describe_range, describe_time
 from gpa_lsp.render.html_report.tables import Cell, PageTable
@@ -64,7 +64,7 @@ def _tabulate_outcomes(found: KernelComparison) -> PageTable:
         ("", False),
         ("estimated", True),
         ("achieved", True),
-        ("its stalls then", True),
+        ("its stalls before", True),
         ("now", True),
     ]
     rows = [
@@ -78,12 +78,12 @@ def _tabulate_outcomes(found: KernelComparison) -> PageTable:
         ]
         for outcome in found.outcomes
     ]
-    note = "Stalls in parts of the old time; achieved by all changes together."
+    note = "Stalls as shares of the old time; achieved by all changes together."
     return PageTable(title="Advice given before", columns=columns, rows=rows, note=note)
 
 
 def _tabulate_parts(title: str, changes: Sequence[PartChange], names: Sequence[str]) -> PageTable:
-    """Shares before and after; parts that stayed as they were are left out."""
+    """Shares before and after; unchanged parts are left out."""
     rows = [
         [
             Cell(text=name, tone="code"),
@@ -100,8 +100,8 @@ def _tabulate_parts(title: str, changes: Sequence[PartChange], names: Sequence[s
 def _name_line(change: PartChange, files: dict[str, str]) -> str:
     name = files[change.name]
     if change.after_line is None:
-        return f"{name}:{change.before_line} (gone)"
+        return f"{write_place(name, change.before_line)} (gone)"
     if change.before_line is None:
-        return f"{name}:{change.after_line} (new)"
+        return f"{write_place(name, change.after_line)} (new)"
     was = "" if change.before_line == change.after_line else f" (was {change.before_line})"
-    return f"{name}:{change.after_line}{was}"
+    return f"{write_place(name, change.after_line)}{was}"

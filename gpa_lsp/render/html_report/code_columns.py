@@ -62,11 +62,11 @@ def describe_left_out(count: int) -> str:
     """What is not in the page, and where it is; empty for nothing.
 
     >>> describe_left_out(12000)
-    '12,000 instructions with the fewest samples are left out here; gpa-lsp sass prints all of them.'
+    '12,000 instructions with the fewest samples are not shown; gpa-lsp sass prints all of them.'
     """
     if not count:
         return ""
-    return f"{format_count_of(count, 'instruction')} with the fewest samples are left out here; gpa-lsp sass prints all of them."
+    return f"{format_count_of(count, 'instruction')} with the fewest samples are not shown; gpa-lsp sass prints all of them."
 
 
 def name_row_reasons(columns: InstructionColumns) -> list[str]:
@@ -84,7 +84,7 @@ def name_row_reasons(columns: InstructionColumns) -> list[str]:
     known: dict[tuple[tuple[int, float], ...], str] = {}
     for row in np.flatnonzero(counts.sum(axis=1)).tolist():
         whole = int(totals[row])
-        parts = [(int(stalls[one]), round(int(counts[row, one]) / whole, 3)) for one in order[row].tolist()]
+        parts = [(int(stalls[one]), int(counts[row, one]) / whole) for one in order[row].tolist()]
         key = tuple(
             part for place, part in enumerate(parts) if part[1] > 0 and (place == 0 or part[1] >= _LEAST_REASON_RATIO)
         )

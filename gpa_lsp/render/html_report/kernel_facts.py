@@ -15,7 +15,7 @@ from gpa_lsp.basis.numbers import (
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.advice_words import NO_SASS, describe_cause
-from gpa_lsp.render.blame_words import measure_causes
+from gpa_lsp.render.blame_words import NO_CAUSE, measure_causes
 from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, convert_text_table
 from gpa_lsp.render.kernel_tables import build_function_table, build_launch_table, build_loop_table
 from gpa_lsp.render.layout import clamp_ratio, join_facts
@@ -46,7 +46,7 @@ def list_facts(kernel: KernelReport, profile: str, measured: str) -> list[tuple[
     else:
         facts.append(("Time", "not measured"))
     if configuration.registers_per_thread is not None:
-        facts.append(("Registers", f"{configuration.registers_per_thread} per thread"))
+        facts.append(("Registers", f"{format_count(configuration.registers_per_thread)} per thread"))
     if shared_bytes:
         facts.append(("Shared memory", f"{format_bytes(shared_bytes)} per block"))
     facts.append(("Samples", _describe_samples(kernel)))
@@ -73,8 +73,8 @@ def measure_states(kernel: KernelReport) -> list[Meter]:
     return meters
 
 
-def measure_blame(kernel: KernelReport) -> list[Meter]:
-    """Samples by what they are blamed on, and those nobody is blamed for."""
+def measure_attribution(kernel: KernelReport) -> list[Meter]:
+    """Samples by the kind of cause they are attributed to, and those without a cause."""
     if kernel.blame is None:
         return []
     meters = [
@@ -93,7 +93,7 @@ def measure_blame(kernel: KernelReport) -> list[Meter]:
         words = format_count_of(round(lost), "sample")
         meters.append(
             Meter(
-                label="what nobody could say",
+                label=NO_CAUSE,
                 ratio=clamp_ratio(ratio),
                 text=format_percent(ratio),
                 words=words,
@@ -117,7 +117,7 @@ def tabulate_launches(kernel: KernelReport) -> PageTable | None:
 
 
 def tabulate_estimates(kernel: KernelReport) -> PageTable | None:
-    """What NVIDIA's rules think can be saved; None where they say nothing."""
+    """What NVIDIA's rules estimate can be saved; None where they say nothing."""
     rows = [
         [
             Cell(text=estimate.factor),
@@ -131,7 +131,7 @@ def tabulate_estimates(kernel: KernelReport) -> PageTable | None:
     if not rows:
         return None
     columns = [("factor", True), ("saves", True), ("of the time of", False), ("rule", False), ("remark", False)]
-    note = "Estimates of NVIDIA's own rules, kept apart from those above."
+    note = "Estimates of NVIDIA's own rules, separate from ours."
     return PageTable(title="The profiler's own estimates", columns=columns, rows=rows, note=note)
 
 
@@ -160,7 +160,7 @@ def _describe_device(kernel: KernelReport) -> str:
     if device.compute_capability is not None:
         facts.append("compute capability {}.{}".format(*device.compute_capability))
     if device.sm_count is not None:
-        facts.append(f"{device.sm_count} SMs")
+        facts.append(format_count_of(device.sm_count, "SM"))
     if device.sm_clock_hz is not None:
         facts.append(format_hz(device.sm_clock_hz))
     return join_facts(facts)
@@ -177,5 +177,5 @@ def _describe_samples(kernel: KernelReport) -> str:
 def _describe_state(count: ReasonCount) -> str:
     every = format_count(count.all_samples)
     if count.latency_samples is None:
-        return f"{every}, how many without issue is unknown"
-    return f"{format_count(count.latency_samples)} of {every} without issue"
+        return f"{every}, how many not issued is unknown"
+    return f"{format_count(count.latency_samples)} of {every} not issued"

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import capitalize
 from gpa_lsp.render.advice_text import ALTERNATIVES
-from gpa_lsp.render.blame_words import describe_bounds, describe_grounds
+from gpa_lsp.render.blame_words import describe_basis, describe_bounds
 from gpa_lsp.render.html_report import kernel_facts
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.advice_cards import AdviceCards
@@ -17,7 +18,7 @@ from gpa_lsp.render.html_report.pool import TextPool
 from gpa_lsp.render.html_report.roofline_section import build_roofline_section
 from gpa_lsp.render.html_report.source_columns import build_sources
 from gpa_lsp.render.html_report.source_texts import SourceTexts
-from gpa_lsp.render.page.frame import make_environment
+from gpa_lsp.render.page.frame import make_environment, render_prose
 from gpa_lsp.render.silence_text import count_silences, explain_silence
 from gpa_lsp.render.starlight_text import list_answers
 from gpa_lsp.report.model import KernelReport
@@ -39,7 +40,7 @@ class KernelPlace:
         measured: when, for people; may be empty.
         most_rows: instructions to show at most.
         change: since an earlier profile; None without one.
-        before: the kernel in that profile; None likewise.
+        before: the kernel in that profile; None without one.
         problems: messages about this kernel.
     """
 
@@ -59,7 +60,9 @@ def build_kernel_data(kernel: KernelReport, place: KernelPlace, texts: SourceTex
     Returns:
         ``html`` (escaped), ``charts`` (number → Vega-Lite), and the columns of code and sources.
     """
-    addresses = KernelAddresses(kernel=place.number)
+    chains = kernel.instructions.chains
+    coded_files = frozenset(frame.file for chain in chains for frame in chain)
+    addresses = KernelAddresses(kernel=place.number, coded_files=coded_files)
     charts: dict[str, Mapping[str, Any]] = {}
     pool = TextPool()
     has_code = bool(len(kernel.instructions))
@@ -94,9 +97,9 @@ def _render(
         "kernel": kernel,
         "key": f"k{place.number}",
         "facts": kernel_facts.list_facts(kernel, place.profile, place.measured),
-        "bounds": describe_bounds(kernel),
+        "bounds": render_prose(capitalize(describe_bounds(kernel)), addresses.place),
         "states": kernel_facts.measure_states(kernel),
-        "causes": kernel_facts.measure_blame(kernel),
+        "causes": kernel_facts.measure_attribution(kernel),
         "tables": kernel_facts.list_tables(kernel),
         "cards": cards,
         "alternatives": ALTERNATIVES if cards else "",
@@ -110,6 +113,6 @@ def _render(
         "contexts": contexts,
         "contexts_rest": contexts_rest,
         "remarks": kernel_facts.list_remarks(kernel),
-        "grounds": list(describe_grounds(kernel)),
+        "basis": list(describe_basis(kernel)),
     }
     return make_environment().get_template(TEMPLATE).render(values)

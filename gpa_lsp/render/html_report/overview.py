@@ -40,7 +40,7 @@ class KernelRow:
         launches: how many; None when unknown.
         samples: how many.
         counts: both, written.
-        roof: the nearest one; None where unknown.
+        roof: the nearest ceiling; None where unknown.
         limiter: what bounds the kernel, in two words; may be empty.
         occupancy: achieved or possible; None where unknown.
         speedup: best estimate; 0 without advice.
@@ -106,10 +106,7 @@ def list_facts(report: Report) -> list[tuple[str, str]]:
         ("Profiles" if len(profiles) > 1 else "Profile", ", ".join(profiles)),
         ("GPUs" if len(devices) > 1 else "GPU", ", ".join(devices)),
         ("Measured", " to ".join(dict.fromkeys(format_measured(moment) for moment in (*moments[:1], *moments[-1:])))),
-        (
-            "Kernels",
-            f"{format_count(len(report.kernels))}, {format_launches(launches)}",
-        ),
+        ("Kernels", f"{format_count(len(report.kernels))}, {format_launches(launches)}"),
         ("Time", format_duration_ns(total_ns) if total_ns else ""),
     ]
     return [(name, value) for name, value in facts if value]
@@ -173,7 +170,7 @@ def _build_row(
 
 
 def find_nearest_roof(kernel: KernelReport) -> Meter | None:
-    """What the kernel is closest to: a roof of its roofline, or a unit nearer to full than any; else what the profiler says of its units."""
+    """What the kernel is closest to: a ceiling of its roofline, or a unit nearer to full than any; else what the profiler says of its units."""
     roofline = kernel.analyses.roofline if kernel.analyses is not None else None
     whole = None if roofline is None else roofline.whole
     if whole is not None and whole.tighter_unit is not None:

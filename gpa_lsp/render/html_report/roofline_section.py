@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roof, Roofline
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import (
     UNKNOWN,
     Quantity,
     format_bytes,
+    format_intensity,
     format_number,
     format_percent,
     format_quantity,
@@ -20,6 +23,7 @@ from gpa_lsp.render.charts.roofline_chart import ChartLook, RooflineView, build_
 from gpa_lsp.render.html_report.answer_sections import AnswerSection, ChartItem
 from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable
 from gpa_lsp.render.layout import clamp_ratio
+from gpa_lsp.render.page.frame import render_prose
 from gpa_lsp.render.roofline_text import describe_clock_rates
 from gpa_lsp.report.model import KernelReport
 
@@ -29,13 +33,13 @@ _AT_ROOF_RATIO = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflineSection:
-    """A kernel under its roofs.
+    """A kernel under its ceilings.
 
     Attributes:
         summary: one sentence.
-        machine: whose roofs, at which clocks.
+        machine: whose ceilings, at which clocks.
         doubts: what is assumed.
-        meters: the roofs, nearest first.
+        meters: the ceilings, nearest first.
         charts: first operations, then instructions; empty where there are no points.
         tables: points, operations and bytes.
         missing: what could not be known.
@@ -49,7 +53,7 @@ class RooflineSection:
     meters: Sequence[Meter]
     charts: Sequence[ChartItem]
     tables: Sequence[PageTable]
-    missing: Sequence[str]
+    missing: Sequence[Markup]
     has_movements: bool
     answer: AnswerSection | None
 
@@ -82,14 +86,14 @@ def build_roofline_section(
         meters=[convert_roof(roof) for roof in whole.roofs],
         charts=_build_charts(kernel, whole, charts, before),
         tables=[table for table in (_tabulate_points(whole), _tabulate_amounts(whole)) if table.rows],
-        missing=[describe_missing(missing) for missing in whole.missing],
+        missing=[render_prose(describe_missing(missing)) for missing in whole.missing],
         has_movements=any(one.movements for one in kernel.analyses.answers) if kernel.analyses is not None else False,
         answer=answer,
     )
 
 
 def convert_roof(roof: Roof) -> Meter:
-    """A roof as a bar: how much of it is used, with a tick at what is known to be sustained."""
+    """A ceiling as a bar: how much of it is used, with a tick at what is known to be sustained."""
     unit = _choose_unit(roof)
     achieved, limit = format_quantity(roof.achieved_per_s, unit), format_quantity(roof.limit_per_s, unit)
     is_at_roof = roof.share_ratio >= _AT_ROOF_RATIO * roof.ceiling_ratio
@@ -118,10 +122,12 @@ def _unit_of(kind: OperationKind) -> Quantity:
 def _summarise(whole: Roofline) -> str:
     unit, nearest = whole.tighter_unit, whole.binding
     if unit is not None:
-        return f"{unit.phrase[0].upper()}{unit.phrase[1:]} is nearer to full than any roof: {format_percent(unit.share_ratio)} of it is used."
+        return (
+            f"{unit.phrase[0].upper()}{unit.phrase[1:]} is the nearest ceiling, at {format_percent(unit.share_ratio)}."
+        )
     if nearest is None:
-        return "No roof is known together with how much of it is used."
-    return f"The nearest roof is {nearest.name}: {format_percent(nearest.share_ratio)} of it is used."
+        return "How close the kernel is to its ceilings is unknown."
+    return f"The nearest ceiling is {nearest.name}, at {format_percent(nearest.share_ratio)}."
 
 
 def _describe_machine(roofline: KernelRoofline) -> str:
@@ -146,7 +152,7 @@ def _build_charts(
             continue
         number = f"chart{len(charts)}"
         charts[number] = build_roofline_chart([kernel], before=earlier, view=view, look=_LOOK)
-        words = f"Roofline chart of {title.lower()} over those per byte; the table below holds its points."
+        words = f"Roofline chart of {title.lower()}; the table below lists its points."
         items.append(ChartItem(number=number, title=title, words=words))
     return items
 
@@ -165,7 +171,7 @@ def _tabulate_points(whole: Roofline) -> PageTable:
         [
             Cell(text=point.kind.value),
             Cell(text=point.level.value),
-            Cell(text=f"{format_number(point.intensity)} {point.kind.operation}/B"),
+            Cell(text=format_intensity(point.intensity, f"{point.kind.operation}/B")),
             Cell(text=format_quantity(point.achieved_ops_per_s, _unit_of(point.kind))),
             Cell(text=format_quantity(point.attainable_ops_per_s, _unit_of(point.kind))),
             Cell(text=sides[point.is_memory_side]),

@@ -108,14 +108,16 @@ def _describe_share(kernel: KernelReport, row: LineRow) -> str:
 def _describe_own(kernel: KernelReport, row: LineRow) -> str:
     """What of a line's samples is its own, and what the functions called from it add."""
     total = kernel.total_samples or 1
-    parts = [] if row.samples == row.inclusive_samples else [f"{format_percent(row.samples / total)} its own"]
+    parts = (
+        [] if row.samples == row.inclusive_samples else [f"{format_percent(row.samples / total)} in the line itself"]
+    )
     if row.called_samples / total >= _CALLED_SHOWN_FROM:
-        parts.append(f"about {format_percent(row.called_samples / total)} more in functions called from here")
+        parts.append(f"about {format_percent(row.called_samples / total)} more in functions it calls")
     return ", ".join(parts)
 
 
 def _describe_left_out(count: int) -> str:
-    return f"{format_count_of(count, 'line')} of all files with the fewest samples are left out here." if count else ""
+    return f"{format_count_of(count, 'line')} with the fewest samples are not shown, over all files." if count else ""
 
 
 def _read(known: Sequence[str], line: int) -> str:

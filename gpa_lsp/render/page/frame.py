@@ -1,7 +1,7 @@
 """Pages from templates: :func:`render_page`."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -10,6 +10,9 @@ from typing import Any
 from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
 from markupsafe import Markup, escape
 
+from gpa_lsp.basis.glossary import TERMS
+from gpa_lsp.basis.numbers import format_count, format_count_of
+from gpa_lsp.basis.prose import Code, Part, Place, Sentence
 from gpa_lsp.basis.visible_text import make_lines_visible
 from gpa_lsp.render.charts.javascript import read_javascript
 from gpa_lsp.render.charts.themes import build_config
@@ -18,16 +21,67 @@ from gpa_lsp.render.page.embedding import embed_json, embed_script, hash_script
 _CODE = re.compile(r"`([^`]+)`")
 
 
-def render_prose(text: str) -> Markup:
-    """A sentence with its code marked as such.
+def render_prose(text: str, link: Callable[[Place], str] | None = None) -> Markup:
+    """A sentence with its code marked as such, and its places as links. What is markup stays as it is.
+
+    Args:
+        text: mostly a :class:`Sentence`; of a plain text, what stands between single backticks is code.
+        link: from a place to its address in the page; None, or an empty one, leaves the words.
 
     >>> str(render_prose("put `#pragma unroll` above a<b>"))
     'put <code>#pragma unroll</code> above a&lt;b&gt;'
+    >>> str(render_prose(Sentence(["see ", Place(file="/k.cu", line=3)]), lambda place: "#k0/line/0/3"))
+    'see <a href="#k0/line/0/3">line 3</a>'
     """
+    if isinstance(text, Markup):
+        return text
+    if isinstance(text, Sentence):
+        return Markup("").join(_render_part(part, link) for part in text.parts)
+    return _render_words(text)
+
+
+def _render_part(part: Part, link: Callable[[Place], str] | None) -> Markup:
+    if isinstance(part, Code):
+        return Markup("<code>{}</code>").format(make_lines_visible(part.text))
+    address = link(part) if link is not None and isinstance(part, Place) else ""
+    words = _render_words(str(part))
+    return Markup('<a href="{}">{}</a>').format(address, words) if address else words
+
+
+def _render_words(text: str) -> Markup:
     parts = _CODE.split(make_lines_visible(text))
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if position % 2 else escape(part) for position, part in enumerate(parts)
     )
+
+
+_MEANINGS = {term.name: term.meaning for term in TERMS if not term.is_plain}
+_TERMS = re.compile(
+    rf"\b(?:{'|'.join(sorted(map(re.escape, _MEANINGS), key=len, reverse=True))})(?=e?s?\b)", re.IGNORECASE
+)
+_LONGEST_HEADING = 40
+"""Characters of a label in which terms are explained; what is longer is a sentence or a name."""
+
+
+def explain_term(label: str) -> Markup:
+    """A heading or a label, with the meaning of the first term of the glossary in it.
+
+    >>> str(explain_term("achieved occupancy")).partition(" title")[0]
+    'achieved <abbr'
+    >>> str(explain_term("time"))
+    'time'
+    """
+    found = _TERMS.search(label) if len(label) <= _LONGEST_HEADING else None
+    if found is None or isinstance(label, Markup):
+        return escape(make_lines_visible(label))
+    before, term, after = label[: found.start()], found.group(), label[found.end() :]
+    explained = Markup('<abbr title="{}">{}</abbr>').format(_MEANINGS[term.lower()], term)
+    return escape(make_lines_visible(before)) + explained + escape(make_lines_visible(after))
+
+
+def _mark_sentence(text: str) -> str:
+    """A cell of a table: a sentence with its code marked, any other text as it is, since it may be a name."""
+    return render_prose(text) if isinstance(text, Sentence) else text
 
 
 _SHELL = "gpa_lsp.render.page"
@@ -57,6 +111,11 @@ def make_environment() -> Environment:
         finalize=_make_visible,
     )
     environment.filters["prose"] = render_prose
+    environment.filters["term"] = explain_term
+    environment.filters["marked"] = _mark_sentence
+    environment.filters["meaning"] = _MEANINGS.__getitem__
+    environment.filters["count"] = format_count
+    environment.filters["counted"] = format_count_of
     return environment
 
 

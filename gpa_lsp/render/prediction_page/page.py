@@ -5,7 +5,7 @@ from typing import Any
 
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.basis.numbers import format_launches
 from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
 from gpa_lsp.render.html_report.answer_sections import AnswerSection, build_section
 from gpa_lsp.render.html_report.tables import PageTable
@@ -65,13 +65,12 @@ def render_prediction_page(prediction: SourcePrediction) -> str:
         _build_section(f"k{number}", kernel, prediction, charts) for number, kernel in enumerate(prediction.kernels)
     ]
     for number, one in enumerate(prediction.comparisons, start=len(sections)):
-        title = f"{shorten_name(one.name)}: {format_count(one.launches)} launches"
+        title = f"{shorten_name(one.name)}: {format_launches(one.launches)}"
         sections.append(_build_plain_section(f"k{number}", title, [one.answer], charts))
-    count = len(prediction.kernels)
-    counted = "1 launch" if count == 1 else f"{format_count(count)} launches"
+    counted = format_launches(len(prediction.kernels))
     return _render(
         title=f"Predictions for {prediction.path.name}",
-        lead=f"{counted}, compiled by {prediction.statics.unit.compiler}; emulated and predicted, nothing of it measured",
+        lead=f"{counted}, compiled by {prediction.statics.unit.compiler}; emulated and predicted, not measured",
         sections=sections,
         undescribed=[shorten_name(name) for name in prediction.undescribed],
         problems=[str(problem) for problem in prediction.problems],
@@ -79,7 +78,7 @@ def render_prediction_page(prediction: SourcePrediction) -> str:
     )
 
 
-def render_answers_page(title: str, answers: Sequence[Answer], lead: str = "Predicted, nothing of it measured") -> str:
+def render_answers_page(title: str, answers: Sequence[Answer], lead: str = "Predicted, not measured") -> str:
     """A few answers under one title; see :func:`render_prediction_page`."""
     charts: dict[str, Mapping[str, Any]] = {}
     section = _build_plain_section("k0", "", answers, charts)

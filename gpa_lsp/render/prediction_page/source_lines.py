@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count, format_percent
+from gpa_lsp.basis.locations import write_place
+from gpa_lsp.basis.numbers import format_count, format_number, format_percent
 from gpa_lsp.prediction.model import KernelPrediction
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.render.html_report.tables import Cell, PageTable
@@ -73,8 +74,9 @@ def describe_access(fact: AccessLineFact) -> str:
     where = f" of {', '.join(fact.arrays)}" if fact.arrays else f" of {fact.space.name.lower()} memory"
     through = " (called here)" if fact.is_nested else ""
     if fact.space is Space.SHARED:
-        return f"{fact.kind.value}{where}{through}: {fact.wavefronts_per_request:.1f} wavefronts/req"
-    return f"{fact.kind.value}{where}{through}: {fact.sectors_per_request:.1f} sectors/req, {fact.ideal_sectors_per_request:.1f} at best"
+        return f"{fact.kind.value}{where}{through}: {format_number(fact.wavefronts_per_request)} wavefronts/req"
+    ideal = format_number(fact.ideal_sectors_per_request)
+    return f"{fact.kind.value}{where}{through}: {format_number(fact.sectors_per_request)} sectors/req (ideal {ideal})"
 
 
 def describe_branch(fact: BranchLineFact) -> str:
@@ -90,7 +92,7 @@ _COLUMNS = (
     ("lines/req", True),
     ("sectors/req", True),
     ("wavefronts/req", True),
-    ("at best", True),
+    ("ideal", True),
     ("L1 hits", True),
     ("L2 hits", True),
     ("pattern", False),
@@ -112,14 +114,14 @@ def _make_row(fact: AccessLineFact) -> list[Cell]:
     ideal = fact.ideal_wavefronts_per_request if is_shared else fact.ideal_sectors_per_request
     name = fact.file.replace("\\", "/").rpartition("/")[2]
     return [
-        Cell(text=f"{name}:{fact.line}", tone="code"),
+        Cell(text=write_place(name, fact.line), tone="code"),
         Cell(text=f"{fact.space.name.lower()} {fact.kind.value}"),
         Cell(text=", ".join(fact.arrays)),
         Cell(text=format_count(fact.requests)),
-        Cell(text="" if is_shared else f"{fact.lines_per_request:.1f}"),
-        Cell(text="" if is_shared else f"{fact.sectors_per_request:.1f}", tone=tone),
-        Cell(text=f"{fact.wavefronts_per_request:.1f}" if is_shared else "", tone=tone if is_shared else ""),
-        Cell(text=f"{ideal:.1f}", tone="dim"),
+        Cell(text="" if is_shared else format_number(fact.lines_per_request)),
+        Cell(text="" if is_shared else format_number(fact.sectors_per_request), tone=tone),
+        Cell(text=format_number(fact.wavefronts_per_request) if is_shared else "", tone=tone if is_shared else ""),
+        Cell(text=format_number(ideal), tone="dim"),
         Cell(text="" if fact.l1_hit_ratio is None else format_percent(fact.l1_hit_ratio)),
         Cell(text="" if fact.l2_hit_ratio is None else format_percent(fact.l2_hit_ratio)),
         Cell(text=fact.pattern_words, tone="dim"),

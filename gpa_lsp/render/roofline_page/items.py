@@ -9,6 +9,7 @@ from gpa_lsp.basis.numbers import (
     UNKNOWN,
     format_bytes,
     format_bytes_per_s,
+    format_count,
     format_count_of,
     format_duration_ns,
     format_hz,
@@ -23,6 +24,7 @@ from gpa_lsp.device.model import Machine
 from gpa_lsp.render.answer_text import describe_missing, describe_movement
 from gpa_lsp.render.charts.roofline_rows import PlacedRow, is_drawable
 from gpa_lsp.render.layout import clamp_ratio
+from gpa_lsp.render.page.frame import render_prose
 from gpa_lsp.render.roofline_text import CLOCK_WORDS, describe_clock_rates, describe_line, list_bars, name_bound
 
 _MOST_MISSING = 12
@@ -39,7 +41,7 @@ class KernelItem:
         time: of all launches.
         change: run time before over run time now; empty without an earlier profile.
         bound: ``memory-bound`` and its like; may be empty.
-        nearest: the nearest roof.
+        nearest: the nearest ceiling.
         share: percent of it.
         ratio: 0 to 1.
         ceiling: what can be reached, 0 to 1.
@@ -117,7 +119,7 @@ def _mean_time(row: PlacedRow) -> float:
 
 
 def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
-    """What the page's script knows of a kernel or launch."""
+    """What the page's script knows of a kernel or launch: texts, but for ``missing``, which is HTML with everything escaped."""
     line = row.roofline
     nearest = line.tighter_unit or line.binding
     first, second = describe_line(line, row.machine)
@@ -142,7 +144,9 @@ def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
         "points": [_write_point(point) for point in line.points],
         "warp_points": [_write_instruction_point(point) for point in line.instruction_points],
         "amounts": _list_amounts(line),
-        "missing": [describe_missing(missing) for missing in line.missing[:_MOST_MISSING]] if row.is_whole else [],
+        "missing": [str(render_prose(describe_missing(one))) for one in line.missing[:_MOST_MISSING]]
+        if row.is_whole
+        else [],
         "movements": _list_movements(row),
     }
 
@@ -177,7 +181,7 @@ def _list_amounts(line: Roofline) -> list[list[str]]:
     found = [
         [
             count.kind.value,
-            f"{format_number(count.operations)} operations",
+            f"{format_count(count.operations)} operations",
             count.source + ("" if count.is_exact else " (not exact)"),
         ]
         for count in line.operations
@@ -221,7 +225,7 @@ def build_machine_item(machine: Machine) -> Mapping[str, Any]:
         "basis": CLOCK_WORDS[clocks.basis],
         "gpu": ", ".join(facts),
         "title": ", ".join(facts) + ("" if clocks.sm_hz is None else f", SMs at {format_hz(clocks.sm_hz)}"),
-        "clocks": f"Roofs at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{rates} ({clocks.source}).",
+        "clocks": f"Ceilings at {CLOCK_WORDS[clocks.basis]}{': ' if rates else ''}{rates} ({clocks.source}).",
         "roofs": roofs,
         "doubts": list(machine.doubts),
     }

@@ -2,16 +2,20 @@
 
 from collections.abc import Iterator
 
+from gpa_lsp.basis.prose import say
 from gpa_lsp.rewrites.divisions import Division, find_divisions
 from gpa_lsp.rewrites.edits import insert_before, insert_behind, replace_between
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
-from gpa_lsp.rewrites.titles import shorten
+from gpa_lsp.rewrites.titles import quote, shorten
 from gpa_lsp.sources.trees import read_text
 
-_EXPLANATION = (
-    "`__fdividef` multiplies by the hardware's approximate reciprocal, without the check and the slow path of an exact division. Its error is up to "
-    "2 units in the last place for divisors from 2^-126 to 2^126; for larger ones it gives 0, and NaN for an infinite dividend. The compiler's "
-    "options -use_fast_math and -prec-div=false do this to all divisions of a file."
+_EXPLANATION = say(
+    "{intrinsic} multiplies by the hardware's approximate reciprocal, without the check and slow path of an exact division. Its error is up to "
+    "2 ULP for divisors from 2^-126 to 2^126; larger ones give 0, or NaN for an infinite dividend. {fast_math} and {division} do this to all "
+    "divisions of a file.",
+    intrinsic=quote("__fdividef"),
+    fast_math=quote("-use_fast_math"),
+    division=quote("-prec-div=false"),
 )
 
 
@@ -27,7 +31,11 @@ def _propose(site: Site) -> Iterator[Proposal]:
         if division.is_assignment and division.dividend.type != "identifier":
             continue
         yield Proposal(
-            title=f"Divide approximately: `__fdividef` for `{shorten(read_text(division.node))}`",
+            title=say(
+                "Divide approximately: {intrinsic} for {division}",
+                intrinsic=quote("__fdividef"),
+                division=shorten(read_text(division.node)),
+            ),
             explanation=_EXPLANATION,
             edits=_call(site, division),
             changes_results=True,

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import say
 from gpa_lsp.rewrites.code import Code, read_code
 from gpa_lsp.rewrites.edits import replace_node
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
+from gpa_lsp.rewrites.titles import quote
 from gpa_lsp.sources.trees import walk_lines
 
 if TYPE_CHECKING:
@@ -19,33 +21,25 @@ class _Intrinsic:
 
     Attributes:
         name: of the intrinsic.
-        accuracy: its documented error, the end of a sentence.
+        accuracy: its documented error, behind "Its error is".
     """
 
     name: str
     accuracy: str
 
 
-_SINE = "is within 2^-21.4 for angles from -π to π and grows outside them"
+_SINE = "within 2^-21.4 for angles from -π to π and grows outside them"
 _INTRINSICS = {
-    "cos": _Intrinsic(name="__cosf", accuracy="is within 2^-21.2 for angles from -π to π and grows outside them"),
-    "exp": _Intrinsic(name="__expf", accuracy="is up to 2 + |1.17 x| units in the last place"),
-    "exp10": _Intrinsic(name="__exp10f", accuracy="is up to 2 + |2.97 x| units in the last place"),
-    "log": _Intrinsic(
-        name="__logf", accuracy="is within 2^-21.4 for x from 0.5 to 2, and up to 3 units in the last place elsewhere"
-    ),
-    "log10": _Intrinsic(
-        name="__log10f", accuracy="is within 2^-24 for x from 0.5 to 2, and up to 3 units in the last place elsewhere"
-    ),
-    "log2": _Intrinsic(
-        name="__log2f", accuracy="is within 2^-22 for x from 0.5 to 2, and up to 2 units in the last place elsewhere"
-    ),
-    "pow": _Intrinsic(
-        name="__powf", accuracy="is that of 2 to the power of y · log2(x), both approximate: large for large results"
-    ),
+    "cos": _Intrinsic(name="__cosf", accuracy="within 2^-21.2 for angles from -π to π and grows outside them"),
+    "exp": _Intrinsic(name="__expf", accuracy="up to 2 + |1.17 x| ULP"),
+    "exp10": _Intrinsic(name="__exp10f", accuracy="up to 2 + |2.97 x| ULP"),
+    "log": _Intrinsic(name="__logf", accuracy="within 2^-21.4 for x from 0.5 to 2, and up to 3 ULP elsewhere"),
+    "log10": _Intrinsic(name="__log10f", accuracy="within 2^-24 for x from 0.5 to 2, and up to 3 ULP elsewhere"),
+    "log2": _Intrinsic(name="__log2f", accuracy="within 2^-22 for x from 0.5 to 2, and up to 2 ULP elsewhere"),
+    "pow": _Intrinsic(name="__powf", accuracy="that of an approximate 2^(y · log2(x)): large for large results"),
     "sin": _Intrinsic(name="__sinf", accuracy=_SINE),
     "sincos": _Intrinsic(name="__sincosf", accuracy=_SINE),
-    "tan": _Intrinsic(name="__tanf", accuracy="is that of an approximate sine divided by an approximate cosine"),
+    "tan": _Intrinsic(name="__tanf", accuracy="that of an approximate sine over an approximate cosine"),
 }
 """By the function's name without the ``f``. Source: CUDA C++ Programming Guide, table of single precision intrinsics with their error bounds."""
 
@@ -62,10 +56,13 @@ def _propose(site: Site) -> Iterator[Proposal]:
         if intrinsic is None or function is None:
             continue
         yield Proposal(
-            title=f"Use `{intrinsic.name}` for `{name}`",
-            explanation=(
-                f"`{intrinsic.name}` is a few instructions around one of the special function unit. Its error {intrinsic.accuracy}. The compiler's "
-                "option -use_fast_math does this to all functions, divisions and roots of a file."
+            title=say("Use {intrinsic} for {function}", intrinsic=quote(intrinsic.name), function=quote(name or "")),
+            explanation=say(
+                "{intrinsic} is a few instructions around one of the special-function unit. Its error is {accuracy}. {fast_math} does this to "
+                "all functions, divisions and roots of a file.",
+                intrinsic=quote(intrinsic.name),
+                accuracy=intrinsic.accuracy,
+                fast_math=quote("-use_fast_math"),
             ),
             edits=(replace_node(site.tree, function, intrinsic.name),),
             changes_results=True,

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.prose import Sentence, count, say
 from gpa_lsp.rewrites.code import Code, find_kernel
 from gpa_lsp.rewrites.edits import insert_before, insert_behind, replace_node
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
+from gpa_lsp.rewrites.titles import quote
 from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
 from gpa_lsp.sources.trees import read_text
 
@@ -28,7 +30,9 @@ def _propose(site: Site) -> Iterator[Proposal]:
     bounds = _find_bounds(code)
     edit = _bound(site, code, words) if not bounds else _change(site, code, bounds, threads, blocks)
     if edit is not None:
-        title = f"Declare the kernel `{words}`" if not bounds else f"Change the launch bounds to `{words}`"
+        title = say(
+            "Change the launch bounds to {bounds}" if bounds else "Declare the kernel {bounds}", bounds=quote(words)
+        )
         yield Proposal(title=title, explanation=_explain(threads, blocks), edits=(edit,))
 
 
@@ -64,16 +68,24 @@ def _change(site: Site, code: Code, bounds: "list[Node]", threads: int, blocks: 
     return replace_node(site.tree, given[0], str(threads)) if is_larger else None
 
 
-def _explain(threads: int, blocks: int | None) -> str:
-    largest = f"The largest measured launch has {threads} threads a block; one with more fails from then on. Results do not change."
+def _explain(threads: int, blocks: int | None) -> Sentence:
+    largest = say(
+        "The largest measured launch has {threads} per block; a launch with more will fail. Results do not change.",
+        threads=count(threads, "thread"),
+    )
     if blocks is None:
-        return (
-            "The compiler was told to get by with few registers, by a bound for larger blocks or by -maxrregcount. A bound of the kernel's own takes "
-            f"the place of both, and lets each thread have all the registers that blocks of {threads} threads leave it. {largest}"
+        return say(
+            "A bound for larger blocks or {option} holds the compiler to few registers. A bound of the kernel's own overrides both and allows each "
+            "thread all the registers that blocks of {threads} leave. {largest}",
+            option=quote("-maxrregcount"),
+            threads=count(threads, "thread"),
+            largest=largest,
         )
-    return (
-        f"The compiler then uses as few registers as it takes for {blocks} blocks to fit on a multiprocessor. Where the kernel needs more, values "
-        f"go to local memory, which can cost more than the additional warps gain. {largest}"
+    return say(
+        "The compiler then uses few enough registers for {blocks} to fit on an SM. If the kernel needs more, values spill to local memory, "
+        "which can cost more than the additional warps gain. {largest}",
+        blocks=count(blocks, "block"),
+        largest=largest,
     )
 
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from gpa_lsp.basis.prose import say
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
 from gpa_lsp.rewrites.numba_options import add_jit_option, find_numba_kernel
+from gpa_lsp.rewrites.titles import quote
 
 
 def _propose(site: Site) -> Iterator[Proposal]:
@@ -12,11 +14,11 @@ def _propose(site: Site) -> Iterator[Proposal]:
     if kernel is None or edit is None:
         return
     yield Proposal(
-        title=f"Compile `{kernel.name}` with `fastmath=True`",
-        explanation=(
-            "Divisions, roots and functions of single precision become approximations of a few instructions, in the kernel and in what it calls; "
-            "denormal numbers become zero, and products and sums are fused. Results differ in the last bits, those of sine and cosine by more for "
-            "large angles. FP64 arithmetic stays as it is."
+        title=say("Compile {kernel} with {option}", kernel=quote(kernel.name), option=quote("fastmath=True")),
+        explanation=say(
+            "FP32 divisions, roots and functions become approximations of a few instructions, in the kernel and in what it calls; denormals are "
+            "flushed to zero, and products and sums are fused. Results differ in the last bits, sine and cosine of large angles by more. FP64 "
+            "arithmetic does not change."
         ),
         edits=(edit,),
         changes_results=True,

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from gpa_lsp.basis.prose import count, say
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
 from gpa_lsp.rewrites.numba_options import add_jit_option, find_numba_kernel
+from gpa_lsp.rewrites.titles import quote
 
 
 def _propose(site: Site) -> Iterator[Proposal]:
@@ -13,10 +15,13 @@ def _propose(site: Site) -> Iterator[Proposal]:
     if kernel is None or edit is None:
         return
     yield Proposal(
-        title=f"Compile `{kernel.name}` with `max_registers={registers}`",
-        explanation=(
-            f"With at most {registers} registers a thread, more blocks fit on a multiprocessor at once. What the kernel needs beyond them goes to "
-            "local memory, which can cost more than the additional warps gain. Results do not change."
+        title=say(
+            "Compile {kernel} with {option}", kernel=quote(kernel.name), option=quote(f"max_registers={registers}")
+        ),
+        explanation=say(
+            "With at most {registers} per thread, more blocks fit on an SM. Values beyond them spill to local memory, which can cost more than the "
+            "additional warps gain. Results do not change.",
+            registers=count(registers, "register"),
         ),
         edits=(edit,),
     )

@@ -5,12 +5,13 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import say
 from gpa_lsp.rewrites.edits import replace_node
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
 from gpa_lsp.rewrites.numba_types import SINGLE, SinglePrecision, find_constructor, read_single_precision
+from gpa_lsp.rewrites.python_functions import NUMBA_KERNEL, find_compiled_around
 from gpa_lsp.rewrites.titles import join_code
 from gpa_lsp.sources.cuda_values import read_number
-from gpa_lsp.sources.python_functions import NUMBA_KERNEL, find_compiled_around
 from gpa_lsp.sources.trees import read_text, walk_lines
 
 if TYPE_CHECKING:
@@ -108,10 +109,14 @@ def _describe(site: Site, operands: _Operands, constructor: str) -> Proposal:
     literals = [read_text(one) for one in operands.literals]
     is_rounded = any(not read_number(text).is_exact_in_float for text in literals)
     return Proposal(
-        title=f"Write {join_code([f'{constructor}({text})' for text in literals])}{' (rounds to float)' if is_rounded else ''}",
-        explanation=(
-            "A literal is double precision, and so is what Numba computes with it, although the other operands and the result are single precision. "
-            "Without that, what is computed on the way keeps 24 bits instead of 53, so the last bits of the result can differ."
+        title=say(
+            "Write {literals}{rounds}",
+            literals=join_code([f"{constructor}({text})" for text in literals]),
+            rounds=" (rounds to float)" if is_rounded else "",
+        ),
+        explanation=say(
+            "The literal makes Numba compute in FP64, although the other operands and the result are FP32. In FP32 intermediate values keep 24 "
+            "bits instead of 53, so the last bits of the result can differ."
         ),
         edits=tuple(replace_node(site.tree, node, f"{constructor}({read_text(node)})") for node in operands.literals),
         changes_results=True,

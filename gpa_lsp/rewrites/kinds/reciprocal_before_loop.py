@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.prose import count, say
+from gpa_lsp.rewrites.cuda_loops import LOOPS, list_pragmas
 from gpa_lsp.rewrites.divisions import Division, find_divisions, read_division
 from gpa_lsp.rewrites.edits import insert_line_above, read_indentation, replace_node
 from gpa_lsp.rewrites.invariance import find_loops_around, is_inside, is_invariant
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
-from gpa_lsp.rewrites.titles import shorten
-from gpa_lsp.sources.cuda_loops import LOOPS, list_pragmas
+from gpa_lsp.rewrites.titles import quote, shorten
 from gpa_lsp.sources.trees import read_text, walk
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ _SIMPLE = frozenset(
 _DEEPEST = 12
 """Levels of a divisor above a name in it."""
 
-_EXPLANATION = (
-    "The loop does not change what it divides by, as far as its text says: one division before it will do, and a multiplication in each turn. The "
-    "reciprocal is rounded, so that a result can differ in the last bit; for divisors below 2^-126 it can overflow."
+_EXPLANATION = say(
+    "By the loop's text the divisor is loop-invariant: one division before the loop and a multiplication per iteration suffice. The reciprocal is "
+    "rounded, so the last bit of a result can differ; for divisors below 2^-126 it can overflow."
 )
 
 
@@ -40,9 +41,13 @@ def _propose(site: Site) -> Iterator[Proposal]:
         if not alike:
             continue  # its own divisor is deeper than is looked
         name = _invent_name(site, division.divisor)
-        many = f"{len(alike)} divisions" if len(alike) > 1 else f"`{shorten(read_text(division.node))}`"
+        divisions = count(len(alike), "division") if len(alike) > 1 else shorten(read_text(division.node))
         yield Proposal(
-            title=f"Divide once before the loop and multiply by `{name}` in {many}",
+            title=say(
+                "Divide once before the loop and multiply by {reciprocal} in {divisions}",
+                reciprocal=quote(name),
+                divisions=divisions,
+            ),
             explanation=_EXPLANATION,
             edits=(
                 _declare(site, division, loop, name),

@@ -3,15 +3,16 @@
 import math
 from collections.abc import Iterator
 
+from gpa_lsp.basis.prose import say
 from gpa_lsp.rewrites.divisions import Division, find_divisions
 from gpa_lsp.rewrites.edits import replace_node
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.rewrites.titles import shorten
+from gpa_lsp.rewrites.titles import quote, shorten
 from gpa_lsp.sources.trees import read_text
 
-_EXPLANATION = (
-    "The compiler computes the reciprocal of a literal once and for all, and what is left is a multiplication. It does not do so by itself because "
-    "the reciprocal is rounded, so that the result can differ from the quotient in the last bit."
+_EXPLANATION = say(
+    "The reciprocal of a literal is computed at compile time, which leaves a multiplication. The compiler does not do this by itself because the "
+    "reciprocal is rounded: the result can differ in the last bit."
 )
 
 
@@ -22,7 +23,11 @@ def _propose(site: Site) -> Iterator[Proposal]:
         one = "1.0f" if division.type.is_float else "1.0"
         divisor = read_text(division.divisor)
         yield Proposal(
-            title=f"Multiply by `({one} / {divisor})` in `{shorten(read_text(division.node))}`",
+            title=say(
+                "Multiply by {reciprocal} in {division}",
+                reciprocal=quote(f"({one} / {divisor})"),
+                division=shorten(read_text(division.node)),
+            ),
             explanation=_EXPLANATION,
             edits=(
                 replace_node(site.tree, division.operator, "*=" if division.is_assignment else "*"),

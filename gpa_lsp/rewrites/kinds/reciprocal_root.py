@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.prose import say
 from gpa_lsp.rewrites.divisions import Division, find_divisions
 from gpa_lsp.rewrites.edits import replace_between, replace_node
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
-from gpa_lsp.rewrites.titles import shorten
+from gpa_lsp.rewrites.titles import quote, shorten
 from gpa_lsp.sources.cuda_values import read_number
 from gpa_lsp.sources.trees import read_text
 
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
 _ROOTS = frozenset({"sqrt", "sqrtf"})
 _MARKS = frozenset({"__global__", "__device__"})
 
-_EXPLANATION = (
-    "The hardware has an instruction for the reciprocal of a square root, and `rsqrtf` is little more. A root and a division are two sequences of "
-    "instructions with a slow path each, because each is rounded exactly. The error of `rsqrtf` is up to 2 units in the last place."
+_EXPLANATION = say(
+    "The hardware has an instruction for the reciprocal square root, and {rsqrtf} is little more. A root and a division are two exactly rounded "
+    "sequences, each with a slow path. The error of {rsqrtf} is up to 2 ULP.",
+    rsqrtf=quote("rsqrtf"),
 )
 
 
@@ -28,7 +30,9 @@ def _propose(site: Site) -> Iterator[Proposal]:
         if function is None or not division.code.function.marks & _MARKS:
             continue
         yield Proposal(
-            title=f"Use `rsqrtf` for `{shorten(read_text(division.node))}`",
+            title=say(
+                "Use {rsqrtf} for {division}", rsqrtf=quote("rsqrtf"), division=shorten(read_text(division.node))
+            ),
             explanation=_EXPLANATION,
             edits=_edit(site, division, function),
             changes_results=True,

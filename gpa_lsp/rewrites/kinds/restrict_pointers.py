@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
+from gpa_lsp.basis.prose import Sentence, list_of, say
 from gpa_lsp.rewrites.code import Code, find_kernel
+from gpa_lsp.rewrites.cuda_uses import Deed
 from gpa_lsp.rewrites.edits import insert_before
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
 from gpa_lsp.rewrites.pointers import Pointer, is_only_read, list_pointers, may_be_alone
-from gpa_lsp.rewrites.titles import join_code
+from gpa_lsp.rewrites.titles import join_code, quote
 from gpa_lsp.sources.cuda_functions import (
     count_declarations,
     has_internal_linkage,
     has_own_headers,
     is_kept_as_value,
 )
-from gpa_lsp.sources.cuda_uses import Deed
 
 _EXCHANGES = (
     b"__threadfence",
@@ -70,25 +71,30 @@ def _promise(site: Site, pointer: Pointer, *, is_constant: bool) -> Iterator[Tex
     yield insert_before(site.tree, pointer.name, "__restrict__ ")
 
 
-def _write_title(promised: list[Pointer], constant: list[Pointer]) -> str:
-    plain = [one.text for one in promised if one not in constant]
-    parts = []
-    if constant:
-        parts.append(f"{join_code([one.text for one in constant])} `const __restrict__`")
-    if plain:
-        parts.append(f"{join_code(plain)} `__restrict__`")
-    return f"Declare {' and '.join(parts)}"
+def _write_title(promised: list[Pointer], constant: list[Pointer]) -> Sentence:
+    groups = {"const __restrict__": constant, "__restrict__": [one for one in promised if one not in constant]}
+    parts = (
+        say("{pointers} {qualifiers}", pointers=join_code([one.text for one in pointers]), qualifiers=quote(qualifiers))
+        for qualifiers, pointers in groups.items()
+        if pointers
+    )
+    return say("Declare {parts}", parts=list_of(parts))
 
 
-def _explain(constant: list[Pointer]) -> str:
-    sentences = [
-        "`__restrict__` promises that what is reached through one pointer is not changed through another while the kernel runs. Loads can then be "
-        "moved before stores, kept in registers and sent through the read-only path. Only the author can make this promise: nothing in the kernel "
-        "speaks against it, but what callers pass does not show, and where the promise is broken results are wrong."
-    ]
-    if constant:
-        sentences.append("`const` is for what the kernel only reads; it becomes part of the kernel's linkage name.")
-    return " ".join(sentences)
+def _explain(constant: list[Pointer]) -> Sentence:
+    promise = say(
+        "{restrict} promises that data reached through one pointer is not changed through another while the kernel runs. Loads can then move "
+        "before stores, stay in registers and take the read-only path. Only the author can make this promise: the kernel does not contradict it, "
+        "but what callers pass is not known here, and a broken promise gives wrong results.",
+        restrict=quote("__restrict__"),
+    )
+    if not constant:
+        return promise
+    return say(
+        "{promise} {const} marks what the kernel only reads; it becomes part of the kernel's linkage name.",
+        promise=promise,
+        const=quote("const"),
+    )
 
 
 REWRITE = RewriteKind(

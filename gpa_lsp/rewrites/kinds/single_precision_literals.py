@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import Sentence, join, say
 from gpa_lsp.rewrites.code import Code, find_lambda_around, read_code
+from gpa_lsp.rewrites.cuda_types import load_known_functions
 from gpa_lsp.rewrites.edits import insert_behind
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
-from gpa_lsp.rewrites.titles import join_code
-from gpa_lsp.sources.cuda_types import load_known_functions
+from gpa_lsp.rewrites.titles import join_code, quote
 from gpa_lsp.sources.cuda_values import NumberLiteral, read_descriptor, read_number
 from gpa_lsp.sources.trees import read_text, walk_lines
 
@@ -171,11 +172,13 @@ def _takes_float(code: Code, call: "Node") -> bool:
 def _describe(site: Site, arithmetic: _Arithmetic) -> Proposal:
     literals = [read_text(one) for one in arithmetic.literals]
     rounded = [text for text in dict.fromkeys(literals) if not read_number(text).is_exact_in_float]
-    named = join_code([f"{text}f" for text in literals])
-    suffix = " (rounds to float)" if rounded else ""
     changes = bool(rounded) or not (arithmetic.is_comparison and arithmetic.other_operands == len(literals) == 1)
     return Proposal(
-        title=f"Write {named}{suffix}",
+        title=say(
+            "Write {literals}{rounds}",
+            literals=join_code([f"{text}f" for text in literals]),
+            rounds=" (rounds to float)" if rounded else "",
+        ),
         explanation=_explain(rounded, changes_results=changes, is_comparison=arithmetic.is_comparison),
         edits=tuple(insert_behind(site.tree, node, "f") for node in arithmetic.literals),
         changes_results=changes,
@@ -183,22 +186,27 @@ def _describe(site: Site, arithmetic: _Arithmetic) -> Proposal:
     )
 
 
-def _explain(rounded: Sequence[str], *, changes_results: bool, is_comparison: bool) -> str:
+def _explain(rounded: Sequence[str], *, changes_results: bool, is_comparison: bool) -> Sentence:
     sentences = [
-        "A literal without a suffix is a double: the other operands, all of type float, are widened, and the arithmetic is done in FP64."
+        say(
+            "A literal without a suffix is a double: the other operands, all float, are widened, and the arithmetic is done in FP64."
+        )
     ]
     if rounded:
-        values = ", ".join(f"{text} becomes {_write_value(read_number(text))}" for text in rounded[:_MOST_NAMED])
-        sentences.append(f"As a float {values}.")
+        values = (
+            say("{literal} becomes {value}", literal=quote(text), value=quote(_write_value(read_number(text))))
+            for text in rounded[:_MOST_NAMED]
+        )
+        sentences.append(say("As a float {values}.", values=join(values, ", ")))
     if not changes_results:
-        sentences.append("The result is the same.")
+        sentences.append(say("The result is the same."))
     elif is_comparison:
-        sentences.append("Values next to where the comparison changes can fall on the other side.")
+        sentences.append(say("Values next to the threshold can fall on the other side."))
     else:
         sentences.append(
-            "What is computed on the way keeps 24 bits instead of 53, so the last bits of the result can differ."
+            say("Intermediate values keep 24 bits instead of 53, so the last bits of the result can differ.")
         )
-    return " ".join(sentences)
+    return join(sentences)
 
 
 def _write_value(literal: NumberLiteral) -> str:

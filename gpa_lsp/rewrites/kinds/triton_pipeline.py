@@ -1,12 +1,14 @@
-"""A loop of a Triton kernel whose loads are issued some turns ahead: ``tl.range(…, num_stages=N)``."""
+"""A loop of a Triton kernel whose loads are issued some iterations ahead: ``tl.range(…, num_stages=N)``."""
 
 from collections.abc import Iterator
 
+from gpa_lsp.basis.prose import count, say
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
+from gpa_lsp.rewrites.titles import quote
 from gpa_lsp.rewrites.triton_loops import add_option, find_range_loops
 
 _STAGES = 3
-"""Turns under way at once: one that computes while the loads of two are on their way."""
+"""Iterations in flight: one that computes while the loads of two are on their way."""
 
 
 def _propose(site: Site) -> Iterator[Proposal]:
@@ -14,10 +16,11 @@ def _propose(site: Site) -> Iterator[Proposal]:
         if loop.has_option("num_stages") or not loop.has_call("load"):
             continue
         yield Proposal(
-            title=f"Load ahead: `{loop.language}.range(…, num_stages={_STAGES})`",
-            explanation=(
-                f"The compiler then keeps {_STAGES} turns under way at once, and loads for the next ones while it computes. The launch's option of "
-                "that name does so only for loads that feed a dot product. Each stage takes shared memory for what it loads; results do not change."
+            title=say("Load ahead: {range}", range=quote(f"{loop.language}.range(…, num_stages={_STAGES})")),
+            explanation=say(
+                "The compiler then software-pipelines the loop: {stages} in flight, loading for the next ones while it computes. The launch option "
+                "of that name does so only for loads that feed a dot product. Each stage takes shared memory; results do not change.",
+                stages=count(_STAGES, "iteration"),
             ),
             edits=add_option(site, loop, f"num_stages={_STAGES}"),
             is_preferred=True,

@@ -3,17 +3,19 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.prose import count, say
 from gpa_lsp.rewrites.edits import replace_node
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
+from gpa_lsp.rewrites.python_functions import list_arguments
+from gpa_lsp.rewrites.titles import quote
 from gpa_lsp.rewrites.triton_loops import RangeLoop, add_option, find_range_loops, is_constant
-from gpa_lsp.sources.python_functions import list_arguments
 from gpa_lsp.sources.trees import read_text, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _MOST_TURNS = 32
-"""Loops of more turns are not unrolled completely."""
+"""Loops of more iterations are not unrolled completely."""
 
 _FACTOR = "loop_unroll_factor"
 
@@ -25,10 +27,14 @@ def _propose(site: Site) -> Iterator[Proposal]:
             continue
         if copies is not None and copies > 1:
             yield Proposal(
-                title=f"Unroll the loop by {copies}: `{loop.language}.range(…, {_FACTOR}={copies})`",
-                explanation=(
-                    "Several iterations in one turn can wait for their loads together. The copies cost registers and code; results do not change. "
-                    "Older versions of Triton do not know the option."
+                title=say(
+                    "Unroll the loop by {factor}: {range}",
+                    factor=count(copies),
+                    range=quote(f"{loop.language}.range(…, {_FACTOR}={copies})"),
+                ),
+                explanation=say(
+                    "Loads of several iterations are then in flight together. Unrolling takes registers and code; results do not change. Older "
+                    "versions of Triton do not know the option."
                 ),
                 edits=add_option(site, loop, f"{_FACTOR}={copies}"),
                 is_preferred=True,
@@ -36,17 +42,18 @@ def _propose(site: Site) -> Iterator[Proposal]:
         name = loop.call.child_by_field_name("function")
         if name is not None and _can_be_static(loop):
             yield Proposal(
-                title=f"Unroll the loop completely: `{loop.language}.static_range`",
-                explanation=(
-                    "The range is known when the kernel is compiled. `static_range` writes its turns out one after the other, with the counter as a "
-                    "constant; code and compile time grow with their number. Results do not change."
+                title=say("Fully unroll the loop: {range}", range=quote(f"{loop.language}.static_range")),
+                explanation=say(
+                    "The range is known at compile time. {static_range} writes out every iteration with a constant counter; code size and compile "
+                    "time grow with their number. Results do not change.",
+                    static_range=quote("static_range"),
                 ),
                 edits=(replace_node(site.tree, name, f"{loop.language}.static_range"),),
             )
 
 
 def _can_be_static(loop: RangeLoop) -> bool:
-    """Everything in the range is known when compiled, the turns are few where they can be counted, and none is left early."""
+    """Everything in the range is known when compiled, the iterations are few where they can be counted, and none is left early."""
     given = list_arguments(loop.call)
     if not all(is_constant(loop.function, one) for one in given):
         return False
@@ -63,7 +70,7 @@ def _names_something(node: "Node") -> bool:
 
 
 def _is_short(given: "Sequence[Node]") -> bool:
-    """A range of numbers has few turns; what a range has that depends on a parameter is not known."""
+    """A range of numbers has few iterations; what a range has that depends on a parameter is not known."""
     numbers = [int(read_text(one), 0) for one in given if one.type == "integer"]
     if len(numbers) < len(given):
         return True

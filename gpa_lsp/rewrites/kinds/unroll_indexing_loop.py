@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.prose import say
 from gpa_lsp.rewrites.code import Code, read_code
+from gpa_lsp.rewrites.cuda_loops import find_unroll_pragma, has_constant_turns
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
 from gpa_lsp.rewrites.pragmas import put_pragma, write_pragma
-from gpa_lsp.sources.cuda_loops import find_unroll_pragma, has_constant_turns
+from gpa_lsp.rewrites.titles import quote
 from gpa_lsp.sources.trees import list_ancestors, read_text, walk, walk_lines
 
 if TYPE_CHECKING:
@@ -26,11 +28,15 @@ def _propose(site: Site) -> Iterator[Proposal]:
                 continue
             array = read_text(node.child_by_field_name("argument"))
             yield Proposal(
-                title=f"Put `{write_pragma(None)}` before the loop that indexes `{array}`",
-                explanation=(
-                    f"`{array}` can only be kept in registers where every index of it is known when the code is compiled. This loop's turns are "
-                    "counted then: unrolled completely, it indexes with constants. Other accesses with an index of the run keep the array in "
-                    "memory all the same; results do not change."
+                title=say(
+                    "Put {pragma} before the loop that indexes {array}",
+                    pragma=quote(write_pragma(None)),
+                    array=quote(array),
+                ),
+                explanation=say(
+                    "{array} can only live in registers if every index is known at compile time. This loop's trip count is: fully unrolled, it "
+                    "indexes with constants. Any other run-time index still keeps the array in memory; results do not change.",
+                    array=quote(array),
                 ),
                 edits=(edit,),
                 is_preferred=True,
@@ -47,7 +53,7 @@ def _is_of_thread(code: Code, access: "Node") -> bool:
 
 
 def _find_indexing_loops(code: Code, access: "Node") -> Iterator["Node"]:
-    """The loops around an access whose counter is in its index and whose turns are counted when compiled."""
+    """The loops around an access whose counter is in its index and whose iterations are counted when compiled."""
     index = access.child_by_field_name("indices")
     used = {code.names.find(one) for one in walk(index) if one.type == "identifier"} if index is not None else set()
     for loop in list_ancestors(access):

@@ -3,16 +3,20 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.prose import say
 from gpa_lsp.rewrites.code import read_code
+from gpa_lsp.rewrites.cuda_loops import LOOPS, find_loops_beginning, find_unroll_pragma, has_constant_turns
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site
 from gpa_lsp.rewrites.pragmas import change_pragma, put_pragma, write_pragma
-from gpa_lsp.sources.cuda_loops import LOOPS, find_loops_beginning, find_unroll_pragma, has_constant_turns
+from gpa_lsp.rewrites.titles import quote
 from gpa_lsp.sources.trees import walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_EXPLANATION = "Fewer copies of the body are less code to fetch. There are more branches, and less of one turn can overlap; results do not change."
+_EXPLANATION = say(
+    "A smaller unroll factor means less code to fetch, but more branches and less overlap between iterations; results do not change."
+)
 
 
 def _propose(site: Site) -> Iterator[Proposal]:
@@ -23,17 +27,19 @@ def _propose(site: Site) -> Iterator[Proposal]:
         for loop in _find_unrolled(site, outer, copies):
             pragma = find_unroll_pragma(site.tree, loop)
             if pragma is None:
-                title = f"Put `{write_pragma(copies)}` before the loop"
+                title = say("Put {pragma} before the loop", pragma=quote(write_pragma(copies)))
                 edit = put_pragma(site.tree, loop, copies)
             else:
-                title = f"Replace `#pragma {pragma.line.words}` by `{write_pragma(copies)}`"
+                title = say(
+                    "Replace {old} by {new}", old=quote(f"#pragma {pragma.line.words}"), new=quote(write_pragma(copies))
+                )
                 edit = change_pragma(site.tree, loop, pragma, copies)
             if edit is not None:
                 yield Proposal(title=title, explanation=_EXPLANATION, edits=(edit,), is_preferred=True)
 
 
 def _find_unrolled(site: Site, outer: "Node", copies: int) -> "Sequence[Node]":
-    """Whose copies a loop of the code is made of: its own, or those of loops in it that are unrolled as a whole and leave no loop of their own."""
+    """Whose iterations a loop of the code repeats: its own, or those of loops in it that are unrolled as a whole and leave no loop of their own."""
     if _asks_for_more(site, outer, copies):
         return [outer]
     inner = [node for node in walk(outer) if node.type in LOOPS and node != outer]

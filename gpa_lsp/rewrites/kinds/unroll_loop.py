@@ -3,17 +3,19 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.prose import NOTHING, Sentence, say
 from gpa_lsp.rewrites.code import read_code
+from gpa_lsp.rewrites.cuda_loops import find_loops_beginning, find_unroll_pragma, has_constant_turns
 from gpa_lsp.rewrites.model import Proposal, RewriteKind, Site, TextEdit
 from gpa_lsp.rewrites.pragmas import change_pragma, put_pragma, write_pragma
-from gpa_lsp.sources.cuda_loops import find_loops_beginning, find_unroll_pragma, has_constant_turns
+from gpa_lsp.rewrites.titles import quote
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_EXPLANATION = (
-    "Several iterations in one turn can wait for their loads together. The copies cost registers and code; results do not change. The compiler "
-    "overlaps loads and stores of the copies only where it knows that they do not touch the same memory."
+_EXPLANATION = say(
+    "Loads of several iterations are then in flight together. Unrolling takes registers and code; results do not change. The compiler overlaps "
+    "loads and stores of different iterations only where it knows that they do not alias."
 )
 
 
@@ -24,7 +26,9 @@ def _propose(site: Site) -> Iterator[Proposal]:
         if pragma is None:
             title, edit = _add(site, loop, copies)
         elif copies is not None and pragma.copies is not None and pragma.copies < copies:
-            title = f"Replace `#pragma {pragma.line.words}` by `{write_pragma(copies)}`"
+            title = say(
+                "Replace {old} by {new}", old=quote(f"#pragma {pragma.line.words}"), new=quote(write_pragma(copies))
+            )
             edit = change_pragma(site.tree, loop, pragma, copies)
         else:
             continue
@@ -32,12 +36,12 @@ def _propose(site: Site) -> Iterator[Proposal]:
             yield Proposal(title=title, explanation=_EXPLANATION, edits=(edit,), is_preferred=True)
 
 
-def _add(site: Site, loop: "Node", copies: int | None) -> tuple[str, TextEdit | None]:
+def _add(site: Site, loop: "Node", copies: int | None) -> tuple[Sentence, TextEdit | None]:
     code = read_code(site.tree, loop)
-    # Without a factor the pragma does nothing to a loop whose turns are not known when it is compiled.
+    # Without a factor the pragma does nothing to a loop whose iterations are not known when it is compiled.
     if code is None or (copies is None and not has_constant_turns(loop, code.names)):
-        return "", None
-    return f"Put `{write_pragma(copies)}` before the loop", put_pragma(site.tree, loop, copies)
+        return NOTHING, None
+    return say("Put {pragma} before the loop", pragma=quote(write_pragma(copies))), put_pragma(site.tree, loop, copies)
 
 
 REWRITE = RewriteKind(language="cuda", optimizers=("loop_unrolling",), propose=_propose)

@@ -1,7 +1,8 @@
 """Which arrays are accessed, how much of them, in what patterns, and is it used again?"""
 
 from gpa_lsp.analyses.answers import Answer, Column, Finding, Table, Weight
-from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
+from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import count, percent, say
 from gpa_lsp.traces.data_centric import ArrayFacts, describe_pattern, list_array_facts
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.remedies import OUTSIDE_REMEDY
@@ -16,16 +17,19 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     title = f"Arrays ({analyses.origin})"
     arrays = list_array_facts(analyses)
     if not arrays:
-        return Answer(
-            analysis=_NAME, title=title, summary="No array was accessed in the traced blocks.", is_known=False
-        )
+        return Answer(analysis=_NAME, title=title, summary=say("The traced blocks access no array."), is_known=False)
     whole = max(1, sum(one.sectors for one in arrays))
     first = arrays[0]
     return Answer(
         analysis=_NAME,
         title=title,
-        summary=f"{len(arrays)} {'array is' if len(arrays) == 1 else 'arrays are'} accessed in {analyses.sampled_words}; "
-        f"{first.name} takes {format_percent(first.sectors / whole)} of the sectors.",
+        summary=say(
+            "{arrays} accessed in {blocks}; {share} of the sectors are in {name}.",
+            arrays=count(len(arrays), "array"),
+            blocks=analyses.sampled_words,
+            share=percent(first.sectors / whole),
+            name=first.words,
+        ),
         findings=tuple(_find(arrays, whole)),
         tables=(_build_volumes(arrays, whole), _build_patterns(arrays)),
     )
@@ -38,7 +42,10 @@ def _find(arrays: tuple[ArrayFacts, ...], whole: int) -> list[Finding]:
             requests = one.loads.requests + one.stores.requests + one.atomics.requests
             findings.append(
                 Finding(
-                    text=f"{requests:,} requests go to addresses outside of all arrays: memory the kernel allocates itself, or a wild pointer.",
+                    text=say(
+                        "{requests} outside of all arrays: to memory the kernel allocates itself, or through a wild pointer.",
+                        requests=count(requests, "request"),
+                    ),
                     remedy=OUTSIDE_REMEDY,
                 )
             )
@@ -47,10 +54,17 @@ def _find(arrays: tuple[ArrayFacts, ...], whole: int) -> list[Finding]:
         if excess >= _LEAST_EXCESS * max(1, one.sectors) and excess >= _MATTERS * whole:
             findings.append(
                 Finding(
-                    text=f"{one.name}: {format_percent(excess / one.sectors)} of its {one.sectors:,} sectors are too many; "
-                    f"at the worst access lanes are {one.worst_pattern}.",
+                    text=say(
+                        "{share} of the {sectors} that requests to {name} touch are excess; the worst access: {pattern}.",
+                        share=percent(excess / one.sectors),
+                        sectors=count(one.sectors, "sector"),
+                        name=one.words,
+                        pattern=one.worst_pattern,
+                    ),
                     weight=Weight.HIGH,
-                    remedy="Change how this array is laid out or walked: neighbouring threads, neighbouring elements.",
+                    remedy=say(
+                        "Change the array's layout or traversal so that neighbouring threads access neighbouring elements."
+                    ),
                 )
             )
     return findings
@@ -79,8 +93,9 @@ def _build_volumes(arrays: tuple[ArrayFacts, ...], whole: int) -> Table:
             Column(name="times each", quantity=Quantity.NUMBER),
         ),
         rows=tuple(rows),
-        note="Loaded and stored bytes are those of all threads; sectors are those of requests, before any cache. "
-        "Times each: how often a touched sector is asked for.",
+        note=say(
+            "Bytes are summed over threads, sectors over requests before any cache. Times each: requests per touched sector."
+        ),
     )
 
 
@@ -103,15 +118,17 @@ def _build_patterns(arrays: tuple[ArrayFacts, ...]) -> Table:
         title="Patterns and reuse within blocks",
         columns=(
             Column(name="array"),
-            Column(name="lanes, mostly"),
-            Column(name="of the requests", quantity=Quantity.RATIO),
+            Column(name="commonest lane pattern"),
+            Column(name="share of requests", quantity=Quantity.RATIO),
             Column(name="words used once", quantity=Quantity.RATIO),
             Column(name="words between", quantity=Quantity.NUMBER),
             Column(name="lines used once", quantity=Quantity.RATIO),
             Column(name="lines between", quantity=Quantity.NUMBER),
         ),
         rows=tuple(rows),
-        note="Between: distinct words or lines used between two uses of the same one, on average over those that are used again.",
+        note=say(
+            "Between: mean number of distinct words or lines between two uses of the same one, over those that are used again."
+        ),
     )
 
 

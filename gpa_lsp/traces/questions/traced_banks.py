@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from gpa_lsp.analyses.access.patterns import CONFLICT_REMEDY
 from gpa_lsp.analyses.answers import Answer, Column, Finding, Table, Weight
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
+from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import Sentence, count, join, number, percent, say
 from gpa_lsp.traces.bank_conflicts import BankConflicts
 from gpa_lsp.traces.code_centric import find_place
 from gpa_lsp.traces.model import AccessGroupKind
@@ -17,7 +18,9 @@ _MOST_ROWS = 20
 _MOST_FINDINGS = 3
 _LEAST_EXCESS = 0.05
 _MATTERS = 0.1
-_ATOMIC_REMEDY = "Let the threads of a warp update different addresses: combine equal ones in registers first, or keep several copies."
+_ATOMIC_REMEDY = say(
+    "Let the threads of a warp update different addresses: combine equal ones in registers first, or privatize (several copies)."
+)
 
 
 def _answer(analyses: TraceAnalyses) -> Answer:
@@ -25,15 +28,19 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     banks = sorted(analyses.banks, key=lambda one: (-one.excess_wavefronts, -one.wavefronts, one.instruction))
     if not banks:
         return Answer(
-            analysis=_NAME, title=title, summary="Shared memory was not accessed in the traced blocks.", is_known=False
+            analysis=_NAME, title=title, summary=say("The traced blocks do not access shared memory."), is_known=False
         )
     taken, ideal = sum(one.wavefronts for one in banks), sum(one.ideal_wavefronts for one in banks)
     requests = sum(one.requests for one in banks)
     return Answer(
         analysis=_NAME,
         title=title,
-        summary=f"{requests:,} requests to shared memory take {taken:,} wavefronts, {format_percent((taken - ideal) / taken)} of them "
-        "for bank conflicts.",
+        summary=say(
+            "{requests} to shared memory took {wavefronts}, {share} of them due to bank conflicts.",
+            requests=count(requests, "request"),
+            wavefronts=count(taken, "wavefront"),
+            share=percent((taken - ideal) / taken),
+        ),
         findings=tuple(_find(analyses, banks, taken)),
         tables=(_build_table(analyses, banks),),
     )
@@ -41,9 +48,9 @@ def _answer(analyses: TraceAnalyses) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _LineConflicts:
-    """Requests of one kind at one line: the copies an unrolled loop has of an access are one thing to mend."""
+    """Requests of one kind at one line: an access that was unrolled is one thing to mend."""
 
-    place: str
+    place: Sentence
     kind: AccessGroupKind
     requests: int
     wavefronts: int
@@ -57,7 +64,11 @@ class _LineConflicts:
 def _find(analyses: TraceAnalyses, banks: Sequence[BankConflicts], taken: int) -> list[Finding]:
     """The lines with the most conflicts, or that there are hardly any: the same total as in the summary says which."""
     if sum(one.excess_wavefronts for one in banks) < _LEAST_EXCESS * taken:
-        return [Finding(text="Shared accesses take about as few wavefronts as they can.", weight=Weight.GOOD)]
+        return [
+            Finding(
+                text=say("Shared-memory accesses take close to the fewest wavefronts possible."), weight=Weight.GOOD
+            )
+        ]
     lines = _sum_by_line(analyses, banks)
     findings = []
     for one in lines[:_MOST_FINDINGS]:
@@ -66,10 +77,16 @@ def _find(analyses: TraceAnalyses, banks: Sequence[BankConflicts], taken: int) -
             continue
         findings.append(
             Finding(
-                text=f"{one.place}: shared {one.kind.value} take {one.wavefronts / one.requests:.1f} wavefronts per request, "
-                f"a {one.wavefronts / one.ideal_wavefronts:.1f}-way bank conflict; {format_percent(part)} of all wavefronts.",
+                text=say(
+                    "Shared {kind} at {place} take {wavefronts} per request, a {ways}-way bank conflict; the excess is {share} of all wavefronts.",
+                    kind=one.kind.value,
+                    place=one.place,
+                    wavefronts=number(one.wavefronts / one.requests, "wavefront"),
+                    ways=number(one.wavefronts / one.ideal_wavefronts),
+                    share=percent(part),
+                ),
                 weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
-                remedy=_ATOMIC_REMEDY if one.kind is AccessGroupKind.ATOMICS else CONFLICT_REMEDY,
+                remedy=_ATOMIC_REMEDY if one.kind is AccessGroupKind.ATOMICS else join([CONFLICT_REMEDY]),
             )
         )
     return findings
@@ -77,12 +94,12 @@ def _find(analyses: TraceAnalyses, banks: Sequence[BankConflicts], taken: int) -
 
 def _sum_by_line(analyses: TraceAnalyses, banks: Sequence[BankConflicts]) -> list[_LineConflicts]:
     """By place and kind, most conflicts first."""
-    sums: dict[tuple[str, AccessGroupKind], list[int]] = {}
+    sums: dict[tuple[Sentence, AccessGroupKind], list[int]] = {}
     for one in banks:
-        place = find_place(analyses, one.instruction).write(analyses.short_files)
+        place = find_place(analyses, one.instruction).say(analyses.short_files)
         total = sums.setdefault((place, analyses.find_kind(one.instruction)), [0, 0, 0])
-        for index, count in enumerate((one.requests, one.wavefronts, one.ideal_wavefronts)):
-            total[index] += count
+        for index, value in enumerate((one.requests, one.wavefronts, one.ideal_wavefronts)):
+            total[index] += value
     lines = [_LineConflicts(place, kind, *total) for (place, kind), total in sums.items()]
     return sorted(lines, key=lambda one: (-one.excess_wavefronts, -one.wavefronts, one.place))
 
@@ -108,12 +125,14 @@ def _build_table(analyses: TraceAnalyses, banks: list[BankConflicts]) -> Table:
             Column(name="per thread", quantity=Quantity.BYTES),
             Column(name="requests", quantity=Quantity.COUNT),
             Column(name="wavefronts each", quantity=Quantity.NUMBER),
-            Column(name="at best", quantity=Quantity.NUMBER),
-            Column(name="too many", quantity=Quantity.COUNT),
+            Column(name="ideal", quantity=Quantity.NUMBER),
+            Column(name="excess", quantity=Quantity.COUNT),
         ),
         rows=tuple(rows),
-        note="32 banks of 4 bytes; 8 bytes per thread go half a warp at a time, 16 bytes a quarter; "
-        "twice as many threads where neighbours load the same address.",
+        note=say(
+            "32 banks of 4 bytes. A request is served half a warp at a time at 8 bytes per thread, a quarter at 16; "
+            "twice as many threads where neighbours load the same address."
+        ),
     )
 
 

@@ -1,7 +1,8 @@
-"""Where do the lanes of a warp go different ways?"""
+"""Where do warps diverge?"""
 
 from gpa_lsp.analyses.answers import Answer, Column, Finding, Missing, Table, Weight
-from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
+from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import NOTHING, count, number, percent, say
 from gpa_lsp.traces.branch_divergence import BranchDivergence
 from gpa_lsp.traces.code_centric import build_place, list_path_branches
 from gpa_lsp.traces.lane_addresses import WARP_LANES
@@ -13,9 +14,9 @@ _MOST_ROWS = 20
 _MOST_FINDINGS = 3
 _LEAST = 0.02
 _MATTERS = 0.1
-_REMEDY = (
-    "Let the threads of a warp take the same way: sort or bin the work by what the condition tests, move the condition to whole warps or blocks, "
-    "or let all threads compute both sides where these are short. Loops of different length: give the warp a common queue of work."
+_REMEDY = say(
+    "Let the threads of a warp take the same path: sort or bin the work by the condition, make the condition uniform per warp or block, "
+    "or let all threads compute both sides where these are short. For differing trip counts, let the warp share a queue of work."
 )
 
 
@@ -26,21 +27,28 @@ def _answer(analyses: TraceAnalyses) -> Answer:
         return Answer(
             analysis=_NAME,
             title=title,
-            summary="No conditional branch was executed in the traced blocks.",
+            summary=say("The traced blocks execute no conditional branch."),
             is_known=False,
         )
     lanes = (
-        "" if found.lane_ratio is None else f"; {found.lane_ratio * WARP_LANES:.1f} of 32 lanes take part on average"
+        NOTHING
+        if found.lane_ratio is None
+        else say("; on average {lanes} of 32 lanes are active", lanes=number(found.lane_ratio * WARP_LANES))
     )
     return Answer(
         analysis=_NAME,
         title=title,
-        summary=f"{format_percent(found.divergent_ratio)} of {found.executions:,} executions of branches by warps go both ways{lanes}.",
+        summary=say(
+            "{share} of {executions} diverge{lanes}.",
+            share=percent(found.divergent_ratio),
+            executions=count(found.executions, "branch execution"),
+            lanes=lanes,
+        ),
         findings=tuple(_find(analyses, found)),
         tables=(_build_lines(analyses), *_build_blocks(found), *_build_block_lines(analyses)),
         missing=()
         if found.entries
-        else (Missing(what="entries into basic blocks", why="they were not traced; branches alone were"),),
+        else (Missing(what="entries into basic blocks", why=say("only branches were traced")),),
     )
 
 
@@ -50,18 +58,22 @@ def _find(analyses: TraceAnalyses, found: BranchDivergence) -> list[Finding]:
         part = one.divergent / max(1, found.executions)
         if part < _LEAST:
             continue
-        place = one.place.write(analyses.short_files)
         findings.append(
             Finding(
-                text=f"{place}: {format_percent(one.divergent / one.executions)} of {one.executions:,} executions diverge, "
-                f"{format_percent(part)} of all executions of branches.",
+                text=say(
+                    "{share} of {executions} of the branch at {place} diverge: {part} of all branch executions.",
+                    share=percent(one.divergent / one.executions),
+                    executions=count(one.executions, "execution"),
+                    place=one.place.say(analyses.short_files),
+                    part=percent(part),
+                ),
                 weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
                 remedy=_REMEDY,
             )
         )
     if findings:
         return findings
-    words = "No branch diverges." if not found.divergent else "Branches hardly diverge."
+    words = say("No branch diverges.") if not found.divergent else say("Branches hardly diverge.")
     return [Finding(text=words, weight=Weight.GOOD)]
 
 
@@ -88,7 +100,7 @@ def _build_lines(analyses: TraceAnalyses) -> Table:
             Column(name="lanes", quantity=Quantity.RATIO),
         ),
         rows=tuple(rows),
-        note="An execution is one by a warp; it diverges when some of its lanes jump and some do not.",
+        note=say("Executions are counted per warp; one diverges when some of its lanes jump and some do not."),
     )
 
 
@@ -104,8 +116,10 @@ def _build_blocks(found: BranchDivergence) -> tuple[Table, ...]:
                 Column(name="divergence", quantity=Quantity.RATIO),
             ),
             rows=((found.divergent_entries, found.entries, found.divergent_entries / found.entries),),
-            note="Entries by warps; divergent with fewer lanes than the warp has threads. "
-            "The columns are those of CUDAAdvisor's Table 3, which adds up entries of the whole kernel instead.",
+            note=say(
+                "Entries are counted per warp; divergent: with fewer lanes than the warp has threads. "
+                "The columns are those of CUDAAdvisor's Table 3, which sums entries over the whole kernel instead."
+            ),
         ),
     )
 

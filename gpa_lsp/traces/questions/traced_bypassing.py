@@ -1,18 +1,25 @@
 """How many warps of a block should use L1?"""
 
 from gpa_lsp.analyses.answers import Answer, Finding, Weight
+from gpa_lsp.basis.prose import Code, Sentence, count, join, number, say
 from gpa_lsp.traces.bypassing import BypassingAdvice
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.results import TraceAnalyses
 
 _NAME = "traced_bypassing"
 _TITLE = "Bypassing L1 (predicted)"
-_ONCE = "Data that is used once can pass by in all warps (__ldcs)."
-_SOME_REMEDY = (
-    "Try it: let the loads of the other warps pass by L1 (__ldcg, or asm ld.global.cg), chosen by the warp's number in the block. "
-    + _ONCE
+_HOW = say("{ldcg}, or {ptx} in inline PTX", ldcg=Code(text="__ldcg"), ptx=Code(text="ld.global.cg"))
+_ONCE = say("Data that is used once can bypass L1 in all warps ({ldcs}).", ldcs=Code(text="__ldcs"))
+_SOME_REMEDY = join(
+    [
+        say(
+            "Try bypassing L1 in the loads of the other warps ({how}), selected by the warp's index in the block.",
+            how=_HOW,
+        ),
+        _ONCE,
+    ]
 )
-_NONE_REMEDY = "Try it: let the loads pass by L1 (__ldcg, or asm ld.global.cg). " + _ONCE
+_NONE_REMEDY = join([say("Try bypassing L1 in the loads ({how}).", how=_HOW), _ONCE])
 
 
 def _answer(analyses: TraceAnalyses) -> Answer:
@@ -21,31 +28,41 @@ def _answer(analyses: TraceAnalyses) -> Answer:
         return Answer(
             analysis=_NAME,
             title=_TITLE,
-            summary="The model has nothing to say: no load that L1 keeps uses a line again within a warp, or L1's size is not known.",
+            summary=say(
+                "Nothing to predict: no load that L1 keeps reuses a line within a warp, or the size of L1 is unknown."
+            ),
             is_known=False,
         )
     findings: tuple[Finding, ...] = ()
     if advice.warps < advice.warps_per_block:
-        lines, blocks = f"{advice.mean_distance:.1f}", analyses.context.blocks_per_sm
-        needs = (
-            f"To use a line again, a warp needs {lines} {'line' if lines == '1.0' else 'lines'} kept in L1, "
-            f"and an SM holds {blocks} {'block' if blocks == 1 else 'blocks'}."
+        needs = say(
+            "To reuse a line, a warp needs {lines} kept in L1, and an SM holds {blocks}.",
+            lines=number(advice.mean_distance, "line"),
+            blocks=count(analyses.context.blocks_per_sm, "block"),
         )
         remedy = _SOME_REMEDY if advice.warps else _NONE_REMEDY
         findings = (Finding(text=needs, weight=Weight.PLAIN, remedy=remedy),)
     return Answer(analysis=_NAME, title=_TITLE, summary=summarise_bypassing(advice), findings=findings)
 
 
-def summarise_bypassing(advice: BypassingAdvice) -> str:
+def summarise_bypassing(advice: BypassingAdvice) -> Sentence:
     """How many warps L1 has room for, as a sentence."""
-    warps, of_all = advice.warps, advice.warps_per_block
-    whole = "the only warp" if of_all == 1 else f"the {of_all} warps"
-    if warps >= of_all:
-        return f"{'The only warp' if of_all == 1 else f'All {of_all} warps'} of a block can use L1."
+    warps, whole = advice.warps, count(advice.warps_per_block, "warp")
+    if advice.warps_per_block == 1:
+        if warps >= 1:
+            return say("The only warp of a block can use L1.")
+        return say("L1 cannot hold the lines that the only warp of a block reuses.")
+    if warps >= advice.warps_per_block:
+        return say("All {whole} of a block can use L1.", whole=whole)
     if warps == 0:
-        which = whole if of_all == 1 else f"even one of {whole}"
-        return f"L1 does not hold what {which} of a block uses again."
-    return f"L1 holds what {warps} of {whole} of a block {'uses' if warps == 1 else 'use'} again."
+        return say("L1 cannot hold the lines that even one of the {whole} of a block reuses.", whole=whole)
+    verb = "reuses" if warps == 1 else "reuse"
+    return say(
+        "L1 can hold the lines that {warps} of the {whole} of a block {verb}.",
+        warps=count(warps),
+        whole=whole,
+        verb=verb,
+    )
 
 
 QUESTION = TraceQuestion(name=_NAME, order=80, answer=_answer)

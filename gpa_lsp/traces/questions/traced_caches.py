@@ -3,13 +3,14 @@
 from collections import defaultdict
 
 from gpa_lsp.analyses.answers import Answer, Bar, Column, Missing, Table
-from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
+from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import count, join, percent, say
 from gpa_lsp.traces.code_centric import find_line_place
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.results import TraceAnalyses
 
 _NAME = "traced_caches"
-_TITLE = "Hits in caches (predicted)"
+_TITLE = "Cache hits (predicted)"
 _MOST_ROWS = 20
 
 
@@ -17,28 +18,32 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     caches = analyses.caches
     l1, l2 = caches.l1_hit_ratio, caches.l2_hit_ratio
     missing = tuple(
-        Missing(what=f"hits in {name}", why="its size on this GPU is not known")
+        Missing(what=f"hits in {name}", why=say("its size on this GPU is unknown"))
         for name, size in (("L1", caches.l1_bytes), ("L2", caches.l2_bytes))
         if size is None
     )
     if l1 is None and l2 is None:
         return Answer(
-            analysis=_NAME, title=_TITLE, summary="There is nothing to predict: no loads, or caches of unknown size.",
+            analysis=_NAME, title=_TITLE, summary=say("Nothing to predict: no loads, or caches of unknown size."),
             missing=missing, is_known=False,
         )  # fmt: skip
     gpu = f" on {analyses.context.gpu}" if analyses.context.gpu else ""
-    words = [
-        f"{format_percent(ratio)} of the load sectors that come to {name} hit there"
+    hits = [
+        say("{share} of the load sectors that reach {name} hit there", share=percent(ratio), name=name)
         for name, ratio in (("L1", l1), ("L2", l2))
         if ratio is not None
     ]
     return Answer(
         analysis=_NAME,
         title=_TITLE,
-        summary=f"{', and '.join(words)}{gpu}, by a model of the resident blocks.",
+        summary=say("{hits}{gpu}, by a model of the resident blocks.", hits=join(hits, ", and "), gpu=gpu),
         bars=tuple(
-            Bar(label=f"{name} hits", ratio=ratio, words=f"{hits:,} of {sectors:,} sectors")
-            for name, ratio, hits, sectors in (
+            Bar(
+                label=f"{name} hits",
+                ratio=ratio,
+                words=say("{found} of {sectors}", found=count(found), sectors=count(sectors, "sector")),
+            )
+            for name, ratio, found, sectors in (
                 ("L1", l1, caches.sum_column("l1_hits"), caches.sum_column("l1_sectors")),
                 ("L2", l2, caches.sum_column("l2_hits"), caches.sum_column("l2_sectors")),
             )
@@ -72,7 +77,7 @@ def _build_table(analyses: TraceAnalyses) -> Table:
             Column(name="store sectors", quantity=Quantity.COUNT),
         ),
         rows=tuple(rows),
-        note=" ".join(("Over the waves and SMs that were looked at.", *analyses.caches.assumptions)),
+        note=join((say("Over the modelled waves and SMs."), *analyses.caches.assumptions)),
     )
 
 

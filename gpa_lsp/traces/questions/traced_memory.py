@@ -1,12 +1,13 @@
-"""How many lines and sectors do the requests to global and local memory touch, and how many would do?"""
+"""How many lines and sectors do the requests to global and local memory touch, and how many would suffice?"""
 
 from collections import Counter
 
 from gpa_lsp.analyses.answers import Answer, Chart, ChartKind, Column, Finding, Series, Table, Weight
-from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
+from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, list_of, number, percent, say
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.code_centric import PathAccesses, list_path_accesses
-from gpa_lsp.traces.data_centric import describe_pattern, share_patterns, sum_strides
+from gpa_lsp.traces.data_centric import describe_pattern, name_in_words, share_patterns, sum_strides
 from gpa_lsp.traces.group_sums import AccessGroup
 from gpa_lsp.traces.lane_addresses import Integers
 from gpa_lsp.traces.model import AccessGroupKind
@@ -21,7 +22,7 @@ _MOST_ROWS = 20
 _MOST_FINDINGS = 3
 _LEAST_EXCESS = 0.05
 _MATTERS = 0.1
-"""From this share of the kernel's sectors on, too many sectors of a line are likely to hold the kernel up."""
+"""From this share of the kernel's sectors on, the excess sectors of a line are likely to hold the kernel up."""
 
 
 def _answer(analyses: TraceAnalyses) -> Answer:
@@ -29,7 +30,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     lines = list_path_accesses(analyses)
     if not lines:
         return Answer(
-            analysis=_NAME, title=title, summary="Global memory was not accessed in the traced blocks.", is_known=False
+            analysis=_NAME, title=title, summary=say("The traced blocks do not access global memory."), is_known=False
         )
     return Answer(
         analysis=_NAME,
@@ -41,17 +42,20 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     )
 
 
-def _summarise(analyses: TraceAnalyses) -> str:
-    words = []
+def _summarise(analyses: TraceAnalyses) -> Sentence:
+    clauses = []
     for kind in AccessGroupKind:
         totals = analyses.find_global_totals(kind)
         if totals.requests:
-            words.append(
-                f"global {kind.value} touch {totals.sectors_per_request:.1f} sectors per request, "
-                f"{totals.ideal_sectors_per_request:.1f} at best"
+            clauses.append(
+                say(
+                    "global {kind} touch {sectors} per request ({ideal} ideally)",
+                    kind=kind.value,
+                    sectors=number(totals.sectors_per_request, "sector"),
+                    ideal=number(totals.ideal_sectors_per_request),
+                )
             )
-    text = "; ".join(words)
-    return f"In {analyses.sampled_words} {text}."
+    return say("In {blocks}, {clauses}.", blocks=analyses.sampled_words, clauses=list_of(clauses))
 
 
 def _find(analyses: TraceAnalyses, lines: tuple[PathAccesses, ...]) -> list[Finding]:
@@ -61,16 +65,22 @@ def _find(analyses: TraceAnalyses, lines: tuple[PathAccesses, ...]) -> list[Find
         part = line.totals.excess_sectors / whole
         if line.totals.excess_ratio < _LEAST_EXCESS or (findings and part < _LEAST_EXCESS):
             continue
-        place = line.place.write(analyses.short_files)
         groups = _list_groups(analyses, line)
         strides = sum_strides(groups)
-        pattern = describe_pattern(share_patterns(groups), strides)
-        arrays = f" of {', '.join(line.arrays)}" if line.arrays else ""
+        names = list_of(say("{name}", name=name_in_words(name)) for name in line.arrays)
         findings.append(
             Finding(
-                text=f"{place}: {line.kind.value}{arrays} touch {line.totals.sectors_per_request:.1f} sectors per request where "
-                f"{line.totals.ideal_sectors_per_request:.1f} would do (lanes are {pattern}). "
-                f"These are {format_percent(part)} of all sectors of the kernel.",
+                text=say(
+                    "{kind}{arrays} at {place} touch {sectors} per request; {ideal} would suffice (lane pattern: {pattern}). "
+                    "The excess is {share} of all sectors of the kernel.",
+                    kind=line.kind.value.capitalize(),
+                    arrays=say(" of {names}", names=names) if names else NOTHING,
+                    place=line.place.say(analyses.short_files),
+                    sectors=number(line.totals.sectors_per_request, "sector"),
+                    ideal=number(line.totals.ideal_sectors_per_request),
+                    pattern=describe_pattern(share_patterns(groups), strides),
+                    share=percent(part),
+                ),
                 weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
                 remedy=find_remedy(line.kind, _sum_patterns(groups), strides),
             )
@@ -79,12 +89,19 @@ def _find(analyses: TraceAnalyses, lines: tuple[PathAccesses, ...]) -> list[Find
     if local > _LEAST_EXCESS * (whole + local):
         findings.append(
             Finding(
-                text=f"Local memory takes {local:,} sectors, {format_percent(local / (whole + local))} of those of global and local memory.",
+                text=say(
+                    "Local memory takes {sectors}, {share} of all sectors of global and local memory.",
+                    sectors=count(local, "sector"),
+                    share=percent(local / (whole + local)),
+                ),
                 weight=Weight.HIGH if local > _MATTERS * (whole + local) else Weight.PLAIN,
-                remedy="Index arrays of threads by constants only (unroll the loops), or keep them in shared memory.",
+                remedy=say(
+                    "Index per-thread arrays by constants only (unroll the loops), or keep them in shared memory."
+                ),
             )
         )
-    return findings or [Finding(text="Global accesses touch about as few sectors as they can.", weight=Weight.GOOD)]
+    good = say("Global accesses touch close to the fewest sectors possible.")
+    return findings or [Finding(text=good, weight=Weight.GOOD)]
 
 
 def _list_groups(analyses: TraceAnalyses, line: PathAccesses) -> list[AccessGroup]:
@@ -120,13 +137,15 @@ def _build_totals(analyses: TraceAnalyses) -> Table:
             Column(name="lanes", quantity=Quantity.RATIO),
             Column(name="lines each", quantity=Quantity.NUMBER),
             Column(name="sectors each", quantity=Quantity.NUMBER),
-            Column(name="at best", quantity=Quantity.NUMBER),
-            Column(name="too many", quantity=Quantity.RATIO),
+            Column(name="ideal", quantity=Quantity.NUMBER),
+            Column(name="excess", quantity=Quantity.RATIO),
             Column(name="bytes used", quantity=Quantity.RATIO),
         ),
         rows=tuple(rows),
-        note="A request is one access by a warp. Lines have 128 bytes, sectors 32; both before any cache. "
-        "At best is what the distinct bytes of a request would need.",
+        note=say(
+            "A request is one access by a warp. Lines have 128 bytes, sectors 32; both before any cache. "
+            "Ideal: what the distinct bytes of a request need."
+        ),
     )
 
 
@@ -152,13 +171,15 @@ def _build_lines(analyses: TraceAnalyses, lines: tuple[PathAccesses, ...]) -> Ta
             Column(name="requests", quantity=Quantity.COUNT),
             Column(name="lines each", quantity=Quantity.NUMBER),
             Column(name="sectors each", quantity=Quantity.NUMBER),
-            Column(name="at best", quantity=Quantity.NUMBER),
+            Column(name="ideal", quantity=Quantity.NUMBER),
             Column(name="of all sectors", quantity=Quantity.RATIO),
         ),
         rows=tuple(rows),
-        note=""
+        note=NOTHING
         if len(lines) <= _MOST_ROWS
-        else f"The first {_MOST_ROWS} of {len(lines)}, most sectors too many first.",
+        else say(
+            "The first {shown} of {all}, most excess sectors first.", shown=count(_MOST_ROWS), all=count(len(lines))
+        ),
     )
 
 
@@ -172,13 +193,13 @@ def _build_charts(analyses: TraceAnalyses) -> tuple[Chart, ...]:
         for kind in AccessGroupKind:
             histogram: Integers = getattr(analyses.find_global_totals(kind), column)
             if histogram.any():
-                shown = Counter({number: int(count) for number, count in enumerate(histogram.tolist()) if count})
+                shown = Counter({lines: int(requests) for lines, requests in enumerate(histogram.tolist()) if requests})
                 whole = sum(shown.values())
                 series.append(
                     Series(
                         label=kind.value,
-                        xs=tuple(float(number) for number in sorted(shown)),
-                        ys=tuple(shown[number] / whole for number in sorted(shown)),
+                        xs=tuple(float(lines) for lines in sorted(shown)),
+                        ys=tuple(shown[lines] / whole for lines in sorted(shown)),
                     )
                 )
         if series:

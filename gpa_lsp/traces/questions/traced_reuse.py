@@ -1,7 +1,8 @@
 """Is what is loaded used again, and how much lies between?"""
 
 from gpa_lsp.analyses.answers import Answer, Column, Finding, Table, Weight
-from gpa_lsp.basis.numbers import Cell, Quantity, format_percent
+from gpa_lsp.basis.numbers import Cell, Quantity
+from gpa_lsp.basis.prose import NOTHING, number, percent, say
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.results import TraceAnalyses
 from gpa_lsp.traces.reuse_distance import BINS, ReuseDistances, ReuseHistogram
@@ -18,16 +19,24 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     lines = analyses.block_lines
     if not lines.total.references:
         return Answer(
-            analysis=_NAME, title=title, summary="Global memory was not accessed in the traced blocks.", is_known=False
+            analysis=_NAME, title=title, summary=say("The traced blocks do not access global memory."), is_known=False
         )
     mean = lines.total.mean_distance
-    between = "" if mean is None else f"; {mean:.1f} lines lie between two uses on average"
+    between = (
+        NOTHING
+        if mean is None
+        else say("; on average {lines} lie between two uses", lines=number(mean, "distinct line"))
+    )
     return Answer(
         analysis=_NAME,
         title=title,
-        summary=f"Within blocks {format_percent(lines.total.streaming_ratio)} of the uses of lines are the only one{between}.",
+        summary=say(
+            "Within a block, {share} of the uses of a line are its only one{between}.",
+            share=percent(lines.total.streaming_ratio),
+            between=between,
+        ),
         findings=tuple(_find(analyses)),
-        bars=list_reuse_bars(lines.total, "uses of lines"),
+        bars=list_reuse_bars(lines.total),
         tables=(_build_table(analyses),),
     )
 
@@ -38,8 +47,11 @@ def _find(analyses: TraceAnalyses) -> list[Finding]:
     if elements.references and elements.streaming_ratio >= _MOSTLY:
         findings.append(
             Finding(
-                text=f"{format_percent(elements.streaming_ratio)} of the uses of words are the only one in their block: the kernel streams.",
-                remedy="Caches do not help such a kernel; fewer and wider accesses, and less data (smaller types), do.",
+                text=say(
+                    "{share} of the uses of a word are its only one in the block: the kernel streams.",
+                    share=percent(elements.streaming_ratio),
+                ),
+                remedy=say("Caches do not help a streaming kernel; fewer, wider accesses and smaller types do."),
             )
         )
     l1_bytes = analyses.context.l1_bytes
@@ -48,15 +60,18 @@ def _find(analyses: TraceAnalyses) -> list[Finding]:
         if beyond >= _MUCH:
             findings.append(
                 Finding(
-                    text=f"{format_percent(beyond)} of the loads by line come back to a line after more lines than L1 holds.",
+                    text=say(
+                        "{share} of the line loads return to a line after more lines than L1 holds.",
+                        share=percent(beyond),
+                    ),
                     weight=Weight.HIGH,
-                    remedy="Work in tiles that fit: shared memory, smaller blocks of the iteration, or an order of blocks that shares lines.",
+                    remedy=say(
+                        "Tile the work to fit: in shared memory, by blocking the loops, or with a block order that shares lines."
+                    ),
                 )
             )
     if any(not one.is_whole for one in (analyses.block_elements, analyses.block_lines, analyses.sm_lines)):
-        findings.append(
-            Finding(text="Not all traced blocks were looked at for the reuse; those that were are taken whole.")
-        )
+        findings.append(Finding(text=say("Reuse was measured in part of the traced blocks, each of them taken whole.")))
     return findings
 
 
@@ -79,8 +94,10 @@ def _build_table(analyses: TraceAnalyses) -> Table:
             *(Column(name=f"{one.granularity.value}s by {one.scope.value}", quantity=Quantity.RATIO) for one in kinds),
         ),
         rows=tuple(rows),
-        note="Distance: distinct words or lines used between two uses of the same one; ∞ is a first use. "
-        "Warps go round robin, a request each; an SM's are loads only, by all its resident blocks.",
+        note=say(
+            "Distance: distinct words or lines used between two uses of the same one; ∞ is a first use. "
+            "Warps are scheduled round-robin, one request each; per SM, loads only, of all its resident blocks."
+        ),
     )
 
 

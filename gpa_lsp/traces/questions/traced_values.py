@@ -1,9 +1,9 @@
-"""What never changes, is the same for all lanes, or is loaded or stored again for nothing?"""
+"""What never changes, is the same for all lanes, or is loaded or stored redundantly?"""
 
 from collections.abc import Iterable
 
 from gpa_lsp.analyses.answers import Answer, Finding
-from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.basis.prose import Sentence, count, percent, say
 from gpa_lsp.traces.cache_operators import is_read_anew
 from gpa_lsp.traces.code_centric import find_place
 from gpa_lsp.traces.model import AccessGroupKind
@@ -25,11 +25,13 @@ def _answer(analyses: TraceAnalyses) -> Answer:
         *_find_uniform(analyses),
         *_find_one_way(analyses),
     )
-    words = "Nothing stands out." if not findings else f"{len(findings)} {'fact' if len(findings) == 1 else 'facts'}."
+    found = count(len(findings), "finding") if findings else "nothing stands out"
     return Answer(
         analysis=_NAME,
         title=f"Values ({analyses.origin})",
-        summary=f"What repeats, is uniform or never changes in {analyses.sampled_words}: {words}",
+        summary=say(
+            "Redundant, uniform or constant values in {blocks}: {found}.", blocks=analyses.sampled_words, found=found
+        ),
         findings=findings,
     )
 
@@ -39,11 +41,11 @@ def _count_requests(analyses: TraceAnalyses) -> int:
     return max(1, requests + sum(one.requests for one in analyses.banks))
 
 
-def _sum_by_place(analyses: TraceAnalyses, counts: Iterable[tuple[int, int, int]]) -> list[tuple[str, int, int]]:
+def _sum_by_place(analyses: TraceAnalyses, counts: Iterable[tuple[int, int, int]]) -> list[tuple[Sentence, int, int]]:
     """(Instruction, part, whole) summed by call path: what the compiler unrolled is one. Most parts first."""
-    sums: dict[str, list[int]] = {}
+    sums: dict[Sentence, list[int]] = {}
     for instruction, part, whole in counts:
-        row = sums.setdefault(find_place(analyses, instruction).write(analyses.short_files), [0, 0])
+        row = sums.setdefault(find_place(analyses, instruction).say(analyses.short_files), [0, 0])
         row[0] += part
         row[1] += whole
     found = [(place, part, whole) for place, (part, whole) in sums.items()]
@@ -54,11 +56,16 @@ def _find_repeats(analyses: TraceAnalyses, kind: str) -> list[Finding]:
     is_load = kind == "loads"
     found = analyses.repeats.loads if is_load else analyses.repeats.stores
     whole = _count_requests(analyses)
-    words = "load what the same warp loaded before" if is_load else "are overwritten before they are read"
+    words = "repeat an earlier load of the same warp" if is_load else "are overwritten before they are read"
     return [
         Finding(
-            text=f"{place}: {format_percent(repeated / requests)} of {requests:,} {kind} {words}, "
-            "and no thread of the block comes in between.",
+            text=say(
+                "{share} of {requests} at {place} {words}, with no thread of the block in between.",
+                share=percent(repeated / requests),
+                requests=count(requests, kind.removesuffix("s")),
+                place=place,
+                words=words,
+            ),
             remedy=REPEAT_REMEDY if is_load else DEAD_STORE_REMEDY,
         )
         for place, repeated, requests in _sum_by_place(
@@ -80,11 +87,16 @@ def _find_uniform(analyses: TraceAnalyses) -> list[Finding]:
     )
     return [
         Finding(
-            text=f"{place}: in {format_percent(count / requests)} of {requests:,} loads all lanes read one address.",
+            text=say(
+                "In {share} of {requests} at {place} all lanes read one address.",
+                share=percent(same / requests),
+                requests=count(requests, "load"),
+                place=place,
+            ),
             remedy=UNIFORM_REMEDY,
         )
-        for place, count, requests in _sum_by_place(analyses, uniform)
-        if count >= _LEAST * whole
+        for place, same, requests in _sum_by_place(analyses, uniform)
+        if same >= _LEAST * whole
     ]
 
 
@@ -100,7 +112,12 @@ def _find_one_way(analyses: TraceAnalyses) -> list[Finding]:
         )
         findings += [
             Finding(
-                text=f"{place}: a branch is {word} taken, {executions:,} {'time' if executions == 1 else 'times'}.",
+                text=say(
+                    "The branch at {place} is {word} taken ({executions}).",
+                    place=place,
+                    word=word,
+                    executions=count(executions, "execution"),
+                ),
                 remedy=ONE_WAY_REMEDY,
             )
             for place, executions, _ in _sum_by_place(analyses, branches)

@@ -21,13 +21,13 @@ def note(text, reason, metrics=None, **options):
     return note_reason(facts, split_reason(facts, reason), view_rows(facts).kinds)
 
 
-def test_the_code_asks_for_cycles():
+def test_the_cycles_the_compiler_encoded():
     # 1,000 times 2 cycles and 3,000 times 6.
     text = """
         B-:R-:W-:-:S02  MOV R1, R2             # - | wait=1 | x=1000
         B-:R-:W-:-:S06  MOV R1, R2             # - | wait=1 | x=3000
     """
-    assert note(text, "wait") == "The code asks for 5.0 cycles from one instruction of a warp to its next."
+    assert note(text, "wait") == "The compiler encoded 5 stall cycles per instruction on average."
 
 
 @pytest.mark.parametrize(
@@ -36,19 +36,19 @@ def test_the_code_asks_for_cycles():
 )
 def test_the_scope_of_fences(fences, scope):
     text = f"    B-:R-:W-:-:S06  {fences}  # k.cu:3\n    B-:R-:W-:-:S02  MOV R1, R2  # k.cu:4 | membar=5"
-    assert note(text, "membar") == f"The widest of these fences is for {scope}."
+    assert note(text, "membar") == f"The widest of these fences covers {scope}."
 
 
-def test_warps_that_wait_for_each_other():
+def test_warps_that_synchronise():
     text = "    B-:R-:W-:-:S06  BAR.SYNC 0x0  # k.cu:3\n    B-:R-:W-:-:S02  MOV R1, R2  # k.cu:4 | barrier=5"
-    assert note(text, "barrier", block=(33, 3, 1)) == "4 warps of a block wait for each other, at 1 place."
+    assert note(text, "barrier", block=(33, 3, 1)) == "4 warps of a block synchronise at 1 place."
 
 
 def test_few_double_precision_lanes():
     text = "    B-:R-:W0:-:S02  DFMA R4, R6, R8, R4  # math_pipe_throttle=50"
     said = note(text, "math_pipe_throttle", {"sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed": 91.0})
-    assert "The busiest pipe is FP64, 91 % of its peak." in said
-    assert "a warp takes the pipe for 16 cycles" in said
+    assert "The busiest pipe is FP64, at 91 % of its peak." in said
+    assert "a warp occupies the pipe for 16 cycles" in said
     assert "16 cycles" not in note(text, "math_pipe_throttle", compute_capability=(8, 0))
 
 
@@ -57,7 +57,7 @@ def test_code_size_and_line_starts():
         f"    MOV R1, R2  # - | no_instructions={90 if row == 8 else 10 if row == 3 else 0} | x=1" for row in range(64)
     ]
     assert note("\n".join(lines), "no_instructions") == (
-        "1.0 KiB of code were executed; 90 % of these samples are at the start of a 128-byte line of code."
+        "1 KiB of code was executed; 90 % of these samples are at the start of a 128-byte line of code."
     )
 
 
@@ -92,13 +92,13 @@ def test_conflicts_by_aggregates_where_instructions_were_not_counted():
     assert measure_bank_conflicts(other, view_rows(other).kinds) is None
 
 
-def test_how_long_a_barrier_is_waited_at():
+def test_how_long_a_barrier_stalls():
     """4,000 executions over 40 samples: 100 warp-cycles a sample; 300 samples over 2,000 executions of a barrier: 15 cycles."""
     text = """
         B-:R-:W-:-:S06  BAR.SYNC 0x0  # k.cu:3 | selected=20 | x=2000
         B-:R-:W-:-:S02  MOV R1, R2    # k.cu:4 | selected=20 barrier=300 | x=2000
     """
-    assert note(text, "barrier").endswith("at 1 place, 15 cycles each time on average.")
+    assert note(text, "barrier").endswith("at 1 place, stalled for 15 cycles each time on average.")
 
 
 def test_how_dense_the_stores_are():
@@ -107,7 +107,7 @@ def test_how_dense_the_stores_are():
         EXIT               # k.cu:4
         BRA `(.L)          # k.cu:4 | drain=50
     """
-    assert note(text, "drain") == "A store takes 32.0 lines of 128 bytes where 1.0 would do."
+    assert note(text, "drain") == "A store takes 32 lines of 128 bytes where 1 would suffice."
 
 
 def test_dense_stores_are_not_to_be_made_denser():

@@ -5,9 +5,8 @@ import pytest
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.decomposition.instruction_kinds import InstructionKind
 from gpa_lsp.analyses.decomposition.memory_words import KIND_REMEDIES, LEG_REMEDIES, LEVEL_REMEDIES, NOT_BUSY_REMEDY
-from gpa_lsp.analyses.decomposition.reason_notes import ACCESS_DENSER, REMOVE_CONFLICTS
+from gpa_lsp.analyses.decomposition.reason_notes import ACCESS_DENSER, REMOVE_CONFLICTS, SOURCE_REMEDIES
 from gpa_lsp.analyses.decomposition.reasons import WARP_STATES
-from gpa_lsp.analyses.decomposition.source_words import SOURCE_REMEDIES
 from gpa_lsp.analyses.decomposition.unit_use import MEMORY_UNITS
 from gpa_lsp.analyses.questions import memory_latency, stall_sources, top_down
 from tests.analyses.decomposition.written_facts import write_facts
@@ -111,14 +110,14 @@ def test_bank_conflicts_come_before_wider_accesses(reason):
     """
     first = stall_sources.answer(write_facts(text)).findings[0]
     assert first.remedy == REMOVE_CONFLICTS
-    assert "97 % of the passes through shared memory are bank conflicts" in first.text
+    assert "97 % of the shared-memory wavefronts are bank conflicts" in first.text
 
 
 def test_scattered_accesses_come_before_wider_ones():
     text = "    LDG.E R4, [R2.64]  # k.cu:4 | lg_throttle=100 | x=10 global_tag_requests=320 global_sectors_ideal=40"
     (finding,) = stall_sources.answer(write_facts(text)).findings
     assert finding.remedy == ACCESS_DENSER
-    assert "32.0 passes each where 1.0 would do" in finding.text
+    assert "32 passes each where 1 would suffice" in finding.text
 
 
 @pytest.mark.parametrize("kind", KIND_REMEDIES, ids=lambda kind: kind.name)
@@ -186,7 +185,7 @@ def test_operands_get_their_words():
         """,
         {f"l1tex__t_requests_{LD}.sum": 1000.0, f"l1tex__t_sector_{LD}_hit_rate.pct": 100.0},
     )
-    assert LEG_REMEDIES["operands still to be read"] in list_remedies(memory_latency.answer(both))
+    assert LEG_REMEDIES["operands not yet read"] in list_remedies(memory_latency.answer(both))
 
 
 @pytest.mark.parametrize("unit", MEMORY_UNITS, ids=lambda unit: f"{unit.level} {unit.name}")
@@ -204,7 +203,7 @@ def test_loads_only_queue_at_a_full_level():
     kind = InstructionKind.GLOBAL_LOAD
     busy = {"dram__cycles_active.avg.pct_of_peak_sustained_elapsed": 83.0}
     (full,) = list_remedies(stall_sources.ANALYSIS.answer(write_facts(write_stall("long_scoreboard", kind), busy)))
-    assert full == f"{LEVEL_REMEDIES['DRAM']}; loads that start earlier only queue longer"
+    assert full == f"{LEVEL_REMEDIES['DRAM']}; loads issued earlier only queue longer"
     idle = dict.fromkeys(busy, 40.0)
     (free,) = list_remedies(stall_sources.ANALYSIS.answer(write_facts(write_stall("long_scoreboard", kind), idle)))
-    assert free.startswith("Start loads earlier")
+    assert free.startswith("Issue loads earlier")

@@ -94,7 +94,7 @@ def test_fixed_waits_are_results_guards_or_issue():
         B-:R-:W-:-:S05  IADD3 R1, R1, R1, RZ   # wait=8
     """
     labels = dict(list_sources(text, "wait"))
-    assert labels["guards set by integer, logic and compares (ALU)"] == 40.0
+    assert labels["predicates set by integer, logic and compares (ALU)"] == 40.0
     assert sum(labels.values()) == 50.0
 
 
@@ -108,7 +108,7 @@ def test_barriers_are_named_by_their_lines_and_empty_code_by_its_function():
     [helper]
         B-:R-:W-:-:S02  MOV R1, R2             # h.cu:4 | no_instructions=7
     """
-    assert list_sources(text, "barrier") == [("BAR in k.cu:9", 15.0), ("BAR in k.cu:3", 5.0)]
+    assert list_sources(text, "barrier") == [("BAR at line 9 of k.cu", 15.0), ("BAR at line 3 of k.cu", 5.0)]
     assert list_sources(text, "no_instructions") == [("code of helper", 7.0), ("code of the kernel itself", 2.0)]
 
 
@@ -117,7 +117,7 @@ def test_fences_are_named_with_their_scope():
         B-:R-:W-:-:S06  MEMBAR.SC.GPU          # k.cu:3
         B-:R-:W-:-:S02  MOV R1, R2             # k.cu:4 | membar=5
     """
-    assert list_sources(text, "membar") == [("MEMBAR.SC.GPU in k.cu:3", 5.0)]
+    assert list_sources(text, "membar") == [("MEMBAR.SC.GPU at line 3 of k.cu", 5.0)]
 
 
 def test_beyond_a_dozen_places_the_rest_is_one():

@@ -98,7 +98,7 @@ def test_what_holds_the_whole_back_comes_first():
     }
     findings = top_down.answer(write_facts(CODE, metrics)).findings
     assert "95 % of its peak" in findings[0].text
-    assert "in 50 % of the time only" in "".join(one.text for one in findings)
+    assert "has warps only 50 % of the time" in "".join(one.text for one in findings)
     assert [one.weight for one in findings] == sorted((one.weight for one in findings), key=list(Weight)[::-1].index)
 
 

@@ -21,7 +21,9 @@ COMPUTE = ("sm__issue_active", "sm__inst_executed_pipe_lsu", "sm__pipe_fp64_cycl
 MEMORY = ("dram__cycles_active", "lts__t_sectors", "l1tex__data_pipe_lsu_wavefronts", "l1tex__lsuin_requests")
 
 
-def write(queued: int = 0, waiting: int = 90, grid: int = 64, *, time_ns: float = 1e6, **metrics: float | str) -> Kernel:
+def write(
+    queued: int = 0, waiting: int = 90, grid: int = 64, *, time_ns: float = 1e6, **metrics: float | str
+) -> Kernel:
     """A kernel on four SMs; a metric ``dram__cycles_active`` is a share of its peak, in percent."""
     named: dict[str, float | str] = {
         f"breakdown:sm__throughput{SHARE}": ",".join(f"{name}{SHARE}" for name in COMPUTE),
@@ -51,7 +53,9 @@ def test_a_full_unit_is_the_limiter_whatever_the_stalls_say() -> None:
 
 
 def test_of_l1_s_counters_the_busiest_counts_and_is_named() -> None:
-    limiter = judge(write(l1tex__lsuin_requests=82.0, l1tex__data_pipe_lsu_wavefronts=49.0, sm__inst_executed_pipe_lsu=82.0))
+    limiter = judge(
+        write(l1tex__lsuin_requests=82.0, l1tex__data_pipe_lsu_wavefronts=49.0, sm__inst_executed_pipe_lsu=82.0)
+    )
     assert (limiter.unit, limiter.find("dram")) == ("l1", None)
     assert limiter.sentence == "L1 load/store is 82 % busy with requests; about 97 % is sustainable."
 
@@ -66,7 +70,10 @@ def test_wavefronts_that_are_mostly_shared_memory_s_are_its() -> None:
 def test_where_no_unit_is_busy_it_is_latency_and_the_stall_is_named() -> None:
     limiter = judge(write(dram__cycles_active=25.0, sm__issue_active=10.0))
     assert (limiter.kind, limiter.unit, limiter.confidence) == (LimiterKind.LATENCY, "long_scoreboard", Confidence.SURE)
-    assert limiter.sentence == "Latency: no unit is more than 25 % busy (DRAM); 90 % of the samples are stalled on long_scoreboard."
+    assert (
+        limiter.sentence
+        == "Latency: no unit is more than 25 % busy (DRAM); 90 % of the samples are stalled on long_scoreboard."
+    )
     assert limiter.next_factor == pytest.approx(0.91 / 0.25)
 
 
@@ -86,14 +93,15 @@ def test_a_busy_unit_below_the_full_one_is_the_likely_limiter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("grid", "active", "longest", "time_ns", "unit", "words"),
+    ("grid", "cycles", "time_ns", "unit", "words"),
     [
-        (1, 250.0, 1000.0, 1e6, "grid", "1 block on 4 SMs"),
-        (64, 350.0, 400.0, 3_000.0, "launch", "the launch takes 3.00 µs"),
-        (64, 500.0, 1000.0, 1e6, "imbalance", "some SMs are done long before the others"),
+        (1, (250.0, 1000.0), 1e6, "grid", "1 block on 4 SMs"),
+        (64, (350.0, 400.0), 3_000.0, "launch", "the launch takes 3.00 µs"),
+        (64, (500.0, 1000.0), 1e6, "imbalance", "some SMs are done long before the others"),
     ],
 )
-def test_sms_without_work(grid: int, active: float, longest: float, time_ns: float, unit: str, words: str) -> None:
+def test_sms_without_work(grid: int, cycles: tuple[float, float], time_ns: float, unit: str, words: str) -> None:
+    active, longest = cycles
     metrics = {"sm__cycles_active_DOT_avg": active, "sm__cycles_active_DOT_max": longest}
     metrics["gpu__time_duration_DOT_sum"] = time_ns
     limiter = judge(write(grid=grid, dram__cycles_active=10.0, time_ns=time_ns, **metrics))

@@ -7,8 +7,7 @@ from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions import occupancy
 from gpa_lsp.analyses.questions.roofline import ANALYSIS
 from gpa_lsp.analyses.roofline.busy_units import find_busiest, read_busy_units
-from gpa_lsp.analyses.roofline.other_roofs import place_under
-from gpa_lsp.analyses.roofline.place import place_kernel
+from gpa_lsp.analyses.roofline.place import place_kernel, place_under
 from gpa_lsp.device.find import find_machine_by_name
 from gpa_lsp.device.model import MemoryLevel
 from gpa_lsp.render.roofline_text import describe_line, name_bound
@@ -73,17 +72,17 @@ def test_a_full_unit_is_told_where_all_roofs_are_far():
     assert placed.whole.roofs[0].share_ratio < 0.15
     assert placed.whole.headroom == pytest.approx(0.97 / 0.873)
     answer = ANALYSIS.answer(KernelFacts(kernel, None, placed))
-    assert answer.summary == "Bound by the L1 wavefronts of loads and stores: 87.3 % of the peak, headroom 1.11×."
+    assert answer.summary == "Bound by L1 wavefronts of loads and stores: 87 % of its peak, headroom 1.11×."
     first = answer.findings[0]
     assert first.weight is Weight.HIGH
     assert first.text == (
-        "L1 wavefronts of loads and stores are at 87.3 % of the peak, of about 97 % that can be sustained: with the same work the kernel can run at "
-        "most 1.11× as fast. The nearest roof, FP32 peak, is only 12.5 % used."
+        "L1 wavefronts of loads and stores: 87 % of the peak is used (about 97 % is sustainable); the same work can run at most 1.11× as fast. The "
+        "nearest ceiling, FP32 peak, is only 12 % used."
     )
     assert "atency" not in first.text + first.remedy
     assert name_bound(placed.whole) == "memory-bound"
     assert describe_line(placed.whole, placed.machine)[0].startswith(
-        "L1 wavefronts of loads and stores at 87.3 % (about 97 % can be sustained): memory-bound; FP32 peak 12 %"
+        "L1 wavefronts of loads and stores at 87 % (about 97 % can be sustained): memory-bound; FP32 peak 12 %"
     )
 
 
@@ -91,8 +90,8 @@ def test_more_warps_only_queue_for_a_full_unit():
     kernel = write(**{WAVEFRONTS: 87.3})
     findings = occupancy.ANALYSIS.answer(KernelFacts(kernel, None, place_kernel(kernel))).findings
     assert findings[0].text == (
-        "More warps cannot help: 87 % of the peak of the L1 wavefronts of loads and stores is used, and about 97 % can be sustained. Asking less of "
-        "it would."
+        "More warps cannot help: 87 % of the peak of the L1 wavefronts of loads and stores is used (about 97 % is sustainable). Asking less of it "
+        "would."
     )
 
 
@@ -121,11 +120,11 @@ def test_a_unit_far_from_full_only_bounds_what_there_is_to_gain():
     answer = ANALYSIS.answer(KernelFacts(kernel, None, placed))
     assert (
         answer.summary
-        == "Below all roofs; the busiest unit is the load and store instructions: 40 % of the peak, headroom 2.5×."
+        == "Below all ceilings; the busiest unit is load and store instructions: 40 % of its peak, headroom 2.50×."
     )
     assert answer.findings[0].text == (
-        "No roof is near: the kernel is at 12.5 % of what the nearest, FP32 peak, sustains (and the busiest unit, the load and store instructions, "
-        "at 40 % of its peak), so that latency and too little in flight hold it up."
+        "No ceiling is near: the kernel reaches 12 % of what the nearest, FP32 peak, sustains (the busiest unit, load and store instructions, is at "
+        "40 % of its peak). Latency limits it: too little is in flight."
     )
 
 

@@ -39,13 +39,18 @@ def find_table(answer: Answer, title: str) -> Table:
 @pytest.mark.parametrize(
     ("bytes_read", "summary", "weight", "words"),
     [
-        (54.4e6, "Bound by DRAM bandwidth: 85 % of its peak, headroom 1.00×.", Weight.HIGH, "Use each byte more often"),
-        (32e6, "Leans on DRAM bandwidth: 50 % of its peak, headroom 1.7×.", Weight.PLAIN, "Until then: more in flight"),
+        (54.4e6, "Bound by DRAM bandwidth: 85 % of its peak, headroom 1.00×.", Weight.HIGH, "Reuse each byte"),
+        (
+            32e6,
+            "Approaching DRAM bandwidth: 50 % of its peak, headroom 1.70×.",
+            Weight.PLAIN,
+            "Until then: keep more in flight",
+        ),
         (
             16e6,
-            "Below all roofs; nearest is DRAM bandwidth: 25 % of its peak, headroom 3.4×.",
+            "Below all ceilings; the nearest is DRAM bandwidth: 25 % of its peak, headroom 3.40×.",
             Weight.HIGH,
-            "More in flight",
+            "Keep more in flight",
         ),
     ],
 )
@@ -61,7 +66,7 @@ def test_near_a_roof_and_far_below_all(bytes_read, summary, weight, words):
 
 def test_a_bound_by_arithmetic_and_by_issue():
     arithmetic = ask(write(text=SASS.replace("32000000", "240000000")))
-    assert arithmetic.summary == "Bound by FP32 peak: 93.8 % of its peak, headroom 1.07×."
+    assert arithmetic.summary == "Bound by FP32 peak: 94 % of its peak, headroom 1.07×."
     assert "higher peak" in arithmetic.findings[0].remedy
     issue = ask(write(**{"smsp__inst_executed.sum": 15.2e6}))
     assert issue.summary == "Bound by instruction issue: 95 % of its peak, headroom 1.05×."
@@ -71,20 +76,19 @@ def test_a_bound_by_arithmetic_and_by_issue():
 def test_the_side_of_the_ridge_point():
     (memory,) = [one.text for one in ask(write(32e6)).findings if "ridge" in one.text]
     assert memory == (
-        "FP32 does 2 operations for each byte of DRAM: left of the ridge point, on the memory's side of the roofline, at 50 % of what is "
-        "attainable there."
+        "FP32 does 2 operations per byte of DRAM: left of the ridge point, the memory side, at 50 % of what is attainable there."
     )
     (arithmetic,) = [one.text for one in ask(write(4e6)).findings if "ridge" in one.text]
-    assert "16 operations for each byte of DRAM: right of the ridge point" in arithmetic
+    assert "16 operations per byte of DRAM: right of the ridge point" in arithmetic
 
 
 def test_fp64_on_a_gpu_that_has_little_of_it():
     text = "DFMA R2, R4, R6, R8  # - | selected=1 | x=100000 thread_executions_true=3200000\nEXIT  # - | selected=1 | x=100000"
     kernel = write_kernel(text, compute_capability=(8, 6), metrics={"smsp__cycles_elapsed.avg.per_second": 1e9})
-    (finding,) = [one for one in ask(kernel).findings if "FP64 has" in one.text]
+    (finding,) = [one for one in ask(kernel).findings if "FP64 runs" in one.text]
     # 4 SMs of 2 lanes do 16 GFLOP/s; 6.4 are 40 %.
-    assert finding.text == "FP64 has 1/64 of the FP32 rate on Test GPU, and the kernel uses 40 % of it."
-    assert not [one for one in ask(write(text=text)).findings if "FP64 has" in one.text]
+    assert finding.text == "FP64 runs at 1/64 of the FP32 rate on Test GPU, and the kernel uses 40 % of it."
+    assert not [one for one in ask(write(text=text)).findings if "FP64 runs" in one.text]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +97,7 @@ def test_fp64_on_a_gpu_that_has_little_of_it():
         # 50 of 200 million instructions: 250 million operations in a millisecond, of which 400 would fit.
         (
             50e6,
-            "FP32: 25 % of the additions, multiplications and multiply-adds are multiply-adds, so that no more than 62.5 %",
+            "FP32: 25 % of the additions, multiplications and multiply-adds are multiply-adds, so at most 62 % of the peak",
         ),
         (1e9, None),
     ],

@@ -7,8 +7,15 @@ from hypothesis import strategies as st
 from gpa_lsp.analyses.roofline.under_roofs import ISSUE, build_roofline, find_attainable
 from gpa_lsp.analyses.roofline.work import Work, sum_work
 from gpa_lsp.analyses.roofline_model import OperationCount, Traffic
-from gpa_lsp.device.ceilings import GDDR_CEILING, HBM_CEILING, L1_CEILING, L2_CEILING
-from gpa_lsp.device.model import MemoryLevel, OperationKind, RoofOrigin
+from gpa_lsp.device.model import (
+    GDDR_CEILING,
+    HBM_CEILING,
+    L1_CEILING,
+    L2_CEILING,
+    MemoryLevel,
+    OperationKind,
+    RoofOrigin,
+)
 from tests.analyses.roofline.launches import write_machine
 
 FP32, FP64, INT32, SPECIAL = OperationKind.FP32, OperationKind.FP64, OperationKind.INT32, OperationKind.SPECIAL

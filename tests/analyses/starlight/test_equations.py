@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.advice.estimators import estimate_elimination, estimate_unlimited_hiding
+from gpa_lsp.advice.estimators import estimate_elimination
 from gpa_lsp.advice.model import LEAST_SPEEDUP as LEAST_OF_ADVICE
 from gpa_lsp.analyses.starlight.equations import estimate_line_speedup, estimate_new_rate, measure_line_share
 from gpa_lsp.analyses.starlight.estimates import LEAST_SPEEDUP
@@ -33,7 +33,6 @@ def test_equation_3_is_gpa_s_equation_2_without_any_bound(total: int, part: floa
     """N_op + N_stall is T. Taken of stalls without issue alone it would be GPA's Equation 3, which hides them without limit."""
     removed = part * total
     assert estimate_line_speedup(total, removed) == estimate_elimination(total, removed)
-    assert estimate_line_speedup(total, removed) == estimate_unlimited_hiding(total, removed)
 
 
 @given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))

@@ -36,7 +36,9 @@ def test_the_level_with_the_lowest_roof_is_where_the_kernel_stands():
 
 def test_up_below_the_roof():
     outcome = move(place(), Direction.UP, 4 / 3, "x")
-    assert outcome.words == "up from 1.2 TFLOP/s to 1.6 TFLOP/s at 0.9 FLOP/B of DRAM; the roof there is 1.8 TFLOP/s"
+    assert (
+        outcome.words == "up from 1.20 TFLOP/s to 1.60 TFLOP/s at 0.900 op/B of DRAM; the ceiling there is 1.80 TFLOP/s"
+    )
     arrow = outcome.movement
     assert (arrow.from_intensity, arrow.from_ops_per_s) == (pytest.approx(0.9), 1.2 * T)
     assert (arrow.to_intensity, arrow.to_ops_per_s) == (pytest.approx(0.9), pytest.approx(1.6 * T))
@@ -46,7 +48,7 @@ def test_up_ends_at_the_roof_and_equation_4_is_told():
     outcome = move(place(), Direction.UP, 2.0, "x")
     assert outcome.movement.to_ops_per_s == pytest.approx(1.8 * T)
     assert outcome.uncapped_ops_per_s == pytest.approx(2.4 * T)
-    assert outcome.words.endswith("; the roof there is 1.8 TFLOP/s, Equation 4 alone gives 2.4 TFLOP/s")
+    assert outcome.words.endswith("; the ceiling there is 1.80 TFLOP/s, Equation 4 alone gives 2.40 TFLOP/s")
 
 
 def test_saved_bytes_take_the_point_as_far_right_as_the_new_rate_demands():
@@ -54,20 +56,20 @@ def test_saved_bytes_take_the_point_as_far_right_as_the_new_rate_demands():
     outcome = move(place(), Direction.UP_RIGHT, 2.0, "x")
     assert outcome.movement.to_ops_per_s == pytest.approx(2.4 * T)
     assert outcome.movement.to_intensity == pytest.approx(1.2)
-    assert "right from 0.9 FLOP/B to 1.2 FLOP/B at least, so that DRAM can follow" in outcome.words
+    assert "right from 0.900 op/B to at least 1.20 op/B, so that DRAM can follow" in outcome.words
 
 
 def test_only_the_peak_ends_an_arrow_to_the_right():
     outcome = move(place(), Direction.UP_RIGHT, 20.0, "x")
     assert outcome.movement.to_ops_per_s == pytest.approx(10 * T)
-    assert "Equation 4 alone gives 24 TFLOP/s" in outcome.words
+    assert "Equation 4 alone gives 24.0 TFLOP/s" in outcome.words
 
 
 def test_half_the_bytes_double_the_intensity_and_the_roof():
     outcome = move_right(place(), "compress", is_narrower=False)
     assert outcome is not None
     assert outcome.words == (
-        "right: half the bytes double the intensity to 1.8 FLOP/B, where the roof is 3.6 TFLOP/s instead of 1.8 TFLOP/s"
+        "right: half the bytes double the intensity to 1.80 op/B, where the ceiling is 3.60 TFLOP/s instead of 1.80 TFLOP/s"
     )
     assert outcome.movement.to_ops_per_s == outcome.movement.from_ops_per_s
 
@@ -79,8 +81,8 @@ def test_a_narrower_type_has_a_peak_of_its_own():
     compress = move_right(position, "compress", is_narrower=False)
     assert narrow is not None
     assert compress is not None
-    assert "the roof for FP16 is 12 TFLOP/s instead of 6 TFLOP/s" in narrow.words
-    assert "the roof is 10 TFLOP/s" in compress.words
+    assert "the ceiling for FP16 is 12.0 TFLOP/s instead of 6.00 TFLOP/s" in narrow.words
+    assert "the ceiling is 10.0 TFLOP/s" in compress.words
 
 
 def test_there_is_no_narrower_integer():
@@ -88,7 +90,7 @@ def test_there_is_no_narrower_integer():
     assert move_right(position, "narrow", is_narrower=True) is None
     outcome = move(position, Direction.UP, 1.1, "x")
     assert "TIOP/s" in outcome.words
-    assert "IOP/B" in outcome.words
+    assert "op/B" in outcome.words
 
 
 def test_a_point_above_its_roof_does_not_move_down():
@@ -108,10 +110,10 @@ def test_without_roofs_the_arrow_ends_where_equation_4_says():
     for direction in (Direction.UP, Direction.UP_RIGHT):
         outcome = move(bare, direction, 30.0, "x")
         assert outcome.movement.to_ops_per_s == pytest.approx(36 * T)
-        assert outcome.words.endswith("the roof there is not known")
+        assert outcome.words.endswith("is unknown")
     outcome = move_right(bare, "x", is_narrower=False)
     assert outcome is not None
-    assert outcome.words.endswith("1.8 FLOP/B; the roof there is not known")
+    assert outcome.words.endswith("1.80 op/B; the ceiling there is unknown")
 
 
 @given(st.floats(1, 1000), st.sampled_from([Direction.UP, Direction.UP_RIGHT]))

@@ -68,7 +68,7 @@ def test_equations_2_to_4_on_the_hottest_line():
     answer = ask(write_kernel(KERNEL), MEMORY_BOUND)
     lines = next(table for table in answer.tables if table.title == "Starlight's hot lines")
     line, share, bottleneck, removed, speedup, rate, below = lines.rows[0]
-    assert (line, bottleneck, removed) == ("k.cu:4", "Poor memory usage", 500)
+    assert (line, bottleneck, removed) == ("line 4 of k.cu", "Poor memory usage", 500)
     assert (share, speedup) == (pytest.approx(0.64), pytest.approx(2.0))
     assert rate == pytest.approx(2.4 * T)
     assert below == pytest.approx(2.4 * T)  # fewer bytes: only the peak ends the arrow
@@ -121,8 +121,8 @@ def test_memory_bound_means_smaller_values_first():
     assert answer.summary.endswith(f"{LABEL}.")
     high = [finding for finding in answer.findings if finding.weight is Weight.HIGH]
     assert [finding.remedy for finding in high] == ["Compute with lower precision", "Compress the data"]
-    assert "the roof is 3.6 TFLOP/s instead of 1.8 TFLOP/s" in high[1].text
-    assert {arrow.label for arrow in answer.movements} >= {"poor memory usage, k.cu:4", "compress the data"}
+    assert "the ceiling is 3.60 TFLOP/s instead of 1.80 TFLOP/s" in high[1].text
+    assert {arrow.label for arrow in answer.movements} >= {"poor memory usage, line 4 of k.cu", "compress the data"}
 
 
 def test_far_below_its_roof_a_kernel_needs_no_higher_one():
@@ -133,7 +133,7 @@ def test_far_below_its_roof_a_kernel_needs_no_higher_one():
     answer = ask(write_kernel(KERNEL), far)
     (said,) = [finding for finding in answer.findings if finding.remedy == "Compress the data"]
     assert said.weight is Weight.PLAIN
-    assert "the roof is 3.6 TFLOP/s instead of 1.8 TFLOP/s" in said.text
+    assert "the ceiling is 3.60 TFLOP/s instead of 1.80 TFLOP/s" in said.text
 
 
 LOW = {
@@ -183,7 +183,7 @@ def test_an_integer_kernel_counts_integer_operations():
 def test_without_operations_the_nearest_roof_says_what_binds():
     roofline = make_roofline(ops_per_s=None, peaks={}, traffic={MemoryLevel.DRAM: (1.9 * T, 2 * T)})
     answer = ask(write_kernel(KERNEL), roofline)
-    assert "By Starlight's rule: memory-bound by the nearest roof; no operation was counted." in [
+    assert "By Starlight's rule: memory-bound by the nearest ceiling; no operation was counted." in [
         one.text for one in answer.findings
     ]
     assert answer.movements == ()

@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.analyses.static.kernel_statics import find_kernel_statics
-from gpa_lsp.analyses.static.model import BlockOrigin, KernelStatics, KnownBlock
-from gpa_lsp.analyses.static.words import describe_block, describe_occupancy, describe_resources
+from gpa_lsp.analyses.static.model import (
+    BlockOrigin,
+    KernelStatics,
+    KnownBlock,
+    describe_block,
+    describe_occupancy,
+    describe_resources,
+)
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.occupancy import BlockShape, OccupancyLimit, find_occupancy
 from gpa_lsp.binary.compiled_limits import CompiledLimits, read_compiled_limits

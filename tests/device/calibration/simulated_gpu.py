@@ -65,7 +65,7 @@ class SimulatedGpu:
 
     def _time(self, source: str, blocks: int, threads: int, arguments: tuple[int, ...], turns: int) -> float:
         warps = blocks * threads // 32
-        loop = source[source.index("for (int turn") :]
+        loop = source[source.index("for (int iteration") :]
         steps = int(re.search(r"step < (\d+)", loop)[1])  # type: ignore[index]
         if len(arguments) == 1:
             name = next(name for name in WORK_PER_SM_CYCLE if name in loop)

@@ -117,7 +117,7 @@ def test_no_gpu_says_what_to_do(refuse: str) -> None:
 
 
 def test_a_gpu_that_is_not_there() -> None:
-    with pytest.raises(MissingToolError, match=r"GPU number 3.*the driver shows 1"):
+    with pytest.raises(MissingToolError, match=r"GPU number 3.*the driver lists 1"):
         CudaGpu(3, driver=ScriptedDriver())
 
 

@@ -9,7 +9,7 @@ import pytest
 from gpa_lsp.basis.errors import MissingToolError, ToolError
 from gpa_lsp.binary.containers import find_cubins
 from gpa_lsp.device.calibration.arithmetic_sources import find_obstacle, list_arithmetic_benchmarks
-from gpa_lsp.device.calibration.compile import compile_source, find_compiler_version
+from gpa_lsp.device.calibration.calibrate import compile_source, find_compiler_version
 from gpa_lsp.device.calibration.memory_sources import (
     list_common_sets,
     list_l1_sets,

@@ -11,11 +11,12 @@ from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription, ScalarArgu
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.ptx.scalar_types import ScalarType
+from tests.patience import LIMIT_S
 
 REGISTERS = (
     ".reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<60>; .reg .b64 %d<40>; .reg .f32 %f<20>; .reg .f64 %g<20>;"
 )
-SMALL = Budget(seconds=10.0, memory_bytes=256 << 20)
+SMALL = Budget(seconds=LIMIT_S, memory_bytes=256 << 20)
 _TYPES = {
     one.natural_dtype: one
     for one in (ScalarType.U8, ScalarType.U32, ScalarType.S32, ScalarType.U64, ScalarType.F32, ScalarType.F64)

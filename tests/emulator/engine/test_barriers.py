@@ -145,7 +145,7 @@ def test_threads_that_wait_at_barriers_of_different_numbers_are_said() -> None:
     body = f"""{GLOBAL_THREAD} setp.lt.u32 %p1, %r52, 32; @%p1 bra LOW; bar.sync 0; bra DONE; LOW: bar.sync 1; DONE: st.global.u32 [%d32], 1;"""
     emulation = run_text(body, {"in": zeros(1), "out": zeros(64)}, block=64)
     assert {fault.kind for fault in emulation.faults} == {FaultKind.DIVERGENT_BARRIER}
-    assert all("wait at the barrier for ever" in fault.message for fault in emulation.faults)
+    assert all("wait at the barrier forever" in fault.message for fault in emulation.faults)
     assert emulation.arrays["out"].all()
 
 

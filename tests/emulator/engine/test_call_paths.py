@@ -4,8 +4,7 @@ import pytest
 
 from gpa_lsp.emulator.engine import batches
 from gpa_lsp.emulator.model import TraceSettings
-from gpa_lsp.emulator.trace import StaticInstruction, Trace
-from gpa_lsp.emulator.trace_pieces import join_pieces
+from gpa_lsp.emulator.trace import StaticInstruction, Trace, join_pieces
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 
 _INNER = ".func inner (.param .b64 to) { .reg .b64 %d<2>; ld.param.u64 %d1, [to]; st.global.u32 [%d1], 1; ret; }"

@@ -76,7 +76,7 @@ def test_samples_of_nothing_are_errors(sampling: Sampling) -> None:
 def test_blocks_beyond_those_with_a_number_are_refused_in_so_many_words() -> None:
     sampling = Sampling(kind=SamplingKind.CHOSEN, blocks=(1 << 32,))
     with pytest.raises(
-        InputError, match="block 4294967296 of a grid of 8589934592, whose first 4294967296 can be executed"
+        InputError, match="block 4294967296 of a grid of 8,589,934,592, whose first 4,294,967,296 can be executed"
     ):
         choose_blocks(1 << 33, sampling)
     with pytest.raises(InputError, match="block 4294967296 of a grid of 7; choose 0 to 6"):

@@ -12,6 +12,7 @@ from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.ptx.scalar_types import ScalarType
 from tests.emulator.engine.running import GLOBAL_THREAD, REGISTERS
+from tests.patience import LIMIT_S
 
 _BODY = f"""{GLOBAL_THREAD} .shared .align 16 .b8 tile[256]; .local .align 8 .b8 own[16]; mov.u32 %r1, tile; add.u32 %r2, %r1, %r52;
     ld.global.u32 %r3, [%d31];
@@ -55,7 +56,7 @@ def test_changed_programs_end_with_findings(seed: int) -> None:
         return
     arrays = tuple(ArrayArgument(name=name, type=ScalarType.U32, count=64) for name in ("in", "out"))
     launch = LaunchDescription(kernel="k", block=(48, 1, 1), grid=(2, 1, 1), arguments=arrays)
-    budget = Budget(seconds=2.0, memory_bytes=64 << 20, warp_instructions=20_000)
+    budget = Budget(seconds=LIMIT_S, memory_bytes=64 << 20, warp_instructions=20_000)
     emulation = emulate(module, launch, budget=budget, trace=TraceSettings())
     assert emulation.warp_instructions > 0 or emulation.faults
     assert set(emulation.arrays) >= {"in", "out"}

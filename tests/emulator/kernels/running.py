@@ -15,8 +15,9 @@ from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
 from tests.emulator.kernels.compiling import compile_ptx
 from tests.emulator.kernels.truth import REFERENCES, Array, Close, Given, Unordered, find_differences
+from tests.patience import LIMIT_S
 
-BUDGET = Budget(seconds=10.0, memory_bytes=512 << 20)
+BUDGET = Budget(seconds=LIMIT_S, memory_bytes=512 << 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

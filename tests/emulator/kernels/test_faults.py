@@ -12,10 +12,11 @@ from gpa_lsp.emulator.model import Budget, Fault, FaultKind
 from gpa_lsp.launches.launch import LaunchDescription
 from tests.emulator.kernels.compiling import read_source
 from tests.emulator.kernels.running import Case, read_cases, run
+from tests.patience import LIMIT_S
 
 _FOLDER = Path(__file__).parent / "faulty"
 _MARK = re.compile(r"// fault: ([a-z ,-]+)$")
-_SMALL = Budget(seconds=5.0, memory_bytes=64 << 20, warp_instructions=50_000)
+_SMALL = Budget(seconds=LIMIT_S, memory_bytes=64 << 20, warp_instructions=50_000)
 
 
 def _list_cases() -> list[Case]:

@@ -10,6 +10,7 @@ from gpa_lsp.emulator.model import Budget, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.ptx.model import Space
 from tests.emulator.kernels.compiling import SOURCES, read_source
 from tests.emulator.kernels.running import BUDGET, Case, list_differences, load_module, read_cases
+from tests.patience import LIMIT_S
 
 for _family in ("reductions", "sorting", "stencils", "matrices", "warps", "control", "numbers", "integers", "memory"):
     import_module(f"tests.emulator.kernels.references.{_family}")
@@ -51,7 +52,7 @@ def test_results_do_not_depend_on_checks_traces_and_the_size_of_batches(case: Ca
     module = load_module(case.source, case.architecture, *case.flags)
     traced = emulate(module, case.launch, budget=BUDGET, trace=TraceSettings(), check_races=False)
     assert list_differences(case, traced) == []
-    small = emulate(module, case.launch, budget=Budget(seconds=60.0, memory_bytes=5 << 19))
+    small = emulate(module, case.launch, budget=Budget(seconds=LIMIT_S, memory_bytes=5 << 19))
     assert small.is_complete
     assert small.peak_bytes <= 5 << 19
     assert list_differences(case, small) == []

@@ -10,9 +10,9 @@ from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.lsp import commands
 from gpa_lsp.lsp.commands import Command
 from gpa_lsp.report.model import KernelReport
-from tests.lsp.sass.documents import LOOP, SOURCES, find_line, write_report
-from tests.lsp.sessions import Session
-from tests.lsp.views import make_profile
+from tests.editor.sass.documents import LOOP, SOURCES, find_line, write_report
+from tests.editor.sessions import Session
+from tests.editor.views import make_profile
 from tests.report_builder import build_kernel
 
 COMMANDS = load_catalogue(commands, "COMMAND", Command)

@@ -30,16 +30,16 @@ def test_the_best_is_offered_with_what_it_saves():
     assert trial is not None
     assert trial.speedup == pytest.approx(2.0)
     assert trial.dram_change_ratio == pytest.approx(-0.31)
-    assert describe_trial(trial) == "try block 64: predicted −31 % DRAM traffic, 2.00× as fast"
+    assert describe_trial(trial) == "try block 64: predicted 2.00× as fast, 31 % less DRAM traffic"
 
 
 def test_what_gains_too_little_is_not_offered():
     close = replace(FOUND, ranked=rank([make(32, 2.05e-6), make(64, 2e-6)]))
     assert find_trial(close) is None
     finding, checked = answer_exploration(close).findings
-    assert "check its results" in checked.text
+    assert "check the results" in checked.text
     assert finding.weight is Weight.GOOD
-    assert "place 2: nothing is predicted to be more than 3 % faster" in finding.text
+    assert "rank 2: no configuration is predicted to be more than 3 % faster" in finding.text
 
 
 @pytest.mark.parametrize("current", [None, Configuration(block=(7, 1, 1)), Configuration(block=(2000, 1, 1))])
@@ -63,7 +63,7 @@ def test_a_short_table_has_the_fastest_and_the_present():
     table = answer_exploration(FOUND, most_rows=1).tables[0]
     assert [row[:2] for row in table.rows] == [(1, "64"), (3, "32")]
     assert table.current_row == 1
-    assert "1 more configurations are not shown" in table.note
+    assert "Not shown: 1 more configuration." in table.note
 
 
 def test_a_space_of_failures_says_so():
@@ -76,14 +76,14 @@ def test_more_failures_than_rows_are_summed_up_by_their_reason():
     failed = [make(64 + x, None, why_not="too many threads") for x in range(3)]
     answer = answer_exploration(replace(FOUND, ranked=rank([*SPACE, *failed])), most_rows=2)
     assert len(answer.tables[1].rows) == 2
-    assert answer.tables[1].note == "2 more are not shown."
+    assert answer.tables[1].note == "Not shown: 2 more configurations."
     assert [(one.what, one.why) for one in answer.missing] == [("4 configurations", "too many threads")]
 
 
 def test_a_flat_space_is_not_said_to_have_a_winner():
     flat = replace(FOUND, ranked=rank([make(32, 2.01e-6), make(64, 2e-6)]))
     assert answer_exploration(flat).summary == (
-        "Of 2 configurations none is predicted to be much faster than another on V100; limited by DRAM."
+        "Of 2 configurations, none is predicted to be clearly fastest on V100; limited by DRAM."
     )
 
 
@@ -93,5 +93,5 @@ def test_a_fold_the_kernel_has_not_is_said_to_need_rewriting():
     assert trial is not None
     assert trial.needs_rewriting
     assert describe_trial(trial).startswith("try block 64 fold 2y: predicted ")
-    assert describe_trial(trial).endswith("once the kernel is written so that a thread serves that many elements")
+    assert describe_trial(trial).endswith("once each thread of the kernel handles that many elements")
     assert not find_trial(FOUND).needs_rewriting

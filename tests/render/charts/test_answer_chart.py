@@ -32,7 +32,7 @@ def test_every_kind_is_drawn(kind: ChartKind) -> None:
 
 def test_the_kernel_is_marked_where_it_is() -> None:
     marked = build_answer_chart(make_chart())
-    assert marked["layer"][1]["data"]["values"] == [{"x": 64, "words": "now"}]
+    assert marked["layer"][1]["data"]["values"] == [{"x": 64, "words": "as measured"}]
     assert len(build_answer_chart(make_chart(current_x=None))["layer"]) == 1
 
 

@@ -35,6 +35,9 @@ def test_points_of_one_kernel() -> None:
         "x": 1.5,
         "y": 1.2e12,
         "a": 1.5e12,
+        "intensity": "1.50 FLOP/B",
+        "achieved": "1.20 TFLOP/s",
+        "attainable": "1.50 TFLOP/s, 80 % reached",
         "name": "saxpy",
     }
     assert points["L1"]["x"] == pytest.approx(0.6)
@@ -97,7 +100,7 @@ def test_arrows_join_kernels_of_one_linkage_name() -> None:
 def test_kernels_of_most_time_are_shown_and_the_others_counted() -> None:
     spec = build_roofline_chart(place_many(40))
     assert len(read_params(spec)["shown_rows"]) == MOST_SHOWN
-    assert spec["title"]["subtitle"][1] == f"{MOST_SHOWN} of 40 kernels, those of most time"
+    assert spec["title"]["subtitle"][1] == f"the longest {MOST_SHOWN} of 40 kernels"
 
 
 def test_negligible_points_are_left_out_and_counted() -> None:

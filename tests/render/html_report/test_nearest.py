@@ -23,13 +23,13 @@ def test_a_unit_nearer_to_full_than_any_roof_stands_in_the_list() -> None:
     unit = BusyUnit(name="L1 wavefronts of loads and stores", is_memory=True, share_ratio=0.9, ceiling_ratio=0.97)
     meter = find_nearest_roof(make_kernel(unit))
     assert meter is not None
-    assert (meter.label, meter.text, meter.ceiling) == ("L1 wavefronts of loads and stores", "90.0 %", 0.97)
+    assert (meter.label, meter.text, meter.ceiling) == ("L1 wavefronts of loads and stores", "90 %", 0.97)
 
 
 def test_without_such_a_unit_it_is_the_roof() -> None:
     meter = find_nearest_roof(make_kernel(None))
     assert meter is not None
-    assert (meter.label, meter.text) == ("DRAM bandwidth", "52.6 %")
+    assert (meter.label, meter.text) == ("DRAM bandwidth", "53 %")
 
 
 def test_a_kernel_nobody_advised_on_has_the_roofs_word() -> None:

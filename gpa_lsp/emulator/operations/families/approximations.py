@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.emulator.operations.families.floating_point import keep_high_word
+from gpa_lsp.emulator.operations.high_words import keep_high_word
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import find_type, same_types
 from gpa_lsp.emulator.operations.single import finish

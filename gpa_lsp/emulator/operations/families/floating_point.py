@@ -13,6 +13,7 @@ import numpy as np
 from gpa_lsp.emulator.operations import directed
 from gpa_lsp.emulator.operations.exact_arithmetic import DOUBLE, SINGLE
 from gpa_lsp.emulator.operations.half_formats import widen
+from gpa_lsp.emulator.operations.high_words import keep_high_word
 from gpa_lsp.emulator.operations.model import Family, LaneOperation
 from gpa_lsp.emulator.operations.modifiers import find_rounding, find_type, over_lanes, same_types
 from gpa_lsp.emulator.operations.single import canonicalise, finish, flush, saturate
@@ -91,31 +92,6 @@ def _find_double(instruction: PtxInstruction) -> tuple[Function, int] | None:
         quotient = np.divide if mode == "rn" else over_lanes(directed.divide_double(mode))
         return lambda a: quotient(one, a), 1
     return DOUBLE.find(opcode, mode)
-
-
-_HIGH_WORD = np.uint64(0xFFFF_FFFF_0000_0000)
-_MAGNITUDE = np.uint64(0x7FFF_FFFF_FFFF_FFFF)
-_SIGN = np.uint64(1 << 63)
-_SMALLEST_NORMAL = np.uint64(1 << 52)
-
-
-def _flush_double(values: Any) -> Any:
-    bits = values.view(np.uint64)
-    subnormal = np.less(bits & _MAGNITUDE, _SMALLEST_NORMAL)
-    kept = np.where(subnormal, bits & _SIGN, bits)
-    return (kept if kept.ndim else kept[()]).view(np.float64)
-
-
-def keep_high_word(function: Function) -> Function:
-    """``.approx.ftz.f64``: of operand and result only the upper 32 bits count; subnormal numbers are zeros."""
-
-    def evaluate(a: Any) -> Any:
-        high = np.bitwise_and(_flush_double(a).view(np.uint64), _HIGH_WORD).view(np.float64)
-        result = function(np.where(np.isnan(a), a, high))
-        bits = np.bitwise_and(_flush_double(result).view(np.uint64), _HIGH_WORD)
-        return (bits if bits.ndim else bits[()]).view(np.float64)
-
-    return evaluate
 
 
 _reciprocal_of_high_word = keep_high_word(lambda a: np.divide(np.float64(1), a))

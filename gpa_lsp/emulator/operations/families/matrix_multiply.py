@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from gpa_lsp.emulator.operations.fused import fuse_double
 from gpa_lsp.emulator.operations.matrix_layouts import (
     Fragment,
     left_fragment,
@@ -23,6 +22,12 @@ from gpa_lsp.emulator.operations.matrix_layouts import (
     sum_fragment,
 )
 from gpa_lsp.emulator.operations.matrix_numbers import BITS, pack, register_type, unpack
+from gpa_lsp.emulator.operations.matrix_products import (
+    multiply_bits,
+    multiply_doubles,
+    multiply_floats,
+    multiply_integers,
+)
 from gpa_lsp.emulator.operations.model import Family, WarpOperation
 from gpa_lsp.emulator.operations.volta_matrices import bind_volta
 from gpa_lsp.emulator.operations.wmma_shapes import count_registers
@@ -148,34 +153,6 @@ def _find_product(instruction: PtxInstruction, types: Types) -> Callable[[Any, A
         clamps = "satfinite" in words
         return lambda a, b, c: multiply_integers(a, b, c, clamps=clamps)
     return multiply_doubles if types[0] is S.F64 else multiply_floats
-
-
-def multiply_floats(a: Any, b: Any, c: Any) -> Any:
-    """[w, m, k] · [w, k, n] + [w, m, n] in float64."""
-    return np.add(np.matmul(a, b), c)
-
-
-def multiply_doubles(a: Any, b: Any, c: Any) -> Any:
-    """The same with fused multiply-adds."""
-    shape = c.shape
-    total = np.ascontiguousarray(c).reshape(-1)
-    for place in range(a.shape[2]):
-        left = np.broadcast_to(a[:, :, place, None], shape).reshape(-1)
-        right = np.broadcast_to(b[:, None, place, :], shape).reshape(-1)
-        total = fuse_double(left, right, total)
-    return total.reshape(shape)
-
-
-def multiply_integers(a: Any, b: Any, c: Any, *, clamps: bool) -> Any:
-    """Exact products of small integers (by float64, which holds them) and sums in int64; modulo 2^32 or clamped to int32."""
-    total = c + np.rint(np.matmul(a.astype(np.float64), b.astype(np.float64))).astype(np.int64)
-    return np.clip(total, -(2**31), 2**31 - 1) if clamps else total
-
-
-def multiply_bits(a: Any, b: Any, c: Any, joins: Any) -> Any:
-    """Counts of ones in the rows of A joined with the columns of B."""
-    joined = joins(a[:, :, None, :], b.transpose(0, 2, 1)[:, None, :, :])
-    return c + joined.sum(axis=-1, dtype=np.int64)
 
 
 FAMILY = Family(opcodes=("mma", "wmma"), bind=bind)

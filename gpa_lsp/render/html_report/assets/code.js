@@ -45,10 +45,10 @@ class CodeView {
       if (file >= 0) CodeView.#add(this.marksOfLine, `${file}:${line}`, words);
     }
     this.causes = new Map();
-    this.victims = new Map();
+    this.stalled = new Map();
     for (const link of this.data.rowCauses) {
       CodeView.#add(this.causes, link[0], link);
-      CodeView.#add(this.victims, link[1], link);
+      CodeView.#add(this.stalled, link[1], link);
     }
     this.lineLinks = new Map();
     for (const link of this.data.lineCauses) CodeView.#add(this.lineLinks, `${link[0]}:${link[1]}`, link);
@@ -201,7 +201,7 @@ class CodeView {
   }
 
   #renderInstruction(item, row, width) {
-    if (item.gap) return CodeView.#renderBreak(row, width, "⋯ left out here", "gap");
+    if (item.gap) return CodeView.#renderBreak(row, width, "⋯ not shown", "gap");
     if (item.head) return CodeView.#renderBreak(row, width, item.head.text, item.head.kind);
     const code = this.data.code, position = item.position;
     this.#addShare(row, this.pool[code.share[position]], code.samples[position] / this.mostSamples);
@@ -246,10 +246,10 @@ class CodeView {
     const bar = document.createElement("span");
     bar.className = "meter";
     bar.setAttribute("aria-hidden", "true");
-    bar.style.setProperty("--ratio", ratio.toFixed(3));
+    bar.style.setProperty("--ratio", ratio);
     bar.append(document.createElement("i"));
     cell.append(bar);
-    row.style.setProperty("--heat", ratio.toFixed(3));
+    row.style.setProperty("--heat", ratio);
   }
 
   #addReasons(row, text, marks) {
@@ -257,7 +257,7 @@ class CodeView {
     if (!marks) return;
     const mark = document.createElement("span");
     mark.className = "mark";
-    mark.textContent = marks.length === 1 ? "1 remark" : `${marks.length} remarks`;
+    mark.textContent = gpaPage.formatCount(marks.length, "remark");
     if (text) cell.append(" ");
     cell.append(mark);
   }
@@ -309,7 +309,7 @@ class CodeView {
   chooseRow(row, { isClick = false, focus = false } = {}) {
     const position = this.positions.get(row);
     if (position === undefined) {
-      this.panel.replaceChildren(CodeView.#say("This instruction is left out of the page; gpa-lsp sass prints it."));
+      this.panel.replaceChildren(CodeView.#say("This instruction is not on the page; gpa-lsp sass prints it."));
       return;
     }
     const code = this.data.code, chain = code.chains[code.chain[position]] ?? [];
@@ -345,11 +345,11 @@ class CodeView {
       const at = this.sourceGrid.items[index].at;
       parts.push(this.pool[source.shares[at]], this.pool[source.own[at]], this.pool[source.reasons[at]]);
     }
-    parts.push(count === 1 ? "1 instruction" : `${count} instructions`);
+    parts.push(gpaPage.formatCount(count, "instruction"));
     const links = this.lineLinks.get(`${file}:${line}`) ?? [];
     this.#fillPanel(parts, [], [
-      ["Waits for", links.filter((link) => link[2]).map((link) => this.#linkLine(link))],
-      ["Is waited for by", links.filter((link) => !link[2]).map((link) => this.#linkLine(link))],
+      ["Stalled on", links.filter((link) => link[2]).map((link) => this.#linkLine(link))],
+      ["Stalls", links.filter((link) => !link[2]).map((link) => this.#linkLine(link))],
     ], this.marksOfLine.get(`${file}:${line}`));
   }
 
@@ -360,8 +360,8 @@ class CodeView {
     const executed = this.pool[code.executed[position]];
     if (executed) parts.push(`executed ${executed}`);
     this.#fillPanel(parts, lines, [
-      ["Waits for", (this.causes.get(row) ?? []).map((link) => this.#linkRow(link[1], link[2]))],
-      ["Is waited for by", (this.victims.get(row) ?? []).map((link) => this.#linkRow(link[0], link[2]))],
+      ["Stalled on", (this.causes.get(row) ?? []).map((link) => this.#linkRow(link[1], link[2]))],
+      ["Stalls", (this.stalled.get(row) ?? []).map((link) => this.#linkRow(link[0], link[2]))],
     ], this.marksOfRow.get(row));
   }
 
@@ -377,7 +377,7 @@ class CodeView {
 
   #linkRow(row, words) {
     const position = this.positions.get(row);
-    if (position === undefined) return [null, "an instruction that is left out", this.pool[words]];
+    if (position === undefined) return [null, "an instruction not shown", this.pool[words]];
     return [`row/${row}`, `0x${this.data.code.offset[position]} ${this.pool[this.data.code.text[position]]}`, this.pool[words]];
   }
 

@@ -38,7 +38,7 @@
       row.hidden = !words.every((word) => text.includes(word));
       if (!row.hidden) shown += 1;
     }
-    document.getElementById("filter-count").textContent = words.length ? `${shown} of ${rows.length}` : "";
+    document.getElementById("filter-count").textContent = words.length ? `${gpaPage.formatCount(shown)} of ${gpaPage.formatCount(rows.length)}` : "";
     document.getElementById("no-match").hidden = shown > 0;
   });
 })();

@@ -68,7 +68,7 @@
   }
 
   function pushAddress(address) {
-    try { history.pushState(null, "", address); } catch { /* likewise */ }
+    try { history.pushState(null, "", address); } catch { /* as above */ }
   }
 
   function parse(address) {

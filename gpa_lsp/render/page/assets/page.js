@@ -76,6 +76,12 @@ const gpaPage = (() => {
     if (editor) editor.postMessage({ command: "ready" });
   }
 
+  // --- Numbers: all that scripts write themselves. What is measured comes written, by gpa_lsp.basis.numbers. ---
+  function formatCount(count, noun = "", nouns = `${noun}s`) {
+    const number = String(count).replace(/\B(?=(\d{3})+$)/g, ",");
+    return noun ? `${number} ${count === 1 ? noun : nouns}` : number;
+  }
+
   // --- What screen readers are told. ---
   function announce(text) {
     document.getElementById("announcement").textContent = text;
@@ -162,5 +168,7 @@ const gpaPage = (() => {
 
   startTheme();
   settle(document);
-  return { theme, settle, readJson, readCompressed, openPlace, tellReady, announce, drawChart, drawWhenSeen, setSignal, hasEditor: editor !== null };
+  return {
+    theme, settle, readJson, readCompressed, openPlace, tellReady, announce, formatCount, drawChart, drawWhenSeen, setSignal, hasEditor: editor !== null,
+  };
 })();

@@ -102,7 +102,7 @@
   }
 
   function summarise() {
-    if (state.focused === null) return `${state.shown.size} drawn, none chosen.`;
+    if (state.focused === null) return `${gpaPage.formatCount(state.shown.size)} drawn, none chosen.`;
     const row = rows.get(state.focused);
     return `${name(row)}: ${row.lines.filter((line) => line).join(". ")}.`;
   }
@@ -111,13 +111,13 @@
     const machine = data.machines[collectSignals().shown_machine];
     const whole = [...state.shown].filter((id) => !rows.get(id).launch).length;
     const single = [...state.shown].length - whole;
-    const parts = [`${whole} of ${list.querySelectorAll("tr:not(.launch)").length} kernels drawn`];
-    if (single) parts.push(`${single} launch${single > 1 ? "es" : ""}`);
+    const parts = [`${gpaPage.formatCount(whole)} of ${gpaPage.formatCount(list.querySelectorAll("tr:not(.launch)").length, "kernel")} drawn`];
+    if (single) parts.push(gpaPage.formatCount(single, "launch", "launches"));
     const others = new Set([...state.shown].map((id) => rows.get(id).machine)).size > 1;
-    if (machine) parts.push(`roofs of ${machine.name} at ${machine.basis}${others ? "; some ran under other roofs" : ""}`);
+    if (machine) parts.push(`ceilings of ${machine.name} at ${machine.basis}${others ? "; some kernels ran under others" : ""}`);
     const leftOut = data.charts[currentView()].usermeta.left_out;
     const below = withEarlier([...state.shown]).reduce((sum, id) => sum + (leftOut[id] ?? 0), 0);
-    if (below) parts.push(`${below} point${below > 1 ? "s" : ""} of negligible rate only in the tables`);
+    if (below) parts.push(`${gpaPage.formatCount(below, "point")} of negligible rate only in the tables`);
     document.getElementById("caption").textContent = parts.join("; ");
   }
 
@@ -127,6 +127,12 @@
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
     element.append(...children);
     return element;
+  }
+
+  function makeItem(html) { // written by gpa-lsp with everything escaped
+    const item = document.createElement("li");
+    item.innerHTML = html;
+    return item;
   }
 
   function makeTable(caption, heads, body) {
@@ -157,7 +163,7 @@
     const row = rows.get(state.focused);
     document.getElementById("details-title").textContent = name(row);
     const parts = row.lines.filter((line) => line).map((line) => make("p", {}, `${line[0].toUpperCase()}${line.slice(1)}.`));
-    const bars = makeTable("Roofs", [["roof", false], ["used", true], ["amount", false]],
+    const bars = makeTable("Ceilings", [["ceiling", false], ["used", true], ["amount", false]],
       row.bars.map(([label, ratio, ceiling, text, words]) => [label, [makeMeter(ratio, ceiling), ` ${text}`], words]));
     bars.classList.add("bars");
     const tables = make("div", { class: "tables" }, bars);
@@ -169,10 +175,9 @@
         ["reached", true]], row.warp_points));
     if (row.amounts.length) tables.append(makeTable("Amounts", [["what", false], ["amount", true], ["from", false]], row.amounts));
     parts.push(tables);
-    for (const [title, texts] of [["Where Starlight's suggestions would lead", row.movements], ["Unknown", row.missing]]) {
-      if (!texts.length) continue;
-      parts.push(make("h3", {}, title), make("ul", {}, ...texts.map((text) => make("li", {}, text))));
-    }
+    if (row.movements.length)
+      parts.push(make("h3", {}, "Where Starlight's suggestions would move the kernel"), make("ul", {}, ...row.movements.map((text) => make("li", {}, text))));
+    if (row.missing.length) parts.push(make("h3", {}, "Unknown"), make("ul", {}, ...row.missing.map(makeItem)));
     document.getElementById("details-body").replaceChildren(...parts);
     gpaPage.settle(section);
   }
@@ -211,14 +216,14 @@
       if (!line.hidden && !line.dataset.owner) count += 1;
     }
     document.getElementById("no-match").hidden = count > 0;
-    gpaPage.announce(`${count} kernel${count === 1 ? "" : "s"} in the list.`);
+    gpaPage.announce(`${gpaPage.formatCount(count, "kernel")} in the list.`);
   }
 
   function showEvery(isShown) {
     for (const line of list.querySelectorAll("tr:not(.launch)")) if (!line.hidden || !isShown) setShown(line.dataset.row, isShown);
     if (!isShown) for (const id of [...state.shown]) setShown(id, false);
     if (!isShown && state.focused !== null) choose(state.focused);
-    gpaPage.announce(`${state.shown.size} drawn.`);
+    gpaPage.announce(`${gpaPage.formatCount(state.shown.size)} drawn.`);
     showCaption();
     follow();
   }
@@ -244,7 +249,7 @@
       if (!event.target.matches(".draw")) return;
       setShown(event.target.dataset.row, event.target.checked);
       if (!event.target.checked && event.target.dataset.row === state.focused) choose(state.focused);
-      gpaPage.announce(`${state.shown.size} drawn.`);
+      gpaPage.announce(`${gpaPage.formatCount(state.shown.size)} drawn.`);
       showCaption();
       follow();
     });

@@ -1,0 +1,155 @@
+"""What the editor says about causes and remedies, as Markdown that reads as well where it is shown as it is. Pure functions."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.numbers import format_count, format_percent, format_speedup
+from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.editor.lines.causes import CauseLine, RemedyAnchor
+from gpa_lsp.editor.stall_table import draw_table
+from gpa_lsp.render.markdown_text import begin_paragraph
+
+if TYPE_CHECKING:
+    from gpa_lsp.advice.model import Advice
+    from gpa_lsp.report.pairs import LinePair
+
+NamePlace = Callable[[tuple[str, int] | None], str]
+"""A measured line (None: code without lines) → what a reader calls it now."""
+
+_MOST_ROWS = 5
+_MOST_NAMED = 3
+_MOST_REMEDIES = 3
+
+
+def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
+    """A causing line as one or two sentences, for a diagnostic: what it costs, who pays, what to do and what that would gain."""
+    causes = cause.causes
+    parts = [f"{format_percent(cause.caused_ratio)} of the samples of {cause.shown.name} are stalls caused here"]
+    reason = find_caused_reason(cause)
+    if reason:
+        parts[0] += f", mostly {reason}"
+    victims = list_victims(cause)
+    own = sum(pair.samples for pair in causes.waiters if _is_at(pair, cause.place))
+    if victims and own > sum(pair.samples for pair in cause.victims):
+        parts.append(f"waited for mostly on this line itself, and in {_list_names(victims, name_place)}")
+    elif victims:
+        parts.append(f"waited for in {_list_names(victims, name_place)}")
+    elif causes.blame.causing_samples > causes.caused_samples / 2:
+        parts.append("waited for on this line itself")
+    if causes.called_samples >= 0.5:
+        called = causes.called_samples / cause.shown.kernel.report.total_samples
+        parts.append(f"about {format_percent(called)} more in functions called from here (estimate)")
+    text = "; ".join(parts)
+    if cause.remedies:
+        best = cause.remedies[0]
+        text += f". {label_advice(best)}"
+        if len(cause.remedies) > 1:
+            others = len(cause.remedies) - 1
+            text += f", or {others} other{'' if others == 1 else 's'}"
+    return text
+
+
+def _is_at(pair: "LinePair", place: tuple[str, int]) -> bool:
+    return pair.place is not None and (pair.place.file, pair.place.line) == place
+
+
+def find_caused_reason(cause: CauseLine) -> str | None:
+    """The stall reason of most samples that a line causes, elsewhere or itself; None when there is none."""
+    sums = dict(cause.causes.own_stalls)
+    for pair in cause.causes.waiters:
+        sums[pair.reason] = sums.get(pair.reason, 0.0) + pair.samples
+    return max(sums, key=lambda reason: sums[reason], default=None)
+
+
+def list_victims(cause: CauseLine) -> list[tuple[str, int]]:
+    """The other lines that wait for this one, as measured, most samples first."""
+    return list(dict.fromkeys((pair.place.file, pair.place.line) for pair in cause.victims if pair.place is not None))
+
+
+def describe_causes(cause: CauseLine, name_place: NamePlace) -> str:
+    """The def-use table of a line, both ways, and the advice about it, for a hover."""
+    kernel = cause.shown.kernel.report
+    blame = cause.causes.blame
+    parts = []
+    if cause.causes.waits:
+        title = f"waits for ({format_count(round(blame.waiting_samples))} samples taken here)"
+        parts.append(_draw_pairs(title, cause.causes.waits, name_place, kernel.total_samples))
+    if cause.causes.waiters:
+        title = f"waited for by ({format_count(round(blame.causing_samples))} samples blamed on this line)"
+        parts.append(_draw_pairs(title, cause.causes.waiters, name_place, kernel.total_samples))
+    if cause.causes.own_stalls and parts:
+        own = ", ".join(f"{format_count(round(count))} {reason}" for reason, count in cause.causes.own_stalls.items())
+        parts.append(make_one_line(f"its own matter: {own}"))
+    if blame.unattributed_samples > 0.5:
+        parts.append(f"{format_count(round(blame.unattributed_samples))} samples have no known cause")
+    parts.extend(describe_remedy(advice) for advice in cause.remedies[:_MOST_REMEDIES])
+    return "\n\n".join(parts)
+
+
+def describe_remedy(advice: "Advice") -> str:
+    """A piece of advice as a paragraph."""
+    from gpa_lsp.render.advice_words import (
+        describe_speedup,
+    )  # needs numpy, which the answer to initialize must not wait for
+
+    text = make_one_line(f"**{label_advice(advice)}** ({describe_speedup(advice.speedup)}). {advice.hint}")
+    caveats = "".join(f"\n- {begin_paragraph(caveat)}" for caveat in advice.caveats)
+    return text + (f"\n{caveats}" if caveats else "")
+
+
+def label_remedy(anchor: RemedyAnchor) -> str:
+    """A lens on a loop or call."""
+    region = anchor.region
+    share = format_percent(region.share.ratio)
+    return f"{anchor.advice.title}: {format_speedup(region.speedup.estimate)} · {share} of {anchor.shown.name}"
+
+
+def label_best_advice(advice: Sequence["Advice"]) -> str:
+    """What a kernel's lens says of its advice; empty when there is none."""
+    if not advice:
+        return ""
+    return label_advice(advice[0])
+
+
+def label_advice(advice: "Advice") -> str:
+    """``Unroll the loop: 1.39×``."""
+    return f"{advice.title}: {format_speedup(advice.speedup.estimate)}"
+
+
+def _list_names(places: Sequence[tuple[str, int]], name_place: NamePlace) -> str:
+    shown = ", ".join(dict.fromkeys(map(name_place, places[:_MOST_NAMED])))
+    return f"{shown} and {len(places) - _MOST_NAMED} more places" if len(places) > _MOST_NAMED else shown
+
+
+def _draw_pairs(title: str, pairs: Iterable["LinePair"], name_place: NamePlace, total: int) -> str:
+    from gpa_lsp.render.advice_words import (
+        describe_cause,
+    )  # needs numpy, which the answer to initialize must not wait for
+
+    listed = list(pairs)
+    rows = [
+        (
+            name_place(None if pair.place is None else (pair.place.file, pair.place.line)),
+            format_count(round(pair.samples)),
+            format_percent(pair.samples / total) if total else "",
+            f"{pair.reason}: {describe_cause(pair.category)}",
+            _describe_link(pair),
+        )
+        for pair in listed[:_MOST_ROWS]
+    ]
+    table = draw_table(("", "samples", "of kernel", "reason", "through"), rows, text_columns=(0, 3, 4))
+    return f"{title}\n\n{table}"
+
+
+def _describe_link(pair: "LinePair") -> str:
+    """``R2, 6 cycles later``; ``one of several`` where the hardware waits for all of a group."""
+    from gpa_lsp.binary.model import name_resource  # needs numpy, which the answer to initialize must not wait for
+
+    parts = []
+    if pair.resource is not None:
+        parts.append(name_resource(pair.resource))
+    if pair.distance_cycles is not None:
+        parts.append(f"{pair.distance_cycles} cycles later")
+    if pair.separable_samples < pair.samples / 2:
+        parts.append("shared with others behind one scoreboard")
+    return ", ".join(parts)

@@ -1,0 +1,249 @@
+"""One open document with the measurements that belong to its lines as they are now. Features answer from it and from nothing else."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.file_stamps import Stamp
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
+from gpa_lsp.editor.lines.causes import CauseLine, RemedyAnchor, make_cause_line, place_remedies
+from gpa_lsp.editor.lines.finder import LineFinder
+from gpa_lsp.editor.lines.index import CauseEntry, HotEntry, MeasuredText, index_lines
+from gpa_lsp.editor.lines.placed import PlacedLines
+from gpa_lsp.editor.lines.places import PlaceFinder
+from gpa_lsp.editor.lines.positions import Positions, UnitCounter
+from gpa_lsp.editor.lines.stale import find_stale_lines
+from gpa_lsp.editor.predicted.view import PlacedPredictions, PredictedState, place_predictions
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
+from gpa_lsp.editor.static.view import PlacedStatics, StaticState, place_statics
+from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.measured_files import MeasuredFile
+
+if TYPE_CHECKING:
+    from gpa_lsp.report.model import LineRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotLine:
+    """What one kernel says of one line of the document.
+
+    Attributes:
+        shown: the kernel and its profile.
+        row: samples of the line.
+        file: the measured file the line stands in.
+        share_ratio: of the kernel's samples, those with this line anywhere in their inline chain, and the estimate of those in functions
+            called from it.
+        is_edited: other lines of the document changed since the measurement.
+    """
+
+    shown: VisibleKernel
+    row: "LineRow"
+    file: MeasuredFile
+    share_ratio: float
+    is_edited: bool
+
+    @property
+    def is_mostly_called(self) -> bool:
+        """More of the line's cost lies in functions it calls than in itself."""
+        return self.row.called_samples > self.row.inclusive_samples
+
+    @property
+    def unexplained_ratio(self) -> float:
+        """Of the kernel's samples, those taken on this line that have no known cause; all of the line's where nothing was blamed."""
+        kernel = self.shown.kernel
+        if not kernel.causes:
+            return self.share_ratio
+        causes = kernel.causes.get((self.row.file or "", self.row.line or 0))
+        total = kernel.report.total_samples
+        return causes.blame.unattributed_samples / total if causes is not None and total else 0.0
+
+    @property
+    def hottest(self) -> tuple[int, ...]:
+        """Indices of the line's hottest instructions in the kernel's columns."""
+        return self.shown.kernel.hottest.get((self.row.file or "", self.row.line or 0), ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelAnchor:
+    """A kernel and the line its lens stands on.
+
+    Attributes:
+        line: 1-based, in the document now.
+        shown: the kernel and its profile.
+        is_edited: the document changed since the measurement.
+        is_withheld: the document may not be what was measured, so that nothing is shown on its lines.
+    """
+
+    line: int
+    shown: VisibleKernel
+    is_edited: bool
+    is_withheld: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentView:
+    """A document and its measurements.
+
+    Attributes:
+        uri: as the client writes it.
+        local_path: links resolved.
+        text: as the editor holds it now.
+        positions: translates lines for the client.
+        hot_lines: current line → what the kernels say of it, hottest first; every line with samples.
+        cause_lines: current line → what the kernels' stalls have to do with it, costliest first; every line that waits or is waited for.
+        anchors: kernels whose body is in this document, by line and then longest first.
+        remedies: loops and calls in this document that carry advice, by line, then largest gain first.
+        stale: lines that were changed since they were measured, ascending; they carry no numbers.
+        finder: maps measured lines to the document's.
+        settings: the options.
+        abilities: what the client wants to be sent.
+        places: finds measured places, in this document and elsewhere.
+        snapshot: where it comes from.
+        statics: what the code of the document says where no profile does; None when it was not compiled.
+        predicted: what was emulated of it, or what is wrong with it as a description of launches; None when it was not emulated.
+    """
+
+    uri: str
+    local_path: str
+    text: str
+    positions: Positions
+    hot_lines: PlacedLines[HotEntry, HotLine]
+    cause_lines: PlacedLines[CauseEntry, CauseLine]
+    anchors: tuple[KernelAnchor, ...]
+    remedies: tuple[RemedyAnchor, ...]
+    stale: tuple[int, ...]
+    finder: LineFinder
+    settings: Settings
+    abilities: Abilities
+    places: PlaceFinder
+    snapshot: Snapshot
+    statics: PlacedStatics | None = None
+    predicted: PlacedPredictions | None = None
+
+    def find_costliest_lines(self) -> tuple[tuple[int, CauseLine], ...]:
+        """Lines that cause at least the user's threshold, each with the kernel it costs most, costliest first."""
+        above = self.cause_lines.list_tops(self.settings.min_share_ratio)
+        return tuple(sorted(above, key=lambda found: (-found[1].share_ratio, found[0])))
+
+    def find_hottest_lines(self) -> tuple[tuple[int, HotLine], ...]:
+        """Lines at or above the user's threshold with their hottest kernel, hottest first."""
+        above = self.hot_lines.list_tops(self.settings.min_share_ratio)
+        return tuple(sorted(above, key=lambda found: (-found[1].share_ratio, found[0])))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What there is to say and how, whatever document it is said of.
+
+    Attributes:
+        snapshot: what was measured.
+        settings: the options.
+        abilities: what the client wants to be sent.
+        units: counts columns for it.
+        places: finds measured places.
+    """
+
+    snapshot: Snapshot
+    settings: Settings
+    abilities: Abilities
+    units: UnitCounter
+    places: PlaceFinder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenDocument:
+    """A document as its client has it, and what is known of it alone.
+
+    Attributes:
+        uri: as the client writes it.
+        local_path: its file, links resolved.
+        text: as the editor holds it now.
+        saved: what it held when it was like the file on disk, see :class:`LineFinder`.
+        statics: what its code says; None when it was not compiled.
+        predicted: what was emulated of it; None when it was not.
+    """
+
+    uri: str
+    local_path: str
+    text: str
+    saved: Mapping[Stamp | None, str]
+    statics: StaticState | None = None
+    predicted: PredictedState | None = None
+
+
+def build_view(
+    document: OpenDocument, known: Knowledge, texts: Sequence[MeasuredText] | None = None
+) -> DocumentView | None:
+    """The view of a document; None when no profile mentions it and nothing is known of its code.
+
+    Args:
+        document: as it is now.
+        known: what there is to say.
+        texts: the index of the snapshot's lines in that file; None to make it.
+    """
+    local_path, settings, statics, predicted = document.local_path, known.settings, document.statics, document.predicted
+    kernels = known.snapshot.by_file.get(local_path, ())
+    if not kernels and statics is None and predicted is None:
+        return None
+    lines = split_lines(document.text)
+    finder = LineFinder(lines, saved=document.saved, shows_unverified=settings.shows_unverified_lines)
+    texts = index_lines(kernels, local_path) if texts is None else texts
+    hot_lines = PlacedLines(texts, lambda text: text.hot, finder, _make_hot_line)
+    cause_lines = PlacedLines(texts, lambda text: text.causes, finder, make_cause_line)
+    return DocumentView(
+        uri=document.uri,
+        local_path=local_path,
+        text=document.text,
+        positions=Positions(lines=lines, units=known.units),
+        hot_lines=hot_lines,
+        cause_lines=cause_lines,
+        anchors=_place_anchors(kernels, local_path, document.text, finder),
+        remedies=place_remedies(kernels, local_path, finder),
+        stale=find_stale_lines(texts, finder, lines=lines, settings=settings, measured=(hot_lines, cause_lines)),
+        finder=finder,
+        settings=settings,
+        abilities=known.abilities,
+        places=known.places,
+        snapshot=known.snapshot,
+        statics=None if statics is None else place_statics(statics, document.text, finder, _list_measured(kernels)),
+        predicted=None if predicted is None else place_predictions(predicted, local_path, document.text, finder),
+    )
+
+
+def _list_measured(kernels: Sequence[VisibleKernel]) -> frozenset[str]:
+    return frozenset(shown.kernel.report.mangled_name for shown in kernels)
+
+
+def _make_hot_line(entry: HotEntry, is_edited: bool) -> HotLine:
+    return HotLine(
+        shown=entry.shown, row=entry.row, file=entry.file, share_ratio=entry.share_ratio, is_edited=is_edited
+    )
+
+
+def _place_anchors(
+    kernels: Sequence[VisibleKernel], local_path: str, text: str, finder: LineFinder
+) -> tuple[KernelAnchor, ...]:
+    definitions = find_definitions(text)
+    anchors: list[KernelAnchor] = []
+    for shown in kernels:
+        if shown.kernel.body is None:
+            continue
+        compiled_path, measured_lines = shown.kernel.body
+        file = shown.profile.files.get(compiled_path)
+        if file is None or file.local_path != local_path:
+            continue
+        current_lines = (finder.find(file, line) for line in measured_lines)
+        topmost = next((line for line in current_lines if line is not None), None)
+        line = choose_anchor(definitions, shown.kernel.report.name, topmost)
+        if line is not None:
+            anchors.append(
+                KernelAnchor(
+                    line=line,
+                    shown=shown,
+                    is_edited=finder.is_edited(file),
+                    is_withheld=not finder.knows(file),
+                )
+            )
+    return tuple(sorted(anchors, key=lambda anchor: anchor.line))

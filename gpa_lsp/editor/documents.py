@@ -1,0 +1,314 @@
+"""The open documents, and their views, kept until the text or the knowledge changes."""
+
+import logging
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from typing import Protocol
+
+from gpa_lsp.basis.file_stamps import Stamp, read_stamp
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.document_view import DocumentView, Knowledge, OpenDocument, build_view
+from gpa_lsp.editor.lines.index import MeasuredText, index_lines
+from gpa_lsp.editor.lines.places import PlaceFinder
+from gpa_lsp.editor.lines.positions import UnitCounter
+from gpa_lsp.editor.model import TextChange
+from gpa_lsp.editor.predicted.view import PredictedState
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import Snapshot
+from gpa_lsp.editor.static.results import StaticResult
+from gpa_lsp.editor.static.view import StaticState, take_result
+from gpa_lsp.editor.text_changes import EditedText
+from gpa_lsp.report.measured_files import MeasuredFile
+
+logger = logging.getLogger(__name__)
+
+_KEPT_TEXTS = 4
+"""Of a document, as it was saved: a measurement is of one of the last ones."""
+
+_BYTE_ORDER_MARK_BYTES = 3
+
+
+@dataclass(slots=True)
+class _HeldDocument:
+    local_path: str
+    edited: EditedText
+    version: int | None
+    saved: dict[Stamp | None, str] = field(default_factory=dict)
+    view: DocumentView | None = None
+    is_view_current: bool = False
+    statics: StaticState | None = None
+    predicted: PredictedState | None = None
+
+    @property
+    def text(self) -> str:
+        """What the client has."""
+        return self.edited.read()
+
+
+class DocumentWatcher(Protocol):
+    """Who is told what there is to say of the open documents without asking."""
+
+    def changed(self, uri: str, version: int | None, find_view: Callable[[], DocumentView | None]) -> None:
+        """There may be something else to say of a document.
+
+        Args:
+            uri: the document.
+            version: the client's number for its text.
+            find_view: makes its view, where somebody wants it; None where nothing is known of the document.
+        """
+        ...
+
+    def closed(self, uri: str) -> None:
+        """There is nothing to say of a document any more."""
+        ...
+
+
+class Documents:
+    """What the client has open.
+
+    Args:
+        units: counts columns for the client.
+        abilities: what the client wants.
+        watcher: is told what changes.
+    """
+
+    def __init__(self, *, units: UnitCounter, abilities: Abilities, watcher: DocumentWatcher) -> None:
+        self._watcher = watcher
+        self._open: dict[str, _HeldDocument] = {}
+        self._indexes: dict[str, tuple[MeasuredText, ...]] = {}
+        self._known = Knowledge(
+            snapshot=Snapshot(),
+            settings=Settings(),
+            abilities=abilities,
+            units=units,
+            places=PlaceFinder(units, self._find_open),
+        )
+
+    @property
+    def places(self) -> PlaceFinder:
+        """Finds measured places; a new one whenever there is new knowledge."""
+        return self._known.places
+
+    def open(self, uri: str, path: str, text: str, version: int | None) -> None:
+        """The client opened a document.
+
+        Args:
+            uri: as the client writes it.
+            path: its file.
+            text: its content.
+            version: the client's number for this content.
+        """
+        known = self._open.get(uri)
+        self._open[uri] = _HeldDocument(
+            local_path=os.path.realpath(path),
+            edited=EditedText(text, self._known.units),
+            version=version,
+            statics=None if known is None else known.statics,
+            predicted=None if known is None else known.predicted,
+        )
+        self._note_saved(self._open[uri])
+        self.tell(uri)
+
+    def save(self, uri: str) -> None:
+        """The client saved a document."""
+        document = self._open.get(uri)
+        if document is not None:
+            self._note_saved(document)
+
+    def _note_saved(self, document: _HeldDocument) -> None:
+        """Keep what the document holds now as what the file holds, unless that can be seen not to be so."""
+        stamp = read_stamp(document.local_path)
+        if stamp is None or _may_hold(stamp, document.text):
+            document.saved.pop(stamp, None)
+            document.saved[stamp] = document.text
+            while len(document.saved) > _KEPT_TEXTS:
+                del document.saved[next(iter(document.saved))]
+            document.is_view_current = False
+
+    def change(self, uri: str, changes: Sequence[TextChange], version: int | None) -> bool:
+        """The document's text was changed. Nobody is told yet: the person is typing.
+
+        Args:
+            uri: as the client writes it.
+            changes: one after the other.
+            version: the client's number for the text after them.
+
+        Returns:
+            Whether that document is open.
+        """
+        document = self._open.get(uri)
+        if document is None:
+            return False
+        document.edited.apply(changes)
+        document.version, document.is_view_current = version, False
+        return True
+
+    def close(self, uri: str) -> None:
+        """The client closed a document."""
+        if self._open.pop(uri, None) is not None:
+            self._watcher.closed(uri)
+
+    def take(self, snapshot: Snapshot, settings: Settings) -> None:
+        """There is new knowledge, or there are new settings."""
+        places = PlaceFinder(self._known.units, self._find_open)
+        self._known = replace(self._known, snapshot=snapshot, settings=settings, places=places)
+        self._indexes.clear()
+        for uri, document in self._open.items():
+            document.is_view_current = False
+            self.tell(uri)
+
+    def take_static(self, result: StaticResult) -> None:
+        """A source was compiled."""
+        for uri, document in self._open.items():
+            if document.local_path == str(result.path):
+                document.statics = take_result(document.statics, result)
+                document.is_view_current = False
+                self.tell(uri)
+
+    def forget_statics(self) -> None:
+        """Nothing is said of any source's code any more."""
+        for uri, document in self._open.items():
+            if document.statics is not None:
+                document.statics, document.is_view_current = None, False
+                self.tell(uri)
+
+    def take_predicted(self, local_path: str, state: PredictedState | None) -> None:
+        """A source was emulated, or nothing is said of that any more.
+
+        Args:
+            local_path: the source, or the description of its launches.
+            state: what is known; None for nothing.
+        """
+        for uri, document in self._open.items():
+            if document.local_path == local_path and document.predicted is not state:
+                document.predicted, document.is_view_current = state, False
+                self.tell(uri)
+
+    def list_open(self) -> tuple[str, ...]:
+        """The files of the open documents."""
+        return tuple(document.local_path for document in self._open.values())
+
+    def find_local_path(self, uri: str) -> str | None:
+        """The file of an open document, links resolved."""
+        document = self._open.get(uri)
+        return None if document is None else document.local_path
+
+    def read_open(self, local_path: str) -> str | None:
+        """The text of whichever open document is that file."""
+        return next((document.text for document in self._open.values() if document.local_path == local_path), None)
+
+    def view(self, uri: str) -> DocumentView | None:
+        """The view of an open document; None for one that is not open, or of which nothing is known."""
+        document = self._open.get(uri)
+        if document is None:
+            return None
+        if not document.is_view_current:
+            opened = OpenDocument(
+                uri=uri,
+                local_path=document.local_path,
+                text=document.text,
+                saved=document.saved,
+                statics=document.statics,
+                predicted=document.predicted,
+            )
+            document.view = build_view(opened, self._known, self._index(document.local_path))
+            document.is_view_current = True
+        return document.view
+
+    def _index(self, local_path: str) -> tuple[MeasuredText, ...]:
+        """What was measured on a file, indexed once for each new knowledge and not with every keystroke."""
+        if local_path not in self._indexes:
+            self._indexes[local_path] = index_lines(self._known.snapshot.by_file.get(local_path, ()), local_path)
+        return self._indexes[local_path]
+
+    def _find_open(self, local_path: str) -> DocumentView | None:
+        """The view of whichever open document is that file."""
+        for uri, document in self._open.items():
+            if document.local_path == local_path:
+                return self.view(uri)
+        return None
+
+    def find_doubtful(self) -> tuple[tuple[str, str, str], ...]:
+        """Open documents that no profile mentions, but that are called like a file in which a kernel was measured.
+
+        Returns:
+            (file here, file as compiled, profile) of each.
+        """
+        found: list[tuple[str, str, str]] = []
+        for document in self._open.values():
+            if document.local_path in self._known.snapshot.by_file:
+                continue
+            name = os.path.basename(document.local_path)  # noqa: PTH119
+            for profile in self._known.snapshot.profiles.values():
+                missing = sorted(path for path in profile.list_missing() if re.split(r"[\\/]", path)[-1] == name)
+                found.extend((document.local_path, path, profile.path.name) for path in missing)
+        return tuple(found)
+
+    def find_unverified(self) -> tuple[tuple[str, str], ...]:
+        """Open documents that may not be what was measured.
+
+        Returns:
+            (file here, profile) of each.
+        """
+        return tuple(
+            (document.local_path, shown.profile.path.name)
+            for document in self._open.values()
+            for shown in self._known.snapshot.by_file.get(document.local_path, ())[:1]
+            if any(_is_unverified(document, file) for file in shown.profile.files.values())
+        )
+
+    def tell(self, uri: str) -> None:
+        """Have the watcher look at a document again."""
+        document = self._open.get(uri)
+        if document is not None:
+            self._watcher.changed(uri, document.version, lambda: self.view(uri))
+
+
+def _is_unverified(document: _HeldDocument, file: MeasuredFile) -> bool:
+    """Whether nobody can tell what of a document was measured."""
+    is_unknown = file.lines is None and file.stamp not in document.saved
+    return file.local_path == document.local_path and (is_unknown or not file.is_verified)
+
+
+def _may_hold(stamp: Stamp, text: str) -> bool:
+    """Whether a file is as long as a text: an editor can open what it kept of unsaved changes. It may add a last line end, and hide a mark."""
+    size_bytes = len(text.encode("utf-8", errors="surrogatepass"))
+    line_end = "\r\n" if text.endswith("\r\n") else "\n" if text.endswith("\n") else ""
+    return stamp.size_bytes in (size_bytes, size_bytes - len(line_end), size_bytes + _BYTE_ORDER_MARK_BYTES)
+
+
+class Doubts:
+    """What the user is told about open files whose measurements cannot be shown; each once.
+
+    Args:
+        inform: says a sentence.
+    """
+
+    def __init__(self, inform: Callable[[str], None]) -> None:
+        self._inform = inform
+        self._told: set[str] = set()
+
+    def tell(self, documents: Documents, settings: Settings) -> None:
+        """Look at the open documents again."""
+        for local_path, compiled_path, profile in documents.find_doubtful():
+            self._say(
+                compiled_path,
+                f"{profile} was measured with {compiled_path}, which is not in this workspace; if {local_path} is "
+                "that file, say so in gpaLsp.pathMappings (folder as compiled: folder here)",
+            )
+        if settings.shows_unverified_lines:
+            return
+        for local_path, profile in documents.find_unverified():
+            self._say(
+                local_path,
+                f"{local_path} is not what {profile} was measured on, and there is no copy of that: nothing is shown on its lines. Measure "
+                "again, record with --import-source yes, or set gpaLsp.showUnverifiedLines",
+            )
+
+    def _say(self, about: str, text: str) -> None:
+        if about not in self._told:
+            self._told.add(about)
+            self._inform(text)

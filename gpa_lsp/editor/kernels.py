@@ -1,0 +1,57 @@
+"""Kernels by a part of their name, and where a kernel as a whole is: its definition where the source is on this machine, else its SASS document."""
+
+from gpa_lsp.basis.numbers import format_duration_ns
+from gpa_lsp.editor.lines.positions import span_line
+from gpa_lsp.editor.model import KernelSymbol, Location
+from gpa_lsp.editor.session_view import SessionView
+from gpa_lsp.editor.snapshot import VisibleKernel
+
+_MOST_SYMBOLS = 200
+
+
+def find_kernels(session: SessionView, query: str) -> list[KernelSymbol]:
+    """The kernels whose name holds the query's characters in their order, those that hold it as it is first, then longest first."""
+    query = query.strip().casefold()
+    found = [shown for shown in session.snapshot.visible if is_subsequence(query, shown.name.casefold())]
+    found.sort(key=lambda shown: query not in shown.name.casefold())
+    return [
+        KernelSymbol(
+            name=_name(shown.name, shown.kernel.report.duration_ns),
+            location=find_kernel_place(session, shown),
+            container=shown.profile.path.name,
+        )
+        for shown in found[:_MOST_SYMBOLS]
+    ]
+
+
+def _name(name: str, duration_ns: float | None) -> str:
+    return name if duration_ns is None else f"{name} · {format_duration_ns(duration_ns)}"
+
+
+def is_subsequence(part: str, whole: str) -> bool:
+    """Whether all characters of one text stand in another one, in their order.
+
+    >>> is_subsequence("sxp", "saxpy"), is_subsequence("yx", "saxpy")
+    (True, False)
+    """
+    rest = iter(whole)
+    return all(character in rest for character in part)
+
+
+def find_kernel_place(session: SessionView, shown: VisibleKernel) -> Location:
+    """The place to show for a kernel."""
+    source = find_source_place(session, shown)
+    return source or Location(uri=session.sass.find_uri(shown), range=span_line(1))
+
+
+def find_source_place(session: SessionView, shown: VisibleKernel) -> Location | None:
+    """The line of a kernel's definition in an open document, else the topmost line of its body; None when neither is on this machine."""
+    if shown.kernel.body is None:
+        return None
+    file, lines = shown.kernel.body
+    topmost = next((found for line in lines if (found := session.places.locate(shown, (file, line)))), None)
+    view = None if topmost is None else session.view(topmost.uri)
+    if view is None:
+        return topmost
+    line = next((anchor.line for anchor in view.anchors if anchor.shown.kernel is shown.kernel), None)
+    return topmost if line is None else Location(uri=view.uri, range=view.positions.find_text(line))

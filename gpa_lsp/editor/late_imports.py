@@ -1,0 +1,31 @@
+"""What the answer to initialize must not wait for: what needs numpy, and what only a person asks for."""
+
+from typing import TYPE_CHECKING
+
+from gpa_lsp.editor.snapshot import VisibleKernel
+
+if TYPE_CHECKING:
+    from gpa_lsp.editor.sass.model import SassDocument
+
+
+def build_sass(uri: str, shown: VisibleKernel) -> "SassDocument":
+    """The SASS document of a kernel."""
+    from gpa_lsp.editor.sass.document import build_document
+
+    return build_document(uri, shown)
+
+
+def warm_up_predictions() -> None:
+    """Import what a prediction is unpickled into, while it is being made."""
+    from gpa_lsp.traces import line_facts, words  # noqa: F401
+
+
+def warm_up() -> None:
+    """Import and read what the first answers need while the first results are being made."""
+    from gpa_lsp.binary.opcode_words import describe_words
+    from gpa_lsp.editor import chains, hot_spots, jumps, kernels  # noqa: F401
+    from gpa_lsp.editor.sass import document, instruction_hover, operand_hover, stall_hover, tokens, value_trace  # noqa: F401
+    from gpa_lsp.editor.source import actions  # noqa: F401
+    from gpa_lsp.render import answer_markdown, roofline_picture, roofline_text, stall_picture  # noqa: F401
+
+    describe_words("LDG")  # reads them all

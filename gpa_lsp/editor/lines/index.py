@@ -1,0 +1,155 @@
+"""What the kernels measured on one file say of its lines, by the line as it was measured.
+
+Made once for each new knowledge, so that a keystroke only has to find out where the lines are now. Kernels that were measured on the same text
+share an index, whatever profiles they come from.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.report.measured_files import MeasuredFile
+
+if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
+    from gpa_lsp.report.kernel_lines import LineCauses
+    from gpa_lsp.report.model import LineRow
+
+
+class HotEntry(NamedTuple):
+    """Samples of a line in one kernel.
+
+    Attributes:
+        share_ratio: of the kernel's samples, with those of what is inlined into the line or called from it.
+        shown: the kernel.
+        file: with the line.
+        row: the line.
+    """
+
+    share_ratio: float
+    shown: VisibleKernel
+    file: MeasuredFile
+    row: "LineRow"
+
+
+class CauseEntry(NamedTuple):
+    """Stalls of one kernel that have to do with a line.
+
+    Attributes:
+        share_ratio: of the kernel's samples, the stalls blamed on the line and the samples of what it calls.
+        shown: the kernel.
+        file: with the line.
+        place: the line as measured.
+        causes: what it is stalled on and what is stalled on it.
+    """
+
+    share_ratio: float
+    shown: VisibleKernel
+    file: MeasuredFile
+    place: tuple[str, int]
+    causes: "LineCauses"
+
+
+Entry = HotEntry | CauseEntry
+_Entry = TypeVar("_Entry", HotEntry, CauseEntry)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineTable(Generic[_Entry]):
+    """Entries by measured line.
+
+    Attributes:
+        by_line: line → entries, largest share first.
+        ranked: (largest share, line), largest first.
+    """
+
+    by_line: Mapping[int, Sequence[_Entry]]
+    ranked: Sequence[tuple[float, int]]
+
+    def list_above(self, least_ratio: float) -> list[int]:
+        """Lines of which some kernel has at least a share, largest first."""
+        count = bisect_right(self.ranked, -least_ratio, key=lambda one: -one[0])
+        return [line for _, line in self.ranked[:count]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredText:
+    """One text of the file, and what was measured on it.
+
+    Attributes:
+        file: with that text; any of those that have it.
+        hot: samples.
+        causes: stalls.
+    """
+
+    file: MeasuredFile
+    hot: LineTable[HotEntry]
+    causes: LineTable[CauseEntry]
+
+
+@dataclass(slots=True)
+class _Draft:
+    file: MeasuredFile
+    hot: dict[int, list[HotEntry]] = field(default_factory=dict)
+    causes: dict[int, list[CauseEntry]] = field(default_factory=dict)
+
+
+def _make_table(by_line: dict[int, list[_Entry]]) -> LineTable[_Entry]:
+    for entries in by_line.values():
+        entries.sort(key=order_entry)
+    ranked = sorted(((entries[0].share_ratio, line) for line, entries in by_line.items()), reverse=True)
+    return LineTable(by_line=by_line, ranked=ranked)
+
+
+def index_lines(kernels: Sequence[VisibleKernel], local_path: str) -> tuple[MeasuredText, ...]:
+    """What some kernels say of the lines of a file, by the texts it had when they were measured.
+
+    Args:
+        kernels: with lines in it.
+        local_path: the file here, links resolved.
+    """
+    drafts: dict[tuple[tuple[str, ...] | None, bool], _Draft] = {}
+    drafts_by_file: dict[
+        int, _Draft
+    ] = {}  # by identity: hashing a text for every kernel would take longer than all the rest
+    for shown in kernels:
+        files: dict[str, _Draft] = {}
+        for path, file in shown.profile.files.items():
+            if file.local_path != local_path:
+                continue
+            if id(file) not in drafts_by_file:
+                drafts_by_file[id(file)] = drafts.setdefault((file.lines, file.is_verified), _Draft(file=file))
+            files[path] = drafts_by_file[id(file)]
+        for path, entry in _list_hot(shown, files):
+            files[path].hot.setdefault(entry.row.line or 0, []).append(entry)
+        for path, cause in _list_causes(shown, files):
+            files[path].causes.setdefault(cause.place[1], []).append(cause)
+    return tuple(
+        MeasuredText(file=draft.file, hot=_make_table(draft.hot), causes=_make_table(draft.causes))
+        for draft in drafts.values()
+    )
+
+
+def order_entry(entry: Entry) -> tuple[float, str]:
+    """Largest share first; alike ones by name, so that nothing depends on the order of loading."""
+    return (-entry.share_ratio, entry.shown.kernel.report.mangled_name)
+
+
+def _list_hot(shown: VisibleKernel, files: Mapping[str, object]) -> Iterator[tuple[str, HotEntry]]:
+    total = shown.kernel.report.total_samples
+    for row in shown.kernel.report.lines:
+        samples = row.inclusive_samples + row.called_samples
+        if row.file is not None and row.file in files and row.line and samples:
+            share_ratio = min(1.0, samples / total) if total else 0.0
+            yield row.file, HotEntry(share_ratio, shown, shown.profile.files[row.file], row)
+
+
+def _list_causes(shown: VisibleKernel, files: Mapping[str, object]) -> Iterator[tuple[str, CauseEntry]]:
+    total = shown.kernel.report.total_samples
+    for place, causes in shown.kernel.causes.items():
+        if place[0] in files:
+            samples = causes.caused_samples + causes.called_samples
+            share_ratio = min(1.0, samples / total) if total else 0.0
+            yield place[0], CauseEntry(share_ratio, shown, shown.profile.files[place[0]], place, causes)

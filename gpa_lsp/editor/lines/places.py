@@ -1,0 +1,119 @@
+"""Where measured places are on this machine as it is now: in an open document, in a file on disk, in a SASS document."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.file_stamps import Stamp, read_stamp
+from gpa_lsp.basis.visible_text import make_visible
+from gpa_lsp.editor.lines.finder import LineFinder
+from gpa_lsp.editor.lines.positions import Positions, UnitCounter, span_line
+from gpa_lsp.editor.model import Location
+from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.profile.opening import open_regular_file
+from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.measured_files import MeasuredFile
+
+Place = tuple[str, int]
+"""File as compiled, and line."""
+
+_KEPT_FILES = 64
+_LONGEST_PATH = 8192
+_LONGEST_NAME = 100
+_MAX_SOURCE_BYTES = 8 << 20
+_MAX_KEPT_BYTES = 32 << 20
+
+
+class OpenText(Protocol):
+    """An open document as its client has it."""
+
+    @property
+    def uri(self) -> str:
+        """As the client writes it."""
+        ...
+
+    @property
+    def positions(self) -> Positions:
+        """Its lines."""
+        ...
+
+    @property
+    def finder(self) -> LineFinder:
+        """Maps measured lines to its own."""
+        ...
+
+
+class PlaceFinder:
+    """Finds places for jumps, links and related information.
+
+    A file that is not open is read (once per state of it), because it may have been edited since it was measured.
+
+    Args:
+        units: counts columns for the client.
+        find_open: local path → the open document there; None when it is not open.
+    """
+
+    def __init__(self, units: UnitCounter, find_open: Callable[[str], OpenText | None]) -> None:
+        self._units = units
+        self._find_open = find_open
+        self._closed: OrderedDict[str, tuple[Stamp, Positions, LineFinder]] = OrderedDict()
+
+    def locate(self, shown: VisibleKernel, place: Place) -> Location | None:
+        """The line a measured place is on now, as the range of its text; None when it is not on this machine or was edited away.
+
+        A file we may not read is believed to be as it was, and its line's range is empty.
+        """
+        file = shown.profile.files.get(place[0])
+        if file is None:
+            return None
+        if (file.lines is None or file.is_outside) and self._find_open(file.local_path) is None:
+            uri = Path(file.local_path).as_uri()
+            return Location(uri=uri, range=span_line(place[1])) if file.is_verified else None
+        uri, positions, finder = self._read(file)
+        if positions is None or finder is None:
+            return None
+        line = finder.find(file, place[1])
+        if line is None or not 1 <= line <= len(positions.lines):
+            return None
+        return Location(uri=uri, range=positions.find_text(line))
+
+    def _read(self, file: MeasuredFile) -> tuple[str, Positions | None, LineFinder | None]:
+        opened = self._find_open(file.local_path)
+        if opened is not None:
+            return opened.uri, opened.positions, opened.finder
+        uri = Path(file.local_path).as_uri()
+        stamp = read_stamp(file.local_path)
+        if stamp is None or stamp.size_bytes > _MAX_SOURCE_BYTES:
+            return uri, None, None
+        known = self._closed.get(file.local_path)
+        if known is None or known[0] != stamp:
+            known = self._read_closed(file.local_path, stamp)
+            if known is None:
+                return uri, None, None
+            self._closed[file.local_path] = known
+        self._closed.move_to_end(file.local_path)
+        self._drop_oldest()
+        return uri, known[1], known[2]
+
+    def _drop_oldest(self) -> None:
+        kept_bytes = sum(stamp.size_bytes for stamp, _, _ in self._closed.values())
+        while len(self._closed) > 1 and (len(self._closed) > _KEPT_FILES or kept_bytes > _MAX_KEPT_BYTES):
+            _, (stamp, _, _) = self._closed.popitem(last=False)
+            kept_bytes -= stamp.size_bytes
+
+    def _read_closed(self, local_path: str, stamp: Stamp) -> tuple[Stamp, Positions, LineFinder] | None:
+        try:
+            source, _ = open_regular_file(Path(local_path))
+            with source:  # read as far as was promised and no further
+                lines = split_lines(source.read(_MAX_SOURCE_BYTES).decode("utf-8", errors="replace"))
+        except (OSError, InputError):
+            return None
+        return stamp, Positions(lines=lines, units=self._units), LineFinder(lines)
+
+
+def name_file(path: str) -> str:
+    """The last part of a path as compiled, on whichever system that was; as much of it as fits, and as one line."""
+    name = make_visible(path[-_LONGEST_PATH:].replace("\\", "/").rpartition("/")[2])
+    return name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"

@@ -1,0 +1,1 @@
+"""What emulating a source says of its lines, and the process that emulates it."""

@@ -1,0 +1,85 @@
+"""What can be done about a prediction: try another block, or describe a launch."""
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.lines.anchors import find_definitions
+from gpa_lsp.editor.lines.positions import Positions
+from gpa_lsp.editor.model import Action, ActionKind, CommandCall, Position, Range, TextEdit
+from gpa_lsp.editor.predicted.results import PredictedTrial
+from gpa_lsp.report.names import shorten_name
+
+_LONGEST_HEAD = 20
+
+
+def list_trial_actions(view: DocumentView, first: int, last: int) -> Iterator[Action]:
+    """The blocks worth a try of the kernels that some lines (1-based) belong to; of the launches there in a description.
+
+    Args:
+        view: of a source, or of a description.
+        first: line.
+        last: line.
+    """
+    predicted = view.predicted
+    if predicted is None:
+        return
+    for line, trial in predicted.trials:
+        if predicted.is_source:
+            begin, end = line, _find_kernel_end(view, line)
+        else:
+            begin = min(predicted.find_launch(trial.launch).described_line or line, line)
+            end = line
+        if first <= end and last >= begin:
+            yield _offer_trial(view, line, trial, is_source=predicted.is_source)
+
+
+def _find_kernel_end(view: DocumentView, line: int) -> int:
+    """The line before the next kernel's definition."""
+    later = [at for lines in find_definitions(view.text).values() for at in lines if at > line]
+    return min(later, default=len(view.positions.lines) + 1) - 1
+
+
+def _find_head_end(view: DocumentView, line: int) -> int:
+    """The line on which a kernel's body begins."""
+    head = view.positions.lines[line - 1 : line - 1 + _LONGEST_HEAD]
+    return next((line + after for after, text in enumerate(head) if "{" in text), line)
+
+
+def _offer_trial(view: DocumentView, line: int, trial: PredictedTrial, *, is_source: bool) -> Action:
+    if is_source:
+        span = Positions(lines=(trial.old,), units=view.positions.units).find_span(1, trial.start, trial.end)
+        start = Position(line=trial.line - 1, character=span.start.character)
+        end = Position(line=trial.line - 1, character=span.end.character)
+        span, uri = Range(start=start, end=end), find_description_uri(view)
+    else:
+        span, uri = view.positions.find_span(line, trial.start, trial.end), view.uri
+    return Action(
+        title=f"{trial.words[0].upper()}{trial.words[1:]}",
+        kind=ActionKind.REWRITE,
+        edits={uri: (TextEdit(range=span, new_text=trial.new),)},
+    )
+
+
+def find_description_uri(view: DocumentView) -> str:
+    """As the client would write it: in the folder it knows the source in, which may have come there by a link."""
+    assert view.predicted is not None
+    return f"{view.uri.rpartition('/')[0]}/{quote(view.predicted.result.job.launches_path.name)}"
+
+
+def list_description_actions(view: DocumentView, first: int, last: int) -> Iterator[Action]:
+    """For each kernel whose head is among some lines and that has no described launch, a way to begin one."""
+    predicted = view.predicted
+    if predicted is None or not predicted.is_source:
+        return
+    result = predicted.result
+    static = () if view.statics is None else view.statics.anchors
+    known = {anchor.kernel.mangled_name: (anchor.line, anchor.kernel.name) for anchor in static}
+    for measured in view.anchors:
+        known[measured.shown.kernel.report.mangled_name] = (measured.line, measured.shown.name)
+    for mangled, (line, name) in known.items():
+        is_wanted = not result.job.launches_text or mangled in result.undescribed
+        if is_wanted and first <= _find_head_end(view, line) and last >= line:
+            title = f"Describe a launch of {shorten_name(name)}"
+            command = CommandCall(title=title, command="gpaLsp.describeLaunch", arguments=(view.uri, mangled))
+            yield Action(title=title, kind=ActionKind.REWRITE, command=command)

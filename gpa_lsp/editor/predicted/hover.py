@@ -1,0 +1,124 @@
+"""What the hover of a line says of the emulation: never mixed with what was measured, always under a heading of its own."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.numbers import format_count, format_percent
+from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.predicted.results import PredictedFault
+from gpa_lsp.editor.predicted.view import PlacedPredictions
+from gpa_lsp.render.layout import draw_bar
+from gpa_lsp.render.markdown_text import begin_paragraph, mark_code
+from gpa_lsp.report.names import shorten_name
+
+if TYPE_CHECKING:
+    from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
+
+_MOST_ACCESSES = 6
+_MOST_LAUNCHES = 4
+_MOST_CALLERS = 4
+_BAR_CELLS = 16
+_LEAST_SHARE = 0.005
+
+
+def describe_predictions(view: DocumentView, line: int) -> str | None:
+    """What was emulated of a line (1-based) as Markdown; None for a line without any."""
+    predicted = view.predicted
+    if predicted is None or not predicted.is_source:
+        return None
+    accesses, branches = predicted.accesses.get(line, ()), predicted.branches.get(line, ())
+    faults = predicted.faults.get(line, ())
+    launches = sorted({found.launch for facts in (accesses, branches, faults) for found in facts})
+    parts = []
+    for launch in launches[:_MOST_LAUNCHES]:
+        parts.append(_head(predicted, launch))
+        parts.extend(f"* {begin_paragraph(describe_fault(one))}" for one in faults if one.launch == launch)
+        own = [one.fact for one in accesses if one.launch == launch]
+        for one in own[:_MOST_ACCESSES]:
+            parts.extend(_describe_access(one))
+        if len(own) > _MOST_ACCESSES:
+            parts.append(f"* and {len(own) - _MOST_ACCESSES} more accesses")
+        own_branches = (one.fact for one in branches if one.launch == launch)
+        parts.extend(f"* {describe_branch(one)}" for one in own_branches if not one.is_nested)
+        parts.append("")
+    if len(launches) > _MOST_LAUNCHES:
+        parts.append(f"and {len(launches) - _MOST_LAUNCHES} more launches")
+    return "\n".join(parts).rstrip() or None
+
+
+def _head(predicted: PlacedPredictions, launch: int) -> str:
+    found = predicted.find_launch(launch)
+    return f"**Emulated** · {mark_code(shorten_name(found.name))}, {make_one_line(found.what)}\n"
+
+
+def _describe_access(access: "AccessLineFact") -> Iterator[str]:
+    from gpa_lsp.traces.words import summarise_reuse  # brings numpy, which the answer to initialize must not wait for
+
+    pattern = f", {access.pattern_words}" if access.pattern_words else ""
+    reuse = () if access.reuse is None else tuple(summarise_reuse(access.reuse))
+    yield f"* {name_access(access)}: **{count_cost(access)}**, {access.ideal:.1f} at best{_count_lines(access)}{pattern};"
+    hits = ((access.l1_hit_ratio, "L1"), (access.l2_hit_ratio, "L2"))
+    known = [f"{format_percent(ratio)} in {where}" for ratio, where in hits if ratio is not None]
+    details = [f"predicted hits {', '.join(known)}"] if known else []
+    if access.repeated_ratio >= _LEAST_SHARE:
+        details.append(f"{format_percent(access.repeated_ratio)} repeat an earlier one")
+    details.append(f"{format_count(access.requests)} requests of {access.lanes_per_request:.1f} lanes")
+    if len(reuse) == 1:
+        details.append(f"reuse: all {reuse[0][0]}")
+    if access.callers:
+        details.append(f"called from {_list_callers(access.callers[:_MOST_CALLERS])}")
+    yield f"  {'; '.join(details)}"
+    if len(reuse) > 1:
+        yield from _draw_reuse(reuse)
+
+
+def _list_callers(callers: tuple[tuple[str, float], ...]) -> str:
+    if len(callers) == 1:
+        return mark_code(callers[0][0])
+    words = [f"{mark_code(path)} ({format_percent(ratio)})" for path, ratio in callers]
+    others = 1 - sum(ratio for _, ratio in callers)
+    return ", ".join([*words, *([f"others ({format_percent(others)})"] if others >= _LEAST_SHARE else [])])
+
+
+def _draw_reuse(reuse: tuple[tuple[str, float], ...]) -> Iterator[str]:
+    """Reuse distances in lines of 128 bytes, within a block."""
+    width = max(len(words) for words, _ in reuse)
+    yield ""
+    yield "```text"
+    for words, ratio in reuse:
+        yield f"{words.ljust(width)}  {draw_bar(ratio, _BAR_CELLS).ljust(_BAR_CELLS)} {format_percent(ratio)}"
+    yield "```"
+
+
+def name_access(access: "AccessLineFact") -> str:
+    """``loads of `in```, ``stores of shared memory``."""
+    where = ", ".join(map(mark_code, access.arrays)) if access.arrays else f"{access.space.name.lower()} memory"
+    return f"{access.kind.value} of {where}{' in a function called here' if access.is_nested else ''}"
+
+
+def count_cost(access: "AccessLineFact") -> str:
+    """``8.0 sectors per request``."""
+    return f"{access.cost:.1f} {'wavefronts' if access.is_shared else 'sectors'} per request"
+
+
+def _count_lines(access: "AccessLineFact") -> str:
+    return "" if access.is_shared else f", {access.lines_per_request:.1f} lines"
+
+
+def describe_branch(branch: "BranchLineFact") -> str:
+    """How often its branches diverge."""
+    return (
+        f"branches: **{format_percent(branch.divergent_ratio)} diverge**, of {format_count(branch.executions)} executions with "
+        f"{branch.lanes_per_execution:.1f} lanes"
+    )
+
+
+def describe_fault(fault: PredictedFault) -> str:
+    """What went wrong, where, and what to do."""
+    where = "" if fault.place is None else f" (in {_name_file(fault.place[0])}:{fault.place[1]})"
+    return f"{fault.kind[0].upper()}{fault.kind[1:]}{where}: {fault.message} {fault.remedy}".rstrip()
+
+
+def _name_file(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]

@@ -1,0 +1,199 @@
+"""Blocks that are worth a try, and the edits of a description that try them. Runs in the process that predicts."""
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from math import log2
+
+from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.compiler.settings import CompileSettings
+from gpa_lsp.editor.predicted.results import PredictedJob, PredictedTrial, TrialsJob, TrialsResult
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.launches.toml_lines import TomlLines
+from gpa_lsp.prediction.exploration.answer import describe_trial, find_trial
+from gpa_lsp.prediction.exploration.explore import Exploration
+from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration, rank
+from gpa_lsp.prediction.exploration.space import build_space
+from gpa_lsp.prediction.exploration.subjects import ExplorationSubject, prepare_exploration
+from gpa_lsp.prediction.fault_answer import ENDINGS
+from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
+from gpa_lsp.processes.frames import Step
+from gpa_lsp.processes.worker import Tell
+
+_THREADS = range(64, 1025)
+_MOST_LAUNCHES = 8
+_KEY = re.compile(r"""(?:^|[\s{,])(?:block|"block"|'block')[ \t]*=[ \t]*""")
+_VALUE = re.compile(r"""\[[^\[\]#]*\]|"[^"\\]*"|'[^']*'|[0-9][0-9_]*|0x[0-9a-fA-F_]+""")
+
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockEdit:
+    """A change within one line; see :class:`~gpa_lsp.editor.predicted.results.PredictedTrial`."""
+
+    line: int
+    old: str
+    start: int
+    end: int
+    new: str
+
+
+def find_trials(job: TrialsJob, prediction: SourcePrediction, settings: CompileSettings, tell: Tell) -> TrialsResult:
+    """For each launch that says how many threads it must cover, and whose emulation showed no fault, the block that is predicted to be fastest.
+
+    Args:
+        job: what is asked.
+        prediction: of the same source and launches.
+        settings: of the compiler.
+        tell: told how far it is.
+    """
+    end_s = time.monotonic() + job.seconds
+    trials: list[PredictedTrial] = []
+    remarks: list[str] = []
+    wanted = [(number, one) for number, one in enumerate(prediction.kernels) if _can_vary(one)]
+    for done, (number, kernel) in enumerate(wanted[:_MOST_LAUNCHES]):
+        if time.monotonic() > end_s:
+            remarks.append(f"time was up before {len(wanted) - done} launches were explored")
+            break
+        tell(Step(words=f"trying other blocks for {kernel.name}", done=done, total=len(wanted)))
+        share_s = (end_s - time.monotonic()) / (len(wanted[:_MOST_LAUNCHES]) - done)
+        try:
+            trial = _explore(job.base, prediction, number, settings, time.monotonic() + share_s)
+        except GpaError as error:
+            remarks.append(f"{kernel.name}: {error}")
+            continue
+        if trial is not None:
+            trials.append(trial)
+    return TrialsResult(job=job.base, trials=tuple(trials), remarks=tuple(remarks))
+
+
+def _can_vary(kernel: KernelPrediction) -> bool:
+    has_faults = any(fault.kind not in ENDINGS for fault in kernel.faults)
+    return kernel.launch.threads is not None and kernel.volumes is not None and not has_faults
+
+
+def _explore(
+    job: PredictedJob, prediction: SourcePrediction, number: int, settings: CompileSettings, end_s: float
+) -> PredictedTrial | None:
+    kernel = prediction.kernels[number]
+    before = prediction.kernels[:number]
+    subject = prepare_exploration(
+        job.path,
+        text=job.text,
+        kernel=kernel.mangled_name,
+        launches_path=job.launches_path,
+        launches_text=job.launches_text,
+        launch_number=1 + sum(one.mangled_name == kernel.mangled_name for one in before),
+        machine=job.machine,
+        compute_capability=job.architecture,
+        compile_settings=settings,
+    )
+    statics = next(
+        (one.statics for one in prediction.statics.kernels if one.statics.mangled_name == kernel.mangled_name), None
+    )
+    most = None if statics is None else statics.most_threads
+    found = _evaluate(subject, list_blocks(subject, most), end_s)
+    trial = find_trial(
+        Exploration(kernel=subject.name, device="", mode="", ranked=rank(found), current=subject.current)
+    )
+    if trial is None:
+        return None
+    edit = find_block_edit(job.launches_text, kernel.launch, trial.best.configuration.block)
+    if edit is None:
+        return None
+    return PredictedTrial(
+        launch=number,
+        words=describe_trial(trial),
+        line=edit.line,
+        old=edit.old,
+        start=edit.start,
+        end=edit.end,
+        new=edit.new,
+    )
+
+
+def list_blocks(subject: ExplorationSubject, most_threads: int | None) -> tuple[Configuration, ...]:
+    """Powers of two along the axes of the launch, those like its own first; its own is the very first.
+
+    Args:
+        subject: the launch.
+        most_threads: a kernel that was compiled for so many; None without a limit.
+    """
+    current = subject.current
+    space = build_space((), (), threads=_THREADS, dimensions=subject.dimensions)
+    blocks = {one.block for one in space if one.threads <= (most_threads or 1024)} - {current.block}
+    ordered = sorted(blocks, key=lambda block: (_measure_distance(block, current.block), block))
+    return (current, *(Configuration(block=block, fold=current.fold) for block in ordered))
+
+
+def _measure_distance(block: Dim3, other: Dim3) -> float:
+    """How often sizes are doubled or halved between them."""
+    return sum(abs(log2(one / another)) for one, another in zip(block, other, strict=True))
+
+
+def _evaluate(
+    subject: ExplorationSubject, configurations: Sequence[Configuration], end_s: float
+) -> list[RankedConfiguration]:
+    """As many as there is time for."""
+    found: list[RankedConfiguration] = []
+    for configuration in configurations:
+        found.extend(subject.evaluate([configuration]))
+        if time.monotonic() > end_s:
+            break
+    return found
+
+
+def find_block_edit(text: str, launch: LaunchDescription, block: Dim3) -> BlockEdit | None:
+    """The edit that gives a launch another block; None where no edit within one line gives exactly that.
+
+    Args:
+        text: of the description.
+        launch: as it was read from it.
+        block: the new one.
+    """
+    launches = read_launches(launch.path, text=text) if launch.path is not None else ()
+    number = next((number for number, one in enumerate(launches) if one == launch), None)
+    if number is None:
+        return None
+    line = TomlLines(text).find(("launch", number, "block"))
+    old = text.splitlines()[line - 1]
+    for start, end in _list_values(old):
+        new = _write_block(block)
+        changed = text.splitlines(keepends=True)
+        changed[line - 1] = changed[line - 1].replace(old, f"{old[:start]}{new}{old[end:]}", 1)
+        if _reads_as(launches, number, "".join(changed), block):
+            return BlockEdit(line=line, old=old, start=start, end=end, new=new)
+    return None
+
+
+def _list_values(line: str) -> Iterator[tuple[int, int]]:
+    for key in _KEY.finditer(line):
+        value = _VALUE.match(line, key.end())
+        if value is not None:
+            yield value.start(), value.end()
+
+
+def _write_block(block: Dim3) -> str:
+    if block[1:] == (1, 1):
+        return str(block[0])
+    return str(list(block if block[2] != 1 else block[:2]))
+
+
+def _reads_as(launches: Sequence[LaunchDescription], number: int, text: str, block: Dim3) -> bool:
+    """Whether a text describes the same launches but for the block of one, and what follows from that."""
+    path = launches[number].path
+    assert path is not None
+    try:
+        after = read_launches(path, text=text)
+    except GpaError:
+        return False
+    others = [one for index, one in enumerate(launches) if index != number]
+    return (
+        len(after) == len(launches)
+        and after[number].block == block
+        and after[number].kernel == launches[number].kernel
+        and [one for index, one in enumerate(after) if index != number] == others
+    )

@@ -1,0 +1,373 @@
+"""What the process that predicts does with its jobs. Nothing of it delays an answer of the server."""
+
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from gpa_lsp.basis.errors import GpaError, InputError, Problem
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_dim3, format_duration_ns, format_update_bytes
+from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.compiler.settings import CompileSettings
+from gpa_lsp.editor.predicted.results import (
+    Job,
+    LaunchFact,
+    PageJob,
+    PageResult,
+    PredictedFault,
+    PredictedJob,
+    PredictedLaunch,
+    PredictedProblem,
+    PredictedResult,
+    TemplateJob,
+    TemplateResult,
+    TrialsJob,
+    TrialsResult,
+)
+from gpa_lsp.editor.predicted.trials import find_trials
+from gpa_lsp.emulator.model import Fault, FaultKind
+from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.prediction.fault_answer import ENDINGS, REMEDIES
+from gpa_lsp.prediction.launch_sources import LaunchChoice
+from gpa_lsp.prediction.model import EDITOR_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction
+from gpa_lsp.prediction.predict import match_launches, predict_source
+from gpa_lsp.prediction.templates import write_templates
+from gpa_lsp.processes.frames import Step
+from gpa_lsp.processes.worker import Tell, Work
+from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.render.layout import join_lines
+from gpa_lsp.render.prediction_text import render_prediction
+from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
+
+_KEPT = 4
+"""Predictions, so that a page need not wait for another emulation."""
+
+_TEXT_WIDTH = 120
+_LONGEST_PAGE_CHARS = 180_000
+_kept: OrderedDict[PredictedJob, SourcePrediction] = OrderedDict()
+_PACKAGING = re.compile(r" (?:PCIe|SXM|NVL|HBM|\d+ ?GB).*")
+_LINE = re.compile(r"line (\d{1,9})\b")
+_MOST_FACTS = 4000
+_MOST_FAULTS = 200
+_MOST_PROBLEMS = 100
+
+_Fact = TypeVar("_Fact", AccessLineFact, BranchLineFact)
+
+
+def _warm_up() -> None:
+    from gpa_lsp.binary import disassembler  # noqa: F401
+    from gpa_lsp.compiler import compile as compiling  # noqa: F401
+    from gpa_lsp.sources import cuda_arrays  # noqa: F401
+
+
+def do_job(job: Job, tell: Tell) -> object:
+    """The result of a job."""
+    if isinstance(job, PredictedJob):
+        return _answer(job, tell)
+    if isinstance(job, TrialsJob):
+        return _look_for_trials(job, tell)
+    if isinstance(job, PageJob):
+        return _write_page(job, tell)
+    return _write_template(job)
+
+
+def _answer(job: PredictedJob, tell: Tell) -> PredictedResult:
+    started_s = time.monotonic()
+    try:
+        found = predict(job, tell)
+        seconds = time.monotonic() - started_s
+        return make_result(job, found, seconds)
+    except InputError as error:
+        seconds = time.monotonic() - started_s
+        problem = make_problem(Problem.from_error(error))
+        if error.path == job.launches_path:
+            problem = replace(problem, described_line=problem.described_line or 1)
+        return PredictedResult(job=job, problems=(problem,), seconds=seconds)
+    except GpaError as error:
+        return PredictedResult(job=job, failure=str(error), seconds=time.monotonic() - started_s)
+
+
+def predict(job: PredictedJob, tell: Tell) -> SourcePrediction:
+    """The prediction of a job, from what is kept where it is.
+
+    Raises:
+        GpaError: see :func:`~gpa_lsp.prediction.predict.predict_source`.
+    """
+    known = _kept.get(job)
+    if known is not None:
+        _kept.move_to_end(job)
+        return known
+
+    def report(words: str, done: int, total: int) -> None:
+        tell(Step(words=words, done=done, total=total))
+
+    found = predict_source(
+        job.path,
+        text=job.text,
+        launches=LaunchChoice(path=job.launches_path, text=job.launches_text),
+        compute_capability=job.architecture,
+        settings=choose_settings(job),
+        compile_settings=choose_compile_settings(job),
+        progress=report,
+    )
+    _kept[job] = found
+    while len(_kept) > _KEPT:
+        _kept.popitem(last=False)
+    return found
+
+
+def choose_settings(job: PredictedJob) -> PredictionSettings:
+    """How much a job may cost."""
+    budget = replace(
+        EDITOR_PREDICTION.budget,
+        seconds=job.seconds,
+        memory_bytes=job.memory_bytes,
+        trace_bytes=min(EDITOR_PREDICTION.budget.trace_bytes, job.memory_bytes // 4),
+    )
+    return replace(EDITOR_PREDICTION, machine=job.machine, budget=budget, all_seconds=2 * job.seconds)
+
+
+def choose_compile_settings(job: PredictedJob) -> CompileSettings:
+    """The workspace is the innermost folder of the source: its programs are never run."""
+    roots = [root for root in job.roots if job.path.is_relative_to(root)]
+    workspace = max(roots, key=lambda root: len(root.parts), default=None)
+    return CompileSettings(limit_s=job.limit_s, workspace=workspace)
+
+
+def make_result(job: PredictedJob, found: SourcePrediction, seconds: float) -> PredictedResult:
+    """What the server keeps."""
+    if found.statics.unit.ptx is None:
+        return PredictedResult(job=job, has_failed=True, seconds=seconds)
+    return PredictedResult(
+        job=job,
+        launches=tuple(list_launches(found)),
+        accesses=list_accesses(found),
+        branches=list_branches(found),
+        faults=list_faults(found),
+        problems=list_problems(found),
+        undescribed=_list_undescribed(job, found),
+        page=_render_text(found),
+        seconds=seconds,
+    )
+
+
+def _list_undescribed(job: PredictedJob, found: SourcePrediction) -> tuple[str, ...]:
+    """By mangled name, which the prediction does not say."""
+    module = parse_ptx(found.statics.unit.ptx or "", name=str(job.path))
+    problems: list[Problem] = []
+    launches = read_launches(job.launches_path, text=job.launches_text)
+    described = {one.function.name for one in match_launches(module, launches, None, problems)}
+    return tuple(entry.name for entry in module.entries if entry.name not in described)
+
+
+def _render_text(found: SourcePrediction) -> str:
+    """The whole prediction as Markdown that shows as it is written."""
+    text = join_lines(render_prediction(found, _TEXT_WIDTH, folder=found.path.parent))
+    text = "\n".join(line.replace("```", "'''") for line in text[:_LONGEST_PAGE_CHARS].split("\n"))
+    return f"# Predictions for {make_one_line(found.path.name)}\n\n**Emulated and predicted**, nothing of it measured.\n\n```text\n{text}\n```\n"
+
+
+def _look_for_trials(job: TrialsJob, tell: Tell) -> TrialsResult:
+    try:
+        return find_trials(job, predict(job.base, tell), choose_compile_settings(job.base), tell)
+    except GpaError as error:
+        return TrialsResult(job=job.base, remarks=(str(error),))
+
+
+def _write_page(job: PageJob, tell: Tell) -> PageResult:
+    from gpa_lsp.render.prediction_page.page import render_prediction_page
+
+    try:
+        found = predict(job.base, tell)
+        with open_whole(job.target, errors="backslashreplace") as stream:
+            stream.write(render_prediction_page(found))
+    except (GpaError, OSError) as error:
+        return PageResult(failure=str(error))
+    return PageResult()
+
+
+def _write_template(job: TemplateJob) -> TemplateResult:
+    base = job.base
+    try:
+        text = write_templates(
+            base.path,
+            text=base.text,
+            kernel=job.kernel,
+            launches_path=base.launches_path,
+            launches_text=base.launches_text,
+            compute_capability=base.architecture,
+            settings=choose_compile_settings(base),
+        )
+    except GpaError as error:
+        return TemplateResult(failure=str(error))
+    return TemplateResult(text=text)
+
+
+def list_launches(prediction: SourcePrediction) -> Iterator[PredictedLaunch]:
+    """The launches in their order."""
+    source = str(prediction.path)
+    places = {one.statics.mangled_name: one.place for one in prediction.statics.kernels}
+    counts: dict[str, int] = {}
+    for kernel in prediction.kernels:
+        counts[kernel.mangled_name] = counts.get(kernel.mangled_name, 0) + 1
+    for kernel in prediction.kernels:
+        place = places.get(kernel.mangled_name)
+        title = name_launch(kernel) if counts[kernel.mangled_name] > 1 else ""
+        yield PredictedLaunch(
+            mangled_name=kernel.mangled_name,
+            name=kernel.name,
+            line=place.line if place is not None and place.file == source else None,
+            words=describe_briefly(kernel, title),
+            what=_describe_subject(kernel),
+            described_line=kernel.launch.line,
+        )
+
+
+def name_launch(kernel: KernelPrediction) -> str:
+    """What tells a launch from others of its kernel."""
+    launch = kernel.launch
+    if launch.title:
+        return f"“{launch.title}”"
+    return f"{format_dim3(launch.grid)} blocks of {format_dim3(launch.block)}"
+
+
+def describe_briefly(kernel: KernelPrediction, title: str) -> str:
+    """The words of a lens: what limits it, what it moves, how long it takes, and how much was emulated."""
+    parts = []
+    own = [fault for fault in kernel.faults if fault.kind not in ENDINGS]
+    if own:
+        parts.append(format_count_of(len(own), "fault"))
+    volumes = kernel.volumes
+    if volumes is not None:
+        if volumes.limiter is not None:
+            parts.append(
+                f"{volumes.limiter.value} limits" if volumes.limiter.value[0].isupper() else volumes.limiter.value
+            )
+        moved = volumes.volumes
+        loaded, stored = format_update_bytes(moved.dram_load), format_update_bytes(moved.dram_store)
+        parts.append(f"{loaded} B loaded, {stored} B stored per update")
+        if volumes.duration_ns is not None:
+            machine = _PACKAGING.sub("", kernel.machine)
+            parts.append(f"{format_duration_ns(volumes.duration_ns)} on {machine}")
+    parts.append(f"emulated {count_blocks(kernel)}")
+    return f"predicted{f' {title}' if title else ''}: {' · '.join(parts)}"
+
+
+def count_blocks(kernel: KernelPrediction) -> str:
+    """``64 of 1,024 blocks``."""
+    run = kernel.execution
+    total = format_count_of(run.grid_blocks, "block")
+    counted = (
+        f"all {total}" if run.executed_blocks == run.grid_blocks else f"{format_count(run.executed_blocks)} of {total}"
+    )
+    counted = "its block" if run.grid_blocks == run.executed_blocks == 1 else counted
+    return counted if run.is_complete else f"{counted}, not to the end"
+
+
+def _describe_subject(kernel: KernelPrediction) -> str:
+    title = f"“{kernel.launch.title}”, " if kernel.launch.title else ""
+    machine = f", predicted for the {kernel.machine}" if kernel.machine else ""
+    return f"{title}block {format_dim3(kernel.launch.block)}, {count_blocks(kernel)}{machine}"
+
+
+def list_accesses(prediction: SourcePrediction) -> tuple[LaunchFact[AccessLineFact], ...]:
+    """Those of lines of the source, most sectors first."""
+    found = _list_own(prediction, lambda kernel: kernel.accesses)
+    return tuple(sorted(found, key=lambda one: -one.fact.sectors)[:_MOST_FACTS])
+
+
+def list_branches(prediction: SourcePrediction) -> tuple[LaunchFact[BranchLineFact], ...]:
+    """Those of lines of the source, most executed first."""
+    found = _list_own(prediction, lambda kernel: kernel.branches)
+    return tuple(sorted(found, key=lambda one: -one.fact.executions)[:_MOST_FACTS])
+
+
+def _list_own(
+    prediction: SourcePrediction, choose: Callable[[KernelPrediction], Iterable[_Fact]]
+) -> list[LaunchFact[_Fact]]:
+    """The facts of lines of the source itself, with the number of their launch."""
+    source = str(prediction.path)
+    return [
+        LaunchFact(launch=number, fact=fact)
+        for number, kernel in enumerate(prediction.kernels)
+        for fact in choose(kernel)
+        if fact.file == source
+    ]
+
+
+def list_faults(prediction: SourcePrediction) -> tuple[PredictedFault, ...]:
+    """Of all launches, those of the program first."""
+    source = str(prediction.path)
+    found = [(fault, number) for number, kernel in enumerate(prediction.kernels) for fault in kernel.faults]
+    found.sort(key=lambda one: one[0].kind in ENDINGS)
+    return tuple(_make_fault(fault, number, source) for fault, number in found[:_MOST_FAULTS])
+
+
+def _make_fault(fault: Fault, launch: int, source: str) -> PredictedFault:
+    chain = fault.chain or ()
+    own = next((frame for frame in chain if frame.file == source and frame.line > 0), None)
+    inner = chain[0] if chain and chain[0].line > 0 and chain[0] is not own else None
+    other = (fault.other_chain or (None,))[0]
+    where = "" if fault.block is None else f" First in block {fault.block}"
+    if where and fault.thread is not None:
+        x, y, z = fault.thread
+        where += f", thread ({x}, {y}, {z})"
+    times = f" {format_count(fault.count)} times." if fault.count > 1 else ""
+    return PredictedFault(
+        line=None if own is None else own.line,
+        launch=launch,
+        kind=fault.kind.value,
+        message=f"{fault.message.rstrip('.')}.{times}{f'{where}.' if where else ''}",
+        remedy=_make_sentence(REMEDIES.get(fault.kind, "")),
+        is_ending=fault.kind in ENDINGS or fault.kind is FaultKind.BAD_LAUNCH,
+        place=None if inner is None else (inner.file, inner.line),
+        other=None if other is None or other.line <= 0 else (other.file, other.line),
+    )
+
+
+def _make_sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:].rstrip('.')}." if text else ""
+
+
+def list_problems(prediction: SourcePrediction) -> tuple[PredictedProblem, ...]:
+    """Of the description and of each launch."""
+    found = [(problem, None) for problem in prediction.problems]
+    own = [(problem, kernel) for kernel in prediction.kernels for problem in kernel.problems]
+    return tuple(make_problem(problem, kernel) for problem, kernel in [*found, *own][:_MOST_PROBLEMS])
+
+
+def make_problem(problem: Problem, kernel: KernelPrediction | None = None) -> PredictedProblem:
+    """One without its file, which is the description or the source, as its place tells."""
+    remedy = "" if problem.remedy is None else f"; {problem.remedy}"
+    name = problem.kernel or (None if kernel is None else kernel.mangled_name)
+    line = None if kernel is None else kernel.launch.line
+    return PredictedProblem(
+        severity=problem.severity,
+        message=f"{problem.message}{remedy}",
+        described_line=read_line(problem.place) or line,
+        kernel=name,
+    )
+
+
+def read_line(place: str | None) -> int | None:
+    """The number of ``line 12``; None for other places.
+
+    >>> read_line("line 12"), read_line("offset 0x10"), read_line(None)
+    (12, None, None)
+    """
+    match = _LINE.search(place or "")
+    return int(match[1]) if match else None
+
+
+def _explain(job: Job, reason: str) -> object:
+    if isinstance(job, PredictedJob):
+        return PredictedResult(job=job, failure=f"{job.path}: {reason}")
+    if isinstance(job, TrialsJob):
+        return TrialsResult(job=job.base, remarks=(reason,))
+    return PageResult(failure=reason) if isinstance(job, PageJob) else TemplateResult(failure=reason)
+
+
+WORK = Work(do=do_job, prepare=_warm_up, explain=_explain)

@@ -1,0 +1,52 @@
+"""What hovers and lenses say of a kernel's roofline: two lines and bars everywhere, a picture where the client draws it. Pure functions.
+
+Modules that need numpy are loaded inside: the answer to initialize must not wait for them.
+"""
+
+from typing import TYPE_CHECKING
+
+from gpa_lsp.editor.snapshot import VisibleKernel
+
+if TYPE_CHECKING:
+    from gpa_lsp.analyses.roofline_model import KernelRoofline
+
+
+def find_roofline(shown: VisibleKernel) -> "KernelRoofline | None":
+    """Where a kernel stands; None where that is not known."""
+    analyses = shown.kernel.report.analyses
+    return None if analyses is None else analyses.roofline
+
+
+def find_limiter(shown: VisibleKernel) -> str | None:
+    """What limits a kernel, in two words; None where the profile does not say."""
+    from gpa_lsp.render.roofline_text import name_limiter_of
+
+    return name_limiter_of(shown.kernel.report)
+
+
+def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
+    """How close a kernel is to its roofs, as Markdown; empty for one that was not measured, or not judged."""
+    from gpa_lsp.render.markdown_text import write_sentence
+    from gpa_lsp.render.roof_words import describe_roofs
+    from gpa_lsp.render.roofline_text import describe_roofline, render_roofline_markdown
+
+    report, roofline = shown.kernel.report, find_roofline(shown)
+    if not report.launches:
+        return ""
+    if roofline is None:
+        return "" if report.advice is None else describe_roofs(report.advice)
+    if with_bars:
+        return "\n".join(render_roofline_markdown(roofline))
+    return "  \n".join(write_sentence(text) for text in describe_roofline(roofline) if text)
+
+
+def draw_roofline_of(shown: VisibleKernel) -> str:
+    """The roofline as a picture in Markdown; empty where there is nothing to draw."""
+    from gpa_lsp.render.markdown_text import embed_picture
+    from gpa_lsp.render.roofline_picture import describe_roofline_picture, draw_roofline_picture
+
+    roofline = find_roofline(shown)
+    picture = None if roofline is None else draw_roofline_picture(roofline)
+    if roofline is None or picture is None:
+        return ""
+    return embed_picture(picture, describe_roofline_picture(roofline))

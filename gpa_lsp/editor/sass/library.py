@@ -1,0 +1,160 @@
+"""The SASS documents of the shown kernels: made when asked for, kept while the client holds their text."""
+
+import hashlib
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from urllib.parse import quote, unquote
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.editor.lines.places import PlaceFinder
+from gpa_lsp.editor.lines.positions import Positions, UnitCounter
+from gpa_lsp.editor.model import TextChange
+from gpa_lsp.editor.sass.model import SCHEME, SassDocument, SassView
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.editor.text_changes import apply_changes
+
+_KEPT_DOCUMENTS = 8
+_LONGEST_NAME = 60
+
+BuildDocument = Callable[[str, VisibleKernel], SassDocument]
+
+
+@dataclass(slots=True)
+class _OpenDocument:
+    text: str
+    document: SassDocument | None
+    view: SassView | None = None
+
+
+class SassDocuments:
+    """Every kernel's document, and which of them the client has open.
+
+    The client's text may be of an earlier measurement than the one that is shown: answers then go with the text the client has, as long as that
+    measurement is kept, and cease when the text is none of ours.
+
+    Args:
+        build: makes a document.
+        units: counts columns for the client.
+    """
+
+    def __init__(self, build: BuildDocument, units: UnitCounter) -> None:
+        self._build = build
+        self._units = units
+        self._kernels: Mapping[str, VisibleKernel] = {}
+        self._uris: Mapping[int, str] = {}
+        self._made: OrderedDict[str, SassDocument] = OrderedDict()
+        self._open: dict[str, _OpenDocument] = {}
+        self._settings = Settings()
+        self._places: PlaceFinder | None = None
+
+    def take(self, kernels: Iterable[VisibleKernel], settings: Settings, places: PlaceFinder) -> tuple[str, ...]:
+        """There is new knowledge, or there are new settings.
+
+        Returns:
+            Open documents whose kernel was measured again, or came: the client's text is of before.
+        """
+        self._settings, self._places = settings, places
+        before = self._kernels
+        self._kernels = {make_uri(shown): shown for shown in kernels}
+        self._uris = {id(shown.kernel): uri for uri, shown in self._kernels.items()}
+        for document in self._open.values():
+            document.view = None
+        changed = [uri for uri, shown in self._kernels.items() if uri in before and not _is_same(before[uri], shown)]
+        for uri in [*changed, *(uri for uri in self._made if uri not in self._kernels)]:
+            self._made.pop(uri, None)
+        came = [uri for uri in self._kernels if uri not in before]
+        return tuple(uri for uri in (*changed, *came) if uri in self._open)
+
+    def find_uri(self, shown: VisibleKernel) -> str:
+        """The document of a kernel."""
+        return self._uris.get(id(shown.kernel)) or make_uri(shown)
+
+    def find_kernel(self, uri: str) -> VisibleKernel | None:
+        """The kernel of a document; None when no loaded profile has it."""
+        return self._kernels.get(normalise_uri(uri))
+
+    def make(self, uri: str) -> SassDocument | None:
+        """The document as of now; None when no loaded profile has the kernel."""
+        uri = normalise_uri(uri)
+        shown = self._kernels.get(uri)
+        if shown is None:
+            return None
+        if uri not in self._made:
+            self._made[uri] = self._build(uri, shown)
+        self._made.move_to_end(uri)
+        while len(self._made) > _KEPT_DOCUMENTS:
+            self._made.popitem(last=False)
+        return self._made[uri]
+
+    def open(self, uri: str, text: str) -> None:
+        """The client opened a document, or has a new text for it."""
+        known = self._open.get(normalise_uri(uri))
+        document = self.make(uri)
+        if document is not None and not _holds(document, text):
+            document = known.document if known is not None and known.document and _holds(known.document, text) else None
+        self._open[normalise_uri(uri)] = _OpenDocument(text=text, document=document)
+
+    def change(self, uri: str, changes: Sequence[TextChange]) -> None:
+        """The client's text was changed, which happens when the editor reads it anew."""
+        opened = self._open.get(normalise_uri(uri))
+        if opened is not None:
+            self.open(uri, apply_changes(opened.text, changes, self._units))
+
+    def close(self, uri: str) -> None:
+        """The client closed a document."""
+        self._open.pop(normalise_uri(uri), None)
+
+    def view(self, uri: str) -> SassView | None:
+        """The view of an open document that goes with the text its client holds; None when it is not open, or the text is none of ours."""
+        opened = self._open.get(normalise_uri(uri))
+        if opened is None or self._places is None:
+            return None
+        if opened.document is None:  # the client had the text before we had the profile
+            made = self.make(uri)
+            opened.document = made if made is not None and _holds(made, opened.text) else None
+        if opened.document is None:
+            return None
+        if opened.view is None:
+            positions = Positions(lines=opened.document.lines, units=self._units)
+            opened.view = SassView(
+                document=opened.document, positions=positions, settings=self._settings, places=self._places
+            )
+        return opened.view
+
+
+def _is_same(one: VisibleKernel, other: VisibleKernel) -> bool:
+    return one.kernel is other.kernel and one.name == other.name
+
+
+def _holds(document: SassDocument, text: str) -> bool:
+    """Whether a client's text is this document: editors change line ends, and some take away the last one."""
+    plain = text.replace("\r\n", "\n")
+    own = document.text
+    return plain == own or plain == own.removesuffix("\n") or plain.removesuffix("\n") == own
+
+
+def make_uri(shown: VisibleKernel) -> str:
+    """The document of a kernel: its short name for people, and what tells it from others of that name."""
+    home = shown.kernel.body[0] if shown.kernel.body is not None else ""
+    file = shown.profile.files.get(home)
+    identity = f"{shown.kernel.report.mangled_name}\0{file.local_path if file is not None else home}"
+    digest = hashlib.sha256(identity.encode("utf-8", errors="replace")).hexdigest()[:8]
+    name = re.sub(r"[^\w.-]+", "_", shown.name, flags=re.ASCII)[:_LONGEST_NAME].strip("_.") or "kernel"
+    return f"{SCHEME}:///{name}.{digest}.nvsass"
+
+
+def normalise_uri(uri: str) -> str:
+    """One spelling: clients quote what needs no quoting.
+
+    >>> normalise_uri("gpa-sass:///a%5Fb.0011aabb.nvsass")
+    'gpa-sass:///a_b.0011aabb.nvsass'
+    """
+    scheme, _, path = uri.partition(":")
+    return f"{scheme}:///{quote(unquote(path.lstrip('/')), errors='replace')}"
+
+
+def is_sass_uri(uri: str) -> bool:
+    """Whether a document is one of ours."""
+    return uri.startswith(f"{SCHEME}:")

@@ -1,0 +1,183 @@
+"""The semantic tokens of a SASS document.
+
+A document of 22,000 instructions has a hundred and fifty thousand tokens, so equal pieces of lines are encoded once: what stands before an
+instruction, its words, what is said behind it.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gpa_lsp.editor.lines.positions import UnitCounter
+from gpa_lsp.editor.sass.instruction_tokens import InstructionEncoder, Run, Token, make_run, read_run
+from gpa_lsp.editor.sass.model import SassDocument, SectionKind
+from gpa_lsp.editor.sass.token_types import TokenModifier, TokenType
+
+_HOT_RATIO = 0.05
+_WARM_RATIO = 0.01
+_REMARK = " // "
+_QUOTED = " | "
+_ADDRESS_END = "*/"
+_SHARE = re.compile(r"[<>]?(\d+(?:\.\d+)?) %( +[^\s│]+)?")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_DECLARATION = 1 << TokenModifier.DECLARATION
+
+
+def encode_tokens(document: SassDocument, units: UnitCounter) -> list[int]:
+    """All tokens, five numbers each: lines after the previous token, units after it on its line, units, type, modifiers.
+
+    Args:
+        document: the document.
+        units: counts columns for the client.
+    """
+    return _Encoder(document, units).encode()
+
+
+class _Piece(NamedTuple):
+    """A part of a line.
+
+    Attributes:
+        run: its tokens, in code units.
+        units: of the whole part.
+    """
+
+    run: Run
+    units: int
+
+
+class _Encoder:
+    """Encodes one document."""
+
+    def __init__(self, document: SassDocument, units: UnitCounter) -> None:
+        self._document = document
+        self._extra_units = _ExtraUnits(units)
+        self._encoder = InstructionEncoder()
+        self._heads: dict[str, _Piece] = {}
+        self._instructions: dict[str, _Piece] = {}
+        self._remarks: dict[str, int] = {"": 0}
+        self._kinds = {section.first_line: section.kind for section in document.sections}
+
+    def encode(self) -> list[int]:
+        data: list[int] = []
+        document = self._document
+        column = document.instruction_column
+        texts = document.shown.kernel.report.instructions.texts
+        before = 1  # line of the last token
+        for line, (text, row) in enumerate(zip(document.lines, document.row_of_line.tolist(), strict=True), start=1):
+            if row >= 0:
+                numbers = self._encode_row(text, column, column + len(texts[row]))
+            else:
+                numbers = self._encode_heading(text, line) if text else []
+            if numbers:
+                numbers[0] = line - before
+                data += numbers
+                before = line
+        return data
+
+    def _encode_row(self, text: str, column: int, end: int) -> list[int]:
+        """Address, columns, instruction, remark."""
+        split = text.find(_ADDRESS_END, 0, column) + len(_ADDRESS_END) if text[0] != " " else 0
+        numbers = [0, 0, split, TokenType.COMMENT, 0] if split else []
+        head, instruction, tail = text[split:column], text[column:end], text[end:]
+        place, last = split, 0
+        for piece in (
+            self._heads.get(head) or self._keep(self._heads, head, make_run(_find_columns(head))),
+            self._instructions.get(instruction)
+            or self._keep(self._instructions, instruction, self._encoder.encode(instruction)),
+        ):
+            (first, rest, final), units = piece
+            if first >= 0:
+                numbers += (0, place + first - last)
+                numbers += rest
+                last = place + final
+            place += units
+        remark = tail.lstrip()
+        if remark:
+            length = self._remarks.get(remark) or self._remarks.setdefault(remark, self._count(remark))
+            numbers += (0, place + len(tail) - len(remark) - last, length, TokenType.COMMENT, 0)
+        return numbers
+
+    def _encode_heading(self, text: str, line: int) -> list[int]:
+        kind = self._kinds.get(line)
+        is_label = kind in (SectionKind.FUNCTION, SectionKind.BLOCK)
+        run = self._translate(text, make_run(_find_label(text, kind) if is_label else _find_quote(text)))
+        return [0, run.first, *run.numbers]
+
+    def _keep(self, pieces: dict[str, _Piece], text: str, run: Run) -> _Piece:
+        is_plain = text.isascii()
+        piece = _Piece(run, len(text)) if is_plain else _Piece(self._translate(text, run), self._count(text))
+        pieces[text] = piece
+        return piece
+
+    def _translate(self, text: str, run: Run) -> Run:
+        """A run in characters as one in code units; mostly they are the same."""
+        if self._count(text) == len(text):
+            return run
+        return make_run(
+            [
+                token._replace(
+                    start=self._count(text[: token.start]),
+                    length=self._count(text[token.start : token.start + token.length]),
+                )
+                for token in read_run(run)
+            ]
+        )
+
+    def _count(self, text: str) -> int:
+        if text.isascii():
+            return len(text)
+        return len(text) + sum([self._extra_units[character] for character in _NOT_ASCII.findall(text)])
+
+
+class _ExtraUnits(dict[str, int]):
+    """Code units of a character beyond one, asked for once."""
+
+    def __init__(self, units: UnitCounter) -> None:
+        super().__init__()
+        self._units = units
+
+    def __missing__(self, character: str) -> int:
+        extra = self[character] = self._units.client_num_units(character) - 1
+        return extra
+
+
+def _find_columns(head: str) -> list[Token]:
+    """The share and the stall reason between the address and the instruction; the source line is plain, like the bars of loops."""
+    match = _SHARE.search(head)
+    if match is None:
+        return []
+    heat = _find_heat(float(match[1]) / 100)
+    tokens = [Token(match.start(), match[0].index("%") + 1, TokenType.NUMBER, heat)]
+    if match[2]:
+        reason = match[2].lstrip()
+        tokens.append(Token(match.end() - len(reason), len(reason), TokenType.ENUM_MEMBER, heat))
+    return tokens
+
+
+def _find_heat(ratio: float) -> int:
+    if ratio >= _HOT_RATIO:
+        return 1 << TokenModifier.HOT
+    return 1 << TokenModifier.WARM if ratio >= _WARM_RATIO else 0
+
+
+def _find_label(text: str, kind: SectionKind | None) -> Sequence[Token]:
+    """A label with its colon, and perhaps a remark."""
+    label, mark, _ = text.partition(_REMARK)
+    name = label.rstrip().removesuffix(":")
+    look = TokenType.FUNCTION if kind is SectionKind.FUNCTION else TokenType.LABEL
+    tokens = [Token(0, len(name), look, _DECLARATION)]
+    if mark:
+        tokens.append(Token(len(label) + 1, len(text) - len(label) - 1, TokenType.COMMENT, 0))
+    return tokens
+
+
+def _find_quote(text: str) -> Sequence[Token]:
+    """A remark, whose end may be quoted source."""
+    start = len(text) - len(text.lstrip())
+    place, mark, source = text.partition(_QUOTED)
+    if not mark or not start:
+        return [Token(start, len(text) - start, TokenType.COMMENT, 0)]
+    return [
+        Token(start, len(place) - start, TokenType.COMMENT, 0),
+        Token(len(place) + len(mark), len(source), TokenType.STRING, 0),
+    ]

@@ -1,0 +1,319 @@
+"""The options an editor can set, each said once: :class:`Settings`; and what a client says of them, where values may make no sense."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+from gpa_lsp.basis.catalogue import list_members
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.blame import DEFAULT_BLAMER
+from gpa_lsp.collect.model import PATIENCE_S
+from gpa_lsp.collect.variables import Command, parse_command_setting
+from gpa_lsp.editor.option import (
+    ARCHITECTURE,
+    COUNT,
+    FLAG,
+    GLOBS,
+    MEBIBYTES,
+    NAME,
+    PATH_MAPPINGS,
+    PERCENT,
+    Kind,
+    list_options,
+    one_name_of,
+    one_of,
+    option,
+    seconds,
+)
+
+
+class Severity(Enum):
+    """How loud a diagnostic is, in the words of the settings."""
+
+    INFORMATION = "information"
+    HINT = "hint"
+    WARNING = "warning"
+
+
+class HintChoice(Enum):
+    """Which lines get a hint of what was emulated, in the words of the settings."""
+
+    EXCESS = "excess"
+    """Those that move more than they must, or diverge."""
+    ALL = "all"
+    OFF = "off"
+
+
+_LEAST_SHARE_RATIO = 0.005
+"""Below this share of a kernel's samples a line has nothing to say: a coloured line or a hover there would only be noise."""
+
+_COMMAND: Kind[Command | None] = Kind(
+    {"type": ["string", "array", "null"], "items": {"type": "string"}}, parse_command_setting
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every option: its name in the editor, its default as the editor writes it, what values it takes, and what it means.
+
+    The page for people, VS Code's list of settings and Neovim's help are made from here: ``python editors/write_settings.py``.
+    """
+
+    min_share_ratio: float = option(
+        "minShare", 5, PERCENT, "Percent of a kernel's samples a line needs for a hint or a diagnostic."
+    )
+    show_inlay_hints: bool = option("inlayHints.enable", True, FLAG, "Shares at line ends.")
+    show_diagnostics: bool = option("diagnostics.enable", True, FLAG, "Causing lines among the problems.")
+    diagnostic_severity: Severity = option(
+        "diagnostics.severity", "information", one_of(Severity), "How loud those are."
+    )
+    max_diagnostics_per_file: int = option(  # VS Code itself cuts at 1,000
+        "maxDiagnosticsPerFile", 200, COUNT, "How many of a file's lines are listed, the costliest first."
+    )
+    show_symbols: bool = option("symbols.enable", True, FLAG, "Kernels with their times among the symbols of a source.")
+    serves_definition: bool = option(
+        "definition.enable",
+        False,
+        FLAG,
+        "Go to definition on a line of a source goes to what the line waits for. Off, because the language's own server answers there and two "
+        "answers make editors ask.",
+    )
+    shows_unverified_lines: bool = option(
+        "showUnverifiedLines",
+        False,
+        FLAG,
+        "Numbers also in a source that was saved after it was measured, when no copy of what was measured is known: they may stand on the wrong "
+        "lines.",
+    )
+    blamer: str = option(
+        "blamer",
+        DEFAULT_BLAMER,
+        one_name_of(list_members("gpa_lsp.blame.blamers")),
+        "How causes are found: `scoreboard` by what the hardware waits for, `paper` by registers only, as GPA was published.",
+    )
+    path_mappings: tuple[tuple[str, str], ...] = option(
+        "pathMappings",
+        {},
+        PATH_MAPPINGS,
+        "Path prefix as compiled → folder here, for sources that are not found by themselves.",
+        is_restricted=True,
+    )
+    profile_globs: tuple[str, ...] = option(
+        "profileGlobs",
+        ["**/*.ncu-rep", "**/*.ncu-repz", "**/*.gpa-profile.json"],
+        GLOBS,
+        "Which files are profiles; a pattern that starts with `/` or `~` is looked for outside the workspace.",
+        is_restricted=True,
+    )
+    poll_seconds: float = option("pollSeconds", 1.0, seconds(0.05, 3600), "Time between two looks at the workspace.")
+    keeps_history: bool = option(
+        "history.enable",
+        True,
+        FLAG,
+        "Remember measurements, to show what changed since the last one and since a pinned baseline.",
+    )
+    profile_command: Command | None = option(
+        "profile.command",
+        None,
+        _COMMAND,
+        "What measures: a command line, or a list of its arguments; no shell is involved. `${file}`, `${fileDirname}`, "
+        "`${fileBasenameNoExtension}`, `${workspaceFolder}`, `${kernel}`, `${output}` and `${env:NAME}` stand for what they say; the report is "
+        "expected in `${output}`, or anywhere profiles are looked for. Each command is run only after you agreed to it, once per workspace.",
+        is_restricted=True,
+    )
+    build_command: Command | None = option(
+        "profile.buildCommand",
+        None,
+        _COMMAND,
+        "What is run before it; measuring goes on only when it succeeds.",
+        is_restricted=True,
+    )
+    profiles_on_save: bool = option(
+        "profile.onSave", True, FLAG, "Measure when a source with kernels is saved.", is_restricted=True
+    )
+    debounce_s: float = option(
+        "profile.debounceSeconds", 1.0, seconds(0, 3600), "Time without another save before a run begins."
+    )
+    profile_timeout_s: float = option(
+        "profile.timeoutSeconds", PATIENCE_S, seconds(1, 86400), "A run is ended after this time."
+    )
+    compiles_sources: bool = option(
+        "static.enable",
+        True,
+        FLAG,
+        "Compile a CUDA source when it is opened and saved, and show registers, shared memory, occupancy and what its code says, without any "
+        "profile. Only our own compiler runs, with flags from a list, on the text and its headers; nothing of the project is run, and nothing "
+        "at all in a workspace that is not trusted.",
+    )
+    compiles_on_change: bool = option(
+        "static.onChange", False, FLAG, "Also while it is edited, from what the editor holds."
+    )
+    static_pause_s: float = option(
+        "static.debounceSeconds", 0.5, seconds(0, 3600), "Time without another edit before that."
+    )
+    shows_compiler_messages: bool = option(
+        "static.compilerMessages", True, FLAG, "Errors and warnings of that compiler among the problems."
+    )
+    static_architecture: tuple[int, int] | None = option(
+        "static.architecture",
+        None,
+        ARCHITECTURE,
+        "Architecture to compile for, such as `sm_86`; without one the newest that the source's compile command names.",
+    )
+    static_timeout_s: float = option(
+        "static.timeoutSeconds", 60.0, seconds(1, 3600), "The compiler is ended after this time."
+    )
+    emulates: bool = option(
+        "emulation.enable",
+        True,
+        FLAG,
+        "Emulate the launches that `NAME.launch.toml` describes beside `NAME.cu`, when either is opened or saved, and show what lines do to "
+        "memory, where warps diverge, what goes wrong, and predicted data volumes, without a GPU. No host code is run, and nothing at all in a "
+        "workspace that is not trusted.",
+    )
+    emulation_s: float = option(
+        "emulation.seconds",
+        5.0,
+        seconds(0.1, 600),
+        "For one launch; all of a source may take twice that. What was executed until then counts.",
+    )
+    emulation_memory_bytes: int = option(
+        "emulation.memoryMiB", 1024, MEBIBYTES, "Memory for one launch: arrays, registers and traces together."
+    )
+    emulation_machine: str | None = option(
+        "emulation.machine",
+        None,
+        NAME,
+        "GPU to predict for, such as `A100`; without one a GPU of the architecture that is compiled for.",
+    )
+    emulation_hints: HintChoice = option(
+        "emulation.inlayHints",
+        "excess",
+        one_of(HintChoice),
+        "Sectors, wavefronts and divergence at line ends: where there is more than need be, at all lines, or not at all.",
+    )
+    shows_emulation_diagnostics: bool = option(
+        "emulation.diagnostics",
+        True,
+        FLAG,
+        "Uncoalesced, conflicting, divergent and faulty lines among the problems.",
+    )
+    exploration_s: float = option(
+        "emulation.exploreSeconds",
+        3.0,
+        seconds(0, 600),
+        "Time for looking for a block that is predicted to be faster, after each prediction; 0 looks for none.",
+    )
+
+    @property
+    def least_share_ratio(self) -> float:
+        """From which share on a line gets colour or a hover; a user who wants hints on colder lines wants these there too.
+
+        >>> Settings().least_share_ratio, Settings(min_share_ratio=0.001).least_share_ratio
+        (0.005, 0.001)
+        """
+        return min(_LEAST_SHARE_RATIO, self.min_share_ratio)
+
+
+OPTIONS = list_options(Settings)
+"""The editor's name of an option → what it is."""
+
+
+class HeldSettings:
+    """The settings as they came to be: what the client said at the start and since.
+
+    Attributes:
+        current: what holds now.
+        is_trusted: the user trusts the workspace; where not, options that start programs or widen what is read keep their defaults.
+    """
+
+    def __init__(self) -> None:
+        self.current = self._said = self._first = Settings()
+        self.is_trusted = False
+
+    def begin(self, initialization_options: object, *, is_trusted: bool) -> tuple[str, ...]:
+        """The first thing the client says; a sentence for each value that makes no sense."""
+        self.is_trusted = is_trusted
+        complaints = self.take(initialization_options)
+        self._first = self._said
+        return complaints
+
+    def take(self, raw: object, *, is_whole: bool = False) -> tuple[str, ...]:
+        """Options the client sent.
+
+        Args:
+            raw: what stands under ``gpaLsp``.
+            is_whole: all there are: what is not mentioned any more is as it was at the start. Else what changed.
+
+        Returns:
+            A sentence for each value that makes no sense.
+        """
+        base = self._first if is_whole else self._said
+        self._said, complaints = read_settings(raw, base, known=self._said)
+        self._apply()
+        return complaints
+
+    def set_trust(self, is_trusted: bool) -> None:
+        """The user trusts the workspace, or does not any more."""
+        self.is_trusted = is_trusted
+        self._apply()
+
+    def _apply(self) -> None:
+        self.current = self._said if self.is_trusted else drop_restricted(self._said)
+
+
+def drop_restricted(settings: Settings) -> Settings:
+    """Settings with the defaults of what a workspace nobody trusts must not set."""
+    defaults = Settings()
+    fields = [one.field for one in OPTIONS.values() if one.is_restricted]
+    return replace(settings, **{field: getattr(defaults, field) for field in fields})
+
+
+def read_settings(raw: object, base: Settings, *, known: Settings | None = None) -> tuple[Settings, tuple[str, ...]]:
+    """Settings as an editor sends them: nested objects, or names with dots in them.
+
+    Args:
+        raw: what stands under ``gpaLsp``; None and anything that is no object changes nothing.
+        base: the values of options not mentioned.
+        known: the values of options with a value that makes no sense; None for those of ``base``.
+
+    Returns:
+        The settings, and a sentence for every value that was not taken. Names that are not ours are passed over: the extension of an
+        editor keeps options of its own under the same heading.
+
+    >>> read_settings({"minShare": 10, "inlayHints": {"enable": False}}, Settings())[0].min_share_ratio
+    0.1
+    >>> read_settings({"minShare": "much"}, Settings())[1]
+    ('gpaLsp.minShare: much is not a number; the option stays as it was',)
+    """
+    changes: dict[str, Any] = {}
+    complaints: list[str] = []
+    for name, value in _walk_options(raw, ""):
+        found = OPTIONS[name]
+        try:
+            changes[found.field] = found.kind.read(value)
+        except ValueError as error:
+            complaints.append(f"gpaLsp.{name}: {_abbreviate(value)} is not {error}; the option stays as it was")
+            changes[found.field] = getattr(known or base, found.field)
+    return replace(base, **changes), tuple(complaints)
+
+
+def _walk_options(raw: object, prefix: str) -> Iterator[tuple[str, object]]:
+    """The options among ``raw`` with their full names; null means "not set", which takes back what has no other default."""
+    if not isinstance(raw, Mapping):
+        return
+    for key, value in raw.items():
+        name = f"{prefix}{key}"
+        if name in OPTIONS and (value is not None or OPTIONS[name].default is None):
+            yield name, value
+        elif any(known.startswith(f"{name}.") for known in OPTIONS):
+            yield from _walk_options(value, f"{name}.")
+
+
+def _abbreviate(value: object) -> str:
+    try:
+        text = str(value)
+    except (RecursionError, ValueError):  # nested without end; a number of ten thousand digits
+        return "this"
+    return text if len(text) <= 60 else f"{text[:57]}..."

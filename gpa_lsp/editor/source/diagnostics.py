@@ -1,0 +1,100 @@
+"""The diagnostics of a source: the lines that cause stalls in the editor's list of problems, so that its keys for "next problem" go from
+cause to cause. Where nothing was blamed, and for stalls without a known cause, it is the hot lines themselves.
+
+Information by default, because nothing is wrong with the code.
+"""
+
+from functools import partial
+
+from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.editor.cause_table import find_caused_reason, summarise_cause
+from gpa_lsp.editor.document_view import DocumentView, HotLine
+from gpa_lsp.editor.lines.causes import CauseLine
+from gpa_lsp.editor.lines.names import locate_from, name_place
+from gpa_lsp.editor.model import Diagnostic, DiagnosticSeverity, RelatedPlace
+from gpa_lsp.editor.predicted.diagnostics import list_predicted_diagnostics
+from gpa_lsp.editor.settings import Severity
+from gpa_lsp.editor.stall_table import find_top_reason, summarise_line
+from gpa_lsp.editor.static.diagnostics import list_compiler_diagnostics, list_static_diagnostics
+
+_SEVERITIES = {
+    Severity.INFORMATION: DiagnosticSeverity.INFORMATION,
+    Severity.HINT: DiagnosticSeverity.HINT,
+    Severity.WARNING: DiagnosticSeverity.WARNING,
+}
+_MAX_RELATED = 8
+
+
+def list_diagnostics(view: DocumentView) -> tuple[Diagnostic, ...]:
+    """A diagnostic for each line above the user's threshold, the costliest first, as many as the user allows; then what was not measured: what the
+    code says by itself, its emulation, and the compiler.
+    """
+    measured = _list_measured(view) if view.settings.show_diagnostics else ()
+    room = view.settings.max_diagnostics_per_file - len(measured) if view.settings.show_diagnostics else 0
+    static = tuple(list_static_diagnostics(view, room))
+    predicted = list_predicted_diagnostics(view, room - len(static))
+    return (*measured, *static, *predicted, *list_compiler_diagnostics(view))
+
+
+def _list_measured(view: DocumentView) -> tuple[Diagnostic, ...]:
+    found: dict[int, HotLine | CauseLine] = {
+        line: hot for line, hot in view.find_hottest_lines() if hot.unexplained_ratio >= view.settings.min_share_ratio
+    }
+    for line, cause in view.find_costliest_lines():
+        found.setdefault(line, cause)
+    ranked = sorted(found.items(), key=lambda item: (-item[1].share_ratio, item[0]))
+    return tuple(
+        _mark_cause(view, line, one) if isinstance(one, CauseLine) else _mark_hot_line(view, line, one)
+        for line, one in ranked[: view.settings.max_diagnostics_per_file]
+    )
+
+
+def _mark_cause(view: DocumentView, line: int, cause: CauseLine) -> Diagnostic:
+    """On the causing line; the lines that suffer are related."""
+    related: list[RelatedPlace] = []
+    for pair in cause.victims:
+        location = None if pair.place is None else locate_from(view, cause.shown, (pair.place.file, pair.place.line))
+        if location is not None:
+            text = f"{format_count(round(pair.samples))} samples wait here ({pair.reason})"
+            related.append(RelatedPlace(location=location, message=text))
+        if len(related) == _MAX_RELATED:
+            break
+    return Diagnostic(
+        range=view.positions.find_text(line),
+        severity=_SEVERITIES[view.settings.diagnostic_severity],
+        code=find_caused_reason(cause),
+        message=summarise_cause(cause, partial(name_place, view, cause.shown))
+        + (" (measured before your edits)" if cause.is_edited else ""),
+        related=tuple(related),
+    )
+
+
+def _mark_hot_line(view: DocumentView, line: int, hot: HotLine) -> Diagnostic:
+    reason = find_top_reason(hot.row.inclusive_by_reason)
+    return Diagnostic(
+        range=view.positions.find_text(line),
+        severity=_SEVERITIES[view.settings.diagnostic_severity],
+        code=reason,
+        message=summarise_line(hot),
+        related=_relate(view, hot),
+    )
+
+
+def _relate(view: DocumentView, hot: HotLine) -> tuple[RelatedPlace, ...]:
+    """The other frames of the hottest instruction's inline chain, innermost first, where edits have moved them, as far as they are still here."""
+    if not hot.hottest:
+        return ()
+    columns = hot.shown.kernel.report.instructions
+    chain = columns.chains[int(columns.chain_index[hot.hottest[0]])]
+    text = columns.texts[hot.hottest[0]]
+    related: list[RelatedPlace] = []
+    for depth, frame in enumerate(chain):
+        place = (frame.file, frame.line)
+        location = None if place == (hot.row.file, hot.row.line) else locate_from(view, hot.shown, place)
+        if location is None:
+            continue
+        message = (
+            f"hottest instruction: {text}" if depth == 0 and text else "inlined from here" if depth else "hottest code"
+        )
+        related.append(RelatedPlace(location=location, message=message))
+    return tuple(related[:_MAX_RELATED])

@@ -1,0 +1,134 @@
+"""What the hover of a source line says: its stalls, their causes and victims, and the roofs of its kernel."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpa_lsp.editor.cause_table import describe_causes, summarise_cause
+from gpa_lsp.editor.document_view import DocumentView, HotLine
+from gpa_lsp.editor.lines.causes import CauseLine
+from gpa_lsp.editor.lines.names import name_place
+from gpa_lsp.editor.predicted.hover import describe_predictions
+from gpa_lsp.editor.roofline import describe_roofs_of, draw_roofline_of
+from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.editor.stall_table import describe_line
+from gpa_lsp.render.markdown_text import begin_paragraph
+
+if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
+    from gpa_lsp.analyses.answers import LineMark
+    from gpa_lsp.render.stall_picture import StallPart
+
+_MOST_LINE_MARKS = 5
+"""Of what the analyses say, on one line."""
+
+_MOST_MARKS = 6
+"""Of what the code says."""
+
+_STALE = "_edited since it was measured; its numbers come back with the next measurement_"
+
+
+def describe_hover(view: DocumentView, line: int) -> str | None:
+    """The hover of a line (1-based) as Markdown; None away from lines that have something to say."""
+    least_ratio = view.settings.least_share_ratio
+    lines = [hot for hot in view.hot_lines.get(line, ()) if hot.share_ratio >= least_ratio]
+    cause = _choose_cause(view, line, lines, least_ratio)
+    if lines:
+        head, shown = describe_line(lines), lines[0].shown
+    elif cause is not None:
+        head, shown = summarise_cause(cause, partial(name_place, view, cause.shown)), cause.shown
+    else:
+        said = [part for part in (_describe_statics(view, line), describe_predictions(view, line)) if part]
+        return "\n\n".join(said) or (_STALE if line in view.stale else None)
+    summary, _, details = head.partition("\n\n")
+    parts = [  # what is said in a glance comes first: a hover may be taller than its window
+        summary,
+        draw_picture(lines[0] if lines else None, shown) if view.abilities.images else "",
+        describe_roofs_of(shown, with_bars=not view.abilities.images),
+        details,
+        _describe_marks(lines),
+        describe_causes(cause, partial(name_place, view, shown)) if cause is not None else "",
+        draw_roofline_of(shown) if view.abilities.images else "",
+        _describe_statics(view, line) or "",
+        describe_predictions(view, line) or "",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _choose_cause(view: DocumentView, line: int, lines: Sequence[HotLine], least_ratio: float) -> CauseLine | None:
+    """Of the kernel the line is hottest in; of the one it costs most where it takes no samples itself."""
+    causes = view.cause_lines.get(line, ())
+    if lines:
+        return next((cause for cause in causes if cause.shown is lines[0].shown), None)
+    return next((cause for cause in causes if cause.share_ratio >= least_ratio), None)
+
+
+def draw_picture(hot: HotLine | None, shown: VisibleKernel) -> str:
+    """The stalls of a line and the roofs of its kernel as a picture; empty where there is nothing to draw.
+
+    Args:
+        hot: the line; None for one without samples of its own.
+        shown: the kernel.
+    """
+    from gpa_lsp.render.markdown_text import embed_picture
+    from gpa_lsp.render.stall_picture import RoofBar, describe_picture, draw_stall_picture
+
+    advice = shown.kernel.report.advice
+    roofs = [
+        RoofBar(name=unit.name, achieved_ratio=unit.achieved_ratio, ceiling_ratio=unit.ceiling_ratio)
+        for unit in (() if advice is None else advice.units)
+    ]
+    parts = [] if hot is None else _list_parts(hot)
+    if not parts and not roofs:
+        return ""
+    return embed_picture(draw_stall_picture(parts, roofs), describe_picture(parts, roofs))
+
+
+def _list_parts(hot: HotLine) -> "list[StallPart]":
+    from gpa_lsp.render.stall_picture import StallPart
+
+    total = hot.row.inclusive_samples
+    counts = hot.row.inclusive_by_reason.items()
+    return [StallPart(reason=reason, ratio=count.all_samples / total) for reason, count in counts if total]
+
+
+def _describe_statics(view: DocumentView, line: int) -> str | None:
+    """The findings on a line (1-based) as Markdown; None for a line without any."""
+    marks = () if view.statics is None else view.statics.marks.get(line, ())
+    if not marks:
+        return None
+    parts = [
+        f"* {begin_paragraph(f'{mark.sentence} *({mark.check}, {mark.certainty})*')}" for mark in marks[:_MOST_MARKS]
+    ]
+    if len(marks) > _MOST_MARKS:
+        parts.append(f"* and {len(marks) - _MOST_MARKS} more")
+    return "\n".join(("**Static** · from the code alone, not measured", "", *parts))
+
+
+def _describe_marks(lines: Sequence[HotLine]) -> str:
+    """The marks on a line of the document, as a list in Markdown, largest shares first; empty where there are none.
+
+    Args:
+        lines: the rows of kernels that were measured on it.
+    """
+    marks = [mark for hot in lines for mark in _find_marks(hot.shown, hot.row.file, hot.row.line)]
+    marks.sort(key=lambda mark: -(mark.share_ratio or 0.0))
+    return "\n".join(f"- {_describe_mark(mark)}" for mark in marks[:_MOST_LINE_MARKS])
+
+
+def _find_marks(shown: VisibleKernel, file: str | None, line: int | None) -> "Iterator[LineMark]":
+    """The marks of one kernel on a line as it was compiled."""
+    analyses = shown.kernel.report.analyses
+    if analyses is None or file is None:
+        return
+    for answer in analyses.answers:
+        yield from (mark for mark in answer.marks if mark.line == line and mark.file == file)
+
+
+def _describe_mark(mark: "LineMark") -> str:
+    from gpa_lsp.basis.numbers import format_percent, format_quantity
+    from gpa_lsp.render.markdown_text import write_sentence
+
+    text = f"**{write_sentence(mark.measure)}** {format_quantity(mark.value, mark.quantity)}"
+    if mark.share_ratio is not None:
+        text += f" ({format_percent(mark.share_ratio)} of the kernel's)"
+    return f"{text}: {write_sentence(mark.text)}" if mark.text else text

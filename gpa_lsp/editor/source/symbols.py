@@ -1,0 +1,85 @@
+"""The kernels of a source as its symbols, with their times; loops and calls with advice below them."""
+
+from gpa_lsp.basis.numbers import format_duration_ns, format_percent, format_speedup
+from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
+from gpa_lsp.editor.lines.causes import RemedyAnchor
+from gpa_lsp.editor.model import Range, Symbol, SymbolKind
+from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.editor.stall_table import find_top_reason
+
+_MOST_PER_LINE = 20
+"""A template has a kernel per instantiation; the longest are listed."""
+
+
+def list_symbols(view: DocumentView) -> list[Symbol]:
+    """The kernels whose body is in the document, by line, then longest first; none when the user does not want them."""
+    if not view.settings.show_symbols:
+        return []
+    counts: dict[int, int] = {}
+    symbols: list[Symbol] = []
+    for anchor in view.anchors:
+        counts[anchor.line] = counts.get(anchor.line, 0) + 1
+        if counts[anchor.line] <= _MOST_PER_LINE:
+            symbols.append(_make_symbol(view, anchor))
+    return symbols
+
+
+def describe_time(shown: VisibleKernel) -> str:
+    """``6.19 ms · 63 % long_scoreboard``: what fits beside a name; empty for a kernel that was never measured."""
+    report = shown.kernel.report
+    parts = [] if report.duration_ns is None else [format_duration_ns(report.duration_ns)]
+    reason = find_top_reason(report.by_reason)
+    if reason is not None:
+        parts.append(f"{format_percent(report.by_reason[reason].all_samples / report.total_samples)} {reason}")
+    return " · ".join(parts)
+
+
+def _make_symbol(view: DocumentView, anchor: KernelAnchor) -> Symbol:
+    """From its definition to the last line of its body that is still there; a symbol's children must lie inside it."""
+    children = _list_children(view, anchor)
+    last = max(
+        [_find_last_line(view, anchor.shown) or 0, anchor.line, *(child.range.end.line + 1 for child in children)]
+    )
+    return Symbol(
+        name=anchor.shown.name,
+        detail=describe_time(anchor.shown),
+        kind=SymbolKind.FUNCTION,
+        range=Range(start=view.positions.find_start(anchor.line), end=view.positions.find_end(last)),
+        selection_range=view.positions.find_text(anchor.line),
+        children=tuple(children),
+    )
+
+
+def _find_last_line(view: DocumentView, shown: VisibleKernel) -> int | None:
+    """The last line of a kernel's body now; None when all of it was edited away."""
+    if shown.kernel.body is None:
+        return None
+    file = shown.profile.files.get(shown.kernel.body[0])
+    if file is None:
+        return None
+    lines = (view.finder.find(file, line) for line in reversed(shown.kernel.body[1]))
+    return next((line for line in lines if line is not None), None)
+
+
+def _list_children(view: DocumentView, anchor: KernelAnchor) -> list[Symbol]:
+    """Loops and calls of the kernel below its definition, the best advice of each."""
+    best: dict[int, RemedyAnchor] = {}
+    for remedy in view.remedies:
+        if remedy.shown is anchor.shown and remedy.line >= anchor.line:
+            best.setdefault(remedy.line, remedy)
+    return [_make_child(view, remedy) for remedy in best.values()]
+
+
+def _make_child(view: DocumentView, remedy: RemedyAnchor) -> Symbol:
+    scope = remedy.region.scope
+    file = None if scope.file is None else remedy.shown.profile.files.get(scope.file)
+    last = view.finder.find(file, scope.last_line) if file is not None and scope.last_line else None
+    return Symbol(
+        name=f"{scope.kind.value} in line {remedy.line}",
+        detail=f"{remedy.advice.title}: {format_speedup(remedy.region.speedup.estimate)}",
+        kind=SymbolKind.EVENT,
+        range=Range(
+            start=view.positions.find_start(remedy.line), end=view.positions.find_end(max(last or 0, remedy.line))
+        ),
+        selection_range=view.positions.find_text(remedy.line),
+    )

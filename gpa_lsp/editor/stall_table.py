@@ -1,0 +1,246 @@
+"""What the editor says about a line, as Markdown that reads as well where it is shown as it is (Neovim, Helix).
+
+Pure functions from measurements to text: no protocol, no positions. What is imported inside them needs numpy, which the answer to initialize must
+not wait for.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.figures import sum_known
+from gpa_lsp.basis.numbers import format_count, format_percent, format_share
+from gpa_lsp.basis.visible_text import make_one_line, make_visible
+from gpa_lsp.editor.document_view import HotLine
+from gpa_lsp.editor.history import describe_line_change
+from gpa_lsp.editor.identity_cache import IdentityCache
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.render.markdown_text import mark_code
+
+if TYPE_CHECKING:
+    from gpa_lsp.render.findings import Finding
+    from gpa_lsp.report.model import InstructionColumns, ReasonCounts
+
+_MAX_REASONS = 6
+_MAX_KERNELS = 3
+_LEAST_CALLED_RATIO = 0.005
+"""Of a kernel's samples: less would be written as 0 %."""
+
+
+def find_top_reason(counts: "ReasonCounts") -> str | None:
+    """The stall reason with most samples, chosen as in findings everywhere; None when there is no stall."""
+    return _top_reasons(counts)
+
+
+def _find_top_reason(counts: "ReasonCounts") -> str | None:
+    from gpa_lsp.render.findings import choose_reasons
+
+    reasons = choose_reasons(counts)
+    return reasons[0].name if reasons else None
+
+
+_top_reasons: "IdentityCache[ReasonCounts, str | None]" = IdentityCache(_find_top_reason)
+
+
+def label_line(line: HotLine) -> str:
+    """The few words that fit at a line's end, e.g. ``41 % long_scoreboard, ≈20 % in called functions``; an estimate is added to nothing."""
+    called = label_called(line.row.called_samples, line.shown.kernel.report.total_samples)
+    return called if line.is_mostly_called else ", ".join(part for part in (label_own(line), called) if part)
+
+
+def label_own(line: HotLine) -> str:
+    """What of that was taken on the line, and in what is inlined into it."""
+    share = format_percent(line.shown.kernel.report.share_of(line.row.inclusive_samples).ratio)
+    reason = find_top_reason(line.row.inclusive_by_reason)
+    return share if reason is None else f"{share} {reason}"
+
+
+def label_called(samples: float, total: int) -> str:
+    """What of that lies in functions called from the line; empty where it is hardly anything.
+
+    >>> label_called(20.0, 100), label_called(0.2, 100)
+    ('≈20 % in called functions', '')
+    """
+    ratio = min(1.0, samples / total) if total else 0.0
+    return f"≈{format_percent(ratio)} in called functions" if ratio >= _LEAST_CALLED_RATIO else ""
+
+
+def summarise_line(line: HotLine) -> str:
+    """A line as one sentence, in the words of the command line."""
+    from gpa_lsp.render.finding_words import describe_finding
+
+    return describe_finding(_make_finding(line))
+
+
+def _make_finding(line: HotLine) -> "Finding":
+    from gpa_lsp.render.findings import Finding, choose_reasons, pick_instruction
+
+    row, report = line.row, line.shown.kernel.report
+    return Finding(
+        kernel=report,
+        kernel_name=line.shown.name,
+        place=row.source_line,
+        function=row.function,
+        function_name="",
+        share=report.share_of(row.inclusive_samples),
+        self_samples=row.samples,
+        latency_samples=row.inclusive_latency_samples,
+        called_samples=row.called_samples,
+        by_reason=row.inclusive_by_reason,
+        reasons=choose_reasons(row.inclusive_by_reason),
+        hottest=pick_instruction(report.instructions, line.hottest[0]) if line.hottest else None,
+    )
+
+
+def describe_line(lines: Sequence[HotLine]) -> str:
+    """The hover of a line.
+
+    Args:
+        lines: what the kernels say of it, hottest first; not empty.
+    """
+    parts = [_describe_one(lines[0])]
+    parts.extend(
+        f"also {make_visible(label_line(line))} of {mark_code(line.shown.name)}" for line in lines[1 : 1 + _MAX_KERNELS]
+    )
+    if len(lines) > 1 + _MAX_KERNELS:
+        parts.append(f"and {len(lines) - 1 - _MAX_KERNELS} more kernels")
+    return "\n\n".join(parts)
+
+
+def _describe_one(line: HotLine) -> str:
+    """The doubts come early: a hover may be taller than its window."""
+    row, report = line.row, line.shown.kernel.report
+    reason = find_top_reason(row.inclusive_by_reason)
+    parts = [
+        f"**{format_share(report.share_of(row.inclusive_samples))}** of {mark_code(line.shown.name)}: {_count_samples(line)}"
+    ]
+    parts.append(_doubt(line))
+    parts.append(describe_line_change(line.shown.kernel.history, (row.file or "", row.line or 0)))
+    if reason is not None:
+        parts.append(make_one_line(f"mostly **{reason}**: {describe_stall_reason(reason).description}"))
+    parts.append(draw_reasons(row.inclusive_by_reason, row.inclusive_samples, "of line"))
+    parts.append(draw_instructions(report.instructions, line.hottest, report.total_samples))
+    parts.append(_name_source(line))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _count_samples(line: HotLine) -> str:
+    row = line.row
+    parts = [f"{format_count(row.inclusive_samples)} of {format_count(line.shown.kernel.report.total_samples)} samples"]
+    if row.samples != row.inclusive_samples:
+        own = f"{format_count(row.samples)} of them its own" if row.samples else "none of them its own"
+        parts.append(f"{own}, the others in code inlined into it")
+    if row.called_samples >= 0.5:
+        parts.append(f"about {format_count(row.called_samples)} more in functions it calls")
+    return "; ".join(parts)
+
+
+def _doubt(line: HotLine) -> str:
+    """How far the numbers can be trusted on this line; empty when there is nothing to say."""
+    from gpa_lsp.render.sampling_words import describe_dropped
+
+    report = line.shown.kernel.report
+    doubts = []
+    if line.is_edited:
+        doubts.append("measured before your edits; this line is as it was")
+    elif line.file.saved_since:
+        doubts.append("the file was saved after it was measured, so lines may have moved")
+    if report.samples_truncated:
+        doubts.append("the sampling buffer was full, so only the first part of the run was sampled")
+    if report.sampling.dropped_samples:
+        doubts.append(describe_dropped(report))
+    if report.lacks_sass:
+        from gpa_lsp.render.advice_words import NO_SASS
+
+        doubts.append(f"{NO_SASS}, so causes and most advice are missing")
+    return f"_{'; '.join(doubts)}_" if doubts else ""
+
+
+def draw_reasons(counts: "ReasonCounts", total: int, whole: str) -> str:
+    """The stall table.
+
+    Args:
+        counts: samples by reason, most first.
+        total: what the shares are of.
+        whole: the title of the shares' column, e.g. ``of line``.
+    """
+    shown = list(counts.items())
+    others = shown[_MAX_REASONS:] if len(shown) > _MAX_REASONS + 1 else []
+    rows = [
+        (
+            reason,
+            format_count(count.all_samples),
+            format_count(count.latency_samples),
+            _format_part(count.all_samples, total),
+        )
+        for reason, count in shown[: len(shown) - len(others)]
+    ]
+    if others:
+        samples = sum(count.all_samples for _, count in others)
+        quiet = sum_known(count.latency_samples for _, count in others)
+        rows.append((f"{len(others)} others", format_count(samples), format_count(quiet), _format_part(samples, total)))
+    return draw_table(("stall reason", "samples", "not issued", whole), rows) if rows else ""
+
+
+def _format_part(samples: int, total: int) -> str:
+    return format_percent(samples / total if total else 0.0)
+
+
+def draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: Collection[int] = (0,)) -> str:
+    """A Markdown table whose cells are padded, so that it is one as plain text too.
+
+    Args:
+        heads: titles.
+        rows: as many cells each.
+        text_columns: which columns stand left; numbers stand right.
+
+    >>> print(draw_table(("reason", "samples"), [("wait", "12")]))
+    | reason | samples |
+    | :----- | ------: |
+    | wait   |      12 |
+    """
+    table = [[make_visible(cell).replace("|", "\\|") for cell in row] for row in (heads, *rows)]
+    widths = [max(3, *(len(row[column]) for row in table)) for column in range(len(heads))]
+    is_text = [column in text_columns for column in range(len(heads))]
+    rule = [
+        ":" + "-" * (width - 1) if text else "-" * (width - 1) + ":"
+        for width, text in zip(widths, is_text, strict=True)
+    ]
+    return "\n".join("| " + " | ".join(_pad(cells, widths, is_text)) + " |" for cells in (table[0], rule, *table[1:]))
+
+
+def _pad(cells: Sequence[str], widths: Sequence[int], is_text: Sequence[bool]) -> list[str]:
+    columns = zip(cells, widths, is_text, strict=True)
+    return [cell.ljust(width) if text else cell.rjust(width) for cell, width, text in columns]
+
+
+def draw_instructions(columns: "InstructionColumns", indices: Sequence[int], total: int) -> str:
+    """The hottest instructions with their share of the kernel's samples, stall reason and control code; empty when there are none."""
+    if not indices:
+        return ""
+    rows = [tuple(map(make_visible, _draw_instruction(columns, index, total))) for index in indices]
+    width = max(len(text) for text, _ in rows)
+    listing = "\n".join(f"{text.ljust(width)}  // {remark}" for text, remark in rows)
+    return f"hottest instructions\n\n```\n{listing}\n```"
+
+
+def _draw_instruction(columns: "InstructionColumns", index: int, total: int) -> tuple[str, str]:
+    from gpa_lsp.render.control_words import describe_control_of
+
+    samples = columns.all_samples[index]
+    stalls = [position for position, reason in enumerate(columns.reasons) if describe_stall_reason(reason).is_stall]
+    top = max(stalls, key=lambda position: int(samples[position]), default=None)
+    remark = _format_part(int(samples.sum()), total)
+    if top is not None and samples[top]:
+        remark += f" {columns.reasons[top]}"
+    control = describe_control_of(columns, index)
+    text = columns.texts[index] or "(no disassembly)"
+    return f"/*{int(columns.pc_offsets[index]):04x}*/ {text}", f"{remark}; {control}" if control else remark
+
+
+def _name_source(line: HotLine) -> str:
+    shown = line.shown
+    when = datetime.fromtimestamp(shown.kernel.measured_ns / 1e9, tz=UTC).astimezone()
+    device = shown.kernel.report.device.name
+    on_device = f" on {device}" if device else ""
+    return f"_{make_one_line(f'{shown.profile.path.name}, measured {when:%Y-%m-%d %H:%M}{on_device}')}_"

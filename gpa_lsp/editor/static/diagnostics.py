@@ -1,0 +1,109 @@
+"""Diagnostics of what was not measured: findings about the code, marked *static*, and what the compiler said."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.compiler.model import CompilerMessage
+from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.lines.positions import span_line
+from gpa_lsp.editor.model import Diagnostic, DiagnosticSeverity, Location, Range, RelatedPlace
+from gpa_lsp.editor.static.results import StaticMark
+from gpa_lsp.editor.static.view import PlacedStatics
+
+_SEVERITIES = {
+    ProblemSeverity.ERROR: DiagnosticSeverity.ERROR,
+    ProblemSeverity.WARNING: DiagnosticSeverity.WARNING,
+    ProblemSeverity.NOTE: DiagnosticSeverity.INFORMATION,
+}
+_MOST_MESSAGES = 100
+_MISSING_HEADER = re.compile(r"No such file or directory|cannot open (?:source )?file", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+
+
+def list_static_diagnostics(view: DocumentView, most: int) -> Iterator[Diagnostic]:
+    """One per finding: Information where its code runs in a loop, else Hint, because nobody knows whether it costs anything.
+
+    Args:
+        view: of the document.
+        most: so many at most, the weightiest lines first as they were found.
+    """
+    if view.statics is None:
+        return
+    found = [(line, mark) for line, marks in view.statics.marks.items() for mark in marks]
+    for line, mark in found[: max(most, 0)]:
+        yield _make_finding(view, line, mark)
+
+
+def _make_finding(view: DocumentView, line: int, mark: StaticMark) -> Diagnostic:
+    is_loud = mark.is_in_loop
+    likely = "" if mark.certainty == "certain" else f", {mark.certainty}"
+    return Diagnostic(
+        range=view.positions.find_text(line),
+        severity=DiagnosticSeverity.INFORMATION if is_loud else DiagnosticSeverity.HINT,
+        code=f"static {mark.check}",
+        message=f"{mark.sentence} (static{likely})",
+        related=_relate_origin(mark),
+    )
+
+
+def _relate_origin(mark: StaticMark) -> tuple[RelatedPlace, ...]:
+    """Where the code of a finding is written that was inlined into the line."""
+    if mark.origin is None or not Path(mark.origin[0]).is_absolute():
+        return ()
+    location = Location(uri=Path(mark.origin[0]).as_uri(), range=span_line(mark.origin[1]))
+    return (RelatedPlace(location=location, message="inlined from here"),)
+
+
+def list_compiler_diagnostics(view: DocumentView) -> Iterator[Diagnostic]:
+    """What the compiler said, at its place; notes go with the message before them, and what is about another file stands on the first line."""
+    statics = view.statics
+    if statics is None or not view.settings.shows_compiler_messages:
+        return
+    made: list[Diagnostic] = []
+    for line, message in statics.messages:
+        is_elsewhere = message.path is not None or message.line is None
+        if message.severity is ProblemSeverity.NOTE and made and not is_elsewhere and line is not None:
+            made[-1] = _relate(view, made[-1], line, message)
+        elif line is not None or is_elsewhere:
+            made.append(_make_message(view, statics, line, message))
+        if len(made) == _MOST_MESSAGES:
+            break
+    yield from made
+
+
+def _relate(view: DocumentView, diagnostic: Diagnostic, line: int, note: CompilerMessage) -> Diagnostic:
+    location = Location(uri=view.uri, range=view.positions.find_text(line))
+    related = RelatedPlace(location=location, message=note.text)
+    return replace(diagnostic, related=(*diagnostic.related, related))
+
+
+def _make_message(view: DocumentView, statics: PlacedStatics, line: int | None, message: CompilerMessage) -> Diagnostic:
+    """A header that is missing where nobody knows the project's flags may be the flags' fault, and the code sound: then it is a warning."""
+    severity = _SEVERITIES[message.severity]
+    is_doubtful = not statics.has_flags and _MISSING_HEADER.search(message.text) is not None
+    if message.severity is ProblemSeverity.ERROR and is_doubtful:
+        severity = DiagnosticSeverity.WARNING
+    place = "" if message.path is None else f"{message.path}:{f'{message.line}:' if message.line else ''} "
+    number = f" {message.number}" if message.number else ""
+    return Diagnostic(
+        range=_find_range(view, line, message.column),
+        severity=severity,
+        code=f"{statics.compiler or 'compiler'}{number}",
+        message=f"{place}{message.text}",
+    )
+
+
+def _find_range(view: DocumentView, line: int | None, column: int | None) -> Range:
+    """The word at the column, or what follows it on its line; the whole line without a column, the first line without a line."""
+    whole = view.positions.find_text(1 if line is None else line)
+    if line is None or column is None:
+        return whole
+    first = max(column - 1, 0)
+    word = _WORD.match(view.positions.lines[line - 1], first)
+    if word is not None:
+        return view.positions.find_span(line, first, word.end())
+    start = view.positions.find_place(line, first)
+    return whole if start.character >= whole.end.character else Range(start=start, end=whole.end)

@@ -1,0 +1,132 @@
+"""What the code of an open source says, on the lines as they are now."""
+
+from collections.abc import Collection, Mapping
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.compiler.model import CompilerMessage
+from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
+from gpa_lsp.editor.lines.finder import LineFinder
+from gpa_lsp.editor.static.results import StaticKernel, StaticMark, StaticResult
+from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.measured_files import MeasuredFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticState:
+    """What is known of one source: the latest code that could be compiled, and what the compiler said last.
+
+    Attributes:
+        code: the latest result with code; None when there was none yet.
+        last: the latest result.
+        code_file: the text of ``code``, for finding its lines.
+        last_file: the text of ``last``.
+    """
+
+    code: StaticResult | None
+    last: StaticResult
+    code_file: MeasuredFile | None
+    last_file: MeasuredFile
+
+
+def take_result(known: StaticState | None, result: StaticResult) -> StaticState:
+    """The state after a result: one without code leaves what was known of the code, whose lines are followed."""
+    file = _make_file(result)
+    if not result.has_failed and not result.failure:
+        return StaticState(code=result, last=result, code_file=file, last_file=file)
+    code, code_file = (None, None) if known is None else (known.code, known.code_file)
+    return StaticState(code=code, last=result, code_file=code_file, last_file=file)
+
+
+def _make_file(result: StaticResult) -> MeasuredFile:
+    return MeasuredFile(
+        compiled_path=str(result.path),
+        local_path=str(result.path),
+        lines=split_lines(result.text),
+        saved_since=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticAnchor:
+    """A kernel and the line its lens stands on.
+
+    Attributes:
+        line: 1-based, in the document now.
+        kernel: by its code.
+        is_edited: the document changed since it was compiled.
+    """
+
+    line: int
+    kernel: StaticKernel
+    is_edited: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedStatics:
+    """What the code of a document says.
+
+    Attributes:
+        anchors: kernels that no profile measured, by line.
+        marks: current line → findings of those kernels, weightiest first.
+        messages: the compiler's latest, with the line they stand on now; None where it is gone or the message names another file.
+        compiler: that said them.
+        has_failed: the latest text could not be compiled.
+        has_flags: with the flags of the project's own compile command.
+    """
+
+    anchors: tuple[StaticAnchor, ...]
+    marks: Mapping[int, tuple[StaticMark, ...]]
+    messages: tuple[tuple[int | None, CompilerMessage], ...]
+    compiler: str
+    has_failed: bool
+    has_flags: bool
+
+
+def place_statics(state: StaticState, text: str, finder: LineFinder, measured: Collection[str]) -> PlacedStatics:
+    """Put what is known on the lines of a text.
+
+    A finding is left out when profiles measured every kernel it is in: their advice knows what costs time, and two voices on one line are one
+    too many. So is a measured kernel's lens.
+
+    Args:
+        state: what is known.
+        text: of the document now.
+        finder: follows its lines.
+        measured: mangled names of the kernels in this file that a loaded profile measured.
+    """
+    marks: dict[int, list[StaticMark]] = {}
+    anchors: list[StaticAnchor] = []
+    if state.code is not None and state.code_file is not None:
+        for mark in state.code.marks:
+            line = finder.find(state.code_file, mark.line)
+            if line is not None and not all(name in measured for name in mark.kernels):
+                marks.setdefault(line, []).append(mark)
+        anchors = _place_anchors(state.code, state.code_file, text, finder, measured)
+    return PlacedStatics(
+        anchors=tuple(sorted(anchors, key=lambda anchor: anchor.line)),
+        marks={line: tuple(found) for line, found in marks.items()},
+        messages=tuple((_find_message(one, state.last_file, finder), one) for one in state.last.messages),
+        compiler=state.last.compiler,
+        has_failed=state.last.has_failed,
+        has_flags=state.last.has_flags,
+    )
+
+
+def _find_message(message: CompilerMessage, file: MeasuredFile, finder: LineFinder) -> int | None:
+    return None if message.path is not None or message.line is None else finder.find(file, message.line)
+
+
+def _place_anchors(
+    code: StaticResult, file: MeasuredFile, text: str, finder: LineFinder, measured: Collection[str]
+) -> list[StaticAnchor]:
+    definitions = find_definitions(text)
+    is_edited = finder.is_edited(file)
+    found = []
+    for kernel in code.kernels:
+        if kernel.mangled_name in measured:
+            continue
+        first = None if kernel.line is None else finder.find(file, kernel.line)
+        line = choose_anchor(definitions, kernel.name, first)
+        if line is not None:
+            found.append(StaticAnchor(line=line, kernel=kernel, is_edited=is_edited))
+    return found

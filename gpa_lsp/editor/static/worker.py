@@ -1,0 +1,139 @@
+"""From a source to what the server keeps of its code. Runs in the process that compiles, so that nothing of it delays an answer."""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from gpa_lsp.advice.find_statics import KernelFindings, list_static_checks
+from gpa_lsp.advice.static_model import StaticFinding
+from gpa_lsp.analyses.static.model import describe_resources
+from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.compiler.model import CompilerMessage
+from gpa_lsp.compiler.settings import CompileSettings
+from gpa_lsp.editor.static.results import StaticJob, StaticKernel, StaticMark, StaticResult
+from gpa_lsp.prediction.static_source import SourceStatics, examine_source
+from gpa_lsp.processes.worker import Work
+from gpa_lsp.render.static_markdown import render_statics_markdown
+from gpa_lsp.report.names import demangle
+
+_MOST_MESSAGES = 200
+"""One missing brace can make thousands."""
+
+_MOST_MARKS = 1000
+
+
+def _warm_up() -> None:
+    from gpa_lsp.binary import disassembler  # noqa: F401
+    from gpa_lsp.sources import cuda_arrays  # noqa: F401
+
+    list_static_checks()
+
+
+def do_job(job: StaticJob) -> StaticResult:
+    """Compile a source and look at its code; what cannot be compiled is a result too."""
+    started_s = time.monotonic()
+    workspace = max(
+        (root for root in job.roots if job.path.is_relative_to(root)), key=lambda root: len(root.parts), default=None
+    )
+    try:
+        found = examine_source(
+            job.path,
+            text=job.text,
+            compute_capability=job.architecture,
+            roots=job.roots,
+            settings=CompileSettings(limit_s=job.limit_s, workspace=workspace),
+        )
+    except GpaError as error:
+        return StaticResult(path=job.path, text=job.text, failure=str(error), seconds=time.monotonic() - started_s)
+    return make_result(found, text=job.text, seconds=time.monotonic() - started_s)
+
+
+def make_result(found: SourceStatics, *, text: str, seconds: float) -> StaticResult:
+    """What the server keeps.
+
+    Args:
+        found: of the source.
+        text: as the editor held it.
+        seconds: it took.
+    """
+    unit = found.unit
+    messages = tuple(_drop_own_path(one, found.path) for one in unit.messages[:_MOST_MESSAGES])
+    remarks = [*unit.notes, *(str(problem) for problem in found.problems)]
+    if len(unit.messages) > _MOST_MESSAGES:
+        remarks.append(f"{len(unit.messages) - _MOST_MESSAGES:,} more messages of the compiler are left out")
+    return StaticResult(
+        path=found.path,
+        text=text,
+        compiler=unit.compiler,
+        has_failed=unit.has_failed,
+        has_flags=found.flags is not None,
+        messages=messages,
+        kernels=tuple(_make_kernel(one, found) for one in found.kernels),
+        marks=tuple(_make_marks(found)),
+        seconds=seconds,
+        remarks=tuple(remarks),
+    )
+
+
+def _drop_own_path(message: CompilerMessage, source: Path) -> CompilerMessage:
+    is_here = message.path is not None and os.path.realpath(message.path) == os.path.realpath(source)
+    return replace(message, path=None) if is_here else message
+
+
+def _make_kernel(kernel: KernelFindings, found: SourceStatics) -> StaticKernel:
+    statics, place = kernel.statics, kernel.place
+    return StaticKernel(
+        mangled_name=statics.mangled_name,
+        name=demangle(statics.mangled_name),
+        line=place.line if place is not None and place.file == str(found.path) else None,
+        words=describe_resources(statics),
+        page=render_statics_markdown(kernel, found.unit.compiler),
+    )
+
+
+def _make_marks(found: SourceStatics) -> Iterator[StaticMark]:
+    """One per line, check and message, whichever instantiations it is in; the weightiest come first."""
+    merged: dict[tuple[object, ...], tuple[StaticMark, list[str]]] = {}
+    findings = sorted((one for kernel in found.kernels for one in kernel.findings), key=lambda one: -one.weight)
+    for finding in findings:
+        mark = _make_mark(finding, str(found.path))
+        if mark is None:
+            continue
+        key = (mark.line, mark.check, mark.message, mark.origin)
+        _, kernels = merged.setdefault(key, (mark, []))
+        if finding.kernel not in kernels:
+            kernels.append(finding.kernel)
+    for mark, kernels in list(merged.values())[:_MOST_MARKS]:
+        yield replace(mark, kernels=tuple(kernels))
+
+
+def _make_mark(finding: StaticFinding, source: str) -> StaticMark | None:
+    """On the innermost line of the source that the finding's code came through; None where it came through none."""
+    line, origin = finding.line, None
+    if finding.file != source:
+        frame = next((one for one in finding.chain or () if one.file == source and one.line), None)
+        if frame is None:
+            return None
+        line = frame.line
+        origin = (finding.file, finding.line) if finding.file is not None and finding.line else None
+    if line is None:
+        return None
+    return StaticMark(
+        line=line,
+        check=finding.check,
+        message=finding.message,
+        remedy=finding.remedy,
+        certainty=finding.certainty.value,
+        is_in_loop=finding.loop_depth > 0,
+        kernels=(finding.kernel,),
+        origin=origin,
+    )
+
+
+def _explain(job: StaticJob, reason: str) -> StaticResult:
+    return StaticResult(path=job.path, text=job.text, failure=f"{job.path}: {reason}")
+
+
+WORK = Work(do=lambda job, tell: do_job(job), prepare=_warm_up, explain=_explain)

@@ -1,0 +1,86 @@
+"""What measuring needs of the client: a bar, a question, a log."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+
+from gpa_lsp.collect.measured_reports import find_measured_folder
+from gpa_lsp.collect.model import RunResult
+from gpa_lsp.collect.result_words import describe_result
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.lsp.client import Client
+from gpa_lsp.lsp.loader import ProgressDisplay
+from gpa_lsp.lsp.status import MEASURING, Status
+
+_SUFFIXES = (".ncu-rep", ".ncu-repz")
+
+OUTPUT_METHOD = "gpaLsp/output"
+
+
+class MeasuringClient:
+    """The client, as measuring sees it.
+
+    Args:
+        client: the editor.
+        status: its status line.
+        sends_output: the client has a place for what commands print; otherwise it goes to its log.
+        finished: told about every run that is over.
+    """
+
+    def __init__(
+        self, client: Client, status: Status, *, sends_output: bool, finished: Callable[[RunResult], None]
+    ) -> None:
+        self._client = client
+        self._status = status
+        self._sends_output = sends_output
+        self._finished = finished
+        self._is_new_run = True
+
+    def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
+        """Long work begins; ``cancel`` ends it."""
+        self._is_new_run = True
+        self._status.fail("")
+        return self._status.watch(MEASURING, self._client.start_progress(title, cancel))
+
+    async def confirm(self, text: str, actions: tuple[str, ...]) -> str | None:
+        """Ask the user, however long the answer takes."""
+        params = types.ShowMessageRequestParams(
+            type=types.MessageType.Warning,
+            message=f"gpa-lsp: {text}",
+            actions=[types.MessageActionItem(title=action) for action in actions],
+        )
+        answer: Any = await self._client.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params, limit_s=None)
+        title = getattr(answer, "title", None)
+        return title if title in actions else None
+
+    def log(self, text: str) -> None:
+        """Add lines to the output channel."""
+        if self._sends_output:
+            self._client.notify(OUTPUT_METHOD, {"text": text + "\n", "clear": self._is_new_run})
+            self._is_new_run = False
+        else:
+            params = types.LogMessageParams(type=types.MessageType.Log, message=text)
+            self._client.notify(types.WINDOW_LOG_MESSAGE, params)
+
+    def warn(self, text: str) -> None:
+        """Something the user must know."""
+        self._client.warn(text)
+
+    def inform(self, text: str) -> None:
+        """Something the user asked for."""
+        self._client.inform(text)
+
+    def finished(self, result: RunResult) -> None:
+        """A measurement is over."""
+        failed = not (result.is_success or result.is_cancelled)
+        self._status.fail(describe_result(result) if failed else "")
+        self._finished(result)
+
+
+def watch_measured(settings: Settings, roots: Sequence[Path]) -> Settings:
+    """Settings with which the reports measured from the editor are found too."""
+    globs = tuple(f"{find_measured_folder(root).as_posix()}/*{suffix}" for root in roots for suffix in _SUFFIXES)
+    return replace(settings, profile_globs=(*settings.profile_globs, *globs))

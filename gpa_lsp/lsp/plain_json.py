@@ -1,0 +1,83 @@
+"""Records as plain JSON, for commands and notifications of our own (``editors/PROTOCOL.md``)."""
+
+from typing import TYPE_CHECKING, Any
+
+from lsprotocol import types
+
+from gpa_lsp.editor.model import ChainItem, Jump, Location, Range
+
+if TYPE_CHECKING:  # what only a person asks for is imported when they ask
+    from gpa_lsp.editor.hot_spots import HotSpot
+    from gpa_lsp.editor.sass.links import Link
+
+
+def encode_jump(jump: Jump) -> dict[str, Any]:
+    """A jump as plain JSON.
+
+    >>> from gpa_lsp.editor.model import Position
+    >>> start = Position(line=4, character=2)
+    >>> place = Location(uri="file:///k.cu", range=Range(start=start, end=start))
+    >>> sorted(encode_jump(Jump(location=place, text="60 samples", ratio=0.6, samples=60.0)))
+    ['range', 'ratio', 'samples', 'sass', 'text', 'uri']
+    """
+    return {
+        **encode_location(jump.location),
+        "text": jump.text,
+        "ratio": jump.ratio,
+        "samples": round(jump.samples),
+        "sass": None if jump.sass is None else encode_location(jump.sass),
+    }
+
+
+def encode_location(location: Location) -> dict[str, Any]:
+    """A location as plain JSON.
+
+    >>> from gpa_lsp.editor.model import Position
+    >>> start = Position(line=4, character=2)
+    >>> encode_location(Location(uri="file:///k.cu", range=Range(start=start, end=start)))["range"]
+    {'start': {'line': 4, 'character': 2}, 'end': {'line': 4, 'character': 2}}
+    """
+    return {"uri": location.uri, "range": encode_range(location.range)}
+
+
+def encode_range(span: Range) -> dict[str, Any]:
+    """A range as plain JSON."""
+    return {
+        "start": {"line": span.start.line, "character": span.start.character},
+        "end": {"line": span.end.line, "character": span.end.character},
+    }
+
+
+def encode_link(link: "Link") -> dict[str, Any]:
+    """A link as plain JSON."""
+    return {
+        "uri": link.uri,
+        "ranges": [encode_range(one) for one in link.ranges],
+        "primary": encode_range(link.primary),
+        "kernel": link.kernel,
+        "text": link.text,
+    }
+
+
+def encode_item(item: ChainItem) -> dict[str, Any]:
+    """An item as plain JSON, as the protocol has it."""
+    return {
+        "name": item.name,
+        "kind": types.SymbolKind.Event.value,
+        "uri": item.uri,
+        "range": encode_range(item.range),
+        "selectionRange": encode_range(item.range),
+        "detail": item.detail,
+        "data": dict(item.data),
+    }
+
+
+def encode_spot(spot: "HotSpot") -> dict[str, Any]:
+    """A hot spot as plain JSON."""
+    return {
+        **encode_location(spot.location),
+        "ratio": spot.ratio,
+        "kernel": spot.shown.name,
+        "kind": spot.kind.value,
+        "text": spot.text,
+    }

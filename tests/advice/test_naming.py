@@ -1,0 +1,90 @@
+"""How hints name places."""
+
+import numpy as np
+
+from gpa_lsp.advice.naming import describe_line, describe_place, describe_scope
+from gpa_lsp.advice.subject import Subject, build_subject
+from gpa_lsp.basis.prose import Code, Place
+from gpa_lsp.blame.edge_list import build_edges, build_unattributed
+from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
+from gpa_lsp.rows.model import Kernel
+from gpa_lsp.rows.scopes import Scope, ScopeKind
+from tests.rows.written import write_kernel
+
+SOURCE = """void k(float* x, float* y) {
+  a = x[i];
+  y[i] = x[i] + x[j] + z[k] + w[l];
+  atomicAdd(&h[b], 1);
+}
+"""
+
+TEXT = """
+    LDG.E R2, [R4.64]        # src/k.cu:2
+    LDG.E R3, [R4.64]        # src/k.cu:3
+    STG.E [R6.64], R3        # src/k.cu:3
+    FFMA R2, R2, R3, R6      # src/k.cu:3
+    LDG.E R2, [R4.64]
+    EXIT                     # other.cu:9
+    RED.E.ADD [R6.64], R3    # src/k.cu:4
+    ATOMG.E.ADD PT, R2, [R6.64], R3
+"""
+
+
+def make_subject(kernel: Kernel) -> Subject:
+    rows = sum(len(function.pc_offsets) for function in kernel.functions)
+    coverage = SingleDependencyCoverage(
+        before_ratio=None, after_ratio=None, nodes=0, group_ratio=None, group_samples=0, explained_ratio=None
+    )
+    counts = IssueCounts(counts=np.zeros(rows), is_exact=False, why="made up", chi_square_per_row=None)
+    blame = KernelBlame(
+        blamer="none",
+        edges=build_edges([]),
+        unattributed=build_unattributed([]),
+        issue_counts=counts,
+        coverage=coverage,
+        wait_check=None,
+    )
+    return build_subject(kernel, blame)
+
+
+SUBJECT = make_subject(write_kernel(TEXT, sources={"src/k.cu": SOURCE}))
+
+
+def test_a_single_expression_is_named() -> None:
+    assert describe_place(SUBJECT, 0) == "the load of `x[i]` at line 2 of k.cu"
+    assert describe_place(SUBJECT, 2) == "the store to `y[i]` at line 3 of k.cu"
+
+
+def test_names_hold_their_code_and_their_place_as_values() -> None:
+    place = Place(file="src/k.cu", line=2, shown_file="k.cu")
+    assert describe_place(SUBJECT, 0).parts == ("the load of ", Code(text="x[i]"), " at ", place)
+    assert describe_line(SUBJECT, 0).parts == (place,)
+
+
+def test_several_candidates_stay_candidates() -> None:
+    assert describe_place(SUBJECT, 1) == "a load (`x[i]`, `x[j]`, `z[k]` or another) at line 3 of k.cu"
+
+
+def test_other_instructions_go_by_their_opcode() -> None:
+    assert describe_place(SUBJECT, 3) == "the FFMA at line 3 of k.cu"
+
+
+def test_without_a_line_the_offset_is_the_place() -> None:
+    assert describe_place(SUBJECT, 4) == "the load at 0x40"
+
+
+def test_without_the_source_only_the_line_is_named() -> None:
+    assert describe_place(SUBJECT, 5) == "the EXIT at line 9 of other.cu"
+    assert describe_line(SUBJECT, 5) == "line 9 of other.cu"
+
+
+def test_atomics_are_atomics() -> None:
+    assert describe_place(SUBJECT, 6) == "the atomic on `h[b]` at line 4 of k.cu"
+    assert describe_place(SUBJECT, 7) == "the atomic at 0x70"
+
+
+def test_scopes() -> None:
+    loop = Scope(kind=ScopeKind.LOOP, function="kernel", row=1, file="src/k.cu", line=3)
+    assert describe_scope(SUBJECT, loop) == "the loop at line 3 of k.cu"
+    assert describe_scope(SUBJECT, Scope(kind=ScopeKind.LOOP, function="kernel", row=4)) == "the loop at 0x40"
+    assert describe_scope(SUBJECT, SUBJECT.scopes.scopes[0]) == "the kernel"

@@ -1,0 +1,143 @@
+import pytest
+
+from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.blame import blamers
+from gpa_lsp.blame.blamers import Blamer
+from gpa_lsp.editor.settings import OPTIONS, HeldSettings, Settings, Severity, read_settings
+
+
+def test_every_option_is_read() -> None:
+    raw = {
+        "minShare": 10,
+        "maxDiagnosticsPerFile": 7,
+        "inlayHints": {"enable": False},
+        "diagnostics": {"enable": False, "severity": "hint"},
+        "pathMappings": {"/build": "/home/me/src"},
+        "profileGlobs": ["out/*.ncu-rep"],
+        "pollSeconds": 2,
+    }
+    settings, complaints = read_settings(raw, Settings())
+    assert complaints == ()
+    assert settings == Settings(
+        min_share_ratio=0.1,
+        max_diagnostics_per_file=7,
+        show_inlay_hints=False,
+        show_diagnostics=False,
+        diagnostic_severity=Severity.HINT,
+        path_mappings=(("/build", "/home/me/src"),),
+        profile_globs=("out/*.ncu-rep",),
+        poll_seconds=2.0,
+    )
+
+
+def test_names_with_dots_mean_the_same_as_nested_ones() -> None:
+    assert read_settings({"inlayHints.enable": False}, Settings()) == read_settings(
+        {"inlayHints": {"enable": False}}, Settings()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("minShare", 101),
+        ("minShare", -1),
+        ("minShare", "0.1"),
+        ("minShare", True),
+        ("minShare", float("nan")),
+        ("maxDiagnosticsPerFile", -1),
+        ("maxDiagnosticsPerFile", 1.5),
+        ("inlayHints.enable", "yes"),
+        ("diagnostics.enable", 1),
+        ("diagnostics.severity", "loud"),
+        ("diagnostics.severity", ["hint"]),
+        ("pathMappings", ["/build"]),
+        ("pathMappings", {"/build": 3}),
+        ("profileGlobs", "**/*.ncu-rep"),
+        ("profileGlobs", [""]),
+        ("pollSeconds", 0),
+        ("pollSeconds", 1e9),
+    ],
+)
+def test_senseless_values_are_named_and_the_old_ones_kept(name: str, value: object) -> None:
+    base = Settings(min_share_ratio=0.3, poll_seconds=9.0)
+    settings, complaints = read_settings({name: value}, base)
+    assert settings == base
+    assert len(complaints) == 1
+    assert complaints[0].startswith(f"gpaLsp.{name}: ")
+
+
+def test_a_bad_value_does_not_keep_a_good_one_out() -> None:
+    settings, complaints = read_settings({"minShare": 900, "pollSeconds": 3}, Settings())
+    assert (settings.poll_seconds, settings.min_share_ratio, len(complaints)) == (3.0, Settings().min_share_ratio, 1)
+
+
+@pytest.mark.parametrize("raw", [None, [], "x", 3, {}, {"trace": {"server": "verbose"}, "path": "x", "minShare": None}])
+def test_what_is_not_ours_changes_nothing(raw: object) -> None:
+    assert read_settings(raw, Settings()) == (Settings(), ())
+
+
+def test_a_command_that_is_taken_out_of_the_settings_is_forgotten() -> None:
+    """Editors say null for an option that has no value any more."""
+    base = Settings(profile_command=("./run",), build_command=("make",))
+    settings, complaints = read_settings({"profile": {"command": None, "buildCommand": None}}, base)
+    assert (settings.profile_command, settings.build_command, complaints) == (None, None, ())
+
+
+def test_long_values_are_cut_in_the_complaint() -> None:
+    (complaint,) = read_settings({"minShare": "x" * 10_000}, Settings())[1]
+    assert len(complaint) < 200
+
+
+def test_every_field_is_an_option() -> None:
+    assert [option.field for option in OPTIONS.values()] == list(Settings.__dataclass_fields__)
+
+
+def test_the_choice_of_blamers_is_those_there_are() -> None:
+    assert OPTIONS["blamer"].kind.schema["enum"] == [
+        blamer.name for blamer in load_catalogue(blamers, "BLAMER", Blamer).values()
+    ]
+
+
+def test_defaults_as_an_editor_writes_them_are_the_defaults() -> None:
+    written = {name: option.default for name, option in OPTIONS.items()}
+    assert read_settings(written, Settings()) == (Settings(), ())
+
+
+def begin(options: object = None, *, is_trusted: bool = True) -> HeldSettings:
+    held = HeldSettings()
+    assert held.begin(options, is_trusted=is_trusted) == ()
+    return held
+
+
+def test_a_whole_configuration_takes_back_what_it_does_not_mention() -> None:
+    held = begin({"minShare": 20})
+    held.take({"minShare": 10, "symbols": {"enable": False}}, is_whole=True)
+    assert (held.current.min_share_ratio, held.current.show_symbols) == (0.1, False)
+    held.take({}, is_whole=True)
+    assert (held.current.min_share_ratio, held.current.show_symbols) == (0.2, True)
+
+
+def test_what_changed_leaves_the_rest_alone() -> None:
+    held = begin()
+    held.take({"minShare": 10})
+    held.take({"symbols": {"enable": False}})
+    assert (held.current.min_share_ratio, held.current.show_symbols) == (0.1, False)
+
+
+def test_a_value_that_makes_no_sense_leaves_the_option_as_it_was() -> None:
+    held = begin({"minShare": 20})
+    held.take({"minShare": 10}, is_whole=True)
+    (complaint,) = held.take({"minShare": "much"}, is_whole=True)
+    assert "minShare" in complaint and held.current.min_share_ratio == 0.1
+
+
+def test_without_trust_nothing_is_started_and_nothing_more_is_read() -> None:
+    said = {"profile": {"command": ["x"]}, "profileGlobs": ["/**"], "pathMappings": {"/": "/"}, "minShare": 1}
+    held = begin(said, is_trusted=False)
+    assert held.current.profile_command is None and held.current.path_mappings == ()
+    assert held.current.profile_globs == HeldSettings().current.profile_globs
+    assert held.current.min_share_ratio == 0.01
+    held.set_trust(True)
+    assert held.current.profile_command == ("x",) and held.current.profile_globs == ("/**",)
+    held.set_trust(False)
+    assert held.current.profile_command is None

@@ -1,0 +1,130 @@
+"""Hints at the ends of source lines."""
+
+from typing import Any
+
+import pytest
+
+from gpa_lsp.editor.model import Hint
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import LoadedProfile
+from gpa_lsp.editor.source.hints import list_hints
+from tests.editor.sessions import Session
+from tests.editor.views import SOURCE, make_profile
+from tests.report_builder import build_kernel
+
+LISTING = """
+    saxpy.cu:4                      S2R R0, SR_TID.X        ; selected=10
+    saxpy.cu:5                      LDG.E R2, [R4.64]       ; lg_throttle=20 selected=4
+    scale.h:2 < saxpy.cu:6          FMUL R2, R2, R3         ; long_scoreboard=60/50
+    saxpy.cu:7                      EXIT                    ; wait=6
+"""
+BLAME = "2 <- 1  long_scoreboard  memory_global R2 8c 1i"
+URI = "file:///project/saxpy.cu"
+
+
+def make(listing: str = LISTING, blame: str | None = BLAME) -> LoadedProfile:
+    return make_profile(
+        build_kernel(listing, name="saxpy", blame=blame), texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"}
+    )
+
+
+def hints(text: str = SOURCE, profile: LoadedProfile | None = None, uri: str = URI, **settings: Any) -> dict[int, Hint]:
+    opened = {"/project/saxpy.cu": text, "/project/scale.h": "a\nb\n"}
+    view = Session(profile or make(), opened, settings=Settings(**settings)).view(uri)
+    assert view is not None
+    return {hint.position.line + 1: hint for hint in list_hints(view, 1, 1000)}
+
+
+def words(hint: Hint) -> str:
+    return hint.label if isinstance(hint.label, str) else "".join(part.value for part in hint.label)
+
+
+def links(hint: Hint) -> list[tuple[str, str, int]]:
+    parts = [] if isinstance(hint.label, str) else hint.label
+    return [
+        (part.value, part.location.uri.rpartition("/")[2], part.location.range.start.line + 1)
+        for part in parts
+        if part.location is not None
+    ]
+
+
+def test_a_hint_leads_to_the_cause_and_from_the_cause_to_who_suffers() -> None:
+    found = hints()
+    assert {line: words(hint) for line, hint in found.items()} == {
+        4: "10 %",
+        5: "24 % lg_throttle · causes 60 % → line 6",
+        6: "60 % long_scoreboard ← line 5",
+        7: "6 % wait",
+    }
+    assert links(found[6]) == [(" ← line 5", "saxpy.cu", 5)]
+    assert links(found[5]) == [(" → line 6", "saxpy.cu", 6)]
+
+
+def test_hints_without_a_link_are_plain_text() -> None:
+    assert isinstance(hints()[7].label, str)
+    assert all(isinstance(hint.label, str) for hint in hints(profile=make(blame=None)).values())
+
+
+def test_links_and_their_words_follow_edits() -> None:
+    found = hints("// one\n// two\n" + SOURCE)
+    assert links(found[8]) == [(" ← line 7", "saxpy.cu", 7)]
+
+
+def test_from_a_header_the_link_leads_to_the_other_file() -> None:
+    found = hints(uri="file:///project/scale.h")
+    assert words(found[2]) == "60 % long_scoreboard ← saxpy.cu:5"
+
+
+def test_tooltips_say_what_the_shares_are_of() -> None:
+    found = hints()
+    assert found[6].tooltip == "60.0 % (±9.8) of the samples of saxpy"
+    assert (
+        found[5].tooltip
+        == "24.0 % (±9.2) of the samples of saxpy; 60.0 % of the samples of saxpy wait elsewhere for this line"
+    )
+
+
+def test_a_line_that_only_causes_has_a_hint_too() -> None:
+    profile = make(
+        "saxpy.cu:4  LDG.E R2, [R4.64]  ;\nsaxpy.cu:5  FMUL R2, R2, R3  ; long_scoreboard=60",
+        "1 <- 0  long_scoreboard memory_global R2",
+    )
+    assert {line: words(hint) for line, hint in hints(profile=profile).items()} == {
+        4: "causes 100 % → line 5",
+        5: "100 % long_scoreboard ← line 4",
+    }
+
+
+@pytest.mark.parametrize(
+    "blame",
+    ["2 <- 1  long_scoreboard=5  memory_global R2", "2 <- ?  long_scoreboard no_producer"],
+    ids=["hardly any of it", "nobody"],
+)
+def test_no_link_where_no_cause_stands_out(blame: str) -> None:
+    assert hints(profile=make(blame=blame))[6].label == "60 % long_scoreboard"
+
+
+def test_no_link_to_the_line_itself_or_to_code_without_lines() -> None:
+    listing = (
+        "-  LDG.E R2, [R4.64]  ;\nsaxpy.cu:5  LDG.E R3, [R4.64]  ;\nsaxpy.cu:5  FMUL R2, R2, R3  ; long_scoreboard=60"
+    )
+    for definition in (0, 1):
+        profile = make(listing, f"2 <- {definition}  long_scoreboard memory_global R2")
+        assert {line: hint.label for line, hint in hints(profile=profile).items()} == {5: "100 % long_scoreboard"}
+
+
+def test_edited_lines_say_so_once_for_adjacent_ones() -> None:
+    edited = SOURCE.replace("2 * x[i]", "3 * x[i]").replace("scale(y[i])", "twice(y[i])")
+    found = hints(edited)
+    assert {line: words(hint) for line, hint in found.items()} == {4: "10 %", 5: "edited since measured", 7: "6 % wait"}
+    assert isinstance(found[5].label, str)
+
+
+def test_a_victim_of_an_edited_line_has_no_link() -> None:
+    assert hints(SOURCE.replace("2 * x[i]", "3 * x[i]"))[6].label == "60 % long_scoreboard"
+
+
+def test_the_users_threshold_counts_for_both_directions() -> None:
+    assert set(hints(min_share_ratio=0.5)) == {5, 6}
+    assert words(hints(min_share_ratio=0.5)[5]) == "causes 60 % → line 6"
+    assert hints(show_inlay_hints=False) == {}

@@ -1,0 +1,93 @@
+"""What hovers say beyond the stall table: roofs, pictures, names of lines as they are now, edited lines."""
+
+from dataclasses import replace
+
+from gpa_lsp.advice.model import UnitUse
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.source.hover import describe_hover
+from tests.editor.sessions import Session
+from tests.editor.views import SOURCE, make_profile
+from tests.report_builder import build_kernel
+
+LISTING = """
+    saxpy.cu:4                      S2R R0, SR_TID.X        ; selected=10
+    saxpy.cu:5                      LDG.E R2, [R4.64]       ; lg_throttle=20 selected=4
+    scale.h:2 < saxpy.cu:6          FMUL R2, R2, R3         ; long_scoreboard=60/50
+    saxpy.cu:7                      EXIT                    ; wait=6
+"""
+BLAME = "2 <- 1  long_scoreboard  memory_global R2 8c 1i"
+KERNEL = build_kernel(LISTING, name="saxpy(float*, float*)", blame=BLAME, advice="")
+UNITS = (
+    UnitUse(name="DRAM", achieved_ratio=0.873, ceiling_ratio=0.85),
+    UnitUse(name="SM", achieved_ratio=0.31, ceiling_ratio=1.0),
+)
+URI = "file:///project/saxpy.cu"
+
+
+def hover(line: int, text: str = SOURCE, units: tuple[UnitUse, ...] = UNITS, **abilities: bool) -> str | None:
+    assert KERNEL.advice is not None
+    kernel = replace(KERNEL, advice=replace(KERNEL.advice, units=units, is_bandwidth_bound=bool(units)))
+    profile = make_profile(kernel, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"})
+    opened = {"/project/saxpy.cu": text, "/project/scale.h": "// new\na\nb\n"}
+    view = Session(profile, opened, abilities=Abilities(**abilities)).view(URI)
+    assert view is not None
+    return describe_hover(view, line)
+
+
+def must(text: str | None) -> str:
+    assert text is not None
+    return text
+
+
+def test_the_nearest_roof_is_named() -> None:
+    assert "DRAM at 87.3 % of its peak" in must(hover(5))
+    assert "; the SMs' busiest unit 31 %: memory-bound" in must(hover(5))
+
+
+def test_roofs_nobody_measured_are_said_to_be_unknown() -> None:
+    assert "\n\nhow close the kernel is to its roofs is unknown: collect the section SpeedOfLight\n\n" in must(
+        hover(5, units=())
+    )
+
+
+def test_a_picture_is_for_clients_that_draw_it() -> None:
+    assert "data:image" not in must(hover(6))
+    text = must(hover(6, images=True))
+    assert (
+        "![stalls of the line: long_scoreboard 100 %; of their peak: DRAM 87 %, SM 31 %](data:image/svg+xml;base64,"
+        in text
+    )
+    assert len(text.encode()) < 8192
+
+
+def test_other_lines_are_named_by_where_they_are_now() -> None:
+    rows = must(hover(7, "// new\n" + SOURCE)).splitlines()
+    (row,) = [row for row in rows if "data from global memory" in row]
+    assert row.startswith("| line 6 ")
+    (row,) = [row for row in must(hover(5)).splitlines() if "data from global memory" in row]
+    assert row.startswith("| line 6 ")
+
+
+def test_a_cause_that_was_edited_away_is_not_given_a_number() -> None:
+    text = must(hover(6, SOURCE.replace("2 * x[i]", "3 * x[i]")))
+    assert "| a line edited since |" in text and "line 5" not in text
+
+
+def test_an_edited_line_says_so_and_carries_no_number() -> None:
+    text = must(hover(5, SOURCE.replace("2 * x[i]", "3 * x[i]")))
+    assert text == "_edited since it was measured; its numbers come back with the next measurement_"
+    assert hover(1, SOURCE.replace("2 * x[i]", "3 * x[i]")) is None
+
+
+def test_a_line_without_samples_of_its_own_has_a_picture_of_the_roofs() -> None:
+    kernel = build_kernel(
+        "saxpy.cu:4  LDG.E R2, [R4.64] ;\nsaxpy.cu:5  FMUL R2, R2, R3 ; long_scoreboard=60",
+        name="saxpy",
+        blame="1 <- 0  long_scoreboard memory_global R2",
+        advice="",
+    )
+    assert kernel.advice is not None
+    kernel = replace(kernel, advice=replace(kernel.advice, units=UNITS))
+    view = Session(make_profile(kernel), abilities=Abilities(images=True)).view(URI)
+    assert view is not None
+    assert "![of their peak: DRAM 87 %, SM 31 %](data:image" in must(describe_hover(view, 4))

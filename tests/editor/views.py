@@ -1,0 +1,89 @@
+"""Snapshots and views made from listings a reader can see, without a server."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pygls.workspace import PositionCodec
+
+from gpa_lsp.editor.abilities import Abilities
+from gpa_lsp.editor.document_view import DocumentView, Knowledge, OpenDocument, build_view
+from gpa_lsp.editor.lines.places import PlaceFinder
+from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot, measure_kernel
+from gpa_lsp.report.line_map import split_lines
+from gpa_lsp.report.measured_files import MeasuredFile
+from gpa_lsp.report.model import KernelReport
+
+SOURCE = """\
+// saxpy.cu
+__global__ void saxpy(float *x, float *y)
+{
+    int i = threadIdx.x;
+    y[i] = 2 * x[i] + y[i];
+    y[i] = scale(y[i]);
+}
+"""
+
+LISTING = """
+    saxpy.cu:4                      S2R R0, SR_TID.X        ; selected=10 wait=10/5
+    saxpy.cu:5                      LDG.E R2, [R4.64]       ; long_scoreboard=60/50 selected=4
+    scale.h:2 < saxpy.cu:6          FMUL R2, R2, R3         ; wait=12/6 long_scoreboard=3
+    saxpy.cu:7                      EXIT                    ; selected=1
+"""
+
+
+def make_profile(
+    *kernels: KernelReport,
+    path: str = "profile.ncu-rep",
+    texts: dict[str, str | None] | None = None,
+    folder: str = "/project",
+    saved_since: bool = False,
+    modified_ns: int = 0,
+) -> LoadedProfile:
+    """A loaded profile whose sources lie in ``folder`` under the names they were compiled as."""
+    texts = {"saxpy.cu": SOURCE} if texts is None else texts
+    files = {
+        name: MeasuredFile(
+            compiled_path=name,
+            local_path=f"{folder}/{name}",
+            lines=None if text is None else split_lines(text),
+            saved_since=saved_since,
+        )
+        for name, text in texts.items()
+    }
+    measured = tuple(measure_kernel(kernel, modified_ns) for kernel in kernels)
+    return LoadedProfile(path=Path(path), files=files, kernels=measured)
+
+
+def make_snapshot(*profiles: LoadedProfile) -> Snapshot:
+    snapshot = Snapshot()
+    for profile in profiles:
+        snapshot = snapshot.with_profile(profile)
+    return snapshot
+
+
+def make_view(
+    profiles: LoadedProfile | Sequence[LoadedProfile],
+    text: str = SOURCE,
+    *,
+    path: str = "/project/saxpy.cu",
+    settings: Settings | None = None,
+    abilities: Abilities | None = None,
+    opened: str | None = None,
+) -> DocumentView | None:
+    snapshot = make_snapshot(*([profiles] if isinstance(profiles, LoadedProfile) else profiles))
+    saved = {None: text if opened is None else opened}
+    document = OpenDocument(uri=f"file://{path}", local_path=path, text=text, saved=saved)
+    return build_view(document, make_knowledge(snapshot, settings, abilities))
+
+
+def make_knowledge(
+    snapshot: Snapshot | None = None, settings: Settings | None = None, abilities: Abilities | None = None
+) -> Knowledge:
+    return Knowledge(
+        snapshot=snapshot or Snapshot(),
+        settings=settings or Settings(),
+        abilities=abilities or Abilities(),
+        units=PositionCodec(),
+        places=PlaceFinder(PositionCodec(), lambda local_path: None),
+    )
