@@ -106,7 +106,7 @@ def test_only_the_known_doubts_are_reported(name):
     }
     expected = set()
     if name in SATURATED:
-        expected.add("the sampling buffer was full, so the samples cover only the first part of the kernel's run")
+        expected.add("the sampling buffer overflowed, so the samples cover only the first part of the kernel's run")
     if name in WITH_FAILED_LAUNCH:
         expected.add("launch 9 has no numbers")
     assert doubts == expected

@@ -28,7 +28,7 @@ from gpa_lsp.render.text import render_report
 from gpa_lsp.report.model import KernelReport, Report
 from tests.conftest import ROOT
 from tests.e2e.test_advice_corpus import CORPUS, REPORTS, analyse_report
-from tests.lsp.views import make_profile
+from tests.editor.views import make_profile
 from tests.render.html_report.page_examples import make_page_example
 
 ROOMS = ("cli", "pipeline", "render", "report_file")
