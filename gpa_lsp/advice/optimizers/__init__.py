@@ -1,6 +1,6 @@
 """The optimizers: each file defines ``OPTIMIZER``, one remedy. Adding a file adds a remedy.
 
-An optimizer is of one of four kinds, by what it matches; the kind decides the formula, and a match of one kind given to the formula of
+An optimizer is of one of five kinds, by what it matches; the kind decides the formula, and a match of one kind given to the formula of
 another does not type-check.
 """
 
