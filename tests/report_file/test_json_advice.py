@@ -85,6 +85,7 @@ def test_the_promised_fields() -> None:
     assert [hotspot["samples"] for hotspot in advice["hotspots"]] == [60, 20, 8]
     assert kernel["advice_silences"][1] == {
         "optimizer": "warp_balance", "stage": "no_metrics", "message": "The profile lacks x.",
+        "contradicted_by": "",
     }  # fmt: skip
 
 
