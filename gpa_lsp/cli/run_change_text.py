@@ -49,6 +49,8 @@ def render_run_change(
     ratio = change.instructions_ratio
     if ratio is not None and abs(ratio - 1) >= LEAST_CHANGE_RATIO:
         yield text_line(f"  executes {format_speedup(ratio)} the instructions")
+    if change.no_stalls:
+        yield text_line(f"  {change.no_stalls}", Style.WARNING)
     yield from render_parts("by stall reason", change.reasons, lambda part: part.name, width)
     lines = order_changes([*change.lines.values(), *change.gone])
     yield from render_parts("by line", lines, lambda part: _name_line(part, folder), width)
@@ -89,6 +91,7 @@ def make_run_change_document(change: RunChange) -> dict[str, Any]:
         "is_same_launch": change.is_same_launch,
         "time": make_time(change.time),
         "instructions_ratio": change.instructions_ratio,
+        "no_stalls": change.no_stalls,
         "reasons": [make_part(part, "reason") for part in change.reasons],
         "lines": [make_part(part, "file") for part in order_changes([*change.lines.values(), *change.gone])],
     }

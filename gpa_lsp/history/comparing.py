@@ -8,6 +8,7 @@ from gpa_lsp.report.changes import (
     TimeChange,
     Verdict,
     compare_times,
+    explain_missing_stalls,
     is_beyond_counts,
     judge_change,
     order_changes,
@@ -43,14 +44,16 @@ def compare_runs(
     ratio = None
     if old.executed_instructions and new.executed_instructions:
         ratio = new.executed_instructions / old.executed_instructions
-    lines, gone = _compare_lines(_Pair(old, new), before_content, after_content)
+    pair = _Pair(old, new)
+    is_sampled = not explain_missing_stalls(old.total_samples, new.total_samples)
+    lines, gone = _compare_lines(pair, before_content, after_content) if is_sampled else ({}, ())
     return RunChange(
         before=before,
         after=after,
         verdict=verdict,
         time=time,
         instructions_ratio=ratio,
-        reasons=_compare_reasons(_Pair(old, new)),
+        reasons=_compare_reasons(pair) if is_sampled else (),
         lines=lines,
         gone=gone,
     )

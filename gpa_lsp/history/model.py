@@ -6,7 +6,8 @@ These objects cross the pipe from the server's worker process and are there befo
 from collections.abc import Mapping
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.report.changes import LaunchTimes, PartChange, TimeChange, Verdict
+from gpa_lsp.basis.prose import Sentence
+from gpa_lsp.report.changes import LaunchTimes, PartChange, TimeChange, Verdict, explain_missing_stalls
 
 Place = tuple[str, int]
 """File as compiled, and line."""
@@ -215,8 +216,9 @@ class RunChange:
         verdict: what became of the time.
         time: None when one of the two has none.
         instructions_ratio: executed warp instructions after / before; None where not counted.
-        reasons: by stall reason, largest change first.
+        reasons: by stall reason, largest change first; empty where one of the two has no samples.
         lines: line after → what became of it, under the file's local path where it has one; only lines one of the two keeps samples of.
+            Empty, as ``gone`` is, where one of the two has no samples.
         gone: lines before that are not there any more, largest first.
     """
 
@@ -233,6 +235,11 @@ class RunChange:
     def is_same_launch(self) -> bool:
         """Both were launched alike."""
         return self.before.measurement.launch.is_like(self.after.measurement.launch)
+
+    @property
+    def no_stalls(self) -> Sentence:
+        """Why nothing is said of stalls; empty where both have samples."""
+        return explain_missing_stalls(self.before.measurement.total_samples, self.after.measurement.total_samples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from enum import Enum
 from gpa_lsp.basis.figures import Spread, measure_share
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_limit
+from gpa_lsp.basis.prose import NOTHING, Sentence, say
 
 ASSUMED_NOISE_RATIO = 0.03
 """Run-to-run noise taken for granted where too few launches were measured to see it."""
@@ -149,6 +150,19 @@ def judge_change(time: TimeChange | None, *, same_code: bool) -> Verdict:
     if time.low > 1:
         return Verdict.FASTER
     return Verdict.SLOWER if time.high < 1 else Verdict.NO_CHANGE
+
+
+def explain_missing_stalls(before_samples: int, after_samples: int) -> Sentence:
+    """Why nothing can be said of stalls; empty where both measurements have samples.
+
+    >>> explain_missing_stalls(100, 0), explain_missing_stalls(100, 100)
+    ('stalls unknown: the report after has no samples', '')
+    """
+    if before_samples and after_samples:
+        return NOTHING
+    if not before_samples and not after_samples:
+        return say("stalls unknown: neither report has samples")
+    return say("stalls unknown: the report {side} has no samples", side="after" if before_samples else "before")
 
 
 def is_beyond_counts(before: tuple[float, int, float], after: tuple[float, int, float]) -> bool:

@@ -1,57 +1,96 @@
-"""Compare two reports of the same program: what got faster, which advice was taken, how good the estimate was."""
+"""Compare two reports: what got faster, what was changed, which advice was taken, how good its estimate was."""
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from gpa_lsp.advice.model import Advice, SilenceStage
+from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, SilenceStage
 from gpa_lsp.basis.figures import Spread, measure_weighted_spread
-from gpa_lsp.report.changes import LaunchTimes, PartChange, TimeChange, compare_times, judge_change, order_changes
-from gpa_lsp.report.comparison import (
-    AdviceFate,
-    AdviceOutcome,
-    Comparison,
-    KernelComparison,
+from gpa_lsp.report.changes import (
+    LaunchTimes,
+    PartChange,
+    TimeChange,
+    compare_times,
+    explain_missing_stalls,
+    judge_change,
+    order_changes,
 )
-from gpa_lsp.report.families import find_family
+from gpa_lsp.report.comparison import AdviceOutcome, Comparison, KernelComparison, LikelyPair
+from gpa_lsp.report.differences import Difference, Trait, compare_traits
+from gpa_lsp.report.kernel_pairs import find_likely_pairs, find_named, pair_by_name
 from gpa_lsp.report.line_map import map_edited_lines, split_lines
 from gpa_lsp.report.model import KernelReport, LaunchReport, LineRow, Report
-
-_TAKEN_RATIO = 0.5
-_PARTLY_RATIO = 0.8
-_LEAST_FALL_RATIO = 0.01
-"""Of the old time; stalls that became less by a smaller part may have done so for other reasons."""
+from gpa_lsp.report.taken import AdviceFate, judge_advice
 
 
-def compare_reports(before: Report, after: Report) -> Comparison:
+def compare_reports(
+    before: Report,
+    after: Report,
+    wanted: Sequence[tuple[str, str]] = (),
+    accept: Callable[[LikelyPair], bool] = lambda pair: False,
+) -> Comparison:
     """Lay two reports side by side, kernel by kernel.
 
     Kernels belong together when their linkage names and GPUs are the same; what is left over is matched by its short name, if that
     is unique on both sides (a template argument, a parameter or a compiler's counter changed).
+
+    Args:
+        before: may be the same as ``after``.
+        after: measured after a change.
+        wanted: names, or parts of them, of kernels before and after; then nothing else is compared.
+        accept: whether two kernels of different names that look alike are compared.
+
+    Raises:
+        InputError: a wanted name is that of no kernel, or of several.
     """
-    pairs, only_before, only_after = _pair_kernels(before.kernels, after.kernels)
+    if wanted:
+        named = [(find_named(before, old, "before"), find_named(after, new, "after")) for old, new in wanted]
+        return Comparison(kernels=_compare_pairs(named), only_before=(), only_after=())
+    pairs, only_before, only_after = pair_by_name(before.kernels, after.kernels)
+    likely = []
+    for pair in find_likely_pairs(only_before, only_after):
+        if not accept(pair):
+            likely.append(pair)
+            continue
+        pairs.append((pair.before, pair.after))
+        only_before = [kernel for kernel in only_before if kernel is not pair.before]
+        only_after = [kernel for kernel in only_after if kernel is not pair.after]
+    return Comparison(
+        kernels=_compare_pairs(pairs),
+        only_before=tuple(only_before),
+        only_after=tuple(only_after),
+        likely_pairs=tuple(likely),
+    )
+
+
+def _compare_pairs(pairs: Sequence[tuple[KernelReport, KernelReport]]) -> tuple[KernelComparison, ...]:
     compared = [compare_kernels(old, new) for old, new in pairs]
-    compared.sort(key=lambda found: (-found.before.total_duration_ns, found.before.mangled_name))
-    return Comparison(kernels=tuple(compared), only_before=tuple(only_before), only_after=tuple(only_after))
+    return tuple(sorted(compared, key=lambda found: (-found.before.total_duration_ns, found.before.mangled_name)))
 
 
 def compare_kernels(before: KernelReport, after: KernelReport) -> KernelComparison:
-    """Lay two measurements of one kernel side by side."""
+    """Lay two measurements side by side: of one kernel, or of two that do the same work."""
     time = measure_time_change(before, after)
     same_code = is_same_code(before, after)
-    verdict = judge_change(time, same_code=same_code)
+    traits = compare_traits(before, after)
+    no_stalls = explain_missing_stalls(before.total_samples, after.total_samples)
     return KernelComparison(
         before=before,
         after=after,
-        verdict=verdict,
+        verdict=judge_change(time, same_code=same_code),
         time=time,
         instructions_ratio=_compare_instructions(before, after),
-        reasons=_compare_reasons(before, after),
-        lines=_compare_lines(before, after),
-        outcomes=tuple(_follow_up(advice, before, after, time, same_code=same_code) for advice in _list_advice(before)),
+        differences=tuple(difference for difference in traits.values() if difference.is_change),
+        reasons=() if no_stalls else _compare_reasons(before, after),
+        lines=() if no_stalls else _compare_lines(before, after),
+        outcomes=tuple(
+            _follow_up(advice, (before, after), time, {} if same_code else traits, same_code=same_code)
+            for advice in _list_advice(before)
+        ),
         new_advice=_find_new_advice(before, after),
+        no_stalls=no_stalls,
     )
 
 
@@ -99,30 +138,6 @@ def measure_launch_spread(
     return measure_weighted_spread(
         [(value, count) for value, count in known if value is not None and count is not None]
     )
-
-
-def _pair_kernels(
-    before: Sequence[KernelReport], after: Sequence[KernelReport]
-) -> tuple[list[tuple[KernelReport, KernelReport]], list[KernelReport], list[KernelReport]]:
-    pairs: list[tuple[KernelReport, KernelReport]] = []
-    old, new = list(before), list(after)
-    for name in (_full_name, _short_name):
-        for kernel in list(old):
-            alike = [other for other in new if name(other) == name(kernel)]
-            rivals = [other for other in old if name(other) == name(kernel)]
-            if len(alike) == 1 and len(rivals) == 1:
-                pairs.append((kernel, alike[0]))
-                old.remove(kernel)
-                new.remove(alike[0])
-    return pairs, old, new
-
-
-def _full_name(kernel: KernelReport) -> tuple[str, str | None]:
-    return kernel.mangled_name, kernel.device.name
-
-
-def _short_name(kernel: KernelReport) -> tuple[str, str | None]:
-    return find_family(kernel.name, None).name, None
 
 
 def _compare_instructions(before: KernelReport, after: KernelReport) -> float | None:
@@ -196,7 +211,9 @@ def _make_change(
 
 
 def _list_advice(kernel: KernelReport) -> tuple[Advice, ...]:
-    return () if kernel.advice is None else kernel.advice.advice
+    """Advice that promises something: a remark that nothing is to be gained cannot be taken."""
+    every = () if kernel.advice is None else kernel.advice.advice
+    return tuple(advice for advice in every if advice.speedup.estimate >= LEAST_SPEEDUP)
 
 
 def _find_new_advice(before: KernelReport, after: KernelReport) -> tuple[Advice, ...]:
@@ -204,37 +221,38 @@ def _find_new_advice(before: KernelReport, after: KernelReport) -> tuple[Advice,
     return tuple(advice for advice in _list_advice(after) if advice.optimizer not in known)
 
 
-def _is_gated(kernel: KernelReport, optimizer: str) -> bool:
-    """The optimizer sees its pattern, and something else forbids its advice."""
-    silences = () if kernel.advice is None else kernel.advice.silences
-    return any(silence.optimizer == optimizer and silence.stage is SilenceStage.GATED for silence in silences)
-
-
 def _follow_up(
-    advice: Advice, before: KernelReport, after: KernelReport, time: TimeChange | None, *, same_code: bool
+    advice: Advice,
+    kernels: tuple[KernelReport, KernelReport],
+    time: TimeChange | None,
+    traits: Mapping[Trait, Difference],
+    *,
+    same_code: bool,
 ) -> AdviceOutcome:
-    """What became of the stalls an advice matched, in parts of the old time."""
-    now = next((other for other in _list_advice(after) if other.optimizer == advice.optimizer), None)
-    scale = 1.0 if time is None else time.after / time.before
-    old_ratio = _share(before, advice.matched_samples)
-    new_ratio = 0.0 if now is None else _share(after, now.matched_samples) * scale
-    is_forbidden = now is None and _is_gated(after, advice.optimizer)
-    fate = AdviceFate.OPEN
-    if not same_code and old_ratio > 0 and not is_forbidden:
-        left = new_ratio / old_ratio
-        is_notable = old_ratio - new_ratio >= _LEAST_FALL_RATIO
-        fate = AdviceFate.TAKEN if left < _TAKEN_RATIO else fate
-        if fate is AdviceFate.OPEN and left < _PARTLY_RATIO and is_notable:
-            fate = AdviceFate.PARTLY_TAKEN
-    achieved = time.speedup if time is not None and fate is not AdviceFate.OPEN else None
+    """What became of a piece of advice, by what changed in code and counters."""
+    before, after = kernels
+    fate, signs = (AdviceFate.OPEN, ()) if same_code else judge_advice(advice.optimizer, traits)
+    is_done = fate in (AdviceFate.TAKEN, AdviceFate.PARTLY_TAKEN)
     return AdviceOutcome(
         advice=advice,
         fate=fate,
-        before_ratio=old_ratio,
-        after_ratio=None if is_forbidden else new_ratio,
+        signs=signs,
+        before_ratio=_share(before, advice.matched_samples),
+        after_ratio=_find_share_after(advice.optimizer, after),
         estimate=advice.speedup.estimate,
-        achieved=achieved,
+        achieved=time.speedup if time is not None and is_done else None,
     )
+
+
+def _find_share_after(optimizer: str, after: KernelReport) -> float | None:
+    """Of the samples after, those an optimizer's advice is about; None where nobody counted them."""
+    if after.advice is None or not after.total_samples:
+        return None
+    now = next((other for other in after.advice.advice if other.optimizer == optimizer), None)
+    if now is not None:
+        return _share(after, now.matched_samples)
+    silence = next((one for one in after.advice.silences if one.optimizer == optimizer), None)
+    return 0.0 if silence is not None and silence.stage is SilenceStage.NOT_MATCHED else None
 
 
 def pair_lines(

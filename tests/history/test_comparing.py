@@ -134,3 +134,14 @@ def test_executed_instructions() -> None:
     unknown = replace(after, measurement=replace(after.measurement, executed_instructions=None))
     assert compare(before, doubled).instructions_ratio == 2.0
     assert compare(before, unknown).instructions_ratio is None
+
+
+def test_without_samples_on_one_side_no_stall_came_or_went() -> None:
+    sampled, other = make_recording(0, times_ns=(2e6,)), make_recording(1, times_ns=(1e6,))
+    measurement = replace(other.measurement, total_samples=0, by_reason={})
+    bare = replace(other, measurement=measurement, content=replace(other.content, lines=()))
+    found = compare(sampled, bare)
+    assert (found.verdict, found.reasons, dict(found.lines), found.gone) == (Verdict.FASTER, (), {}, ())
+    assert found.no_stalls == "stalls unknown: the report after has no samples"
+    assert compare(bare, sampled).no_stalls == "stalls unknown: the report before has no samples"
+    assert compare(sampled, sampled).no_stalls == ""

@@ -3,12 +3,16 @@
 import json
 from dataclasses import replace
 
-from gpa_lsp.render.comparison_text import make_comparison_document, render_comparison
+import pytest
+
+from gpa_lsp.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.basis.prose import say
+from gpa_lsp.render.comparison_text import describe_limiters, make_comparison_document, render_comparison
 from gpa_lsp.render.layout import join_lines
 from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.report.compare import compare_reports
+from gpa_lsp.report.compare import compare_kernels, compare_reports
 from gpa_lsp.report.comparison import Comparison
-from tests.report.test_compare import ADVICE, AFTER, BEFORE, measured
+from tests.report.test_compare import ADVICE, AFTER, BEFORE, measured, named, without_samples
 from tests.report_builder import build_kernel, build_report
 
 
@@ -23,12 +27,15 @@ def test_text() -> None:
     text = join_lines(render_comparison(example(), PlaceNames()))
     assert text.splitlines()[:2] == [
         "saxpy  8.00 ms → 4.00 ms  2.00×  faster",
-        "  between 1.94× and 2.06× (too few launches to see the noise, 3 % and the launch overhead assumed)",
+        "  between 1.94× and 2.06× (too few launches to see the noise; 3 % and the launch overhead assumed)",
     ]
     rows = [line.split() for line in text.splitlines()]
     assert ["5.60", "ms", "1.60", "ms", "−4.00", "ms", "long_scoreboard"] in rows
     assert any(row[-1:] == ["k.cu:5"] for row in rows)
-    assert any("taken" in row and "1.80×" in row and "2.00×" in row for row in rows)
+    assert any("open" in row and "1.80×" in row and "2.00×" not in row for row in rows)
+    assert any("taken" in row and "1.10×" in row and "2.00×" in row for row in rows)
+    assert "special functions (in the code) 1 → 0" in text
+    assert ["1", "0", "special", "functions", "(in", "the", "code)"] in rows
     assert text.rstrip().endswith("only before: old_one")
 
 
@@ -49,7 +56,73 @@ def test_json_document() -> None:
     assert kernel["verdict"] == "faster"
     assert kernel["time"]["speedup"] == 2.0
     assert [(row["optimizer"], row["fate"]) for row in kernel["advice"]] == [
-        ("code_reordering", "taken"),
+        ("code_reordering", "open"),
         ("strength_reduction", "taken"),
     ]
+    assert kernel["advice"][1]["signs"] == [{"trait": "special", "before": 1, "after": 0, "is_static": True}]
+    assert [row["trait"] for row in kernel["differences"]] == ["special", "accesses_per_arithmetic"]
+    assert (kernel["limiters"], kernel["no_stalls"]) == ([None, None], "")
     assert document["only_before"] == ["old_one"]
+    assert document["likely_pairs"] == []
+
+
+def limited(kind: LimiterKind, unit: str = "", ratio: float | None = None) -> Limiter:
+    limit = Limit(unit="dram", label="DRAM", busy_ratio=0.9, sustained_ratio=0.95)
+    return Limiter(
+        kind=kind,
+        unit=unit,
+        busy_ratio=ratio,
+        next=None,
+        next_factor=None,
+        confidence=Confidence.SURE,
+        sentence=say("It is so."),
+        limits=(limit,),
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (
+            limited(LimiterKind.LATENCY, "long_scoreboard", 0.4),
+            limited(LimiterKind.UNIT, "dram", 0.9),
+            "limited by: latency, long_scoreboard (40 %) → DRAM (90 %)",
+        ),
+        (
+            limited(LimiterKind.BUILD),
+            limited(LimiterKind.UNIT, "l2_slice", 0.98),
+            "limited by: a build without optimization → one slice of L2 (98 %)",
+        ),
+        (limited(LimiterKind.PARALLELISM, "", 0.5), None, "limited by: parallelism (50 %) → unknown"),
+        (None, limited(LimiterKind.UNKNOWN), ""),
+    ],
+)
+def test_what_limits_the_kernel_before_and_after(before: Limiter | None, after: Limiter | None, words: str) -> None:
+    kernels = (replace(build_kernel(BEFORE), limiter=before), replace(build_kernel(AFTER), limiter=after))
+    found = compare_kernels(*kernels)
+    assert describe_limiters(found) == words
+    text = join_lines(render_comparison(Comparison(kernels=(found,), only_before=(), only_after=()), PlaceNames()))
+    assert ("limited by" in text) == bool(words)
+
+
+def test_without_samples_no_stall_is_said_to_be_gone() -> None:
+    before = measured(build_kernel(BEFORE, advice=ADVICE), 8e6, unit="ns")
+    after = measured(without_samples(build_kernel(AFTER)), 4e6, unit="ns")
+    text = join_lines(render_comparison(compare_reports(build_report(before), build_report(after)), PlaceNames()))
+    assert "  stalls unknown: the report after has no samples" in text
+    assert "by stall reason" not in text
+    assert "0 %" not in [cell for line in text.splitlines() for cell in line.split("  ")]
+
+
+def test_kernels_that_look_alike_are_named_and_why() -> None:
+    found = compare_reports(build_report(named("conv_base")), build_report(named("conv_tiled", AFTER)))
+    text = join_lines(render_comparison(found, PlaceNames()))
+    assert "maybe the same: conv_base with conv_tiled (the same number of threads" in text
+    assert "--yes compares them" in text
+    assert make_comparison_document(found)["likely_pairs"][0]["after"] == "conv_tiled"
+
+
+def test_two_kernels_are_both_named() -> None:
+    report = build_report(named("gemm_naive"), named("gemm_tiled", AFTER))
+    text = join_lines(render_comparison(compare_reports(report, report, [("naive", "tiled")]), PlaceNames()))
+    assert text.startswith("gemm_naive → gemm_tiled")

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.compare import compare_kernels, compare_reports, digest_code, measure_time_change, pair_lines
-from gpa_lsp.report.comparison import AdviceFate
+from gpa_lsp.report.differences import Trait
 from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.taken import AdviceFate
 from tests.report_builder import build_kernel, build_report
 
 BEFORE = """
@@ -101,34 +103,72 @@ def test_without_times_nothing_is_claimed() -> None:
     assert found.time is None
 
 
-def test_advice_whose_stalls_went_was_taken() -> None:
+def test_advice_was_taken_where_the_code_changed_as_it_says() -> None:
     before = measured(build_kernel(BEFORE, advice=ADVICE), 200_000)
     after = measured(
-        build_kernel(AFTER, advice="strength_reduction code 1.2x samples=10/10\n  region kernel 0\n    2  wait"),
+        build_kernel(
+            AFTER, advice="code_reordering code 1.2x samples=20/10\n  region kernel 0\n    1 <- 0   long_scoreboard"
+        ),
         100_000,
     )
-    taken, open_one = compare_kernels(before, after).outcomes
-    assert taken.advice.optimizer == "code_reordering"
+    open_one, taken = compare_kernels(before, after).outcomes
+    assert taken.advice.optimizer == "strength_reduction"
     assert taken.fate is AdviceFate.TAKEN
-    assert (taken.estimate, taken.achieved) == (1.8, 2.0)
-    assert taken.before_ratio == pytest.approx(0.7)
-    assert taken.after_ratio == 0.0
-    # 10 of 50 samples of half the time are as much of the old time as 10 of 100 were.
+    assert (taken.estimate, taken.achieved) == (1.1, 2.0)
+    assert [(sign.trait, sign.before, sign.after) for sign in taken.signs] == [(Trait.SPECIAL, 1, 0)]
+    # Its stalls are fewer, and the load is still right before its use.
     assert open_one.fate is AdviceFate.OPEN
-    assert open_one.after_ratio == pytest.approx(0.1)
     assert open_one.achieved is None
+    assert (open_one.before_ratio, open_one.after_ratio) == (pytest.approx(0.7), pytest.approx(0.4))
 
 
-def test_advice_that_something_forbids_now_is_not_taken() -> None:
+def test_twice_the_speed_alone_takes_no_advice() -> None:
+    kernel = build_kernel(BEFORE, advice=ADVICE)
+    before = measured(kernel, 200_000)
+    registers = replace(kernel.configuration, registers_per_thread=(kernel.configuration.registers_per_thread or 0) + 8)
+    after = measured(replace(kernel, configuration=registers), 100_000)
+    found = compare_kernels(before, after)
+    assert found.verdict is Verdict.FASTER
+    assert [outcome.fate for outcome in found.outcomes] == [AdviceFate.OPEN, AdviceFate.OPEN]
+    assert [difference.trait for difference in found.differences] == [Trait.REGISTERS]
+
+
+@pytest.mark.parametrize(("stage", "share"), [("gated", None), ("not_matched", 0.0), ("too_small", None)])
+def test_stalls_that_nobody_counted_are_not_gone(stage: str, share: float | None) -> None:
     before = measured(build_kernel(BEFORE, advice=ADVICE), 200_000)
-    silent = "silence code_reordering {stage}: DRAM already runs at 90 % of its peak."
-    outcomes = [
-        compare_kernels(before, measured(build_kernel(AFTER, advice=silent.format(stage=stage)), 100_000)).outcomes[0]
-        for stage in ("gated", "not_matched", "too_small")
+    silent = f"silence code_reordering {stage}: DRAM already runs at 90 % of its peak."
+    outcome = compare_kernels(before, measured(build_kernel(AFTER, advice=silent), 100_000)).outcomes[0]
+    assert (outcome.fate, outcome.after_ratio, outcome.achieved) == (AdviceFate.OPEN, share, None)
+
+
+def without_samples(kernel: KernelReport) -> KernelReport:
+    return replace(kernel, total_samples=0, by_reason={}, lines=(), advice=None)
+
+
+def test_without_samples_nothing_is_said_of_stalls() -> None:
+    sampled = measured(build_kernel(BEFORE, advice=ADVICE), 200_000)
+    other = measured(without_samples(build_kernel(AFTER)), 100_000)
+    after_lacks, before_lacks, both_lack = (
+        compare_kernels(sampled, other),
+        compare_kernels(other, sampled),
+        compare_kernels(without_samples(sampled), other),
+    )
+    assert [found.no_stalls for found in (after_lacks, before_lacks, both_lack)] == [
+        "stalls unknown: the report after has no samples",
+        "stalls unknown: the report before has no samples",
+        "stalls unknown: neither report has samples",
     ]
-    assert [outcome.fate for outcome in outcomes] == [AdviceFate.OPEN, AdviceFate.TAKEN, AdviceFate.TAKEN]
-    assert [outcome.after_ratio for outcome in outcomes] == [None, 0.0, 0.0]
-    assert outcomes[0].achieved is None
+    assert {(found.reasons, found.lines) for found in (after_lacks, before_lacks, both_lack)} == {((), ())}
+    assert [outcome.after_ratio for outcome in after_lacks.outcomes] == [None, None]
+    assert [outcome.fate for outcome in after_lacks.outcomes] == [AdviceFate.OPEN, AdviceFate.TAKEN]
+    assert compare_kernels(sampled, sampled).no_stalls == ""
+
+
+def test_what_promises_nothing_is_no_advice_to_take() -> None:
+    remark = "at_the_limit code 1.0x samples=0/0"
+    before = measured(build_kernel(BEFORE, advice=remark), 200_000)
+    found = compare_kernels(before, measured(build_kernel(AFTER, advice=remark), 100_000))
+    assert (found.outcomes, found.new_advice) == ((), ())
 
 
 def test_advice_is_open_where_the_code_is_the_same() -> None:
@@ -184,6 +224,55 @@ def test_a_renamed_template_argument_is_the_same_kernel() -> None:
     assert [(pair.before.mangled_name, pair.after.mangled_name) for pair in found.kernels] == [("x1", "x2")]
     third = replace(new, mangled_name="x3", name="void scale<int>(int*)")
     assert compare_reports(build_report(old), build_report(new, third)).kernels == ()
+
+
+def named(name: str, listing: str = BEFORE) -> KernelReport:
+    return replace(build_kernel(listing), mangled_name=name, name=name)
+
+
+def test_kernels_are_paired_as_somebody_says_and_nothing_else_is_compared() -> None:
+    report = build_report(named("gemm_naive"), named("gemm_tiled", AFTER), named("gemm"))
+    found = compare_reports(report, report, [("naive", "tiled"), ("gemm", "gemm_naive")])
+    assert [(pair.before.name, pair.after.name) for pair in found.kernels] == [
+        ("gemm", "gemm_naive"),
+        ("gemm_naive", "gemm_tiled"),
+    ]
+    assert (found.only_before, found.only_after, found.likely_pairs) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        (("gem", "gemm_tiled"), "several kernels before are named 'gem'; there are gemm_naive, gemm_tiled"),
+        (("naive", "fast"), "no kernel after is named 'fast'; there are gemm_naive, gemm_tiled"),
+    ],
+)
+def test_a_name_of_no_kernel_or_of_several_is_an_error(pair: tuple[str, str], message: str) -> None:
+    report = build_report(named("gemm_naive"), named("gemm_tiled"))
+    with pytest.raises(InputError) as caught:
+        compare_reports(report, report, [pair])
+    assert str(caught.value) == message
+
+
+def test_kernels_that_look_alike_are_compared_where_somebody_says_so() -> None:
+    unlike = replace(
+        named("zzz"), instructions=build_kernel("k.cu:1  HMMA.16816.F32 R2, R2, R4, R6  ; wait=1").instructions
+    )
+    before, after = build_report(named("conv_baseline")), build_report(unlike, named("conv_variant", AFTER))
+    asked = compare_reports(before, after)
+    assert (asked.kernels, len(asked.only_before), len(asked.only_after)) == ((), 1, 2)
+    (pair,) = asked.likely_pairs
+    assert (pair.before.name, pair.after.name) == ("conv_baseline", "conv_variant")
+    assert "the same number of threads" in pair.why
+    told = compare_reports(before, after, accept=lambda _: True)
+    assert [(one.before.name, one.after.name) for one in told.kernels] == [("conv_baseline", "conv_variant")]
+    assert ([kernel.name for kernel in told.only_after], told.only_before, told.likely_pairs) == (["zzz"], (), ())
+
+
+def test_kernels_of_other_gpus_are_not_taken_for_each_other() -> None:
+    other = named("conv_variant")
+    moved = replace(other, device=replace(other.device, name="another GPU"))
+    assert compare_reports(build_report(named("conv_base")), build_report(moved)).likely_pairs == ()
 
 
 def test_code_is_told_by_its_instructions_control_codes_and_launch() -> None:

@@ -1,18 +1,19 @@
-"""``gpa-lsp compare``: two measurements of one program, side by side."""
+"""``gpa-lsp compare``: two measurements of one program, or two kernels, side by side."""
 
 import argparse
 import copy
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import add_filter_arguments, choose_exit_code, load_report, name_places
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_filter_arguments, choose_exit_code, load_report, name_places
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from gpa_lsp.report.comparison import Comparison
+    from gpa_lsp.report.comparison import Comparison, LikelyPair
     from gpa_lsp.report.model import Report
 
 _EXIT_SLOWER = 1
@@ -20,7 +21,25 @@ _EXIT_SLOWER = 1
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="BEFORE", type=Path, help="a profile, or a report saved as JSON")
-    parser.add_argument("after", metavar="AFTER", type=Path, help="the same program, measured after a change")
+    parser.add_argument(
+        "after",
+        metavar="AFTER",
+        nargs="?",
+        type=Path,
+        help="the same program, measured after a change (default: BEFORE itself, whose kernels --pair names)",
+    )
+    parser.add_argument(
+        "--pair",
+        metavar="OLD=NEW",
+        action="append",
+        default=[],
+        dest="pairs",
+        type=_parse_pair,
+        help="compare kernel OLD of BEFORE with kernel NEW of AFTER, and nothing else; names or parts of them; repeatable",
+    )
+    parser.add_argument(
+        "--yes", action="store_true", help="also compare kernels of different names that look alike, without asking"
+    )
     add_filter_arguments(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
     parser.add_argument(
@@ -28,17 +47,43 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _parse_pair(text: str) -> tuple[str, str]:
+    old, _, new = text.partition("=")
+    if not (old and new):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form OLD=NEW")
+    return old, new
+
+
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.report.changes import Verdict
     from gpa_lsp.report.compare import compare_reports  # loads numpy, which --help and --version do without
 
-    before, after = (_load(path, arguments, terminal) for path in (arguments.before, arguments.after))
-    comparison = compare_reports(before, after)
-    _say_errors((before, after), terminal)
+    if arguments.after is None and not arguments.pairs:
+        raise InputError(
+            "one report alone cannot be compared", remedy="give a second one, or name two kernels: --pair OLD=NEW"
+        )
+    before = _load(arguments.before, arguments, terminal)
+    is_one = arguments.after is None or arguments.after == arguments.before
+    after = before if is_one else _load(arguments.after, arguments, terminal)
+    comparison = compare_reports(before, after, arguments.pairs, lambda pair: _accept(pair, arguments, terminal))
+    _say_errors((before,) if is_one else (before, after), terminal)
     terminal.print_safely(lambda: _print(comparison, arguments, terminal))
-    code = max(choose_exit_code(before), choose_exit_code(after))
+    code = max(choose_exit_code(before), choose_exit_code(after), 0 if comparison.kernels else EXIT_BAD_INPUT)
     slower = any(found.verdict is Verdict.SLOWER for found in comparison.kernels)
     return code or (_EXIT_SLOWER if arguments.fail_on_slower and slower else 0)
+
+
+def _accept(pair: "LikelyPair", arguments: argparse.Namespace, terminal: Terminal) -> bool:
+    """Whether two kernels that look alike are compared: as the command line says, else as whoever sits before the terminal says."""
+    from gpa_lsp.render.comparison_text import describe_likely_pair
+
+    if arguments.yes:
+        return True
+    is_attended = terminal.is_interactive and sys.stdin is not None and sys.stdin.isatty()
+    if arguments.format != "text" or not is_attended:
+        return False
+    terminal.complain(f"Compare {describe_likely_pair(pair)}? [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _load(path: Path, arguments: argparse.Namespace, terminal: Terminal) -> "Report":
@@ -47,7 +92,7 @@ def _load(path: Path, arguments: argparse.Namespace, terminal: Terminal) -> "Rep
     return load_report(one, terminal)
 
 
-def _say_errors(reports: "tuple[Report, Report]", terminal: Terminal) -> None:
+def _say_errors(reports: "tuple[Report, ...]", terminal: Terminal) -> None:
     for report in reports:
         for problem in report.problems:
             if problem.severity is ProblemSeverity.ERROR:
@@ -64,8 +109,12 @@ def _print(comparison: "Comparison", arguments: argparse.Namespace, terminal: Te
 
 
 COMMAND = Command(
-    summary="print what changed between two measurements of one program",
-    description="Print for each kernel whether it got faster, which advice was taken, and how estimated and achieved speedups compare.",
+    summary="print what changed between two measurements of one program, or between two kernels",
+    description=(
+        "Print for each kernel whether it got faster, what changed in its launch, code and counters, what limits it before and after, "
+        "which advice was taken, and how estimated and achieved speedups compare. Kernels are paired by name, or by --pair. "
+        "The exit status is 2 when nothing could be compared."
+    ),
     add_arguments=_add_arguments,
     run=_run,
 )

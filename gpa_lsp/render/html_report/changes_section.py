@@ -1,18 +1,17 @@
 """What became of a kernel since an earlier profile, for a page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import shorten_paths, write_place
 from gpa_lsp.basis.numbers import UNKNOWN, format_percent, format_speedup
 from gpa_lsp.render.changes_text import LEAST_CHANGE_RATIO, VERDICT_WORDS, describe_range, describe_time
+from gpa_lsp.render.comparison_text import FATE_WORDS, describe_limiters, describe_signs, list_differences
 from gpa_lsp.render.html_report.tables import Cell, PageTable
 from gpa_lsp.report.changes import PartChange, Verdict
-from gpa_lsp.report.comparison import AdviceFate, KernelComparison
+from gpa_lsp.report.comparison import KernelComparison
 
 _MOST_PARTS = 10
-
-_FATES = {AdviceFate.TAKEN: "taken", AdviceFate.PARTLY_TAKEN: "partly taken", AdviceFate.OPEN: "still open"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +23,8 @@ class ChangeSection:
         speedup: to sort by; 0 where unknown.
         tone: ``good``, ``warning`` or empty.
         text: time before and after, and the verdict.
-        range: what the speedup lies between; may be empty.
-        tables: advice given before, stall reasons, lines.
+        range: what the speedup lies between, what limits the kernel, and that stalls are unknown; may be empty.
+        tables: what changed, advice given before, stall reasons, lines.
     """
 
     brief: str
@@ -44,6 +43,7 @@ def build_change(found: KernelComparison) -> ChangeSection:
     if found.verdict not in (Verdict.SAME_CODE, Verdict.UNKNOWN):
         files = shorten_paths({change.name for change in found.lines})
         tables = [
+            _tabulate_differences(found),
             _tabulate_outcomes(found),
             _tabulate_parts("By stall reason", found.reasons, [change.name for change in found.reasons]),
             _tabulate_parts("By line", found.lines, [_name_line(change, files) for change in found.lines]),
@@ -53,9 +53,20 @@ def build_change(found: KernelComparison) -> ChangeSection:
         speedup=found.time.speedup if found.time is not None else 0.0,
         tone=tone,
         text=f"{describe_time(found.time)} {words}".strip(),
-        range=describe_range(found.time) if found.time is not None and found.verdict is not Verdict.SAME_CODE else "",
+        range="" if found.verdict is Verdict.SAME_CODE else "; ".join(_list_remarks(found)),
         tables=[table for table in tables if table.rows],
     )
+
+
+def _list_remarks(found: KernelComparison) -> Iterator[str]:
+    if found.time is not None:
+        yield describe_range(found.time)
+    yield from (remark for remark in (describe_limiters(found), found.no_stalls) if remark)
+
+
+def _tabulate_differences(found: KernelComparison) -> PageTable:
+    rows = [[Cell(text=text) for text in row] for row in list_differences(found.differences)]
+    return PageTable(title="What changed", columns=[("", False), ("before", True), ("after", True)], rows=rows)
 
 
 def _tabulate_outcomes(found: KernelComparison) -> PageTable:
@@ -66,19 +77,21 @@ def _tabulate_outcomes(found: KernelComparison) -> PageTable:
         ("achieved", True),
         ("its stalls before", True),
         ("now", True),
+        ("as seen by", False),
     ]
     rows = [
         [
             Cell(text=outcome.advice.title),
-            Cell(text=_FATES[outcome.fate]),
+            Cell(text=FATE_WORDS[outcome.fate]),
             Cell(text=format_speedup(outcome.estimate)),
             Cell(text=UNKNOWN if outcome.achieved is None else format_speedup(outcome.achieved)),
             Cell(text=format_percent(outcome.before_ratio)),
             Cell(text=format_percent(outcome.after_ratio)),
+            Cell(text=describe_signs(outcome)),
         ]
         for outcome in found.outcomes
     ]
-    note = "Stalls as shares of the old time; achieved by all changes together."
+    note = "Stalls as shares of the samples of their report; achieved by all changes together."
     return PageTable(title="Advice given before", columns=columns, rows=rows, note=note)
 
 
