@@ -53,7 +53,7 @@ def render_comparison(comparison: Comparison, places: PlaceNames, width: int | N
             yield EMPTY_LINE
         yield from _render_kernel(found, names, places, width)
     for pair in comparison.likely_pairs:
-        text = f"maybe the same: {describe_likely_pair(pair)}; --yes compares them, --pair OLD=NEW names others"
+        text = f"could be compared: {describe_likely_pair(pair)}; add --yes, or name pairs with --pair OLD=NEW"
         yield from hang(((text, Style.NOTE),), width)
     for title, kernels in (("only before", comparison.only_before), ("only after", comparison.only_after)):
         for kernel in kernels:

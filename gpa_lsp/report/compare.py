@@ -74,7 +74,7 @@ def compare_kernels(before: KernelReport, after: KernelReport) -> KernelComparis
     """Lay two measurements side by side: of one kernel, or of two that do the same work."""
     time = measure_time_change(before, after)
     same_code = is_same_code(before, after)
-    traits = compare_traits(before, after)
+    traits = {} if same_code else compare_traits(before, after)
     no_stalls = explain_missing_stalls(before.total_samples, after.total_samples)
     return KernelComparison(
         before=before,
@@ -86,8 +86,7 @@ def compare_kernels(before: KernelReport, after: KernelReport) -> KernelComparis
         reasons=() if no_stalls else _compare_reasons(before, after),
         lines=() if no_stalls else _compare_lines(before, after),
         outcomes=tuple(
-            _follow_up(advice, (before, after), time, {} if same_code else traits, same_code=same_code)
-            for advice in _list_advice(before)
+            _follow_up(advice, (before, after), time, traits, same_code=same_code) for advice in _list_advice(before)
         ),
         new_advice=_find_new_advice(before, after),
         no_stalls=no_stalls,

@@ -47,7 +47,7 @@ class KernelComparison:
         verdict: what became of its time.
         time: None when one of the two has none.
         instructions_ratio: executed warp instructions after / before; None where not counted.
-        differences: of launch, code and counters; only what changed.
+        differences: of launch, code and counters; only what changed, and nothing where code and launch are the same.
         reasons: by stall reason, largest change first; empty where one of the two has no samples.
         lines: by source line, largest change first; empty where one of the two has no samples.
         no_stalls: why nothing is said of stalls; empty where both have samples.

@@ -117,8 +117,8 @@ def test_without_samples_no_stall_is_said_to_be_gone() -> None:
 def test_kernels_that_look_alike_are_named_and_why() -> None:
     found = compare_reports(build_report(named("conv_base")), build_report(named("conv_tiled", AFTER)))
     text = join_lines(render_comparison(found, PlaceNames()))
-    assert "maybe the same: conv_base with conv_tiled (the same number of threads" in text
-    assert "--yes compares them" in text
+    assert "could be compared: conv_base with conv_tiled (the same number of threads" in text
+    assert "add --yes" in text
     assert make_comparison_document(found)["likely_pairs"][0]["after"] == "conv_tiled"
 
 
