@@ -6,6 +6,7 @@ long, so each level has a *ceiling* below its peak.
 
 from collections.abc import Iterator
 
+from gpa_lsp.advice.blamed_stalls import find_edges
 from gpa_lsp.advice.estimators import bound_by_traffic
 from gpa_lsp.advice.model import BANDWIDTH_BOUND_RATIO, SM_UNIT, MemoryLevel, UnitUse
 from gpa_lsp.advice.residency import measure_active_part
@@ -13,11 +14,10 @@ from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roof
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import Sentence, list_of, percent, say
+from gpa_lsp.dataflow.instruction_kinds import find_kind
+from gpa_lsp.dataflow.queues import MEMORY_KINDS, QUEUES
 from gpa_lsp.device.model import HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
 from gpa_lsp.device.model import MemoryLevel as MachineLevel
-
-THROTTLE_REASONS = ("lg_throttle", "mio_throttle", "tex_throttle")
-"""Stalls in front of a full queue of memory instructions."""
 
 THROTTLE_SHARE = 0.2
 """From this share of all samples on, full queues are what holds the kernel up. Ours: of the kernels in published reports only one at 0.97 of the
@@ -73,7 +73,7 @@ class MemoryRoofs:
     Attributes:
         levels: those the profile measures, DRAM first.
         binding: the one that a faster kernel would saturate first; None when none was measured.
-        throttle_ratio: share of the kernel's samples in front of full memory queues.
+        throttle_ratio: share of the kernel's samples in front of queues that memory instructions fill.
         is_bandwidth_bound: the memory is what limits the kernel already.
         words: one clause about it; empty when nothing was measured and nothing throttles.
     """
@@ -103,8 +103,7 @@ def _measure_roofs(subject: Subject) -> MemoryRoofs:
     levels = tuple(_measure_levels(subject))
     binding = min(levels, key=lambda use: use.largest_speedup, default=None)
     total = subject.total_samples
-    throttled = sum(subject.rows.count_reason(reason) for reason in THROTTLE_REASONS)
-    throttle_ratio = throttled / total if total else 0.0
+    throttle_ratio = _count_throttled(subject) / total if total else 0.0
     busiest = max(levels, key=lambda use: use.achieved_ratio, default=None)
     is_saturated = busiest is not None and busiest.achieved_ratio >= BANDWIDTH_BOUND_RATIO
     is_throttled = throttle_ratio >= THROTTLE_SHARE
@@ -117,6 +116,13 @@ def _measure_roofs(subject: Subject) -> MemoryRoofs:
             busiest if is_saturated else binding, throttle_ratio, is_saturated=is_saturated, is_throttled=is_throttled
         ),
     )
+
+
+def _count_throttled(subject: Subject) -> float:
+    """Samples in front of queues that memory instructions fill; special functions, conversions and shuffles fill the same ones, but no memory."""
+    is_memory = subject.rows.spread_by_mnemonic(lambda name: find_kind(name) in MEMORY_KINDS, unknown=0) > 0
+    edges = find_edges(subject, is_memory, QUEUES)
+    return float(subject.blame.edges.all_samples[edges].sum())
 
 
 def measure_sm_use(subject: Subject) -> float | None:

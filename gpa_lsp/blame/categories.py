@@ -40,7 +40,7 @@ _OF_DEPENDENCY = {
 }
 """Dependencies that name it whatever the instruction is."""
 
-_BY_REASON = (Dependency.ITSELF, Dependency.SYNCHRONISATION, Dependency.CONTROL)
+_BY_REASON = (Dependency.ITSELF, Dependency.SYNCHRONISATION, Dependency.CONTROL, Dependency.QUEUE)
 """Dependencies whose category is that of the reason, where it has one."""
 
 _INDIRECT = (Flow.INDIRECT_BRANCH, Flow.INDIRECT_CALL)

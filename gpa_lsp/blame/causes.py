@@ -1,5 +1,6 @@
 """Causes found for one stall reason of a function, as columns, and the edges they become."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,10 @@ class Causes:
             instructions=self.instructions[chosen],
         )
 
+    def share(self, parts: npt.NDArray[np.float64]) -> "Causes":
+        """The pairs with other parts, float64[m], of the samples."""
+        return replace(self, share_ratio=parts)
+
 
 def cause_themselves(rows: _Rows) -> Causes:
     """Rows that are their own cause."""
@@ -61,8 +66,9 @@ def build_cause_edges(
     *,
     category: BlameCategory | None = None,
     resource: npt.NDArray[np.int64] | None = None,
+    is_together: bool = False,
 ) -> BlameEdges:
-    """The edges of some causes, each in a group of its own: whoever has several waited for one of them at a time.
+    """The edges of some causes.
 
     Args:
         view: the function.
@@ -71,6 +77,8 @@ def build_cause_edges(
         dependency: of all pairs, or uint8[m].
         category: of all pairs; None for what :func:`~gpa_lsp.blame.categories.find_category` says of each def.
         resource: int64[m]; None where no resource connects them.
+        is_together: whoever has several causes waited for all of them, so that they are one group; otherwise for one of them at a time, and
+            each is a group of its own.
     """
     count = len(causes)
     dependencies = np.broadcast_to(np.asarray(dependency, dtype=np.uint8), (count,))
@@ -90,7 +98,7 @@ def build_cause_edges(
         "distance_instructions": causes.instructions,
     }
     ordered = {name: column[order] for name, column in columns.items()}
-    ordered["group"] = np.arange(count)
+    ordered["group"] = np.unique(ordered["use_row"], return_inverse=True)[1] if is_together else np.arange(count)
     return BlameEdges(**{name: column.astype(EDGE_DTYPES[name], copy=False) for name, column in ordered.items()})
 
 

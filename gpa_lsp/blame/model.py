@@ -95,6 +95,8 @@ class Dependency(IntEnum):
     """The control instruction through which the use was reached."""
     CALL = 9
     """A producer of arguments before the call through which the use's function was entered."""
+    QUEUE = 10
+    """Both go through the queue that was full when the use was sampled."""
 
 
 class UnattributedCause(IntEnum):
@@ -116,14 +118,15 @@ class BlameEdges:
 
     Attributes:
         use_row: int32[e], the instruction that was sampled.
-        def_row: int32[e], the instruction that is blamed; the use itself for reasons that stay with the instruction.
+        def_row: int32[e], the instruction that is blamed; the use itself for reasons that stay with the instruction, and for its own part in a full
+            queue.
         reason: int16[e] into the kernel's reasons.
         category: uint8[e] of :class:`BlameCategory`.
         dependency: uint8[e] of :class:`Dependency`.
         resource: int16[e], resource number that connects the two (lowest of a pair or vector; both halves of a 64-bit address are one
             dependency); -1 where none does.
-        group: int32[e]. Edges with the same number are causes that the use waits for *together* (behind one scoreboard): their shares are a
-            convention, not a measurement. Numbers are unique within the kernel.
+        group: int32[e]. Edges with the same number are causes that the use waits for *together* (behind one scoreboard, or in one full
+            queue): their shares are a convention, not a measurement. Numbers are unique within the kernel.
         all_samples: float64[e].
         latency_samples: float64[e], of these, without issue; None when the profile does not tell them from the others.
         distance_cycles: int32[e], sum of encoded stall counts on the shortest path from the def's issue to the use's; 0 for itself, -1 unknown.

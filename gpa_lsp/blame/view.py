@@ -32,6 +32,7 @@ class FunctionView:
         opcodes: facts of each distinct mnemonic (parallel to ``instructions.mnemonics``).
         scoreboards: under which reason a wait for the result of each distinct mnemonic counts; None when not known.
         stall_cycles: int64[n], the encoded stall count, at least 1: what an instruction adds to an encoded distance.
+        executions: int64[n], by warps, -1 where an instruction has no count; None when none is known to have executed.
         counters: name in :data:`~gpa_lsp.rows.place.COUNTERS` → int64[n], -1 where an instruction has no value; those not collected are missing.
     """
 
@@ -48,6 +49,7 @@ class FunctionView:
     scoreboards: tuple[ScoreboardKind | None, ...]
     stall_cycles: npt.NDArray[np.int64]
     _mnemonic_of: list[int] = field(repr=False)
+    executions: npt.NDArray[np.int64] | None = None
     counters: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -106,5 +108,6 @@ def view_function(
         scoreboards=tuple(scoreboards),
         stall_cycles=np.maximum(control.stall_cycles.astype(np.int64), 1),
         _mnemonic_of=instructions.mnemonic_index.tolist(),
+        executions=function.executions if (function.executions > 0).any() else None,
         counters=function.counters,
     )

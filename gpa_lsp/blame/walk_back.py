@@ -1,8 +1,9 @@
 """Who is blamed for the stalls that have to do with neither a result nor a latency.
 
 The sampled instruction is the *next* one a warp will issue, so what keeps it lies before it: the barrier it has arrived at, the branch that
-is being resolved, the EXIT whose stores are still on their way. All other reasons (throttles, instruction fetch, constant misses, issue) and
-reasons this version does not know stay with the instruction.
+is being resolved, the EXIT whose stores are still on their way. A full queue has those who fill it
+(:mod:`~gpa_lsp.blame.queue_stalls`). All other reasons (a busy pipe, instruction fetch, constant misses, issue) and reasons this version does
+not know stay with the instruction.
 
 Source: GPA section IV ("Attribute stalls") and what 42 launches of real reports show: ``barrier`` sits right behind the BAR in .977 of the
 samples, at most six instructions behind it in .9995; ``branch_resolving`` right behind or at the target of a control instruction in .99;
@@ -26,8 +27,10 @@ from gpa_lsp.blame.edge_columns import blame_themselves
 from gpa_lsp.blame.edge_list import Lost, join_edges
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency, UnattributedCause
 from gpa_lsp.blame.nearest import NearestBefore
+from gpa_lsp.blame.queue_stalls import blame_queue
 from gpa_lsp.blame.view import FunctionView
 from gpa_lsp.blame.work import WorkBudget
+from gpa_lsp.dataflow.queues import QUEUES
 
 BLAMED_ELSEWHERE = ("long_scoreboard", "short_scoreboard", "wait")
 """Reasons that depend on scoreboards and stall counts."""
@@ -111,6 +114,7 @@ def find_other_causes(view: FunctionView, budget: WorkBudget) -> tuple[BlameEdge
         reason
         for reason, name in enumerate(view.reasons)
         if name not in (*BLAMED_ELSEWHERE, *_RULES, _DRAIN, _DISPATCH)
+        and (name not in QUEUES or view.executions is None)
     ]
     parts = [blame_themselves(view, staying)]
     for reason, name in enumerate(view.reasons):
@@ -119,6 +123,8 @@ def find_other_causes(view: FunctionView, budget: WorkBudget) -> tuple[BlameEdge
             continue
         if name in _RULES:
             parts += _blame_by_rule(view, reason, rows, budget, lost)
+        elif name in QUEUES and view.executions is not None:
+            parts.append(blame_queue(view, reason, view.executions, budget))
         elif name == _DRAIN:
             parts += _blame_drain(view, reason, rows, budget, lost)
         elif name == _DISPATCH:

@@ -4,8 +4,8 @@ import pytest
 
 from gpa_lsp.advice.roofs import MemoryLevel, list_units, measure_roofs, measure_sm_use
 from gpa_lsp.advice.subject import Subject, build_subject
+from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.device.model import GDDR_CEILING, HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
-from tests.advice.subjects import make_blame
 from tests.rows.written import write_kernel
 
 DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
@@ -25,7 +25,7 @@ def make_subject(metrics: dict[str, float], throttled: int = 0) -> Subject:
         """,
         metrics=metrics,
     )
-    return build_subject(kernel, make_blame(kernel))
+    return build_subject(kernel, blame_kernel(kernel))
 
 
 def test_the_level_that_would_be_full_first_binds():
@@ -88,6 +88,17 @@ def test_full_queues_say_so_without_any_metric():
     assert roofs.is_bandwidth_bound
     assert roofs.throttle_ratio == pytest.approx(0.6)
     assert roofs.words == "60 % of the samples are stalled on full memory queues"
+
+
+@pytest.mark.parametrize(
+    ("filled_by", "ratio"),
+    [("LDS R2, [R4]", 0.6), ("I2F R2, R4", 0.0), ("MUFU.RCP R2, R4", 0.0), ("SHFL.IDX PT, R2, R4, R5, R6", 0.0)],
+)
+def test_a_queue_is_the_memory_s_where_memory_instructions_fill_it(filled_by, ratio):
+    kernel = write_kernel(f"{filled_by}  # k.cu:3 | mio_throttle=60 selected=10 | x=10\nEXIT  # - | selected=30 | x=10")
+    roofs = measure_roofs(build_subject(kernel, blame_kernel(kernel)))
+    assert roofs.throttle_ratio == pytest.approx(ratio)
+    assert roofs.is_bandwidth_bound == (ratio > 0)
 
 
 def test_nothing_measured_says_nothing():

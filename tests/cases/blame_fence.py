@@ -3,7 +3,8 @@
     BLAMER  USE <- DEF|itself|nobody  REASON=ALL/LATENCY  CATEGORY  DEPENDENCY RESOURCE  N instructions, N cycles  [together]
 
 The lines of a blamer are all it says about the kernel, but for samples that are no stalls (issued, not selected). ``[together]`` marks causes that
-share a group. Rows are offsets with their opcode; those of other functions than the first have its name in front (``helper+0x0010``).
+share a group; ``unknown distance`` stands where nobody looked for a path from cause to use. Rows are offsets with their opcode; those of other
+functions than the first have its name in front (``helper+0x0010``).
 """
 
 from collections import Counter
@@ -50,8 +51,7 @@ def describe_blame(kernel: Kernel, blame: KernelBlame) -> list[str]:
             resource = int(edges.resource[number])
             words += [names[definition], f"{kernel.reasons[reason]}={samples}", category.name, dependency.name]
             words += [name_resource(resource)] if resource >= 0 else []
-            words += [_count(int(edges.distance_instructions[number]), "instruction") + ","]
-            words += [_count(int(edges.distance_cycles[number]), "cycle")]
+            words += _describe_distance(int(edges.distance_instructions[number]), int(edges.distance_cycles[number]))
         if members[use, reason, int(edges.group[number])] > 1:
             words.append("[together]")
         lines.append(" ".join(words))
@@ -61,6 +61,12 @@ def describe_blame(kernel: Kernel, blame: KernelBlame) -> list[str]:
         reason = kernel.reasons[lost.reason[number]]
         lines.append(f"{blamer} {names[int(lost.row[number])]} <- nobody {reason}={samples} {cause}")
     return lines
+
+
+def _describe_distance(instructions: int, cycles: int) -> list[str]:
+    if instructions < 0:
+        return ["unknown", "distance"]
+    return [_count(instructions, "instruction") + ",", _count(cycles, "cycle")]
 
 
 def _count_samples(columns: BlameEdges | Unattributed, number: int) -> str:

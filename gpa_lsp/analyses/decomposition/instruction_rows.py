@@ -5,7 +5,7 @@ from dataclasses import field
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import list_kinds
+from gpa_lsp.analyses.decomposition.row_kinds import list_kinds
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.line_sums import index_lines
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -16,7 +16,7 @@ class InstructionRows:
     """The n rows of a kernel.
 
     Attributes:
-        kinds: int16[n] into :data:`~gpa_lsp.analyses.decomposition.instruction_kinds.KINDS`.
+        kinds: int16[n] into :data:`~gpa_lsp.dataflow.instruction_kinds.KINDS`.
         places: int64[n], the same number for rows of one source line; a row without a line has a number of its own.
     """
 

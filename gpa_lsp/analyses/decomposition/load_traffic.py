@@ -1,8 +1,9 @@
 """What loads asked for and which level of the memory answered: counters of the longest launch, by kind of load."""
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind, list_kinds
+from gpa_lsp.analyses.decomposition.row_kinds import list_kinds
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.dataflow.instruction_kinds import KINDS, InstructionKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

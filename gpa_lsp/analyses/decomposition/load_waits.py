@@ -5,14 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind, list_kinds, select_kinds
 from gpa_lsp.analyses.decomposition.load_traffic import LoadTraffic
 from gpa_lsp.analyses.decomposition.reasons import find_warp_state
+from gpa_lsp.analyses.decomposition.row_kinds import list_kinds, select_kinds
 from gpa_lsp.analyses.decomposition.sample_scale import SampleScale
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
 from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.dataflow.instruction_kinds import KINDS, InstructionKind
 
 LOAD_KINDS = frozenset(
     {

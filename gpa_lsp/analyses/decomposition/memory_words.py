@@ -1,8 +1,8 @@
 """What to do about time spent in the memory: words for each kind of load, each leg of the way and each level."""
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import InstructionKind
 from gpa_lsp.analyses.decomposition.latency_split import OPERANDS, QUEUEING
 from gpa_lsp.basis.prose import Sentence, capitalize, say
+from gpa_lsp.dataflow.instruction_kinds import InstructionKind
 
 _START_EARLIER = (
     "issue loads earlier (prefetch into registers or shared memory), several at once, or keep more warps resident"

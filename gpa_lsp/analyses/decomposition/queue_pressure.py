@@ -3,54 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.dataflow.accesses import count_access_bytes
-
-MIO_KINDS = frozenset(
-    {
-        InstructionKind.SHARED_LOAD,
-        InstructionKind.SHARED_STORE,
-        InstructionKind.SHARED_ATOMIC,
-        InstructionKind.MATRIX_LOAD,
-        InstructionKind.BARRIER_OBJECT,
-        InstructionKind.CONSTANT_LOAD,
-        InstructionKind.SPECIAL_FUNCTION,
-        InstructionKind.CONVERSION,
-        InstructionKind.BIT_COUNT,
-        InstructionKind.DIVISION_CHECK,
-        InstructionKind.SHUFFLE,
-        InstructionKind.WARP_OPERATION,
-        InstructionKind.SPECIAL_REGISTER,
-        InstructionKind.TO_UNIFORM,
-        InstructionKind.BLOCK_BARRIER,
-        InstructionKind.INDIRECT_BRANCH,
-    }
-)
-"""Instructions that go through the memory input/output queue."""
-
-LG_KINDS = frozenset(
-    {
-        InstructionKind.GLOBAL_LOAD,
-        InstructionKind.LOCAL_LOAD,
-        InstructionKind.GLOBAL_STORE,
-        InstructionKind.LOCAL_STORE,
-        InstructionKind.GLOBAL_ATOMIC,
-        InstructionKind.GLOBAL_REDUCTION,
-        InstructionKind.ASYNC_COPY,
-    }
-)
-"""Instructions that go through the queue for local and global memory."""
-
-TEX_KINDS = frozenset({InstructionKind.TEXTURE, InstructionKind.SURFACE})
-
-QUEUES: dict[str, frozenset[InstructionKind]] = {
-    "mio_throttle": MIO_KINDS,
-    "lg_throttle": LG_KINDS,
-    "tex_throttle": TEX_KINDS,
-}
-"""Reason → the kinds of instruction that stand in its queue. Source: Nsight Compute Profiling Guide, Warp Stall Reasons and Pipelines."""
+from gpa_lsp.dataflow.instruction_kinds import KINDS, InstructionKind
+from gpa_lsp.dataflow.queues import QUEUES
 
 SHARED_KINDS = frozenset({InstructionKind.SHARED_LOAD, InstructionKind.SHARED_STORE, InstructionKind.MATRIX_LOAD})
 """Accesses to shared memory whose passes are counted."""

@@ -6,10 +6,10 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import InstructionKind, select_kinds
 from gpa_lsp.analyses.decomposition.memory_words import LEVEL_REMEDIES
 from gpa_lsp.analyses.decomposition.queue_pressure import SHARED_KINDS, list_queue_use
 from gpa_lsp.analyses.decomposition.reasons import find_warp_state
+from gpa_lsp.analyses.decomposition.row_kinds import select_kinds
 from gpa_lsp.analyses.decomposition.sample_scale import measure_sample_scale
 from gpa_lsp.analyses.decomposition.stall_split import Source, StallSplit
 from gpa_lsp.analyses.decomposition.unit_use import MEMORY_UNITS, PIPE_UNITS, QUEUE_UNITS, list_unit_use
@@ -17,6 +17,7 @@ from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.basis.prose import NOTHING, Sentence, count, join, number, percent, say, size
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
 from gpa_lsp.dataflow.accesses import WARP_THREADS
+from gpa_lsp.dataflow.instruction_kinds import InstructionKind
 
 _CONFLICTS_RATIO = 0.1
 """Bank conflicts per wavefront that are worth a word. Source: DrGPU's threshold (Hao et al., ICPE 2023)."""

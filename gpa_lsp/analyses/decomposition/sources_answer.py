@@ -8,7 +8,7 @@ from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, LineMark, Mis
 from gpa_lsp.analyses.decomposition.finding_order import order_findings
 from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, view_rows
 from gpa_lsp.analyses.decomposition.marks import mark_rows
-from gpa_lsp.analyses.decomposition.queue_pressure import QUEUES, QueueUse, list_queue_use
+from gpa_lsp.analyses.decomposition.queue_pressure import QueueUse, list_queue_use
 from gpa_lsp.analyses.decomposition.reason_notes import choose_remedy, note_reason
 from gpa_lsp.analyses.decomposition.reasons import find_warp_state
 from gpa_lsp.analyses.decomposition.stall_split import NO_CAUSE, StallSplit, list_causes, split_reason
@@ -16,6 +16,7 @@ from gpa_lsp.analyses.decomposition.unit_use import PIPE_UNITS, QUEUE_UNITS, Uni
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.basis.numbers import Cell, Quantity
 from gpa_lsp.basis.prose import Sentence, count, join, percent, say
+from gpa_lsp.dataflow.queues import QUEUES
 
 TITLE = "Where stalls come from"
 _KEPT_RATIO = 0.99

@@ -6,7 +6,6 @@ from dataclasses import field
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import KINDS, InstructionKind, find_kind
 from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, sum_by_place, view_rows
 from gpa_lsp.analyses.decomposition.reasons import SourceRule, find_warp_state
 from gpa_lsp.analyses.facts import KernelFacts
@@ -14,6 +13,7 @@ from gpa_lsp.analyses.line_sums import index_lines
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import Sentence, count, say
 from gpa_lsp.blame.model import BlameCategory, Dependency
+from gpa_lsp.dataflow.instruction_kinds import KINDS, InstructionKind, find_kind
 
 NO_CAUSE = say("no cause found")
 _MOST_PLACES = 12

@@ -129,7 +129,7 @@ def _take(figure: MaybeNumber, otherwise: float, what: str, doubts: list[str]) -
 def average_l1_hits(loads: Sequence[LoadTraffic]) -> float | None:
     """The part of the sectors of all loads that L1 answered, weighted by requests; None when one kind's is unknown.
 
-    >>> from gpa_lsp.analyses.decomposition.instruction_kinds import InstructionKind
+    >>> from gpa_lsp.dataflow.instruction_kinds import InstructionKind
     >>> load = LoadTraffic(kind=InstructionKind.GLOBAL_LOAD, requests=10, sectors_per_request=4, l1_hit_ratio=0.5)
     >>> average_l1_hits([load])
     0.5
@@ -144,7 +144,7 @@ def average_l1_hits(loads: Sequence[LoadTraffic]) -> float | None:
 def estimate_lines(loads: Sequence[LoadTraffic]) -> float | None:
     """128-byte lines per request at least: a line has four sectors; None when the sectors of one kind are unknown.
 
-    >>> from gpa_lsp.analyses.decomposition.instruction_kinds import InstructionKind
+    >>> from gpa_lsp.dataflow.instruction_kinds import InstructionKind
     >>> estimate_lines([LoadTraffic(kind=InstructionKind.GLOBAL_LOAD, requests=10, sectors_per_request=16, l1_hit_ratio=0.5)])
     4.0
     """

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from gpa_lsp.analyses.balance.units import find_unit, measure_units
 from gpa_lsp.analyses.balance.waves import Waves, find_waves
-from gpa_lsp.analyses.decomposition.instruction_kinds import list_kinds
 from gpa_lsp.analyses.decomposition.queue_pressure import list_queue_use
+from gpa_lsp.analyses.decomposition.row_kinds import list_kinds
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.analyses.limiter.units import find_serial_slice, list_limits

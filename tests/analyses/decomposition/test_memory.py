@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import InstructionKind
 from gpa_lsp.analyses.decomposition.latency_split import OPERANDS, QUEUEING, split_latency
 from gpa_lsp.analyses.decomposition.load_traffic import (
     L2Traffic,
@@ -24,6 +23,7 @@ from gpa_lsp.analyses.decomposition.unloaded_latency import (
     reach_level,
 )
 from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.dataflow.instruction_kinds import InstructionKind
 from tests.analyses.decomposition.written_facts import name_state, write_facts
 
 LD = "pipe_lsu_mem_global_op_ld"

@@ -2,7 +2,6 @@
 
 import pytest
 
-from gpa_lsp.analyses.decomposition.instruction_kinds import InstructionKind
 from gpa_lsp.analyses.decomposition.instruction_rows import view_rows
 from gpa_lsp.analyses.decomposition.queue_pressure import list_queue_use
 from gpa_lsp.analyses.decomposition.reason_notes import (
@@ -13,6 +12,7 @@ from gpa_lsp.analyses.decomposition.reason_notes import (
 )
 from gpa_lsp.analyses.decomposition.stall_split import split_reason
 from gpa_lsp.analyses.questions import stall_sources
+from gpa_lsp.dataflow.instruction_kinds import InstructionKind
 from tests.analyses.decomposition.written_facts import write_facts
 
 

@@ -3,10 +3,6 @@
 from enum import StrEnum
 from functools import lru_cache
 
-import numpy as np
-import numpy.typing as npt
-
-from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.arch.hazards import LatencyClass
 from gpa_lsp.arch.lookup import load_opcode_classes
 from gpa_lsp.arch.opcodes import ProducerGroup
@@ -63,8 +59,6 @@ class InstructionKind(StrEnum):
 
 KINDS = tuple(InstructionKind)
 """All kinds; rows name theirs by the index in it."""
-
-_UNKNOWN = KINDS.index(InstructionKind.UNKNOWN)
 
 _OF_GROUP = {
     ProducerGroup.GLOBAL_LOAD: InstructionKind.GLOBAL_LOAD,
@@ -180,22 +174,3 @@ def _find_by_effect(opcode: Opcode) -> InstructionKind | None:
     if opcode.flow in _OF_FLOW:
         return _OF_FLOW[opcode.flow]
     return None if opcode.memory is None else _OF_MEMORY.get(opcode.memory, InstructionKind.OTHER)
-
-
-def list_kinds(facts: KernelFacts) -> npt.NDArray[np.int16]:
-    """The kind of every row.
-
-    Returns:
-        int16[n] into :data:`KINDS`; rows without a disassembly are ``UNKNOWN``.
-    """
-    return facts.rows.spread_by_mnemonic(lambda name: KINDS.index(find_kind(name)), _UNKNOWN).astype(np.int16)
-
-
-def select_kinds(kinds: npt.NDArray[np.int16], wanted: frozenset[InstructionKind]) -> npt.NDArray[np.bool_]:
-    """bool[n]: rows of one of the kinds.
-
-    >>> select_kinds(np.array([0, 1], dtype=np.int16), frozenset({InstructionKind.LOCAL_LOAD})).tolist()
-    [False, True]
-    """
-    is_wanted = np.array([kind in wanted for kind in KINDS], dtype=bool)
-    return is_wanted[kinds]
