@@ -143,7 +143,9 @@ def _draw_pairs(title: str, pairs: Iterable["LinePair"], name_place: NamePlace, 
 
 def _describe_link(pair: "LinePair") -> str:
     """``R2, 6 cycles later``; ``one of several`` where the hardware waits for all of a group."""
-    from gpa_lsp.binary.model import name_resource  # needs numpy, which the answer to initialize must not wait for
+    # Both need numpy, which the answer to initialize must not wait for.
+    from gpa_lsp.binary.model import name_resource
+    from gpa_lsp.render.advice_words import describe_sharing
 
     parts = []
     if pair.resource is not None:
@@ -151,5 +153,5 @@ def _describe_link(pair: "LinePair") -> str:
     if pair.distance_cycles is not None:
         parts.append(f"{pair.distance_cycles} cycles later")
     if pair.separable_samples < pair.samples / 2:
-        parts.append("shared with others behind one scoreboard")
+        parts.append(describe_sharing(pair.dependency))
     return ", ".join(parts)

@@ -7,7 +7,7 @@ from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, Category, Hotspot, Regio
 from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_share, format_speedup, format_speedup_range
 from gpa_lsp.basis.prose import NOTHING, Sentence, factor, join, say
-from gpa_lsp.blame.model import BlameCategory, UnattributedCause
+from gpa_lsp.blame.model import BlameCategory, Dependency, UnattributedCause
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
@@ -89,6 +89,16 @@ def describe_cause(category: BlameCategory) -> str:
     'data from global memory'
     """
     return _CAUSES[category]
+
+
+def describe_sharing(dependency: Dependency) -> str:
+    """Where a cause that is one of a group stands with the others.
+
+    >>> describe_sharing(Dependency.QUEUE), describe_sharing(Dependency.SCOREBOARD)
+    ('shared with others in one queue', 'shared with others behind one scoreboard')
+    """
+    place = "in one queue" if dependency is Dependency.QUEUE else "behind one scoreboard"
+    return f"shared with others {place}"
 
 
 def describe_stage(stage: SilenceStage) -> str:

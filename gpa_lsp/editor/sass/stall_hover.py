@@ -11,7 +11,7 @@ from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.model import SassDocument, SassView
 from gpa_lsp.editor.stall_table import draw_reasons, draw_table
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.render.advice_words import describe_cause
+from gpa_lsp.render.advice_words import describe_cause, describe_sharing
 from gpa_lsp.render.markdown_text import begin_paragraph, mark_code
 from gpa_lsp.report.count import count_row
 from gpa_lsp.report.instruction_pairs import (
@@ -87,7 +87,7 @@ def _describe_link(pair: InstructionPair) -> str:
     if pair.distance_cycles is not None:
         parts.append(f"{pair.distance_cycles} cycles later")
     if not pair.is_separable:
-        parts.append("shared with others behind one scoreboard")
+        parts.append(describe_sharing(pair.dependency))
     return ", ".join(parts)
 
 
