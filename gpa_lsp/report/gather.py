@@ -81,6 +81,9 @@ def _make_row(
     )
 
 
+_SHORT_NS = 1e6
+"""A longer launch that was sampled has samples, unless they were lost otherwise. Ours."""
+
 _RECORD_IT = "record with Nsight Compute to find out"
 
 
@@ -316,7 +319,7 @@ def _explain_no_samples(report: KernelReport) -> tuple[str, str]:
     longest = max((launch.duration_ns or 0.0 for launch in report.launches), default=0.0)
     periods = [launch.sampling.period_cycles for launch in report.launches]
     period = next((one for one in periods if one is not None), None)
-    if period is not None and longest:
+    if period is not None and 0 < longest < _SHORT_NS:
         message = (
             f"the kernel was sampled every {format_count_of(period, 'cycle')}, but no sample fell into its {format_duration_ns(longest)}: it is "
             "too short"

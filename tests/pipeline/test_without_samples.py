@@ -126,13 +126,13 @@ def test_a_profile_without_samples_is_advised_and_one_without_launches_is_not(tm
 
 
 def test_a_kernel_that_was_too_short_for_a_sample_is_told_so() -> None:
-    kernel = write()
+    kernel = write(**{"gpu__time_duration.sum": 1500.0})
     launch = kernel.launches[0]
     short = replace(kernel, launches=(replace(launch, samples=None, sampling=Sampling(period_cycles=2048)),))
     (doubt,) = gather_report([AnalysedKernel(kernel=short)]).problems
     assert (
         doubt.message
-        == "the kernel was sampled every 2,048 cycles, but no sample fell into its 1.00 ms: it is too short"
+        == "the kernel was sampled every 2,048 cycles, but no sample fell into its 1.50 µs: it is too short"
     )
     assert doubt.remedy is not None and "--sampling-interval" in doubt.remedy and "launches" in doubt.remedy
     unsampled = replace(kernel, launches=(replace(launch, samples=None),))
