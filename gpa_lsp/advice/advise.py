@@ -1,21 +1,22 @@
 """Ask every optimizer about one kernel, and rank what they say."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 import gpa_lsp.advice.optimizers as catalogue
 from gpa_lsp.advice.gates import Limit, find_standing
 from gpa_lsp.advice.limiter_rules import hold_to_limiter, rank_by_limiter
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
-from gpa_lsp.advice.naming import name_code
-from gpa_lsp.advice.optimizers import Optimizer, UnitOptimizer
+from gpa_lsp.advice.optimizers import NO_STATES, Optimizer, ParallelOptimizer, UnitOptimizer
+from gpa_lsp.advice.residency import measure_issue_ratio
 from gpa_lsp.advice.roofs import list_units, measure_roofs
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
-from gpa_lsp.basis.prose import Code, list_of, percent, say
+from gpa_lsp.basis.prose import percent, say
 from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.rows.model import Kernel
 
@@ -24,6 +25,9 @@ AT_THE_LIMIT = "at_the_limit"
 
 NO_SPLIT = say("the profile does not separate not-issued samples, which Equations 3 to 5 need")
 """Why latency hiding is not priced."""
+
+WITHOUT_SAMPLES = say("without samples: by counters alone")
+"""The first reason of advice on a kernel that was not sampled."""
 
 
 @cache
@@ -73,6 +77,8 @@ def advise_kernel(
         else:
             found.append(held)
     roofs = measure_roofs(subject)
+    if subject.total_samples == 0:
+        found = [replace(one, by_counters=True, reasons=(WITHOUT_SAMPLES, *one.reasons)) for one in found]
     advice = KernelAdvice(
         advice=rank_by_limiter(subject.limiter, found),
         silences=tuple(silences),
@@ -85,21 +91,17 @@ def advise_kernel(
 
 def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
     """Why an optimizer need not be asked: no samples, or what it needs of them, of the launch, of counters and metrics is unknown."""
-    if subject.total_samples == 0:
+    if subject.total_samples == 0 and optimizer.needs_samples:
         return optimizer.silent(SilenceStage.NO_SAMPLES, say("the profile has no stall samples of this kernel"))
     if optimizer.needs_split and not subject.kernel.is_split:
         return optimizer.silent(SilenceStage.NOT_KNOWN, NO_SPLIT)
     if optimizer.needs_grid and not subject.has_known_grid:
         message = say("the profile does not record the grid and block size of the launch")
         return optimizer.silent(SilenceStage.NOT_KNOWN, message)
-    counters = [name for name in optimizer.needs_counters if name not in subject.rows.counters]
-    metrics = [name for name in optimizer.needs_metrics if subject.metric(name) is None]
-    if not counters and not metrics:
-        return None
-    missing = list_of([*(name.replace("_", " ") for name in counters), *map(name_code, metrics)])
-    option = Code(text="--set full" if counters else f"--metrics {','.join(metrics)}")
-    message = say("the profile lacks {missing}; record with {option}", missing=missing, option=option)
-    return optimizer.silent(SilenceStage.NO_METRICS, message)
+    is_unknown = subject.total_samples == 0 and isinstance(optimizer, ParallelOptimizer)
+    if is_unknown and not measure_issue_ratio(subject):
+        return optimizer.silent(SilenceStage.NOT_KNOWN, NO_STATES)
+    return optimizer.find_lack(subject, optimizer.needs_counters, optimizer.needs_metrics)
 
 
 def _ask(optimizer: Optimizer, subject: Subject, problems: list[Problem]) -> Advice | Silence:

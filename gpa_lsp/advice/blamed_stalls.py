@@ -1,6 +1,10 @@
-"""Blamed stalls that an elimination would remove, wholly or in part, as regions: one per innermost scope of the causes."""
+"""Blamed stalls that an elimination would remove, wholly or in part, as regions: one per innermost scope of the causes.
+
+Where nothing was sampled, regions come from what counters say of each instruction.
+"""
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -95,6 +99,48 @@ def build_regions(
             )
         )
     return tuple(sorted(regions, key=lambda region: (-region.samples, region.scope.row)))
+
+
+def build_counted_regions(
+    subject: Subject, excess: npt.NDArray[Any], describe: Callable[[int], Sentence] | None = None
+) -> tuple[EliminationRegion, ...]:
+    """Regions without samples, by what counters say of each row.
+
+    Args:
+        subject: the kernel.
+        excess: number[n], what is too much at each row, in whatever is counted; 0 where nothing is.
+        describe: row → what is said of it, for the hint of its region; None leaves that to the match's hint.
+
+    Returns:
+        One region per innermost scope with an excess, most first.
+    """
+    regions = []
+    for scope in np.unique(subject.scopes.innermost[excess > 0]).tolist():
+        inside = np.where(subject.scopes.innermost == scope, excess, 0)
+        worst = np.argsort(-inside, kind="stable")[:MOST_SENTENCES].tolist()
+        said = dict.fromkeys(describe(row) for row in worst if inside[row] > 0) if describe is not None else {}
+        regions.append(
+            EliminationRegion(
+                scope=subject.scopes.scopes[scope],
+                samples=0.0,
+                latency_samples=None,
+                hotspots=(),
+                hint=join(said),
+                counted=float(inside.sum()),
+            )
+        )
+    return tuple(sorted(regions, key=lambda region: (-region.counted, region.scope.row)))
+
+
+def find_worst(
+    subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64], excess: npt.NDArray[Any]
+) -> int:
+    """The row of the cause with most samples of some pairs, each with its weight; without samples the one with the largest excess."""
+    if not subject.total_samples:
+        return int(np.argmax(excess))
+    every = subject.blame.edges
+    samples = every.all_samples[edges] * weights
+    return int(np.argmax(np.bincount(every.def_row[edges], weights=samples, minlength=len(subject.rows))))
 
 
 def describe_causes(hotspots: Sequence[Hotspot], describe: Callable[[int], Sentence]) -> Sentence:

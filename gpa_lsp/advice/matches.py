@@ -18,6 +18,7 @@ class EliminationRegion:
         latency_samples: of these, without issue; None when unknown.
         hotspots: matched pairs, at least the most sampled ones, which are shown.
         hint: what to do here; empty when the match's hint says it.
+        counted: without samples, what counters say is too much here; compared with the other regions' only.
     """
 
     scope: Scope
@@ -25,6 +26,12 @@ class EliminationRegion:
     latency_samples: float | None
     hotspots: tuple[Hotspot, ...]
     hint: Sentence = NOTHING
+    counted: float = 0.0
+
+    @property
+    def weight(self) -> float:
+        """What regions of one match are compared by: samples, or what was counted."""
+        return self.samples or self.counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +80,11 @@ class HidingRegion:
     active_samples: float
     hotspots: tuple[Hotspot, ...]
     hint: Sentence = NOTHING
+
+    @property
+    def weight(self) -> float:
+        """What regions of one match are compared by."""
+        return self.samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

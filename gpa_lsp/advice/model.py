@@ -151,6 +151,7 @@ class Advice:
         hint: what to do, about this code, plain sentences.
         caveats: what it would break or cannot know, one sentence each.
         reasons: what the estimate rests on, one clause each: formula, samples, clamps.
+        by_counters: the kernel was not sampled: shares and samples say nothing, and estimate and places come from counters alone.
         rank_reason: why it does not stand where its estimate would put it, one clause; empty where it does.
     """
 
@@ -168,6 +169,7 @@ class Advice:
     caveats: tuple[Sentence, ...]
     reasons: tuple[Sentence, ...]
     rank_reason: Sentence = NOTHING
+    by_counters: bool = False
 
     @property
     def hotspots(self) -> tuple[Hotspot, ...]:

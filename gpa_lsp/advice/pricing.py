@@ -79,6 +79,9 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
     """
     if match.leaves is not None and is_relieved(subject.limiter, match.leaves):
         return _price_relief(subject, label, match, match.leaves)
+    if subject.total_samples == 0:
+        message = say("it takes no work from what limits the kernel, and what else it gains only samples tell")
+        return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_SAMPLES, message=message)
     total, lost = subject.total_samples, subject.dropped_samples
     part = measure_sampled_part(subject)
     roof = (
@@ -116,12 +119,13 @@ def _price_relief(
     """The same where a unit limits the kernel: by its work, of which a region has the share that it has of the matched samples."""
     whole = estimate_units(subject, leaves, match.reach)
     assert whole is not None  # there is a limiter
-    matched = sum(region.samples for region in match.regions)
+    matched = sum(region.weight for region in match.regions)
 
     def share(region: EliminationRegion) -> Speedup:
-        part = region.samples / matched if matched else 0.0
+        part = region.weight / matched if matched else 0.0
         estimate, low, high = (
-            1 / (1 - part * (1 - 1 / max(1.0, one))) for one in (whole.estimate, whole.low, whole.high)
+            min(whole.bound, 1 / (1 - part * (1 - 1 / max(1.0, one))))
+            for one in (whole.estimate, whole.low, whole.high)
         )
         return replace(whole, estimate=estimate, low=low, high=high)
 
@@ -203,7 +207,7 @@ def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advi
         )
 
     published = estimate(match.issue_ratio)
-    ratios = (match.issue_ratio, issued.low / total, issued.high / total, *fitted)
+    ratios = (match.issue_ratio, *((issued.low / total, issued.high / total) if total else ()), *fitted)
     ends = tuple(dilute_speedup(max(1.0, estimate(ratio)), part) for ratio in ratios)
     bound = Bound(speedup=match.bound, reason=match.bound_reason)
     speedup = cut_speedup(
@@ -213,21 +217,23 @@ def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advi
         count_stalled(subject) if subject.rows.latency_samples is None else int(subject.rows.latency_samples.sum())
     )
     equation = "Equations 6 to 10" if match.scales_warps else "Equations 7 to 9"
+    issued_part = say("{issued} of {total} issued", issued=percent(match.issue_ratio), total=count(total, "sample"))
+    if not total:
+        issued_part = say("which issue in {issued} of their time", issued=percent(match.issue_ratio))
     reasons = (
         say(
-            "{equation}: from {old} to {new} warps per scheduler, {issued} of {total} issued",
+            "{equation}: from {old} to {new} warps per scheduler, {issued}",
             equation=equation,
             old=number(match.warps_per_scheduler),
             new=number(match.new_warps_per_scheduler),
-            issued=percent(match.issue_ratio),
-            total=count(total, "sample"),
+            issued=issued_part,
         ),
         *_explain_rates(rates),
         *_explain_sampling(subject, part),
     )
     whole, known = (
         _Estimate(speedup=speedup, reasons=reasons),
-        None if subject.rows.latency_samples is None else latency,
+        None if subject.rows.latency_samples is None or not total else latency,
     )
     return _finish_kernel(label, match, whole, measure_share(latency, total, subject.dropped_samples), known)
 
@@ -256,7 +262,7 @@ def price_units(subject: Subject, label: Label, match: UnitMatch) -> Advice | Si
     regions = tuple(
         _show(subject, region, speedup)
         for region in match.regions[:MOST_REGIONS]
-        if region.samples > 0 and _has_place(subject, region)
+        if region.weight > 0 and _has_place(subject, region)
     )
     return Advice(
         optimizer=label.optimizer,
@@ -336,7 +342,7 @@ def _finish(
     priced: Sequence[tuple[MatchedRegion, Speedup]],
 ) -> Advice | Silence:
     matched = sum(region.samples for region, _ in priced)
-    placed = [(region, one) for region, one in priced if region.samples > 0 and _has_place(subject, region)]
+    placed = [(region, one) for region, one in priced if region.weight > 0 and _has_place(subject, region)]
     if not placed:
         samples = count(matched, "matched sample")
         message = say("{samples}, all in code that the profile does not hold", samples=samples)
@@ -344,7 +350,7 @@ def _finish(
     if (gated := _gate(label, whole.speedup)) is not None:
         return gated
     # Below a roof regions gain alike; the published value still tells them apart.
-    placed.sort(key=lambda pair: (-pair[1].uncapped, -pair[0].samples, pair[0].scope.row))
+    placed.sort(key=lambda pair: (-pair[1].uncapped, -pair[0].weight, pair[0].scope.row))
     regions = tuple(_show(subject, region, one) for region, one in placed[:MOST_REGIONS])
     return Advice(
         optimizer=label.optimizer,
@@ -423,7 +429,7 @@ def _show(subject: Subject, region: MatchedRegion, speedup: Speedup) -> Region:
         matched_latency_samples=region.latency_samples,
         share=_share(subject, region.samples),
         speedup=speedup,
-        density=min(1.0, sum(spot.samples for spot in hotspots) / region.samples),
+        density=min(1.0, sum(spot.samples for spot in hotspots) / region.samples) if region.samples else 0.0,
         hotspots=hotspots,
         hint=region.hint,
     )
@@ -436,7 +442,7 @@ def _share(subject: Subject, samples: float) -> Share:
 
 
 def _explain_spread(regions: Sequence[Region], places: int, matched: float) -> tuple[Sentence, ...]:
-    if len(regions) == places:
+    if len(regions) == places or not matched:
         return ()
     held = sum(region.matched_samples for region in regions)
     return (

@@ -1,6 +1,9 @@
 """How a launch fills the GPU: what a block asks for, how many warps are resident, how often they issue, how long the SMs are busy."""
 
+from collections.abc import Collection
+
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape
 
@@ -9,6 +12,8 @@ CONTENTION_REASONS = ("lg_throttle", "mio_throttle", "tex_throttle", "math_pipe_
 
 _ISSUING_REASONS = ("selected", "not_selected")
 """States of a warp in cycles in which its scheduler issued: this warp, or another one."""
+
+_MOST_CONTENTION = 0.999
 
 ELAPSED_METRICS = ("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
 """Cycles of the launch, in the SMs' clock; newest name first."""
@@ -54,7 +59,7 @@ def bound_issue_rate(subject: Subject) -> tuple[float, float]:
     if measured is not None:
         return measured, measured
     total = subject.total_samples
-    if subject.rows.latency_samples is not None:
+    if total and subject.rows.latency_samples is not None:
         sampled = (total - int(subject.rows.latency_samples.sum())) / total if total else 0.0
         return sampled, sampled
     return (total - count_stalled(subject)) / total if total else 0.0, 1.0
@@ -66,16 +71,29 @@ def count_stalled(subject: Subject) -> int:
 
 
 def measure_issue_ratio(subject: Subject) -> float:
-    """R_I of GPA's Equation 8: issued samples of all samples."""
+    """R_I of GPA's Equation 8: the part of their time in which warps issue; 0 when unknown."""
+    return measure_states(subject, ("selected",))
+
+
+def measure_states(subject: Subject, states: Collection[str]) -> float:
+    """The part of their time that warps spend in some states: by samples, and without any by the counters of the longest launch; 0 when unknown."""
     total = subject.total_samples
-    return subject.rows.count_reason("selected") / total if total else 0.0
+    if total:
+        return sum(subject.rows.count_reason(state) for state in states) / total
+    time = read_warp_time(subject.facts)
+    return 0.0 if time is None else sum(time.share_of(state) for state in states)
+
+
+def name_whole(subject: Subject) -> str:
+    """What :func:`measure_states` gives shares of."""
+    return "samples" if subject.total_samples else "warps' time"
 
 
 def measure_contention(subject: Subject) -> float:
-    """Share of the samples that waited for other warps of the SM; less than 1."""
+    """Share of their time that warps waited for other warps of the SM; less than 1."""
     total = subject.total_samples
-    waiting = sum(subject.rows.count_reason(reason) for reason in CONTENTION_REASONS)
-    return min(waiting, total - 1) / total if total > 1 else 0.0
+    most = 1 - 1 / total if total else _MOST_CONTENTION
+    return min(measure_states(subject, CONTENTION_REASONS), most)
 
 
 def measure_active_part(subject: Subject) -> float:

@@ -56,17 +56,18 @@ def judge_file(
 def _judge_kernel(
     kernel: Kernel, blamer: str, sources: ProfiledSources, roofs: KeptRoofs | None, problems: list[Problem]
 ) -> AnalysedKernel:
-    """Without samples there is nothing to attribute or to price, but there are questions all the same."""
-    blame = blame_kernel(kernel, blamer) if kernel.total_samples else None
+    """Without samples there is nothing to attribute, but questions and counters all the same; without a launch no advice either."""
+    moved = blame_kernel(kernel, blamer) if kernel.total_samples or kernel.longest_launch is not None else None
+    blame = moved if kernel.total_samples else None
     roofline = place_kernel(kernel, None if roofs is None else roofs.find(kernel.device.name))
     facts = KernelFacts(kernel, blame, roofline)
     analyses = analyse_kernel(facts)
     limiter, doubts = judge_kernel(facts)
     problems.extend((*analyses.problems, *doubts))
-    if blame is None:
+    if moved is None:
         return AnalysedKernel(kernel=kernel, analyses=analyses, limiter=limiter)
-    advice, met = advise_kernel(kernel, blame, sources.reader_for(kernel), roofline, facts)
-    problems.extend((*blame.problems, *met))
+    advice, met = advise_kernel(kernel, moved, sources.reader_for(kernel), roofline, facts)
+    problems.extend((*moved.problems, *met))
     return AnalysedKernel(kernel=kernel, blame=blame, advice=advice, analyses=analyses, limiter=limiter)
 
 

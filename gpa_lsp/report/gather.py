@@ -14,7 +14,7 @@ from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.basis.figures import Spread, measure_spread
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import SourceLine
-from gpa_lsp.basis.numbers import format_count, format_count_of
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns
 from gpa_lsp.binary.model import Cubin, SourceStamp
 from gpa_lsp.binary.source_stamps import read_source_stamps
 from gpa_lsp.blame.model import KernelBlame
@@ -80,6 +80,9 @@ def _make_row(
         section=function.name,
     )
 
+
+_SHORT_NS = 1e6
+"""A longer launch that was sampled has samples, unless they were lost otherwise. Ours."""
 
 _RECORD_IT = "record with Nsight Compute to find out"
 
@@ -303,14 +306,32 @@ def _doubts(report: KernelReport) -> list[Problem]:
         )
         found.append(_doubt(report, ProblemSeverity.WARNING, message, "record with a longer sampling period"))
     if report.total_samples == 0 and all(launch.failure is None for launch in report.launches):
-        message = "the profile has no stall samples for this kernel"
-        remedy = "record with --set full, or with --section SourceCounters --section WarpStateStats"
-        found.append(_doubt(report, ProblemSeverity.WARNING, message, remedy))
+        found.append(_doubt(report, ProblemSeverity.WARNING, *_explain_no_samples(report)))
     elif report.total_samples and not any(row.has_lines for row in report.functions):
         message = "the cubin has no line table, so samples can only be shown on instructions"
         remedy = "compile with -lineinfo"
         found.append(_doubt(report, ProblemSeverity.NOTE, message, remedy))
     return found
+
+
+def _explain_no_samples(report: KernelReport) -> tuple[str, str]:
+    """Why a measured kernel has no samples, and what to do: it was too short for a sample, or nobody took any."""
+    longest = max((launch.duration_ns or 0.0 for launch in report.launches), default=0.0)
+    periods = [launch.sampling.period_cycles for launch in report.launches]
+    period = next((one for one in periods if one is not None), None)
+    if period is not None and 0 < longest < _SHORT_NS:
+        message = (
+            f"the kernel was sampled every {format_count_of(period, 'cycle')}, but no sample fell into its {format_duration_ns(longest)}: it is "
+            "too short"
+        )
+        return (
+            message,
+            "record with a smaller --sampling-interval (0 is the shortest), more launches, or a larger input",
+        )
+    return (
+        "the profile has no stall samples for this kernel",
+        "record with --set full, or with --section SourceCounters --section WarpStateStats",
+    )
 
 
 def _note_unknowns(reports: Sequence[KernelReport]) -> list[Problem]:

@@ -28,30 +28,26 @@ def ask(kernel: Kernel, roofline: KernelRoofline | None = None) -> Answer:
     return answer
 
 
-def write(registers: int = 64, **metrics: float) -> Kernel:
+def write(registers: int = 64, **metrics: float | str) -> Kernel:
     given = {**NO_SHARED, **metrics}
     return write_kernel(TEXT, compute_capability=(9, 0), block=(256, 1, 1), registers=registers, metrics=given)
 
 
-def test_under_a_bandwidth_roof_more_warps_cannot_help():
-    roofline = make_roofline(
-        ops_per_s=None,
-        peaks={},
-        traffic={MemoryLevel.L2: (1.0, 5.0), MemoryLevel.DRAM: (8.0, 10.0)},
-        ceilings={MemoryLevel.DRAM: 0.85},
-    )
+def test_where_a_unit_surely_limits_the_kernel_more_warps_gain_at_most_what_it_is_not_busy():
+    busy = {**MEASURED, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 80.0}
+    findings = ask(write(**busy)).findings
+    assert findings[0].text == "More warps would gain at most 1.25×: DRAM is 80 % busy; about 91 % is sustainable."
+    assert not [finding for finding in findings if finding.weight is Weight.HIGH]
+    full = {**MEASURED, "lts__throughput.avg.pct_of_peak_sustained_elapsed": 99.8}
+    assert ask(write(**full)).findings[0].text == "More warps cannot help: L2 is 99.8 % busy."
+
+
+def test_a_ceiling_alone_says_how_many_warps_it_takes_and_no_more():
+    roofline = make_roofline(ops_per_s=9.2, peaks={OperationKind.FP32: 10.0}, traffic={MemoryLevel.DRAM: (1.0, 10.0)})
     first = ask(write(**MEASURED), roofline).findings[0]
-    assert (
-        first.text
-        == "More warps cannot help: 80 % of the DRAM bandwidth is used (about 85 % is sustainable). Fewer bytes would."
-    )
-    assert not [finding for finding in ask(write(**MEASURED), roofline).findings if finding.weight is Weight.HIGH]
-
-
-def test_under_a_peak_of_arithmetic_more_warps_cannot_help():
-    roofline = make_roofline(ops_per_s=9.0, peaks={OperationKind.FP32: 10.0}, traffic={MemoryLevel.DRAM: (1.0, 10.0)})
-    assert ask(write(**MEASURED), roofline).findings[0].text == (
-        "More warps cannot help: 90 % of the FP32 peak is used. Cheaper or fewer operations would."
+    assert first.weight is Weight.PLAIN
+    assert first.text == (
+        "At the current latencies a scheduler needs about 6.52 warps to saturate the FP32 peak (Little's law) and has 6."
     )
 
 
@@ -61,9 +57,9 @@ def test_the_longest_launch_is_placed_and_not_all_together():
     own = make_roofline(ops_per_s=None, peaks={}, traffic={MemoryLevel.DRAM: (9.0, 10.0)})
     assert own.whole is not None
     both = replace(whole, launches=(replace(own.whole, launch_index=0),))
-    assert "90 % of the DRAM bandwidth is used" in ask(write(**MEASURED), both).findings[0].text
+    assert "about 6.67 warps to saturate the DRAM bandwidth" in ask(write(**MEASURED), both).findings[0].text
     others = replace(whole, launches=(replace(own.whole, launch_index=1),))
-    assert "Little" in ask(write(**MEASURED), others).findings[0].text
+    assert "about 12 warps to saturate the DRAM bandwidth" in ask(write(**MEASURED), others).findings[0].text
 
 
 def test_warps_that_would_use_up_a_bandwidth_are_enough():
@@ -79,9 +75,24 @@ def test_warps_that_would_use_up_a_bandwidth_are_enough():
 
 def test_busy_schedulers_need_no_more_warps():
     busy = {**MEASURED, "smsp__issue_active.avg.per_cycle_active": 0.85}
-    assert ask(write(**busy)).findings[0].text == (
-        "More warps cannot help: the schedulers already issue in 85 % of their cycles."
+    busy["sm__inst_issued.avg.pct_of_peak_sustained_elapsed"] = 85.0
+    busy["breakdown:sm__throughput.avg.pct_of_peak_sustained_elapsed"] = (
+        "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"
     )
+    assert ask(write(**busy)).findings[0].text == (
+        "More warps would gain at most 1.18×: Instruction issue is 85 % busy."
+    )
+
+
+def test_ready_warps_that_were_not_selected_are_told():
+    ready = write_kernel(
+        TEXT.replace("selected=1", "selected=1 not_selected=9"),
+        compute_capability=(9, 0),
+        metrics={**NO_SHARED, **MEASURED},
+    )
+    first = ask(ready).findings[0]
+    assert "of the samples the warp was ready and not selected" in first.text
+    assert "More warps" not in first.text
 
 
 def test_steps_up_weigh_where_what_fits_is_resident_and_would_help():

@@ -108,16 +108,20 @@ def test_stored_shares_stand_beside_ours_busiest_first():
 @pytest.mark.parametrize(
     ("percent", "weight", "words"),
     [
-        (85.0, Weight.HIGH, "Memory is the bottleneck: DRAM at 85 % of its peak"),
+        (
+            85.0,
+            Weight.HIGH,
+            "DRAM is 85 % busy; about 91 % is sustainable. The busiest unit is DRAM, at 85 % of its peak.",
+        ),
         (70.0, Weight.PLAIN, "The busiest unit is DRAM, at 70 %"),
         (
             40.0,
             Weight.HIGH,
-            "No unit reaches 60 % of its peak; the busiest, DRAM, is at 40 %: the kernel is latency-bound",
+            "Latency: no unit is more than 40 % busy (DRAM)",
         ),
     ],
 )
-def test_what_the_profilers_rule_for_the_bottleneck_says(percent, weight, words):
+def test_the_limiter_is_quoted_beside_the_busiest_unit(percent, weight, words):
     moved = 64e6 * percent / 100 - 2e6
     answer = ask(
         write(

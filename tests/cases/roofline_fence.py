@@ -8,7 +8,7 @@
     roof DRAM bandwidth: 5.12e+10 of 6.4e+10, sustains 0.85, headroom 1.0625
     dominant FP32
     missing bytes of L1
-    says Bound by DRAM bandwidth: 80 % of its peak, headroom 1.06×.
+    says Nearest ceiling: DRAM bandwidth, 80 % of its peak, headroom 1.14×.
 
 Numbers are written with six digits. Lines that begin with ``roof`` must be all there are, in their order; of the others those that matter are named.
 """

@@ -4,7 +4,7 @@
     roof DRAM 1.333T of 2T
     count issued 80
     line 4 of k.cu  64.0 %  Poor memory usage  500  2.00x  2.40T  below the roof 2.40T
-    says ~ memory-bound
+    says ~ on the memory side
     suggests Loop unroll ~ words of the movement
 
 Lines ``roof`` are those of :mod:`tests.cases.roofline_lines`. ``count`` lines are where the samples count, all of them, in any order. Then the lines

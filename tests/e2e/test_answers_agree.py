@@ -4,6 +4,7 @@ import pytest
 
 from gpa_lsp.advice.advise import AT_THE_LIMIT
 from gpa_lsp.advice.limiter_rules import NEAR_RATIO, relieves_unit
+from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.limiter.model import Confidence, LimiterKind
 from gpa_lsp.report.model import KernelReport
 from tests.e2e.test_advice_corpus import CORPUS, REPORTS, analyse_report
@@ -60,3 +61,26 @@ def test_the_first_suggestion_relieves_the_limiter_where_any_does() -> None:
             continue
         reliefs = [relieves_unit(limiter.unit, one.optimizer) for one in advice.advice if one.optimizer != AT_THE_LIMIT]
         assert not any(reliefs) or reliefs[0], (kernel.name, limiter.unit)
+
+
+def find_answer(kernel: KernelReport, analysis: str) -> Answer:
+    assert kernel.analyses is not None
+    return next(answer for answer in kernel.analyses.answers if answer.analysis == analysis)
+
+
+def test_more_warps_are_not_called_for_where_a_unit_surely_limits_the_kernel() -> None:
+    bound = 0
+    for kernel in list_kernels():
+        limiter = kernel.limiter
+        if limiter is None or limiter.most_speedup is None:
+            continue
+        bound += 1
+        said = " ".join(f"{finding.text} {finding.remedy}" for finding in find_answer(kernel, "occupancy").findings)
+        assert "More warps cannot help" in said or "More warps would gain at most" in said, kernel.name
+        assert kernel.advice is None or not [
+            one
+            for one in kernel.advice.advice
+            if one.optimizer == "thread_increase" and one.speedup.high > 1.001 * limiter.most_speedup
+        ], kernel.name
+        assert str(limiter.sentence) in find_answer(kernel, "roofline").summary, kernel.name
+    assert bound >= 10

@@ -5,14 +5,16 @@ another does not type-check.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import ClassVar
 
 from gpa_lsp.advice.matches import EliminationMatch, HidingMatch, IdleMatch, ParallelMatch
 from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage
+from gpa_lsp.advice.naming import name_code
 from gpa_lsp.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel, price_units
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import UnitMatch
-from gpa_lsp.basis.prose import Sentence, say
+from gpa_lsp.basis.prose import Code, Sentence, list_of, say
 
 DISASSEMBLY_FAILED = say("the code could not be disassembled")
 """Why an optimizer that reads instructions does not apply."""
@@ -23,6 +25,9 @@ NO_ARCHITECTURE = say("no table describes this architecture")
 NO_GRID = say("the profile does not record the number of blocks and SMs")
 """Why one that looks at the grid does not apply."""
 
+NO_STATES = say("the profile has neither stall samples nor warp states, which say how often warps issue")
+"""Why more warps are not priced."""
+
 
 class Optimizer(ABC):
     """One remedy.
@@ -32,6 +37,7 @@ class Optimizer(ABC):
         title: a few words for people.
         category: what has to be changed.
         group: name of the alternatives that share samples with it.
+        needs_samples: it cannot match or price without stall samples.
         needs_counters: per-instruction counters without which it cannot match (:data:`gpa_lsp.rows.place.COUNTERS`).
         needs_metrics: metrics of the launch without which it cannot match; ``ncu --metrics`` collects them.
         needs_split: it cannot match or price without knowing which samples were taken without issue.
@@ -42,6 +48,7 @@ class Optimizer(ABC):
     title: ClassVar[str]
     category: ClassVar[Category]
     group: ClassVar[str]
+    needs_samples: ClassVar[bool] = True
     needs_counters: ClassVar[tuple[str, ...]] = ()
     needs_metrics: ClassVar[tuple[str, ...]] = ()
     needs_split: ClassVar[bool] = False
@@ -54,6 +61,17 @@ class Optimizer(ABC):
     def silent(self, stage: SilenceStage, message: Sentence) -> Silence:
         """Why it does not apply."""
         return Silence(optimizer=self.name, stage=stage, message=message)
+
+    def find_lack(self, subject: Subject, counters: Iterable[str], metrics: Iterable[str]) -> Silence | None:
+        """Why it does not apply where the profile lacks one of these; None where it has all."""
+        lacking = [name for name in counters if name not in subject.rows.counters]
+        unknown = [name for name in metrics if subject.metric(name) is None]
+        if not lacking and not unknown:
+            return None
+        missing = list_of([*(name.replace("_", " ") for name in lacking), *map(name_code, unknown)])
+        option = Code(text="--set full" if lacking else f"--metrics {','.join(unknown)}")
+        message = say("the profile lacks {missing}; record with {option}", missing=missing, option=option)
+        return self.silent(SilenceStage.NO_METRICS, message)
 
     @property
     def label(self) -> Label:

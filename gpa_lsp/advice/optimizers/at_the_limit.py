@@ -20,6 +20,7 @@ class AtTheLimit(Optimizer):
     title: ClassVar[str] = "At the limit"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "limit"
+    needs_samples: ClassVar[bool] = False
 
     def advise(self, subject: Subject) -> Advice | Silence:
         """Say so where there is less than a tenth to gain."""

@@ -8,7 +8,7 @@ from gpa_lsp.advice.launch_facts import LaunchFacts
 from gpa_lsp.advice.matches import ParallelMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import NO_ARCHITECTURE, NO_GRID, ParallelOptimizer
-from gpa_lsp.advice.residency import measure_contention, measure_issue_ratio, measure_resident_warps
+from gpa_lsp.advice.residency import measure_contention, measure_issue_ratio, measure_resident_warps, name_whole
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import count, number, percent, say
@@ -50,6 +50,7 @@ class BlockIncrease(ParallelOptimizer):
     title: ClassVar[str] = "Launch more, smaller blocks"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "parallelism"
+    needs_samples: ClassVar[bool] = False
 
     def match(self, subject: Subject) -> ParallelMatch | Silence:
         """Find the split that gains most."""
@@ -135,9 +136,10 @@ def _describe(subject: Subject, launch: LaunchFacts, sm_count: int, warps: float
         caveats=tuple(caveats),
         reasons=(
             say(
-                "f = {f}: {contention} of the samples are stalled on other warps of the SM, of which those that leave count",
+                "f = {f}: {contention} of the {whole} are stalled on other warps of the SM, of which those that leave count",
                 f=number(split.factor),
                 contention=percent(measure_contention(subject)),
+                whole=name_whole(subject),
             ),
             say("warps are assumed to be independent"),
         ),

@@ -3,8 +3,9 @@
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import UnitOptimizer
 from gpa_lsp.advice.residency import measure_resident_warps
@@ -26,6 +27,9 @@ _FILL_REACH = 0.5
 _WORTH = 1.1
 """Lines per request over the fewest; below it the shape costs nothing."""
 
+_COUNTERS = ("global_tag_requests", "global_sectors_ideal")
+"""Without which nothing is known of the lines that a warp touches."""
+
 
 class BlockShape(UnitOptimizer):
     """A warp of a two-dimensional block that is less than 32 threads wide reads the ends of several rows, which are cut at sectors and lines.
@@ -41,7 +45,7 @@ class BlockShape(UnitOptimizer):
     title: ClassVar[str] = "Blocks a warp wide"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "memory traffic"
-    needs_counters: ClassVar[tuple[str, ...]] = ("global_tag_requests", "global_sectors_ideal")
+    needs_samples: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
@@ -50,6 +54,9 @@ class BlockShape(UnitOptimizer):
         small = _match_small(subject)
         if small is not None:
             return small
+        lacking = self.find_lack(subject, _COUNTERS, ())
+        if lacking is not None:
+            return lacking
         if launch is None or launch.block[0] >= WARP_THREADS or launch.threads_per_block <= launch.block[0]:
             return self.silent(SilenceStage.NOT_MATCHED, say("the rows of a block are whole warps"))
         floor = measure_floor(subject)
@@ -62,7 +69,9 @@ class BlockShape(UnitOptimizer):
         edges = find_edges(subject, accesses, _REASONS)
         return UnitMatch(
             leaves=floor.leaves,
-            regions=build_regions(subject, edges, np.full(len(edges), 1 - floor.lines)),
+            regions=build_regions(subject, edges, np.full(len(edges), 1 - floor.lines))
+            if subject.total_samples
+            else build_counted_regions(subject, _count_lines(subject, accesses)),
             hint=say(
                 "Launch blocks of {wide} threads in x, as {shape} in place of {now}, so that each warp stays in one row.",
                 wide=number(WARP_THREADS),
@@ -72,6 +81,13 @@ class BlockShape(UnitOptimizer):
             caveats=(say("Rows that do not begin at a multiple of 128 bytes still cost a line more."),),
             reasons=(say("global accesses touch {times} times the fewest lines", times=number(1 / floor.lines)),),
         )
+
+
+def _count_lines(subject: Subject, accesses: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """int64[n]: lines that some accesses touch."""
+    tags = subject.rows.counter("global_tag_requests")
+    assert tags is not None  # there is no floor of lines without
+    return np.where(accesses, np.maximum(tags, 0), 0)
 
 
 def _match_small(subject: Subject) -> UnitMatch | None:

@@ -21,6 +21,7 @@ class DebugBuild(Optimizer):
     title: ClassVar[str] = "Compile without -G"
     category: ClassVar[Category] = Category.BINARY
     group: ClassVar[str] = "build"
+    needs_samples: ClassVar[bool] = False
 
     def advise(self, subject: Subject) -> Advice | Silence:
         """Say so where the image holds a debugger's map of registers."""

@@ -6,7 +6,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
+from gpa_lsp.advice.blamed_stalls import (
+    build_counted_regions,
+    build_regions,
+    count_samples,
+    describe_causes,
+    find_edges,
+    find_worst,
+)
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_place
@@ -49,6 +56,7 @@ class GlobalCoalescing(EliminationOptimizer):
     title: ClassVar[str] = "Coalesce global accesses"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "memory traffic"
+    needs_samples: ClassVar[bool] = False
     needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors", "global_sectors_ideal")
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
@@ -69,7 +77,7 @@ class GlobalCoalescing(EliminationOptimizer):
         excess = np.where(accesses, measure_excess(sectors, self._find_least(subject, sectors, ideal)), 0.0)
         edges = find_edges(subject, excess > 0, _REASONS)
         weights = excess[subject.blame.edges.def_row[edges]]
-        if count_samples(subject, edges, weights) == 0:
+        if subject.total_samples and count_samples(subject, edges, weights) == 0:
             why = self._find_why(subject, np.where(accesses, measure_excess(sectors, ideal), 0.0))
             message = say("global accesses move {ratio} the minimum number of sectors, but {why}", ratio=ratio, why=why)
             return self.silent(SilenceStage.NOT_MATCHED, message)
@@ -77,11 +85,13 @@ class GlobalCoalescing(EliminationOptimizer):
         reaches_l2 = _reaches_l2(subject, least)
         floor = measure_floor(subject)
         return EliminationMatch(
-            regions=build_regions(subject, edges, weights, write_hint=words.write_hint, write_note=words.write_note),
-            hint=words.write_remedy(edges, weights),
+            regions=build_regions(subject, edges, weights, write_hint=words.write_hint, write_note=words.write_note)
+            if subject.total_samples
+            else build_counted_regions(subject, excess * sectors, words.write_sentence),
+            hint=words.write_remedy(find_worst(subject, edges, weights, excess * sectors)),
             caveats=_list_caveats(reaches_l2),
             reasons=(
-                say("stalls on each access, times its share of excess sectors"),
+                *([say("stalls on each access, times its share of excess sectors")] if subject.total_samples else []),
                 say(
                     "global accesses move {ratio} the minimum: {moved} where {least} would suffice",
                     ratio=ratio,
@@ -134,9 +144,10 @@ class _Words:
 
     def write_hint(self, _scope: Scope, hotspots: Sequence[Hotspot]) -> Sentence:
         """The worst accesses of a region, and how far apart their threads are."""
-        return describe_causes(hotspots, self._write_sentence)
+        return describe_causes(hotspots, self.write_sentence)
 
-    def _write_sentence(self, row: int) -> Sentence:
+    def write_sentence(self, row: int) -> Sentence:
+        """What one access touches."""
         is_counted = not np.isnan(self._sectors[row])
         return say(
             "{access} touches {sectors}{stride}.",
@@ -145,13 +156,8 @@ class _Words:
             stride=say(": {stride}", stride=self._describe_stride(row)) if is_counted else NOTHING,
         )
 
-    def write_remedy(self, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64]) -> Sentence:
-        """What to do about the accesses that most samples are stalled on."""
-        every = self._subject.blame.edges
-        samples = np.bincount(
-            every.def_row[edges], weights=every.all_samples[edges] * weights, minlength=len(self._subject.rows)
-        )
-        row = int(np.argmax(samples))
+    def write_remedy(self, row: int) -> Sentence:
+        """What to do about the worst access."""
         if self._is_misaligned(row):
             return say(
                 "Start each warp at a multiple of 32 bytes: pad rows to one, and start loops over a row at its aligned part."

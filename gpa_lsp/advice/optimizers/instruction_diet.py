@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_line
 from gpa_lsp.advice.optimizers import UnitOptimizer
@@ -43,6 +43,7 @@ class InstructionDiet(UnitOptimizer):
     title: ClassVar[str] = "Execute fewer instructions"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "instructions"
+    needs_samples: ClassVar[bool] = False
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
         """Count helpers among the executed instructions."""
@@ -76,7 +77,9 @@ class InstructionDiet(UnitOptimizer):
                 "fma": (1 + _LEFT) / 2,
             },
             reach=_REACH,
-            regions=build_regions(subject, edges, np.full(len(edges), 1 - _LEFT)),
+            regions=build_regions(subject, edges, np.full(len(edges), 1 - _LEFT))
+            if subject.total_samples
+            else build_counted_regions(subject, np.where(helpers, executions, 0)),
             hint=say(
                 "Take index arithmetic out of the inner loops: most of it is executed in {lines}. Strides that are known when compiling, 32-bit "
                 "indices, and several elements per thread leave less of it.",

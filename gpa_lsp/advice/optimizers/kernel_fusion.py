@@ -23,6 +23,7 @@ class KernelFusion(IdleOptimizer):
     title: ClassVar[str] = "Fuse short launches"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "launches"
+    needs_samples: ClassVar[bool] = False
     needs_metrics: ClassVar[tuple[str, ...]] = ("gpu__time_duration.sum", "sm__cycles_active.avg")
 
     def match(self, subject: Subject) -> IdleMatch | Silence:

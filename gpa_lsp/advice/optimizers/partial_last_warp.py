@@ -26,6 +26,7 @@ class PartialLastWarp(IdleOptimizer):
     title: ClassVar[str] = "Use full warps"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "idle"
+    needs_samples: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
 
     def match(self, subject: Subject) -> IdleMatch | Silence:

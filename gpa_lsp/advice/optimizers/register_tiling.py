@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.advice.loop_work import LoopWork, list_loop_work
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_scope
@@ -37,6 +37,7 @@ class RegisterTiling(UnitOptimizer):
     title: ClassVar[str] = "Tile in registers"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "data reuse"
+    needs_samples: ClassVar[bool] = False
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
         """Compare a loop's loads with its multiply-adds."""
@@ -68,7 +69,9 @@ class RegisterTiling(UnitOptimizer):
         return UnitMatch(
             leaves={"l1": left, "shared": left, "issue": 1 - share * max(0.0, 1 - lean), "alu": 1 - share * (1 - left)},
             reach=TILING_REACH,
-            regions=build_regions(subject, edges, np.ones(len(edges))),
+            regions=build_regions(subject, edges, np.ones(len(edges)))
+            if subject.total_samples
+            else build_counted_regions(subject, np.where(loads, np.maximum(subject.rows.executions, 0), 0)),
             hint=say(
                 "Let each thread compute {edge} × {edge} results in {where}: load a column and a row of the shared tiles into registers, then "
                 "do their outer product.",

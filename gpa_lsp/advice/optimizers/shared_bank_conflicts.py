@@ -5,9 +5,15 @@ from math import log2
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
+from gpa_lsp.advice.blamed_stalls import (
+    build_counted_regions,
+    build_regions,
+    count_samples,
+    describe_causes,
+    find_edges,
+    find_worst,
+)
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_place
@@ -45,6 +51,7 @@ class SharedBankConflicts(EliminationOptimizer):
     title: ClassVar[str] = "Avoid shared-memory bank conflicts"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "shared memory"
+    needs_samples: ClassVar[bool] = False
     needs_counters: ClassVar[tuple[str, ...]] = ("shared_wavefronts", "shared_wavefronts_ideal")
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
@@ -64,7 +71,7 @@ class SharedBankConflicts(EliminationOptimizer):
         excess = np.where(accesses, measure_excess(passes, ideal), 0.0)
         edges = find_edges(subject, excess > 0, _REASONS)
         weights = excess[subject.blame.edges.def_row[edges]]
-        if count_samples(subject, edges, weights) == 0:
+        if subject.total_samples and count_samples(subject, edges, weights) == 0:
             message = say(
                 "shared accesses take {ratio} the minimum number of wavefronts, but no warp is stalled on those with conflicts",
                 ratio=ratio,
@@ -79,15 +86,24 @@ class SharedBankConflicts(EliminationOptimizer):
             return describe_causes(hotspots, lambda row: _write_sentence(subject, row, float(ways[row])))
 
         return EliminationMatch(
-            regions=build_regions(subject, edges, weights, write_hint=write_hint, write_note=write_note),
-            hint=_write_remedy(subject, edges, weights, ways),
+            regions=build_regions(subject, edges, weights, write_hint=write_hint, write_note=write_note)
+            if subject.total_samples
+            else build_counted_regions(
+                subject, excess * passes, lambda row: _write_sentence(subject, row, float(ways[row]))
+            ),
+            hint=_write_remedy(float(ways[find_worst(subject, edges, weights, excess * passes)])),
+            leaves=None if subject.total_samples else {"l1": least / made, "shared": least / made},
             caveats=(
                 say("Padding takes shared memory and can lower occupancy; swizzling does not."),
                 say("An access limited by latency, not throughput, gains less than its share of wavefronts."),
             ),
             relieves=(MemoryLevel.L1, MemoryLevel.SHARED),
             reasons=(
-                say("stalls on each access, times its share of excess wavefronts"),
+                *(
+                    [say("stalls on each access, times its share of excess wavefronts")]
+                    if subject.total_samples
+                    else []
+                ),
                 say(
                     "shared accesses take {ratio} the minimum: {made} where {least} would suffice",
                     ratio=ratio,
@@ -123,13 +139,9 @@ def _find_pitch(ways: float) -> int | None:
     return min(2**power, _BANKS) if is_power and power >= 1 else None
 
 
-def _write_remedy(
-    subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64], ways: npt.NDArray[np.float64]
-) -> Sentence:
-    """What to do about the access that most samples are stalled on."""
-    every = subject.blame.edges
-    samples = np.bincount(every.def_row[edges], weights=every.all_samples[edges] * weights, minlength=len(subject.rows))
-    if _find_pitch(float(ways[int(np.argmax(samples))])) == _BANKS:
+def _write_remedy(ways: float) -> Sentence:
+    """What to do about the worst access, by its wavefronts over the fewest."""
+    if _find_pitch(ways) == _BANKS:
         return say(
             "Pad each row of the array by one word ({padded}), so that a column spans 32 banks, or swizzle: store column c of row r at {swizzled}.",
             padded=Code(text="tile[32][32 + 1]"),

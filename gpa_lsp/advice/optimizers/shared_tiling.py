@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.advice.loop_work import LoopWork, list_loop_work
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_place, describe_scope
@@ -38,6 +38,7 @@ class SharedTiling(UnitOptimizer):
     title: ClassVar[str] = "Tile in shared memory"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "data reuse"
+    needs_samples: ClassVar[bool] = False
     needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors",)
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
@@ -61,7 +62,11 @@ class SharedTiling(UnitOptimizer):
             return self.silent(
                 SilenceStage.GATED, say("global loads do not limit the kernel: {why}", why=subject.limiter.sentence)
             )
-        regions = build_regions(subject, stalled, np.ones(len(stalled)))
+        regions = (
+            build_regions(subject, stalled, np.ones(len(stalled)))
+            if subject.total_samples
+            else build_counted_regions(subject, np.where(loads, np.maximum(subject.rows.executions, 0), 0))
+        )
         return UnitMatch(
             leaves={"l1": 1 / reuse, "issue": 0.5, "alu": 0.5},
             reach=TILING_REACH / 2 if subject.limiter.kind is LimiterKind.BUILD else TILING_REACH,

@@ -26,6 +26,7 @@ class SmImbalance(IdleOptimizer):
     title: ClassVar[str] = "Balance work across SMs"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "idle"
+    needs_samples: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
     needs_metrics: ClassVar[tuple[str, ...]] = ("sm__cycles_active.avg", "sm__cycles_active.max")
 

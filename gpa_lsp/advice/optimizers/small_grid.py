@@ -7,12 +7,13 @@ from gpa_lsp.advice.estimators import estimate_idle, estimate_parallel
 from gpa_lsp.advice.launch_facts import LaunchFacts
 from gpa_lsp.advice.matches import IdleMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.advice.optimizers import NO_ARCHITECTURE, NO_GRID, IdleOptimizer
+from gpa_lsp.advice.optimizers import NO_ARCHITECTURE, NO_GRID, NO_STATES, IdleOptimizer
 from gpa_lsp.advice.residency import (
     describe_block,
     measure_active_part,
     measure_issue_ratio,
     measure_longest_part,
+    name_whole,
 )
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.model import Architecture
@@ -40,6 +41,7 @@ class SmallGrid(IdleOptimizer):
     title: ClassVar[str] = "Fill the whole GPU"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "parallelism"
+    needs_samples: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
 
     def match(self, subject: Subject) -> IdleMatch | Silence:
@@ -76,6 +78,8 @@ class SmallGrid(IdleOptimizer):
         warps = there / sm_count / architecture.sm.sub_partitions_per_sm.value
         busy = measure_active_part(subject)
         ratio = measure_issue_ratio(subject)
+        if not ratio and not subject.total_samples:
+            return self.silent(SilenceStage.NOT_KNOWN, NO_STATES)
         twice = _save(busy, ratio, warps, 2 * warps)
         full = _save(busy, ratio, warps, warps / part)
         return IdleMatch(
@@ -100,10 +104,11 @@ class SmallGrid(IdleOptimizer):
             ),
             reasons=(
                 say(
-                    "{warps} per scheduler on average, {most} fit; {issued} of the samples issued",
+                    "{warps} per scheduler on average, {most} fit; {issued} of the {whole} issue",
                     warps=number(warps, "warp"),
                     most=number(warps / part),
                     issued=percent(ratio),
+                    whole=name_whole(subject),
                 ),
                 say("SMs are active for {busy} of the run", busy=percent(busy)),
             ),

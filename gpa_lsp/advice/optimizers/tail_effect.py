@@ -33,6 +33,7 @@ class TailEffect(IdleOptimizer):
     title: ClassVar[str] = "Avoid a partial last wave"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "idle"
+    needs_samples: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
 
     def match(self, subject: Subject) -> IdleMatch | Silence:

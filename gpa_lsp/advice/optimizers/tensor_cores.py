@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.advice.loop_work import list_loop_work
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_scope
@@ -36,6 +36,7 @@ class TensorCores(UnitOptimizer):
     title: ClassVar[str] = "Use tensor cores"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "arithmetic"
+    needs_samples: ClassVar[bool] = False
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
         """Find a lean product loop."""
@@ -61,7 +62,9 @@ class TensorCores(UnitOptimizer):
         return UnitMatch(
             leaves=_LEFT,
             reach=_REACH,
-            regions=build_regions(subject, edges, np.ones(len(edges))),
+            regions=build_regions(subject, edges, np.ones(len(edges)))
+            if subject.total_samples
+            else build_counted_regions(subject, np.where(inside, np.maximum(subject.rows.executions, 0), 0)),
             hint=say(
                 "Do the product of {where} with {wmma} in TF32 or FP16, or call a library for it.",
                 where=describe_scope(subject, work.scope),

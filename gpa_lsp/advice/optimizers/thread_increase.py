@@ -13,6 +13,8 @@ from gpa_lsp.advice.residency import (
     describe_block,
     measure_issue_ratio,
     measure_resident_warps,
+    measure_states,
+    name_whole,
 )
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.model import Architecture
@@ -75,6 +77,7 @@ class ThreadIncrease(ParallelOptimizer):
     title: ClassVar[str] = "Raise occupancy"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "parallelism"
+    needs_samples: ClassVar[bool] = False
 
     def match(self, subject: Subject) -> ParallelMatch | Silence:
         """Find what limits the resident warps, and the step that gains most."""
@@ -133,14 +136,15 @@ class ThreadIncrease(ParallelOptimizer):
                 resident=number(resident),
             )
             return self.silent(SilenceStage.NOT_MATCHED, message)
-        not_selected = subject.rows.count_reason("not_selected") / subject.total_samples
+        not_selected = measure_states(subject, ("not_selected",))
         if not_selected >= NOT_SELECTED_SHARE:
             message = say(
-                "{limiters} limit an SM to {held} of {most}, but {ready} of the samples are ready warps that were not selected: there are enough",
+                "{limiters} limit an SM to {held} of {most}, but {ready} of the {whole} are ready warps that were not selected: there are enough",
                 limiters=list_of(room.occupancy.limiters),
                 held=count(held),
                 most=count(most, "warp"),
                 ready=percent(not_selected),
+                whole=name_whole(subject),
             )
             return self.silent(SilenceStage.GATED, message)
         return None

@@ -151,7 +151,7 @@ def find_local_traffic(facts: KernelFacts, columns: AccessColumns, index: LineIn
 
 
 def find_narrow_accesses(facts: KernelFacts, columns: AccessColumns) -> list[Finding]:
-    """A finding where the queue of memory instructions is full and most of them move four bytes a thread or fewer."""
+    """A finding where warps queue to issue memory instructions and most of them move four bytes a thread or fewer."""
     samples = facts.kernel.total_samples
     queued = facts.rows.count_reason("lg_throttle") / samples if samples else 0.0
     if queued < _QUEUE or columns.executions is None:
@@ -164,8 +164,8 @@ def find_narrow_accesses(facts: KernelFacts, columns: AccessColumns) -> list[Fin
     return [
         Finding(
             text=say(
-                "{narrow} of the global accesses move {width} or fewer per thread, and in {queued} of the samples the queue of memory instructions "
-                "is full.",
+                "{narrow} of the global accesses move {width} or fewer per thread, and in {queued} of the samples warps queue to issue memory "
+                "instructions.",
                 narrow=percent(narrow / moves),
                 width=count(_NARROW_BYTES, "byte"),
                 queued=percent(queued),

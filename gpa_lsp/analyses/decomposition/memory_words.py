@@ -4,9 +4,7 @@ from gpa_lsp.analyses.decomposition.latency_split import OPERANDS, QUEUEING
 from gpa_lsp.basis.prose import Sentence, capitalize, say
 from gpa_lsp.dataflow.instruction_kinds import InstructionKind
 
-_START_EARLIER = (
-    "issue loads earlier (prefetch into registers or shared memory), several at once, or keep more warps resident"
-)
+_START_EARLIER = "issue loads earlier (prefetch into registers or shared memory), several at once"
 START_EARLIER = capitalize(say(_START_EARLIER))
 _MORE_STAGES = say("Keep more stages of the copy in flight, so that each is issued well before it is needed")
 
@@ -58,7 +56,7 @@ LEVEL_REMEDIES: dict[str, Sentence] = {
     "L2": say(
         "Request fewer sectors from L2: reuse in L1 or shared memory, coalesced accesses, fewer atomics on the same addresses"
     ),
-    "DRAM": say("Move less from DRAM: reuse in caches, use all of each sector, narrower types; more warps do not help"),
+    "DRAM": say("Move less from DRAM: reuse in caches, use all of each sector, narrower types"),
     "system memory": say("Keep the data in GPU memory: copy or prefetch it before the kernel runs"),
 }
 """What helps when a level is busy; a test holds it against the levels of the units."""

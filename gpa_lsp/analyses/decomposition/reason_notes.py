@@ -289,14 +289,14 @@ _TEXTS: dict[str, dict[InstructionKind, str]] = {
     },
     "math_pipe_throttle": {
         InstructionKind.FP64: (
-            "The double-precision pipe is full: use single precision where it suffices, fewer divisions and roots"
+            "Warps queue for the FP64 pipe: use single precision where it suffices, fewer divisions and roots"
         ),
-        InstructionKind.TENSOR: "The tensor cores are full, as they should be; a narrower type is faster still",
+        InstructionKind.TENSOR: "Warps queue for the tensor cores, as they should; a narrower type is faster still",
         InstructionKind.INTEGER: (
-            "The ALU is full: simplify index arithmetic and compares, use shifts and multiply-adds, hoist invariants"
+            "Warps queue for the ALU: simplify index arithmetic and compares, use shifts and multiply-adds, hoist invariants"
         ),
-        InstructionKind.MULTIPLY_ADD: "The FMA pipe is full: do fewer operations, pack narrower types, or use the tensor cores",
-        InstructionKind.FP16: "The half-precision pipe is full: do fewer operations, or use the tensor cores",
+        InstructionKind.MULTIPLY_ADD: "Warps queue for the FMA pipe: do fewer operations, pack narrower types, or use the tensor cores",
+        InstructionKind.FP16: "Warps queue for the FP16 pipe: do fewer operations, or use the tensor cores",
     },
     "mio_throttle": {
         InstructionKind.SHARED_LOAD: (

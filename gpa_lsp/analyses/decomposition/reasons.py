@@ -55,7 +55,7 @@ _ROWS = (
     (
         "long_scoreboard",
         SourceRule.BY_CAUSE,
-        "Issue loads earlier, request less (reuse, wider and coalesced accesses), or keep more warps ready",
+        "Issue loads earlier, or request less (reuse, wider and coalesced accesses)",
     ),
     (
         "short_scoreboard",
@@ -65,12 +65,12 @@ _ROWS = (
     (
         "wait",
         SourceRule.BY_PRODUCER,
-        "Give each warp independent instructions (unroll, several accumulators), or keep more warps ready",
+        "Give each warp independent instructions (unroll, several accumulators)",
     ),
     (
         "math_pipe_throttle",
         SourceRule.BY_WAITER,
-        "All warps share the pipe: use fewer of its instructions, or those of another pipe; more warps do not help",
+        "All warps share the pipe: use fewer of its instructions, or those of another pipe",
     ),
     (
         "mio_throttle",

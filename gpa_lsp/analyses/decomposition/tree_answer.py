@@ -8,7 +8,7 @@ from gpa_lsp.analyses.decomposition.issue_slots import IssueSlots
 from gpa_lsp.analyses.decomposition.issue_tree import OTHER_REASONS, OTHER_SOURCES, IssueTree, Node, build_issue_tree
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.basis.numbers import Cell, Quantity
-from gpa_lsp.basis.prose import NOTHING, Sentence, cycles, join, percent, say
+from gpa_lsp.basis.prose import NOTHING, Sentence, cycles, factor, join, percent, say
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 TITLE = "Where the issue slots go"
@@ -91,7 +91,7 @@ def _find_slots(slots: IssueSlots) -> Iterator[Finding]:
     if slots.used_ratio >= _WELL_USED_RATIO:
         yield Finding(
             text=say(
-                "The schedulers issue in {used} of their cycles: only fewer instructions make the kernel faster.",
+                "The schedulers issue in {used} of their cycles.",
                 used=percent(slots.used_ratio),
             ),
             weight=Weight.GOOD,
@@ -99,12 +99,11 @@ def _find_slots(slots: IssueSlots) -> Iterator[Finding]:
             share_ratio=slots.used_ratio,
         )
     if slots.busiest_ratio is not None and slots.busiest_ratio >= _NEAR_PEAK_RATIO:
-        share = percent(slots.busiest_ratio)
         text = say(
-            "Filling empty slots gains little: the busiest unit of {name} is at {share} of its peak, so the same work takes at least {share} of the "
-            "time.",
+            "The busiest unit of {name} is at {share} of its peak: filling empty slots gains at most {most}.",
             name=slots.busiest_name,
-            share=share,
+            share=percent(slots.busiest_ratio),
+            most=factor(max(1.0, 1 / slots.busiest_ratio)),
         )
         yield Finding(text=text, weight=Weight.HIGH, remedy=say("Do less of what the busiest unit does"))
     if slots.active_ratio is not None and slots.active_ratio < _OFTEN_IDLE_RATIO:

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.prose import Sentence
+from gpa_lsp.basis.prose import NOTHING, Sentence
 
 
 class LimiterKind(StrEnum):
@@ -86,6 +86,18 @@ class Limiter:
     sentence: Sentence
     missing: tuple[str, ...] = ()
     limits: tuple[Limit, ...] = ()
+
+    @property
+    def verdict(self) -> Sentence:
+        """The sentence to be quoted beside other facts; nothing where the limiter is unknown."""
+        return NOTHING if self.kind is LimiterKind.UNKNOWN else self.sentence
+
+    @property
+    def most_speedup(self) -> float | None:
+        """Of a change that leaves all work to the unit that surely limits the kernel: the inverse of its busy share; None where none surely does."""
+        if self.kind is not LimiterKind.UNIT or self.confidence is not Confidence.SURE or not self.busy_ratio:
+            return None
+        return max(1.0, 1 / self.busy_ratio)
 
     def find(self, unit: str) -> Limit | None:
         """One of the limits by its short name; None when it was not measured."""

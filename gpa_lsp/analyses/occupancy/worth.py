@@ -1,4 +1,4 @@
-"""What more resident warps would be worth: nothing where bandwidth or the schedulers are busy already, and how many would hide the latency.
+"""What more resident warps would be worth: little where a unit is the limiter already, and how many would hide the latency elsewhere.
 
 Little's law: warps in flight = rate · latency. A scheduler that is to issue in every cycle needs as many warps as there are cycles between two
 instructions of one warp, as long as these cycles do not become more; fewer are enough where a bandwidth is used up before. Occupancy is no goal
@@ -12,22 +12,35 @@ from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.analyses.occupancy.launch import read_amount
 from gpa_lsp.analyses.roofline_model import Roofline
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.prose import NOTHING, Sentence, count, join, number, percent, say
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, factor, join, number, percent, say
 from gpa_lsp.device.model import find_dram_ceiling
 
-NEAR_ROOF_RATIO = 0.85
-"""From this part of what a ceiling sustains on the kernel counts as being at it; with the ceilings of DRAM that is 0.72 to 0.81 of the peak, about
-where Nsight Compute calls a kernel bound by bandwidth (0.8)."""
-
-BUSY_ISSUE_RATIO = 0.8
-"""A scheduler that issues in this part of its cycles is busy (Nsight Compute's rule for issue slots takes the same figure)."""
-
 ENOUGH_READY_RATIO = 0.2
-"""From this share of samples of warps that were ready and not selected on there are enough warps. Ours."""
+"""From this share of samples of warps that were ready and not selected on it is worth telling. Ours."""
 
+_NO_GAIN = 1.005
+"""Below this factor nothing is to be gained."""
+
+_WORTH_GAIN = 1.1
+"""Times the resident warps, from which on more are called for. Ours."""
 
 _LONGEST_INTERVAL_CYCLES = 1e6
 """Between two instructions of a warp, on average; a launch with more does nothing but stall, or its counters make no sense."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What limits the kernel, as far as it bears on warps.
+
+    Attributes:
+        sentence: the limiter's; empty where it is unknown.
+        most_speedup: where a unit surely limits the kernel, what is to be had without less work for it; None elsewhere.
+        is_open: latency limits the kernel, or nobody knows what does.
+    """
+
+    sentence: Sentence
+    most_speedup: float | None
+    is_open: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +48,7 @@ class Worth:
     """What more warps would be worth.
 
     Attributes:
-        can_help: False where something else than latency holds the kernel up; None when unknown.
+        can_help: False where a unit surely limits the kernel, True where latency does and there are too few; None when neither is known.
         finding: the same for people.
         needed_warps: of one scheduler, to issue in every cycle or to use up a bandwidth, at the latencies there are; None when unknown.
         missing: what was not measured.
@@ -49,29 +62,34 @@ class Worth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RoofUse:
-    """A bandwidth or a peak of arithmetic, the share of it that is used, the share that can be, and what helps where it is used up."""
+    """A bandwidth or a peak of arithmetic, the share of it that is used, and the share that can be."""
 
     name: str
     share_ratio: float
     sustained_ratio: float
-    remedy: Sentence
 
 
-def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: float) -> Worth:
+def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: float, verdict: Verdict) -> Worth:
     """What more warps would be worth.
 
     Args:
         facts: of the kernel.
         resident_warps: of one scheduler, on average while its SM is active; None when unknown.
         most_warps: that one scheduler can have on this architecture.
+        verdict: what limits the kernel.
     """
     issue = read_amount(facts, "smsp__issue_active.avg.per_cycle_active")
     roofs = _list_roofs(facts)
     target = _find_target(facts, resident_warps, issue, roofs)
     needed = None if target is None else target[0]
-    obstacle = _find_used_up(roofs) or _find_busy_schedulers(facts, issue)
-    if obstacle is not None:
-        return Worth(can_help=False, finding=obstacle, needed_warps=needed)
+    if verdict.most_speedup is not None:
+        gain = say("More warps would gain at most {most}", most=factor(verdict.most_speedup))
+        if verdict.most_speedup < _NO_GAIN:
+            gain = say("More warps cannot help")
+        finding = Finding(
+            text=say("{gain}: {verdict}", gain=gain, verdict=verdict.sentence), share_ratio=1 / verdict.most_speedup
+        )
+        return Worth(can_help=False, finding=finding, needed_warps=needed)
     if target is None or resident_warps is None:
         metrics = ("smsp__issue_active.avg.per_cycle_active", "smsp__warps_active.avg.per_cycle_active")
         return Worth(
@@ -82,7 +100,7 @@ def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: fl
             needed_warps=None,
             missing=(lack("the warps that hide the latency", *metrics, section="SchedulerStats", needs_all=True),),
         )
-    return _compare(resident_warps, most_warps, *target)
+    return _compare(facts, resident_warps, most_warps, target, verdict)
 
 
 def estimate_needed_warps(facts: KernelFacts, resident_warps: float | None, issue_ratio: float | None) -> float | None:
@@ -106,22 +124,21 @@ def estimate_needed_warps(facts: KernelFacts, resident_warps: float | None, issu
     return interval_cycles * (1 - not_selected) if interval_cycles < _LONGEST_INTERVAL_CYCLES else None
 
 
-def _compare(resident: float, most: float, needed: float, purpose: Sentence) -> Worth:
-    """Warps there are, and that would be needed."""
-    if resident >= needed:
-        text = say(
-            "A scheduler needs about {needed} to {purpose} and has {resident}: more would not help.",
-            needed=number(needed, "warp"),
-            purpose=purpose,
-            resident=number(resident),
-        )
-        return Worth(can_help=False, finding=Finding(text=text), needed_warps=needed)
+def _compare(
+    facts: KernelFacts, resident: float, most: float, target: tuple[float, Sentence], verdict: Verdict
+) -> Worth:
+    """Warps there are, and that would be needed; whether more help is said where the limiter leaves that open."""
+    needed, purpose = target
     needs = say(
         "At the current latencies a scheduler needs about {needed} to {purpose} (Little's law) and has {resident}.",
         needed=number(needed, "warp"),
         purpose=purpose,
         resident=number(resident),
     )
+    ready = _measure_ready(facts)
+    if needed < _WORTH_GAIN * resident or ready or not verdict.is_open:
+        text = join([needs, ready, NOTHING if verdict.is_open else verdict.sentence])
+        return Worth(can_help=None, finding=Finding(text=text), needed_warps=needed)
     if needed <= most:
         helps = say("More warps help, and so do more independent instructions per warp.")
     else:
@@ -168,7 +185,6 @@ def _list_roofs(facts: KernelFacts) -> list[_RoofUse]:
                     name=f"the peak of {unit.phrase}",
                     share_ratio=unit.share_ratio,
                     sustained_ratio=unit.ceiling_ratio,
-                    remedy=say("Asking less of it would."),
                 )
             ]
             if unit is not None
@@ -179,21 +195,19 @@ def _list_roofs(facts: KernelFacts) -> list[_RoofUse]:
                 name=f"the {roof.name}",
                 share_ratio=roof.share_ratio,
                 sustained_ratio=roof.ceiling_ratio,
-                remedy=say("Fewer bytes would." if roof.level is not None else "Cheaper or fewer operations would."),
             )
             for roof in placed.roofs
             if roof.level is not None or roof.kind is not None
         ]
-    percent = read_amount(
+    used_percent = read_amount(
         facts,
         "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
         "dram__cycles_active.avg.pct_of_peak_sustained_elapsed",
     )
-    if percent is None:
+    if used_percent is None:
         return []
     ceiling = find_dram_ceiling(facts.kernel.device.attributes.get("device__attribute_global_memory_bus_width"))
-    name, remedy = "the DRAM bandwidth", say("Fewer bytes would.")
-    return [_RoofUse(name=name, share_ratio=percent / 100, sustained_ratio=ceiling, remedy=remedy)]
+    return [_RoofUse(name="the DRAM bandwidth", share_ratio=used_percent / 100, sustained_ratio=ceiling)]
 
 
 def _find_placed(facts: KernelFacts) -> Roofline | None:
@@ -205,38 +219,10 @@ def _find_placed(facts: KernelFacts) -> Roofline | None:
     return next(own, facts.roofline.whole)
 
 
-def _find_used_up(roofs: list[_RoofUse]) -> Finding | None:
-    for use in roofs:
-        if use.sustained_ratio > 0 and use.share_ratio / use.sustained_ratio >= NEAR_ROOF_RATIO:
-            sustained = NOTHING
-            if use.sustained_ratio < 1:
-                sustained = say(" (about {most} is sustainable)", most=percent(use.sustained_ratio))
-            return Finding(
-                text=say(
-                    "More warps cannot help: {share} of {name} is used{sustained}. {change}",
-                    share=percent(use.share_ratio),
-                    name=use.name,
-                    sustained=sustained,
-                    change=use.remedy,
-                ),
-                share_ratio=min(1.0, use.share_ratio),
-            )
-    return None
-
-
-def _find_busy_schedulers(facts: KernelFacts, issue_ratio: float | None) -> Finding | None:
-    if issue_ratio is not None and issue_ratio >= BUSY_ISSUE_RATIO:
-        text = say(
-            "More warps cannot help: the schedulers already issue in {share} of their cycles.",
-            share=percent(issue_ratio),
-        )
-        return Finding(text=text, share_ratio=min(1.0, issue_ratio))
+def _measure_ready(facts: KernelFacts) -> Sentence:
+    """The share of the samples in which a warp could have issued and another did, where it is large."""
     total = facts.kernel.total_samples
     ready = facts.rows.count_reason("not_selected") / total if total else 0.0
     if ready < ENOUGH_READY_RATIO:
-        return None
-    text = say(
-        "More warps would hardly help: in {share} of the samples the warp was ready and not selected.",
-        share=percent(ready),
-    )
-    return Finding(text=text, share_ratio=ready)
+        return NOTHING
+    return say("In {share} of the samples the warp was ready and not selected.", share=percent(ready))

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from gpa_lsp.analyses.answers import Answer, Chart, Column, Finding, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
+from gpa_lsp.analyses.limiter.find import find_limiter
+from gpa_lsp.analyses.limiter.model import LimiterKind
 from gpa_lsp.analyses.occupancy.gap import OccupancyGap, describe_gap, measure_gap
 from gpa_lsp.analyses.occupancy.launch import (
     DYNAMIC_SHARED,
@@ -30,7 +32,7 @@ from gpa_lsp.analyses.occupancy.without_rules import (
     draw_bars,
     read_achieved,
 )
-from gpa_lsp.analyses.occupancy.worth import Worth, judge_worth
+from gpa_lsp.analyses.occupancy.worth import Verdict, Worth, judge_worth
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, Occupancy, OccupancyLimit, find_occupancy
@@ -198,7 +200,13 @@ def _judge(facts: KernelFacts, architecture: Architecture, achieved: float | Non
         resident = achieved * most / schedulers
     if resident is not None:
         resident = min(resident, most / schedulers)
-    return judge_worth(facts, resident, most / schedulers)
+    limiter = find_limiter(facts)
+    verdict = Verdict(
+        sentence=limiter.verdict,
+        most_speedup=limiter.most_speedup,
+        is_open=limiter.kind in (LimiterKind.LATENCY, LimiterKind.UNKNOWN),
+    )
+    return judge_worth(facts, resident, most / schedulers, verdict)
 
 
 def _tabulate(standing: _Standing) -> tuple[tuple[Table, ...], tuple[Chart, ...]]:

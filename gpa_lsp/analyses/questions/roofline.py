@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from gpa_lsp.analyses.answers import Answer, Finding, Missing
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.limiter.find import find_limiter
+from gpa_lsp.analyses.limiter.model import LimiterKind
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.analyses.roofline.findings import describe_place, list_findings
 from gpa_lsp.analyses.roofline.operations import COUNTED
@@ -11,7 +13,7 @@ from gpa_lsp.analyses.roofline.tables import list_bars, list_tables
 from gpa_lsp.analyses.roofline.totals import read_span, read_total
 from gpa_lsp.analyses.roofline.unknown import TIME
 from gpa_lsp.analyses.roofline_model import Roofline
-from gpa_lsp.basis.prose import Code, Sentence, percent, say
+from gpa_lsp.basis.prose import Code, Sentence, join, percent, say
 from gpa_lsp.profile.model import Launch
 
 _NAME = "roofline"
@@ -37,9 +39,9 @@ def _answer(facts: KernelFacts) -> Answer:
     return Answer(
         analysis=_NAME,
         title=_TITLE,
-        summary=describe_place(whole),
+        summary=join([find_limiter(facts).verdict, describe_place(whole)]),
         findings=(
-            *list_findings(whole, kernel_roofline.machine),
+            *list_findings(whole, kernel_roofline.machine, is_latency=find_limiter(facts).kind is LimiterKind.LATENCY),
             *(() if facts.longest is None else find_unfused(facts.longest, whole)),
         ),
         bars=list_bars(whole),

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from gpa_lsp.analyses.answers import Answer, Bar, Column, Finding, Table, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
+from gpa_lsp.analyses.limiter.find import find_limiter
+from gpa_lsp.analyses.limiter.model import Confidence, Limiter, LimiterKind
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.analyses.roofline.instructions import count_launch
 from gpa_lsp.analyses.roofline.throughput import Basis, Breakdown, read_breakdown
@@ -11,21 +13,27 @@ from gpa_lsp.analyses.roofline.throughput_names import MEMORY_THROUGHPUT, SM_THR
 from gpa_lsp.analyses.roofline.totals import read_span
 from gpa_lsp.analyses.roofline.unit_names import describe_unit
 from gpa_lsp.basis.numbers import Quantity
-from gpa_lsp.basis.prose import Sentence, capitalize, join, percent, say
+from gpa_lsp.basis.prose import NOTHING, Sentence, capitalize, join, percent, say
 from gpa_lsp.device.find import find_machine
 
 _NAME = "speed_of_light"
 _TITLE = "Busiest units"
 _SECTION = "SpeedOfLight"
 
-HIGH_RATIO, LOW_RATIO = 0.8, 0.6
-"""From the first on a unit is the bottleneck, below the second nothing is: the profiler's own rule for the bottleneck has these bounds."""
-
 APART_RATIO, APART_POINTS = 0.02, 0.001
 """A recomputed share further from the stored one than both of these is said to be."""
 
 MOST_BARS = 5
 """Bars of each throughput."""
+
+_REMEDIES = {
+    LimiterKind.UNIT: say("Only less work for that unit makes the kernel faster."),
+    LimiterKind.LATENCY: say(
+        "More independent instructions in each warp, or more warps; the stalls tell which latency."
+    ),
+    LimiterKind.PARALLELISM: say("More blocks, of even length, so that every SM has work to the end."),
+}
+"""What follows from a verdict that is sure."""
 
 _TITLES = {SM_THROUGHPUT: "Compute", MEMORY_THROUGHPUT: "Memory"}
 
@@ -52,7 +60,7 @@ def _answer(facts: KernelFacts) -> Answer:
         analysis=_NAME,
         title=_TITLE,
         summary=_summarise(known),
-        findings=tuple(_list_findings(known)),
+        findings=tuple(_list_findings(known, find_limiter(facts))),
         bars=tuple(bar for one in known for bar in _list_bars(one)),
         tables=tuple(_build_table(one) for one in known),
     )
@@ -99,34 +107,16 @@ def _summarise(breakdowns: Sequence[Breakdown]) -> Sentence:
     return say("{parts}.", parts=capitalize(join(parts, ", ")))
 
 
-def _list_findings(breakdowns: Sequence[Breakdown]) -> Iterator[Finding]:
+def _list_findings(breakdowns: Sequence[Breakdown], limiter: Limiter) -> Iterator[Finding]:
     highest = max(breakdowns, key=_find_ratio)
-    ratio, busiest = _find_ratio(highest), highest.busiest
-    unit, share = "" if busiest is None else describe_unit(busiest.metric), percent(ratio)
-    if ratio >= HIGH_RATIO:
-        yield Finding(
-            text=say(
-                "{throughput} is the bottleneck: {unit} at {share} of its peak.",
-                throughput=_TITLES[highest.metric],
-                unit=unit,
-                share=share,
-            ),
-            weight=Weight.HIGH,
-            remedy=say("Only less work for that unit makes the kernel faster."),
-        )
-    elif ratio < LOW_RATIO:
-        yield Finding(
-            text=say(
-                "No unit reaches {low} of its peak; the busiest, {unit}, is at {share}: the kernel is latency-bound.",
-                low=percent(LOW_RATIO),
-                unit=unit,
-                share=share,
-            ),
-            weight=Weight.HIGH,
-            remedy=say("More warps, or more independent instructions in each; the stalls tell which latency."),
-        )
-    else:
-        yield Finding(text=say("The busiest unit is {unit}, at {share} of its peak.", unit=unit, share=share))
+    unit = "" if highest.busiest is None else describe_unit(highest.busiest.metric)
+    busiest = say("The busiest unit is {unit}, at {share} of its peak.", unit=unit, share=percent(_find_ratio(highest)))
+    is_sure = limiter.confidence is Confidence.SURE
+    yield Finding(
+        text=join([limiter.verdict, busiest]),
+        weight=Weight.HIGH if is_sure or limiter.kind is LimiterKind.LATENCY else Weight.PLAIN,
+        remedy=_REMEDIES.get(limiter.kind, NOTHING) if is_sure else NOTHING,
+    )
     yield from _list_differences(breakdowns)
 
 

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from gpa_lsp.analyses.answers import Answer, Bar, Finding, Missing, Movement, Weight
 from gpa_lsp.analyses.facts import KernelFacts, lack
+from gpa_lsp.analyses.limiter.find import find_limiter
+from gpa_lsp.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.analyses.questions import Analysis
 from gpa_lsp.analyses.starlight.counting import LineCounts, count_lines
-from gpa_lsp.analyses.starlight.decision import Decision, decide
+from gpa_lsp.analyses.starlight.decision import OCCUPANCY, Check, Decision, decide
 from gpa_lsp.analyses.starlight.estimates import LineEstimate, estimate_lines
 from gpa_lsp.analyses.starlight.movement import make_rate
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck, list_rows, list_suggestions
@@ -35,9 +37,9 @@ def answer_starlight(facts: KernelFacts) -> Answer:
         title=_TITLE,
         summary=_summarise(decision, estimates, has_samples=len(lines) > 0),
         findings=(
-            _tell_verdict(decision),
+            _tell_verdict(decision, find_limiter(facts)),
             *_tell_halvings(decision),
-            *_tell_checks(decision),
+            *_tell_checks(decision, find_limiter(facts)),
             *(_tell_line(one) for one in estimates[:MOST_FINDINGS]),
         ),
         bars=_draw_parts(lines),
@@ -52,7 +54,9 @@ def _lack_samples() -> Missing:
 
 
 def _summarise(decision: Decision, estimates: Sequence[LineEstimate], *, has_samples: bool) -> Sentence:
-    side = {True: "memory-bound", False: "compute-bound", None: "of unknown bound"}[decision.is_memory_bound]
+    side = {True: "on the memory side", False: "on the compute side", None: "on an unknown side"}[
+        decision.is_memory_bound
+    ]
     if not has_samples:
         found = say("there are no samples to find lines by")
     elif not estimates:
@@ -68,8 +72,9 @@ def _summarise(decision: Decision, estimates: Sequence[LineEstimate], *, has_sam
     return say("By Starlight's table the kernel is {side}, and {found}. {label}.", side=side, found=found, label=LABEL)
 
 
-def _tell_verdict(decision: Decision) -> Finding:
-    return Finding(text=say("By Starlight's rule: {verdict}.", verdict=decision.verdict))
+def _tell_verdict(decision: Decision, limiter: Limiter) -> Finding:
+    """The side that Starlight's rule puts the kernel on, and what limits it."""
+    return Finding(text=join([say("By Starlight's rule: {verdict}.", verdict=decision.verdict), limiter.verdict]))
 
 
 def _tell_halvings(decision: Decision) -> list[Finding]:
@@ -88,16 +93,24 @@ def _tell_halvings(decision: Decision) -> list[Finding]:
     ]
 
 
-def _tell_checks(decision: Decision) -> list[Finding]:
+def _tell_checks(decision: Decision, limiter: Limiter) -> list[Finding]:
+    """Checks that are poor, with the remedies that the limiter leaves open."""
     ratios = {result.check.title: result.ratio for result in decision.results}
     return [
         Finding(
             text=capitalize(say("{title}: {ratio}.", title=check.title, ratio=percent(ratios[check.title]))),
             weight=Weight.HIGH,
-            remedy=check.remedy,
+            remedy=check.remedy if _is_open(check, limiter) else NOTHING,
         )
         for check in decision.poor
     ]
+
+
+def _is_open(check: Check, limiter: Limiter) -> bool:
+    """Whether the remedy can help: more blocks where no unit surely is the limiter, more warps where latency is."""
+    if check.row is not Bottleneck.RESOURCES or limiter.kind in (LimiterKind.LATENCY, LimiterKind.UNKNOWN):
+        return True
+    return check.title != OCCUPANCY and limiter.most_speedup is None
 
 
 def _tell_line(one: LineEstimate) -> Finding:

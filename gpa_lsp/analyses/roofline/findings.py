@@ -21,7 +21,7 @@ from gpa_lsp.basis.prose import (
 from gpa_lsp.device.model import ClockBasis, Machine, MemoryLevel, OperationKind
 
 BOUND_RATIO = 0.8
-"""From this part of what a ceiling sustains on it is what bounds the kernel, as in Nsight Compute's rule for the bottleneck."""
+"""From this part of what a ceiling sustains on the kernel is close to it, as in Nsight Compute's rule for the bottleneck."""
 
 LEANING_RATIO = 0.5
 """From this part on, a ceiling soon stops a kernel that gets faster."""
@@ -59,7 +59,7 @@ _ISSUE_REMEDY = say(
     "(unroll). The point rises with the work per instruction."
 )
 _UNIT_REMEDY = say(
-    "Issue fewer, larger requests: whole sectors by neighbouring threads, wider accesses, values kept in registers. Bytes are not the bottleneck."
+    "Issue fewer, larger requests: whole sectors by neighbouring threads, wider accesses, values kept in registers. Requests fill it, not bytes."
 )
 _PIPE_REMEDY = say("Do less of what this unit does: hoist and simplify it, or spread the work over other pipes.")
 _LATENCY_REMEDY = say(
@@ -69,36 +69,38 @@ _LATENCY_REMEDY = say(
 
 
 def describe_place(roofline: Roofline) -> Sentence:
-    """The nearest ceiling, in one sentence.
+    """How far the nearest ceiling is, in one sentence. What limits the kernel is the limiter's to say.
 
     Shares are of what the ceiling sustains in its best published kernels, where that is known to be less than its peak.
     """
     binding, unit = roofline.binding, roofline.tighter_unit
     if unit is not None:
-        verb = "Approaching" if unit.nearness >= LEANING_RATIO else "Below all ceilings; the busiest unit is"
-        verb = "Bound by" if unit.nearness >= BOUND_RATIO else verb
-        return _say_place(verb, unit)
+        return _say_place("Busiest unit", unit)
     if binding is None:
         return say("Unknown: no ceiling has both a limit and a measured rate.")
-    near = _near(binding)
-    verb = "Approaching" if near >= LEANING_RATIO else "Below all ceilings; the nearest is"
-    return _say_place("Bound by" if near >= BOUND_RATIO else verb, binding)
+    return _say_place("Nearest ceiling", binding)
 
 
-def _say_place(verb: str, limit: Roof | BusyUnit) -> Sentence:
+def _say_place(what: str, limit: Roof | BusyUnit) -> Sentence:
     return say(
-        "{verb} {name}: {share} of its peak, headroom {headroom}.",
-        verb=verb,
+        "{what}: {name}, {share} of its peak, headroom {headroom}.",
+        what=what,
         name=limit.name,
         share=percent(limit.share_ratio),
         headroom=say_factor(limit.headroom),
     )
 
 
-def list_findings(roofline: Roofline, machine: Machine) -> tuple[Finding, ...]:
-    """Findings of a kernel's place, most important first."""
+def list_findings(roofline: Roofline, machine: Machine, *, is_latency: bool) -> tuple[Finding, ...]:
+    """Findings of a kernel's place, most important first.
+
+    Args:
+        roofline: of the kernel.
+        machine: whose ceilings these are.
+        is_latency: the limiter is latency, so that more in flight is what helps.
+    """
     return (
-        *_find_binding(roofline),
+        *_find_binding(roofline, is_latency),
         *_find_side(roofline),
         *_find_slow_type(roofline, machine),
         *_find_reuse(roofline),
@@ -119,10 +121,10 @@ def say_factor(value: float) -> Part:
     return factor(value) if value < _MOST_FACTOR else say("more than {most}", most=factor(_MOST_FACTOR))
 
 
-def _find_binding(roofline: Roofline) -> Iterator[Finding]:
+def _find_binding(roofline: Roofline, is_latency: bool) -> Iterator[Finding]:
     binding, unit = roofline.binding, roofline.tighter_unit
     if unit is not None and unit.nearness >= LEANING_RATIO:
-        yield _describe_unit(unit, binding)
+        yield _describe_unit(unit, binding, is_latency)
         return
     if binding is None:
         return
@@ -130,17 +132,16 @@ def _find_binding(roofline: Roofline) -> Iterator[Finding]:
     if near < LEANING_RATIO:
         yield Finding(
             text=say(
-                "No ceiling is near: the kernel reaches {share} of what the nearest, {name}, sustains{unit}. Latency limits it: too little is in "
-                "flight.",
+                "No ceiling is near: the kernel reaches {share} of what the nearest, {name}, sustains{unit}.",
                 share=percent(near),
                 name=binding.name,
                 unit=_mention(unit),
             ),
-            weight=Weight.HIGH,
-            remedy=capitalize(_LATENCY_REMEDY),
+            weight=Weight.HIGH if is_latency else Weight.PLAIN,
+            remedy=capitalize(_LATENCY_REMEDY) if is_latency else NOTHING,
         )
         return
-    yield _describe_limit(binding, near >= BOUND_RATIO, _choose_remedy(binding))
+    yield _describe_limit(binding, near >= BOUND_RATIO, _choose_remedy(binding), is_latency)
 
 
 def _mention(unit: BusyUnit | None) -> Sentence:
@@ -150,17 +151,19 @@ def _mention(unit: BusyUnit | None) -> Sentence:
     return say(" (the busiest unit, {name}, is at {share} of its peak)", name=unit.name, share=share)
 
 
-def _describe_unit(unit: BusyUnit, binding: Roof | None) -> Finding:
+def _describe_unit(unit: BusyUnit, binding: Roof | None, is_latency: bool) -> Finding:
     """A kernel that is far from all ceilings for what it moves and computes, and yet has filled a unit."""
     remedy = _UNIT_REMEDY if unit.is_memory else _PIPE_REMEDY
     nearest = NOTHING
     if binding is not None:
         share = percent(binding.share_ratio)
         nearest = say("The nearest ceiling, {name}, is only {share} used.", name=binding.name, share=share)
-    return _describe_limit(unit, unit.nearness >= BOUND_RATIO, remedy, nearest)
+    return _describe_limit(unit, unit.nearness >= BOUND_RATIO, remedy, is_latency, nearest)
 
 
-def _describe_limit(limit: Roof | BusyUnit, is_bound: bool, remedy: Sentence, nearest: Sentence = NOTHING) -> Finding:
+def _describe_limit(
+    limit: Roof | BusyUnit, is_near: bool, remedy: Sentence, is_latency: bool, nearest: Sentence = NOTHING
+) -> Finding:
     """How much of a ceiling or a unit is used, and how much faster the same work could run."""
     text = say(
         "{name}: {share} of the peak is used{sustained}; the same work can run {faster}.",
@@ -171,8 +174,10 @@ def _describe_limit(limit: Roof | BusyUnit, is_bound: bool, remedy: Sentence, ne
     )
     return Finding(
         text=join([capitalize(text), nearest]),
-        weight=Weight.HIGH if is_bound else Weight.PLAIN,
-        remedy=remedy if is_bound else say("{change} Until then: {latency}", change=remedy, latency=_LATENCY_REMEDY),
+        weight=Weight.HIGH if is_near else Weight.PLAIN,
+        remedy=say("{change} Until then: {latency}", change=remedy, latency=_LATENCY_REMEDY)
+        if is_latency and not is_near
+        else remedy,
     )
 
 
@@ -206,9 +211,7 @@ def _find_side(roofline: Roofline) -> Iterator[Finding]:
     )
     if not point.is_memory_side:
         side = "right of the ridge point, where arithmetic is the lower ceiling"
-        is_near = point.achieved_ops_per_s >= LEANING_RATIO * point.attainable_ops_per_s
-        what = "fewer and cheaper operations help" if is_near else "arithmetic is not the limit either"
-        remedy = say("Moving fewer bytes of DRAM changes nothing; {what}.", what=what)
+        remedy = say("Moving fewer bytes of DRAM does not raise what is attainable.")
     yield Finding(
         text=say(
             "{kind} does {intensity} operations per byte of DRAM: {side}, at {share} of what is attainable there.",

@@ -16,6 +16,9 @@ from gpa_lsp.basis.prose import Sentence, say
 FAR_RATIO = 0.6
 """Below this share of the attainable rate a kernel is far from its ceiling, as Nsight Compute's rule for the bottleneck has it."""
 
+OCCUPANCY = "occupancy"
+"""The check that more warps are the remedy of."""
+
 _WARP_THREADS = 32.0
 _PERCENT = 100.0
 
@@ -47,7 +50,7 @@ class Check:
 
 CHECKS = (
     Check(
-        title="occupancy",
+        title=OCCUPANCY,
         metric="sm__warps_active.avg.pct_of_peak_sustained_active",
         scale=_PERCENT,
         least_ratio=0.5,  # ours: by GPA's Equation 9 more warps gain ever less
@@ -182,8 +185,8 @@ def _is_far(position: Position | None) -> bool | None:
 
 def _judge(position: Position | None, is_memory_bound: bool | None, is_far: bool | None) -> Sentence:
     if is_memory_bound is None:
-        return say("whether the kernel is memory- or compute-bound is unknown")
-    side = "memory-bound" if is_memory_bound else "compute-bound"
+        return say("on which side of the ridge point the kernel lies is unknown")
+    side = "on the memory side" if is_memory_bound else "on the compute side"
     if position is None:
         return say("{side} by the nearest ceiling; no operation was counted", side=side)
     point, roof = position.point, position.roof_ops_per_s

@@ -122,7 +122,7 @@ def build_checks(decision: Decision) -> Table:
         ),
         note=NOTHING
         if decision.asks_checks
-        else say("The tree acts on these only in a compute-bound kernel far below its ceiling."),
+        else say("The tree acts on these only in a kernel on the compute side, far below its ceiling."),
     )
 
 
@@ -166,7 +166,7 @@ def _describe_movement(suggestion: Suggestion, hottest: LineEstimate | None, dec
     if suggestion.bottleneck is not Bottleneck.LOW_INTENSITY:
         return "" if hottest is None or hottest.outcome is None else hottest.outcome.words
     if decision.is_memory_bound is False:
-        return "not suggested: compute-bound"
+        return "not suggested: on the compute side"
     halvings = {one.title: outcome for one, outcome in list_halvings(decision.position)}
     if suggestion.title in halvings:
         return halvings[suggestion.title].words

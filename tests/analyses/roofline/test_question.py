@@ -39,19 +39,9 @@ def find_table(answer: Answer, title: str) -> Table:
 @pytest.mark.parametrize(
     ("bytes_read", "summary", "weight", "words"),
     [
-        (54.4e6, "Bound by DRAM bandwidth: 85 % of its peak, headroom 1.00×.", Weight.HIGH, "Reuse each byte"),
-        (
-            32e6,
-            "Approaching DRAM bandwidth: 50 % of its peak, headroom 1.70×.",
-            Weight.PLAIN,
-            "Until then: keep more in flight",
-        ),
-        (
-            16e6,
-            "Below all ceilings; the nearest is DRAM bandwidth: 25 % of its peak, headroom 3.40×.",
-            Weight.HIGH,
-            "Keep more in flight",
-        ),
+        (58.24e6, "Nearest ceiling: DRAM bandwidth, 91 % of its peak, headroom 1.00×.", Weight.HIGH, "Reuse each byte"),
+        (32e6, "Nearest ceiling: DRAM bandwidth, 50 % of its peak, headroom 1.82×.", Weight.PLAIN, "Reuse each byte"),
+        (16e6, "Nearest ceiling: DRAM bandwidth, 25 % of its peak, headroom 3.64×.", Weight.PLAIN, ""),
     ],
 )
 def test_near_a_roof_and_far_below_all(bytes_read, summary, weight, words):
@@ -61,15 +51,41 @@ def test_near_a_roof_and_far_below_all(bytes_read, summary, weight, words):
     assert words in answer.findings[0].remedy
     assert answer.bars[0].label == "DRAM bandwidth"
     assert answer.bars[0].ratio == pytest.approx(bytes_read / 64e6)
-    assert answer.bars[0].ceiling_ratio == 0.85
+    assert answer.bars[0].ceiling_ratio == 0.91
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict", "remedy"),
+    [
+        (
+            50.0,
+            "Latency: no unit is more than 50 % busy (DRAM).",
+            "Until then: keep more in flight",
+        ),
+        (
+            25.0,
+            "Latency: no unit is more than 25 % busy (DRAM).",
+            "Keep more in flight",
+        ),
+    ],
+)
+def test_more_in_flight_is_the_remedy_where_latency_is_the_limiter(share, verdict, remedy):
+    answer = ask(
+        write(
+            0.64e6 * share,
+            **{"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": share},
+        )
+    )
+    assert answer.summary.startswith(f"{verdict} Nearest ceiling: DRAM bandwidth, ")
+    assert remedy in answer.findings[0].remedy
 
 
 def test_a_bound_by_arithmetic_and_by_issue():
     arithmetic = ask(write(text=SASS.replace("32000000", "240000000")))
-    assert arithmetic.summary == "Bound by FP32 peak: 94 % of its peak, headroom 1.07×."
+    assert arithmetic.summary == "Nearest ceiling: FP32 peak, 94 % of its peak, headroom 1.07×."
     assert "higher peak" in arithmetic.findings[0].remedy
     issue = ask(write(**{"smsp__inst_executed.sum": 15.2e6}))
-    assert issue.summary == "Bound by instruction issue: 95 % of its peak, headroom 1.05×."
+    assert issue.summary == "Nearest ceiling: instruction issue, 95 % of its peak, headroom 1.05×."
     assert "Do more with each instruction" in issue.findings[0].remedy
 
 
