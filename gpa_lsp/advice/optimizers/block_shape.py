@@ -41,7 +41,6 @@ class BlockShape(UnitOptimizer):
     title: ClassVar[str] = "Blocks a warp wide"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "memory traffic"
-    needs_counters: ClassVar[tuple[str, ...]] = ("global_tag_requests", "global_sectors_ideal")
     needs_grid: ClassVar[bool] = True
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
@@ -53,9 +52,11 @@ class BlockShape(UnitOptimizer):
         if launch is None or launch.block[0] >= WARP_THREADS or launch.threads_per_block <= launch.block[0]:
             return self.silent(SilenceStage.NOT_MATCHED, say("the rows of a block are whole warps"))
         floor = measure_floor(subject)
-        if floor is not None and floor.sectors < _WHOLE_SECTORS:
+        if floor is None or "global_tag_requests" not in subject.rows.counters:
+            return self.silent(SilenceStage.NO_METRICS, say("the lines that global accesses touch were not counted"))
+        if floor.sectors < _WHOLE_SECTORS:
             return self.silent(SilenceStage.NOT_MATCHED, say("neighbouring threads do not take neighbouring elements"))
-        if floor is None or floor.lines * _WORTH >= 1:
+        if floor.lines * _WORTH >= 1:
             return self.silent(SilenceStage.NOT_MATCHED, say("global accesses touch few more lines than they must"))
         x, y = launch.block[0], launch.threads_per_block // launch.block[0]
         accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE))
