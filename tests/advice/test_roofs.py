@@ -75,17 +75,6 @@ def test_the_whole_is_not_read_beside_its_parts():
     assert [use.level for use in measure_levels(make_subject({DRAM: 10.0, ANY: 90.0}))] == [MemoryLevel.DRAM]
 
 
-@pytest.mark.parametrize(
-    ("filled_by", "ratio"),
-    [("LDS R2, [R4]", 0.6), ("I2F R2, R4", 0.0), ("MUFU.RCP R2, R4", 0.0), ("SHFL.IDX PT, R2, R4, R5, R6", 0.0)],
-)
-def test_a_queue_is_the_memory_s_where_memory_instructions_fill_it(filled_by, ratio):
-    kernel = write_kernel(f"{filled_by}  # k.cu:3 | mio_throttle=60 selected=10 | x=10\nEXIT  # - | selected=30 | x=10")
-    roofs = measure_roofs(build_subject(kernel, blame_kernel(kernel)))
-    assert roofs.throttle_ratio == pytest.approx(ratio)
-    assert roofs.is_bandwidth_bound == (ratio > 0)
-
-
 def test_nothing_measured_says_nothing():
     assert measure_levels(make_subject({})) == ()
     assert measure_sm_use(make_subject({})) is None
