@@ -5,12 +5,10 @@ from dataclasses import replace
 from functools import cache
 
 import gpa_lsp.advice.optimizers as catalogue
-from gpa_lsp.advice.gates import Limit, find_standing
-from gpa_lsp.advice.limiter_rules import hold_to_limiter, rank_by_limiter
+from gpa_lsp.advice.limiter_rules import describe_memory, hold_to_limiter, is_memory_full, list_units, rank_by_limiter
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import NO_STATES, Optimizer, ParallelOptimizer, UnitOptimizer
 from gpa_lsp.advice.residency import measure_issue_ratio
-from gpa_lsp.advice.roofs import list_units, measure_roofs
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.roofline_model import KernelRoofline
@@ -49,14 +47,13 @@ def advise_kernel(
         kernel: joined.
         blame: of the same kernel.
         read_source: where sources come from; None takes those embedded in the profile.
-        roofline: of the same kernel, which gates and ranks advice and bounds its estimates; None leaves that to the profiler's percentages.
+        roofline: of the same kernel, which bounds estimates; None leaves that to the profiler's percentages.
         facts: of the same kernel, as the analyses were asked about them; None gathers them again.
 
     Returns:
         The advice, and a problem for each optimizer that failed.
     """
     subject = build_subject(kernel, blame, read_source, roofline, facts)
-    standing = find_standing(subject)
     found: list[Advice] = []
     silences: list[Silence] = []
     problems: list[Problem] = []
@@ -76,15 +73,14 @@ def advise_kernel(
             silences.append(optimizer.silent(SilenceStage.TOO_SMALL, message))
         else:
             found.append(held)
-    roofs = measure_roofs(subject)
     if subject.total_samples == 0:
         found = [replace(one, by_counters=True, reasons=(WITHOUT_SAMPLES, *one.reasons)) for one in found]
     advice = KernelAdvice(
         advice=rank_by_limiter(subject.limiter, found),
         silences=tuple(silences),
-        memory=standing.words if standing.limit is Limit.MEMORY else roofs.words,
-        is_bandwidth_bound=standing.limit is Limit.MEMORY,
-        units=list_units(subject, roofs),
+        memory=describe_memory(subject.limiter),
+        is_bandwidth_bound=is_memory_full(subject.limiter),
+        units=list_units(subject.limiter),
     )
     return advice, tuple(problems)
 

@@ -9,7 +9,7 @@ from gpa_lsp.advice.roofs import (
     describe_sm_use,
     find_level,
     list_sure_roofs,
-    measure_roofs,
+    measure_levels,
     measure_sm_use,
 )
 from gpa_lsp.advice.subject import Subject
@@ -43,7 +43,7 @@ def find_roof(subject: Subject, relieved: Collection[MemoryLevel] = ()) -> tuple
     """
     is_all_relieved = set(relieved) >= {MemoryLevel.DRAM, MemoryLevel.L2, MemoryLevel.L1}
     spared = {*relieved, MemoryLevel.ANY} if is_all_relieved else {*relieved}
-    uses = [use for use in measure_roofs(subject).levels if use.level not in spared]
+    uses = [use for use in measure_levels(subject) if use.level not in spared]
     use = min(uses, key=lambda one: one.largest_speedup, default=None)
     roofs = list_sure_roofs(subject.roofline)
     bounds = tuple(

@@ -1,4 +1,4 @@
-"""What the limiter says about a piece of advice: whether it can help at all, how much at most, and which comes first.
+"""What the limiter says about a kernel's advice: whether a piece of it can help at all, how much at most, and which comes first.
 
 * A unit that is nearly full: what leaves its work as it is gains nothing (more warps and earlier loads only queue for it), and is silent.
 * A debug build: stalls overlap with code that an optimized build does not have, so that estimates from samples count half, on a logarithmic scale.
@@ -8,11 +8,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpa_lsp.advice.model import Advice, MemoryLevel, Silence, SilenceStage, Speedup
+from gpa_lsp.advice.model import SM_UNIT, Advice, MemoryLevel, Silence, SilenceStage, Speedup, UnitUse
 from gpa_lsp.advice.reliefs import OccupancyUse, Relief, find_reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
-from gpa_lsp.basis.prose import Sentence, percent, say
+from gpa_lsp.basis.prose import NOTHING, Sentence, percent, say
 
 NEAR_RATIO = 0.9
 """Of what a unit sustains: nearer than this, nothing that leaves its work gains what could be measured."""
@@ -37,6 +37,43 @@ _LEVELS = {
 """Units of the memory → the levels whose traffic is theirs. The others are the SMs', which fewer operations or issues relieve."""
 
 
+_BANDWIDTHS = {
+    "dram": MemoryLevel.DRAM,
+    "l2": MemoryLevel.L2,
+    "l1": MemoryLevel.L1,
+    "shared": MemoryLevel.L1,
+    "texture": MemoryLevel.L1,
+    "memory": MemoryLevel.ANY,
+}
+"""Units that are full when too many bytes go through them → the level they are counted as."""
+
+
+def describe_memory(limiter: Limiter) -> Sentence:
+    """How busy the level of the memory is that is nearest to what it sustains, one clause; empty where none was measured."""
+    nearest = next((limit for limit in limiter.limits if limit.unit in _BANDWIDTHS), None)
+    if nearest is None:
+        return NOTHING
+    return say("{label} is {busy} busy", label=nearest.label, busy=percent(nearest.busy_ratio))
+
+
+def is_memory_full(limiter: Limiter) -> bool:
+    """Whether a level of the memory limits the kernel for sure, so that only less traffic helps."""
+    is_sure = limiter.kind is LimiterKind.UNIT and limiter.confidence is Confidence.SURE
+    return is_sure and limiter.unit in _BANDWIDTHS
+
+
+def list_units(limiter: Limiter) -> tuple[UnitUse, ...]:
+    """How busy the levels of the memory are, and then the busiest unit of the SMs."""
+    found: dict[str, Limit] = {}
+    for limit in limiter.limits:  # nearest to what it sustains first
+        found.setdefault(_BANDWIDTHS.get(limit.unit, SM_UNIT), limit)
+    return tuple(
+        UnitUse(name=str(name), achieved_ratio=found[name].busy_ratio, ceiling_ratio=found[name].sustained_ratio)
+        for name in (*MemoryLevel, SM_UNIT)
+        if name in found
+    )
+
+
 def relieves_unit(unit: str, optimizer: str) -> bool:
     """Whether a remedy takes work from a unit.
 
@@ -47,6 +84,13 @@ def relieves_unit(unit: str, optimizer: str) -> bool:
     if unit in _LEVELS:
         return Relief.BYTES in reliefs.relieves and bool(reliefs.levels & _LEVELS[unit])
     return bool({Relief.OPERATIONS, Relief.ISSUES} & reliefs.relieves)
+
+
+def forbids(limiter: Limiter, optimizer: str) -> bool:
+    """Whether a nearly full unit keeps all its work, so that nothing is gained."""
+    first = limiter.find(limiter.unit)
+    is_full = first is not None and first.nearness >= NEAR_RATIO and limiter.confidence is Confidence.SURE
+    return limiter.kind is LimiterKind.UNIT and is_full and not relieves_unit(limiter.unit, optimizer)
 
 
 def hold_to_limiter(subject: Subject, advice: Advice, *, is_priced: bool) -> Advice | Silence:
@@ -73,7 +117,7 @@ def hold_to_limiter(subject: Subject, advice: Advice, *, is_priced: bool) -> Adv
             estimate=expected, low=1.0, high=most, bound=most, bound_reason=bound, uncapped=advice.speedup.uncapped
         )
         return replace(advice, speedup=speedup)
-    if first.nearness >= NEAR_RATIO:
+    if forbids(limiter, advice.optimizer):
         message = say("{why}, so this would gain nothing", why=bound)
         return Silence(optimizer=advice.optimizer, stage=SilenceStage.GATED, message=message, contradicted_by="limiter")
     cut = min(advice.speedup.estimate, first.headroom)

@@ -243,10 +243,10 @@ class KernelAdvice:
     """Everything the optimizers said about one kernel.
 
     Attributes:
-        advice: what relieves the roof the kernel is at first (:mod:`gpa_lsp.advice.gates`), and then largest estimated speedup first.
+        advice: what relieves the limiter first (:mod:`gpa_lsp.advice.limiter_rules`), and then largest estimated speedup first.
         silences: of the other optimizers, by name.
-        memory: how close the kernel is to what its memory sustains, one clause; empty where the profile does not say.
-        is_bandwidth_bound: a level of memory is at its roof, or the queues before it are full: only less traffic helps.
+        memory: how busy the level of the memory is that is nearest to what it sustains, one clause; empty where the profile does not say.
+        is_bandwidth_bound: the limiter is a level of the memory, for sure: only less traffic helps.
         units: how busy the levels of the memory are, and then the SMs; those the profile measures.
     """
 

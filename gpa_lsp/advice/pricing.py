@@ -20,6 +20,7 @@ from gpa_lsp.advice.estimators import (
     fit_issue_ratio,
     measure_range,
 )
+from gpa_lsp.advice.limiter_rules import forbids
 from gpa_lsp.advice.matches import (
     EliminationMatch,
     EliminationRegion,
@@ -69,6 +70,8 @@ class _Estimate:
 
     speedup: Speedup
     reasons: tuple[Sentence, ...]
+    cut: Speedup
+    """The same as the bounds left it, before its range was widened."""
 
 
 def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -> Advice | Silence:
@@ -89,7 +92,7 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
         *(find_sm_roof(subject) if match.keeps_instructions else find_peak_roof(subject, label.optimizer)),
     )
 
-    def price(samples: float, latency: float | None) -> Speedup:
+    def cut(samples: float, latency: float | None) -> Speedup:
         found = measure_range(samples, total, lost)
         least = measure_range(latency or 0.0, total, lost).low if match.keeps_instructions else found.low
         published = estimate_elimination(total, found.count)
@@ -97,11 +100,10 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
             dilute_speedup(estimate_elimination(total, gone), part) for gone in (least, found.count, found.high)
         )
         all_gone = Bound(speedup=most, reason=say("no more than the matched stalls can go"))
-        cut = cut_speedup((min(low, estimate), estimate, most), published, (all_gone, *roof))
-        return widen(subject, label.optimizer, cut)
+        return cut_speedup((min(low, estimate), estimate, most), published, (all_gone, *roof))
 
     matched = sum(region.samples for region in match.regions)
-    speedup = price(matched, sum_known(region.latency_samples for region in match.regions))
+    whole = cut(matched, sum_known(region.latency_samples for region in match.regions))
     hidden = (
         (say("how many of them other warps hid is unknown"),)
         if match.keeps_instructions and not subject.kernel.is_split
@@ -109,8 +111,12 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
     )
     removed = say("Equation 2: {matched} of {total} would go", matched=count(matched), total=count(total, "sample"))
     reasons = (removed, *hidden, *_explain_sampling(subject, part))
-    priced = [(region, price(region.samples, region.latency_samples)) for region in match.regions]
-    return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons), priced)
+    priced = [
+        (region, widen(subject, label.optimizer, cut(region.samples, region.latency_samples)))
+        for region in match.regions
+    ]
+    speedup = widen(subject, label.optimizer, whole)
+    return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons, cut=whole), priced)
 
 
 def _price_relief(
@@ -131,7 +137,7 @@ def _price_relief(
 
     reasons = (say("priced by the work that stays for {unit}", unit=subject.limiter.unit),)
     priced = [(region, share(region)) for region in match.regions]
-    return _finish(subject, label, match, _Estimate(speedup=whole, reasons=reasons), priced)
+    return _finish(subject, label, match, _Estimate(speedup=whole, reasons=reasons, cut=whole), priced)
 
 
 def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice | Silence:
@@ -144,7 +150,7 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
     part = measure_sampled_part(subject)
     roof = (*find_roof(subject), *find_sm_roof(subject))
 
-    def price(hidden: float, active: float, published: float) -> Speedup:
+    def cut(hidden: float, active: float, published: float) -> Speedup:
         found = measure_range(hidden, total, lost)
         values = tuple(
             dilute_speedup(estimate_hiding(total, samples, samples), part)
@@ -159,15 +165,15 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
             ),
             *roof,
         )
-        return widen(subject, label.optimizer, cut_speedup(values, published, bounds))
+        return cut_speedup(values, published, bounds)
 
     def price_region(region: HidingRegion) -> Speedup:
         hidden = min(region.active_samples, region.latency_samples)
-        return price(hidden, region.active_samples, _hide(total, hidden))
+        return widen(subject, label.optimizer, cut(hidden, region.active_samples, _hide(total, hidden)))
 
     singly = sum(min(region.active_samples, region.latency_samples) for region in match.regions)
     hidden = min(match.active_samples, _hide_nested(subject, match.regions))
-    speedup = price(hidden, match.active_samples, _hide(total, min(match.active_samples, singly)))
+    whole = cut(hidden, match.active_samples, _hide(total, min(match.active_samples, singly)))
     latency = sum(region.latency_samples for region in match.regions)
     reasons = (
         say(
@@ -180,7 +186,8 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
         *_explain_sampling(subject, part),
     )
     priced = [(region, price_region(region)) for region in match.regions]
-    return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons), priced)
+    speedup = widen(subject, label.optimizer, whole)
+    return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons, cut=whole), priced)
 
 
 def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advice | Silence:
@@ -232,10 +239,11 @@ def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advi
         *_explain_sampling(subject, part),
     )
     whole, known = (
-        _Estimate(speedup=speedup, reasons=reasons),
+        _Estimate(speedup=speedup, reasons=reasons, cut=speedup),
         None if subject.rows.latency_samples is None or not total else latency,
     )
-    return _finish_kernel(label, match, whole, measure_share(latency, total, subject.dropped_samples), known)
+    share = measure_share(latency, total, subject.dropped_samples)
+    return _finish_kernel(subject, label, match, whole, share=share, latency=known)
 
 
 def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Silence:
@@ -248,8 +256,9 @@ def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Sil
     bound = Bound(speedup=match.bound, reason=match.bound_reason)
     speedup = cut_speedup(values, values[1], (bound, *find_roof(subject), *find_peak_roof(subject, label.optimizer)))
     reasons = (say("{saved} of the run time would go", saved=percent(match.saved_ratio)),)
-    whole = _Estimate(speedup=speedup, reasons=reasons)
-    return _finish_kernel(label, match, whole, measure_share(0, subject.total_samples), 0)
+    whole = _Estimate(speedup=speedup, reasons=reasons, cut=speedup)
+    share = measure_share(0, subject.total_samples)
+    return _finish_kernel(subject, label, match, whole, share=share, latency=0)
 
 
 def price_units(subject: Subject, label: Label, match: UnitMatch) -> Advice | Silence:
@@ -347,7 +356,7 @@ def _finish(
         samples = count(matched, "matched sample")
         message = say("{samples}, all in code that the profile does not hold", samples=samples)
         return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_PLACE, message=message)
-    if (gated := _gate(label, whole.speedup)) is not None:
+    if (gated := _gate(subject, label, whole.cut)) is not None:
         return gated
     # Below a roof regions gain alike; the published value still tells them apart.
     placed.sort(key=lambda pair: (-pair[1].uncapped, -pair[0].weight, pair[0].scope.row))
@@ -368,7 +377,7 @@ def _finish(
         reasons=(
             *match.reasons,
             *whole.reasons,
-            *explain_cut(whole.speedup),
+            *explain_cut(whole.cut),
             *_explain_spread(regions, len(priced), matched),
         ),
     )
@@ -385,9 +394,15 @@ def _name_loops(subject: Subject, spot: Hotspot) -> Hotspot:
 
 
 def _finish_kernel(
-    label: Label, match: ParallelMatch | IdleMatch, whole: _Estimate, share: Share, latency: int | None
+    subject: Subject,
+    label: Label,
+    match: ParallelMatch | IdleMatch,
+    whole: _Estimate,
+    *,
+    share: Share,
+    latency: int | None,
 ) -> Advice | Silence:
-    if (gated := _gate(label, whole.speedup)) is not None:
+    if (gated := _gate(subject, label, whole.cut)) is not None:
         return gated
     return Advice(
         optimizer=label.optimizer,
@@ -402,17 +417,18 @@ def _finish_kernel(
         regions=(),
         hint=match.hint,
         caveats=match.caveats,
-        reasons=(*match.reasons, *whole.reasons, *explain_cut(whole.speedup)),
+        reasons=(*match.reasons, *whole.reasons, *explain_cut(whole.cut)),
     )
 
 
-def _gate(label: Label, speedup: Speedup) -> Silence | None:
+def _gate(subject: Subject, label: Label, speedup: Speedup) -> Silence | None:
     """Silence where a bound leaves nothing of a gain that the formula promises."""
     if speedup.bound >= LEAST_SPEEDUP or not explain_cut(speedup) or speedup.uncapped < LEAST_SPEEDUP:
         return None
     published = factor(speedup.uncapped)
     message = say("{published} by the formula alone, but {why}", published=published, why=speedup.bound_reason)
-    return Silence(optimizer=label.optimizer, stage=SilenceStage.GATED, message=message)
+    by = "limiter" if forbids(subject.limiter, label.optimizer) else ""
+    return Silence(optimizer=label.optimizer, stage=SilenceStage.GATED, message=message, contradicted_by=by)
 
 
 def _has_place(subject: Subject, region: MatchedRegion) -> bool:

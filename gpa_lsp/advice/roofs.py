@@ -6,22 +6,15 @@ long, so each level has a *ceiling* below its peak.
 
 from collections.abc import Iterator
 
-from gpa_lsp.advice.blamed_stalls import find_edges
 from gpa_lsp.advice.estimators import bound_by_traffic
-from gpa_lsp.advice.model import BANDWIDTH_BOUND_RATIO, SM_UNIT, MemoryLevel, UnitUse
+from gpa_lsp.advice.model import MemoryLevel
 from gpa_lsp.advice.residency import measure_active_part
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roof
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.prose import Sentence, list_of, percent, say
-from gpa_lsp.dataflow.instruction_kinds import find_kind
-from gpa_lsp.dataflow.queues import MEMORY_KINDS, QUEUES
+from gpa_lsp.basis.prose import Sentence, percent, say
 from gpa_lsp.device.model import HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
 from gpa_lsp.device.model import MemoryLevel as MachineLevel
-
-THROTTLE_SHARE = 0.2
-"""From this share of all samples on, full queues are what holds the kernel up. Ours: of the kernels in published reports only one at 0.97 of the
-L1's peak has more, 0.72; those at 0.74 to 0.81 of some level's peak have 0.16 to 0.19, and one at 0.25 has 0.10."""
 
 _METRICS = {
     MemoryLevel.DRAM: (
@@ -66,63 +59,9 @@ class LevelUse:
         return bound_by_traffic(self.achieved_ratio, self.ceiling_ratio)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryRoofs:
-    """How busy the memory is in the longest launch.
-
-    Attributes:
-        levels: those the profile measures, DRAM first.
-        binding: the one that a faster kernel would saturate first; None when none was measured.
-        throttle_ratio: share of the kernel's samples in front of queues that memory instructions fill.
-        is_bandwidth_bound: the memory is what limits the kernel already.
-        words: one clause about it; empty when nothing was measured and nothing throttles.
-    """
-
-    levels: tuple[LevelUse, ...]
-    binding: LevelUse | None
-    throttle_ratio: float
-    is_bandwidth_bound: bool
-    words: Sentence
-
-    @property
-    def largest_speedup(self) -> float | None:
-        """What a kernel with the same traffic can gain; None when no level was measured."""
-        return None if self.binding is None else self.binding.largest_speedup
-
-    def find(self, level: MemoryLevel) -> LevelUse | None:
-        """One level; None when it was not measured."""
-        return next((use for use in self.levels if use.level is level), None)
-
-
-def measure_roofs(subject: Subject) -> MemoryRoofs:
-    """How busy each level of the memory is."""
-    return subject.once(_measure_roofs)
-
-
-def _measure_roofs(subject: Subject) -> MemoryRoofs:
-    levels = tuple(_measure_levels(subject))
-    binding = min(levels, key=lambda use: use.largest_speedup, default=None)
-    total = subject.total_samples
-    throttle_ratio = _count_throttled(subject) / total if total else 0.0
-    busiest = max(levels, key=lambda use: use.achieved_ratio, default=None)
-    is_saturated = busiest is not None and busiest.achieved_ratio >= BANDWIDTH_BOUND_RATIO
-    is_throttled = throttle_ratio >= THROTTLE_SHARE
-    return MemoryRoofs(
-        levels=levels,
-        binding=binding,
-        throttle_ratio=throttle_ratio,
-        is_bandwidth_bound=is_saturated or is_throttled,
-        words=_describe(
-            busiest if is_saturated else binding, throttle_ratio, is_saturated=is_saturated, is_throttled=is_throttled
-        ),
-    )
-
-
-def _count_throttled(subject: Subject) -> float:
-    """Samples in front of queues that memory instructions fill; special functions, conversions and shuffles fill the same ones, but no memory."""
-    is_memory = subject.rows.spread_by_mnemonic(lambda name: find_kind(name) in MEMORY_KINDS, unknown=0) > 0
-    edges = find_edges(subject, is_memory, QUEUES)
-    return float(subject.blame.edges.all_samples[edges].sum())
+def measure_levels(subject: Subject) -> tuple[LevelUse, ...]:
+    """How busy each level of the memory is that the profile measures, DRAM first."""
+    return subject.once(_measure_levels)
 
 
 def measure_sm_use(subject: Subject) -> float | None:
@@ -181,19 +120,11 @@ def describe_sm_use(ratio: float) -> Sentence:
     return say("the busiest SM unit runs at {share} of peak", share=percent(ratio))
 
 
-def list_units(subject: Subject, roofs: MemoryRoofs) -> tuple[UnitUse, ...]:
-    """How busy the kernel's parts of the GPU are: the levels of the memory, then the SMs. No part of an SM has a ceiling below its peak."""
-    units = [
-        UnitUse(name=use.level.value, achieved_ratio=use.achieved_ratio, ceiling_ratio=use.ceiling_ratio)
-        for use in roofs.levels
-    ]
-    sm_ratio = measure_sm_use(subject)
-    if sm_ratio is not None:
-        units.append(UnitUse(name=SM_UNIT, achieved_ratio=sm_ratio, ceiling_ratio=1.0))
-    return tuple(units)
+def _measure_levels(subject: Subject) -> tuple[LevelUse, ...]:
+    return tuple(_list_levels(subject))
 
 
-def _measure_levels(subject: Subject) -> Iterator[LevelUse]:
+def _list_levels(subject: Subject) -> Iterator[LevelUse]:
     ceilings = {
         MemoryLevel.DRAM: find_dram_ceiling(
             subject.kernel.device.attributes.get("device__attribute_global_memory_bus_width")
@@ -213,19 +144,3 @@ def _measure_levels(subject: Subject) -> Iterator[LevelUse]:
         if name.endswith("_active"):
             ratio *= measure_active_part(subject)
         yield LevelUse(level=level, achieved_ratio=ratio, ceiling_ratio=ceilings[level], metric=name)
-
-
-def _describe(level: LevelUse | None, throttle_ratio: float, *, is_saturated: bool, is_throttled: bool) -> Sentence:
-    clauses = []
-    if level is not None:
-        clauses.append(
-            say(
-                "{level} {runs} at {share} of peak",
-                level=level.level,
-                runs="already runs" if is_saturated else "runs",
-                share=percent(level.achieved_ratio),
-            )
-        )
-    if is_throttled:
-        clauses.append(say("{share} of the samples are stalled on full memory queues", share=percent(throttle_ratio)))
-    return list_of(clauses)

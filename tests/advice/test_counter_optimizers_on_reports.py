@@ -136,7 +136,7 @@ def test_one_warp_looks_back_while_the_block_waits():
     found = BARRIERS.match(subject)
     assert isinstance(found, EliminationMatch)
     cause = found.regions[0].hotspots[0]
-    assert cause.note == "6 % of the warps go through it before the barrier"
+    assert cause.note == "5.8 % of the warps execute it before the barrier"
     assert subject.rows.mnemonic(cause.def_row).startswith("LDG.E.64.STRONG")
     assert subject.rows.mnemonic(cause.use_row or 0).startswith("BAR")
     assert cause.samples > 0.3 * subject.total_samples

@@ -70,10 +70,10 @@ def test_a_rolled_reduction_is_unrolled() -> None:
 @pytest.mark.parametrize(
     ("report", "kernel", "message"),
     [
-        ("rtx3090_mergesort_2023.1.ncu-rep", "testSortedSegments", "decides whether there is another"),
-        ("a100_cutlass_s8_2024.1.ncu-rep", "ReferenceGemm", "is unrolled 16× already"),
-        ("rtx3090_mergesort_2023.1.ncu-rep", "squareSort", "would not fit the first instruction cache"),
-        ("v100_miniweather_baseline_2022.2.ncu-rep", "set_halo_values_x_396", "1.0 iterations on average"),
+        ("rtx3090_mergesort_2023.1.ncu-rep", "testSortedSegments", "a loaded value decides whether the loop goes on"),
+        ("a100_cutlass_s8_2024.1.ncu-rep", "ReferenceGemm", "is already unrolled by 16"),
+        ("rtx3090_mergesort_2023.1.ncu-rep", "squareSort", "would not fit the L0 instruction cache (1,024)"),
+        ("v100_miniweather_baseline_2022.2.ncu-rep", "set_halo_values_x_396", "runs 1 iteration per entry"),
     ],
 )
 def test_loops_that_copies_would_not_help_are_left_alone(report: str, kernel: str, message: str) -> None:
@@ -92,6 +92,6 @@ def test_a_pipeline_of_asynchronous_copies_is_offered_another_stage() -> None:
     for subject in build_subjects("a100_cutlass_sm80_2024.1.ncu-rep").values():
         found = ASYNC_COPY.advise(subject)
         if isinstance(found, Advice):
-            assert "one more buffer would leave 2" in found.regions[0].hint
+            assert "one more buffer allows 2" in found.regions[0].hint
             return
     pytest.fail("no kernel of the report waits for its copies")

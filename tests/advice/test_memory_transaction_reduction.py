@@ -240,6 +240,15 @@ def test_loads_of_one_address_for_the_whole_warp_go_to_constant_memory():
     assert "reads the same for all threads of a warp: constant memory" in region.hint
 
 
+def test_an_array_that_may_be_larger_than_constant_memory_goes_to_shared_memory():
+    """20,000 executions may read 20,000 addresses of 4 bytes: more than 64 KiB."""
+    changing = {"between": "IADD3 R2, R2, 0x4, RZ", "counters": "global_sectors=20000 thread_executions_true=640000"}
+    found = match(write_loop(**changing, executions=20000))
+    (region,) = found.regions
+    assert "constant" not in found.hint + region.hint
+    assert "one load per block into shared memory serves all its warps" in region.hint
+
+
 def test_wide_accesses_relieve_l1_and_nothing_behind_it():
     counters = "global_sectors=1600 global_sectors_ideal=400 thread_executions_true=3200"
     found = match(write_subject(FOUR.format(scale="0x10", counters=counters), ALL_FOUR))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.advice.advise import find_obstacle, list_optimizers
-from gpa_lsp.advice.gates import find_gate, find_standing
+from gpa_lsp.advice.limiter_rules import hold_to_limiter
 from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import Optimizer
 from gpa_lsp.advice.optimizers.block_increase import OPTIMIZER as BLOCK_INCREASE
@@ -60,8 +60,7 @@ def subject(
 
 def ask(optimizer: Optimizer, of: Subject) -> Advice | Silence:
     answer = find_obstacle(optimizer, of) or optimizer.advise(of)
-    gated = find_gate(find_standing(of), of, answer) if isinstance(answer, Advice) else None
-    return gated or answer
+    return hold_to_limiter(of, answer, is_priced=False) if isinstance(answer, Advice) else answer
 
 
 def advice(optimizer: Optimizer, of: Subject) -> Advice:
@@ -160,7 +159,7 @@ def test_block_increase_holds_its_bounds(blocks: int, warps: int, waiting: int, 
 
 def test_a_serial_kernel_is_told_that_all_other_sms_are_idle():
     found = advice(SMALL_GRID, subject(blocks=1, threads=1))
-    assert found.speedup.estimate == pytest.approx(2.0), "the next step: twice as many blocks"
+    assert found.speedup.estimate == pytest.approx(80**0.5), "half of the way to 80 SMs, on a logarithmic scale"
     assert found.speedup.low == 1.0
     assert found.speedup.high == found.speedup.bound == pytest.approx(80.0)
     assert "With 1 block of 1 thread, 79 of 80 SMs are idle." in found.hint
@@ -183,11 +182,12 @@ def test_twice_the_blocks_may_be_more_than_the_sms_can_take():
     assert found.speedup.estimate == found.speedup.bound == pytest.approx(80 / 60)
 
 
-def test_a_part_of_a_wave_is_priced_as_twice_the_warps():
-    """160 blocks of one warp: half a warp per scheduler, of 8 that fit (32 blocks)."""
+def test_a_part_of_a_wave_is_priced_half_of_the_way_to_a_whole_one():
+    """160 blocks of one warp: half a warp per scheduler, of 8 that fit (32 blocks): half of the way to them, on a logarithmic scale."""
     found = advice(SMALL_GRID, subject(blocks=160, threads=32))
     issued = 1 - 0.9**0.5
-    assert found.speedup.estimate == pytest.approx((1 - 0.9) / issued)
+    assert found.speedup.estimate == pytest.approx(((1 - 0.9**8) / issued) ** 0.5)
+    assert found.speedup.estimate > (1 - 0.9) / issued, "twice the warps, which is the least"
     assert found.speedup.high == found.speedup.bound == pytest.approx((1 - 0.9**8) / issued)
     assert found.speedup.low == 1.0
     assert "160 blocks of 32 threads are 6.2 % of the warps that fit on 80 SMs" in found.hint
@@ -265,11 +265,22 @@ def test_the_grid_must_have_the_warps():
     assert message == "the grid has only 32 warps per SM, and 32 fit"
 
 
-def test_the_memory_gates_more_warps():
-    of = subject(blocks=65535, threads=128, registers=64, **{DRAM.replace(".", "___"): 81.0})
+def test_below_a_full_memory_more_warps_go_half_of_the_way_to_its_peak():
+    of = subject(blocks=65535, threads=128, registers=64, **{DRAM.replace(".", "___"): 89.0})
+    speedup = advice(THREAD_INCREASE, of).speedup
+    assert speedup.uncapped == pytest.approx(1.08, abs=0.005)
+    assert (speedup.low, speedup.bound) == (1.0, pytest.approx(1 / 0.89))
+    assert speedup.estimate == pytest.approx(0.91 / 0.89), (
+        "the least of the formula, what DRAM sustains, and half of the way"
+    )
+    assert speedup.bound_reason == "DRAM is 89 % busy and keeps its work"
+
+
+def test_a_memory_that_sustains_no_more_gates_more_warps():
+    of = subject(blocks=65535, threads=128, registers=64, **{DRAM.replace(".", "___"): 90.5})
     stage, message = silence(THREAD_INCREASE, of)
     assert stage is SilenceStage.GATED
-    assert message == ("1.08× by the formula alone, but DRAM already runs at 81 % of peak: more warps would only queue")
+    assert message.startswith("1.08× by the formula alone, but DRAM runs at 90 % of peak (ceiling 91 %)")
 
 
 def test_warps_that_are_ready_and_not_picked_gate_more_of_them():
@@ -362,11 +373,11 @@ def test_missing_warps_bound_the_tail():
 
 
 def test_measured_idle_time_is_the_estimate_and_the_waves_the_upper_end():
-    """1,024 blocks in waves of 1,020 look like half the time lost; the SMs were idle for 2 % of it."""
+    """1,024 blocks in waves of 1,020 look like half the time lost; the SMs were idle for 2 % of it, and held 69 % of the warps in the rest."""
     measured = tail(1024, 1024 / 1020, 69.0, sm__cycles_active___avg=980.0, sm__cycles_active___max=1000.0)
     speedup = advice(TAIL_EFFECT, measured).speedup
     assert speedup.estimate == speedup.low == pytest.approx(1 / 0.98)
-    assert speedup.high == pytest.approx(1 / 0.69)
+    assert speedup.high == pytest.approx(1 / (0.69 * 0.98))
 
 
 @pytest.mark.parametrize(
@@ -448,9 +459,9 @@ class TestRealReports:
             "An SM holds 32 of 64 warps, limited by registers. More fit with 56 registers per thread instead of 64"
             in before.hint
         )
-        assert isinstance(after, Silence)
-        assert after.stage is SilenceStage.GATED
-        assert "DRAM already runs at 81 % of peak" in after.message
+        assert isinstance(after, Advice)
+        assert after.speedup.estimate < 1.1, "DRAM runs at 81 %, and more warps go half of the way to its peak"
+        assert after.speedup.bound_reason == "DRAM is 81 % busy and keeps its work"
 
     def test_uneven_blocks_explain_the_imbalance_of_a_real_kernel(self):
         found = find("a100_cutlass_s8_2024.1", "ReferenceGemm", "sm_imbalance")

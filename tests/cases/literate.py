@@ -36,6 +36,7 @@ from tests.cases.repeats import expand_repeats
 from tests.rows.written import write_kernel
 
 FOLDER = Path(__file__).parent
+_NUMBER = re.compile(r"[-+.\deE]+")
 _FENCE = re.compile(r"^```(?P<kind>\w+)(?P<words>[^\n]*)\n(?P<text>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _KERNEL, _SOURCE, _METRICS = "sass", "cuda", "metrics"
 DESCRIBING = (_KERNEL, _SOURCE, _METRICS)
@@ -61,7 +62,7 @@ class Case:
     path: Path
     fences: tuple[Fence, ...]
     sources: Mapping[str, str]
-    metrics: Mapping[str, float]
+    metrics: Mapping[str, float | str]
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -91,7 +92,7 @@ def read_cases(path: Path) -> list[Case]:
     text = path.read_text(encoding="utf-8")
     cases: list[Case] = []
     sources: dict[str, str] = {}
-    metrics: dict[str, float] = {}
+    metrics: dict[str, float | str] = {}
     for found in _FENCE.finditer(text):
         line = text.count("\n", 0, found.start()) + 1
         fence = Fence(found["kind"], tuple(found["words"].split()), found["text"], line)
@@ -114,11 +115,11 @@ def list_cases() -> list[Case]:
     return [case for path in sorted(FOLDER.glob("*.md")) for case in read_cases(path)]
 
 
-def _read_metrics(text: str) -> Iterator[tuple[str, float]]:
+def _read_metrics(text: str) -> Iterator[tuple[str, float | str]]:
     for line in text.splitlines():
         if line.strip():
             name, _, value = line.partition("=")
-            yield name.strip(), float(value)
+            yield name.strip(), float(value) if _NUMBER.fullmatch(value.strip()) else value.strip()
 
 
 def _read_options(words: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

@@ -15,7 +15,7 @@ SASS = """
     B-:R-:W-:-:S05  EXIT                              # k.cu:7 | selected=50
 """
 FENCE = """
-warp_balance 1.25x  bound 1.292x  interval 1.20-1.29  uncapped 1.250x  M=200/190  function k.cu:3 ~ matched stalls
+warp_balance 1.25x  bound 1.292x  interval 1.125-1.29  uncapped 1.250x  M=200/190  function k.cu:3 ~ matched stalls
     0x0040 STG <- 0x0030 BAR  barrier=200/190  1 instruction, 6 cycles
     hint ~ fewer barriers
     caveat ~ taken as avoidable
@@ -38,7 +38,7 @@ def test_what_is_right_passes() -> None:
     [
         ("1.25x  bound", "1.26x  bound", "the estimate is 1.2500 instead of 1.26"),
         ("bound 1.292x", "bound 1.4x", r"the bound is 1.29\d* instead of 1.4"),
-        ("interval 1.20-", "interval 1.21-", r"the low end is 1.20\d* instead of 1.21"),
+        ("interval 1.125-", "interval 1.126-", r"the low end is 1.125\d* instead of 1.126"),
         ("-1.29 ", "-1.30 ", r"the high end is 1.29\d* instead of 1.30"),
         ("uncapped 1.250x", "uncapped 1.251x", "the uncapped value is 1.2500 instead of 1.251"),
         ("M=200/190", "M=201/190", "the M is 200.0000 instead of 201"),

@@ -31,7 +31,7 @@ from gpa_lsp.profile.model import Device, Metric, Module, StallSamples
 from gpa_lsp.profile.sampling import Sampling
 from gpa_lsp.rows.model import FunctionSamples, Kernel
 from gpa_lsp.rows.scatter import index_routines
-from tests.rows.builders import make_function, make_launch
+from tests.rows.builders import make_cubin, make_function, make_launch
 
 _SECTION = re.compile(r"\[([\w.$]+)\]")
 _FRAME = re.compile(r"(?:(?P<function>[^@\s]+)@)?(?P<file>.+):(?P<line>\d+)")
@@ -58,6 +58,7 @@ def write_kernel(
     split: str = "known",
     launch: str = "known",
     dropped: int | None = None,
+    build: str = "optimized",
 ) -> Kernel:
     """The kernel that a text describes, measured in one launch.
 
@@ -76,6 +77,7 @@ def write_kernel(
         split: ``unknown`` where nobody tells latency samples from the others.
         launch: ``unknown`` where nobody knows grid and block.
         dropped: samples that were lost; None where nobody knows.
+        build: ``debug`` where the code was compiled for a debugger.
     """
     sections = _split_sections(text, name)
     reasons = tuple(sorted({reason for lines in sections.values() for line in lines for reason in _read_samples(line)}))
@@ -108,7 +110,7 @@ def write_kernel(
         name=name,
         profile_path=None,
         module=Module(module_id=1, image=None, compute_capability=compute_capability, sources=dict(sources or {})),
-        cubin=None,
+        cubin=replace(make_cubin([]), is_debug_build=True) if build == "debug" else None,
         device=device,
         architecture=find_architecture(compute_capability),
         launches=(measured,),

@@ -60,9 +60,11 @@ class BlockShape(UnitOptimizer):
         if launch is None or launch.block[0] >= WARP_THREADS or launch.threads_per_block <= launch.block[0]:
             return self.silent(SilenceStage.NOT_MATCHED, say("the rows of a block are whole warps"))
         floor = measure_floor(subject)
-        if floor is not None and floor.sectors < _WHOLE_SECTORS:
+        if floor is None or "global_tag_requests" not in subject.rows.counters:
+            return self.silent(SilenceStage.NO_METRICS, say("the lines that global accesses touch were not counted"))
+        if floor.sectors < _WHOLE_SECTORS:
             return self.silent(SilenceStage.NOT_MATCHED, say("neighbouring threads do not take neighbouring elements"))
-        if floor is None or floor.lines * _WORTH >= 1:
+        if floor.lines * _WORTH >= 1:
             return self.silent(SilenceStage.NOT_MATCHED, say("global accesses touch few more lines than they must"))
         x, y = launch.block[0], launch.threads_per_block // launch.block[0]
         accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE))

@@ -199,16 +199,25 @@ def _write_region_hint(subject: Subject, pairs: Sequence[_Pair]) -> Sentence:
     by_place: dict[Sentence, _Pair] = {}
     for pair in sorted(pairs, key=lambda pair: -pair.hidden_samples):
         by_place.setdefault(describe_place(subject, pair.hotspot.def_row), pair)
+    moved: dict[Sentence, Sentence] = {}
     return join(
         _write_advance_hint(subject, pair.hotspot, pair.slack)
         if isinstance(pair.slack, TurnSlack)
-        else _write_reorder_hint(subject, pair.hotspot, pair.slack)
+        else _write_reorder_hint(subject, pair.hotspot, pair.slack, moved)
         for pair in list(by_place.values())[:MOST_SENTENCES]
     )
 
 
-def _write_reorder_hint(subject: Subject, hotspot: Hotspot, slack: Slack) -> Sentence:
-    """How far a def could move up, or its use down, in one pass through the code."""
+def _write_reorder_hint(subject: Subject, hotspot: Hotspot, slack: Slack, moved: dict[Sentence, Sentence]) -> Sentence:
+    """How far a def could move up, or its use down, in one pass through the code.
+
+    Args:
+        subject: the kernel.
+        hotspot: def and use.
+        slack: between them.
+        moved: line of a def → line before which it was said to go; what is said here is added. Each pair is judged alone, so two loads may each
+            have room before the other: the second goes together with the first.
+    """
     load, use_row = describe_place(subject, hotspot.def_row), _use_row(hotspot)
     above = int(slack.def_track.instructions[slack.above].sum())
     below = int(slack.use_track.instructions[slack.below].sum())
@@ -218,7 +227,7 @@ def _write_reorder_hint(subject: Subject, hotspot: Hotspot, slack: Slack) -> Sen
             "{load} could issue {above} earlier{earliest}{hold}",
             load=capitalize(load),
             above=count(above, "instruction"),
-            earliest=_describe_earliest(subject, hotspot, slack.earliest_row),
+            earliest=_describe_earliest(subject, hotspot, slack.earliest_row, moved),
             hold=_describe_hold(subject, hotspot, slack),
         )
         clauses.append(earlier)
@@ -248,9 +257,32 @@ def _write_advance_hint(subject: Subject, hotspot: Hotspot, slack: TurnSlack) ->
     )
 
 
-def _describe_earliest(subject: Subject, hotspot: Hotspot, earliest_row: int) -> Sentence:
-    line = describe_line(subject, earliest_row)
-    return NOTHING if line == describe_line(subject, hotspot.def_row) else say(", before {line}", line=line)
+def goes_behind(moved: Mapping[Sentence, Sentence], line: Sentence, own: Sentence) -> bool:
+    """Whether a line was said to go before another one, directly or by way of others.
+
+    >>> moved = {say("a"): say("b"), say("b"): say("c")}
+    >>> goes_behind(moved, say("a"), say("c")), goes_behind(moved, say("c"), say("a")), goes_behind(moved, say("d"), say("c"))
+    (True, False, False)
+    """
+    seen = set()
+    while line in moved and line not in seen:
+        seen.add(line)
+        line = moved[line]
+        if line == own:
+            return True
+    return False
+
+
+def _describe_earliest(
+    subject: Subject, hotspot: Hotspot, earliest_row: int, moved: dict[Sentence, Sentence]
+) -> Sentence:
+    line, own = describe_line(subject, earliest_row), describe_line(subject, hotspot.def_row)
+    if line == own:
+        return NOTHING
+    if goes_behind(moved, line, own):
+        return say(", together with the load at {line}", line=line)
+    moved.setdefault(own, line)
+    return say(", before {line}", line=line)
 
 
 def _describe_hold(subject: Subject, hotspot: Hotspot, slack: Slack) -> Sentence:

@@ -21,6 +21,8 @@ from gpa_lsp.rows.scopes import Scope
 
 _THROTTLE = "lg_throttle"
 _WAITS = ("long_scoreboard", "drain")
+_CONSTANT_BYTES = 64 * 1024
+"""What ``__constant__`` variables of a program may hold together. Source: CUDA C++ programming guide, technical specifications."""
 _VECTORS = list_of(map(name_code, ("float2", "float4")), last="or")
 
 
@@ -87,6 +89,7 @@ class _Findings:
         self._runs: dict[int, AccessRun] = {row: run for run in find_access_runs(subject.rows) for row in run.rows}
         self._invariant: Mapping[int, InvariantLoad] = find_invariant_loads(subject.rows)
         self._uniform = find_uniform_loads(subject.rows)
+        self._fits_constant = {row for row in np.flatnonzero(self._uniform).tolist() if _reads_little(subject, row)}
         self._widening = np.ones(len(subject.rows))
         for row in np.flatnonzero(accesses & ~self._uniform).tolist():
             self._widening[row] = 1.0 - min(1.0, count_access_bytes(subject.rows.mnemonic(row)) / WIDEST_ACCESS_BYTES)
@@ -149,10 +152,12 @@ class _Findings:
                 why=why,
             )
         if self._uniform[row]:
-            return say(
-                "{place} reads the same for all threads of a warp: constant memory serves that in one step.",
-                place=place,
+            remedy = (
+                "constant memory serves that in one step"
+                if row in self._fits_constant
+                else "one load per block into shared memory serves all its warps"
             )
+            return say("{place} reads the same for all threads of a warp: {remedy}.", place=place, remedy=remedy)
         return NOTHING
 
     def write_remedy(self, row: int) -> Sentence:
@@ -161,10 +166,12 @@ class _Findings:
             return say("Access adjacent elements of a thread with one wide load or store ({types}).", types=_VECTORS)
         if row in self._invariant:
             return say("Load loop-invariant values once before the loop, and keep them in registers.")
-        if self._uniform[row]:
+        if row in self._fits_constant:
             return say(
                 "Keep read-only values that all threads read in constant memory, or load them once per block into shared memory."
             )
+        if self._uniform[row]:
+            return say("Load values that all threads of a warp read once per block into shared memory.")
         return say(
             "Issue fewer memory instructions: let each thread access several adjacent elements at once ({types}), and keep reused values in "
             "registers or shared memory.",
@@ -211,6 +218,12 @@ class _Findings:
             (int(self._uniform.sum()), "warp-uniform load"),
         )
         return tuple(say("{accesses}", accesses=count(present, noun)) for present, noun in counts if present)
+
+
+def _reads_little(subject: Subject, row: int) -> bool:
+    """Whether all that a warp-uniform load ever read fits constant memory: at most one address each time it was executed."""
+    read_bytes = int(subject.rows.executions[row]) * count_access_bytes(subject.rows.mnemonic(row))
+    return 0 < read_bytes <= _CONSTANT_BYTES
 
 
 OPTIMIZER = MemoryTransactionReduction()

@@ -8,14 +8,15 @@ import numpy.typing as npt
 from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.advice.loop_work import LoopWork, list_loop_work
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.advice.naming import describe_place, describe_scope
+from gpa_lsp.advice.naming import describe_place, describe_scope, find_own_frame, read_parts
 from gpa_lsp.advice.optimizers import UnitOptimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import TILING_REACH, UnitMatch
 from gpa_lsp.analyses.limiter.model import LimiterKind
-from gpa_lsp.basis.prose import Code, Sentence, number, say
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, join, number, say, size
 from gpa_lsp.binary.opcodes import Access
-from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, mark_accesses
+from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, count_access_bytes, mark_accesses
+from gpa_lsp.sources.thread_axes import find_thread_axes
 
 LEAST_REUSE = 4.0
 """Bytes from L1 to registers over bytes from L2 to L1: in published reports a naive matrix product has 8, a convolution 50."""
@@ -25,6 +26,11 @@ LEAST_LOADS = 0.5
 
 _REASONS = ("lg_throttle", "long_scoreboard")
 _STALLED_SHARE = 0.2
+_MOST_NAMED = 2
+"""Expressions of a line that are spoken of."""
+
+_TILE_EDGES = (16, 32)
+"""Elements along a tile that blocks of usual shapes load in one or a few steps."""
 
 
 class SharedTiling(UnitOptimizer):
@@ -101,13 +107,64 @@ def _mark_loads(subject: Subject, work: LoopWork) -> npt.NDArray[np.bool_]:
 
 
 def _write_hint(subject: Subject, work: LoopWork, loads: npt.NDArray[np.bool_]) -> Sentence:
+    """What to stage, why it pays, and how large a tile may be."""
     rows = np.flatnonzero(loads)
     executed = np.maximum(subject.rows.executions[rows], 0)
     hottest = int(rows[int(np.argmax(executed))])
-    return say(
+    remedy = say(
         "Copy the data of {load} to shared memory tile by tile before {where}, each element once per block, and read it from there.",
         load=describe_place(subject, hottest),
         where=describe_scope(subject, work.scope),
+    )
+    return join((remedy, _describe_reuse(subject, hottest), _describe_tile(subject, rows)))
+
+
+def _describe_reuse(subject: Subject, row: int) -> Sentence:
+    """Which loads of a source line are the same for all threads along an axis of the block; empty where the source does not tell."""
+    frame, parts = find_own_frame(subject, row), read_parts(subject, row)
+    text = None if frame is None else subject.read_source(frame.file)
+    if frame is None or parts is None or text is None or subject.launch is None or _is_inlined(subject, row):
+        return NOTHING
+    threads = dict(zip("xyz", subject.launch.block, strict=True))
+    clauses = []
+    for expression in parts.loads[:_MOST_NAMED]:
+        own = find_thread_axes(text, frame.line, expression)
+        free = [axis for axis in "xyz" if threads[axis] > 1 and axis not in own]
+        if own and free:  # without any axis the index may have come from where nobody looked
+            axis = Code(text=f"threadIdx.{free[0]}")
+            clauses.append(
+                say(
+                    "{load} does not depend on {axis}, so {threads} load the same",
+                    load=Code(text=expression),
+                    axis=axis,
+                    threads=count(threads[free[0]], "thread"),
+                )
+            )
+    return say("{clauses}.", clauses=join(clauses, "; ")) if clauses else NOTHING
+
+
+def _is_inlined(subject: Subject, row: int) -> bool:
+    """Whether a row is of a function that was inlined: what it was called with may depend on any axis."""
+    function = subject.rows.function_of(row)
+    chain = function.chain_index[subject.rows.index_of(row)]
+    return function.lines is None or chain < 0 or len(function.lines.chains[chain]) > 1
+
+
+def _describe_tile(subject: Subject, rows: npt.NDArray[np.int64]) -> Sentence:
+    """The bytes of square tiles as wide as the block, where they fit."""
+    architecture = subject.kernel.architecture
+    if architecture is None or subject.launch is None:
+        return NOTHING
+    edge = subject.launch.block[0] if subject.launch.block[0] in _TILE_EDGES else _TILE_EDGES[0]
+    element_bytes = max(count_access_bytes(subject.rows.mnemonic(int(row))) for row in rows)
+    tile_bytes = edge * edge * element_bytes
+    if not 0 < tile_bytes <= architecture.occupancy.default_shared_per_block_bytes.value:
+        return NOTHING
+    return say(
+        "A tile of {edge} × {edge} elements takes {size} of the {most} of shared memory that a block can have.",
+        edge=number(edge),
+        size=size(tile_bytes),
+        most=size(architecture.occupancy.default_shared_per_block_bytes.value),
     )
 
 

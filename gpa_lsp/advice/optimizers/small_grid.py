@@ -146,14 +146,13 @@ def _spread_over_sms(subject: Subject, launch: LaunchFacts, sm_count: int) -> Id
         bound=estimate_idle(most),
         bound_reason=bound_reason,
         hint=say(
-            "With {blocks} of {threads}, {idle} of {sms} are idle. {how}, until there are at least {enough}; the estimate is for {new}.",
+            "With {blocks} of {threads}, {idle} of {sms} are idle. {how}, until there are at least {enough}.",
             blocks=count(launch.blocks, "block"),
             threads=count(threads, "thread"),
             idle=idle,
             sms=sms,
             how=remedy,
             enough=count(sm_count, "block"),
-            new=count(new_blocks),
         ),
         caveats=(say("Assumes that the work of a block can be divided; partial results may have to be combined."),),
         reasons=(

@@ -1,0 +1,75 @@
+"""What stays of the traffic when every access is coalesced."""
+
+import pytest
+
+from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.traffic_floor import TrafficFloor, measure_floor
+from tests.advice.subjects import make_subject
+from tests.rows.written import write_kernel
+
+
+def subject(counters: str, stored: str = "", **metrics: float) -> Subject:
+    return make_subject(
+        write_kernel(
+            f"""
+    B-:R-:W2:-:S02  LDG.E R2, [R4.64]   # k.cu:3 | selected=10 | x=1000 {counters}
+    B2:R-:W-:-:S04  FFMA R2, R2, R3, R6 # k.cu:4 | long_scoreboard=90 | x=1000
+    B-:R-:W-:-:S02  STG.E [R6.64], R2   # k.cu:5 | selected=10 | x=1000 {stored}
+    B-:R-:W-:-:S05  EXIT
+    """,
+            metrics={name.replace("___", "."): value for name, value in metrics.items()},
+        )
+    )
+
+
+def measure(found: Subject) -> TrafficFloor:
+    floor = measure_floor(found)
+    assert floor is not None
+    return floor
+
+
+LOAD, STORE = (
+    "global_sectors=32000 global_sectors_ideal=4000",
+    "global_sectors=4000 global_sectors_ideal=4000",
+)
+
+
+def test_the_least_sectors_over_those_touched() -> None:
+    floor = measure(subject(LOAD, STORE))
+    assert floor.sectors == pytest.approx(8000 / 36000)
+    assert (floor.lines, floor.leaves) == (1.0, {"l1": pytest.approx(8000 / 36000)}), "lines were not counted"
+
+
+def test_each_access_takes_at_least_one_pass_and_one_for_four_sectors() -> None:
+    """The load takes 32,000 passes where 1,000 would do, the store 1,000."""
+    floor = measure(subject(f"{LOAD} global_tag_requests=32000", f"{STORE} global_tag_requests=1000"))
+    assert floor.lines == pytest.approx(2000 / 33000)
+    assert floor.leaves == {"l1": floor.lines}
+    wide = measure(subject("global_sectors=16000 global_sectors_ideal=16000 global_tag_requests=4000"))
+    assert wide.lines == 1.0, "16 bytes a thread are four lines"
+
+
+def test_a_level_keeps_the_least_bytes_of_all_accesses() -> None:
+    """8,000 sectors are 256 kB: half of the 512 kB that L2 is asked for, a quarter of what DRAM moves."""
+    floor = measure(
+        subject(
+            LOAD,
+            STORE,
+            lts__t_sectors_srcunit_tex___sum=16000.0,
+            dram__bytes_read___sum=768e3,
+            dram__bytes_write___sum=256e3,
+        )
+    )
+    assert floor.leaves["l2"] == pytest.approx(0.5)
+    assert floor.leaves["dram"] == pytest.approx(0.25)
+
+
+def test_what_caches_answer_already_cannot_get_less() -> None:
+    floor = measure(subject(LOAD, STORE, dram__bytes_read___sum=100e3, dram__bytes_write___sum=0.0))
+    assert floor.leaves["dram"] == 1.0
+    assert "dram" not in measure(subject(LOAD, STORE, dram__bytes_read___sum=100e3)).leaves, "writes are unknown"
+
+
+def test_without_counted_sectors_there_is_no_floor() -> None:
+    assert measure_floor(subject("global_sectors=32000")) is None
+    assert measure_floor(subject("global_sectors=0 global_sectors_ideal=0")) is None
