@@ -42,7 +42,7 @@ def check_conservation(kernel: Kernel, blame: KernelBlame) -> None:
             row, reason = divmod(int(wrong[0]), reasons)
             raise ConservationError(
                 f"{kernel.mangled_name}: {format_count(sampled[wrong[0]])} {_KINDS[kind]} of {kernel.reasons[reason]} at"
-                f" row {row} became {found[wrong[0]]:.6g}, and {len(wrong) - 1} other sums are wrong too"
+                f" row {row} became {format_file_value(found[wrong[0]])}, and {len(wrong) - 1} other sums are wrong too"
             )
 
 

@@ -7,6 +7,7 @@ from gpa_lsp.basis.numbers import (
     format_count_of,
     format_dim3,
     format_duration_ns,
+    format_percent,
 )
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.editor.cause_table import describe_remedy
@@ -49,7 +50,7 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS) -
         cut(shown.name, _MOST_NAME_CELLS),
         time,
         describe_change_briefly(shown.kernel.history) or "",
-        describe_limit_briefly(report) or find_top_reason(report.by_reason) or "",
+        describe_limit_briefly(report) or _describe_top_reason(report),
         "" if first is None else label_suggestion(first),
     ]
     doubt = f" · {NO_SASS}" if report.lacks_sass else ""
@@ -57,6 +58,14 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS) -
     while len(" · ".join(said)) + len(doubt) > room and len(said) > _LEAST_PARTS:
         said.pop()
     return cut(" · ".join(said), room - len(doubt)) + doubt
+
+
+def _describe_top_reason(report: "KernelReport") -> str:
+    """What most samples are stalled on, where no limiter is known; empty without samples."""
+    reason = find_top_reason(report.by_reason)
+    if reason is None:
+        return ""
+    return f"{format_percent(report.by_reason[reason].all_samples / report.total_samples)} {reason}"
 
 
 def describe_verdict(shown: VisibleKernel) -> str:

@@ -110,7 +110,7 @@ def describe_branch(branch: "BranchLineFact") -> str:
     """How often its branches diverge."""
     return (
         f"branches: **{format_percent(branch.divergent_ratio)} diverge**, of {format_count(branch.executions)} executions with "
-        f"{branch.lanes_per_execution:.1f} lanes"
+        f"{format_number(branch.lanes_per_execution)} lanes"
     )
 
 

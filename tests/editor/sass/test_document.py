@@ -44,7 +44,7 @@ def test_a_loop() -> None:
         show_code(document)
         == """\
 kernel:                              // kernel · 8 instructions · 32 registers · 100 % · long_scoreboard
-.L_0000:                             // 2 %
+.L_0000:                             // 2.0 %
                                      // k.cu:3 | int i = threadIdx.x;
 /*0000*/ 3   2.0 %                   MOV R0, RZ
 /*0010*/ 3                           S2R R3, SR_TID.X                 // sets SB0 · stall 2
@@ -54,9 +54,9 @@ kernel:                              // kernel · 8 instructions · 32 registers
                                      // m.h:7 in k.cu:5 | return x[i]; // größer
 /*0020*/ 7   4.0 %                 │ LDG.E R2, [R4.64]                // waits SB0 · sets SB2 · stall 4
                                      // k.cu:5 | sum += at(x, i);
-/*0030*/ 5  84.0 % long_scoreboard │ FFMA R0, R2, R3, R0              // waits SB2 · stall 4 · yield
+/*0030*/ 5  84 % long_scoreboard │ FFMA R0, R2, R3, R0              // waits SB2 · stall 4 · yield
                                      // k.cu:4 | while (more)
-/*0040*/ 4  10.0 % wait            │ ISETP.LT.AND P0, PT, R6, R8, PT  // stall 12
+/*0040*/ 4  10 % wait            │ ISETP.LT.AND P0, PT, R6, R8, PT  // stall 12
 /*0050*/ 4                         │ @P0 BRA 0x20                     // ↑ .L_0020 · stall 5
 .L_0060:
                                      // k.cu:6 | x[i] = sum;
@@ -235,7 +235,7 @@ def test_foreign_code_keeps_the_columns() -> None:
     document = build_document(URI, show_report(replace(kernel, instructions=moved)))
     check_document(document)
     line = document.lines[int(document.line_of_row[1]) - 1]
-    assert re.sub(" +", " ", line).strip() == "25.0 % wait // code outside this module, at 0x7f0000001230"
+    assert re.sub(" +", " ", line).strip() == "25 % wait // code outside this module, at 0x7f0000001230"
     assert FunctionRole.OUTSIDE_MODULE in {row.role for row in kernel.functions}
     assert any("// outside this module" in line for line in document.lines)
 
