@@ -63,11 +63,11 @@ def test_the_hover_says_what_an_access_costs() -> None:
         "**Emulated** · `scale`, block 64, all 16 blocks, predicted for the A100"
     )
     assert "stores of `x`: **16 sectors per request**, 2 at best, 8 lines, strided by 64 bytes" in text
-    assert "predicted hits 50 % in L1; 32 requests of 16.0 lanes" in text
+    assert "predicted hits 50 % in L1; 32 requests of 16 lanes" in text
     assert "within 7 lines  ████████████     75 %\nfirst use       ████             25 %" in text
     assert "branches: **50 % diverge**, of 32 executions with 32 lanes" in text
     shared = describe_hover(view(), 6)
-    assert shared is not None and "stores of shared memory: **4.0 wavefronts per request**, 1.0 at best" in shared
+    assert shared is not None and "stores of shared memory: **4 wavefronts per request**, 1 at best" in shared
     assert "Race on shared memory: threads 0 and 33 store" in shared
     assert describe_hover(view(), 2) is None
 
@@ -88,10 +88,10 @@ def test_measured_and_emulated_numbers_stay_apart() -> None:
 def test_hints_stand_where_there_is_more_than_need_be() -> None:
     assert hints(view()) == [
         (4, "16 sectors/req · 50 % diverge · emulated"),
-        (5, "4.0 wavefronts/req · emulated"),
+        (5, "4 wavefronts/req · emulated"),
     ]
     everything = hints(view(emulation_hints=HintChoice.ALL))
-    assert (5, "4.0 sectors/req · 4.0 wavefronts/req · emulated") in everything
+    assert (5, "4 sectors/req · 4 wavefronts/req · emulated") in everything
     assert hints(view(emulation_hints=HintChoice.OFF)) == []
     calm = replace(RESULT, accesses=(FINE,), branches=(change(BRANCH, divergent=0),))
     assert hints(view(calm)) == []

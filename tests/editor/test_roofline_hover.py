@@ -5,12 +5,13 @@ from dataclasses import replace
 from gpa_lsp.analyses.answers import LineMark
 from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.editor.abilities import Abilities
-from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
+from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly, describe_verdict
 from gpa_lsp.editor.source.hover import describe_hover
 from gpa_lsp.report.model import KernelReport
 from tests.analyses_samples import ANALYSES, ANSWER, ROOFLINE
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile
+from tests.render.advice_examples import LIMITER
 from tests.report_builder import build_kernel
 
 LISTING = """
@@ -101,13 +102,11 @@ def test_the_page_of_a_kernel_has_all_answers() -> None:
     assert "**Roofline**: DRAM bandwidth at 53 %" in page
 
 
-def test_a_lens_takes_the_roofs_word_where_the_advisor_has_none() -> None:
-    assert ANALYSES.roofline is not None
-    assert ANALYSES.roofline.whole is not None
-    (roof,) = ANALYSES.roofline.whole.roofs
-    near = replace(ANALYSES.roofline.whole, roofs=(replace(roof, achieved_per_s=0.9 * roof.limit_per_s),))
-    kernel = replace(KERNEL, analyses=replace(ANALYSES, roofline=replace(ANALYSES.roofline, whole=near)))
+def test_a_lens_and_a_hover_quote_the_limiter() -> None:
+    kernel = replace(KERNEL, limiter=LIMITER)
     (shown,) = open_session(kernel).snapshot.visible
-    assert "memory-bound" in describe_kernel_briefly(shown)
-    (far,) = open_session(KERNEL).snapshot.visible
-    assert "bound" not in describe_kernel_briefly(far)
+    assert " · DRAM is 71 % busy" in describe_kernel_briefly(shown)
+    assert describe_verdict(shown).startswith("**limit** DRAM is 71 % busy with reads; about 93 % is sustainable")
+    (unknown,) = open_session(KERNEL).snapshot.visible
+    assert "busy" not in describe_kernel_briefly(unknown)
+    assert describe_verdict(unknown) == ""
