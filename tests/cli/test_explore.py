@@ -79,7 +79,7 @@ def test_blocks_that_do_not_fit_are_listed_with_why(project: Path, capsys: pytes
     assert lines[0] == "reversed"
     table = lines[lines.index("  Not predicted") :]
     assert table[2].split(None, 1)[0] == "1024"
-    assert table[2].split(None, 1)[1] == "the block needs 262,144 bytes of shared memory; 232,448 are the most"
+    assert table[2].split(None, 1)[1] == "the block needs 262,144 bytes of shared memory; at most 232,448 are possible"
     (current,) = (line.split() for line in lines if line.startswith("    →"))
     assert current[2] == "128"
 
@@ -205,7 +205,7 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path, jobs: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["kernels.cu"], "6 launches are meant (saxpy, saxpy, transpose<float, 32>, endless, beyond, reversed)"),
+        (["kernels.cu"], "6 launches match (saxpy, saxpy, transpose<float, 32>, endless, beyond, reversed)"),
         (["kernels.cu", "--kernel", "transpose"], "give threads = … in place of grid"),
         (["kernels.cu", "--kernel", "reversed", "--block", "32xx"], "'32xx' names no block"),
         (["kernels.cu", "--kernel", "reversed", "--fold", "2q"], "'2q' is not a fold"),

@@ -79,7 +79,7 @@ def test_measured_roofs_are_put_over_a_profile_once(tmp_path: Path, capsys: pyte
     assert main(["roofline", example, "--roofs", str(roofs), "--kernel", "short_def_use"]) == 0
     text = capsys.readouterr().out
     assert "726 GB/s of 900 GB/s" in text
-    assert text.count("The file of measured roofs does not say which GPU they are of.") == 1
+    assert text.count("The file of measured ceilings does not name their GPU.") == 1
 
 
 def test_measured_roofs(saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

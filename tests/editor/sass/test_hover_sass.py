@@ -74,7 +74,8 @@ def test_stalls_have_their_causes_and_victims(loop: SassView) -> None:
     assert "**84 % (±8.4)** of `kernel`: 84 of 100 samples, mostly **long_scoreboard**: waiting for data" in text
     assert "| long_scoreboard |      80 |         70 |  95 % |" in text
     assert (
-        "| `/*0020*/ LDG` |      80 |      80 % | long_scoreboard: data from global memory | R2, 4 cycles later |" in text
+        "| `/*0020*/ LDG` |      80 |      80 % | long_scoreboard: data from global memory | R2, 4 cycles later |"
+        in text
     )
     victims = hover(loop, "L^DG")
     assert "| waited for by" in victims and "| `/*0030*/ FFMA` |      80 |" in victims
