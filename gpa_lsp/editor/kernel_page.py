@@ -50,7 +50,7 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS) -
         cut(shown.name, _MOST_NAME_CELLS),
         time,
         describe_change_briefly(shown.kernel.history) or "",
-        describe_limit_briefly(report) or _describe_top_reason(report),
+        describe_limit_briefly(report) or ("" if report.lacks_sass and first else _describe_top_reason(report)),
         "" if first is None else label_suggestion(first),
     ]
     doubt = f" · {NO_SASS}" if report.lacks_sass else ""
