@@ -11,11 +11,8 @@ from dataclasses import replace
 from gpa_lsp.advice.model import SM_UNIT, Advice, MemoryLevel, Silence, SilenceStage, Speedup, UnitUse
 from gpa_lsp.advice.reliefs import OccupancyUse, Relief, find_reliefs
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
+from gpa_lsp.analyses.limiter.model import NEAR_RATIO, Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.basis.prose import NOTHING, Sentence, percent, say
-
-NEAR_RATIO = 0.9
-"""Of what a unit sustains: nearer than this, nothing that leaves its work gains what could be measured."""
 
 DEBUG_REACH = 0.5
 """Of an estimate's way in a debug build. Two edits of -G builds of a matrix product on an RTX 4090 gained 1.18× and 1.15× where stalls alone

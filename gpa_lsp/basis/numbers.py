@@ -194,6 +194,27 @@ def format_speedup_range(low: float, high: float) -> str:
     return "" if ends[0] == ends[1] else " to ".join(ends)
 
 
+def format_gain_range(low: float, high: float) -> str:
+    """What a change gains, from the least to the most, rounded outwards to what a model can say.
+
+    >>> format_gain_range(3.177, 5.95), format_gain_range(1.13, 1.34), format_gain_range(1.018, 1.043), format_gain_range(5.3, 63.5)
+    ('3–6×', '1.1–1.4×', '1.01–1.05×', '5–64×')
+    >>> format_gain_range(2.0, 2.0), format_gain_range(2.04, math.inf)
+    ('2×', '2× or more')
+    """
+    is_close = high - low < 0.2
+    first = _round_gain(low, math.floor, is_close=is_close)
+    if not math.isfinite(high):
+        return f"{first}× or more"
+    last = _round_gain(high, math.ceil, is_close=is_close)
+    return f"{first}×" if first == last else f"{first}–{last}×"
+
+
+def _round_gain(factor: float, outwards: Callable[[float], int], *, is_close: bool) -> str:
+    steps = 100 if is_close else 10 if factor < 3 else 2 if factor < 10 else 1  # of 1
+    return f"{outwards(round(factor * steps, 6)) / steps:,.6g}"
+
+
 def format_change(ratio: float) -> str:
     """What is added or taken away, in parts of what there was.
 

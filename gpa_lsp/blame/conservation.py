@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.errors import ConservationError
-from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.basis.numbers import format_count, format_file_value
 from gpa_lsp.blame.model import BlameEdges, KernelBlame, Unattributed
 from gpa_lsp.rows.model import Kernel
 
@@ -42,7 +42,7 @@ def check_conservation(kernel: Kernel, blame: KernelBlame) -> None:
             row, reason = divmod(int(wrong[0]), reasons)
             raise ConservationError(
                 f"{kernel.mangled_name}: {format_count(sampled[wrong[0]])} {_KINDS[kind]} of {kernel.reasons[reason]} at"
-                f" row {row} became {found[wrong[0]]:.6g}, and {len(wrong) - 1} other sums are wrong too"
+                f" row {row} became {format_file_value(found[wrong[0]])}, and {len(wrong) - 1} other sums are wrong too"
             )
 
 
@@ -88,5 +88,5 @@ def _check_numbers(kernel: Kernel, edges: BlameEdges, unattributed: Unattributed
         if not is_ordered.all():
             first = int(np.flatnonzero(~is_ordered)[0])
             raise ConservationError(
-                f"{kernel.mangled_name}: {latency[first]:.6g} not-issued samples of {part.all_samples[first]:.6g}"
+                f"{kernel.mangled_name}: {format_file_value(latency[first])} not-issued samples of {format_file_value(part.all_samples[first])}"
             )

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_bytes
+from gpa_lsp.basis.numbers import format_bytes, format_file_value
 from gpa_lsp.profile.opening import open_regular_file
 
 MAX_BYTES = 1 << 20
@@ -61,7 +61,7 @@ class RoofsElement:
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             self.fail("is not a number")
         if not 0 < self.value <= maximum:
-            self.fail(f"is not above 0 and at most {maximum:g}")
+            self.fail(f"is not above 0 and at most {format_file_value(maximum)}")
         return float(self.value)
 
     def read_share(self) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.numbers import format_count, format_percent, format_speedup
+from gpa_lsp.basis.numbers import format_count, format_gain_range, format_percent
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.editor.lines.causes import CauseLine, RemedyAnchor
 from gpa_lsp.editor.stall_table import draw_table
@@ -40,6 +40,9 @@ def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
         called = causes.called_samples / cause.shown.kernel.report.total_samples
         parts.append(f"about {format_percent(called)} more in functions called from here (estimate)")
     text = "; ".join(parts)
+    limiter = cause.shown.kernel.report.limiter
+    if limiter is not None:
+        text += f". {limiter.sentence.removesuffix('.')}"
     if cause.remedies:
         best = cause.remedies[0]
         text += f". {label_advice(best)}"
@@ -75,11 +78,11 @@ def describe_causes(cause: CauseLine, name_place: NamePlace) -> str:
         title = f"waits for ({format_count(round(blame.waiting_samples))} samples taken here)"
         parts.append(_draw_pairs(title, cause.causes.waits, name_place, kernel.total_samples))
     if cause.causes.waiters:
-        title = f"waited for by ({format_count(round(blame.causing_samples))} samples blamed on this line)"
+        title = f"waited for by ({format_count(round(blame.causing_samples))} samples caused by this line)"
         parts.append(_draw_pairs(title, cause.causes.waiters, name_place, kernel.total_samples))
     if cause.causes.own_stalls and parts:
         own = ", ".join(f"{format_count(round(count))} {reason}" for reason, count in cause.causes.own_stalls.items())
-        parts.append(make_one_line(f"its own matter: {own}"))
+        parts.append(make_one_line(f"not caused elsewhere: {own}"))
     if blame.unattributed_samples > 0.5:
         parts.append(f"{format_count(round(blame.unattributed_samples))} samples have no known cause")
     parts.extend(describe_remedy(advice) for advice in cause.remedies[:_MOST_REMEDIES])
@@ -101,19 +104,15 @@ def label_remedy(anchor: RemedyAnchor) -> str:
     """A lens on a loop or call."""
     region = anchor.region
     share = format_percent(region.share.ratio)
-    return f"{anchor.advice.title}: {format_speedup(region.speedup.estimate)} · {share} of {anchor.shown.name}"
-
-
-def label_best_advice(advice: Sequence["Advice"]) -> str:
-    """What a kernel's lens says of its advice; empty when there is none."""
-    if not advice:
-        return ""
-    return label_advice(advice[0])
+    gain = format_gain_range(region.speedup.low, region.speedup.high)
+    return f"{anchor.advice.title} {gain} · {share} of {anchor.shown.name}"
 
 
 def label_advice(advice: "Advice") -> str:
-    """``Unroll the loop: 1.39×``."""
-    return f"{advice.title}: {format_speedup(advice.speedup.estimate)}"
+    """``Unroll a loop 1.1–1.3×``."""
+    from gpa_lsp.render.advice_words import label_suggestion  # needs numpy, as above
+
+    return label_suggestion(advice)
 
 
 def _list_names(places: Sequence[tuple[str, int]], name_place: NamePlace) -> str:

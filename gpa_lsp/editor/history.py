@@ -3,7 +3,7 @@
 import time
 from datetime import tzinfo
 
-from gpa_lsp.basis.numbers import format_change, format_count_of, format_duration_ns, format_percent
+from gpa_lsp.basis.numbers import format_change, format_count, format_count_of, format_duration_ns, format_percent
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.history.model import KernelHistory, Place, RunChange
 from gpa_lsp.render.moments import format_moment_briefly
@@ -138,7 +138,7 @@ def _describe_fully(change: RunChange) -> str:
     if time.unit == "ns":
         times = f"{format_duration_ns(time.before)} → {format_duration_ns(time.after)}"
     else:
-        times = f"{round(time.before):,} → {round(time.after):,} cycles"
+        times = f"{format_count(time.before)} → {format_count(time.after)} cycles"
     words = {
         Verdict.NO_CHANGE: f"no change beyond {_format_noise(time)} noise",
         Verdict.SAME_CODE: f"the same code, launched the same way{_describe_drift(time)}",

@@ -7,13 +7,12 @@ from gpa_lsp.basis.numbers import (
     format_count_of,
     format_dim3,
     format_duration_ns,
-    format_launches,
     format_percent,
 )
 from gpa_lsp.basis.visible_text import make_one_line
-from gpa_lsp.editor.cause_table import describe_remedy, label_best_advice
+from gpa_lsp.editor.cause_table import describe_remedy
 from gpa_lsp.editor.history import describe_change_briefly, describe_past
-from gpa_lsp.editor.roofline import describe_roofs_of, find_limiter
+from gpa_lsp.editor.roofline import describe_roofs_of
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import draw_reasons, draw_table, find_top_reason
 from gpa_lsp.render.markdown_text import begin_paragraph
@@ -21,34 +20,68 @@ from gpa_lsp.render.markdown_text import begin_paragraph
 if TYPE_CHECKING:
     from gpa_lsp.report.model import KernelReport
 
+MOST_LENS_CHARS = 90
+"""Of a lens: more would run out of the window beside the code's own width."""
+
+_MOST_PAGE_CHARS = 1000
+_MOST_NAME_CELLS = 40
+_LEAST_PARTS = 2
 _MAX_LINES = 20
 
 
-def describe_kernel_briefly(shown: VisibleKernel) -> str:
-    """One line for a lens: name, time, what changed, what limits it, top reason, best advice."""
-    report = shown.kernel.report
-    parts = [shown.name]
-    if report.duration_ns is not None:
-        time = format_duration_ns(report.duration_ns)
-        parts.append(time if report.launch_count == 1 else f"{time} (mean of {format_launches(report.launch_count)})")
-    change = describe_change_briefly(shown.kernel.history)
-    if change:
-        parts.append(change)
-    limiter = find_limiter(shown)
-    if limiter is not None:
-        parts.append(limiter)
-    reason = find_top_reason(report.by_reason)
-    if reason is not None:
-        ratio = report.by_reason[reason].all_samples / report.total_samples
-        parts.append(f"{format_percent(ratio)} {reason}")
-    best = label_best_advice(shown.kernel.advice)
-    if best:
-        parts.append(best)
-    if report.lacks_sass:
-        from gpa_lsp.render.advice_words import NO_SASS
+def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS) -> str:
+    """One line for a lens: name, time, what changed, what limits it, what to do first. What comes last is left out first where there is no room.
 
-        parts.append(NO_SASS)
-    return " · ".join(parts)
+    Args:
+        shown: the kernel.
+        room: characters at most.
+    """
+    # It needs numpy, which the answer to initialize must not wait for.
+    from gpa_lsp.render.advice_words import NO_SASS, describe_limit_briefly, find_first_suggestion, label_suggestion
+    from gpa_lsp.render.layout import cut
+
+    report = shown.kernel.report
+    time = ""
+    if report.duration_ns is not None:
+        launches = f" × {format_count(report.launch_count)}" if report.launch_count not in (1, None) else ""
+        time = f"{format_duration_ns(report.duration_ns)}{launches}"
+    first = find_first_suggestion(report)
+    parts = [
+        cut(shown.name, _MOST_NAME_CELLS),
+        time,
+        describe_change_briefly(shown.kernel.history) or "",
+        describe_limit_briefly(report) or ("" if report.lacks_sass and first else _describe_top_reason(report)),
+        "" if first is None else label_suggestion(first),
+    ]
+    doubt = f" · {NO_SASS}" if report.lacks_sass else ""
+    said = [part for part in parts if part]
+    while len(" · ".join(said)) + len(doubt) > room and len(said) > _LEAST_PARTS:
+        said.pop()
+    return cut(" · ".join(said), room - len(doubt)) + doubt
+
+
+def _describe_top_reason(report: "KernelReport") -> str:
+    """What most samples are stalled on, where no limiter is known; empty without samples."""
+    reason = find_top_reason(report.by_reason)
+    if reason is None:
+        return ""
+    return f"{format_percent(report.by_reason[reason].all_samples / report.total_samples)} {reason}"
+
+
+def describe_verdict(shown: VisibleKernel) -> str:
+    """What limits a kernel and what to do first, in two lines of Markdown; empty where neither is known."""
+    from gpa_lsp.render.advice_words import describe_gain, describe_limit, describe_suggestion, find_first_suggestion
+    from gpa_lsp.render.markdown_text import write_sentence
+
+    report = shown.kernel.report
+    if report.limiter is None:
+        return ""
+    lines = [f"**limit** {write_sentence(describe_limit(report))}"]
+    first = find_first_suggestion(report)
+    if first is not None:
+        gain = describe_gain(first)
+        lines.append(f"**first** {f'{gain} ' if gain else ''}{write_sentence(describe_suggestion(first))}")
+    return "  \n".join(lines)
 
 
 def describe_kernel(shown: VisibleKernel) -> str:
@@ -56,8 +89,9 @@ def describe_kernel(shown: VisibleKernel) -> str:
     report = shown.kernel.report
     parts = [
         f"# {make_one_line(shown.name)}",
-        begin_paragraph(describe_kernel_briefly(shown)),
+        begin_paragraph(describe_kernel_briefly(shown, _MOST_PAGE_CHARS)),
         make_one_line(_describe_launch(report)),
+        describe_verdict(shown),
     ]
     parts.append(describe_roofs_of(shown))
     parts.append(describe_past(shown.kernel.history))

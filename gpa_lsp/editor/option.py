@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_file_value
 
 Value = TypeVar("Value")
 Choice = TypeVar("Choice", bound=Enum)
@@ -73,7 +74,7 @@ def between(least: float, most: float, *, unit: str) -> Kind[float]:
     def read(value: object) -> float:
         number = _read_number(value)
         if not least <= number <= most:
-            raise ValueError(f"a number of {unit} between {least:g} and {most:g}")
+            raise ValueError(f"a number of {unit} between {format_file_value(least)} and {format_file_value(most)}")
         return number
 
     return Kind({"type": "number", "minimum": _shorten(least), "maximum": _shorten(most)}, read)

@@ -17,13 +17,6 @@ def find_roofline(shown: VisibleKernel) -> "KernelRoofline | None":
     return None if analyses is None else analyses.roofline
 
 
-def find_limiter(shown: VisibleKernel) -> str | None:
-    """What limits a kernel, in two words; None where the profile does not say."""
-    from gpa_lsp.render.roofline_text import name_limiter_of
-
-    return name_limiter_of(shown.kernel.report)
-
-
 def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
     """How close a kernel is to its roofs, as Markdown; empty for one that was not measured, or not judged."""
     from gpa_lsp.render.markdown_text import write_sentence

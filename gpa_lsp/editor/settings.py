@@ -285,7 +285,7 @@ def read_settings(raw: object, base: Settings, *, known: Settings | None = None)
     >>> read_settings({"minShare": 10, "inlayHints": {"enable": False}}, Settings())[0].min_share_ratio
     0.1
     >>> read_settings({"minShare": "much"}, Settings())[1]
-    ('gpaLsp.minShare: much is not a number; the option stays as it was',)
+    ('gpaLsp.minShare: much is not a number; the option is unchanged',)
     """
     changes: dict[str, Any] = {}
     complaints: list[str] = []
@@ -294,7 +294,7 @@ def read_settings(raw: object, base: Settings, *, known: Settings | None = None)
         try:
             changes[found.field] = found.kind.read(value)
         except ValueError as error:
-            complaints.append(f"gpaLsp.{name}: {_abbreviate(value)} is not {error}; the option stays as it was")
+            complaints.append(f"gpaLsp.{name}: {_abbreviate(value)} is not {error}; the option is unchanged")
             changes[found.field] = getattr(known or base, found.field)
     return replace(base, **changes), tuple(complaints)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gpa_lsp.basis.file_stamps import Stamp, read_stamp
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.editor.late_imports import warm_up_predictions
 from gpa_lsp.editor.predicted.results import (
     PageJob,
@@ -403,7 +404,7 @@ class _LateProgress:
     def _show(self) -> None:
         if self._display is not None:
             ratio = self._step.done / self._step.total if self._step.total > 1 else None
-            self._display.report(f"{self._step.words}, {time.monotonic() - self._started_s:.0f} s", ratio)
+            self._display.report(f"{self._step.words}, {format_count(time.monotonic() - self._started_s)} s", ratio)
 
     async def _tick(self) -> None:
         with contextlib.suppress(asyncio.CancelledError):

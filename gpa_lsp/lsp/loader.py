@@ -11,6 +11,7 @@ from typing import Protocol
 
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.file_stamps import Stamp
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
 from gpa_lsp.lsp.analysis import ProfileReaders
@@ -202,8 +203,8 @@ class ProfileLoader:
         if not self._has_told_count:
             self._has_told_count = True
             self._audience.warn(
-                f"there are {len(found):,} profiles in the workspace, of which the newest {_MOST_PROFILES:,} are read; name fewer of them in "
-                "gpaLsp.profileGlobs"
+                f"there are {format_count(len(found))} profiles in the workspace, of which the newest {format_count(_MOST_PROFILES)} are read; "
+                "name fewer of them in gpaLsp.profileGlobs"
             )
         newest = sorted(found, key=lambda path: (-found[path].modified_ns, path))
         return {path: found[path] for path in newest[:_MOST_PROFILES]}

@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.collect.model import Phase
 from gpa_lsp.collect.output_lines import find_profiled_kernel
 from gpa_lsp.lsp.loader import ProgressDisplay
@@ -51,7 +52,7 @@ class MeasureProgress:
 
     def _show(self) -> None:
         if not self._has_ended:
-            self._display.report(f"{self._words}, {time.monotonic() - self._started_s:.0f} s", None)
+            self._display.report(f"{self._words}, {format_count(time.monotonic() - self._started_s)} s", None)
 
     async def _tick(self) -> None:
         with contextlib.suppress(asyncio.CancelledError):

@@ -1,18 +1,39 @@
 """Causes of stalls and advice in words, the same in every view."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, Category, Hotspot, Region, SilenceStage, Speedup
+from gpa_lsp.analyses.limiter.model import NEAR_RATIO, LimiterKind
 from gpa_lsp.basis.locations import write_place
-from gpa_lsp.basis.numbers import format_count, format_count_of, format_share, format_speedup, format_speedup_range
-from gpa_lsp.basis.prose import NOTHING, Sentence, factor, join, say
+from gpa_lsp.basis.numbers import (
+    format_count,
+    format_count_of,
+    format_gain_range,
+    format_percent,
+    format_share,
+    format_speedup,
+    format_speedup_range,
+)
+from gpa_lsp.basis.prose import NOTHING, Part, Sentence, factor, join, say
 from gpa_lsp.blame.model import BlameCategory, Dependency, UnattributedCause
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.names import demangle, shorten_name
 from gpa_lsp.rows.scopes import Scope, ScopeKind
+
+SMALL_SPEEDUP = 1.05
+"""Where a unit is at its ceiling, suggestions that gain less share a line."""
+
+AT_THE_LIMIT = "at_the_limit"
+"""The optimizer that says that nothing is to be gained."""
+
+_MOST_HINT_CHARS = 150
+_STOP = re.compile(r"(?<=[.!?]) (?=[A-Z])")
+_FINDING_WORDS = frozenset({"The", "Each", "All", "A", "An", "It", "SMs"})
+"""A hint that begins with one of these says what was found; others say what to do."""
 
 SECTION_TITLES: Mapping[Category, str] = {
     Category.CODE: "Change the code",
@@ -274,3 +295,104 @@ def describe_scope(scope: Scope, kernel: KernelReport, places: PlaceNames) -> tu
         is_needed = scope.kind in (ScopeKind.LOOP, ScopeKind.LINE, ScopeKind.CALL) and scope.row < len(columns)
         return words, InstructionPlaces(kernel, places).show_offset(scope.row) if is_needed else ""
     return words, write_place(places.show_file(kernel, scope.file), scope.line, scope.last_line)
+
+
+def describe_limit(kernel: KernelReport) -> Sentence:
+    """The limiter's sentence, and what limits the kernel next."""
+    limiter = kernel.limiter
+    if limiter is None:
+        return say("unknown: the report holds no limiter; run gpa-lsp advise on the profile")
+    text = drop_stop(limiter.sentence)
+    if limiter.kind is LimiterKind.UNKNOWN:
+        return say("{text}; collect --section SpeedOfLight", text=text)
+    following, reach = limiter.next, limiter.next_factor
+    if following is None or reach is None or not math.isfinite(reach):
+        return text
+    label = begin_lower(following.label)
+    if reach < SMALL_SPEEDUP:
+        return say("{text}; {label} is as near", text=text, label=label)
+    return say("{text}; next is {label}, {reach} away", text=text, label=label, reach=factor(reach))
+
+
+def describe_limit_briefly(kernel: KernelReport) -> str:
+    """The beginning of the limiter's sentence, for a lens or a table; empty where it is unknown."""
+    limiter = kernel.limiter
+    if limiter is None or limiter.kind is LimiterKind.UNKNOWN:
+        return ""
+    if limiter.kind is LimiterKind.LATENCY:
+        return f"Latency: {format_percent(limiter.busy_ratio)} {limiter.unit}" if limiter.unit else "Latency"
+    text = str(drop_stop(limiter.sentence))
+    for end in (": ", "; ", " with "):
+        text = text.partition(end)[0]
+    return text
+
+
+def describe_gain(advice: Advice) -> str:
+    """The range of what a suggestion gains; empty where it promises nothing."""
+    return "" if advice.optimizer == AT_THE_LIMIT else format_gain_range(advice.speedup.low, advice.speedup.high)
+
+
+def label_suggestion(advice: Advice) -> str:
+    """A suggestion in a few words: ``Unroll a loop 1.1–1.3×``."""
+    return f"{advice.title} {describe_gain(advice)}".rstrip()
+
+
+def find_first_suggestion(kernel: KernelReport) -> Advice | None:
+    """The one that comes first on the screen; None where there is none."""
+    every = () if kernel.advice is None else kernel.advice.advice
+    worthy = (one for one in every if one.optimizer != AT_THE_LIMIT and not is_small(kernel, one))
+    return next(worthy, next(iter(every), None))
+
+
+def is_small(kernel: KernelReport, advice: Advice) -> bool:
+    """It gains next to nothing, because a unit is at its ceiling."""
+    limiter = kernel.limiter
+    unit = None if limiter is None or limiter.kind is not LimiterKind.UNIT else limiter.find(limiter.unit)
+    is_full = unit is not None and unit.nearness >= NEAR_RATIO
+    return is_full and advice.optimizer != AT_THE_LIMIT and advice.speedup.estimate < SMALL_SPEEDUP
+
+
+def begin_lower(text: str) -> Sentence:
+    """A text as the middle of a sentence: its first word without capital, where it is no abbreviation."""
+    first, *rest = text.parts if isinstance(text, Sentence) else (text,)
+    if not isinstance(first, str) or not first[1:2].islower():
+        return Sentence((first, *rest))
+    return Sentence((first[:1].lower() + first[1:], *rest))
+
+
+def drop_stop(text: str) -> Sentence:
+    """A sentence as a clause."""
+    *others, last = join((text,)).parts or ("",)
+    return Sentence((*others, last.rstrip(". "))) if isinstance(last, str) else join((text,))
+
+
+def describe_suggestion(advice: Advice) -> Sentence:
+    """What to do, with a verb in front and its places as values."""
+    region = advice.regions[0].hint if advice.regions else NOTHING
+    hint = region if region and not _is_finding(region) else advice.hint or region
+    words = _take_sentences(join((hint,)))
+    if not words:
+        return say("{title}", title=advice.title)
+    if words.split()[0] == advice.title.split()[0]:
+        return words
+    return say("{title}: {words}", title=advice.title, words=begin_lower(words))
+
+
+def _is_finding(hint: Sentence) -> bool:
+    return hint.split(maxsplit=1)[0] in _FINDING_WORDS
+
+
+def _take_sentences(text: Sentence) -> Sentence:
+    """The first sentence of a text, and those behind it that fit; without the last stop."""
+    sentences: list[list[Part]] = [[]]
+    for part in text.parts:
+        first, *others = _STOP.split(part) if isinstance(part, str) else (part,)
+        sentences[-1].append(first)
+        sentences.extend([one] for one in others)
+    kept = Sentence(sentences[0])
+    for one in sentences[1:]:
+        longer = join((drop_stop(kept), Sentence(one)), ". ")
+        if len(longer) > _MOST_HINT_CHARS:
+            break
+        kept = longer
+    return drop_stop(kept)

@@ -1,4 +1,4 @@
-"""What a kernel is stalled on in a few sentences: what bounds it, and how far the attribution can be trusted."""
+"""What limits a kernel and what it is stalled on in a few sentences, and how far the attribution can be trusted."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import numpy as np
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_number, format_percent
 from gpa_lsp.basis.prose import NOTHING, Sentence, join, percent, say
 from gpa_lsp.blame.model import BlameCategory, KernelBlame, SingleDependencyCoverage, UnattributedCause, WaitCheck
-from gpa_lsp.render.advice_words import describe_cause, describe_unattributed
+from gpa_lsp.render.advice_words import describe_cause, describe_unattributed, drop_stop
 from gpa_lsp.render.findings import choose_reasons
 from gpa_lsp.report.model import KernelReport
 
@@ -23,17 +23,12 @@ NO_CAUSE = "an unknown cause"
 
 
 def describe_bounds(kernel: KernelReport) -> Sentence:
-    """What the kernel's warps are mostly stalled on, by cause (else by stall reason), and how close its memory is to its ceiling.
-
-    Empty without samples.
-    """
-    if not kernel.total_samples:
-        return NOTHING
-    words = _describe_causes(kernel) or _describe_reasons(kernel)
-    if kernel.advice is None or not kernel.advice.memory:
-        return words
-    only = "only less traffic helps (fewer bytes, more reuse)" if kernel.advice.is_bandwidth_bound else ""
-    return join((words, join((kernel.advice.memory, only), ": ")), "; ")
+    """What limits the kernel, and what its warps are mostly stalled on, by cause (else by stall reason); empty where neither is known."""
+    stalls = NOTHING
+    if kernel.total_samples:
+        stalls = _describe_causes(kernel) or _describe_reasons(kernel)
+    limit = NOTHING if kernel.limiter is None else drop_stop(kernel.limiter.sentence)
+    return join((limit, stalls), "; ")
 
 
 def _describe_reasons(kernel: KernelReport) -> Sentence:

@@ -56,6 +56,11 @@ class InstructionPlaces:
         offset = f"0x{int(columns.pc_offsets[row]):x}"
         return offset if function == self._kernel.mangled_name else f"{shorten_name(demangle(function))}+{offset}"
 
+    def name_file(self, file: str) -> str:
+        """A file as the user has it; by as little of its path as tells it from the kernel's others where it is not here."""
+        is_here = self._places.locate(self._kernel, file) is not None
+        return self._places.show_file(self._kernel, file) if is_here else self._short_names.get(file, file)
+
     def _show_frame(self, frame: Frame, *, is_own: bool) -> str:
         if is_own and self._is_here(frame):
             return self._places.show_line(self._kernel, frame.file, frame.line)

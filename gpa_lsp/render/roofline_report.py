@@ -19,6 +19,7 @@ from gpa_lsp.basis.numbers import (
     format_speedup,
 )
 from gpa_lsp.device.model import Machine
+from gpa_lsp.render.advice_words import describe_limit_briefly
 from gpa_lsp.render.answer_text import describe_missing, describe_movement, render_bars
 from gpa_lsp.render.charts.roofline_chart import RooflineView
 from gpa_lsp.render.check_text import render_problem
@@ -32,7 +33,6 @@ from gpa_lsp.render.roofline_text import (
     describe_line,
     find_main_point,
     list_bars,
-    name_bound,
 )
 from gpa_lsp.report.model import KernelReport, Report
 
@@ -103,7 +103,7 @@ def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], 
                 (UNKNOWN if nearest is None else nearest.name, Style.PLAIN),
                 (UNKNOWN if nearest is None else format_percent(nearest.share_ratio), Style.PLAIN),
                 (UNKNOWN if nearest is None else format_speedup(nearest.headroom), Style.PLAIN),
-                ((name_bound(line) or "") if line is not None else "", Style.DIM),
+                (describe_limit_briefly(kernel) if line is not None else "", Style.DIM),
                 (names[kernel.name], Style.TITLE),
             )
         )
@@ -124,7 +124,8 @@ def _render_kernel(
     if roofline is None or line is None:
         yield from wrap(NOT_ANALYSED if kernel.analyses is None else NOT_PLACED, width, style=Style.DIM)
         return
-    for text in describe_line(line, roofline.machine):
+    limit = () if kernel.limiter is None else (kernel.limiter.sentence,)
+    for text in (*limit, *describe_line(line, roofline.machine)):
         if text:
             yield from wrap(text, width)
     earlier = None if before is None else _find_line(before)

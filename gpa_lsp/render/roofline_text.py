@@ -1,12 +1,12 @@
 """A roofline in words: two lines and bars that any editor's hover and any terminal can show. Pure functions.
 
-The first line says what the kernel comes closest to and what that makes of it; the second where it stands under its own ceiling and what is left.
+The first line says what the kernel comes closest to; the second where it stands under its own ceiling and what is left.
 """
 
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.analyses.answers import Bar, Missing
-from gpa_lsp.analyses.roofline_model import BusyUnit, KernelRoofline, Point, Roof, Roofline
+from gpa_lsp.analyses.roofline_model import KernelRoofline, Point, Roof, Roofline
 from gpa_lsp.basis.numbers import (
     format_bytes_per_s,
     format_hz,
@@ -21,11 +21,6 @@ from gpa_lsp.device.model import ClockBasis, Clocks, Machine, MemoryLevel
 from gpa_lsp.render.answer_text import describe_missing, draw_ceiling_bar
 from gpa_lsp.render.layout import ELLIPSIS, count_cells, cut
 from gpa_lsp.render.markdown_text import write_sentence
-from gpa_lsp.render.roof_words import LATENCY_BOUND_RATIO, name_limiter
-from gpa_lsp.report.model import KernelReport
-
-NEAR_RATIO = 0.8
-"""From this part of what a ceiling sustains on, the ceiling is what limits the kernel, as in the advisor."""
 
 BAR_CELLS = 20
 _MOST_BARS = 5
@@ -73,43 +68,6 @@ def describe_clock_rates(clocks: Clocks) -> str:
     """The clocks that are known; empty when none is."""
     rates = (("SMs", clocks.sm_hz), ("L2", clocks.l2_hz), ("DRAM", clocks.dram_hz))
     return ", ".join(f"{name} {format_hz(rate)}" for name, rate in rates if rate is not None)
-
-
-def name_limiter_of(report: KernelReport) -> str | None:
-    """What limits a kernel, in two words; None where the profile does not say.
-
-    The advisor's word comes first: it also knows full queues, which no roof shows.
-    """
-    limiter = None if report.advice is None else name_limiter(report.advice)
-    roofline = None if report.analyses is None else report.analyses.roofline
-    line = None if limiter is not None or roofline is None else choose_roofline(roofline)
-    return limiter if line is None else name_bound(line)
-
-
-def name_bound(line: Roofline) -> str | None:
-    """``memory-bound``, ``compute-bound``, ``issue-bound`` or ``latency-bound``; None where nothing stands out or too little is known.
-
-    Latency-bound only where a bandwidth and a peak or the issue rate were both measured: what is not known may be the limit.
-    """
-    nearest, unit = line.binding, line.tighter_unit
-    if unit is not None and unit.nearness >= LATENCY_BOUND_RATIO:
-        return _name_unit_bound(unit)
-    if nearest is None:
-        return None
-    nearness = measure_nearness(nearest)
-    if nearness >= NEAR_RATIO:
-        if nearest.level is not None:
-            return "memory-bound"
-        return "compute-bound" if nearest.kind is not None else "issue-bound"
-    sides = {roof.level is not None for roof in line.roofs}
-    has_dram = any(roof.level is MemoryLevel.DRAM for roof in line.roofs)
-    return "latency-bound" if nearness < LATENCY_BOUND_RATIO and sides == {True, False} and has_dram else None
-
-
-def _name_unit_bound(unit: BusyUnit) -> str | None:
-    if unit.nearness < NEAR_RATIO:
-        return None
-    return "memory-bound" if unit.is_memory else "compute-bound"
 
 
 def measure_nearness(roof: Roof) -> float:
@@ -183,7 +141,7 @@ def _describe_nearest(line: Roofline) -> Sentence:
         if (roof.kind is not None and roof.kind is line.dominant) or roof.level is MemoryLevel.DRAM
     ]
     listed = join((say("{name} {share}", name=roof.name, share=percent(roof.share_ratio)) for roof in others), ", ")
-    return join((join((text, name_bound(line) or ""), ": "), listed), "; ")
+    return join((text, listed), "; ")
 
 
 def _describe_place(machine: Machine, line: Roofline) -> Sentence:

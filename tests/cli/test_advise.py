@@ -77,15 +77,15 @@ def test_bad_input_wins_over_speedups(saved: str) -> None:
 
 
 def test_limits(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["advise", saved])
+    main(["advise", saved, "--details"])
     assert read(capsys).count("at most ") == 7
-    main(["advise", saved, "--limit", "0"])
+    main(["advise", saved, "--limit", "0", "--details"])
     assert read(capsys).count("at most ") == 8
-    main(["advise", saved, "--limit", "1", "--top", "1"])
+    main(["advise", saved, "--limit", "1", "--top", "1", "--details"])
     shown = read(capsys)
     assert shown.count("at most ") == 3
     assert "and 1 shorter kernel" in shown
-    main(["advise", saved, "--top", "0"])
+    main(["advise", saved, "--details", "--top", "0"])
     assert "shorter kernel" not in read(capsys)
 
 

@@ -61,4 +61,4 @@ def test_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["allow", "--forget", "1"]) == 2
     assert main(["allow", "--forget", "x"]) == 2
     assert main(["allow", "--", "a 'b"]) == 2
-    assert "a 'b is not a command: a quotation mark has no partner" in capsys.readouterr().err
+    assert "a 'b is not a command: a quotation mark is not closed" in capsys.readouterr().err

@@ -36,7 +36,7 @@ def test_text_has_a_line_per_kernel_and_finding(source: Path, capsys: pytest.Cap
     kernel, finding, summary = out.splitlines()
     assert code == 0
     assert kernel.startswith("scale.cu:1: info: scale: ") and kernel.endswith("[static]")
-    assert finding.startswith("scale.cu:3: info: Single precision values")
+    assert finding.startswith("scale.cu:3: info: FP32 values at line 3 of scale.cu are widened to FP64")
     assert finding.endswith("[static double-constants]")
     assert summary == "1 static finding in 1 kernel; nothing was measured"
 

@@ -79,7 +79,7 @@ def test_blocks_that_do_not_fit_are_listed_with_why(project: Path, capsys: pytes
     assert lines[0] == "reversed"
     table = lines[lines.index("  Not predicted") :]
     assert table[2].split(None, 1)[0] == "1024"
-    assert table[2].split(None, 1)[1] == "the block needs 262,144 bytes of shared memory; 232,448 are the most"
+    assert table[2].split(None, 1)[1] == "the block needs 262,144 bytes of shared memory; at most 232,448 are possible"
     (current,) = (line.split() for line in lines if line.startswith("    →"))
     assert current[2] == "128"
 
@@ -97,7 +97,7 @@ def test_blocks_that_a_kernel_goes_wrong_with_are_not_recommended(
     assert not any("try block" in line for line in lines)
     table = lines[lines.index("  Not predicted") :]
     assert [row.split(None, 1)[0] for row in table[2:]] == ["512"]
-    assert "goes wrong with this block: out-of-bounds access (fixed.cu:5)" in table[2]
+    assert "the kernel faults with this block: out-of-bounds access (fixed.cu:5)" in table[2]
 
 
 def test_blocks_that_leave_threads_over_are_not_recommended_to_kernels_without_a_guard(
@@ -114,7 +114,7 @@ def test_blocks_that_leave_threads_over_are_not_recommended_to_kernels_without_a
     code, out, err = run(capsys, "k.cu", "--block", "125,256,500,1024")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    refused = [line for line in lines if "goes wrong with this block: out-of-bounds access (k.cu:4)" in line]
+    refused = [line for line in lines if "the kernel faults with this block: out-of-bounds access (k.cu:4)" in line]
     assert [line.split(None, 1)[0] for line in refused] == ["256", "1024"]
 
 
@@ -205,10 +205,10 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path, jobs: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["kernels.cu"], "6 launches are meant (saxpy, saxpy, transpose<float, 32>, endless, beyond, reversed)"),
+        (["kernels.cu"], "6 launches match (saxpy, saxpy, transpose<float, 32>, endless, beyond, reversed)"),
         (["kernels.cu", "--kernel", "transpose"], "give threads = … in place of grid"),
         (["kernels.cu", "--kernel", "reversed", "--block", "32xx"], "'32xx' names no block"),
-        (["kernels.cu", "--kernel", "reversed", "--fold", "2q"], "'2q' is no fold"),
+        (["kernels.cu", "--kernel", "reversed", "--fold", "2q"], "'2q' is not a fold"),
         (["kernels.cu", "--kernel", "reversed", "--block", "2048"], "longer in x than a block can be"),
         (["kernels.cu", "--kernel", "reversed", "--launch", "0"], "is not a whole number of at least 1"),
         (["kernels.cu", "--kernel", "reversed", "-o", "e.txt"], "does not end in .html"),

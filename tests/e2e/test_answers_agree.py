@@ -3,9 +3,11 @@
 import pytest
 
 from gpa_lsp.advice.advise import AT_THE_LIMIT
-from gpa_lsp.advice.limiter_rules import NEAR_RATIO, relieves_unit
+from gpa_lsp.advice.limiter_rules import relieves_unit
 from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.analyses.limiter.model import Confidence, LimiterKind
+from gpa_lsp.analyses.limiter.model import NEAR_RATIO, Confidence, LimiterKind
+from gpa_lsp.render.advice_words import describe_limit, describe_limit_briefly
+from gpa_lsp.render.blame_words import describe_bounds
 from gpa_lsp.report.model import KernelReport
 from tests.e2e.test_advice_corpus import CORPUS, REPORTS, analyse_report
 
@@ -84,3 +86,20 @@ def test_more_warps_are_not_called_for_where_a_unit_surely_limits_the_kernel() -
         ], kernel.name
         assert str(limiter.sentence) in find_answer(kernel, "roofline").summary, kernel.name
     assert bound >= 10
+
+
+def test_every_view_quotes_the_limiter() -> None:
+    known = 0
+    for kernel in list_kernels():
+        limiter = kernel.limiter
+        if limiter is None or kernel.analyses is None:
+            continue
+        said = limiter.sentence.removesuffix(".")
+        summary = next(answer.summary for answer in kernel.analyses.answers if answer.analysis == "limiter")
+        assert summary == limiter.sentence
+        assert describe_limit(kernel).startswith(said), kernel.name
+        assert describe_bounds(kernel).startswith(said), kernel.name
+        brief = describe_limit_briefly(kernel)
+        assert said.startswith(brief.partition(":")[0]), kernel.name
+        known += bool(brief)
+    assert known >= 20

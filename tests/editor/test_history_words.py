@@ -51,7 +51,7 @@ def test_a_baseline_that_is_the_last_run_is_said_once() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ({"times_ns": (2e6,)}, {"times_ns": (2.02e6,)}, "no change since 12:00 (within 3 % noise)"),
+        ({"times_ns": (2e6,)}, {"times_ns": (2.02e6,)}, "no change since 12:00 (within 3.0 % noise)"),
         ({"code": "x"}, {"code": "x"}, "same code as at 12:00"),
         ({"code": "x", "times_ns": (1e6,)}, {"code": "x", "times_ns": (2e6,)}, "same code as at 12:00, yet +100 %"),
         ({"times_ns": ()}, {}, "no time to compare since 12:00"),
@@ -120,7 +120,7 @@ def test_a_line_of_a_kernel_without_times_is_in_shares() -> None:
     before = make_recording(0, times_ns=(), samples=MANY, lines={2: 8000})
     after = make_recording(60, samples=MANY, lines={2: 2000})
     found = describe_line_change(make_history(change(before, after)), ("saxpy.cu", 2))
-    assert found == "this line: 80.0 % → 20.0 % of the kernel since the last run"
+    assert found == "this line: 80 % → 20 % of the kernel since the last run"
 
 
 def test_of_the_same_code_no_line_is_said_to_have_changed() -> None:
@@ -137,7 +137,7 @@ def test_the_page_names_runs_ranges_and_grounds() -> None:
     )
     assert describe_past(history, NOW_NS, UTC).splitlines() == [
         "- since the last run (14:02, run 2): 2.50 ms → 2.00 ms: −20 % (other launch); 3 and 3 launches",
-        "- since the baseline (20 Nov, run 1): 2.01 ms → 2.00 ms: no change beyond 3 % noise"
-        " (other launch); too few launches to see the noise, 3 % and the launch overhead assumed",
+        "- since the baseline (20 Nov, run 1): 2.01 ms → 2.00 ms: no change beyond 3.0 % noise"
+        " (other launch); too few launches to see the noise; 3 % and the launch overhead assumed",
         "- 3 runs on this GPU; this is run 9",
     ]

@@ -62,12 +62,12 @@ def test_the_hover_says_what_an_access_costs() -> None:
     assert text is not None and text.startswith(
         "**Emulated** · `scale`, block 64, all 16 blocks, predicted for the A100"
     )
-    assert "stores of `x`: **16.0 sectors per request**, 2.0 at best, 8.0 lines, strided by 64 bytes" in text
-    assert "predicted hits 50.0 % in L1; 32 requests of 16.0 lanes" in text
-    assert "within 7 lines  ████████████     75.0 %\nfirst use       ████             25.0 %" in text
-    assert "branches: **50.0 % diverge**, of 32 executions with 32.0 lanes" in text
+    assert "stores of `x`: **16 sectors per request**, 2 at best, 8 lines, strided by 64 bytes" in text
+    assert "predicted hits 50 % in L1; 32 requests of 16 lanes" in text
+    assert "within 7 lines  ████████████     75 %\nfirst use       ████             25 %" in text
+    assert "branches: **50 % diverge**, of 32 executions with 32 lanes" in text
     shared = describe_hover(view(), 6)
-    assert shared is not None and "stores of shared memory: **4.0 wavefronts per request**, 1.0 at best" in shared
+    assert shared is not None and "stores of shared memory: **4 wavefronts per request**, 1 at best" in shared
     assert "Race on shared memory: threads 0 and 33 store" in shared
     assert describe_hover(view(), 2) is None
 
@@ -81,17 +81,17 @@ def test_measured_and_emulated_numbers_stay_apart() -> None:
     assert heading and "long_scoreboard" in measured and "sectors per request" not in measured
     assert "sectors per request" in emulated and "long_scoreboard" not in emulated
     at_line = [label for line, label in hints(view(snapshot=snapshot)) if line == 4]
-    assert len(at_line) == 2 and at_line[1] == "16.0 sectors/req · 50 % diverge · emulated"
+    assert len(at_line) == 2 and at_line[1] == "16 sectors/req · 50 % diverge · emulated"
     assert "emulated" not in at_line[0]
 
 
 def test_hints_stand_where_there_is_more_than_need_be() -> None:
     assert hints(view()) == [
-        (4, "16.0 sectors/req · 50 % diverge · emulated"),
-        (5, "4.0 wavefronts/req · emulated"),
+        (4, "16 sectors/req · 50 % diverge · emulated"),
+        (5, "4 wavefronts/req · emulated"),
     ]
     everything = hints(view(emulation_hints=HintChoice.ALL))
-    assert (5, "4.0 sectors/req · 4.0 wavefronts/req · emulated") in everything
+    assert (5, "4 sectors/req · 4 wavefronts/req · emulated") in everything
     assert hints(view(emulation_hints=HintChoice.OFF)) == []
     calm = replace(RESULT, accesses=(FINE,), branches=(change(BRANCH, divergent=0),))
     assert hints(view(calm)) == []
@@ -102,7 +102,7 @@ def test_the_worst_of_several_launches_is_told_and_named() -> None:
     worse = change(ACCESS, launch=1, sectors_per_request=32.0, arrays=("y",))
     seen = view(replace(RESULT, launches=(LAUNCH, other), accesses=(ACCESS, worse), branches=()))
     (hint,) = list_hints(seen, 1, 99)
-    assert hint.label == "32.0 sectors/req · emulated"
+    assert hint.label == "32 sectors/req · emulated"
     assert isinstance(hint.tooltip, str) and "scale, block 32, its block" in hint.tooltip
     text = describe_hover(seen, 5)
     assert text is not None and text.count("**Emulated**") == 2
@@ -114,7 +114,7 @@ def test_a_hover_says_who_calls_the_function_of_a_line() -> None:
         text = describe_hover(view(replace(RESULT, accesses=(change(ACCESS, callers=callers),))), 5)
         assert text is not None
         shown.append(text.partition("called from ")[2].partition("\n")[0])
-    assert shown == ["", "`k.cu:9`", "`k.cu:9 → k.cu:4` (50.0 %), `k.cu:12` (25.0 %), others (25.0 %)"]
+    assert shown == ["", "`k.cu:9`", "`k.cu:9 → k.cu:4` (50 %), `k.cu:12` (25 %), others (25 %)"]
 
 
 def test_costly_lines_are_information_and_faults_are_warnings() -> None:
@@ -130,7 +130,7 @@ def test_costly_lines_are_information_and_faults_are_warnings() -> None:
     (related,) = race.related
     assert (related.location.uri, related.location.range.start.line) == (SOURCE.as_uri(), 4)
     assert uncoalesced.message == (
-        "Uncoalesced: stores of x take 16.0 sectors per request where 2.0 would do, strided by 64 bytes, 80.0 % of the kernel's sectors. "
+        "Uncoalesced: stores of x take 16 sectors per request where 2 would do, strided by 64 bytes, 80 % of the kernel's sectors. "
         f"{REMEDIES[Pattern.APART]} (emulated)"
     )
 

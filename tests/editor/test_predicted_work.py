@@ -174,11 +174,11 @@ def test_pages_and_templates(job: PredictedJob, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("described", "line", "said"),
     [
-        (DESCRIPTION.replace("n = 256", "n = ="), 2, "no TOML"),
+        (DESCRIPTION.replace("n = 256", "n = ="), 2, "is not TOML"),
         (DESCRIPTION.replace('"part"', '"party"'), 14, "party"),
         (DESCRIPTION.replace("  { name = \"out\", type = \"float\", count = \"n * n\" },\n", ""), 4, "argument"),
         ("# nothing yet\n", 1, "no launch"),
-        ("\udcff", 1, "no TOML"),
+        ("\udcff", 1, "is not TOML"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_description_is_said_at_its_line(

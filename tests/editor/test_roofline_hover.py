@@ -5,12 +5,13 @@ from dataclasses import replace
 from gpa_lsp.analyses.answers import LineMark
 from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.editor.abilities import Abilities
-from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
+from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly, describe_verdict
 from gpa_lsp.editor.source.hover import describe_hover
 from gpa_lsp.report.model import KernelReport
 from tests.analyses_samples import ANALYSES, ANSWER, ROOFLINE
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile
+from tests.render.advice_examples import LIMITER
 from tests.report_builder import build_kernel
 
 LISTING = """
@@ -68,29 +69,29 @@ def test_names_from_a_report_are_no_markup() -> None:
 def test_two_lines_and_bars_for_every_client() -> None:
     text = hover(6)
     # 1 TB/s of 1.9 TB/s; 1 TFLOP/s at 1 FLOP/B, and the ridge point is at 13.8 TFLOP/s over 1.92 TB/s.
-    assert "**Roofline**: DRAM bandwidth at 52.6 %" in text
+    assert "**Roofline**: DRAM bandwidth at 53 %" in text
     assert "FP32 1.00 TFLOP/s at 1.00 FLOP/B of DRAM; left of the ridge point at 7.20 FLOP/B" in text
-    assert "headroom 1.90×; roofs at the clocks it ran at" in text
+    assert "headroom 1.90×; ceilings at the clocks it ran at" in text
     assert "1.00 TB/s of 1.90 TB/s\n```" in text
     assert "data:image" not in text
 
 
 def test_a_picture_instead_of_bars_where_it_is_drawn() -> None:
     text = hover(6, images=True)
-    assert "DRAM bandwidth at 52.6 %" in text
+    assert "DRAM bandwidth at 53 %" in text
     assert "1.00 TB/s of 1.90 TB/s\n```" not in text
-    assert "![roofline: DRAM bandwidth at 52.6 %" in text
+    assert "![roofline: DRAM bandwidth at 53 %" in text
     assert text.count("](data:image/svg+xml;base64,") == 2
 
 
 def test_what_the_analyses_mark_on_the_line_stands_there() -> None:
-    assert "- **excess sectors** 3,000 (75.0 % of the kernel's): 4.0 times the sectors it \\*needs\\*" in hover(6)
+    assert "- **excess sectors** 3,000 (75 % of the kernel's): 4.0 times the sectors it \\*needs\\*" in hover(6)
     assert "excess sectors" not in hover(7)
 
 
 def test_without_a_roofline_the_advisors_words_stay() -> None:
     text = hover(6, replace(KERNEL, analyses=replace(ANALYSES, roofline=None)))
-    assert "how close the kernel is to its roofs is unknown: collect the section SpeedOfLight" in text
+    assert "how close the kernel is to its ceilings is unknown: collect `--section SpeedOfLight`" in text
     assert "**Roofline**" not in text
 
 
@@ -98,16 +99,14 @@ def test_the_page_of_a_kernel_has_all_answers() -> None:
     (shown,) = open_session(KERNEL).snapshot.visible
     page = describe_kernel(shown)
     assert "## Occupancy" in page
-    assert "**Roofline**: DRAM bandwidth at 52.6 %" in page
+    assert "**Roofline**: DRAM bandwidth at 53 %" in page
 
 
-def test_a_lens_takes_the_roofs_word_where_the_advisor_has_none() -> None:
-    assert ANALYSES.roofline is not None
-    assert ANALYSES.roofline.whole is not None
-    (roof,) = ANALYSES.roofline.whole.roofs
-    near = replace(ANALYSES.roofline.whole, roofs=(replace(roof, achieved_per_s=0.9 * roof.limit_per_s),))
-    kernel = replace(KERNEL, analyses=replace(ANALYSES, roofline=replace(ANALYSES.roofline, whole=near)))
+def test_a_lens_and_a_hover_quote_the_limiter() -> None:
+    kernel = replace(KERNEL, limiter=LIMITER)
     (shown,) = open_session(kernel).snapshot.visible
-    assert "memory-bound" in describe_kernel_briefly(shown)
-    (far,) = open_session(KERNEL).snapshot.visible
-    assert "bound" not in describe_kernel_briefly(far)
+    assert " · DRAM is 71 % busy" in describe_kernel_briefly(shown)
+    assert describe_verdict(shown).startswith("**limit** DRAM is 71 % busy with reads; about 93 % is sustainable")
+    (unknown,) = open_session(KERNEL).snapshot.visible
+    assert "busy" not in describe_kernel_briefly(unknown)
+    assert describe_verdict(unknown) == ""

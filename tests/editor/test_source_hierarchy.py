@@ -51,7 +51,7 @@ def test_the_item_names_the_line_and_what_it_costs() -> None:
     _, item = start(6)
     assert item is not None
     assert item.name == "line 6: y[i] = scale(y[i]);"
-    assert item.detail == "waits 50.0 %, causes 20.0 % of saxpy · long_scoreboard"
+    assert item.detail == "waits 50 %, causes 20 % of saxpy · long_scoreboard"
     assert item.range == Range(Position(5, 4), Position(5, 23))
 
 
@@ -59,7 +59,7 @@ def test_a_chain_leads_from_the_victim_to_its_causes_and_theirs() -> None:
     session, item = start(7)
     assert item is not None
     first, second = incoming(session, item)
-    assert (first.name, first.detail) == ("line 6: y[i] = scale(y[i]);", "20.0 % · 20 samples wait through R2")
+    assert (first.name, first.detail) == ("line 6: y[i] = scale(y[i]);", "20 % · 20 samples wait through R2")
     assert (second.name, second.detail) == (
         "line 5: y[i] = 2 * x[i] + y[i];",
         "6.0 % · 6 samples long_scoreboard through R2",

@@ -54,7 +54,7 @@ def test_a_hint_leads_to_the_cause_and_from_the_cause_to_who_suffers() -> None:
         4: "10 %",
         5: "24 % lg_throttle · causes 60 % → line 6",
         6: "60 % long_scoreboard ← line 5",
-        7: "6 % wait",
+        7: "6.0 % wait",
     }
     assert links(found[6]) == [(" ← line 5", "saxpy.cu", 5)]
     assert links(found[5]) == [(" → line 6", "saxpy.cu", 6)]
@@ -77,10 +77,10 @@ def test_from_a_header_the_link_leads_to_the_other_file() -> None:
 
 def test_tooltips_say_what_the_shares_are_of() -> None:
     found = hints()
-    assert found[6].tooltip == "60.0 % (±9.8) of the samples of saxpy"
+    assert found[6].tooltip == "60 % (±9.8) of the samples of saxpy"
     assert (
         found[5].tooltip
-        == "24.0 % (±9.2) of the samples of saxpy; 60.0 % of the samples of saxpy wait elsewhere for this line"
+        == "24 % (±9.2) of the samples of saxpy; 60 % of the samples of saxpy wait elsewhere for this line"
     )
 
 
@@ -116,7 +116,11 @@ def test_no_link_to_the_line_itself_or_to_code_without_lines() -> None:
 def test_edited_lines_say_so_once_for_adjacent_ones() -> None:
     edited = SOURCE.replace("2 * x[i]", "3 * x[i]").replace("scale(y[i])", "twice(y[i])")
     found = hints(edited)
-    assert {line: words(hint) for line, hint in found.items()} == {4: "10 %", 5: "edited since measured", 7: "6 % wait"}
+    assert {line: words(hint) for line, hint in found.items()} == {
+        4: "10 %",
+        5: "edited since measured",
+        7: "6.0 % wait",
+    }
     assert isinstance(found[5].label, str)
 
 

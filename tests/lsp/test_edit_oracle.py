@@ -311,7 +311,7 @@ class Desk:
         place = types.Position(line=line - 1, character=0)
         hover = answer_hover(view, types.HoverParams(types.TextDocumentIdentifier(URI), place))
         if line in heat:
-            assert hover is not None and hover.contents.value.startswith(f"**{heat[line]}.0 %")
+            assert hover is not None and hover.contents.value.startswith((f"**{heat[line]} %", f"**{heat[line]}.0 %"))
             assert hover.range is not None and hover.range.start.line == line - 1
         else:
             assert hover is None or "edited since" in hover.contents.value
@@ -407,5 +407,5 @@ def ask_for_hints(client: RawClient, uri: str, oracle: Oracle, encoding: str) ->
             found[line + 1] = read_percent(hint["label"])
             params = {"textDocument": {"uri": uri}, "position": {"line": line, "character": 0}}
             hover = client.request("textDocument/hover", params)
-            assert hover["contents"]["value"].startswith(f"**{found[line + 1]}.0 %")
+            assert hover["contents"]["value"].startswith((f"**{found[line + 1]} %", f"**{found[line + 1]}.0 %"))
     return found

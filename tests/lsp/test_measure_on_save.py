@@ -406,7 +406,7 @@ async def test_a_command_that_cannot_be_filled_in_is_told(desk: Desk) -> None:
     desk.use(NCU, "${flie}")
     desk.measuring.measure_now(desk.source)
     await desk.until(lambda: bool(desk.host.warnings))
-    assert desk.host.warnings[0].startswith("the command cannot be run: ${flie} is no variable")
+    assert desk.host.warnings[0].startswith("the command cannot be run: ${flie} is not a variable")
 
 
 async def test_time_is_limited(desk: Desk) -> None:

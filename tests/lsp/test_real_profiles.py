@@ -94,7 +94,7 @@ def test_a_native_profile_is_served_in_all_its_files(client: RawClient, project:
     assert places == [("curves.cuh", 8), ("curves.cuh", 13)]
     position = {"line": 25, "character": 0}
     hover = client.request("textDocument/hover", {"textDocument": {"uri": source}, "position": position})
-    assert "90.0 %" in hover["contents"]["value"]
+    assert "90 %" in hover["contents"]["value"]
     assert "/*01a0*/ FMUL" in hover["contents"]["value"]
     lens, sass = client.request("textDocument/codeLens", {"textDocument": {"uri": source}})
     assert sass["command"] == {**sass["command"], "title": "SASS", "command": "gpaLsp.openSass"}

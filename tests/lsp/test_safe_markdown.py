@@ -162,7 +162,7 @@ def test_the_words_themselves_stay() -> None:
         [
             PICTURE,
             "",
-            "**12.0 %** of `ns::scale<float, (int)3>(float*)`: mostly **wait** · _measured_ — 6.19 µs × 2",
+            "**12 %** of `ns::scale<float, (int)3>(float*)`: mostly **wait** · _measured_ — 6.19 µs × 2",
             "",
             "| through | `LDG [R2]` |",
             "| :------ | ---------: |",

@@ -39,7 +39,7 @@ def test_a_fault_is_the_first_that_is_seen_in_the_dark(browser: Browser, tmp_pat
         page = opened.page
         opened.photograph(pictures, "prediction-dark")
         assert page.locator("section.answer h3").first.inner_text() == "What the run showed (emulated)"
-        assert "Out-of-bounds access (kernels.cu:22)" in page.locator("section.answer").first.inner_text()
+        assert "Out-of-bounds access at line 22 of kernels.cu" in page.locator("section.answer").first.inner_text()
         assert list_violations(page) == []
 
 

@@ -3,7 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
+from gpa_lsp.advice.model import Silence, SilenceStage
+from gpa_lsp.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.prose import percent, say
 from gpa_lsp.blame.model import IssueCounts
 from gpa_lsp.report.model import KernelReport, LoopRow, Report, RuleNote
 from tests.render.examples import KERNEL, LISTING, READABLE, RTX_3070, SOURCE, make_example
@@ -78,6 +81,23 @@ SILENCES = """
     silence coalesced_access no_metrics: The profile lacks memory_l2_theoretical_sectors_global; record with --set full.
 """
 
+LIMITER = Limiter(
+    kind=LimiterKind.UNIT,
+    unit="dram",
+    busy_ratio=0.71,
+    next=Limit(unit="l2", label="L2", busy_ratio=0.4, sustained_ratio=1.0),
+    next_factor=1.9,
+    confidence=Confidence.LIKELY,
+    sentence=say(
+        "DRAM is {busy} busy with reads; about {most} is sustainable.", busy=percent(0.71), most=percent(0.93)
+    ),
+    limits=(
+        Limit(unit="dram", label="DRAM", busy_ratio=0.71, sustained_ratio=0.93, by="reads"),
+        Limit(unit="l2", label="L2", busy_ratio=0.4, sustained_ratio=1.0),
+    ),
+)
+"""Of ``smooth``."""
+
 RULES = (
     RuleNote(rule="CPIStall", kind="ok", text="not shown"),
     RuleNote(rule="HighPipeUtilization", kind="info", text="not an estimate"),
@@ -112,7 +132,7 @@ def make_advised() -> KernelReport:
         samples=0,
         latency_samples=0,
     )
-    return build_kernel(
+    kernel = build_kernel(
         LISTING,
         name=READABLE,
         mangled_name=KERNEL,
@@ -125,6 +145,15 @@ def make_advised() -> KernelReport:
         blame=BLAME,
         advice=ADVICE,
     )
+    assert kernel.advice is not None
+    refused = Silence(
+        optimizer="store_drain",
+        stage=SilenceStage.GATED,
+        message=say("DRAM is 71 % busy and keeps its work"),
+        contradicted_by="limiter",
+    )
+    advice = replace(kernel.advice, silences=(*kernel.advice.silences, refused))
+    return replace(kernel, advice=advice, limiter=LIMITER)
 
 
 def make_silent() -> KernelReport:

@@ -78,8 +78,8 @@ def test_a_kernel_as_text() -> None:
     ]
     assert "  warning: a doubt" in lines
     assert "  1 fault of the program in what was executed." in lines
-    assert "  ! Race on shared memory (k.cu:9): two threads" in lines
-    assert "  - Time budget reached: not done after 1 s" in lines
+    assert "  ! Race on shared memory at line 9 of k.cu: two threads." in lines
+    assert "  - Time budget reached: not done after 1 s." in lines
     assert "    race on shared memory  k.cu:9  h.cuh:2               3  1            2, 0, 0" in lines
     assert lines[-2:] == ["What the kernel printed", "  hello"]
 

@@ -1,27 +1,22 @@
 """How close a kernel is to its roofs, in words."""
 
-import pytest
-
 from gpa_lsp.advice.model import KernelAdvice, UnitUse
-from gpa_lsp.render.roof_words import describe_roofs, name_limiter
+from gpa_lsp.render.roof_words import describe_roofs
 
 
-def make_advice(*, is_bandwidth_bound: bool = False, **ratios: float) -> KernelAdvice:
+def make_advice(**ratios: float) -> KernelAdvice:
     ceilings = {"DRAM": 0.85, "L2": 0.85, "L1": 0.97, "SM": 1.0}
     units = tuple(
         UnitUse(name=name, achieved_ratio=ratio, ceiling_ratio=ceilings[name]) for name, ratio in ratios.items()
     )
-    return KernelAdvice(advice=(), silences=(), is_bandwidth_bound=is_bandwidth_bound, units=units)
+    return KernelAdvice(advice=(), silences=(), units=units)
 
 
 def test_the_nearest_roof_comes_first() -> None:
     assert describe_roofs(make_advice(DRAM=0.412, L2=0.2, SM=0.31)) == (
-        "DRAM at 41 % of its peak (about 85 % can be sustained); the SMs' busiest unit 31 %, L2 20 %: latency-bound"
+        "DRAM at 41 % of its peak (about 85 % can be sustained); the SMs' busiest unit 31 %, L2 20 %"
     )
-    assert (
-        describe_roofs(make_advice(DRAM=0.3, SM=0.904))
-        == "the SMs' busiest unit at 90 % of its peak; DRAM 30 %: compute-bound"
-    )
+    assert describe_roofs(make_advice(DRAM=0.3, SM=0.904)) == "the SMs' busiest unit at 90 % of its peak; DRAM 30 %"
 
 
 def test_near_is_measured_against_what_is_sustained() -> None:
@@ -34,24 +29,3 @@ def test_what_is_unknown_is_said_with_the_remedy() -> None:
         describe_roofs(make_advice())
         == "how close the kernel is to its ceilings is unknown: collect `--section SpeedOfLight`"
     )
-
-
-@pytest.mark.parametrize(
-    ("ratios", "limiter"),
-    [
-        ({"DRAM": 0.2, "SM": 0.3}, "latency-bound"),
-        ({"DRAM": 0.2, "SM": 0.85}, "compute-bound"),
-        ({"DRAM": 0.7, "SM": 0.3}, None),
-        ({"DRAM": 0.2, "SM": 0.7}, None),
-        ({"DRAM": 0.2}, None),
-        ({"SM": 0.2}, None),
-        ({}, None),
-    ],
-)
-def test_a_limiter_is_named_where_it_is_known(ratios: dict[str, float], limiter: str | None) -> None:
-    assert name_limiter(make_advice(**ratios)) == limiter
-
-
-def test_full_memory_queues_make_a_kernel_memory_bound_whatever_else_is_known() -> None:
-    assert name_limiter(make_advice(is_bandwidth_bound=True)) == "memory-bound"
-    assert name_limiter(make_advice(is_bandwidth_bound=True, SM=0.9, DRAM=0.9)) == "memory-bound"

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 from gpa_lsp.analyses.answers import Missing
-from gpa_lsp.analyses.roofline_model import KernelRoofline, Roofline
+from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.render.charts.roofline_chart import RooflineView
 from gpa_lsp.render.layout import join_lines, read_plain
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.roofline_report import render_rooflines
-from gpa_lsp.render.roofline_text import describe_roofline, draw_bars, list_bars, name_bound, render_roofline_markdown
+from gpa_lsp.render.roofline_text import describe_roofline, draw_bars, list_bars, render_roofline_markdown
 from tests.render.charts.roofline_examples import make_machine, make_roofline, place, place_many
 from tests.report_builder import build_kernel, build_report
 
@@ -22,28 +22,13 @@ def make(**options: object) -> KernelRoofline:
     return KernelRoofline(machine=machine, whole=line, launches=(line,))
 
 
-def name(**options: object) -> str | None:
-    line = make(**options).whole
-    assert isinstance(line, Roofline)
-    return name_bound(line)
-
-
 def test_two_lines() -> None:
     """0.8 of 1 TB/s, of which 0.85 can be sustained: 0.85 / 0.8 = 1.0625 times the speed is left."""
     assert describe_roofline(make()) == (
-        "DRAM bandwidth at 80 % (about 85 % can be sustained): memory-bound; FP32 peak 3.8 %",
+        "DRAM bandwidth at 80 % (about 85 % can be sustained); FP32 peak 3.8 %",
         "FP32 1.20 TFLOP/s at 1.50 FLOP/B of DRAM; left of the ridge point at 32.0 FLOP/B; headroom 1.06×; "
         "ceilings at the clocks it ran at",
     )
-
-
-def test_what_bounds_a_kernel() -> None:
-    assert name(rates={FP32: 30e12}, traffic={DRAM: 0.1e12}) == "compute-bound"
-    assert name(rates={FP32: 1e12}, traffic={DRAM: 0.1e12}) == "latency-bound"
-    assert name(rates={FP32: 1e12}, traffic={DRAM: 0.6e12}) is None  # 0.6 / 0.85 is neither near nor far
-    assert name(rates={FP32: 1e12}, traffic={L2: 0.1e12}) is None  # DRAM is unknown, and may be the limit
-    assert name(rates={FP32: 1e12}, traffic={}) is None
-    assert name(rates={}, traffic={}) is None
 
 
 def test_integers_have_their_own_units() -> None:

@@ -5,6 +5,9 @@ from enum import StrEnum
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import NOTHING, Sentence
 
+NEAR_RATIO = 0.9
+"""Of what a unit sustains: nearer than this, nothing that leaves its work gains what could be measured."""
+
 
 class LimiterKind(StrEnum):
     """What holds a kernel up."""

@@ -21,6 +21,9 @@ from gpa_lsp.cli.inputs import (
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpa_lsp.render.layout import Line
     from gpa_lsp.render.places import PlaceNames
     from gpa_lsp.report.model import Report
 
@@ -36,11 +39,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of standard output")
     add_expand_argument(parser)
     parser.add_argument(
+        "--details",
+        action="store_true",
+        help="text and markdown: everything about each piece of advice: interval, bound, stalled lines, caveats and the basis of the estimate",
+    )
+    parser.add_argument(
         "--limit",
         metavar="N",
         type=parse_count,
         default=_DEFAULT_LIMIT,
-        help=f"text and markdown: at most N pieces of advice per kernel and category (default: {_DEFAULT_LIMIT}; 0 for all)",
+        help=f"with --details: at most N pieces of advice per kernel and category (default: {_DEFAULT_LIMIT}; 0 for all)",
     )
     parser.add_argument(
         "--top",
@@ -79,31 +87,43 @@ def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) 
 
         write_report(report, terminal.out, is_expanded=arguments.expand)
     elif arguments.format == "text":
-        from gpa_lsp.render.advice_text import render_advice
-
-        places = name_places(arguments)
-        lines = render_advice(
-            report, places, terminal.width, max_kernels=arguments.top or None, max_advice=arguments.limit or None
-        )
-        terminal.write_lines(lines)
+        terminal.write_lines(_render_text(report, arguments, terminal.width))
     else:
         terminal.write_text(_render(report, arguments))
 
 
 def _render(report: "Report", arguments: argparse.Namespace) -> str:
     """The whole output as plain text, for every format but JSON."""
-    places = name_places(arguments)
-    limits = {"max_kernels": arguments.top or None, "max_advice": arguments.limit or None}
     if arguments.format == "text":
-        from gpa_lsp.render.advice_text import render_advice
         from gpa_lsp.render.layout import join_lines
 
-        return join_lines(render_advice(report, places, **limits))
+        return join_lines(_render_text(report, arguments, None))
+    places = name_places(arguments)
     if arguments.format == "markdown":
+        return "".join(line + "\n" for line in _render_markdown(report, places, arguments))
+    return _render_notes(report, places, arguments.format)
+
+
+def _render_text(report: "Report", arguments: argparse.Namespace, width: int | None) -> "Iterator[Line]":
+    places, most = name_places(arguments), arguments.top or None
+    if arguments.details:
+        from gpa_lsp.render.advice_text import render_advice
+
+        return render_advice(report, places, width, max_kernels=most, max_advice=arguments.limit or None)
+    from gpa_lsp.render.advice_screen import render_screens
+
+    return render_screens(report, places, width, max_kernels=most)
+
+
+def _render_markdown(report: "Report", places: "PlaceNames", arguments: argparse.Namespace) -> "Iterator[str]":
+    most = arguments.top or None
+    if arguments.details:
         from gpa_lsp.render.advice_markdown import render_advice_markdown
 
-        return "".join(line + "\n" for line in render_advice_markdown(report, places, **limits))
-    return _render_notes(report, places, arguments.format)
+        return render_advice_markdown(report, places, max_kernels=most, max_advice=arguments.limit or None)
+    from gpa_lsp.render.advice_screen import render_screens_markdown
+
+    return render_screens_markdown(report, places, max_kernels=most)
 
 
 def _render_notes(report: "Report", places: "PlaceNames", form: str) -> str:
@@ -176,8 +196,8 @@ def _parse_speedup(text: str) -> float:
 COMMAND = Command(
     summary="print what to change in kernels, where, and how much it would gain",
     description=(
-        "Print for each kernel what bounds it and what to change: the estimated speedup with its interval and bound, the lines that cause "
-        "the stalls, the stalled lines, and the basis of the estimate."
+        "Print for each kernel, in at most twelve lines, what limits it, the line that causes most stalls, what to change and by how much that "
+        "speeds it up, and what would not help. With --details: everything, with intervals, bounds, stalled lines and the basis of the estimates."
     ),
     add_arguments=_add_arguments,
     run=_run,

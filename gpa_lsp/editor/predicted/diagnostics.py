@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.basis.numbers import format_number, format_percent
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Diagnostic, DiagnosticSeverity, Location, Position, Range, RelatedPlace
 from gpa_lsp.editor.predicted.hover import count_cost, describe_fault, name_access
@@ -100,7 +100,7 @@ def _list_accesses(view: DocumentView, predicted: PlacedPredictions) -> Iterator
         share = "" if one.share_ratio is None else f", {format_percent(one.share_ratio)} of the kernel's sectors"
         pattern = f", {one.pattern_words}" if one.pattern_words else ""
         name = name_access(one).replace("`", "")
-        text = f"{what}: {name} take {count_cost(one)} where {one.ideal:.1f} would do{pattern}{share}."
+        text = f"{what}: {name} take {count_cost(one)} where {format_number(one.ideal)} would do{pattern}{share}."
         yield Diagnostic(
             range=view.positions.find_text(line),
             severity=DiagnosticSeverity.INFORMATION,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.basis.numbers import format_number, format_percent
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Hint
 from gpa_lsp.editor.predicted.hover import count_cost, name_access
@@ -38,8 +38,10 @@ def _make_hint(view: DocumentView, predicted: PlacedPredictions, line: int, choi
     for one in _choose_accesses(predicted.accesses.get(line, ())):
         access = one.fact
         if is_all or access.excess_ratio >= LEAST_EXCESS_RATIO:
-            parts.append(f"{access.cost:.1f} {'wavefronts' if access.is_shared else 'sectors'}/req")
-            text = f"{name_access(access).replace('`', '')}: {count_cost(access)}, {access.ideal:.1f} at best"
+            parts.append(f"{format_number(access.cost)} {'wavefronts' if access.is_shared else 'sectors'}/req")
+            text = (
+                f"{name_access(access).replace('`', '')}: {count_cost(access)}, {format_number(access.ideal)} at best"
+            )
             tips.append(f"{text} ({_name_launch(predicted, one.launch)})")
     branch = _choose_branch(predicted.branches.get(line, ()))
     if branch is not None and (is_all or branch.fact.divergent_ratio >= LEAST_DIVERGENT_RATIO):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.numbers import format_count, format_percent
+from gpa_lsp.basis.numbers import format_count, format_number, format_percent
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.predicted.results import PredictedFault
@@ -57,13 +57,13 @@ def _describe_access(access: "AccessLineFact") -> Iterator[str]:
 
     pattern = f", {access.pattern_words}" if access.pattern_words else ""
     reuse = () if access.reuse is None else tuple(summarise_reuse(access.reuse))
-    yield f"* {name_access(access)}: **{count_cost(access)}**, {access.ideal:.1f} at best{_count_lines(access)}{pattern};"
+    yield f"* {name_access(access)}: **{count_cost(access)}**, {format_number(access.ideal)} at best{_count_lines(access)}{pattern};"
     hits = ((access.l1_hit_ratio, "L1"), (access.l2_hit_ratio, "L2"))
     known = [f"{format_percent(ratio)} in {where}" for ratio, where in hits if ratio is not None]
     details = [f"predicted hits {', '.join(known)}"] if known else []
     if access.repeated_ratio >= _LEAST_SHARE:
         details.append(f"{format_percent(access.repeated_ratio)} repeat an earlier one")
-    details.append(f"{format_count(access.requests)} requests of {access.lanes_per_request:.1f} lanes")
+    details.append(f"{format_count(access.requests)} requests of {format_number(access.lanes_per_request)} lanes")
     if len(reuse) == 1:
         details.append(f"reuse: all {reuse[0][0]}")
     if access.callers:
@@ -99,18 +99,18 @@ def name_access(access: "AccessLineFact") -> str:
 
 def count_cost(access: "AccessLineFact") -> str:
     """``8.0 sectors per request``."""
-    return f"{access.cost:.1f} {'wavefronts' if access.is_shared else 'sectors'} per request"
+    return f"{format_number(access.cost)} {'wavefronts' if access.is_shared else 'sectors'} per request"
 
 
 def _count_lines(access: "AccessLineFact") -> str:
-    return "" if access.is_shared else f", {access.lines_per_request:.1f} lines"
+    return "" if access.is_shared else f", {format_number(access.lines_per_request)} lines"
 
 
 def describe_branch(branch: "BranchLineFact") -> str:
     """How often its branches diverge."""
     return (
         f"branches: **{format_percent(branch.divergent_ratio)} diverge**, of {format_count(branch.executions)} executions with "
-        f"{branch.lanes_per_execution:.1f} lanes"
+        f"{format_number(branch.lanes_per_execution)} lanes"
     )
 
 

@@ -117,7 +117,7 @@ def _describe_scoreboards(document: SassDocument, row: int) -> list[str]:
         waiters = find_waiters(report, row, scoreboard)
         what = "result" if report.instructions.write_barrier[row] == scoreboard else "operands"
         if not waiters.rows:
-            lines.append(f"SB{scoreboard} (its {what}): nobody waits for it")
+            lines.append(f"SB{scoreboard} (its {what}): no instruction depends on it")
             continue
         line = f"SB{scoreboard} (its {what}): awaited by {_name_partners(document, waiters)}"
         others = [one for one in find_setters(report, waiters.rows[0], scoreboard).rows if one != row]

@@ -97,7 +97,7 @@ def _describe_own(report: KernelReport, row: int, *, is_mixed: bool) -> str:
     own = [(reason, count) for reason, count in list_own(report, row) if describe_stall_reason(reason).is_stall]
     if own and is_mixed:
         named = ", ".join(f"{format_count(round(count))} {reason}" for reason, count in own)
-        parts.append(f"its own matter: {make_one_line(named)}")
+        parts.append(f"not caused elsewhere: {make_one_line(named)}")
     lost = count_unattributed(report, row)
     if lost > 0.5:
         parts.append(f"{format_count(round(lost))} samples have no known cause")

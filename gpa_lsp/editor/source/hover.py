@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.editor.cause_table import describe_causes, summarise_cause
 from gpa_lsp.editor.document_view import DocumentView, HotLine
+from gpa_lsp.editor.kernel_page import describe_verdict
 from gpa_lsp.editor.lines.causes import CauseLine
 from gpa_lsp.editor.lines.names import name_place
 from gpa_lsp.editor.predicted.hover import describe_predictions
@@ -41,6 +42,7 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
         return "\n\n".join(said) or (_STALE if line in view.stale else None)
     summary, _, details = head.partition("\n\n")
     parts = [  # what is said in a glance comes first: a hover may be taller than its window
+        describe_verdict(shown),
         summary,
         draw_picture(lines[0] if lines else None, shown) if view.abilities.images else "",
         describe_roofs_of(shown, with_bars=not view.abilities.images),

@@ -7,12 +7,13 @@ start; with a command of the server's own, because a lens without one cannot be 
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, islice
 
 from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.editor.cause_table import label_remedy
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
-from gpa_lsp.editor.kernel_page import describe_kernel_briefly
+from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
 from gpa_lsp.editor.lines.causes import RemedyAnchor
 from gpa_lsp.editor.model import CommandCall, Lens, Range
 from gpa_lsp.editor.predicted.view import PredictedAnchor
@@ -45,7 +46,11 @@ def list_lenses(view: DocumentView) -> list[Lens]:
 def _place(view: DocumentView, line: int, commands: Iterable[CommandCall]) -> Iterator[Lens]:
     start = view.positions.find_start(line)
     span = Range(start=start, end=start)
-    return (Lens(range=span, command=command) for command in commands)
+    return (Lens(range=span, command=replace(command, title=_cut(command.title))) for command in commands)
+
+
+def _cut(title: str) -> str:
+    return title if len(title) <= MOST_LENS_CHARS else f"{title[: MOST_LENS_CHARS - 1]}…"
 
 
 def _show_statics(uri: str, anchor: StaticAnchor) -> CommandCall:
@@ -87,7 +92,8 @@ def _list_commands(anchors: Sequence[KernelAnchor], stale: int) -> Iterator[Comm
     shown = anchors if len(anchors) <= _MAX_PER_LINE else anchors[: _MAX_PER_LINE - 1]
     for anchor in shown:
         kernel = anchor.shown.kernel
-        title = describe_kernel_briefly(anchor.shown) + _remark(anchor, stale)
+        remark = _remark(anchor, stale)
+        title = describe_kernel_briefly(anchor.shown, MOST_LENS_CHARS - len(remark)) + remark
         yield CommandCall(title=title, command="gpaLsp.showKernel", arguments=(kernel.report.mangled_name,))
     if len(shown) < len(anchors):
         rest = len(anchors) - len(shown)

@@ -10,6 +10,7 @@ from gpa_lsp.advice.find_statics import KernelFindings, list_static_checks
 from gpa_lsp.advice.static_model import StaticFinding
 from gpa_lsp.analyses.static.model import describe_resources
 from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.compiler.settings import CompileSettings
 from gpa_lsp.editor.static.results import StaticJob, StaticKernel, StaticMark, StaticResult
@@ -62,7 +63,9 @@ def make_result(found: SourceStatics, *, text: str, seconds: float) -> StaticRes
     messages = tuple(_drop_own_path(one, found.path) for one in unit.messages[:_MOST_MESSAGES])
     remarks = [*unit.notes, *(str(problem) for problem in found.problems)]
     if len(unit.messages) > _MOST_MESSAGES:
-        remarks.append(f"{len(unit.messages) - _MOST_MESSAGES:,} more messages of the compiler are left out")
+        remarks.append(
+            f"{format_count(len(unit.messages) - _MOST_MESSAGES)} more messages of the compiler are left out"
+        )
     return StaticResult(
         path=found.path,
         text=text,

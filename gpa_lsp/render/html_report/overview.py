@@ -13,14 +13,13 @@ from gpa_lsp.basis.numbers import (
     format_speedup,
     format_speedup_range,
 )
-from gpa_lsp.render.advice_words import find_best_advice, name_best_advice
+from gpa_lsp.render.advice_words import describe_limit_briefly, find_best_advice, name_best_advice
 from gpa_lsp.render.finding_words import describe_problem
 from gpa_lsp.render.html_report.changes_section import ChangeSection
 from gpa_lsp.render.html_report.roofline_section import convert_roof
 from gpa_lsp.render.html_report.tables import Meter, convert_bar
 from gpa_lsp.render.layout import clamp_ratio
 from gpa_lsp.render.moments import format_moment
-from gpa_lsp.render.roofline_text import name_limiter_of
 from gpa_lsp.report.model import KernelReport, Report
 
 UTC_SUFFIX = " UTC"
@@ -41,7 +40,7 @@ class KernelRow:
         samples: how many.
         counts: both, written.
         roof: the nearest ceiling; None where unknown.
-        limiter: what bounds the kernel, in two words; may be empty.
+        limiter: what limits the kernel, in a few words; may be empty.
         occupancy: achieved or possible; None where unknown.
         speedup: best estimate; 0 without advice.
         estimate: the same, written; empty without advice.
@@ -159,7 +158,7 @@ def _build_row(
         samples=kernel.total_samples,
         counts=(format_count(kernel.launch_count), format_count(kernel.total_samples)),
         roof=find_nearest_roof(kernel),
-        limiter=name_limiter_of(kernel) or "",
+        limiter=describe_limit_briefly(kernel),
         occupancy=find_occupancy(kernel),
         speedup=best.speedup.estimate if best is not None else 0.0,
         estimate=format_speedup(best.speedup.estimate) if best is not None else "",

@@ -21,11 +21,12 @@ from gpa_lsp.basis.numbers import (
     format_speedup,
 )
 from gpa_lsp.device.model import Machine
+from gpa_lsp.render.advice_words import describe_limit_briefly
 from gpa_lsp.render.answer_text import describe_missing, describe_movement
 from gpa_lsp.render.charts.roofline_rows import PlacedRow, is_drawable
 from gpa_lsp.render.layout import clamp_ratio
 from gpa_lsp.render.page.frame import render_prose
-from gpa_lsp.render.roofline_text import CLOCK_WORDS, describe_clock_rates, describe_line, list_bars, name_bound
+from gpa_lsp.render.roofline_text import CLOCK_WORDS, describe_clock_rates, describe_line, list_bars
 
 _MOST_MISSING = 12
 
@@ -99,7 +100,7 @@ def _build_item(row: PlacedRow, before: PlacedRow | None, launches: int, is_show
         full_name=row.kernel.name,
         time=format_duration_ns(row.roofline.duration_s * 1e9),
         change=change,
-        bound=name_bound(row.roofline) or "",
+        bound=describe_limit_briefly(row.kernel) if row.is_whole else "",
         nearest=UNKNOWN if nearest is None else nearest.name,
         share=UNKNOWN if nearest is None else format_percent(nearest.share_ratio),
         ratio=0.0 if nearest is None else clamp_ratio(nearest.share_ratio),
@@ -132,7 +133,7 @@ def build_details(row: PlacedRow, machine: int) -> Mapping[str, Any]:
         "symbol": row.kernel.mangled_name,
         "machine": machine,
         "time": format_duration_ns(line.duration_s * 1e9),
-        "bound": name_bound(line) or "",
+        "bound": describe_limit_briefly(row.kernel) if row.is_whole else "",
         "nearest": "" if nearest is None else nearest.name,
         "share": "" if nearest is None else format_percent(nearest.share_ratio),
         "headroom": "" if nearest is None else format_speedup(nearest.headroom),

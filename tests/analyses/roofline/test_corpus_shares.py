@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gpa_lsp.analyses.limiter.find import BUSY_RATIO
 from gpa_lsp.analyses.roofline.place import place_kernel
 from gpa_lsp.analyses.roofline.throughput import (
     RECOMPUTED,
@@ -20,8 +21,6 @@ from gpa_lsp.analyses.roofline.under_roofs import ISSUE
 from gpa_lsp.analyses.roofline_model import CLEARLY_NEARER, Roofline
 from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.profile.model import Launch
-from gpa_lsp.render.roof_words import LATENCY_BOUND_RATIO
-from gpa_lsp.render.roofline_text import name_bound
 from tests.analyses.roofline.corpus import CORPUS, REPORTS, Measured, list_measured, read_kernels
 
 pytestmark = [
@@ -88,8 +87,7 @@ def test_no_roofline_promises_more_than_the_profiler_s_busiest_unit_leaves():
                 assert line.headroom is not None
                 # A roof counts as the unit behind it up to a tenth apart.
                 assert line.headroom <= CLEARLY_NEARER / highest, name
-                assert name_bound(line) != "latency-bound" or highest < LATENCY_BOUND_RATIO, name
-                tight += line.tighter_unit is not None and highest >= LATENCY_BOUND_RATIO
+                tight += line.tighter_unit is not None and highest >= BUSY_RATIO
     assert tight == 4
 
 

@@ -43,26 +43,26 @@ def test_a_loop() -> None:
     assert (
         show_code(document)
         == """\
-kernel:                              // kernel · 8 instructions · 32 registers · 100 % · long_scoreboard
-.L_0000:                             // 2 %
-                                     // k.cu:3 | int i = threadIdx.x;
-/*0000*/ 3   2.0 %                   MOV R0, RZ
-/*0010*/ 3                           S2R R3, SR_TID.X                 // sets SB0 · stall 2
+kernel:                             // kernel · 8 instructions · 32 registers · 100 % · long_scoreboard
+.L_0000:                            // 2.0 %
+                                    // k.cu:3 | int i = threadIdx.x;
+/*0000*/ 3  2.0 %                   MOV R0, RZ
+/*0010*/ 3                          S2R R3, SR_TID.X                 // sets SB0 · stall 2
 
 // loop k.cu:4-5 · depth 1 · 98 % · long_scoreboard
-.L_0020:                             // 98 % · long_scoreboard · back from .L_0020
-                                     // m.h:7 in k.cu:5 | return x[i]; // größer
-/*0020*/ 7   4.0 %                 │ LDG.E R2, [R4.64]                // waits SB0 · sets SB2 · stall 4
-                                     // k.cu:5 | sum += at(x, i);
-/*0030*/ 5  84.0 % long_scoreboard │ FFMA R0, R2, R3, R0              // waits SB2 · stall 4 · yield
-                                     // k.cu:4 | while (more)
-/*0040*/ 4  10.0 % wait            │ ISETP.LT.AND P0, PT, R6, R8, PT  // stall 12
-/*0050*/ 4                         │ @P0 BRA 0x20                     // ↑ .L_0020 · stall 5
+.L_0020:                            // 98 % · long_scoreboard · back from .L_0020
+                                    // m.h:7 in k.cu:5 | return x[i]; // größer
+/*0020*/ 7  4.0 %                 │ LDG.E R2, [R4.64]                // waits SB0 · sets SB2 · stall 4
+                                    // k.cu:5 | sum += at(x, i);
+/*0030*/ 5   84 % long_scoreboard │ FFMA R0, R2, R3, R0              // waits SB2 · stall 4 · yield
+                                    // k.cu:4 | while (more)
+/*0040*/ 4   10 % wait            │ ISETP.LT.AND P0, PT, R6, R8, PT  // stall 12
+/*0050*/ 4                        │ @P0 BRA 0x20                     // ↑ .L_0020 · stall 5
 .L_0060:
-                                     // k.cu:6 | x[i] = sum;
-/*0060*/ 6                           STG.E [R4.64], R0                // read sets SB1
-                                     // k.cu:7 | }
-/*0070*/ 7                           EXIT                             // stall 5
+                                    // k.cu:6 | x[i] = sum;
+/*0060*/ 6                          STG.E [R4.64], R0                // read sets SB1
+                                    // k.cu:7 | }
+/*0070*/ 7                          EXIT                             // stall 5
 """
     )
 
@@ -72,7 +72,7 @@ def test_the_header_says_which_measurement_it_is() -> None:
     header = document.lines[: document.sections[0].first_line - 2]
     assert all(line.startswith("//") for line in header)
     assert header[0].startswith("// kernel · 1.00 ms") and "80 % long_scoreboard" in header[0]
-    assert header[1].startswith("// waits for data from global memory (80 %)")
+    assert header[1].startswith("// stalled on data from global memory (80 %)")
     assert (
         "// 100 samples · grid 64 · block 128 · 32 registers per thread · Test GPU · compute capability 8.6" in header
     )
@@ -235,7 +235,7 @@ def test_foreign_code_keeps_the_columns() -> None:
     document = build_document(URI, show_report(replace(kernel, instructions=moved)))
     check_document(document)
     line = document.lines[int(document.line_of_row[1]) - 1]
-    assert re.sub(" +", " ", line).strip() == "25.0 % wait // code outside this module, at 0x7f0000001230"
+    assert re.sub(" +", " ", line).strip() == "25 % wait // code outside this module, at 0x7f0000001230"
     assert FunctionRole.OUTSIDE_MODULE in {row.role for row in kernel.functions}
     assert any("// outside this module" in line for line in document.lines)
 

@@ -43,12 +43,12 @@ def list_outline(text: str) -> list[str]:
 def test_the_outline_has_functions_loops_and_hot_blocks() -> None:
     assert list_outline(NEST) == [
         "function kernel: 100 % · wait",
-        "  block .L_0000: 2 % · wait",
+        "  block .L_0000: 2.0 % · wait",
         "  event loop .L_0010: 98 % · wait",
-        "    block .L_0010: 1 % · wait",
+        "    block .L_0010: 1.0 % · wait",
         "    event loop .L_0020: 90 % · wait",
         "      block .L_0020: 90 % · wait",
-        "    block .L_0040: 7 % · wait",
+        "    block .L_0040: 7.0 % · wait",
     ]
 
 

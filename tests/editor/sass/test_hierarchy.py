@@ -36,11 +36,11 @@ def test_a_stalled_instruction_is_called_by_its_cause_and_back() -> None:
     session, view = start()
     item = prepare(view, "FF^MA")
     assert item is not None
-    assert (item.name, item.detail) == ("/*0030*/ FFMA R0, R2, R3, R0", "84.0 % of kernel")
+    assert (item.name, item.detail) == ("/*0030*/ FFMA R0, R2, R3, R0", "84 % of kernel")
     (call,) = list_incoming(session, item.data)
     assert (call.item.name, call.item.detail) == (
         "/*0020*/ LDG.E R2, [R4.64]",
-        "80.0 % · 80 samples long_scoreboard through R2",
+        "80 % · 80 samples long_scoreboard through R2",
     )
     assert read_places(view, call.ranges) == ["0020 R2"]
     (back,) = list_outgoing(session, call.item.data)

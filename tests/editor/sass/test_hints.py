@@ -29,8 +29,8 @@ def test_victims_and_causes_name_each_other() -> None:
     document = write_document(LOOP)
     assert read_hints(document) == {
         find_line(document, "LDG"): "/*0030*/ FFMA waits 80 %",
-        find_line(document, "FFMA"): "waits 80 % for /*0020*/ LDG · /*0040*/ ISETP waits 6 %",
-        find_line(document, "ISETP"): "waits 6 % for /*0030*/ FFMA",
+        find_line(document, "FFMA"): "waits 80 % for /*0020*/ LDG · /*0040*/ ISETP waits 6.0 %",
+        find_line(document, "ISETP"): "waits 6.0 % for /*0030*/ FFMA",
     }
 
 
@@ -50,15 +50,17 @@ def test_several_ends_are_counted() -> None:
     hints = [text for _, text in sorted(read_hints(document).items())]
     assert hints == [
         "2 wait 33 %, most /*0010*/ LDG",
-        "waits 20 % for /*0000*/ LDG · /*0020*/ LDG waits 8 %",
+        "waits 20 % for /*0000*/ LDG · /*0020*/ LDG waits 8.0 %",
         "waits 20 % for /*0000*/ LDG and 1 more",
-        "waits 1 % for /*0000*/ LDG",
+        "waits 1.0 % for /*0000*/ LDG",
     ]
 
 
 def test_the_weightier_part_comes_first() -> None:
     document = make_document("1 <- 0 long_scoreboard=2\n2 <- 1 long_scoreboard")
-    assert read_hints(document)[int(document.line_of_row[1])] == "/*0020*/ LDG waits 20 % · waits 2 % for /*0000*/ LDG"
+    assert (
+        read_hints(document)[int(document.line_of_row[1])] == "/*0020*/ LDG waits 20 % · waits 2.0 % for /*0000*/ LDG"
+    )
 
 
 def test_only_what_is_asked_for_is_answered() -> None:
@@ -76,7 +78,7 @@ def test_stalls_that_are_everybodys_own_matter_are_silent() -> None:
 def test_small_shares_and_own_stalls_are_silent() -> None:
     listing = "k.cu:1  MOV R1, R2  ; wait=1\nk.cu:2  MOV R2, R1  ; wait=999"
     assert read_hints(make_document("0 <- 1 wait", listing)) == {}
-    wanted = "waits <1 % for /*0010*/ MOV"
+    wanted = "waits 0.1 % for /*0010*/ MOV"
     assert wanted in read_hints(make_document("0 <- 1 wait", listing), min_share_ratio=0.001).values()
 
 

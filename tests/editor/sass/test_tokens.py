@@ -43,7 +43,7 @@ def show_line(document: SassDocument, words: str) -> list[str]:
 def test_a_hot_instruction() -> None:
     assert show_line(write_document(LOOP), "FFMA") == [
         "/*0030*/ comment",
-        "84.0 % number hot",
+        "84 % number hot",
         "long_scoreboard enumMember hot",
         "FFMA function",
         "R0 variable modification",

@@ -47,7 +47,7 @@ def read_lines(session: Session, link: dict[str, Any]) -> list[tuple[str, str]]:
 def test_a_source_line_has_its_instructions() -> None:
     session = open_session()
     (link,) = run(session, "find_linked", SOURCE_URI, 4)
-    assert (link["kernel"], link["text"]) == ("kernel", "kernel · 2 instructions · 88.0 %")
+    assert (link["kernel"], link["text"]) == ("kernel", "kernel · 2 instructions · 88 %")
     *ranges, primary = read_lines(session, link)
     assert ranges == [("LDG.E", "FFMA")]  # one stretch, the quote between them included
     assert primary == ("LDG.E", "LDG.E")  # it causes what the other one takes

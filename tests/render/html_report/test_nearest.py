@@ -6,6 +6,7 @@ from gpa_lsp.analyses.roofline_model import BusyUnit
 from gpa_lsp.render.html_report.overview import build_rows, find_nearest_roof
 from gpa_lsp.report.model import KernelReport
 from tests.analyses_samples import ANALYSES
+from tests.render.advice_examples import LIMITER
 from tests.report_builder import build_kernel
 
 
@@ -32,8 +33,9 @@ def test_without_such_a_unit_it_is_the_roof() -> None:
     assert (meter.label, meter.text) == ("DRAM bandwidth", "53 %")
 
 
-def test_a_kernel_nobody_advised_on_has_the_roofs_word() -> None:
-    unit = BusyUnit(name="L1 wavefronts of loads and stores", is_memory=True, share_ratio=0.9, ceiling_ratio=0.97)
-    kernel = make_kernel(unit)
+def test_what_limits_a_kernel_is_the_limiters_word() -> None:
+    kernel = replace(make_kernel(None), limiter=LIMITER)
     (row,) = build_rows([kernel], {kernel.name: "k"}, {})
-    assert row.limiter == "memory-bound"
+    assert row.limiter == "DRAM is 71 % busy"
+    (unknown,) = build_rows([make_kernel(None)], {kernel.name: "k"}, {})
+    assert unknown.limiter == ""

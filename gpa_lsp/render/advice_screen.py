@@ -1,0 +1,435 @@
+"""Advice that is read in twenty seconds: per kernel what limits it, what causes that, what to do, and what would not help.
+
+A kernel takes at most :data:`MOST_LINES` lines. Everything else stands in the long text (:mod:`gpa_lsp.render.advice_text`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.advice.limiter_rules import relieves_unit
+from gpa_lsp.advice.model import Advice, SilenceStage
+from gpa_lsp.analyses.limiter.model import Limiter, LimiterKind
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import write_place
+from gpa_lsp.basis.numbers import (
+    format_count,
+    format_count_of,
+    format_duration_ns,
+    format_launches,
+    format_limit,
+)
+from gpa_lsp.basis.prose import NOTHING, Place, Sentence, count, factor, join, list_of, percent, say
+from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.render.advice_words import (
+    AT_THE_LIMIT,
+    NO_SASS,
+    SMALL_SPEEDUP,
+    begin_lower,
+    describe_cause,
+    describe_gain,
+    describe_limit,
+    describe_suggestion,
+    drop_stop,
+    is_small,
+)
+from gpa_lsp.render.check_text import render_problem
+from gpa_lsp.render.findings import name_kernels
+from gpa_lsp.render.instruction_places import InstructionPlaces
+from gpa_lsp.render.layout import (
+    ELLIPSIS,
+    EMPTY_LINE,
+    Line,
+    Span,
+    Style,
+    count_cells,
+    cut,
+    hang,
+    read_plain,
+    text_line,
+    wrap,
+)
+from gpa_lsp.render.markdown_text import escape_markdown, quote_code, write_sentence
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.silence_text import explain_silence
+from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.rows.scopes import Scope, ScopeKind
+
+MOST_LINES = 12
+"""Of one kernel."""
+
+LEAST_TIME_RATIO = 0.01
+"""Of the time of all kernels; those below share a line."""
+
+MORE = "more: gpa-lsp advise --details · by line: gpa-lsp check · everything: gpa-lsp report --html"
+
+_MOST_SUGGESTIONS = 3
+_MOST_WRAPPED = 2
+"""Lines that one row may take."""
+
+_MOST_CODE_CELLS = 50
+_MOST_NAMED = 4
+_MOST_REFUSALS = 2
+"""Reasons given for what would not help."""
+
+_LABEL_CELLS = 7
+
+_LATER = "then"
+"""In place of a range: it helps once the first suggestion is done."""
+
+_ACCESSES = "memory_access"
+"""The analysis that says why an access costs what it does."""
+
+_NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenRow:
+    """One row of a kernel's screen.
+
+    Attributes:
+        label: ``limit``, ``cause``, ``1.`` and so on.
+        gain: range of the speedup, or ``then``; empty where none is promised.
+        place: as ``file:line``; empty where the text says it, or there is none.
+        code: the source line there; empty where it is not at hand.
+        text: what there is to say.
+    """
+
+    label: str
+    text: Sentence
+    gain: str = ""
+    place: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """What is said of one kernel.
+
+    Attributes:
+        name: short.
+        facts: time, launches, GPU, and what is wrong with the measurement.
+        rows: in the order they are shown.
+    """
+
+    name: str
+    facts: tuple[str, ...]
+    rows: tuple[ScreenRow, ...]
+
+
+def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Screen:
+    """A kernel in a few rows.
+
+    Args:
+        kernel: to show.
+        name: its short name.
+        places: how sources are shown.
+    """
+    every = () if kernel.advice is None else kernel.advice.advice
+    small = [one for one in every if is_small(kernel, one)]
+    worthy = [one for one in every if one not in small and one.optimizer != AT_THE_LIMIT]
+    if not worthy:
+        worthy = [one for one in every if one.optimizer == AT_THE_LIMIT]
+    rows = [ScreenRow(label="limit", text=describe_limit(kernel)), *_find_cause(kernel, places)]
+    for number, one in enumerate(worthy[:_MOST_SUGGESTIONS], start=1):
+        rows.append(_suggest(kernel, one, number, worthy[0], places))
+    if small:
+        titles = list_of(islice((begin_lower(one.title) for one in small), _MOST_NAMED))
+        rows.append(
+            ScreenRow(label="small", text=say("under {most} each: {titles}", most=factor(SMALL_SPEEDUP), titles=titles))
+        )
+    if not every:
+        rows.append(ScreenRow(label="none", text=_explain_none(kernel, places)))
+    refused = _describe_refusals(kernel)
+    if refused:
+        rows.append(ScreenRow(label="no", text=refused))
+    return Screen(name=name, facts=_describe_run(kernel), rows=tuple(rows))
+
+
+def render_screens(
+    report: Report, places: PlaceNames, width: int | None = None, *, max_kernels: int | None
+) -> Iterator[Line]:
+    """The screens of a report's kernels, of most time first, then its problems and where more is.
+
+    Args:
+        report: what to show.
+        places: how sources are shown.
+        width: characters per line; None for as many as it takes.
+        max_kernels: kernels shown; None shows all.
+    """
+    names = name_kernels(report.kernels)
+    shown, short = _split_kernels(report)
+    for position, kernel in enumerate(shown[:max_kernels]):
+        if position:
+            yield EMPTY_LINE
+        yield from render_screen(build_screen(kernel, names[kernel.name], places), width)
+    for words in _count_others(shown[: max_kernels or len(shown)], shown, short, names):
+        yield EMPTY_LINE
+        yield from wrap(words, width, indent=0, style=Style.DIM)
+    if not report.kernels:
+        yield text_line("no kernel was found", Style.DIM)
+    if report.problems:
+        yield EMPTY_LINE
+        yield text_line("Problems", Style.HEADING)
+    for problem in report.problems:
+        yield from hang((("  ", Style.PLAIN), *render_problem(problem, places)), width)
+    if report.kernels:
+        yield EMPTY_LINE
+        yield from wrap(MORE, width, indent=0, style=Style.DIM)
+
+
+def render_screen(screen: Screen, width: int | None) -> Iterator[Line]:
+    """One kernel in at most :data:`MOST_LINES` lines: rows that are too long are cut, those below first."""
+    gains = max((len(row.gain) for row in screen.rows if row.gain), default=0)
+    rows = [list(_render_row(row, gains, width)) for row in screen.rows]
+    for lines in rows:
+        if len(lines) > _MOST_WRAPPED:
+            lines[_MOST_WRAPPED - 1 :] = [_end_early(lines[_MOST_WRAPPED - 1], width)]
+    for lines in reversed(rows):
+        if sum(map(len, rows)) < MOST_LINES:
+            break
+        lines[:] = [_end_early(lines[0], width)] if len(lines) > 1 else lines
+    facts = "   ".join(screen.facts)
+    yield ((screen.name, Style.TITLE), ("   ", Style.PLAIN), (facts, Style.DIM))
+    for lines in rows:
+        yield from lines
+
+
+def render_screens_markdown(report: Report, places: PlaceNames, *, max_kernels: int | None) -> Iterator[str]:
+    """The same as Markdown, line by line."""
+    names = name_kernels(report.kernels)
+    shown, short = _split_kernels(report)
+    for kernel in shown[:max_kernels]:
+        screen = build_screen(kernel, names[kernel.name], places)
+        yield from (f"## {quote_code(screen.name)}", "", escape_markdown(" · ".join(screen.facts)), "")
+        for row in screen.rows:
+            yield f"- {_write_row(row)}"
+        yield ""
+    for words in _count_others(shown[: max_kernels or len(shown)], shown, short, names):
+        yield from (f"{escape_markdown(words)}.", "")
+    if not report.kernels:
+        yield from ("No kernel was found.", "")
+    if report.problems:
+        yield from ("### Problems", "")
+        for problem in report.problems:
+            yield f"- {escape_markdown(read_plain(render_problem(problem, places)))}"
+        yield ""
+    if report.kernels:
+        yield escape_markdown(MORE)
+
+
+def _write_row(row: ScreenRow) -> str:
+    parts = [f"**{escape_markdown(row.label)}**"]
+    if row.gain:
+        parts.append(f"**{escape_markdown(row.gain)}**")
+    parts.extend(quote_code(one) for one in (row.place, row.code) if one)
+    parts.append(write_sentence(row.text))
+    return " ".join(parts)
+
+
+def _split_kernels(report: Report) -> tuple[Sequence[KernelReport], Sequence[KernelReport]]:
+    """Kernels with a screen of their own, and those of too little time for one."""
+    whole = sum(kernel.total_duration_ns for kernel in report.kernels)
+    short = [one for one in report.kernels if 0 < one.total_duration_ns < LEAST_TIME_RATIO * whole]
+    return [one for one in report.kernels if one not in short], short
+
+
+def _count_others(
+    seen: Sequence[KernelReport], shown: Sequence[KernelReport], short: Sequence[KernelReport], names: Mapping[str, str]
+) -> Iterator[str]:
+    rest = len(shown) - len(seen)
+    if rest:
+        yield f"and {format_count_of(rest, 'shorter kernel')}"
+    if short:
+        listed = [names[kernel.name] for kernel in short[:_MOST_NAMED]]
+        more = len(short) - len(listed)
+        named = ", ".join(listed) + (f" and {format_count(more)} more" if more else "")
+        yield f"{format_count_of(len(short), 'kernel')} under {format_limit(LEAST_TIME_RATIO)} of the time: {named}"
+
+
+def _describe_run(kernel: KernelReport) -> tuple[str, ...]:
+    if not kernel.launches:
+        return ("not measured",)
+    time = format_duration_ns(kernel.duration_ns)
+    if kernel.launch_count != 1:
+        count = kernel.launch_count
+        time += f" × {format_count(count)}" if count is not None else f" in {format_launches(None)}"
+    facts = [time] if kernel.duration_ns is not None else [format_launches(kernel.launch_count)]
+    if kernel.device.name is not None:
+        facts.append(kernel.device.name)
+    if not kernel.total_samples:
+        facts.append("no samples")
+    if kernel.lacks_sass:
+        facts.append(NO_SASS)
+    return tuple(facts)
+
+
+def _suggest(kernel: KernelReport, advice: Advice, number: int, first: Advice, places: PlaceNames) -> ScreenRow:
+    text = describe_suggestion(advice)
+    place = _place_scope(kernel, advice.scope, places) if advice.regions else ""
+    is_named = any(isinstance(part, Place) for part in text.parts) or (bool(place) and place in text)
+    is_later = number > 1 and _comes_after(kernel.limiter, advice, first)
+    return ScreenRow(
+        label=f"{number}.",
+        gain=_LATER if is_later else describe_gain(advice),
+        place="" if is_named else place,
+        text=text,
+    )
+
+
+def _comes_after(limiter: Limiter | None, advice: Advice, first: Advice) -> bool:
+    """It helps once the first suggestion is done: what limits the kernel then is another unit, which this one relieves."""
+    if limiter is None:
+        return False
+    if limiter.kind is LimiterKind.BUILD:
+        return True
+    if limiter.next is None or limiter.next_factor is None or first.speedup.high < limiter.next_factor:
+        return False
+    is_now = limiter.kind is LimiterKind.UNIT and relieves_unit(limiter.unit, advice.optimizer)
+    return not is_now and relieves_unit(limiter.next.unit, advice.optimizer)
+
+
+def _find_cause(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRow]:
+    """The place of the most stalls, by cause, else by where they were taken; nothing without stalls."""
+    found = _find_largest(kernel)
+    if found is None:
+        return
+    row, ratio, why = found
+    place, code = _locate(kernel, row, places)
+    fact = _find_fact(kernel, row)
+    text = say("{share} of the samples are {why}", share=percent(ratio), why=why)
+    yield ScreenRow(label="cause", place=place, code=code, text=join((text, fact), "; "))
+
+
+def _find_largest(kernel: KernelReport) -> tuple[int, float, Sentence] | None:
+    """The instruction at whose line most stalls begin, their share of the samples, and what they are stalled on."""
+    total = kernel.total_samples
+    if not total or not len(kernel.instructions):
+        return None
+    columns = kernel.instructions
+    blame = kernel.blame
+    if blame is not None and len(blame.edges):
+        edges = blame.edges
+        stalls = np.where(np.isin(edges.category, _NO_STALLS), 0.0, edges.all_samples)
+        keys = _find_keys(columns.chain_index, edges.def_row)
+        sums = np.bincount(keys, weights=stalls)
+        if sums.max() > 0:
+            inside = keys == int(sums.argmax())
+            by_kind = np.bincount(edges.category[inside], weights=stalls[inside])
+            rows = np.bincount(edges.def_row[inside], weights=stalls[inside])
+            why = say("stalled on {cause}", cause=describe_cause(BlameCategory(int(by_kind.argmax()))))
+            return int(rows.argmax()), float(sums.max()) / total, why
+    stalls_by_row = columns.all_samples.copy()
+    for index, reason in enumerate(columns.reasons):
+        if not describe_stall_reason(reason).is_stall:
+            stalls_by_row[:, index] = 0
+    row = int(stalls_by_row.sum(axis=1).argmax())
+    if not stalls_by_row[row].sum():
+        return None
+    reason = columns.reasons[int(stalls_by_row[row].argmax())]
+    return row, float(stalls_by_row[row].sum()) / total, say("stalled there, mostly on {reason}", reason=reason)
+
+
+def _find_keys(chain_index: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Instructions of one line have one key; those without a line one each."""
+    chains = chain_index[rows].astype(np.int64)
+    return np.where(chains >= 0, chains, chain_index.max(initial=0) + 1 + rows)
+
+
+def _locate(kernel: KernelReport, row: int, places: PlaceNames) -> tuple[str, str]:
+    """Where an instruction comes from, and the text of that line."""
+    shown = InstructionPlaces(kernel, places)
+    frame = shown.choose_frame(row)
+    if frame is None:
+        text = kernel.instructions.texts[row]
+        return shown.show_offset(row), cut(text, _MOST_CODE_CELLS)
+    source = places.read_line(kernel, frame.file, frame.line) if frame.line else None
+    return write_place(shown.name_file(frame.file), frame.line), cut(source or "", _MOST_CODE_CELLS)
+
+
+def _place_scope(kernel: KernelReport, scope: Scope, places: PlaceNames) -> str:
+    """Where a scope is; empty for the whole kernel."""
+    if scope.kind is ScopeKind.KERNEL or (scope.kind is ScopeKind.FUNCTION and not scope.line):
+        return ""
+    shown = InstructionPlaces(kernel, places)
+    if scope.file is None or scope.line is None:
+        return shown.show_offset(scope.row) if scope.row < len(kernel.instructions) else ""
+    return write_place(shown.name_file(scope.file), scope.line, scope.last_line)
+
+
+def _find_fact(kernel: KernelReport, row: int) -> Sentence:
+    """What the analyses say of that line, the largest part of a measure first; empty where they say nothing."""
+    chain = int(kernel.instructions.chain_index[row])
+    frames = kernel.instructions.chains[chain] if chain >= 0 else ()
+    lines = {(frame.file, frame.line) for frame in frames[:1]}
+    every = () if kernel.analyses is None else kernel.analyses.answers
+    answers = [answer for answer in every if answer.analysis == _ACCESSES]
+    marks = [mark for answer in answers for mark in answer.marks if (mark.file, mark.line) in lines and mark.text]
+    best = max(marks, key=lambda mark: mark.share_ratio or 0.0, default=None)
+    return NOTHING if best is None else join((best.text,))
+
+
+def _explain_none(kernel: KernelReport, places: PlaceNames) -> Sentence:
+    """Why there is nothing to suggest, with the largest stall."""
+    found = _find_largest(kernel)
+    if found is None:
+        reasons = explain_silence(kernel)
+        stage = next(iter(reasons), "")
+        return join((stage, next(iter(reasons.get(stage, {})), "")), ": ")
+    place = _locate(kernel, found[0], places)[0]
+    by_reason = {
+        name: count.all_samples for name, count in kernel.by_reason.items() if describe_stall_reason(name).is_stall
+    }
+    reason = max(by_reason, key=lambda name: by_reason[name], default="stalls")
+    return say("no known suggestion for {reason} at {place}", reason=reason, place=place)
+
+
+def _describe_refusals(kernel: KernelReport) -> Sentence:
+    """What would not help, and why, most of a reason first."""
+    limiter = kernel.limiter
+    unit = None if limiter is None else limiter.find(limiter.unit)
+    groups: dict[Sentence, list[str]] = {}
+    for one in () if kernel.advice is None else kernel.advice.silences:
+        if one.contradicted_by == "limiter" and unit is not None:
+            groups.setdefault(say("{label} keeps its work", label=begin_lower(unit.label)), []).append(one.optimizer)
+        elif one.contradicted_by or one.stage is SilenceStage.GATED:
+            groups.setdefault(begin_lower(drop_stop(one.message)), []).append(one.optimizer)
+    ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
+    return join(
+        (say("{titles} ({why})", titles=_name_all(names), why=why) for why, names in ranked[:_MOST_REFUSALS]), "; "
+    )
+
+
+def _name_all(names: Sequence[str]) -> Sentence:
+    """Optimizers by their titles."""
+    from gpa_lsp.advice.advise import list_optimizers  # it imports them all
+
+    known = list_optimizers()
+    titles = [
+        begin_lower(known[name].title if name in known else name.replace("_", " ")) for name in names[:_MOST_NAMED]
+    ]
+    rest = len(names) - len(titles)
+    return join((*titles, say("{rest} more", rest=count(rest)) if rest else ""), ", ")
+
+
+def _render_row(row: ScreenRow, gains: int, width: int | None) -> Iterator[Line]:
+    is_suggestion = row.label[:1].isdigit()
+    spans: list[Span] = [(f"  {row.label:<{_LABEL_CELLS}}", Style.PLAIN if is_suggestion else Style.DIM)]
+    if is_suggestion and gains:
+        spans.append((f"{row.gain:<{gains + 2}}", Style.HOT if row.gain not in ("", _LATER) else Style.PLAIN))
+    if row.place:
+        spans.append((f"{row.place}  ", Style.PATH))
+    if row.code:
+        spans.append((f"{row.code}  ", Style.CODE))
+    yield from hang((*spans, (row.text, Style.PLAIN)), width, indent=2 + _LABEL_CELLS)
+
+
+def _end_early(line: Line, width: int | None) -> Line:
+    """A line with an ellipsis where more would follow."""
+    *others, (text, style) = line
+    room = None if width is None else width - sum(count_cells(one) for one, _ in others)
+    whole = f"{text} {ELLIPSIS}"
+    return (*others, (whole if room is None else cut(whole, max(room, 1)), style))

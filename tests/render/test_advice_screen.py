@@ -1,0 +1,124 @@
+"""The screen of a kernel: what stands in it, and that it fits."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.analyses.limiter.model import LimiterKind
+from gpa_lsp.basis.prose import say
+from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
+from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.pipeline import analyse
+from gpa_lsp.render.advice_screen import MOST_LINES, build_screen, render_screen, render_screens
+from gpa_lsp.render.advice_words import (
+    describe_gain,
+    describe_limit,
+    describe_limit_briefly,
+    describe_suggestion,
+    find_first_suggestion,
+    label_suggestion,
+)
+from gpa_lsp.render.findings import name_kernels
+from gpa_lsp.render.layout import count_cells, read_plain
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.model import KernelReport, Report
+from tests.conftest import ROOT, find_corpus
+from tests.editor.views import make_profile
+from tests.render.advice_examples import LIMITER, make_advice_example, make_advised, make_silent
+from tests.report_builder import build_report
+
+CORPUS = find_corpus()
+REPORTS = sorted(path for room in ("ncu", "pairs") for path in (CORPUS / room).glob("*.ncu-rep")) if CORPUS else []
+
+WIDTHS = (None, 200, 100, 60, 20)
+
+
+def show(kernel: KernelReport, width: int | None = None) -> list[str]:
+    return [read_plain(line) for line in render_screen(build_screen(kernel, "k", PlaceNames()), width)]
+
+
+def check_fits(report: Report) -> None:
+    names = name_kernels(report.kernels)
+    for kernel in report.kernels:
+        screen = build_screen(kernel, names[kernel.name], PlaceNames())
+        for width in WIDTHS:
+            lines = list(render_screen(screen, width))
+            assert 2 <= len(lines) <= MOST_LINES, kernel.name
+        profile = make_profile(kernel, texts={})
+
+        shown = VisibleKernel(name=names[kernel.name], profile=profile, kernel=profile.kernels[0])
+        assert 0 < len(describe_kernel_briefly(shown)) <= MOST_LENS_CHARS
+
+
+def test_rows_stand_in_one_order() -> None:
+    labels = [row.label for row in build_screen(make_advised(), "smooth", PlaceNames()).rows]
+    assert labels == ["limit", "cause", "1.", "2.", "3.", "no"]
+
+
+def test_the_limit_is_the_limiters_sentence_and_what_comes_next() -> None:
+    assert (
+        describe_limit(make_advised())
+        == "DRAM is 71 % busy with reads; about 93 % is sustainable; next is L2, 1.90× away"
+    )
+    assert describe_limit_briefly(make_advised()) == "DRAM is 71 % busy"
+
+
+def test_the_first_suggestion_is_quoted_everywhere() -> None:
+    kernel = make_advised()
+    first = find_first_suggestion(kernel)
+    assert first is not None
+    assert label_suggestion(first) == "Unroll the loop 1.34–1.44×"
+    row = build_screen(kernel, "smooth", PlaceNames()).rows[2]
+    assert (row.gain, row.text) == (describe_gain(first), describe_suggestion(first))
+
+
+def test_what_would_not_help_is_said_with_the_reason() -> None:
+    assert show(make_advised())[-1] == "  no     overlap stores with further work (DRAM keeps its work)"
+
+
+def test_a_kernel_without_advice_has_its_limit_and_its_largest_stall() -> None:
+    kernel = replace(make_silent(), limiter=LIMITER)
+    assert [row.label for row in build_screen(kernel, "copy", PlaceNames()).rows] == ["limit", "cause", "none", "no"]
+    assert any("no known suggestion for long_scoreboard at copy.cu:3" in line for line in show(kernel))
+
+
+def test_small_gains_at_a_ceiling_share_a_line() -> None:
+    full = replace(LIMITER, limits=(replace(LIMITER.limits[0], busy_ratio=0.93), *LIMITER.limits[1:]))
+    kernel = replace(make_advised(), limiter=full)
+    small = next(line for line in show(kernel) if line.startswith("  small"))
+    assert small.startswith("  small  under 1.05× each: ")
+    assert not any(line.startswith("  small") for line in show(make_advised()))
+
+
+def test_after_a_debug_build_everything_else_comes_later() -> None:
+    build = replace(
+        LIMITER, kind=LimiterKind.BUILD, unit="debug", next=None, next_factor=None, sentence=say("Debug build.")
+    )
+    gains = [row.gain for row in build_screen(replace(make_advised(), limiter=build), "smooth", PlaceNames()).rows]
+    assert gains[2:5] == ["1.34–1.44×", "then", "then"]
+
+
+def test_kernels_of_next_to_no_time_are_one_line() -> None:
+    report = make_advice_example()
+    lines = [read_plain(line) for line in render_screens(report, PlaceNames(), max_kernels=None)]
+    assert sum("under 1 % of the time" in line for line in lines) == 1
+    assert lines[-1].startswith("more: gpa-lsp advise --details")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_lines_keep_to_the_width_where_words_allow(width: int) -> None:
+    assert all(count_cells(line) <= width for line in show(make_advised(), width))
+
+
+def test_bundled_reports_fit() -> None:
+    check_fits(make_advice_example())
+    check_fits(analyse([ROOT / "fixtures" / "example.gpa-profile.json"]))
+    check_fits(build_report(replace(make_advised(), name="n" * 300)))
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(CORPUS is None, reason="the corpus of real reports is not at hand")
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.name)
+def test_real_reports_fit(path: Path) -> None:
+    check_fits(analyse([path]))
