@@ -40,11 +40,11 @@ def test_a_described_kernel_is_emulated_as_it_is_edited(start_neovim: StartNeovi
     neovim = start_neovim("{ settings = { emulation = { exploreSeconds = 60 } } }")  # enough on a slow machine, too
     neovim.edit(source)
     neovim.wait_for_text("predicted: ")
-    row, _ = neovim.wait_for_text("32.0 sectors/req")
+    row, _ = neovim.wait_for_text("32 sectors/req")
     assert "in[x * n + y]" in neovim.screen.line(row) and "emulated" in neovim.screen.line(row)
     put_cursor(neovim, 4, 8)
     text = hover(neovim)
-    assert "Emulated" in text and "32.0 sectors per request" in text
+    assert "Emulated" in text and "32 sectors per request" in text
     neovim.type("<Esc>")
     neovim.lua("vim.api.nvim_win_set_cursor(0, { 5, 0 })")
     titles = "return vim.tbl_map(function(d) return d.code end, vim.diagnostic.get(0))"
@@ -60,7 +60,7 @@ def test_a_described_kernel_is_emulated_as_it_is_edited(start_neovim: StartNeovi
         f"return {buffer} > 0 and not vim.tbl_contains(vim.api.nvim_buf_get_lines({buffer}, 0, -1, false), 'block = [32, 8]')"
     )
     assert description.read_text() == DESCRIPTION, "the edit is the user's to save"
-    neovim.wait_for("another emulation", lambda: neovim.screen.find("32.0 sectors/req") is None)
+    neovim.wait_for("another emulation", lambda: neovim.screen.find("32 sectors/req") is None)
     neovim.lua("vim.api.nvim_win_set_cursor(0, { 7, 0 })")
     neovim.lua(apply, "Describe a launch of lone")
     neovim.wait_for_lua(

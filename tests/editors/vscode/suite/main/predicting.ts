@@ -42,8 +42,8 @@ export const predicting: readonly Test[] = [
     await until("the lens", () => lensTitles(kernel), (all) => all.some((title) => title.startsWith("predicted: ")));
     assert.deepEqual(ourDiagnostics(kernel).map(({ range, code }) => [range.start.line, code]), [[ACCESS, "emulated uncoalesced"]]);
     putCursor(editor, ACCESS);
-    assert.match((await hoverTexts(kernel, editor.selection.active)).join("\n"), /\*\*Emulated\*\*[^]*32\.0 sectors per request/);
-    await waitFor(".view-line", "32.0 sectors/req · emulated");
+    assert.match((await hoverTexts(kernel, editor.selection.active)).join("\n"), /\*\*Emulated\*\*[^]*32 sectors per request/);
+    await waitFor(".view-line", "32 sectors/req · emulated");
     await vscode.commands.executeCommand("editor.action.showHover");
     await screenshot("prediction-dark");
 
