@@ -69,6 +69,16 @@ def format_count_of(count: float, noun: str) -> str:
     return f"{format_count(count)} {noun if count == 1 else make_plural(noun)}"
 
 
+def format_number_of(number: float, noun: str) -> str:
+    """A measured number of things with their name.
+
+    >>> format_number_of(1.0, "line"), format_number_of(3.52, "sector")
+    ('1 line', '3.52 sectors')
+    """
+    text = format_number(number)
+    return f"{text} {noun if text == '1' else make_plural(noun)}"
+
+
 def make_plural(noun: str) -> str:
     """Several of a thing.
 

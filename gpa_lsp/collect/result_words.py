@@ -43,7 +43,7 @@ def describe_ending(result: CommandResult) -> str:
     """How a command ended, in a few words.
 
     >>> describe_ending(CommandResult(ending=Ending.ENDED, status=None, signal=9, duration_s=3.21, tail=()))
-    'ended by SIGKILL after 3.2 s'
+    'ended by SIGKILL after 3.21 s'
     """
     after = f"after {format_seconds(result.duration_s)}"
     if result.ending is not Ending.ENDED:

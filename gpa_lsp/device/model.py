@@ -222,7 +222,7 @@ def find_dram_ceiling(bus_bits: object) -> float:
         bus_bits: as a device attribute states it; anything but a positive number is unknown.
 
     >>> find_dram_ceiling(5120), find_dram_ceiling(384), find_dram_ceiling(None)
-    (0.85, 0.95, 0.85)
+    (0.91, 0.95, 0.91)
     """
     is_graphics_memory = isinstance(bus_bits, int | float) and 0 < bus_bits < NARROWEST_HBM_BITS
     return GDDR_CEILING if is_graphics_memory else HBM_CEILING

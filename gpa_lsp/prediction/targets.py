@@ -85,7 +85,7 @@ def note_difference(product: Product, compiled_for: Capability) -> tuple[str, ..
     """What is to be said of code for one architecture that is predicted for a GPU of another; nothing where they are the same.
 
     >>> note_difference(find_product("V100 PCIe"), (7, 5))[0].split(";")[0]
-    'This is code for sm_75, and the V100 PCIe is of sm_70'
+    'This is code for sm_75, but the V100 PCIe is sm_70'
     """
     if compiled_for == product.compute_capability:
         return ()

@@ -81,12 +81,12 @@ def test_a_described_source_from_opening_to_a_broken_description(client: RawClie
     lenses = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
     titles = [lens["command"]["title"] for lens in lenses if lens["range"]["start"]["line"] == 0]
     assert len(titles) == 2 and titles[0].endswith("· static")
-    assert titles[1].startswith("predicted: ") and titles[1].endswith("emulated its block")
+    assert titles[1].startswith("predicted: ") and titles[1].endswith("· fully emulated")
     hover = client.request(
         "textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 2, "character": 4}}
     )
     assert "**Emulated** · `gather`" in hover["contents"]["value"]
-    assert "loads of `x`: **32.0 sectors per request**" in hover["contents"]["value"]
+    assert "loads of `x`: **32 sectors per request**" in hover["contents"]["value"]
 
     text = run(client, "gpaLsp.showPrediction", uri, 0)
     assert text.startswith("# Predictions for k.cu")

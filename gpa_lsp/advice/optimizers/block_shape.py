@@ -54,11 +54,11 @@ class BlockShape(UnitOptimizer):
         small = _match_small(subject)
         if small is not None:
             return small
+        if launch is None or launch.block[0] >= WARP_THREADS or launch.threads_per_block <= launch.block[0]:
+            return self.silent(SilenceStage.NOT_MATCHED, say("the rows of a block are whole warps"))
         lacking = self.find_lack(subject, _COUNTERS, ())
         if lacking is not None:
             return lacking
-        if launch is None or launch.block[0] >= WARP_THREADS or launch.threads_per_block <= launch.block[0]:
-            return self.silent(SilenceStage.NOT_MATCHED, say("the rows of a block are whole warps"))
         floor = measure_floor(subject)
         if floor is None or "global_tag_requests" not in subject.rows.counters:
             return self.silent(SilenceStage.NO_METRICS, say("the lines that global accesses touch were not counted"))

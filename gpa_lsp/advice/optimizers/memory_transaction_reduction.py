@@ -152,12 +152,12 @@ class _Findings:
                 why=why,
             )
         if self._uniform[row]:
-            remedy = (
+            better = (
                 "constant memory serves that in one step"
                 if row in self._fits_constant
                 else "one load per block into shared memory serves all its warps"
             )
-            return say("{place} reads the same for all threads of a warp: {remedy}.", place=place, remedy=remedy)
+            return say("{place} reads the same for all threads of a warp: {better}.", place=place, better=better)
         return NOTHING
 
     def write_remedy(self, row: int) -> Sentence:

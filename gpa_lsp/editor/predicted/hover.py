@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.numbers import format_count, format_number, format_percent
+from gpa_lsp.basis.numbers import format_count, format_number, format_number_of, format_percent
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.predicted.results import PredictedFault
@@ -99,11 +99,11 @@ def name_access(access: "AccessLineFact") -> str:
 
 def count_cost(access: "AccessLineFact") -> str:
     """``8.0 sectors per request``."""
-    return f"{format_number(access.cost)} {'wavefronts' if access.is_shared else 'sectors'} per request"
+    return f"{format_number_of(access.cost, 'wavefront' if access.is_shared else 'sector')} per request"
 
 
 def _count_lines(access: "AccessLineFact") -> str:
-    return "" if access.is_shared else f", {format_number(access.lines_per_request)} lines"
+    return "" if access.is_shared else f", {format_number_of(access.lines_per_request, 'line')}"
 
 
 def describe_branch(branch: "BranchLineFact") -> str:

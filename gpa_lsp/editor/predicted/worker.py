@@ -248,11 +248,12 @@ def describe_briefly(kernel: KernelPrediction, title: str) -> str:
             )
         moved = volumes.volumes
         loaded, stored = format_update_bytes(moved.dram_load), format_update_bytes(moved.dram_store)
-        parts.append(f"{loaded} B loaded, {stored} B stored per update")
+        parts.append(f"{loaded} B in, {stored} B out/update")
         if volumes.duration_ns is not None:
             machine = _PACKAGING.sub("", kernel.machine)
             parts.append(f"{format_duration_ns(volumes.duration_ns)} on {machine}")
-    parts.append(f"emulated {count_blocks(kernel)}")
+    whole = kernel.execution.is_complete and kernel.execution.executed_blocks == kernel.execution.grid_blocks
+    parts.append("fully emulated" if whole else f"emulated {count_blocks(kernel)}")
     return f"predicted{f' {title}' if title else ''}: {' · '.join(parts)}"
 
 
