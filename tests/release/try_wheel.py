@@ -61,7 +61,7 @@ class Trial:
 
 
 TRIALS = (
-    Trial(("advise", "example.gpa-profile.json"), shows="Unroll a loop"),
+    Trial(("advise", "example.gpa-profile.json"), shows="Unroll the loop"),
     Trial(("advise", "--format", "sarif", "example.gpa-profile.json"), shows='"2.1.0"'),
     Trial(("allow", "--list"), shows="nothing is allowed"),
     Trial(("cache",)),

@@ -1,0 +1,33 @@
+"""What a wheel is tried with names every command, and expects what the program prints today."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.cli import commands
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.main import main
+from tests.conftest import ROOT
+from tests.release.try_wheel import SERVED, TRIALS
+
+EVERYWHERE = [trial for trial in TRIALS if trial.needs is None]
+
+
+def test_every_command_is_tried() -> None:
+    assert {trial.arguments[0] for trial in TRIALS} | {SERVED} == set(load_catalogue(commands, "COMMAND", Command))
+
+
+def test_it_expects_what_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("CACHE", "DATA"):
+        monkeypatch.setenv(f"GPA_LSP_{name}_DIR", str(tmp_path / name.lower()))
+    shutil.copytree(ROOT / "fixtures", tmp_path / "work")
+    monkeypatch.chdir(tmp_path / "work")
+    for trial in EVERYWHERE:
+        assert main(list(trial.arguments)) == 0, trial
+        printed = capsys.readouterr()
+        assert trial.shows in printed.out + printed.err, trial
+        assert trial.writes is None or Path(trial.writes).stat().st_size > 0, trial
