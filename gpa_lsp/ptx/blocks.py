@@ -1,8 +1,7 @@
-"""Basic blocks of a PTX function: control flow, where lanes meet again, in which order to run, which registers live."""
+"""Basic blocks of a PTX function: control flow, in which order to run, which registers live."""
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.shared_facts import Remembered
-from gpa_lsp.control_flow.dominators import find_immediate_dominators
 from gpa_lsp.ptx.block_order import rank_blocks
 from gpa_lsp.ptx.liveness import find_live_in
 from gpa_lsp.ptx.model import PtxFunction, PtxInstruction
@@ -22,9 +21,6 @@ class PtxBlocks:
         first: index of each block's first instruction.
         last: its last one, included.
         successors: blocks that can follow, those jumped to first, each once; what ends the function is none.
-        post_dominators: the block where all lanes meet again that leave a block and go on to the function's end; -1 where that is the end
-            itself, and for blocks that never reach one. Lanes that end earlier, by a guarded ``ret`` or ``exit`` or by a ``trap``, are not
-            waited for.
         ranks: an order to run blocks in, lower first: a loop's blocks follow its header without a gap, and what comes after it has a higher
             rank; so do the two sides of a branch before the block where they meet. Blocks that are never reached come last.
         live_in: register slots that may be read before they are written, from the block's start, ascending.
@@ -34,7 +30,6 @@ class PtxBlocks:
     first: tuple[int, ...]
     last: tuple[int, ...]
     successors: tuple[tuple[int, ...], ...]
-    post_dominators: tuple[int, ...]
     ranks: tuple[int, ...]
     live_in: tuple[tuple[int, ...], ...]
     block_of: tuple[int, ...]
@@ -48,8 +43,8 @@ def find_blocks(function: PtxFunction) -> PtxBlocks:
     >>> text = '''.version 8.0 .target sm_80 .address_size 64
     ... .entry k() { .reg .pred %p<2>; .reg .b32 %r<3>; @%p1 bra DONE; mov.u32 %r1, %r2; DONE: ret; }'''
     >>> blocks = find_blocks(parse_ptx(text, name="k").functions["k"])
-    >>> blocks.first, blocks.successors, blocks.post_dominators, blocks.live_in
-    ((0, 1, 2), ((2, 1), (2,), ()), (2, 2, -1), ((0, 2), (2,), ()))
+    >>> blocks.first, blocks.successors, blocks.live_in
+    ((0, 1, 2), ((2, 1), (2,), ()), ((0, 2), (2,), ()))
     """
     instructions = function.instructions
     first = _find_starts(instructions)
@@ -62,7 +57,6 @@ def find_blocks(function: PtxFunction) -> PtxBlocks:
         first=tuple(first),
         last=tuple(last),
         successors=successors,
-        post_dominators=_find_post_dominators(instructions, last, successors),
         ranks=rank_blocks(successors),
         live_in=find_live_in(instructions, first, last, successors),
         block_of=tuple(block_of),
@@ -89,16 +83,3 @@ def _find_successors(instruction: PtxInstruction, block_of: list[int]) -> tuple[
     if falls_through and instruction.index + 1 < len(block_of):
         found[block_of[instruction.index + 1]] = None
     return tuple(found)
-
-
-def _find_post_dominators(
-    instructions: tuple[PtxInstruction, ...], last: list[int], successors: tuple[tuple[int, ...], ...]
-) -> tuple[int, ...]:
-    """Dominators of the reversed graph, from the blocks that only end; from those that trap where no other ends."""
-    predecessors: list[list[int]] = [[] for _ in successors]
-    for block, following in enumerate(successors):
-        for other in following:
-            predecessors[other].append(block)
-    ending = [block for block, following in enumerate(successors) if not following]
-    sound = [block for block in ending if instructions[last[block]].opcode not in _STOPPING]
-    return tuple(find_immediate_dominators(predecessors, sound or ending))

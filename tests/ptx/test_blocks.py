@@ -60,23 +60,16 @@ def list_next(function: PtxFunction, index: int) -> list[int]:
     return after
 
 
-def find_reached(function: PtxFunction, start: int, without: int | None = None) -> set[int]:
-    """Instructions that can come at or after ``start``, without passing one of them."""
+def find_reached(function: PtxFunction, start: int) -> set[int]:
+    """Instructions that can come at or after ``start``."""
     reached: set[int] = set()
     waiting = [start]
     while waiting:
         index = waiting.pop()
-        if index not in reached and index != without:
+        if index not in reached:
             reached.add(index)
             waiting.extend(list_next(function, index))
     return reached
-
-
-def list_ends(function: PtxFunction) -> set[int]:
-    """Where lanes leave that went on to the end; traps only where nothing else ends."""
-    ending = {index for index in range(len(function.instructions)) if not list_next(function, index)}
-    sound = {index for index in ending if function.instructions[index].opcode != "trap"}
-    return sound or ending
 
 
 @given(functions())
@@ -94,31 +87,6 @@ def test_blocks_are_the_longest_runs_without_jumps(function: PtxFunction) -> Non
         assert len(set(blocks.successors[block])) == len(blocks.successors[block])
         for index in range(blocks.first[block], last):
             assert list_next(function, index) == [index + 1]
-
-
-@given(functions())
-@examples(120)
-def test_post_dominators_are_the_nearest_blocks_on_every_way_out(function: PtxFunction) -> None:
-    blocks = find_blocks(function)
-    ends = list_ends(function)
-    for block, first in enumerate(blocks.first):
-        if not find_reached(function, first) & ends:
-            assert blocks.post_dominators[block] == -1
-            continue
-        passed = {
-            other
-            for other, start in enumerate(blocks.first)
-            if other != block and not find_reached(function, first, without=start) & ends
-        }
-        found = blocks.post_dominators[block]
-        assert (found == -1) == (not passed)
-        if found >= 0:
-            assert found in passed
-            # The nearest one: all others are passed after it as well.
-            others = passed - {found}
-            assert all(
-                not find_reached(function, blocks.first[found], without=blocks.first[other]) & ends for other in others
-            )
 
 
 @given(functions())
@@ -179,7 +147,6 @@ def test_what_follows_a_loop_runs_after_all_of_it() -> None:
     blocks = find_blocks(function)
     out = blocks.block_of[next(one.index for one in function.instructions if one.opcode == "mov")]
     assert ranked(blocks)[-1] == out
-    assert blocks.post_dominators[0] == out
 
 
 def test_both_sides_of_a_branch_run_before_the_block_where_they_meet() -> None:
@@ -187,16 +154,8 @@ def test_both_sides_of_a_branch_run_before_the_block_where_they_meet() -> None:
         "@%p1 bra ELSE; mov.u32 %r1, 1; bra END; ELSE: mov.u32 %r1, 2; END: st.global.u32 [%rd1], %r1; ret;"
     )
     blocks = find_blocks(function)
-    assert blocks.post_dominators == (3, 3, 3, -1)
     assert ranked(blocks)[0] == 0
     assert ranked(blocks)[-1] == 3
-
-
-def test_lanes_that_end_early_are_not_waited_for() -> None:
-    function = parse_body("@%p1 bra A; @%p2 ret; bra B; A: @%p3 trap; B: mov.u32 %r1, 0; ret;")
-    blocks = find_blocks(function)
-    last = len(blocks.first) - 1
-    assert blocks.post_dominators[0] == last
 
 
 def test_deeply_nested_loops_are_ranked_in_order_of_their_text() -> None:
