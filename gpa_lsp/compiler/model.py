@@ -73,25 +73,6 @@ class CompilerFlags:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssemblerReport:
-    """What ptxas said of one function (``-v``); the only place where spilling is told apart from local arrays.
-
-    Attributes:
-        function: mangled name.
-        registers: per thread; None when it was not said, as for functions that are called.
-        stack_frame_bytes: local memory of a thread, spills included.
-        spill_store_bytes: stored by all spilling instructions together, each counted once.
-        spill_load_bytes: loaded likewise.
-    """
-
-    function: str
-    registers: int | None
-    stack_frame_bytes: int
-    spill_store_bytes: int
-    spill_load_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledUnit:
     """Device code of one source for one architecture.
 
@@ -106,7 +87,6 @@ class CompiledUnit:
         is_host_left_out: True when host functions were blanked out so that a device-only compiler could read the file.
         seconds: wall time of the compiler.
         notes: doubts a reader must know, one sentence each ("include flags are unknown: no compile_commands.json names this file").
-        assembler_reports: one per function of the cubin; empty where the assembler's words are not at hand.
     """
 
     source: Path | None
@@ -119,7 +99,6 @@ class CompiledUnit:
     is_host_left_out: bool = False
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
-    assembler_reports: tuple[AssemblerReport, ...] = ()
 
     @property
     def has_failed(self) -> bool:

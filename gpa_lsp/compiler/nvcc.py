@@ -8,7 +8,6 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import ProblemSeverity, ToolError, UnsupportedInputError
 from gpa_lsp.basis.numbers import format_bytes
-from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.messages import parse_messages
 from gpa_lsp.compiler.model import CompiledUnit, CompilerKind, CompilerMessage
@@ -68,7 +67,6 @@ def compile_with_nvcc(job: CompileJob, installation: NvccInstallation) -> Compil
         cubin=cubin,
         messages=_read_messages(job, command, output, folder, is_well),
         seconds=time.perf_counter() - begin_s,
-        assembler_reports=parse_assembler_reports(output) if is_well else (),
     )
 
 

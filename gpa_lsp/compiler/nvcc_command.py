@@ -63,7 +63,6 @@ def prepare_command(job: CompileJob, program: Path, folder: Path) -> NvccCommand
         "-cubin",
         f"-arch={job.target}",
         "-lineinfo",
-        "-Xptxas=-v",
         "--keep",
         f"--keep-dir={folder / _KEPT}",
     ]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import ProblemSeverity, UnsupportedInputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
 from gpa_lsp.compiler.device_headers import read_device_headers
 from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.job import CompileJob
@@ -108,7 +107,6 @@ def _list_options(job: CompileJob, folders: tuple[Path, ...]) -> Iterator[str]:
     flags = job.flags
     yield f"--gpu-architecture={job.target}"
     yield "-lineinfo"
-    yield "--ptxas-options=-v"
     if flags.standard is not None:
         yield f"--std={flags.standard}"
     for macro in flags.macros:
@@ -142,5 +140,4 @@ def _build_unit(job: CompileJob, answer: NvrtcAnswer, compiler: str, is_host_lef
         messages=messages,
         is_host_left_out=is_host_left_out,
         seconds=answer.seconds,
-        assembler_reports=parse_assembler_reports(answer.log),
     )

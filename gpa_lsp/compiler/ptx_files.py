@@ -11,8 +11,7 @@ from gpa_lsp.basis.errors import InputError, ToolError, UnsupportedInputError
 from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.binary.file_bytes import FileBytes
 from gpa_lsp.binary.tool_location import find_tool
-from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
-from gpa_lsp.compiler.model import AssemblerReport, CompiledUnit, CompilerKind
+from gpa_lsp.compiler.model import CompiledUnit, CompilerKind
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
 
@@ -26,7 +25,7 @@ _TARGET = re.compile(r"^[ \t]*+\.target[ \t]+(sm_(\d{2,3})([af]?))", re.MULTILIN
 _MAKER = re.compile(r"^//.*?(Cuda compilation tools, release \d+\.\d+|LLVM NVPTX)", re.MULTILINE)
 _NO_IMAGE = "registers, spills and static findings are unknown"
 
-_Assembled = tuple[bytes | None, tuple[AssemblerReport, ...], tuple[str, ...]]
+_Assembled = tuple[bytes | None, tuple[str, ...]]
 """Image, reports and notes."""
 
 
@@ -68,8 +67,8 @@ def read_ptx_file(
         also = {"": " and newer", "a": " alone", "f": " and its family"}[target[3]]
         message = f"is PTX for {target[1]}{also}, not for sm_{sm}"
         raise UnsupportedInputError(message, path=path, remedy=f"choose --arch sm_{own}, or compile for sm_{sm}")
-    nothing: _Assembled = (None, (), ())
-    image, reports, notes = _assemble(path, target[1] if sm == own else f"sm_{sm}{target[3]}") if assembles else nothing
+    nothing: _Assembled = (None, ())
+    image, notes = _assemble(path, target[1] if sm == own else f"sm_{sm}{target[3]}") if assembles else nothing
     maker = _MAKER.search(text[:_HEAD_BYTES])
     return CompiledUnit(
         source=None,
@@ -79,7 +78,6 @@ def read_ptx_file(
         ptx=text,
         cubin=image,
         notes=notes,
-        assembler_reports=reports,
     )
 
 
@@ -96,11 +94,11 @@ def _runs_on(own: int, suffix: str, sm: int) -> bool:
 def _assemble(path: Path, architecture: str) -> _Assembled:
     tool = find_tool(_TOOL)
     if tool is None:
-        return None, (), (f"there is no ptxas to assemble it (pip install nvidia-cuda-nvcc): {_NO_IMAGE}",)
+        return None, (f"there is no ptxas to assemble it (pip install nvidia-cuda-nvcc): {_NO_IMAGE}",)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         image = folder / "image.cubin"
-        command = [str(tool), "-v", "-lineinfo", "-arch", architecture, "-o", str(image), str(path.resolve())]
+        command = [str(tool), "-lineinfo", "-arch", architecture, "-o", str(image), str(path.resolve())]
         limits = RunLimits(
             limit_s=DEFAULT_SETTINGS.limit_s,
             memory_limit_bytes=DEFAULT_SETTINGS.memory_limit_bytes,
@@ -109,8 +107,8 @@ def _assemble(path: Path, architecture: str) -> _Assembled:
         try:
             is_well, output = run_command(_TOOL, command, folder=folder, environment={}, limits=limits)
         except ToolError as error:
-            return None, (), (f"{error}: {_NO_IMAGE}",)
+            return None, (f"{error}: {_NO_IMAGE}",)
         if not is_well or not image.is_file():
             words = " ".join(output.split())[:300]
-            return None, (), (f"ptxas did not assemble it ({words or 'without a message'}): {_NO_IMAGE}",)
-        return image.read_bytes(), parse_assembler_reports(output), ()
+            return None, (f"ptxas did not assemble it ({words or 'without a message'}): {_NO_IMAGE}",)
+        return image.read_bytes(), ()

@@ -45,8 +45,9 @@ def test_ptx_and_cubin_name_the_source_and_its_headers(fixtures: Path) -> None:
     assert unit.ptx is not None
     assert f'"{source}"' in unit.ptx
     assert unit.cubin is not None
-    kernel = unit.assembler_reports[0].function
-    chains = read_line_table(read_cubin(unit.cubin), kernel).chains
+    cubin = read_cubin(unit.cubin)
+    (kernel,) = cubin.functions
+    chains = read_line_table(cubin, kernel).chains
     assert {Path(frame.file) for chain in chains for frame in chain} == {source, source.with_name("curves.cuh")}
     assert max(len(chain) for chain in chains) >= 3
     assert {chain[-1].file for chain in chains} == {str(source)}

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.compiler.assembler_reports import parse_assembler_reports
 from gpa_lsp.compiler.compile import explain_placeless
 from gpa_lsp.compiler.messages import MOST_MESSAGES, parse_messages
 from gpa_lsp.compiler.missing_headers import explain_missing_headers, find_missing_header
@@ -135,7 +134,6 @@ def test_the_same_said_by_two_passes_is_said_once() -> None:
 def test_any_output_is_read(parts: list[str]) -> None:
     for message in parse_messages("".join(parts)):
         assert message.line is None or message.line > 0
-    parse_assembler_reports("".join(parts))
 
 
 def test_hostile_output_is_read_fast() -> None:
@@ -209,7 +207,7 @@ def test_that_assembling_was_given_up_is_said_only_where_nothing_says_why() -> N
     assert len(explain_placeless(make_failed(given_up)).messages) == 1
 
 
-def test_reports_of_the_assembler() -> None:
+def test_what_the_assembler_tells_of_functions_is_no_message() -> None:
     output = """\
 ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function '_Z1kPfi' for 'sm_80'
@@ -219,15 +217,4 @@ ptxas info    : Used 58 registers, used 0 barriers, 256 bytes cumulative stack s
 ptxas info    : Function properties for _Z3reci
 ptxas         .     40 bytes stack frame, 40 bytes spill stores, 44 bytes spill loads
 """
-    kernel, function = parse_assembler_reports(output)
-    assert (kernel.function, kernel.registers, kernel.stack_frame_bytes, kernel.spill_store_bytes, kernel.spill_load_bytes) == (
-        "_Z1kPfi", 58, 256, 8, 12,
-    )  # fmt: skip
-    assert (function.function, function.registers, function.stack_frame_bytes, function.spill_load_bytes) == (
-        "_Z3reci",
-        None,
-        40,
-        44,
-    )
     assert parse_messages(output) == ()
-    assert ProblemSeverity.ERROR not in [one.severity for one in parse_messages(output)]

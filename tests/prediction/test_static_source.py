@@ -1,5 +1,7 @@
 """From source text to findings: small kernels compiled with NVRTC, each with and without what a check looks for."""
 
+import re
+import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -8,12 +10,14 @@ import pytest
 from gpa_lsp.advice.static_model import Certainty, StaticFinding
 from gpa_lsp.analyses.static.model import BlockOrigin
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
+from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.compiler.model import CompilerFlags
 from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
 from gpa_lsp.prediction.static_source import SourceStatics, choose_compute_capability, examine_source
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
+PTXAS = find_tool("ptxas")
 NVRTC = CompileSettings(choice=CompilerChoice.NVRTC)
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "kernels"
 
@@ -156,15 +160,24 @@ def test_instantiations_of_a_template_have_their_own_findings() -> None:
     assert {one.line for one in select("divided")} == {find_line("/ divisor;")}
 
 
-def test_spilled_bytes_agree_with_the_assembler() -> None:
+@pytest.mark.oracle
+@pytest.mark.skipif(PTXAS is None, reason="needs ptxas (pip install nvidia-cuda-nvcc)")
+def test_spilled_bytes_agree_with_the_assembler(tmp_path: Path) -> None:
     """ptxas counts the bytes of its spill instructions; ours are marked one by one."""
     found = examine_source(FIXTURES / "register_spill" / "original.cu", compute_capability=(8, 0), settings=NVRTC)
-    (report,) = found.unit.assembler_reports
+    assert PTXAS is not None and found.unit.ptx is not None
+    text = tmp_path / "kernel.ptx"
+    text.write_text(found.unit.ptx, encoding="utf-8")
+    command = [PTXAS, "-v", "-lineinfo", "-arch=sm_80", text, "-o", tmp_path / "kernel.cubin"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    counts = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores[^$]*Used (\d+) registers", said)
+    assert counts is not None, said
+    frame, stores, registers = map(int, counts.groups())
     (kernel,) = found.kernels
-    assert kernel.statics.local_bytes == report.stack_frame_bytes
-    assert kernel.statics.registers == report.registers
+    assert kernel.statics.local_bytes == frame
+    assert kernel.statics.registers == registers
     counted = [one.message.rpartition("(")[2] for one in kernel.findings if one.check == "spills"]
-    assert 4 * sum(int(words.split(" store")[0]) for words in counted) == report.spill_store_bytes > 0
+    assert 4 * sum(int(words.split(" store")[0]) for words in counted) == stores > 0
 
 
 def test_blocks_come_from_launches_in_the_source_and_its_description(tmp_path: Path) -> None:
