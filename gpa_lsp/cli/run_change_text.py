@@ -16,6 +16,7 @@ from gpa_lsp.render.changes_text import (
     describe_time,
     make_part,
     make_time,
+    name_changed_line,
     render_parts,
 )
 from gpa_lsp.render.layout import Line, Style, hang, text_line
@@ -72,13 +73,7 @@ def _render_warnings(change: RunChange, width: int | None) -> Iterator[Line]:
 
 
 def _name_line(part: PartChange, folder: Path | None) -> str:
-    line = part.before_line if part.after_line is None else part.after_line
-    shown = write_place(show_path(part.name, folder), line)
-    if part.after_line is None:
-        return f"{shown} (gone)"
-    if part.before_line is None:
-        return f"{shown} (new)"
-    return shown if part.before_line == part.after_line else f"{shown} (was {part.before_line})"
+    return name_changed_line(part, lambda line: write_place(show_path(part.name, folder), line))
 
 
 def make_run_change_document(change: RunChange) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from gpa_lsp.render.advice_words import (
     drop_stop,
     is_small,
 )
-from gpa_lsp.render.check_text import render_problem
+from gpa_lsp.render.check_text import render_problem, render_problems
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import (
@@ -171,11 +171,7 @@ def render_screens(
         yield from wrap(words, width, indent=0, style=Style.DIM)
     if not report.kernels:
         yield text_line("no kernel was found", Style.DIM)
-    if report.problems:
-        yield EMPTY_LINE
-        yield text_line("Problems", Style.HEADING)
-    for problem in report.problems:
-        yield from hang((("  ", Style.PLAIN), *render_problem(problem, places)), width)
+    yield from render_problems(report.problems, places, width)
     if report.kernels:
         yield EMPTY_LINE
         yield from wrap(MORE, width, indent=0, style=Style.DIM)

@@ -12,7 +12,7 @@ from gpa_lsp.render.advice_words import (
     summarise_advice,
 )
 from gpa_lsp.render.blame_words import describe_basis, describe_bounds
-from gpa_lsp.render.check_text import render_problem
+from gpa_lsp.render.check_text import render_problems
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.layout import (
     EMPTY_LINE,
@@ -68,11 +68,7 @@ def render_advice(
         yield text_line(f"and {format_count_of(rest, 'shorter kernel')}", Style.DIM)
     if not report.kernels:
         yield text_line("no kernel was found", Style.DIM)
-    if report.problems:
-        yield EMPTY_LINE
-        yield text_line("Problems", Style.HEADING)
-    for problem in report.problems:
-        yield from hang((("  ", Style.PLAIN), *render_problem(problem, places)), width)
+    yield from render_problems(report.problems, places, width)
 
 
 def _render_overview(

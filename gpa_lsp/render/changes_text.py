@@ -42,6 +42,16 @@ def describe_range(time: TimeChange) -> str:
     return f"between {format_speedup(time.low)} and {format_speedup(time.high)} ({time.basis})"
 
 
+def name_changed_line(part: PartChange, show: Callable[[int | None], str]) -> str:
+    """A line's place, and whether it is gone, new, or stood elsewhere; ``show`` writes the place of a line number."""
+    shown = show(part.before_line if part.after_line is None else part.after_line)
+    if part.after_line is None:
+        return f"{shown} (gone)"
+    if part.before_line is None:
+        return f"{shown} (new)"
+    return shown if part.before_line == part.after_line else f"{shown} (was {part.before_line})"
+
+
 def render_parts(
     title: str, changes: Sequence[PartChange], name: Callable[[PartChange], str], width: int | None
 ) -> Iterator[Line]:

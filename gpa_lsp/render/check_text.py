@@ -7,7 +7,7 @@ from gpa_lsp.basis.numbers import format_count_of, format_limit, format_share
 from gpa_lsp.render.advice_words import NO_SASS, find_best_advice, summarise_advice
 from gpa_lsp.render.finding_words import describe_finding, describe_problem
 from gpa_lsp.render.findings import Finding, name_kernels
-from gpa_lsp.render.layout import Line, Style, hang, style_of_share
+from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, hang, style_of_share, text_line
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import Report
 
@@ -41,6 +41,16 @@ def render_check(
     yield from hang(((summarise(report, findings, min_share_ratio), Style.DIM),), width)
     for line in list_best_advice(report):
         yield from hang(((line, Style.DIM),), width)
+
+
+def render_problems(problems: Sequence[Problem], places: PlaceNames, width: int | None) -> Iterator[Line]:
+    """All of them at the end of a page, under a heading; nothing where there is none."""
+    if not problems:
+        return
+    yield EMPTY_LINE
+    yield text_line("Problems", Style.HEADING)
+    for problem in problems:
+        yield from hang((("  ", Style.PLAIN), *render_problem(problem, places)), width)
 
 
 def render_problem(problem: Problem, places: PlaceNames) -> Line:

@@ -13,6 +13,7 @@ from gpa_lsp.render.changes_text import (
     describe_time,
     make_part,
     make_time,
+    name_changed_line,
     render_parts,
 )
 from gpa_lsp.render.findings import name_kernels
@@ -220,13 +221,7 @@ def describe_signs(outcome: AdviceOutcome) -> Sentence:
 
 def _name_line(found: KernelComparison, change: PartChange, places: PlaceNames) -> str:
     kernel: KernelReport = found.after if change.after_line is not None else found.before
-    line = change.after_line if change.after_line is not None else change.before_line
-    shown = places.show_line(kernel, change.name, line or 0)
-    if change.after_line is None:
-        return f"{shown} (gone)"
-    if change.before_line is None:
-        return f"{shown} (new)"
-    return shown if change.before_line == change.after_line else f"{shown} (was {change.before_line})"
+    return name_changed_line(change, lambda line: places.show_line(kernel, change.name, line or 0))
 
 
 def make_comparison_document(comparison: Comparison) -> dict[str, Any]:

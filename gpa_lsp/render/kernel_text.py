@@ -9,7 +9,6 @@ from gpa_lsp.basis.numbers import (
     format_count_of,
     format_dim3,
     format_duration_spread,
-    format_hz,
     format_launches,
     format_percent,
 )
@@ -26,8 +25,8 @@ from gpa_lsp.render.kernel_tables import (
 )
 from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, join_facts, lay_out_table, text_line, wrap
 from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.render.sampling_words import describe_quiet, list_sampling_facts
-from gpa_lsp.report.model import DeviceReport, KernelReport, LaunchConfiguration, RuleNote
+from gpa_lsp.render.sampling_words import describe_device, describe_quiet, list_sampling_facts
+from gpa_lsp.report.model import KernelReport, LaunchConfiguration, RuleNote
 
 _NAME_CHARS = 400
 
@@ -58,7 +57,7 @@ def render_kernel(
     yield text_line(name, Style.TITLE)
     if kernel.name != name:
         yield from wrap(_abridge(kernel.name), width, style=Style.DIM)
-    yield from wrap(_describe_device(kernel.device), width)
+    yield from wrap(describe_device(kernel.device), width)
     yield from wrap(_describe_launches(kernel), width)
     yield from wrap(_describe_samples(kernel), width)
     if kernel.profile_path is not None:
@@ -76,17 +75,6 @@ def render_kernel(
     yield from render_answers(kernel, places, width, max_rows=max_rows)
     yield from _render_context(kernel, width, max_rows)
     yield from _render_rules(kernel, width, max_rows)
-
-
-def _describe_device(device: DeviceReport) -> str:
-    facts = [device.name or "unknown GPU"]
-    if device.compute_capability is not None:
-        facts.append("compute capability {}.{}".format(*device.compute_capability))
-    if device.sm_count is not None:
-        facts.append(format_count_of(device.sm_count, "SM"))
-    if device.sm_clock_hz is not None:
-        facts.append(format_hz(device.sm_clock_hz))
-    return join_facts(facts)
 
 
 def _abridge(name: str) -> str:

@@ -22,7 +22,7 @@ from gpa_lsp.device.model import Machine
 from gpa_lsp.render.advice_words import describe_limit_briefly
 from gpa_lsp.render.answer_text import describe_missing, describe_movement, render_bars
 from gpa_lsp.render.charts.roofline_chart import RooflineView
-from gpa_lsp.render.check_text import render_problem
+from gpa_lsp.render.check_text import render_problems
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Span, Style, hang, lay_out_table, text_line, wrap
 from gpa_lsp.render.places import PlaceNames
@@ -76,11 +76,7 @@ def render_rooflines(
         yield from (EMPTY_LINE, text_line(f"and {format_count_of(rest, 'shorter kernel')}", Style.DIM))
     if not report.kernels:
         yield text_line("no kernel was found", Style.DIM)
-    problems = (*report.problems, *(before.problems if before is not None else ()))
-    if problems:
-        yield from (EMPTY_LINE, text_line("Problems", Style.HEADING))
-    for problem in problems:
-        yield from hang((("  ", Style.PLAIN), *render_problem(problem, places)), width)
+    yield from render_problems((*report.problems, *(before.problems if before is not None else ())), places, width)
 
 
 def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], width: int | None) -> Iterator[Line]:

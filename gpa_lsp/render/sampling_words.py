@@ -1,11 +1,24 @@
-"""How a kernel was sampled, in words: what is unknown of its samples, and the samples that are at none of its instructions."""
+"""How a kernel was sampled, in words: on which GPU, what is unknown of its samples, and the samples that are at none of its instructions."""
 
 from gpa_lsp.basis.figures import measure_share
-from gpa_lsp.basis.numbers import format_count, format_percent, format_share
-from gpa_lsp.report.model import KernelReport
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_hz, format_percent, format_share
+from gpa_lsp.render.layout import join_facts
+from gpa_lsp.report.model import DeviceReport, KernelReport
 
 OTHER_CODE = "other code that ran meanwhile (not counted in the kernel's samples)"
 """Where foreign samples stand in a table of functions."""
+
+
+def describe_device(device: DeviceReport) -> str:
+    """The GPU, as far as it is known."""
+    facts = [device.name or "unknown GPU"]
+    if device.compute_capability is not None:
+        facts.append("compute capability {}.{}".format(*device.compute_capability))
+    if device.sm_count is not None:
+        facts.append(format_count_of(device.sm_count, "SM"))
+    if device.sm_clock_hz is not None:
+        facts.append(format_hz(device.sm_clock_hz))
+    return join_facts(facts)
 
 
 def describe_quiet(kernel: KernelReport) -> str:

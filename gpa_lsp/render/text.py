@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.numbers import format_count, format_duration_ns, format_percent
-from gpa_lsp.render.check_text import render_problem
+from gpa_lsp.render.check_text import render_problems
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.kernel_tables import name_reasons
 from gpa_lsp.render.kernel_text import render_kernel
-from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Style, hang, lay_out_table, style_of_share, text_line
+from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Style, lay_out_table, style_of_share, text_line
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport, Report
 
@@ -34,7 +33,7 @@ def render_report(
         yield from render_kernel(kernel, names[kernel.name], places, width, max_rows)
     if not report.kernels:
         yield text_line("no kernel was found", Style.DIM)
-    yield from _render_problems(report.problems, places, width)
+    yield from render_problems(report.problems, places, width)
 
 
 def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], width: int | None) -> Iterator[Line]:
@@ -61,12 +60,3 @@ def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], 
         for kernel, total in zip(kernels, totals, strict=True)
     ]
     yield from lay_out_table(columns, rows, width=width)
-
-
-def _render_problems(problems: Sequence[Problem], places: PlaceNames, width: int | None) -> Iterator[Line]:
-    if not problems:
-        return
-    yield EMPTY_LINE
-    yield text_line("Problems", Style.HEADING)
-    for problem in problems:
-        yield from hang((("  ", Style.PLAIN), *render_problem(problem, places)), width)

@@ -5,7 +5,13 @@ from collections.abc import Iterator, Sequence
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import shorten_paths, write_place
 from gpa_lsp.basis.numbers import UNKNOWN, format_percent, format_speedup
-from gpa_lsp.render.changes_text import LEAST_CHANGE_RATIO, VERDICT_WORDS, describe_range, describe_time
+from gpa_lsp.render.changes_text import (
+    LEAST_CHANGE_RATIO,
+    VERDICT_WORDS,
+    describe_range,
+    describe_time,
+    name_changed_line,
+)
 from gpa_lsp.render.comparison_text import FATE_WORDS, describe_limiters, describe_signs, list_differences
 from gpa_lsp.render.html_report.tables import Cell, PageTable
 from gpa_lsp.report.changes import PartChange, Verdict
@@ -111,10 +117,4 @@ def _tabulate_parts(title: str, changes: Sequence[PartChange], names: Sequence[s
 
 
 def _name_line(change: PartChange, files: dict[str, str]) -> str:
-    name = files[change.name]
-    if change.after_line is None:
-        return f"{write_place(name, change.before_line)} (gone)"
-    if change.before_line is None:
-        return f"{write_place(name, change.after_line)} (new)"
-    was = "" if change.before_line == change.after_line else f" (was {change.before_line})"
-    return f"{write_place(name, change.after_line)}{was}"
+    return name_changed_line(change, lambda line: write_place(files[change.name], line))

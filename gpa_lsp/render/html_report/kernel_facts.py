@@ -8,7 +8,6 @@ from gpa_lsp.basis.numbers import (
     format_count_of,
     format_dim3,
     format_duration_spread,
-    format_hz,
     format_percent,
     format_share,
 )
@@ -21,7 +20,7 @@ from gpa_lsp.render.kernel_tables import build_function_table, build_launch_tabl
 from gpa_lsp.render.layout import clamp_ratio, join_facts
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates
-from gpa_lsp.render.sampling_words import describe_quiet, list_sampling_facts
+from gpa_lsp.render.sampling_words import describe_device, describe_quiet, list_sampling_facts
 from gpa_lsp.report.model import KernelReport, ReasonCount
 
 _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
@@ -38,7 +37,7 @@ def list_facts(kernel: KernelReport, profile: str, measured: str) -> list[tuple[
     """
     configuration = kernel.configuration
     shared_bytes = (configuration.shared_static_bytes or 0) + (configuration.shared_dynamic_bytes or 0)
-    facts = [("GPU", _describe_device(kernel))]
+    facts = [("GPU", describe_device(kernel.device))]
     if kernel.launches:
         facts.append(("Time", format_duration_spread(kernel.duration_spread_ns)))
         facts.append(("Launches", "unknown" if kernel.launch_count is None else format_count(kernel.launch_count)))
@@ -152,18 +151,6 @@ def list_contexts(kernel: KernelReport) -> tuple[Sequence[tuple[str, str]], str]
     )
     rest = len(found) - _MOST_CONTEXTS
     return found[:_MOST_CONTEXTS], f"and {format_count_of(rest, 'place')} more" if rest > 0 else ""
-
-
-def _describe_device(kernel: KernelReport) -> str:
-    device = kernel.device
-    facts = [device.name or "unknown GPU"]
-    if device.compute_capability is not None:
-        facts.append("compute capability {}.{}".format(*device.compute_capability))
-    if device.sm_count is not None:
-        facts.append(format_count_of(device.sm_count, "SM"))
-    if device.sm_clock_hz is not None:
-        facts.append(format_hz(device.sm_clock_hz))
-    return join_facts(facts)
 
 
 def _describe_samples(kernel: KernelReport) -> str:
