@@ -15,7 +15,6 @@ class LaunchFacts:
         registers_per_thread: as allocated by the compiler.
         shared_static_bytes: per block.
         shared_dynamic_bytes: per block.
-        shared_driver_bytes: per block, what the driver reserves.
         sm_count: multiprocessors the kernel could use.
         duration_ns: of this launch; of an aggregate the mean.
     """
@@ -25,7 +24,6 @@ class LaunchFacts:
     registers_per_thread: int | None
     shared_static_bytes: int | None
     shared_dynamic_bytes: int | None
-    shared_driver_bytes: int | None
     sm_count: int | None
     duration_ns: float | None
 
@@ -62,7 +60,6 @@ def gather_launch_facts(kernel: Kernel) -> LaunchFacts | None:
         registers_per_thread=registers if registers is not None or function is None else function.registers,
         shared_static_bytes=launch.read_count("launch__shared_mem_per_block_static"),
         shared_dynamic_bytes=launch.read_count("launch__shared_mem_per_block_dynamic"),
-        shared_driver_bytes=launch.read_count("launch__shared_mem_per_block_driver"),
         sm_count=launch.read_count("launch__sm_count") or kernel.device.sm_count or None,
         duration_ns=launch.read_number("gpu__time_duration.sum"),
     )

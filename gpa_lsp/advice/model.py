@@ -216,9 +216,6 @@ class Silence:
     contradicted_by: str = ""
 
 
-BANDWIDTH_BOUND_RATIO = 0.8
-"""From this share of a level's peak on a kernel counts as bound by bandwidth, as in Nsight Compute's rule for the bottleneck."""
-
 SM_UNIT = "SM"
 """The SMs' busiest unit among the units of a kernel: issue, or an arithmetic pipe."""
 

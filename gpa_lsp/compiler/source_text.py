@@ -9,7 +9,6 @@ from gpa_lsp.basis.numbers import format_bytes
 
 LARGEST_SOURCE_BYTES = 64 << 20
 _LOCAL_INCLUDE = re.compile(rb'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]{1,1000})"', re.MULTILINE)
-_LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 def read_source(path: Path, text: str | None) -> bytes:

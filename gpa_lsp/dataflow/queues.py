@@ -45,15 +45,3 @@ QUEUES: dict[str, frozenset[InstructionKind]] = {
     "tex_throttle": TEX_KINDS,
 }
 """Reason → the kinds of instruction that stand in its queue. Source: Nsight Compute Profiling Guide, Warp Stall Reasons and Pipelines."""
-
-MEMORY_KINDS = (
-    LG_KINDS
-    | TEX_KINDS
-    | {
-        InstructionKind.SHARED_LOAD,
-        InstructionKind.SHARED_STORE,
-        InstructionKind.SHARED_ATOMIC,
-        InstructionKind.MATRIX_LOAD,
-    }
-)
-"""Of these, the instructions that move data. The others (special functions, conversions, shuffles) fill a queue, but no memory."""

@@ -1,6 +1,5 @@
 """The open documents, and their views, kept until the text or the knowledge changes."""
 
-import logging
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -22,8 +21,6 @@ from gpa_lsp.editor.static.results import StaticResult
 from gpa_lsp.editor.static.view import StaticState, take_result
 from gpa_lsp.editor.text_changes import EditedText
 from gpa_lsp.report.measured_files import MeasuredFile
-
-logger = logging.getLogger(__name__)
 
 _KEPT_TEXTS = 4
 """Of a document, as it was saved: a measurement is of one of the last ones."""

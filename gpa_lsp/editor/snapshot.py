@@ -128,12 +128,8 @@ class Snapshot:
     visible: tuple[VisibleKernel, ...] = ()
     by_file: Mapping[str, tuple[VisibleKernel, ...]] = field(default_factory=dict)
 
-    def with_profile(self, profile: LoadedProfile) -> "Snapshot":
-        """This snapshot with a profile added, or read again."""
-        return self.with_profiles([profile])
-
     def with_profiles(self, profiles: Iterable[LoadedProfile]) -> "Snapshot":
-        """The same with several."""
+        """This snapshot with profiles added, or read again."""
         return self._rebuild({**self.profiles, **{profile.path: profile for profile in profiles}})
 
     def without_profiles(self, paths: Iterable[Path]) -> "Snapshot":

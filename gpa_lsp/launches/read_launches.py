@@ -65,7 +65,6 @@ LAUNCH_KEYS = frozenset(
 """Keys of a launch's table."""
 
 _LARGEST_FILE_BYTES = 4 << 20
-_MOST_LAUNCHES = 10_000
 _MOST_THREADS = 1 << 62
 _AXES = ("x", "y", "z")
 

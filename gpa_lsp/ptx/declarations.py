@@ -21,7 +21,6 @@ SPACES = {
     "param": Space.PARAM,
     "tex": Space.GLOBAL,
 }
-_LINKAGE = frozenset({"extern", "visible", "weak", "common"})
 _OPAQUE = frozenset({"texref", "samplerref", "surfref"})
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 _LARGEST_BYTES = 1 << 48

@@ -17,9 +17,6 @@ from gpa_lsp.render.charts.themes import LEVEL_COLOURS
 from gpa_lsp.render.roofline_text import choose_roofline, describe_roofline
 from gpa_lsp.render.stall_picture import TEXT_COLOUR
 
-MOST_BYTES = 8192
-"""Of the picture as it stands in the text of a hover."""
-
 _WIDTH, _HEIGHT = 380, 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34, 6, 6, 18
 _MOST_KINDS = 3

@@ -70,11 +70,6 @@ def describe_clock_rates(clocks: Clocks) -> str:
     return ", ".join(f"{name} {format_hz(rate)}" for name, rate in rates if rate is not None)
 
 
-def measure_nearness(roof: Roof) -> float:
-    """How much of what the roof sustains is used, 0 to 1 and a little above."""
-    return roof.share_ratio / roof.ceiling_ratio if roof.ceiling_ratio > 0 else 0.0
-
-
 def list_bars(line: Roofline, most: int = _MOST_BARS) -> tuple[Bar, ...]:
     """The nearest ceilings as bars, with the rate behind each."""
     return tuple(

@@ -33,9 +33,6 @@ COLOURS = {
 
 TEXT_COLOUR = "#808080"
 
-MOST_BYTES = 4096
-"""Of the picture as it stands in the text of a hover."""
-
 _WIDTH = 360
 _MARGIN = 2
 _BAR_HEIGHT = 12

@@ -23,19 +23,15 @@ class BypassingAdvice:
 
     Attributes:
         mean_distance: the reuse distance that went into it.
-        mean_divergence: the memory divergence; 1 where the distance holds it already.
         warps: of each block that should use L1, 0 to ``warps_per_block``; the equation's value cut to that.
         equation_warps: the equation's value.
         warps_per_block: of the launch.
-        is_paper_mode: whose definitions.
     """
 
     mean_distance: float
-    mean_divergence: float
     warps: int
     equation_warps: int
     warps_per_block: int
-    is_paper_mode: bool
 
 
 def count_caching_warps(
@@ -79,9 +75,7 @@ def advise_bypassing(reuse: ReuseDistances, context: TraceContext, warps_per_blo
     )
     return BypassingAdvice(
         mean_distance=distance,
-        mean_divergence=1.0,
         warps=min(equation, warps_per_block),
         equation_warps=equation,
         warps_per_block=warps_per_block,
-        is_paper_mode=False,
     )

@@ -195,11 +195,9 @@ def advise_paper_bypassing(
     )
     return BypassingAdvice(
         mean_distance=reuse.mean_distance,
-        mean_divergence=divergence.degree,
         warps=min(equation, warps_per_block),
         equation_warps=equation,
         warps_per_block=warps_per_block,
-        is_paper_mode=True,
     )
 
 

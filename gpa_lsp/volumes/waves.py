@@ -27,11 +27,6 @@ class BlockBox:
     low: Triple
     high: Triple
 
-    @property
-    def is_empty(self) -> bool:
-        """No block is in it."""
-        return any(high <= low for low, high in zip(self.low, self.high, strict=True))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:

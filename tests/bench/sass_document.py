@@ -65,7 +65,7 @@ def make_kernel(path: Path, instruction_count: int) -> VisibleKernel:
     )
     measured = measure_kernel(add_lines(report), 0)
     profile = LoadedProfile(path=Path("bench.ncu-rep"), files={"bench.cu": file}, kernels=(measured,))
-    return Snapshot().with_profile(profile).visible[0]
+    return Snapshot().with_profiles([profile]).visible[0]
 
 
 def make_samples(profile: Profile) -> Profile:

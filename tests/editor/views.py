@@ -58,7 +58,7 @@ def make_profile(
 def make_snapshot(*profiles: LoadedProfile) -> Snapshot:
     snapshot = Snapshot()
     for profile in profiles:
-        snapshot = snapshot.with_profile(profile)
+        snapshot = snapshot.with_profiles([profile])
     return snapshot
 
 

@@ -205,7 +205,7 @@ class Desk:
 
     def load(self, measurement: Measurement) -> None:
         self.oracle.measurements[measurement.kernel] = measurement
-        self.snapshot = self.snapshot.with_profile(measurement.build(self.snapshot.generation + 1))
+        self.snapshot = self.snapshot.with_profiles([measurement.build(self.snapshot.generation + 1)])
 
     def _take(self, method: str, params: Any) -> None:
         self.sent[method] = params

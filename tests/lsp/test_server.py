@@ -536,6 +536,6 @@ def test_the_oldest_profiles_are_left_out_when_all_are_too_many(monkeypatch: pyt
     keeper = loader.ProfileLoader(Audience())  # type: ignore[arg-type]
     for path in (Path("3.ncu-rep"), Path("1.ncu-rep"), Path("2.ncu-rep")):
         profile = LoadedProfile(path=path, files={}, kernels=(), size_bytes=45)
-        keeper._keep(keeper._snapshot.with_profile(profile), found)
+        keeper._keep(keeper._snapshot.with_profiles([profile]), found)
     assert {path.name for path in published[-1].profiles} == {"1.ncu-rep", "2.ncu-rep"}
     assert len(told) == 1 and "3.ncu-rep first" in told[0] and "gpaLsp.profileGlobs" in told[0]

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.render.markdown_text import embed_picture
-from gpa_lsp.render.roofline_picture import MOST_BYTES, describe_roofline_picture, draw_roofline_picture
+from gpa_lsp.render.roofline_picture import describe_roofline_picture, draw_roofline_picture
 from tests.conftest import examples
 from tests.render.charts.roofline_examples import PEAKS, make_machine, make_roofline
 
 FP32 = OperationKind.FP32
+MOST_BYTES = 8192
+"""Of the picture as it stands in the text of a hover."""
 
 
 def make(**options: object) -> KernelRoofline:

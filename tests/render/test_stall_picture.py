@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from gpa_lsp.render.markdown_text import embed_picture
 from gpa_lsp.render.stall_picture import (
     COLOURS,
-    MOST_BYTES,
     TEXT_COLOUR,
     RoofBar,
     StallPart,
@@ -25,6 +24,8 @@ ROOFS = [
     RoofBar(name="SM", achieved_ratio=0.31, ceiling_ratio=1.0),
 ]
 LIGHT, DARK = "#ffffff", "#1e1e1e"
+MOST_BYTES = 4096
+"""Of the picture as it stands in the text of a hover."""
 
 
 def read_texts(svg: str) -> list[str]:

@@ -84,11 +84,9 @@ def test_what_does_not_fit_is_said_once():
 def test_numbers_of_warps_in_words(warps, of_all, summary):
     advice = BypassingAdvice(
         mean_distance=1.0,
-        mean_divergence=1.0,
         warps=warps,
         equation_warps=warps,
         warps_per_block=of_all,
-        is_paper_mode=False,
     )
     assert summarise_bypassing(advice) == summary
 

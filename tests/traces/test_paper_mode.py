@@ -164,6 +164,5 @@ def test_the_papers_bypassing_is_cut_to_the_blocks_warps():
     assert found is not None
     assert found.equation_warps == math.floor(16384 / (16 * 128))
     assert found.warps == 4
-    assert found.is_paper_mode
     empty = PaperDivergence(line_bytes=128, groups=measure_paper_divergence(TraceWriter(INSTRUCTIONS).finish()).groups)
     assert advise_paper_bypassing(empty, reuse, l1_bytes=16384, blocks_per_sm=1, warps_per_block=4) is None

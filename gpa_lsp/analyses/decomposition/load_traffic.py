@@ -100,14 +100,12 @@ class L2Traffic:
         near_ratio: the L2 partition the SM is at, or the only one.
         far_ratio: the other partition, through the fabric between them; 0 on chips without one.
         dram_ratio: the memory behind L2 (system memory and other GPUs included).
-        has_fabric: the chip counts traffic between partitions.
         is_of_reads: False where only the hit rate of all traffic was collected, stores included, which mostly hit.
     """
 
     near_ratio: float
     far_ratio: float
     dram_ratio: float
-    has_fabric: bool
     is_of_reads: bool
 
 
@@ -163,16 +161,14 @@ def read_l2_traffic(facts: KernelFacts) -> L2Traffic | None:
     missed, of_reads = _read_miss_ratio(facts)
     if missed is None:
         return None
-    has_fabric = facts.metric(_FABRIC) is not None
     dram = missed
     reads, delivered = facts.metric(_L2_READS), facts.metric(*_DRAM_READS)
-    if has_fabric and reads and delivered is not None:
+    if facts.metric(_FABRIC) is not None and reads and delivered is not None:
         dram = min(missed, delivered / reads)
     return L2Traffic(
         near_ratio=1 - missed,
         far_ratio=missed - dram,
         dram_ratio=dram,
-        has_fabric=has_fabric,
         is_of_reads=of_reads,
     )
 

@@ -50,13 +50,11 @@ class Worth:
     Attributes:
         can_help: False where a unit surely limits the kernel, True where latency does and there are too few; None when neither is known.
         finding: the same for people.
-        needed_warps: of one scheduler, to issue in every cycle or to use up a bandwidth, at the latencies there are; None when unknown.
         missing: what was not measured.
     """
 
     can_help: bool | None
     finding: Finding
-    needed_warps: float | None
     missing: tuple[Missing, ...] = ()
 
 
@@ -81,7 +79,6 @@ def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: fl
     issue = read_amount(facts, "smsp__issue_active.avg.per_cycle_active")
     roofs = _list_roofs(facts)
     target = _find_target(facts, resident_warps, issue, roofs)
-    needed = None if target is None else target[0]
     if verdict.most_speedup is not None:
         gain = say("More warps would gain at most {most}", most=factor(verdict.most_speedup))
         if verdict.most_speedup < _NO_GAIN:
@@ -89,7 +86,7 @@ def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: fl
         finding = Finding(
             text=say("{gain}: {verdict}", gain=gain, verdict=verdict.sentence), share_ratio=1 / verdict.most_speedup
         )
-        return Worth(can_help=False, finding=finding, needed_warps=needed)
+        return Worth(can_help=False, finding=finding)
     if target is None or resident_warps is None:
         metrics = ("smsp__issue_active.avg.per_cycle_active", "smsp__warps_active.avg.per_cycle_active")
         return Worth(
@@ -97,7 +94,6 @@ def judge_worth(facts: KernelFacts, resident_warps: float | None, most_warps: fl
             finding=Finding(
                 text=say("Unknown whether more warps would help: the profile has neither samples nor issue rates.")
             ),
-            needed_warps=None,
             missing=(lack("the warps that hide the latency", *metrics, section="SchedulerStats", needs_all=True),),
         )
     return _compare(facts, resident_warps, most_warps, target, verdict)
@@ -138,7 +134,7 @@ def _compare(
     ready = _measure_ready(facts)
     if needed < _WORTH_GAIN * resident or ready or not verdict.is_open:
         text = join([needs, ready, NOTHING if verdict.is_open else verdict.sentence])
-        return Worth(can_help=None, finding=Finding(text=text), needed_warps=needed)
+        return Worth(can_help=None, finding=Finding(text=text))
     if needed <= most:
         helps = say("More warps help, and so do more independent instructions per warp.")
     else:
@@ -148,7 +144,7 @@ def _compare(
             most=count(most),
         )
     finding = Finding(text=join([needs, helps]), weight=Weight.HIGH)
-    return Worth(can_help=True, finding=finding, needed_warps=needed)
+    return Worth(can_help=True, finding=finding)
 
 
 def _find_target(

@@ -16,7 +16,6 @@ from gpa_lsp.binary.operands import RegisterGroup, find_registers
 _SEPARATOR = ", "
 _WITH_TARGET = (Flow.BRANCH, Flow.CALL, Flow.BARRIER_SET)
 _MAX_REGISTER = 255
-_LABEL_PREFIX = "`"
 _HEXADECIMAL = re.compile(r"-?0x[0-9a-f]+")
 
 

@@ -29,13 +29,11 @@ class ChainStep:
 
     Attributes:
         item: the line.
-        counterpart: what connects the two.
         text: a few words about it.
         ratio: samples of the connection, of the kernel's.
     """
 
     item: ChainItem
-    counterpart: Counterpart
     text: str
     ratio: float
 
@@ -121,7 +119,7 @@ def _make_step(places: PlaceFinder, shown: VisibleKernel, counterpart: Counterpa
     ratio = min(1.0, counterpart.samples / total) if total else 0.0
     text = f"{format_percent(ratio)} · {describe_counterpart(counterpart)}"
     item = _make_item(shown, counterpart.place, location, text)
-    return ChainStep(item=item, counterpart=counterpart, text=text, ratio=ratio)
+    return ChainStep(item=item, text=text, ratio=ratio)
 
 
 def _make_item(shown: VisibleKernel, place: Place, location: Location, detail: str) -> ChainItem:

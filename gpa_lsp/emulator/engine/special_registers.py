@@ -10,7 +10,6 @@ from gpa_lsp.emulator.engine.geometry import Geometry
 from gpa_lsp.emulator.engine.values import U32, U64, Value
 from gpa_lsp.ptx.model import SpecialRegister
 
-_CLOCK_HZ = 1_000_000_000
 _COLUMNS = ("laneid", "warpid", "smid", "lanemask_eq")
 _ZEROS = ("gridid", "cluster_ctarank", "is_explicit_cluster")
 _LANE_MASKS: dict[str, Callable[[Value], Value]] = {

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 _SPLITTER = np.float64(2**27 + 1)
-_ONE = np.uint64(1)
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:

@@ -3,7 +3,6 @@
 Moves of special registers, symbols and 128 bits are the engine's. Source: PTX ISA 9.0, section 9.7.9.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from gpa_lsp.emulator.operations.modifiers import as_unsigned, find_type, same_t
 from gpa_lsp.ptx.model import Operand, PtxInstruction, SpecialRegister, Vector
 from gpa_lsp.ptx.scalar_types import ScalarType
 
-Function = Callable[..., Any]
 S = ScalarType
 _VECTORS = ("v2", "v4")
 
