@@ -159,4 +159,4 @@ def _describe_waiters(causes: LineCauses, place: Place, shift: int) -> str:
     if not lines:
         return ""
     shown = ", ".join(str(one + shift) for one in lines[:_HOTTEST])
-    return f"line {shown} waits for it" if len(lines) == 1 else f"lines {shown} wait for it"
+    return f"line {shown} is stalled on it" if len(lines) == 1 else f"lines {shown} are stalled on it"
