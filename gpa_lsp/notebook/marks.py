@@ -144,14 +144,14 @@ def _mark_file(kernel: KernelReport, file: str, shift: int, findings: Sequence[F
     for line in sorted({*hot, *caused} - {0}):
         words = [describe_finding(hot[line])] if line in hot else []
         ratio = caused[line].caused_samples / kernel.total_samples if line in caused else 0.0
-        if line in caused and (waiters := _describe_waiters(caused[line], (file, line), shift)):
-            words.append(say("causes {share} of the samples: {waiters}", share=percent(ratio), waiters=waiters))
+        if line in caused and (stalled := _name_stalled(caused[line], (file, line), shift)):
+            words.append(say("causes {share} of the samples: {lines}", share=percent(ratio), lines=stalled))
         words += [summarise_advice(advice[number]) for number in remedies.get((file, line), ())[:1]]
         suffered = hot[line].share.ratio if line in hot else 0.0
         yield LineMark(line=line + shift, suffered_ratio=suffered, caused_ratio=ratio, words=tuple(words))
 
 
-def _describe_waiters(causes: LineCauses, place: Place, shift: int) -> str:
+def _name_stalled(causes: LineCauses, place: Place, shift: int) -> str:
     """Which other lines of the file are stalled on this one; empty where there is none."""
     file, line = place
     others = {pair.place.line for pair in causes.waiters if pair.place is not None and pair.place.file == file}

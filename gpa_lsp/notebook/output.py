@@ -11,7 +11,7 @@ from gpa_lsp.notebook.marks import LineMark, MarkedCell
 _STYLE = (
     ".gpa-cell{border-collapse:collapse;font:13px/1.45 ui-monospace,monospace;margin:0 0 1em;color:inherit;background:none}"
     ".gpa-cell td{padding:0 .6em;text-align:left;vertical-align:top;white-space:pre;border:0}"
-    ".gpa-cell td.said{white-space:normal;font-family:system-ui,sans-serif;max-width:46em;min-width:18em}"
+    ".gpa-cell td.said{white-space:normal;font-family:system-ui,sans-serif;padding-left:2.5em;max-width:60em}"
     ".gpa-cell td.number,.gpa-cell td.share{text-align:right;opacity:.75}"
     ".gpa-cell tr{background:none!important}"
     ".gpa-cell tr.suffers td.code{background:rgb(240 120 20 / var(--heat))}"
@@ -91,11 +91,12 @@ def _render_row(number: int, text: str, marks: Sequence[LineMark]) -> str:
     ratio = max(suffered, caused)
     kind = "" if not ratio else "causes" if caused > suffered else "suffers"
     heat = _FAINTEST + (_STRONGEST - _FAINTEST) * min(1.0, ratio) ** 0.5
-    said = "<br>".join(_escape(words) for mark in marks for words in mark.words)
+    said = "".join(f"<div>{_escape(words)}</div>" for mark in marks for words in mark.words)
+    below = f'<tr><td></td><td></td><td class="said">{said}</td></tr>' if said else ""
     share = format_percent(ratio) if ratio else ""
     return (
         f'<tr class="{kind}" style="--heat:{heat:.2f}"><td class="number">{number}</td><td class="share">{share}</td>'
-        f'<td class="code">{_escape(text)}</td><td class="said">{said}</td></tr>'
+        f'<td class="code">{_escape(text)}</td></tr>{below}'
     )
 
 

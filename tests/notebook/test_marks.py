@@ -97,7 +97,7 @@ def test_html_shows_every_line_of_the_cell_and_escapes_it(report: Report) -> Non
     assert mark_cells(report, texts_of(cell)) == ()
     (marked,) = mark_cells(report, texts_of(f"{CELL}note = '<script>alert(1)</script>'\n"))
     html = render_html(Shown(cells=(marked,), page="<p title='\"'>page</p>"))
-    assert html.count("<tr ") == len(marked.cell.text.rstrip("\n").split("\n"))
+    assert html.count('<td class="code">') == len(marked.cell.text.rstrip("\n").split("\n"))
     assert "<script>" not in html
     assert 'class="causes"' in html or 'class="suffers"' in html
     assert 'srcdoc="&lt;p title=&#x27;&quot;&#x27;&gt;page&lt;/p&gt;"' in html
