@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from gpa_lsp.basis.errors import GpaError, InputError, MissingToolError, ProblemSeverity
+from gpa_lsp.basis.errors import GpaError, InputError, MissingToolError
 from gpa_lsp.notebook.cells import Cell, CellText, choose_needed, list_texts, read_cell
 from gpa_lsp.notebook.output import Shown
 
@@ -97,16 +97,14 @@ class NotebookMagics:
 
     def _show_report(self, path: Path, kernel: str | None, cells: Sequence[Cell]) -> None:
         from gpa_lsp.notebook.marks import mark_cells
-        from gpa_lsp.notebook.reports import read_report_file
+        from gpa_lsp.notebook.reports import list_findings, read_report_file
         from gpa_lsp.render.html_report.page import render_html_report
 
         report = read_report_file(path, kernel)
         marked = mark_cells(report, self._list_texts(cells))
-        notes = [str(one) for one in report.problems if one.severity is not ProblemSeverity.NOTE]
-        if report.kernels and not marked:
-            notes.append("No cell of this notebook holds code of this report.")
+        notes = ("No cell of this notebook holds code of this report.",) if report.kernels and not marked else ()
         page = render_html_report(report) if report.kernels else ""
-        self._show(Shown(notes=tuple(notes), cells=marked, page=page))
+        self._show(Shown(notes=notes, cells=marked, text=list_findings(report), page=page))
 
     def _list_cells(self) -> tuple[Cell, ...]:
         """Those that were run in this session, oldest first, the present one among them."""

@@ -18,8 +18,8 @@ _STYLE = (
     ".gpa-cell tr.causes td.code{background:rgb(50 130 240 / var(--heat))}"
     ".gpa-page{width:100%;height:44em;border:1px solid rgb(128 128 128 / .5)}"
 )
-_FAINTEST, _STRONGEST = 0.10, 0.55
-"""Opacity of the least and of the greatest heat: text stays readable on both, on light and on dark ground."""
+_FAINTEST, _STRONGEST = 10, 55
+"""Opacity in percent of the least and of the greatest heat: text stays readable on both, on light and on dark ground."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +90,12 @@ def _render_row(number: int, text: str, marks: Sequence[LineMark]) -> str:
     caused = max((mark.caused_ratio for mark in marks), default=0.0)
     ratio = max(suffered, caused)
     kind = "" if not ratio else "causes" if caused > suffered else "suffers"
-    heat = _FAINTEST + (_STRONGEST - _FAINTEST) * min(1.0, ratio) ** 0.5
+    heat = round(_FAINTEST + (_STRONGEST - _FAINTEST) * min(1.0, ratio) ** 0.5)
     said = "".join(f"<div>{_escape(words)}</div>" for mark in marks for words in mark.words)
     below = f'<tr><td></td><td></td><td class="said">{said}</td></tr>' if said else ""
     share = format_percent(ratio) if ratio else ""
     return (
-        f'<tr class="{kind}" style="--heat:{heat:.2f}"><td class="number">{number}</td><td class="share">{share}</td>'
+        f'<tr class="{kind}" style="--heat:{heat}%"><td class="number">{number}</td><td class="share">{share}</td>'
         f'<td class="code">{_escape(text)}</td></tr>{below}'
     )
 

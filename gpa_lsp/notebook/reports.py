@@ -5,6 +5,10 @@ from pathlib import Path
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.device.kept_roofs import KeptRoofs
 from gpa_lsp.pipeline import analyse
+from gpa_lsp.render.check_text import render_check
+from gpa_lsp.render.findings import DEFAULT_MIN_SHARE_RATIO, find_findings
+from gpa_lsp.render.layout import join_lines
+from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.names import is_named
 from gpa_lsp.report_file.schema import is_saved_report
@@ -28,3 +32,9 @@ def read_report_file(path: Path, kernel: str | None) -> Report:
     report = read_report(path)
     kernels = tuple(one for one in report.kernels if kernel is None or is_named(kernel, one.mangled_name, one.name))
     return Report(problems=report.problems, kernels=kernels)
+
+
+def list_findings(report: Report) -> str:
+    """What there is to say where no page is drawn, as ``gpa-lsp check`` does."""
+    places = PlaceNames(folder=Path.cwd())
+    return join_lines(render_check(report, find_findings(report), places, DEFAULT_MIN_SHARE_RATIO))

@@ -110,6 +110,8 @@ def test_a_report_is_shown_with_the_lines_of_the_cell_it_is_about(notebook: Note
 def test_a_report_of_other_code_says_that_no_cell_is_in_it(notebook: Notebook) -> None:
     (said,) = notebook.run(f"%gpa_report {EXAMPLE}")
     assert "No cell of this notebook holds code of this report." in said
+    assert "original.cu:22: info: " in said, "what there is, where no page is drawn"
+    assert "<pre>" not in notebook.read_html(1)
 
 
 def test_what_cannot_be_shown_is_said_in_one_line(notebook: Notebook) -> None:
