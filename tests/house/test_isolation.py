@@ -16,6 +16,8 @@ import pytest
 from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
+from gpa_lsp.notebook.cell_runner import name_file
+from gpa_lsp.processes.python_children import isolate_module
 from tests.conftest import ROOT
 from tests.house.hostile_folder import HostileFolder, name_modules
 from tests.lsp.raw_client import RawClient
@@ -66,6 +68,9 @@ WORKER = "gpa_lsp.processes.worker"
 OF_COMMANDS = {"gpa_lsp.compiler.nvrtc_worker", "gpa_lsp.processes.worker_pool"}
 OF_THE_SERVER = {"gpa_lsp.lsp.profile_reader", "gpa_lsp.editor.static.worker", "gpa_lsp.editor.predicted.worker"}
 """What workers work by."""
+
+CELL_RUNNER = "gpa_lsp.notebook.cell_runner"
+"""Started under a profiler by what a notebook asks for."""
 
 NOT_STARTED_BY_US = {
     *("gpa_lsp.__main__", "gpa_lsp.cli.main", "gpa_lsp.lsp.__main__"),  # by the person, or by an editor; see below
@@ -208,6 +213,17 @@ def test_typed_with_m_it_imports_nothing_of_the_folder_once_it_runs(module: str,
     assert done.returncode == (0 if words else 1), done.stderr
 
 
+def test_what_runs_cells_imports_nothing_of_the_folder_before_they_do(hostile: HostileFolder, tmp_path: Path) -> None:
+    """A cell itself may, as in the notebook."""
+    cells = tmp_path / "cells"
+    cells.mkdir()
+    words, environment = isolate_module(CELL_RUNNER, str(cells))
+    for code, is_run in (("1 + 1", False), (f"import {sorted(name_modules())[0]}", True)):
+        (cells / name_file(1)).write_text(code, encoding="utf-8")
+        subprocess.run(words, cwd=hostile.path, env=environment, capture_output=True, timeout=LIMIT_S, check=False)
+        assert bool(hostile.list_run()) == is_run
+
+
 def test_every_way_to_start_a_process_of_ours_was_tried() -> None:
     """A module that can be run, and one that a worker works by, is one of those that the tests above saw started."""
     runnable = {
@@ -215,7 +231,7 @@ def test_every_way_to_start_a_process_of_ours_was_tried() -> None:
         for path, tree in parse_package().items()
         if any(isinstance(node, ast.If) and "'__main__'" in ast.dump(node.test) for node in tree.body)
     }
-    assert runnable == {WORKER, "gpa_lsp.processes.watchdog"} | NOT_STARTED_BY_US
+    assert runnable == {WORKER, CELL_RUNNER, "gpa_lsp.processes.watchdog"} | NOT_STARTED_BY_US
     working = {
         name_module(path)
         for path, tree in parse_package().items()

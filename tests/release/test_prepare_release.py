@@ -57,3 +57,17 @@ def test_nothing_but_links_is_changed() -> None:
     assert changed.startswith(
         "`[[launch]]` a [b](https://c) [d [e] f](https://host.example/owner/name/blob/v1/g.md#h) ![i](j k) "
     )
+
+
+def test_every_file_names_the_repository_that_it_is_in(tmp_path: Path) -> None:
+    for name in prepare_release.ADDRESSED:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    home = prepare_release.find_address(tmp_path)
+    assert prepare_release.find_other_homes(home, tmp_path) == []
+    (sentence,) = prepare_release.find_other_homes(REPOSITORY, tmp_path)
+    assert f"address {REPOSITORY}" in sentence
+    prepare_release.move_home(REPOSITORY, tmp_path)
+    assert prepare_release.find_other_homes(REPOSITORY, tmp_path) == []
+    assert home not in (tmp_path / "editors/vscode/package.json").read_text()
+    assert home not in (tmp_path / "pyproject.toml").read_text()

@@ -25,7 +25,7 @@ local function check_server(program)
   health.start('gpa_lsp: server')
   if vim.fn.executable(program) == 0 then
     health.error(('%s is not executable from here'):format(program), {
-      'pip install gpa-lsp, into an environment that is on $PATH',
+      'install the server (README.md of this plugin: pip install), into an environment that is on $PATH',
       "or name it: require('gpa_lsp').setup({ cmd = { '/…/gpa-lsp', 'serve' } })",
     })
     return

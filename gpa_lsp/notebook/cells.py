@@ -1,0 +1,141 @@
+"""The cells of a notebook as compilers see them: :class:`Cell`, and the texts in it that may be compiled, :class:`CellText`."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePosixPath
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+
+_DEVICE_MARK = "__global__"
+_MAGIC_LINE = re.compile(r"^(\s*)[%!]", re.MULTILINE)
+_OUR_MAGIC = re.compile(r"\A%%gpa\b[^\n]*(?:\n|\Z)")
+
+NameCell = Callable[[str], str]
+"""Python text of a cell → the file name IPython compiles it under."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell that was run.
+
+    Attributes:
+        number: of its execution, as in ``In [3]``.
+        text: as it was written.
+        python: the same lines with those of magics and shells taken out, so that Python reads it and lines keep their numbers; None for cells in
+            another language.
+    """
+
+    number: int
+    text: str
+    python: str | None
+
+    @property
+    def label(self) -> str:
+        """As notebooks show it."""
+        return f"In [{self.number}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellText:
+    """A text of a cell that a compiler may have been given.
+
+    Attributes:
+        cell: where it stands.
+        text: what the compiler got.
+        lines_before: of the cell, before its first line.
+        file_name: last part of the name it is compiled under; None for a string, whose file has a name of the library's.
+    """
+
+    cell: Cell
+    text: str
+    lines_before: int
+    file_name: str | None
+
+    @property
+    def is_string(self) -> bool:
+        """It is CUDA C++ in a string."""
+        return self.file_name is None
+
+
+def read_cell(number: int, text: str) -> Cell:
+    r"""A cell from its text.
+
+    >>> read_cell(3, "%%gpa\nx = 1\n!ls").python
+    '\nx = 1\npass'
+    >>> read_cell(4, "%%bash\nls").python is None
+    True
+    """
+    body = _OUR_MAGIC.sub("\n", text, count=1)
+    python = None if body.startswith("%%") else _blank_magics(body)
+    return Cell(number=number, text=text, python=python)
+
+
+def _blank_magics(text: str) -> str:
+    """Lines of magics become ``pass``, where Python does not read the text as it is: a ``%`` may begin a line of an expression."""
+    if _parse(text) is not None:
+        return text
+    lines = [f"{found[1]}pass" if (found := _MAGIC_LINE.match(line)) else line for line in text.split("\n")]
+    return "\n".join(lines)
+
+
+def list_texts(cell: Cell, name_cell: NameCell) -> Iterator[CellText]:
+    """What compilers may have been given of a cell: all of it, and each string with a kernel in it."""
+    if cell.python is None:
+        return
+    ours = _OUR_MAGIC.match(cell.text)
+    body, lines_before = (cell.text[ours.end() :], 1) if ours else (cell.text, 0)
+    yield CellText(
+        cell=cell,
+        text=body,
+        lines_before=lines_before,
+        file_name=PurePosixPath(name_cell(body).replace("\\", "/")).name,
+    )
+    tree = _parse(cell.python)
+    for node in () if tree is None else ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _DEVICE_MARK in node.value:
+            lines = (node.end_lineno or node.lineno) - node.lineno
+            if (
+                node.value.count("\n") == lines
+            ):  # else line ends are escaped, and lines of the text have none of the cell
+                yield CellText(cell=cell, text=node.value, lines_before=node.lineno - 1, file_name=None)
+
+
+def choose_needed(cell: Cell, earlier: Sequence[Cell]) -> tuple[Cell, ...]:
+    """The earlier cells that a cell needs in order to run by itself: those that gave its names their values, and what these need in turn.
+
+    A cell that changes an object and names none is not found.
+
+    Args:
+        cell: that is to run.
+        earlier: in the order in which they ran.
+
+    Returns:
+        Cells in that order, without ``cell``.
+    """
+    wanted = set(_list_names(cell, ast.Load))
+    chosen: list[Cell] = []
+    for one in reversed(earlier):
+        bound = set(_list_names(one, ast.Store))
+        if one.python is not None and wanted & bound:
+            chosen.append(one)
+            wanted = (wanted - bound) | set(_list_names(one, ast.Load))
+    return tuple(reversed(chosen))
+
+
+def _list_names(cell: Cell, context: type[ast.expr_context]) -> Iterator[str]:
+    tree = None if cell.python is None else _parse(cell.python)
+    for node in () if tree is None else ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, context):
+            yield node.id
+        elif context is ast.Store and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif context is ast.Store and isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+
+
+def _parse(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None

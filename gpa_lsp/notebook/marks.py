@@ -1,0 +1,162 @@
+"""A report → the lines of a notebook's cells that it is about: :func:`mark_cells`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import percent, say
+from gpa_lsp.notebook.cells import Cell, CellText
+from gpa_lsp.render.advice_words import summarise_advice
+from gpa_lsp.render.finding_words import describe_finding
+from gpa_lsp.render.findings import DEFAULT_MIN_SHARE_RATIO, Finding, find_findings
+from gpa_lsp.report.kernel_lines import LineCauses, Place, find_causes, find_remedies
+from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.report.names import find_plain_name
+from gpa_lsp.sources.cuda_functions import find_kernels
+from gpa_lsp.sources.trees import read_tree
+
+_HOTTEST = 3
+"""Lines of a kernel that are marked however small their share is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineMark:
+    """What is said of one line of a cell.
+
+    Attributes:
+        line: 1-based, of the cell as it was written.
+        suffered_ratio: of its kernel's samples, those taken here; 0 where nothing was measured.
+        caused_ratio: likewise, those blamed on the line.
+        words: sentences, the most important first.
+    """
+
+    line: int
+    suffered_ratio: float
+    caused_ratio: float
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedCell:
+    """A cell with marks.
+
+    Attributes:
+        cell: as it was run.
+        marks: ascending by line; a line has one for each kernel that says something of it.
+        doubt: why the lines may be others; empty when they are those that were compiled.
+    """
+
+    cell: Cell
+    marks: tuple[LineMark, ...]
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """Where a file of a report stands in the notebook: its line n is line n + ``shift`` of the cell."""
+
+    cell: Cell
+    shift: int
+    doubt: str
+
+
+def mark_cells(report: Report, texts: Sequence[CellText]) -> tuple[MarkedCell, ...]:
+    """The cells that a report is about, with what it says of their lines.
+
+    Args:
+        report: of any program.
+        texts: of the notebook's cells, the newest cell first: it is the one that is taken where several have the same text.
+    """
+    found = find_findings(report, 0.0)
+    marks: dict[int, list[LineMark]] = {}
+    matches: dict[int, _Match] = {}
+    for kernel in report.kernels:
+        findings = [one for one in found if one.kernel is kernel and one.place is not None]
+        for file in sorted({row.file for row in kernel.lines if row.file is not None}):
+            match = _match_file(kernel, file, texts)
+            if match is not None:
+                matches.setdefault(match.cell.number, match)
+                marks.setdefault(match.cell.number, []).extend(_mark_file(kernel, file, match.shift, findings))
+    return tuple(
+        MarkedCell(
+            cell=matches[number].cell,
+            marks=tuple(sorted(marks[number], key=lambda mark: mark.line)),
+            doubt=matches[number].doubt,
+        )
+        for number in sorted(marks)
+        if marks[number]
+    )
+
+
+def _match_file(kernel: KernelReport, file: str, texts: Iterable[CellText]) -> _Match | None:
+    """The profile's own copy of a file decides where there is one; then the file's name; last, for strings, the kernel it defines."""
+    embedded = kernel.embedded_sources.get(file)
+    if embedded is not None:
+        return next((match for text in texts if (match := _match_text(embedded, text))), None)
+    name = PurePosixPath(file.replace("\\", "/")).name
+    for text in texts:
+        if text.file_name == name:
+            return _Match(cell=text.cell, shift=text.lines_before, doubt="")
+    last_line = max(row.line or 0 for row in kernel.lines if row.file == file)
+    for text in texts:
+        is_long_enough = last_line <= text.text.count("\n") + 1
+        if text.is_string and name.endswith(".cu") and is_long_enough and _defines(text, kernel):
+            doubt = "the report holds no copy of what was compiled: the cell was found by the kernel's name"
+            return _Match(cell=text.cell, shift=text.lines_before, doubt=doubt)
+    return None
+
+
+def _match_text(embedded: str, text: CellText) -> _Match | None:
+    """A library may put lines before a string and behind it; a cell is compiled as it is."""
+    wanted = text.text.rstrip()
+    if text.is_string:
+        start = embedded.find(wanted)
+        is_there = start == 0 or (start > 0 and embedded[start - 1] == "\n")
+        shift = text.lines_before - embedded.count("\n", 0, max(start, 0))
+        return _Match(cell=text.cell, shift=shift, doubt="") if is_there else None
+    if embedded.rstrip() == wanted:
+        return _Match(cell=text.cell, shift=text.lines_before, doubt="")
+    is_measured_here = text.cell.python is not None and embedded.rstrip() == text.cell.python.rstrip()
+    return _Match(cell=text.cell, shift=0, doubt="") if is_measured_here else None
+
+
+def _defines(text: CellText, kernel: KernelReport) -> bool:
+    tree = read_tree("cell.cu", text.text)
+    return tree is not None and bool(find_kernels(tree, find_plain_name(kernel.name)))
+
+
+def _mark_file(kernel: KernelReport, file: str, shift: int, findings: Sequence[Finding]) -> Iterator[LineMark]:
+    """Lines above the share that every view uses, and the hottest ones whatever theirs is; what causes stalls likewise."""
+    causes, remedies = find_causes(kernel), find_remedies(kernel)
+    advice = () if kernel.advice is None else kernel.advice.advice
+    hot = {
+        one.place.line: one
+        for number, one in enumerate(findings)
+        if one.place is not None
+        and one.place.file == file
+        and (number < _HOTTEST or one.share.ratio >= DEFAULT_MIN_SHARE_RATIO)
+    }
+    caused = {
+        line: one
+        for (place_file, line), one in causes.items()
+        if place_file == file and one.caused_samples >= DEFAULT_MIN_SHARE_RATIO * max(kernel.total_samples, 1)
+    }
+    for line in sorted({*hot, *caused} - {0}):
+        words = [describe_finding(hot[line])] if line in hot else []
+        ratio = caused[line].caused_samples / kernel.total_samples if line in caused else 0.0
+        if line in caused and (stalled := _name_stalled(caused[line], (file, line), shift)):
+            words.append(say("causes {share} of the samples: {lines}", share=percent(ratio), lines=stalled))
+        words += [summarise_advice(advice[number]) for number in remedies.get((file, line), ())[:1]]
+        suffered = hot[line].share.ratio if line in hot else 0.0
+        yield LineMark(line=line + shift, suffered_ratio=suffered, caused_ratio=ratio, words=tuple(words))
+
+
+def _name_stalled(causes: LineCauses, place: Place, shift: int) -> str:
+    """Which other lines of the file are stalled on this one; empty where there is none."""
+    file, line = place
+    others = {pair.place.line for pair in causes.waiters if pair.place is not None and pair.place.file == file}
+    lines = sorted(others - {0, line})
+    if not lines:
+        return ""
+    shown = ", ".join(str(one + shift) for one in lines[:_HOTTEST])
+    return f"line {shown} is stalled on it" if len(lines) == 1 else f"lines {shown} are stalled on it"

@@ -1,0 +1,40 @@
+"""A report from a path, as the command line reads it."""
+
+from pathlib import Path
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.device.kept_roofs import KeptRoofs
+from gpa_lsp.pipeline import analyse
+from gpa_lsp.render.check_text import render_check
+from gpa_lsp.render.findings import DEFAULT_MIN_SHARE_RATIO, find_findings
+from gpa_lsp.render.layout import join_lines
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.model import Report
+from gpa_lsp.report.names import is_named
+from gpa_lsp.report_file.schema import is_saved_report
+from gpa_lsp.report_file.store import read_report
+
+
+def read_report_file(path: Path, kernel: str | None) -> Report:
+    """A profile, analysed, or a saved report.
+
+    Args:
+        path: of either.
+        kernel: only kernels whose name contains this; None for all.
+
+    Raises:
+        InputError: there is no such file, or a saved report cannot be read.
+    """
+    if not path.exists():
+        raise InputError("there is no such file", path=path, remedy="give a report or a profile")
+    if not (path.is_file() and is_saved_report(path)):
+        return analyse([path], kernel_filter=kernel, roofs=KeptRoofs())
+    report = read_report(path)
+    kernels = tuple(one for one in report.kernels if kernel is None or is_named(kernel, one.mangled_name, one.name))
+    return Report(problems=report.problems, kernels=kernels)
+
+
+def list_findings(report: Report) -> str:
+    """What there is to say where no page is drawn, as ``gpa-lsp check`` does."""
+    places = PlaceNames(folder=Path.cwd())
+    return join_lines(render_check(report, find_findings(report), places, DEFAULT_MIN_SHARE_RATIO))

@@ -1,0 +1,1 @@
+"""Notebooks: cells, their marks, and both magics in a real kernel."""
