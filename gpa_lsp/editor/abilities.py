@@ -16,6 +16,7 @@ class Abilities:
         images: hovers may contain pictures.
         call_hierarchy_tree: it shows def-use chains of sources itself, so their call hierarchy stays with the language's own server.
         pages: it shows pages of HTML itself.
+        questions: it shows a question beside the work, and not in its way.
         is_trusted: the user trusts the workspace.
     """
 
@@ -25,6 +26,7 @@ class Abilities:
     images: bool = False
     call_hierarchy_tree: bool = False
     pages: bool = False
+    questions: bool = False
     is_trusted: bool = True
 
 
@@ -35,6 +37,7 @@ _NAMES = {
     "images": "images",
     "callHierarchyTree": "call_hierarchy_tree",
     "pages": "pages",
+    "questions": "questions",
     "trusted": "is_trusted",
 }
 
@@ -45,7 +48,7 @@ def read_abilities(initialization_options: object) -> Abilities:
     A client that says something senseless about trust is not trusted.
 
     >>> read_abilities({"client": {"heat": True, "images": "yes"}})
-    Abilities(heat=True, status=False, output=False, images=False, call_hierarchy_tree=False, pages=False, is_trusted=True)
+    Abilities(heat=True, status=False, output=False, images=False, call_hierarchy_tree=False, pages=False, questions=False, is_trusted=True)
     """
     said = initialization_options.get("client") if isinstance(initialization_options, Mapping) else None
     if not isinstance(said, Mapping):

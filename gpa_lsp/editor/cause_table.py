@@ -27,7 +27,10 @@ def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
     parts = [f"{format_percent(cause.caused_ratio)} of the samples of {cause.shown.name} are stalls caused here"]
     reason = find_caused_reason(cause)
     if reason:
-        parts[0] += f", mostly {reason}"
+        of_kernel = format_percent(
+            min(1.0, count_caused(cause)[reason] / (cause.shown.kernel.report.total_samples or 1))
+        )
+        parts[0] += f", {'all' if of_kernel == format_percent(cause.caused_ratio) else of_kernel} {reason}"
     victims = list_victims(cause)
     own = sum(pair.samples for pair in causes.waiters if _is_at(pair, cause.place))
     if victims and own > sum(pair.samples for pair in cause.victims):
@@ -58,10 +61,16 @@ def _is_at(pair: "LinePair", place: tuple[str, int]) -> bool:
 
 def find_caused_reason(cause: CauseLine) -> str | None:
     """The stall reason of most samples that a line causes, elsewhere or itself; None when there is none."""
+    sums = count_caused(cause)
+    return max(sums, key=lambda reason: sums[reason], default=None)
+
+
+def count_caused(cause: CauseLine) -> dict[str, float]:
+    """Stall reason → samples that a line causes, elsewhere or itself, as far as its pairs were kept."""
     sums = dict(cause.causes.own_stalls)
     for pair in cause.causes.waiters:
         sums[pair.reason] = sums.get(pair.reason, 0.0) + pair.samples
-    return max(sums, key=lambda reason: sums[reason], default=None)
+    return sums
 
 
 def list_victims(cause: CauseLine) -> list[tuple[str, int]]:

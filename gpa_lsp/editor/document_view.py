@@ -73,13 +73,15 @@ class KernelAnchor:
         line: 1-based, in the document now.
         shown: the kernel and its profile.
         is_edited: the document changed since the measurement.
-        is_withheld: the document may not be what was measured, so that nothing is shown on its lines.
+        is_withheld: the document may not be what was measured, and nothing is shown on its lines.
+        is_unverified: it may not be, and what is shown on its lines is marked.
     """
 
     line: int
     shown: VisibleKernel
     is_edited: bool
     is_withheld: bool = False
+    is_unverified: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +190,7 @@ def build_view(
     if not kernels and statics is None and predicted is None:
         return None
     lines = split_lines(document.text)
-    finder = LineFinder(lines, saved=document.saved, shows_unverified=settings.shows_unverified_lines)
+    finder = LineFinder(lines, saved=document.saved, unverified=settings.unverified_lines)
     texts = index_lines(kernels, local_path) if texts is None else texts
     hot_lines = PlacedLines(texts, lambda text: text.hot, finder, _make_hot_line)
     cause_lines = PlacedLines(texts, lambda text: text.causes, finder, make_cause_line)
@@ -244,6 +246,7 @@ def _place_anchors(
                     shown=shown,
                     is_edited=finder.is_edited(file),
                     is_withheld=not finder.knows(file),
+                    is_unverified=not file.is_verified,
                 )
             )
     return tuple(sorted(anchors, key=lambda anchor: anchor.line))

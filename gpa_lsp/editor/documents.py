@@ -10,6 +10,7 @@ from gpa_lsp.basis.file_stamps import Stamp, read_stamp
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView, Knowledge, OpenDocument, build_view
+from gpa_lsp.editor.lines.finder import may_show_unverified
 from gpa_lsp.editor.lines.index import MeasuredText, index_lines
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import UnitCounter
@@ -20,7 +21,7 @@ from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.editor.static.results import StaticResult
 from gpa_lsp.editor.static.view import StaticState, take_result
 from gpa_lsp.editor.text_changes import EditedText
-from gpa_lsp.report.measured_files import MeasuredFile
+from gpa_lsp.report.measured_files import Doubt, MeasuredFile
 
 _KEPT_TEXTS = 4
 """Of a document, as it was saved: a measurement is of one of the last ones."""
@@ -43,6 +44,40 @@ class _HeldDocument:
     def text(self) -> str:
         """What the client has."""
         return self.edited.read()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnmappedSource:
+    """An open document that may be a measured file under another path.
+
+    Attributes:
+        local_path: of the document.
+        compiled_path: of the file, as compiled.
+        profile: name of the profile that mentions it.
+    """
+
+    local_path: str
+    compiled_path: str
+    profile: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnverifiedSource:
+    """An open document that may not be what was measured.
+
+    Attributes:
+        local_path: of the document.
+        compiled_path: as compiled.
+        profile: name of the profile.
+        doubt: why, as the rest of a sentence about it.
+        is_shown: numbers stand on its lines, marked.
+    """
+
+    local_path: str
+    compiled_path: str
+    profile: str
+    doubt: str
+    is_shown: bool
 
 
 class DocumentWatcher(Protocol):
@@ -150,7 +185,7 @@ class Documents:
 
     def take(self, snapshot: Snapshot, settings: Settings) -> None:
         """There is new knowledge, or there are new settings."""
-        places = PlaceFinder(self._known.units, self._find_open)
+        places = PlaceFinder(self._known.units, self._find_open, settings.unverified_lines)
         self._known = replace(self._known, snapshot=snapshot, settings=settings, places=places)
         self._indexes.clear()
         for uri, document in self._open.items():
@@ -228,33 +263,35 @@ class Documents:
                 return self.view(uri)
         return None
 
-    def find_doubtful(self) -> tuple[tuple[str, str, str], ...]:
-        """Open documents that no profile mentions, but that are called like a file in which a kernel was measured.
-
-        Returns:
-            (file here, file as compiled, profile) of each.
-        """
-        found: list[tuple[str, str, str]] = []
+    def find_unmapped(self) -> tuple[UnmappedSource, ...]:
+        """Open documents that no profile mentions, but that are called like a file in which a kernel was measured."""
+        found: list[UnmappedSource] = []
         for document in self._open.values():
             if document.local_path in self._known.snapshot.by_file:
                 continue
             name = os.path.basename(document.local_path)  # noqa: PTH119
             for profile in self._known.snapshot.profiles.values():
                 missing = sorted(path for path in profile.list_missing() if re.split(r"[\\/]", path)[-1] == name)
-                found.extend((document.local_path, path, profile.path.name) for path in missing)
+                found.extend(
+                    UnmappedSource(local_path=document.local_path, compiled_path=path, profile=profile.path.name)
+                    for path in missing
+                )
         return tuple(found)
 
-    def find_unverified(self) -> tuple[tuple[str, str], ...]:
-        """Open documents that may not be what was measured.
-
-        Returns:
-            (file here, profile) of each.
-        """
+    def find_unverified(self) -> tuple[UnverifiedSource, ...]:
+        """Open documents that may not be what was measured."""
+        choice = self._known.settings.unverified_lines
         return tuple(
-            (document.local_path, shown.profile.path.name)
+            UnverifiedSource(
+                local_path=document.local_path,
+                compiled_path=file.compiled_path,
+                profile=shown.profile.path.name,
+                doubt=file.describe_doubt() or Doubt.SAVED_SINCE.value,
+                is_shown=may_show_unverified(file, choice) and not _is_unknown(document, file),
+            )
             for document in self._open.values()
             for shown in self._known.snapshot.by_file.get(document.local_path, ())[:1]
-            if any(_is_unverified(document, file) for file in shown.profile.files.values())
+            for file in [one for one in shown.profile.files.values() if _is_unverified(document, one)][:1]
         )
 
     def tell(self, uri: str) -> None:
@@ -266,8 +303,12 @@ class Documents:
 
 def _is_unverified(document: _HeldDocument, file: MeasuredFile) -> bool:
     """Whether nobody can tell what of a document was measured."""
-    is_unknown = file.lines is None and file.stamp not in document.saved
-    return file.local_path == document.local_path and (is_unknown or not file.is_verified)
+    return file.local_path == document.local_path and (_is_unknown(document, file) or not file.is_verified)
+
+
+def _is_unknown(document: _HeldDocument, file: MeasuredFile) -> bool:
+    """Whether there is no text that could have been measured."""
+    return file.lines is None and file.stamp not in document.saved
 
 
 def _may_hold(stamp: Stamp, text: str) -> bool:
@@ -275,37 +316,3 @@ def _may_hold(stamp: Stamp, text: str) -> bool:
     size_bytes = len(text.encode("utf-8", errors="surrogatepass"))
     line_end = "\r\n" if text.endswith("\r\n") else "\n" if text.endswith("\n") else ""
     return stamp.size_bytes in (size_bytes, size_bytes - len(line_end), size_bytes + _BYTE_ORDER_MARK_BYTES)
-
-
-class Doubts:
-    """What the user is told about open files whose measurements cannot be shown; each once.
-
-    Args:
-        inform: says a sentence.
-    """
-
-    def __init__(self, inform: Callable[[str], None]) -> None:
-        self._inform = inform
-        self._told: set[str] = set()
-
-    def tell(self, documents: Documents, settings: Settings) -> None:
-        """Look at the open documents again."""
-        for local_path, compiled_path, profile in documents.find_doubtful():
-            self._say(
-                compiled_path,
-                f"{profile} was measured with {compiled_path}, which is not in this workspace; if {local_path} is "
-                "that file, say so in gpaLsp.pathMappings (folder as compiled: folder here)",
-            )
-        if settings.shows_unverified_lines:
-            return
-        for local_path, profile in documents.find_unverified():
-            self._say(
-                local_path,
-                f"{local_path} is not what {profile} was measured on, and there is no copy of that: nothing is shown on its lines. Measure "
-                "again, record with --import-source yes, or set gpaLsp.showUnverifiedLines",
-            )
-
-    def _say(self, about: str, text: str) -> None:
-        if about not in self._told:
-            self._told.add(about)
-            self._inform(text)

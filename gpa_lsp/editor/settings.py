@@ -45,6 +45,16 @@ class HintChoice(Enum):
     OFF = "off"
 
 
+class UnverifiedChoice(Enum):
+    """What is shown on the lines of sources that may not be what was measured, in the words of the settings."""
+
+    FITTING = "fitting"
+    """Numbers with a mark, where the measured lines fit the text."""
+    ALL = "all"
+    """Numbers with a mark, whether they fit or not."""
+    NONE = "none"
+
+
 _LEAST_SHARE_RATIO = 0.005
 """Below this share of a kernel's samples a line has nothing to say: a coloured line or a hover there would only be noise."""
 
@@ -64,6 +74,12 @@ class Settings:
         "minShare", 5, PERCENT, "Percent of a kernel's samples a line needs for a hint or a diagnostic."
     )
     show_inlay_hints: bool = option("inlayHints.enable", True, FLAG, "Shares at line ends.")
+    most_hints_on_screen: int = option(
+        "inlayHints.onScreen",
+        12,
+        COUNT,
+        "Of the measured lines, so many hints in any 40 lines, the hottest first; the three hottest lines of a kernel always have one. 0 for all.",
+    )
     show_diagnostics: bool = option("diagnostics.enable", True, FLAG, "Causing lines among the problems.")
     diagnostic_severity: Severity = option(
         "diagnostics.severity", "information", one_of(Severity), "How loud those are."
@@ -79,12 +95,12 @@ class Settings:
         "Go to definition on a line of a source goes to what the line waits for. Off, because the language's own server answers there and two "
         "answers make editors ask.",
     )
-    shows_unverified_lines: bool = option(
-        "showUnverifiedLines",
-        False,
-        FLAG,
-        "Numbers also in a source that was saved after it was measured, when no copy of what was measured is known: they may stand on the wrong "
-        "lines.",
+    unverified_lines: UnverifiedChoice = option(
+        "unverifiedLines",
+        "fitting",
+        one_of(UnverifiedChoice),
+        "Numbers in a source that was saved after it was measured, where no copy of what was measured is known: marked with `?` where the measured "
+        "lines fit it (`fitting`), in `all` such sources, though they may stand on the wrong lines, or in none of them (`none`).",
     )
     blamer: str = option(
         "blamer",
@@ -226,11 +242,14 @@ class HeldSettings:
     Attributes:
         current: what holds now.
         is_trusted: the user trusts the workspace; where not, options that start programs or widen what is read keep their defaults.
+        shows_all_hints: the user wants every hint for now.
     """
 
     def __init__(self) -> None:
         self.current = self._said = self._first = Settings()
         self.is_trusted = False
+        self.shows_all_hints = False
+        self._chosen = UnverifiedChoice.FITTING
 
     def begin(self, initialization_options: object, *, is_trusted: bool) -> tuple[str, ...]:
         """The first thing the client says; a sentence for each value that makes no sense."""
@@ -259,8 +278,21 @@ class HeldSettings:
         self.is_trusted = is_trusted
         self._apply()
 
+    def show_all_hints(self, is_wanted: bool) -> None:
+        """Every hint for now, or no more than a screen bears."""
+        self.shows_all_hints = is_wanted
+        self._apply()
+
+    def choose_unverified(self, choice: UnverifiedChoice) -> None:
+        """What the user answered about sources that may have changed; it counts where their settings leave it open."""
+        self._chosen = choice
+        self._apply()
+
     def _apply(self) -> None:
-        self.current = self._said if self.is_trusted else drop_restricted(self._said)
+        current = self._said if self.is_trusted else drop_restricted(self._said)
+        is_open = current.unverified_lines is UnverifiedChoice.FITTING
+        current = replace(current, unverified_lines=self._chosen) if is_open else current
+        self.current = replace(current, most_hints_on_screen=0) if self.shows_all_hints else current
 
 
 def drop_restricted(settings: Settings) -> Settings:

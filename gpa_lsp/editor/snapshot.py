@@ -33,6 +33,7 @@ class MeasuredKernel:
         causes: (file as compiled, line) → what it is stalled on and what is stalled on it; empty where nothing was blamed.
         remedies: (file as compiled, line) → advice that names it, as indices into the report's, best first.
         history: what changed since earlier measurements; None where nothing is remembered.
+        callees: (file as compiled, line) → the line of another function that most of what the line calls was sampled on, where that is known.
     """
 
     report: "KernelReport"
@@ -42,6 +43,7 @@ class MeasuredKernel:
     causes: Mapping[tuple[str, int], "LineCauses"] = field(default_factory=dict)
     remedies: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
     history: KernelHistory | None = None
+    callees: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
 
     @property
     def advice(self) -> "tuple[Advice, ...]":

@@ -5,6 +5,7 @@ not wait for.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from gpa_lsp.basis.visible_text import make_one_line, make_visible
 from gpa_lsp.editor.document_view import HotLine
 from gpa_lsp.editor.history import describe_line_change
 from gpa_lsp.editor.identity_cache import IdentityCache
+from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.markdown_text import mark_code
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from gpa_lsp.report.model import InstructionColumns, ReasonCounts
 
 _MAX_REASONS = 6
+_MOST_NAMED = 4
 _MAX_KERNELS = 3
 _LEAST_CALLED_RATIO = 0.005
 """Of a kernel's samples: less would be written as 0 %."""
@@ -43,26 +46,59 @@ _top_reasons: "IdentityCache[ReasonCounts, str | None]" = IdentityCache(_find_to
 
 
 def label_line(line: HotLine) -> str:
-    """The few words that fit at a line's end, e.g. ``41 % long_scoreboard, ≈20 % in called functions``; an estimate is added to nothing."""
-    called = label_called(line.row.called_samples, line.shown.kernel.report.total_samples)
-    return called if line.is_mostly_called else ", ".join(part for part in (label_own(line), called) if part)
-
-
-def label_own(line: HotLine) -> str:
-    """What of that was taken on the line, and in what is inlined into it."""
+    """A line's share for lists and heat, e.g. ``41 % of samples, mostly long_scoreboard``; an estimate is added to nothing."""
+    called = label_called_from(line)
+    if line.is_mostly_called:
+        return called
     share = format_percent(line.shown.kernel.report.share_of(line.row.inclusive_samples).ratio)
     reason = find_top_reason(line.row.inclusive_by_reason)
-    return share if reason is None else f"{share} {reason}"
+    mostly = "" if reason is None else f"mostly {reason}"
+    return ", ".join(part for part in (f"{share} of samples", mostly, called) if part)
 
 
-def label_called(samples: float, total: int) -> str:
+def label_reason(line: HotLine) -> str:
+    """The heaviest stall reason of a line and its share of the kernel's samples, e.g. ``38 % long_scoreboard``; without one the line's share."""
+    report, counts = line.shown.kernel.report, line.row.inclusive_by_reason
+    reason = find_top_reason(counts)
+    if reason is None:
+        return f"{format_percent(report.share_of(line.row.inclusive_samples).ratio)} of samples"
+    return f"{format_percent(report.share_of(counts[reason].all_samples).ratio)} {reason}"
+
+
+def describe_taken(line: HotLine) -> str:
+    """A line's share and its reasons', all of the kernel's samples: ``41 % (±3) of the samples of k were taken here: 38 % long_scoreboard``."""
+    report = line.shown.kernel.report
+    taken = f"{format_share(report.share_of(line.row.inclusive_samples))} of the samples of {line.shown.name} were taken here"
+    reasons = [
+        f"{format_percent(report.share_of(count.all_samples).ratio)} {reason}"
+        for reason, count in list(line.row.inclusive_by_reason.items())[:_MOST_NAMED]
+        if count.all_samples
+    ]
+    return f"{taken}: {', '.join(reasons)}" if reasons else taken
+
+
+def label_called_from(line: HotLine) -> str:
+    """What lies in functions called from a line, and where most of that is, where that is known; empty where it is hardly anything."""
+    total, place = line.shown.kernel.report.total_samples, (line.row.file or "", line.row.line or 0)
+    callee = line.shown.kernel.callees.get(place)
+    return label_called(
+        line.row.called_samples, total, None if callee is None else f"{name_file(callee[0])}:{callee[1]}"
+    )
+
+
+def label_called(samples: float, total: int, where: str | None = None) -> str:
     """What of that lies in functions called from the line; empty where it is hardly anything.
 
-    >>> label_called(20.0, 100), label_called(0.2, 100)
-    ('≈20 % in called functions', '')
+    Args:
+        samples: estimated.
+        total: of the kernel.
+        where: most of them; None where nobody knows.
+
+    >>> label_called(20.0, 100), label_called(0.2, 100), label_called(20.0, 100, "standard.py:47")
+    ('≈20 % in called functions', '', '≈20 % in standard.py:47')
     """
     ratio = min(1.0, samples / total) if total else 0.0
-    return f"≈{format_percent(ratio)} in called functions" if ratio >= _LEAST_CALLED_RATIO else ""
+    return f"≈{format_percent(ratio)} in {where or 'called functions'}" if ratio >= _LEAST_CALLED_RATIO else ""
 
 
 def summarise_line(line: HotLine) -> str:
@@ -76,6 +112,8 @@ def _make_finding(line: HotLine) -> "Finding":
     from gpa_lsp.render.findings import Finding, choose_reasons, pick_instruction
 
     row, report = line.row, line.shown.kernel.report
+    total = report.total_samples or 1
+    reasons = choose_reasons(row.inclusive_by_reason)
     return Finding(
         kernel=report,
         kernel_name=line.shown.name,
@@ -87,7 +125,7 @@ def _make_finding(line: HotLine) -> "Finding":
         latency_samples=row.inclusive_latency_samples,
         called_samples=row.called_samples,
         by_reason=row.inclusive_by_reason,
-        reasons=choose_reasons(row.inclusive_by_reason),
+        reasons=tuple(replace(reason, ratio=reason.samples / total) for reason in reasons),
         hottest=pick_instruction(report.instructions, line.hottest[0]) if line.hottest else None,
     )
 
@@ -112,13 +150,15 @@ def _describe_one(line: HotLine) -> str:
     row, report = line.row, line.shown.kernel.report
     reason = find_top_reason(row.inclusive_by_reason)
     parts = [
-        f"**{format_share(report.share_of(row.inclusive_samples))}** of {mark_code(line.shown.name)}: {_count_samples(line)}"
+        f"**{format_share(report.share_of(row.inclusive_samples))}** of the samples of {mark_code(line.shown.name)}: {_count_samples(line)}"
     ]
     parts.append(_doubt(line))
     parts.append(describe_line_change(line.shown.kernel.history, (row.file or "", row.line or 0)))
     if reason is not None:
-        parts.append(make_one_line(f"mostly **{reason}**: {describe_stall_reason(reason).description}"))
-    parts.append(draw_reasons(row.inclusive_by_reason, row.inclusive_samples, "of line"))
+        of_kernel = format_percent(report.share_of(row.inclusive_by_reason[reason].all_samples).ratio)
+        meaning = describe_stall_reason(reason).description
+        parts.append(make_one_line(f"mostly **{reason}**, {of_kernel} of the kernel's samples: {meaning}"))
+    parts.append(draw_reasons(row.inclusive_by_reason, report.total_samples, "of kernel"))
     parts.append(draw_instructions(report.instructions, line.hottest, report.total_samples))
     parts.append(_name_source(line))
     return "\n\n".join(part for part in parts if part)
@@ -143,8 +183,8 @@ def _doubt(line: HotLine) -> str:
     doubts = []
     if line.is_edited:
         doubts.append("measured before your edits; this line is as it was")
-    elif line.file.saved_since:
-        doubts.append("the file was saved after it was measured, so lines may have moved")
+    elif line.file.describe_doubt():
+        doubts.append(f"unverified: the file {line.file.describe_doubt()}, so lines may have moved")
     if report.samples_truncated:
         doubts.append("the sampling buffer was full, so only the first part of the run was sampled")
     if report.sampling.dropped_samples:

@@ -150,6 +150,19 @@ class Client:
         """Tell the user something asked for."""
         self._show(types.MessageType.Info, text)
 
+    async def choose(
+        self, text: str, actions: Sequence[str], kind: types.MessageType = types.MessageType.Info
+    ) -> str | None:
+        """Ask the user, however long the answer takes; None where there is none."""
+        params = types.ShowMessageRequestParams(
+            type=kind,
+            message=f"gpa-lsp: {make_sentence(text)}",
+            actions=[types.MessageActionItem(title=action) for action in actions],
+        )
+        answer: Any = await self.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params, limit_s=None)
+        title = getattr(answer, "title", None)
+        return title if title in actions else None
+
     def _show(self, kind: types.MessageType, text: str) -> None:
         message = f"gpa-lsp: {make_sentence(text)}"
         self.notify(types.WINDOW_SHOW_MESSAGE, types.ShowMessageParams(type=kind, message=message))

@@ -19,7 +19,7 @@ from gpa_lsp.lsp.globs import compile_globs, split_glob
 
 PASSED_OVER = frozenset(
     {".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox", ".nox",
-     ".cache", ".idea", ".vscode", ".cargo", "site-packages"}
+     ".cache", ".history", ".idea", ".vscode", ".cargo", "site-packages"}
 )  # fmt: skip
 """Folders no profile of the user's is in, and that can hold a hundred thousand files."""
 

@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
 from gpa_lsp.editor.sass.library import is_sass_uri
@@ -55,6 +55,27 @@ class Dispatcher:
             return feature.answer(view, params) if view is not None else None
 
         return lambda params: self.guard(name, lambda: make_shown(answer(params)), None)
+
+    def hold(
+        self, handlers: MutableMapping[str, Any], features: Mapping[str, Feature], can: Callable[[str], bool]
+    ) -> None:
+        """Have the answers wait that a client would not ask for again.
+
+        Args:
+            handlers: of pygls, by method.
+            features: by name.
+            can: whether the client has a capability.
+        """
+        for name, feature in features.items():
+            if isinstance(feature, RequestFeature) and feature.is_held and not can(feature.refresh_capability):
+                handlers[feature.method] = self._make_held(self._make_handler(name, feature))
+
+    def _make_held(self, answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        async def answer_later(params: Any) -> Any:
+            await self._find_session().wait_for_profiles(params.text_document.uri)
+            return answer(params)
+
+        return answer_later
 
     def _make_session_handler(self, name: str, feature: SessionFeature[Any, Any]) -> Callable[[Any], Any]:
         """What answers the requests of a feature of the session."""

@@ -32,6 +32,9 @@ _MOST_PROFILES = 2000
 
 _MOST_COMPLAINTS = 20
 
+_ENOUGH_LOOKS = 2
+"""At the first one a file may just have been written, and is left alone until the second."""
+
 _PAUSE_FACTOR = 20
 """The pause between two looks is at least so many times as long as a look, however large the workspace; likewise between showing new profiles."""
 
@@ -82,6 +85,8 @@ class ProfileLoader:
         self._settings = Settings()
         self._roots: tuple[Path, ...] = ()
         self._max_depth = 0
+        self._may_ask_git = False
+        self._look_count = 0
         self._finder = ProfileFinder((), ())
         self._found: Mapping[Path, Stamp] = {}
         self._wake = asyncio.Event()
@@ -97,10 +102,19 @@ class ProfileLoader:
         self._pending: dict[Path, LoadedProfile] = {}
         self._quiet_until_s = 0.0
 
-    def configure(self, roots: tuple[Path, ...], settings: Settings, *, max_depth: int = 32) -> None:
+    @property
+    def is_settled(self) -> bool:
+        """The workspace was looked at, and all that was found is read or given up."""
+        return self._look_count >= _ENOUGH_LOOKS and self._round is None
+
+    def configure(
+        self, roots: tuple[Path, ...], settings: Settings, *, max_depth: int = 32, may_ask_git: bool = False
+    ) -> None:
         """Look in other places, or with other settings; what was read is read again if it would be read differently."""
-        read_differently = (roots, _choose_reading(settings)) != (self._roots, _choose_reading(self._settings))
+        before = (self._roots, _choose_reading(self._settings), self._may_ask_git)
+        read_differently = (roots, _choose_reading(settings), may_ask_git) != before
         self._roots, self._settings, self._max_depth = roots, settings, max_depth
+        self._may_ask_git = may_ask_git
         if read_differently:
             self.reload()
         else:
@@ -181,6 +195,7 @@ class ProfileLoader:
             self._display = self._audience.start_progress("Reading profiles", self._give_up)
         if self._round is not None:
             self._round.update(due, found)
+        self._look_count += _ENOUGH_LOOKS if due or not found else 1
 
     def _make_job(self, path: Path) -> ProfileJob:
         return ProfileJob(
@@ -189,6 +204,7 @@ class ProfileLoader:
             path_mappings=self._settings.path_mappings,
             blamer=self._settings.blamer,
             keeps_history=self._settings.keeps_history,
+            may_ask_git=self._may_ask_git,
         )
 
     def _end_display(self) -> None:

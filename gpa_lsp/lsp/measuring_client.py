@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from lsprotocol import types
 
@@ -47,14 +46,7 @@ class MeasuringClient:
 
     async def confirm(self, text: str, actions: tuple[str, ...]) -> str | None:
         """Ask the user, however long the answer takes."""
-        params = types.ShowMessageRequestParams(
-            type=types.MessageType.Warning,
-            message=f"gpa-lsp: {text}",
-            actions=[types.MessageActionItem(title=action) for action in actions],
-        )
-        answer: Any = await self._client.ask(types.WINDOW_SHOW_MESSAGE_REQUEST, params, limit_s=None)
-        title = getattr(answer, "title", None)
-        return title if title in actions else None
+        return await self._client.choose(text, actions, types.MessageType.Warning)
 
     def log(self, text: str) -> None:
         """Add lines to the output channel."""

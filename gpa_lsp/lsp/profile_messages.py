@@ -18,6 +18,7 @@ class ProfileJob:
         path_mappings: as in the settings.
         blamer: how causes are found.
         keeps_history: remember what was measured, and compare with what was.
+        may_ask_git: what a source held when it was measured; not in a workspace that is not trusted.
     """
 
     profile: Path
@@ -25,6 +26,7 @@ class ProfileJob:
     path_mappings: tuple[tuple[str, str], ...]
     blamer: str = "scoreboard"
     keeps_history: bool = False
+    may_ask_git: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,9 +47,12 @@ class ProfileReader:
 
     def _read(self, job: ProfileJob, send: Tell) -> ProfileEnd:
         from gpa_lsp.device.kept_roofs import KeptRoofs
+        from gpa_lsp.editor.lines.callees import credit_callers
+        from gpa_lsp.editor.lines.fit import judge_fit
         from gpa_lsp.editor.snapshot import measure_kernel
         from gpa_lsp.history.recording import describe_surroundings
         from gpa_lsp.pipeline import analyse
+        from gpa_lsp.report.committed_texts import CommittedTexts
         from gpa_lsp.report.measured_files import find_files, forget_copies
 
         profile, memory, locator = job.profile, self._find_memory(job), self._find_locator(job)
@@ -64,7 +67,9 @@ class ProfileReader:
             return ProfileFailed(profile=profile, reason=str(failures[0]))
         find_copy = memory.find_source if memory is not None else forget_copies
         read_ns = time.time_ns()
-        files = find_files(report, locator, modified_ns, find_copy)
+        committed = CommittedTexts(is_asked=job.may_ask_git)
+        files = judge_fit(find_files(report, locator, modified_ns, find_copy, committed.find), report.kernels)
+        by_path = {file.compiled_path: file for file in files}
         size_bytes = send(FilesFound(profile=profile, files=files))
         measured = [measure_kernel(kernel, modified_ns) for kernel in report.kernels]
         pasts: Sequence[KernelHistory | None] = [None] * len(measured)
@@ -77,7 +82,9 @@ class ProfileReader:
             ]
             pasts = memory.remember_all(list(zip(report.kernels, told, strict=True)))
         for kernel, past in zip(measured, pasts, strict=True):
-            size_bytes += send(KernelRead(profile=profile, kernel=replace(kernel, history=past)))
+            size_bytes += send(
+                KernelRead(profile=profile, kernel=replace(credit_callers(kernel, by_path), history=past))
+            )
         remarks = (*map(str, report.problems), *self._list_new_problems())
         return ProfileRead(profile=profile, remarks=remarks, size_bytes=size_bytes)
 

@@ -95,6 +95,7 @@ class Server:
         )
         self.protocol.amend, self.protocol.lose = session.amend, session.lose
         self._session = session
+        self._dispatcher.hold(self.protocol.fm.features, self._features, session.can)
 
 
 def serve_client(greeting: Greeting) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,14 @@ from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.collect.model import RunResult
 from gpa_lsp.editor.abilities import Abilities, read_abilities
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.documents import Documents, Doubts
+from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.late_imports import build_sass, warm_up
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import UnitCounter
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.sass.library import SassDocuments, is_sass_uri
 from gpa_lsp.editor.sass.model import SCHEME
-from gpa_lsp.editor.settings import HeldSettings, Settings
+from gpa_lsp.editor.settings import HeldSettings, Settings, UnverifiedChoice
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.lsp.client import Client, Wire
 from gpa_lsp.lsp.document_sync import DocumentSync, Pushes
@@ -32,6 +33,7 @@ from gpa_lsp.lsp.pages import Pages
 from gpa_lsp.lsp.past import pin_kernels
 from gpa_lsp.lsp.predictions import Predictions
 from gpa_lsp.lsp.registrations import LateRegistrations, withdraw
+from gpa_lsp.lsp.source_doubts import SourceDoubts
 from gpa_lsp.lsp.status import READING, Status
 from gpa_lsp.lsp.threads import call_in_thread
 from gpa_lsp.lsp.unmeasured_sources import UnmeasuredSources
@@ -45,6 +47,11 @@ _KERNEL_SUFFIXES = frozenset({".cu", ".cuh", ".cuf"})
 
 _SECTION = "gpaLsp"
 """What the settings are called among those of the editor."""
+
+_MOST_HELD_S = 12.0
+"""An answer waits for what is read no longer than this; editors give up after 20 s and more."""
+
+_HELD_LOOK_S = 0.05
 
 _FOLDER_DEPTH = 32
 _LONE_FILE_DEPTH = 3
@@ -99,7 +106,7 @@ class Session:
         """The report as a page."""
         self._sources = UnmeasuredSources(self._documents, self._client, units, self._refresh)
         self._document_sync = DocumentSync(self._documents, self.sass, self._sources)
-        self._doubts = Doubts(self._client.inform)
+        self._doubts = SourceDoubts(self._client, self._documents, self._take_choice, is_asked=self.abilities.questions)
         self._status = Status(self._client.notify if self.abilities.status else None)
         measuring = MeasuringClient(
             self._client, self._status, sends_output=self.abilities.output, finished=self._take_measurement
@@ -153,9 +160,30 @@ class Session:
 
     def _configure(self) -> None:
         roots, max_depth = choose_roots(self._list_folders(), self._root, self._lone_folder)
-        self._loader.configure(roots, watch_measured(self._held.current, roots), max_depth=max_depth)
+        watched = watch_measured(self._held.current, roots)
+        self._loader.configure(roots, watched, max_depth=max_depth, may_ask_git=self._held.is_trusted)
+        self._client.start(self._doubts.configure(roots[0] if roots else None))
         self._measuring.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
         self._sources.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+
+    def _tell_doubts(self) -> None:
+        is_decided = self._held.current.unverified_lines is not UnverifiedChoice.FITTING
+        self._client.start(self._doubts.tell(is_decided=is_decided))
+
+    def _take_choice(self, choice: UnverifiedChoice) -> None:
+        """The user chose what is shown of sources that may have changed."""
+        self._held.choose_unverified(choice)
+        self.take_snapshot(self.snapshot)
+
+    async def choose_sources(self, wanted: str | None) -> str | None:
+        """Ask what is to be shown of sources that may have changed."""
+        return await self._doubts.ask(wanted)
+
+    def show_all_hints(self, is_wanted: bool | None) -> bool:
+        """Every hint instead of as many as a screen bears, or the other way round."""
+        self._held.show_all_hints(not self._held.shows_all_hints if is_wanted is None else is_wanted)
+        self.take_snapshot(self.snapshot)
+        return self._held.shows_all_hints
 
     # Measuring
 
@@ -186,7 +214,7 @@ class Session:
         path = self._document_sync.open(params.text_document)
         if path is None:
             return
-        self._doubts.tell(self._documents, self._held.current)
+        self._tell_doubts()
         self._loader.put_first(self._documents.list_open()[::-1])
         if self._lone_folder is None:
             self._lone_folder = path.parent
@@ -221,7 +249,7 @@ class Session:
         self._documents.take(snapshot, self._held.current)
         for uri in self.sass.take(snapshot.visible, self._held.current, self._documents.places):
             self._client.say_changed(uri)
-        self._doubts.tell(self._documents, self._held.current)
+        self._tell_doubts()
         self._refresh()
 
     def _refresh(self) -> None:
@@ -256,6 +284,20 @@ class Session:
     def view(self, uri: str) -> DocumentView | None:
         """The view of an open source."""
         return self._documents.view(uri)
+
+    def can(self, capability: str) -> bool:
+        """Whether the client has a capability, named by its place among them."""
+        return self._client.can(capability)
+
+    def _is_known(self, uri: str) -> bool:
+        path = self._documents.find_local_path(uri)
+        return path is None or path in self.snapshot.by_file or self._loader.is_settled
+
+    async def wait_for_profiles(self, uri: str) -> None:
+        """Until something is known of a document or everything was read, but not for long."""
+        end_s = time.monotonic() + _MOST_HELD_S
+        while not self._is_known(uri) and not self.has_ended and time.monotonic() < end_s:
+            await asyncio.sleep(_HELD_LOOK_S)
 
     @property
     def predictions(self) -> Predictions:

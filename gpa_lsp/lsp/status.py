@@ -35,7 +35,8 @@ class Status:
 
     def take(self, snapshot: Snapshot) -> None:
         """There is a new state of knowledge."""
-        self._profile_count, self._kernel_count = len(snapshot.profiles), len(snapshot.visible)
+        shown = {one.profile.path for one in snapshot.visible}  # earlier measurements of the same kernels are history
+        self._profile_count, self._kernel_count = len(shown) or len(snapshot.profiles), len(snapshot.visible)
         self.say()
 
     def fail(self, reason: str) -> None:

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import IO
@@ -72,6 +72,7 @@ def run_limited(
     output: int | IO[bytes],
     errors: int | IO[bytes],
     work: str = "",
+    environment: Mapping[str, str] | None = None,
 ) -> "Iterator[subprocess.Popen[bytes]]":
     """A tool at work: without a process in between, because many runs are short. It is killed where the body fails, and has ended afterwards.
 
@@ -83,12 +84,15 @@ def run_limited(
         output: as for :class:`subprocess.Popen`.
         errors: as for :class:`subprocess.Popen`.
         work: what it does, for errors, such as ``reading libcublas.a``.
+        environment: it sees; None for ours.
 
     Raises:
         ToolError: it cannot be started, or took too long, which is said at the end of the body.
     """
     try:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, cwd=folder)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, cwd=folder, env=environment
+        )
     except OSError as error:
         raise ToolError(tool, f"{command[0]} cannot be started: {error.strerror or error}") from error
     excess: list[str] = []

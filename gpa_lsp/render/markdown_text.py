@@ -14,7 +14,7 @@ ADDRESS = r":(?=//)|(?i:(?<=www)\.)|(?<=[\w.+-])@(?=\w)|&(?=[#A-Za-z0-9])"
 """What to escape for that no address becomes a link although nothing marks it, as on GitHub and in editors, and no ``&#58;`` a character."""
 
 _SPECIAL = re.compile(
-    rf"[\\`*_{{}}\[\]<>#|~$]|{ADDRESS}"
+    rf"[\\`*\[\]#|~$]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|\A>|{ADDRESS}"  # within a word a stroke below is one, and before a number a < is one
     r"|\A[-+=](?=[-+=\s]|\Z)"  # begins a list, or makes a heading of the line above
 )
 _BLOCK = re.compile(r"\A(?:#{1,6}(?=\s|\Z)|[-+*](?=\s|\Z)|[>|]|={1,}\Z|-{2,}\Z|(?:[-*_]\s*){3,}\Z|`{3,}|~{3,})")
@@ -30,7 +30,7 @@ def escape_markdown(text: str) -> str:
     r"""Plain text that Markdown shows as it is, on one line.
 
     >>> escape_markdown("kernel<4>(float*) | a_b")
-    'kernel\\<4\\>(float\\*) \\| a\\_b'
+    'kernel<4>(float\\*) \\| a_b'
     >>> escape_markdown("1. see https://example.org"), escape_markdown("a &#35; b&c &")
     ('1\\. see https\\://example.org', 'a \\&\\#35; b\\&c &')
     """

@@ -52,7 +52,7 @@ class StallPart:
 
     Attributes:
         reason: stall reason.
-        ratio: of the line's samples, 0 to 1.
+        ratio: of the kernel's samples, 0 to 1.
     """
 
     reason: str
@@ -97,13 +97,16 @@ def describe_picture(parts: Sequence[StallPart], roofs: Sequence[RoofBar]) -> st
     """What the picture shows, for those who do not see it.
 
     >>> describe_picture([StallPart(reason="wait", ratio=0.8)], [RoofBar(name="DRAM", achieved_ratio=0.5, ceiling_ratio=0.85)])
-    'stalls of the line: wait 80 %; of their peak: DRAM 50 %'
+    "stalls of the line, of the kernel's samples: wait 80 %; of their peak: DRAM 50 %"
     """
     stalls = ", ".join(f"{_shorten(part.reason)} {format_percent(part.ratio)}" for part in _join_small(parts))
     units = ", ".join(f"{_shorten(roof.name)} {format_percent(roof.achieved_ratio)}" for roof in roofs[:_MOST_ROOFS])
     return "; ".join(
         text
-        for text in (f"stalls of the line: {stalls}" * bool(stalls), f"of their peak: {units}" * bool(units))
+        for text in (
+            f"stalls of the line, of the kernel's samples: {stalls}" * bool(stalls),
+            f"of their peak: {units}" * bool(units),
+        )
         if text
     )
 
@@ -117,9 +120,11 @@ def _join_small(parts: Sequence[StallPart]) -> list[StallPart]:
 
 
 def _draw_stack(parts: Sequence[StallPart], top: int) -> list[str]:
+    """All of the bar is the line, whatever it is of the kernel."""
     rows, left = [], 0.0
+    whole = sum(max(part.ratio, 0.0) for part in parts)
     for part in parts:
-        width = _WIDTH * min(max(part.ratio, 0.0), 1.0)
+        width = _WIDTH * (max(part.ratio, 0.0) / whole if whole > 0 else 0.0)
         rows.append(_draw_box(left, top, max(width - 1, 0.5), _find_colour(part.reason)))
         left += width
     return rows

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,18 @@ FindCopy = Callable[[str, int], Sequence[str] | None]
 """(local path, time of measuring in ns since 1970) → the lines of the source at that time, where somebody kept them."""
 
 
+FindText = Callable[[Path, int], str | None]
+"""(file here, time of measuring in ns since 1970) → its text at that time, where somebody committed it; None where nobody knows."""
+
+
+class Doubt(Enum):
+    """Why a file may not be what was measured, as the end of a sentence about it."""
+
+    SAVED_SINCE = "was saved after it was measured"
+    OTHER_LENGTH = "is not as long as what was compiled"
+    UNREAD = "lies outside the workspace and was saved after it was measured"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredFile:
     """A source file a profile mentions and this machine has.
@@ -34,8 +47,10 @@ class MeasuredFile:
             of the same state of the file is taken for it.
         saved_since: the file was saved after the measurement and nobody has a copy. It is as long as what was compiled, or the compiler did not
             say how long that was.
-        is_verified: the lines are those that were measured, as far as anyone can tell. Where they are not, nothing is shown on them unless the
-            user wants it.
+        is_verified: the lines are those that were measured, as far as anyone can tell. Where they are not, what is shown on them is marked.
+        doubt: why they may not be; None where they are verified.
+        fits: the lines that were measured exist, carry code, and stand in the functions they were measured in. Where they do not, this is another
+            text, and nothing is shown on it unless the user wants it.
         stamp: what the file looked like when the profile was loaded.
         is_outside: it lies where nobody allowed us to read; its content is never looked at, whatever copy of it the profile has.
     """
@@ -45,8 +60,20 @@ class MeasuredFile:
     lines: tuple[str, ...] | None
     saved_since: bool
     is_verified: bool = True
+    doubt: Doubt | None = None
+    fits: bool = True
     stamp: Stamp | None = None
     is_outside: bool = False
+
+    def describe_doubt(self) -> str:
+        """What makes its lines unverified, as the rest of a sentence about it; empty where they are not."""
+        return "" if self.is_verified else (self.doubt or Doubt.SAVED_SINCE).value
+
+
+def find_nothing(path: Path, measured_ns: int) -> str | None:
+    """For who asks no repository."""
+    del path, measured_ns
+    return None
 
 
 def forget_copies(local_path: str, measured_ns: int) -> None:
@@ -55,7 +82,11 @@ def forget_copies(local_path: str, measured_ns: int) -> None:
 
 
 def find_files(
-    report: "Report", locator: SourceLocator, profile_modified_ns: int, find_copy: FindCopy = forget_copies
+    report: "Report",
+    locator: SourceLocator,
+    profile_modified_ns: int,
+    find_copy: FindCopy = forget_copies,
+    find_committed: FindText = find_nothing,
 ) -> tuple[MeasuredFile, ...]:
     """The sources of a report that this machine has, by path as compiled.
 
@@ -64,6 +95,7 @@ def find_files(
         locator: finds files here.
         profile_modified_ns: stands in for the time of measuring where the report does not say it.
         find_copy: knows texts of earlier.
+        find_committed: knows texts of repositories; asked for files that may not be what was measured.
     """
     sources: dict[str, _Source] = {}
     for kernel in report.kernels:
@@ -73,7 +105,7 @@ def find_files(
             known.text = known.text if known.text is not None else kernel.embedded_sources.get(compiled_path)
             known.stamp = known.stamp or kernel.source_stamps.get(compiled_path)
             known.measured_ns = max(known.measured_ns, measured_ns)
-    found = (_find_file(path, source, locator, find_copy) for path, source in sorted(sources.items()))
+    found = (_find_file(path, source, locator, find_copy, find_committed) for path, source in sorted(sources.items()))
     return tuple(file for file in found if file is not None)
 
 
@@ -96,7 +128,9 @@ def _list_files(kernel: "KernelReport") -> set[str]:
     return {row.file for row in kernel.lines if row.file is not None}
 
 
-def _find_file(compiled_path: str, source: _Source, locator: SourceLocator, find_copy: FindCopy) -> MeasuredFile | None:
+def _find_file(
+    compiled_path: str, source: _Source, locator: SourceLocator, find_copy: FindCopy, find_committed: FindText
+) -> MeasuredFile | None:
     local_path = locator.locate(compiled_path, source.text)
     may_read = local_path is not None
     local_path = local_path or locator.locate_outside(compiled_path)
@@ -108,17 +142,48 @@ def _find_file(compiled_path: str, source: _Source, locator: SourceLocator, find
         return None
     lines = split_lines(source.text) if source.text is not None else find_copy(real_path, source.measured_ns)
     is_copy = lines is not None
+    doubt = None if is_copy else find_doubt(status, source.measured_ns, source.stamp)
     if lines is None and may_read:
         lines = _read_source(local_path, status)
+        if doubt is not None and lines is not None:
+            found = _compare_committed(lines, find_committed(Path(real_path), source.measured_ns), source.stamp)
+            is_copy, lines, doubt = (True, found, None) if found is not None else (False, lines, doubt)
     return MeasuredFile(
         compiled_path=compiled_path,
         local_path=real_path,
         lines=None if lines is None else tuple(lines),
         saved_since=not is_copy and status.st_mtime_ns > source.measured_ns,
-        is_verified=is_copy or is_as_compiled(status, source.measured_ns, source.stamp),
+        is_verified=doubt is None,
+        doubt=doubt if may_read or doubt is None else Doubt.UNREAD,
         stamp=make_stamp(status),
         is_outside=not may_read,
     )
+
+
+def _compare_committed(
+    lines: Sequence[str], committed: str | None, stamp: "SourceStamp | None"
+) -> tuple[str, ...] | None:
+    """The text that was measured, by what a repository held then; None where that tells nothing.
+
+    It is the file's own text where both say the same, whatever their line ends; and the committed one where it is as long as what was compiled.
+
+    Args:
+        lines: of the file.
+        committed: the text at the time of the measurement; None where there is none.
+        stamp: what the compiler wrote down; None when nothing.
+    """
+    if committed is None:
+        return None
+    then = split_lines(committed)
+    is_compiled = stamp is not None and stamp.size_bytes in _list_lengths(committed)
+    return then if is_compiled or (stamp is None and then == tuple(lines)) else None
+
+
+def _list_lengths(text: str) -> tuple[int, int]:
+    """Bytes of a text as it is, and with the line ends of Windows."""
+    plain = text.replace("\r\n", "\n")
+    size_bytes = len(plain.encode("utf-8", "surrogateescape"))
+    return size_bytes, size_bytes + plain.count("\n")
 
 
 def _read_status(path: Path) -> os.stat_result | None:
@@ -151,9 +216,14 @@ def is_as_compiled(found: os.stat_result, measured_ns: int, stamp: "SourceStamp 
         measured_ns: when the kernel was measured, since 1970.
         stamp: what the compiler wrote down; None when nothing.
     """
+    return find_doubt(found, measured_ns, stamp) is None
+
+
+def find_doubt(found: os.stat_result, measured_ns: int, stamp: "SourceStamp | None") -> Doubt | None:
+    """Why a file may not hold the text that was compiled; None where it does; see :func:`is_as_compiled`."""
     if stamp is not None:
-        return found.st_size == stamp.size_bytes
-    return found.st_mtime_ns <= measured_ns
+        return None if found.st_size == stamp.size_bytes else Doubt.OTHER_LENGTH
+    return None if found.st_mtime_ns <= measured_ns else Doubt.SAVED_SINCE
 
 
 def read_measured_ns(kernel: "KernelReport", profile_modified_ns: int) -> int:

@@ -63,6 +63,14 @@ class Session:
     def view(self, uri: str) -> DocumentView | None:
         return self.documents.view(uri)
 
+    async def wait_for_profiles(self, uri: str) -> None: ...
+
+    async def choose_sources(self, wanted: str | None) -> str | None:
+        return wanted
+
+    def show_all_hints(self, is_wanted: bool | None) -> bool:
+        return bool(is_wanted)
+
     def reload(self) -> None:
         raise NotImplementedError
 

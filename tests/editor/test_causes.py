@@ -74,7 +74,7 @@ def test_who_waits_most_is_named_first_and_estimates_stand_apart() -> None:
 def test_the_diagnostic_stands_on_the_causing_line() -> None:
     found = diagnostics(view())[5]
     assert found.message == (
-        "80 % of the samples of saxpy are stalls caused here, mostly long_scoreboard; waited for in line 6. Move loads earlier 1.3–1.7×"
+        "80 % of the samples of saxpy are stalls caused here, 60 % long_scoreboard; waited for in line 6. Move loads earlier 1.3–1.7×"
     )
     assert found.code == "long_scoreboard"
 

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pygls.workspace import PositionCodec
 
 from gpa_lsp.editor.lines import places as places_module
 from gpa_lsp.editor.lines.places import PlaceFinder, name_file
 from gpa_lsp.editor.lines.positions import Positions
 from gpa_lsp.editor.model import Location, Position, Range
+from gpa_lsp.editor.settings import UnverifiedChoice
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import find_files
@@ -86,7 +88,10 @@ def test_a_file_outside_is_never_opened(
     monkeypatch.setattr(places_module, "open_regular_file", opened.append)
     location = finder.locate(show(tmp_path, text, is_outside=True), ("saxpy.cu", 5))
     assert location == Location(uri=(tmp_path / "saxpy.cu").as_uri(), range=Range(Position(4, 0), Position(4, 0)))
-    assert finder.locate(show(tmp_path, text, is_outside=True, is_verified=False), ("saxpy.cu", 5)) is None
+    doubtful = show(tmp_path, text, is_outside=True, is_verified=False)
+    assert finder.locate(doubtful, ("saxpy.cu", 5)) == location
+    hiding = PlaceFinder(PositionCodec(), lambda local_path: None, UnverifiedChoice.NONE)
+    assert hiding.locate(doubtful, ("saxpy.cu", 5)) is None
     assert opened == []
 
 

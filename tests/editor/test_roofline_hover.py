@@ -61,7 +61,7 @@ def test_names_from_a_report_are_no_markup() -> None:
     for images in (False, True):
         text = hover(6, replace(KERNEL, analyses=replace(ANALYSES, roofline=placed)), images=images)
         head, _, bars = text.partition("```text")
-        assert "\\<img src=x\\> \\[click\\](command:x) \\*loud\\*" in head
+        assert "\\<img src=x> \\[click\\](command:x) \\*loud\\*" in head
         assert "[click](" not in head
         assert images or "unit ``` <img" in bars.partition("\n```\n")[0]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpa_lsp.basis.file_stamps import read_stamp
 from gpa_lsp.editor.model import TextChange
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Settings, UnverifiedChoice
 from gpa_lsp.editor.snapshot import LoadedProfile
 from tests.editor.sessions import Session
 from tests.editor.views import make_profile, make_snapshot
@@ -52,7 +52,8 @@ def test_opened_after_another_program_changed_it_there_are_no_numbers(tmp_path: 
     view = session.view(file.as_uri())
     assert view is not None
     assert all(anchor.is_withheld for anchor in view.anchors)
-    assert session.documents.find_unverified() == ((str(file), "profile.ncu-rep"),)
+    (found,) = session.documents.find_unverified()
+    assert (found.local_path, found.profile, found.is_shown) == (str(file), "profile.ncu-rep", False)
 
 
 def test_who_wants_doubtful_numbers_gets_them(tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_who_wants_doubtful_numbers_gets_them(tmp_path: Path) -> None:
     write(file, MEASURED, seconds=1000)
     profile = load(file)
     write(file, EDITED, seconds=2000)
-    session = Session(profile, {str(file): EDITED}, settings=Settings(shows_unverified_lines=True))
+    session = Session(profile, {str(file): EDITED}, settings=Settings(unverified_lines=UnverifiedChoice.ALL))
     assert list_hot(session, file) == [2]
 
 

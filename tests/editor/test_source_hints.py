@@ -51,13 +51,13 @@ def links(hint: Hint) -> list[tuple[str, str, int]]:
 def test_a_hint_leads_to_the_cause_and_from_the_cause_to_who_suffers() -> None:
     found = hints()
     assert {line: words(hint) for line, hint in found.items()} == {
-        4: "10 %",
-        5: "24 % lg_throttle · causes 60 % → line 6",
-        6: "60 % long_scoreboard ← line 5",
+        4: "10 % of samples",
+        5: "→ line 6 · causes 60 % · 20 % lg_throttle",
+        6: "← line 5 · 60 % long_scoreboard",
         7: "6.0 % wait",
     }
-    assert links(found[6]) == [(" ← line 5", "saxpy.cu", 5)]
-    assert links(found[5]) == [(" → line 6", "saxpy.cu", 6)]
+    assert links(found[6]) == [("← line 5", "saxpy.cu", 5)]
+    assert links(found[5]) == [("→ line 6", "saxpy.cu", 6)]
 
 
 def test_hints_without_a_link_are_plain_text() -> None:
@@ -67,20 +67,20 @@ def test_hints_without_a_link_are_plain_text() -> None:
 
 def test_links_and_their_words_follow_edits() -> None:
     found = hints("// one\n// two\n" + SOURCE)
-    assert links(found[8]) == [(" ← line 7", "saxpy.cu", 7)]
+    assert links(found[8]) == [("← line 7", "saxpy.cu", 7)]
 
 
 def test_from_a_header_the_link_leads_to_the_other_file() -> None:
     found = hints(uri="file:///project/scale.h")
-    assert words(found[2]) == "60 % long_scoreboard ← saxpy.cu:5"
+    assert words(found[2]) == "← saxpy.cu:5 · 60 % long_scoreboard"
 
 
 def test_tooltips_say_what_the_shares_are_of() -> None:
     found = hints()
-    assert found[6].tooltip == "60 % (±9.8) of the samples of saxpy"
-    assert (
-        found[5].tooltip
-        == "24 % (±9.2) of the samples of saxpy; 60 % of the samples of saxpy wait elsewhere for this line"
+    assert found[6].tooltip == "60 % (±9.8) of the samples of saxpy were taken here: 60 % long_scoreboard"
+    assert found[5].tooltip == (
+        "60 % of the samples of saxpy wait elsewhere for this line; "
+        "24 % (±9.2) of the samples of saxpy were taken here: 20 % lg_throttle, 4.0 % selected"
     )
 
 
@@ -90,8 +90,8 @@ def test_a_line_that_only_causes_has_a_hint_too() -> None:
         "1 <- 0  long_scoreboard memory_global R2",
     )
     assert {line: words(hint) for line, hint in hints(profile=profile).items()} == {
-        4: "causes 100 % → line 5",
-        5: "100 % long_scoreboard ← line 4",
+        4: "→ line 5 · causes 100 %",
+        5: "← line 4 · 100 % long_scoreboard",
     }
 
 
@@ -117,7 +117,7 @@ def test_edited_lines_say_so_once_for_adjacent_ones() -> None:
     edited = SOURCE.replace("2 * x[i]", "3 * x[i]").replace("scale(y[i])", "twice(y[i])")
     found = hints(edited)
     assert {line: words(hint) for line, hint in found.items()} == {
-        4: "10 %",
+        4: "10 % of samples",
         5: "edited since measured",
         7: "6.0 % wait",
     }
@@ -129,6 +129,9 @@ def test_a_victim_of_an_edited_line_has_no_link() -> None:
 
 
 def test_the_users_threshold_counts_for_both_directions() -> None:
-    assert set(hints(min_share_ratio=0.5)) == {5, 6}
-    assert words(hints(min_share_ratio=0.5)[5]) == "causes 60 % → line 6"
+    assert {line: words(hint) for line, hint in hints(min_share_ratio=0.5).items()} == {
+        4: "10 % of samples",  # among the three hottest, which carry a number in any case
+        5: "→ line 6 · causes 60 % · 20 % lg_throttle",
+        6: "← line 5 · 60 % long_scoreboard",
+    }
     assert hints(show_inlay_hints=False) == {}

@@ -54,7 +54,7 @@ def test_a_picture_is_for_clients_that_draw_it() -> None:
     assert "data:image" not in must(hover(6))
     text = must(hover(6, images=True))
     assert (
-        "![stalls of the line: long_scoreboard 100 %; of their peak: DRAM 87 %, SM 31 %](data:image/svg+xml;base64,"
+        "![stalls of the line, of the kernel's samples: long_scoreboard 60 %; of their peak: DRAM 87 %, SM 31 %](data:image/svg+xml;base64,"
         in text
     )
     assert len(text.encode()) < 8192

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.stale import list_gaps
-from gpa_lsp.editor.settings import Settings
+from gpa_lsp.editor.settings import Settings, UnverifiedChoice
 from gpa_lsp.lsp.features.gpa_heat import HeatMark, list_heat
 from gpa_lsp.report.line_map import map_lines
 from tests.editor.views import make_profile, make_view
@@ -95,8 +95,8 @@ def test_a_text_that_may_not_be_what_was_measured_has_no_stale_lines() -> None:
     profile = make_profile(kernel, texts={"saxpy.cu": SOURCE})
     profile = replace(profile, files={"saxpy.cu": replace(profile.files["saxpy.cu"], is_verified=False)})
     edited = SOURCE.replace("a * a", "a * 2")
-    withheld = make_view(profile, edited)
-    shown = make_view(profile, edited, settings=Settings(shows_unverified_lines=True))
+    withheld = make_view(profile, edited, settings=Settings(unverified_lines=UnverifiedChoice.NONE))
+    shown = make_view(profile, edited, settings=Settings())
     assert withheld is not None and shown is not None
     assert (withheld.stale, shown.stale) == ((), (5,))
 

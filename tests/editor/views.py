@@ -48,6 +48,7 @@ def make_profile(
             local_path=f"{folder}/{name}",
             lines=None if text is None else split_lines(text),
             saved_since=saved_since,
+            is_verified=not saved_since,
         )
         for name, text in texts.items()
     }

@@ -25,7 +25,7 @@ from tests.editors.vscode.code import (
     run_npm,
     run_suite,
 )
-from tests.editors.workspace import CAUSE, DIVIDING, DOUBLES, LOOP, VICTIM, Workspace, make_workspace
+from tests.editors.workspace import CAUSE, DIVIDING, DOUBLES, LOOP, VICTIM, Workspace, make_clone, make_workspace
 
 Results = dict[str, Result]
 
@@ -111,6 +111,23 @@ def main_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Resu
 @pytest.mark.parametrize("name", find_names("main"))
 def test_main(name: str, main_results: Results) -> None:
     assert main_results[name].error is None, main_results[name].error
+
+
+@pytest.fixture(scope="session")
+def clone_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    folder = tmp_path_factory.mktemp("clone")
+    workspace = make_clone(folder / "workspace")
+    settings = {"gpaLsp.interpreter": sys.executable, "gpaLsp.pollSeconds": 0.1, "gpaLsp.static.enable": False}
+    results = run_suite(
+        built, "clone", folder, workspace=workspace.folder, settings=settings, facts=tell_facts(workspace)
+    )
+    check_nothing_stays(folder)
+    return name_results(results, "clone")
+
+
+@pytest.mark.parametrize("name", find_names("clone"))
+def test_clone(name: str, clone_results: Results) -> None:
+    assert clone_results[name].error is None, clone_results[name].error
 
 
 @pytest.fixture(scope="session")

@@ -116,6 +116,16 @@ def write_profile(workspace: Workspace, name: str, path: Path) -> None:
     path.write_text(json.dumps(profile), encoding="utf-8")
 
 
+def make_clone(folder: Path) -> Workspace:
+    """The same as a clone leaves it: sources newer than the measurement, no copy of them in the profile, and here a word more at their ends."""
+    workspace = make_workspace(folder)
+    for path in (workspace.source, workspace.header):
+        path.write_text(path.read_text("utf-8") + "// the end\n", encoding="utf-8")
+    workspace.profile.write_text(json.dumps(_embed_image("original")), encoding="utf-8")
+    _make_old(workspace.profile, hours=1)
+    return workspace
+
+
 def _embed_image(name: str) -> dict[str, Any]:
     """One of the project's profiles, with its cubin in it."""
     profile = json.loads((PROJECT / f"{name}.json").read_text(encoding="utf-8"))

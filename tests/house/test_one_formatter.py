@@ -219,7 +219,7 @@ def listen_to_markdown(said: Said, kernel: KernelReport, name: str) -> None:
     """The comment for a pull request, and the hover and the hint of each line."""
     from gpa_lsp.editor.document_view import HotLine
     from gpa_lsp.editor.snapshot import VisibleKernel
-    from gpa_lsp.editor.stall_table import describe_line, label_own
+    from gpa_lsp.editor.stall_table import describe_line, describe_taken
 
     report = Report(problems=(), kernels=(kernel,))
     for row in render_advice_markdown(report, PlaceNames(), max_kernels=None, max_advice=None):
@@ -236,7 +236,7 @@ def listen_to_markdown(said: Said, kernel: KernelReport, name: str) -> None:
         said.add(
             "hover", name, f"{row.file}:{row.line}", "share", cut_margin(hover.removeprefix("**").replace("\\", ""))
         )
-        said.add("hint", name, f"{row.file}:{row.line}", "share", cut_margin(label_own(hot)))
+        said.add("hint", name, f"{row.file}:{row.line}", "share", cut_margin(describe_taken(hot)))
 
 
 def listen_to_page(said: Said, kernel: KernelReport, name: str) -> None:

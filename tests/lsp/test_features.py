@@ -12,6 +12,7 @@ from gpa_lsp.editor.model import DiagnosticSeverity
 from gpa_lsp.editor.settings import Settings, Severity
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
+from gpa_lsp.editor.source.hints import list_hints
 from gpa_lsp.lsp import commands, features
 from gpa_lsp.lsp.commands import Command
 from gpa_lsp.lsp.dispatch import Dispatcher
@@ -80,7 +81,7 @@ def test_the_hover_holds_the_stall_table() -> None:
     text = hover(view(), 5)
     assert text is not None
     assert "64 %" in text and "`saxpy`" in text
-    assert "| long_scoreboard |      60 |         50 |    94 % |" in text
+    assert "| long_scoreboard |      60 |         50 |      60 % |" in text
     assert "/*0010*/ LDG.E R2, [R4.64]" in text and "stall 1" in text
     assert "profile.ncu-rep, measured 2023-11-14" in text and "before your edits" not in text
 
@@ -107,7 +108,7 @@ def test_the_hover_names_other_kernels_of_the_line() -> None:
     others = [build_kernel("saxpy.cu:5  X  ; barrier=3\nsaxpy.cu:4  X  ; wait=7", name=f"k{n}") for n in range(6)]
     text = hover(view(profile=make_profile(SAXPY, *others)), 5)
     assert text is not None
-    assert text.count("also 30 % barrier of `k") == 3
+    assert text.count("also 30 % of samples, mostly barrier of `k") == 3
     assert "and 3 more kernels" in text
 
 
@@ -123,9 +124,9 @@ def test_control_codes_are_in_words() -> None:
 
 
 def test_hints_stand_on_hot_lines_only_and_in_the_range_asked_for() -> None:
-    assert hints(view()) == [(4, "20 % wait"), (5, "64 % long_scoreboard"), (6, "15 % wait")]
-    assert hints(view(), 5, 5) == [(5, "64 % long_scoreboard")]
-    assert hints(view(min_share_ratio=0.5)) == [(5, "64 % long_scoreboard")]
+    assert hints(view()) == [(4, "10 % wait"), (5, "60 % long_scoreboard"), (6, "12 % wait")]
+    assert hints(view(), 5, 5) == [(5, "60 % long_scoreboard")]
+    assert len(hints(view(min_share_ratio=0.5))) == 3, "the three hottest lines of a kernel have one in any case"
     assert hints(view(show_inlay_hints=False)) == []
 
 
@@ -139,7 +140,10 @@ def test_costs_in_called_functions_are_marked_as_estimates() -> None:
     kernel = build_kernel(LISTING, name="saxpy", called_samples={("saxpy.cu", 7): 40.0})
     assert (7, "≈40 % in called functions") in hints(view(profile=make_profile(kernel)))
     kernel = build_kernel(LISTING, name="saxpy", called_samples={("saxpy.cu", 5): 20.0})
-    assert (5, "64 % long_scoreboard, ≈20 % in called functions") in hints(view(profile=make_profile(kernel)))
+    profile = make_profile(kernel)
+    assert (5, "60 % long_scoreboard") in hints(view(profile=profile))
+    (tooltip,) = [hint.tooltip for hint in list_hints(view(profile=profile), 5, 5)]
+    assert str(tooltip).endswith("; ≈20 % in called functions, an estimate")
 
 
 def test_diagnostics_are_information_with_the_reason_as_code() -> None:
@@ -147,7 +151,7 @@ def test_diagnostics_are_information_with_the_reason_as_code() -> None:
     assert (first.range.start.line, second.range.start.line) == (4, 3)
     assert first.severity is DiagnosticSeverity.INFORMATION
     assert first.code == "long_scoreboard"
-    assert first.message.startswith("64 % (±9.8) of saxpy: 94 % waiting for data")
+    assert first.message.startswith("64 % (±9.8) of saxpy: 60 % waiting for data")
     assert first.message.endswith("; hottest LDG.E R2, [R4.64]; 64 of 100 samples")
 
 

@@ -47,7 +47,7 @@ def test_a_mark_per_line_says_what_dominates_there() -> None:
         "level": 8,
         "kind": "causes",
         "kernel": "saxpy",
-        "text": "causes 73 % long_scoreboard",
+        "text": "causes 73 %, mostly long_scoreboard",
     }
 
 

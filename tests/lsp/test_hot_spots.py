@@ -42,11 +42,11 @@ def spots(session: Session, uri: str | None = None) -> list[tuple[str, int, str,
 
 def test_the_hottest_lines_come_first_by_what_they_suffer_or_cause() -> None:
     assert spots(Session(PROFILE, OPENED)) == [
-        ("saxpy.cu", 5, "causes", "causes 66 % long_scoreboard · y[i] = 2 * x[i] + y[i];"),
-        ("saxpy.cu", 6, "suffers", "60 % long_scoreboard · y[i] = scale(y[i]);"),
-        ("scale.h", 2, "suffers", "60 % long_scoreboard · return 2 * x;"),
-        ("saxpy.cu", 4, "suffers", "20 % wait · int i = threadIdx.x;"),
-        ("saxpy.cu", 7, "suffers", "10 % wait · }"),
+        ("saxpy.cu", 5, "causes", "causes 66 %, mostly long_scoreboard · y[i] = 2 * x[i] + y[i];"),
+        ("saxpy.cu", 6, "suffers", "60 % of samples, mostly long_scoreboard · y[i] = scale(y[i]);"),
+        ("scale.h", 2, "suffers", "60 % of samples, mostly long_scoreboard · return 2 * x;"),
+        ("saxpy.cu", 4, "suffers", "20 % of samples, mostly wait · int i = threadIdx.x;"),
+        ("saxpy.cu", 7, "suffers", "10 % of samples, mostly wait · }"),
     ]
 
 

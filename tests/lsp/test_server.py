@@ -105,7 +105,7 @@ def test_a_measured_file_is_served(start_client: StartClient, workspace: Path) -
     assert [(d["range"]["start"]["line"] + 1, d["code"], d["severity"]) for d in diagnostics] == [
         (5, "long_scoreboard", 3), (4, "wait", 3), (6, "wait", 3),
     ]  # fmt: skip
-    assert hints(client, uri) == {4: "20 % wait", 5: "64 % long_scoreboard", 6: "15 % wait"}
+    assert hints(client, uri) == {4: "10 % wait", 5: "60 % long_scoreboard", 6: "12 % wait"}
     assert lenses(client, uri) == [(2, "saxpy · 6.19 ms · 63 % long_scoreboard"), (2, "SASS")]
     answer = hover(client, uri, 5)
     assert "LDG.E R2, [R4.64]" in answer["contents"]["value"]
@@ -136,18 +136,61 @@ def test_other_files_are_left_alone(start_client: StartClient, workspace: Path) 
     assert client.notifications == []
 
 
-def test_nothing_is_shown_on_lines_nobody_can_vouch_for(start_client: StartClient, workspace: Path) -> None:
-    os.utime(workspace / "saxpy.cu")  # saved after it was measured, and the profile has no copy
+def make_fresh(workspace: Path) -> None:
+    """As a clone leaves it: the source is newer than the measurement, and the profile has no copy."""
+    os.utime(workspace / "saxpy.cu")
+
+
+def test_a_fresh_clone_shows_numbers_and_marks_them(start_client: StartClient, workspace: Path) -> None:
+    make_fresh(workspace)
     client = start_client()
     client.initialize(workspace)
     uri = client.open(workspace / "saxpy.cu")
     message = client.wait_for("window/showMessage")["message"]
-    assert "saxpy.cu is not what saxpy.ncu-rep was measured on" in message and "showUnverifiedLines" in message
+    assert "saxpy.cu was saved after it was measured: its" in message and "marked with ?" in message
+    assert client.wait_for_diagnostics(uri)
+    assert hints(client, uri) == {4: "10 % wait ?", 5: "60 % long_scoreboard ?", 6: "12 % wait ?"}
+    assert "unverified" in str(hover(client, uri, 5)) and "source unverified" in str(lenses(client, uri)[0])
+    assert (
+        client.request("workspace/executeCommand", {"command": "gpaLsp.chooseSources", "arguments": ["hide"]}) == "hide"
+    )
     assert hints(client, uri) == {} and hover(client, uri, 5) is None
     assert "not this text was measured" in str(lenses(client, uri)[0])
-    client.notify("workspace/didChangeConfiguration", {"settings": {"gpaLsp": {"showUnverifiedLines": True}}})
+    assert len(client.messages()) == 1
+    client.notify("workspace/didChangeConfiguration", {"settings": {"gpaLsp": {"unverifiedLines": "all"}}})
     assert client.wait_for_diagnostics(uri)
-    assert "may have moved" in str(hover(client, uri, 5))
+
+
+def test_who_shows_questions_is_asked_once_about_unverified_sources(start_client: StartClient, workspace: Path) -> None:
+    make_fresh(workspace)
+    shared = {"GPA_LSP_DATA_DIR": str(workspace.parent / "data")}
+    client = RawClient(environment={**LISTINGS, **shared})
+    client.replies["window/showMessageRequest"] = lambda params: {"title": "Hide"}
+    client.initialize(workspace, initializationOptions={"client": {"questions": True}})
+    uri = client.open(workspace / "saxpy.cu")
+    asked = client.wait_for_request("window/showMessageRequest")
+    assert [action["title"] for action in asked["actions"]] == ["Show", "Hide", "Map sources…"]
+    client.wait_until_read()
+    wait_until(lambda: hints(client, uri) == {}, lambda: hints(client, uri))
+    assert client.shut_down() == 0
+    again = RawClient(environment={**LISTINGS, **shared})
+    again.initialize(workspace, initializationOptions={"client": {"questions": True}})
+    uri = again.open(workspace / "saxpy.cu")
+    again.wait_until_read()
+    assert hints(again, uri) == {} and lenses(again, uri)
+    assert not [one for one in again.requests if one["method"] == "window/showMessageRequest"]
+    assert again.shut_down() == 0
+
+
+def test_a_client_that_cannot_be_told_to_ask_again_waits_for_its_first_hints(
+    start_client: StartClient, workspace: Path
+) -> None:
+    client = start_client()
+    deaf = {**ALL_CAPABILITIES, "workspace": {"configuration": True}}
+    client.initialize(workspace, capabilities=deaf)
+    uri = client.open(workspace / "saxpy.cu")
+    assert hints(client, uri) == {4: "10 % wait", 5: "60 % long_scoreboard", 6: "12 % wait"}
+    assert hints(client, client.open(workspace / "other.cu", "int x;")) == {}, "nothing is left to wait for"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
@@ -168,7 +211,7 @@ def test_results_follow_edits(start_client: StartClient, workspace: Path) -> Non
     uri = ready(client, workspace)
     client.forget()
     client.change(uri, 2, "// one\n// two\n" + SOURCE.replace("threadIdx.x", "threadIdx.y"))
-    assert hints(client, uri) == {6: "edited since measured", 7: "64 % long_scoreboard", 8: "15 % wait"}
+    assert hints(client, uri) == {6: "edited since measured", 7: "60 % long_scoreboard", 8: "12 % wait"}
     assert "before your edits" in hover(client, uri, 7)["contents"]["value"]
     moved = client.wait_for_diagnostics(uri)
     assert [d["range"]["start"]["line"] + 1 for d in moved] == [7, 8]
@@ -289,7 +332,7 @@ def test_a_file_that_may_be_the_measured_one_is_asked_about_once(start_client: S
     client.initialize(workspace)
     uri = client.open(source)
     message = client.wait_for("window/showMessage")["message"]
-    assert "gpaLsp.pathMappings" in message and "/usr/src/gone/saxpy.cu" in message
+    assert "gpaLsp.chooseSources" in message and "/usr/src/gone/saxpy.cu" in message
     client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
     client.open(source)
     assert hints(client, uri) == {}

@@ -49,7 +49,7 @@ def test_heat_is_plain_json_and_follows_the_document(start_client: StartClient, 
         (3, "suffers", 3), (4, "causes", 8), (5, "suffers", 8),
     ]  # fmt: skip
     assert heat["marks"][1] == {
-        "line": 4, "ratio": 0.8944, "level": 8, "kind": "causes", "kernel": "saxpy", "text": "causes 80 % long_scoreboard",
+        "line": 4, "ratio": 0.8944, "level": 8, "kind": "causes", "kernel": "saxpy", "text": "causes 80 %, mostly long_scoreboard",
     }  # fmt: skip
     client.change(uri, 2, "// new\n" + SOURCE.replace("scale(", "twice("))
     heat = wait_for_heat(client, lambda params: params["version"] == 2)
@@ -69,8 +69,8 @@ def test_a_hint_carries_its_link_over_the_wire(start_client: StartClient, projec
     span = {"start": {"line": 0, "character": 0}, "end": {"line": 100, "character": 0}}
     hints = client.request("textDocument/inlayHint", {"textDocument": {"uri": uri}, "range": span})
     by_line = {hint["position"]["line"]: hint["label"] for hint in hints}
-    text, link = by_line[5]
-    assert (text["value"], link["value"]) == ("80 % long_scoreboard", " ← line 5")
+    link, text = by_line[5]
+    assert (link["value"], text["value"]) == ("← line 5", " · 80 % long_scoreboard")
     assert link["location"]["uri"] == uri
     assert link["location"]["range"]["start"] == {"line": 4, "character": 4}
 

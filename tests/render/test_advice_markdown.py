@@ -69,7 +69,7 @@ def test_a_place_in_the_list_that_the_estimate_does_not_explain_is_explained() -
     first, *others = kernel.advice.advice
     moved = replace(first, rank_reason="comes before larger estimates, because 5 * 5 > 3")
     lines = show(build_report(replace(kernel, advice=replace(kernel.advice, advice=(moved, *others)))))
-    assert lines.count("- Ranking: comes before larger estimates, because 5 \\* 5 \\> 3") == 1
+    assert lines.count("- Ranking: comes before larger estimates, because 5 \\* 5 > 3") == 1
 
 
 def test_limits() -> None:
@@ -94,9 +94,9 @@ def test_names_and_hints_cannot_break_out() -> None:
     text = "\n".join(lines)
     assert check_tables(lines) == 2
     assert "<summary><b>1.50×</b> &lt;script&gt;|title|</summary>" in text
-    assert "See `a|b` and \\<img src=x\\> and \\*this\\* \\| that." in lines
+    assert "See `a|b` and \\<img src=x> and \\*this\\* \\| that." in lines
     assert "\\# not a heading" in lines
-    assert "<script>" not in text
+    assert "<script>" not in text.replace("\\<script>", "")
     assert "<img" not in text.replace("\\<img", "")
 
 
@@ -106,7 +106,7 @@ def test_escaped_text_is_one_line_without_markup(text: str) -> None:
     escaped = escape_markdown(text)
     assert "\n" not in escaped
     assert re.sub(r"\\(.)", r"\1", escaped) == make_one_line(text)
-    assert re.search(r"(?<!\\)(?:\\\\)*[*_<>|`\[]", escaped) is None
+    assert re.search(r"(?<!\\)(?:\\\\)*(?:[*|`\[]|<(?=[A-Za-z/!?])|\b_|_\b|\A>)", escaped) is None
 
 
 @examples(60)

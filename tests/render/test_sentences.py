@@ -21,9 +21,9 @@ SENTENCE = say(
 
 
 def test_markdown_escapes_words_marks_code_and_links_places() -> None:
-    assert write_sentence(SENTENCE) == r"\<0.1 % of a\_b\*c is stalled on `` x`y|z `` at line 3 of k\_1.cu."
+    assert write_sentence(SENTENCE) == r"<0.1 % of a_b\*c is stalled on `` x`y|z `` at line 3 of k_1.cu."
     linked = write_sentence(SENTENCE, lambda place: f"file://{place.file}#{place.line}".replace(" ", "%20"))
-    assert linked.endswith(r" at [line 3 of k\_1.cu](file:///s/k%20%281%29.cu#3).")
+    assert linked.endswith(r" at [line 3 of k_1.cu](file:///s/k%20%281%29.cu#3).")
     assert write_sentence(SENTENCE, lambda place: None) == write_sentence(SENTENCE)
     assert write_cell(SENTENCE).count(r"\|") == 1
 

@@ -43,7 +43,7 @@ def test_it_names_what_it_shows() -> None:
     ]  # fmt: skip
     assert (
         describe_picture(PARTS, ROOFS)
-        == "stalls of the line: long_scoreboard 75 %, wait 25 %; of their peak: DRAM 87 %, SM 31 %"
+        == "stalls of the line, of the kernel's samples: long_scoreboard 75 %, wait 25 %; of their peak: DRAM 87 %, SM 31 %"
     )
 
 

@@ -67,6 +67,11 @@ export function activate(context: ExtensionContext): Api {
     "gpa.pinBaseline": forward("gpaLsp.pinBaseline"),
     "gpa.unpinBaseline": forward("gpaLsp.unpinBaseline"),
     "gpa.toggleHeat": () => workspace.getConfiguration(SECTION).update("heat.enable", !isHeatEnabled(), ConfigurationTarget.Global),
+    "gpa.showAllHints": async () => {
+      const areAll = await server.run<boolean>("gpaLsp.showAllHints");
+      window.setStatusBarMessage(`$(info) ${areAll === true ? "Every line above the threshold has its hint" : "As many hints as a screen bears"}`, 4_000);
+    },
+    "gpa.chooseSources": forward("gpaLsp.chooseSources"),
     "gpa.reload": forward("gpaLsp.reload"),
     "gpa.restart": () => server.restart(),
     "gpa.showOutput": () => (status.present?.state === "measuring" || output.text !== "" ? output.show() : log.show(true)),

@@ -12,9 +12,11 @@ import type { HotSpot, Jump } from "./protocol";
 type Finder = "gpaLsp.findCauses" | "gpaLsp.findVictims";
 
 const NOTHING: Readonly<Record<Finder, string>> = {
-  "gpaLsp.findCauses": "This line waits for no other",
-  "gpaLsp.findVictims": "No line waits for this one",
+  "gpaLsp.findCauses": "This line is not known to wait for another one.",
+  "gpaLsp.findVictims": "No line is known to wait for this one.",
 };
+
+const GO = "Go to the Hottest Line";
 
 interface JumpItem extends QuickPickItem {
   readonly jump: Jump;
@@ -51,9 +53,18 @@ async function find(connection: Connection, finder: Finder): Promise<readonly Ju
   }
   const found = (await connection.run<readonly Jump[] | null>(finder, toProtocol(editor.document.uri), editor.selection.active.line)) ?? [];
   if (found.length === 0) {
-    window.setStatusBarMessage(`$(info) ${NOTHING[finder]}`, 4_000);
+    void explain(connection, editor.document.uri, NOTHING[finder]);
   }
   return found;
+}
+
+/** A key that does nothing must say so where it is seen, and where there is something to see. */
+async function explain(connection: Connection, uri: Uri, text: string): Promise<void> {
+  const [hottest] = (await connection.run<readonly HotSpot[] | null>("gpaLsp.listHotSpots", toProtocol(uri))) ?? [];
+  const answer = await window.showInformationMessage(text, ...(hottest === undefined ? [] : [GO]));
+  if (answer === GO && hottest !== undefined) {
+    await showPlace(hottest);
+  }
 }
 
 async function land(memory: JumpMemory, target: Jump): Promise<void> {

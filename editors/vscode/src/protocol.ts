@@ -99,5 +99,6 @@ export interface ClientAbilities {
   readonly images: true;
   readonly callHierarchyTree: true;
   readonly pages: true;
+  readonly questions: true;
   readonly trusted: boolean;
 }

@@ -67,6 +67,8 @@ export async function showMenu(status: Status | undefined): Promise<void> {
           { label: "$(history) Show History of Measurements", command: "gpa.showHistory" },
           { label: "$(pin) Compare With the Present Measurement From Now On", command: "gpa.pinBaseline" },
           { label: "$(paintcan) Toggle Heat", command: "gpa.toggleHeat" },
+          { label: "$(list-flat) Show All Hints, or as Many as a Screen Bears", command: "gpa.showAllHints" },
+          { label: "$(question) Sources That May Have Changed…", command: "gpa.chooseSources" },
         ]
       : []),
     { label: "$(refresh) Read All Profiles Again", command: "gpa.reload" },

@@ -4,8 +4,14 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 
 from gpa_lsp.basis.file_stamps import Stamp
+from gpa_lsp.editor.settings import UnverifiedChoice
 from gpa_lsp.report.line_map import LineMap, map_lines, split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
+
+
+def may_show_unverified(file: MeasuredFile, choice: UnverifiedChoice) -> bool:
+    """Whether lines are shown of a file that may not be what was measured."""
+    return choice is UnverifiedChoice.ALL or (choice is UnverifiedChoice.FITTING and file.fits)
 
 
 class LineFinder:
@@ -15,16 +21,20 @@ class LineFinder:
         lines: of the document as it is now.
         saved: what the document held when it was like the file on disk, latest last, by the file's stamp then; stands in for a measured text we
             have no copy of, as long as it is of the same state of the file.
-        shows_unverified: find lines also of files that may not be what was measured.
+        unverified: which files that may not be what was measured are taken for it.
     """
 
     def __init__(
-        self, lines: Sequence[str], *, saved: Mapping[Stamp | None, str] | None = None, shows_unverified: bool = False
+        self,
+        lines: Sequence[str],
+        *,
+        saved: Mapping[Stamp | None, str] | None = None,
+        unverified: UnverifiedChoice = UnverifiedChoice.FITTING,
     ) -> None:
         self._lines = lines
         self._saved = saved or {}
         self._saved_lines: dict[str, tuple[str, ...]] = {}
-        self._shows_unverified = shows_unverified
+        self._unverified = unverified
         self._maps_back: dict[int, dict[int, int]] = {}
         self._maps: dict[int, tuple[MeasuredFile, LineMap]] = {}
         self._maps_by_text: dict[tuple[str, ...], LineMap] = {}
@@ -39,7 +49,7 @@ class LineFinder:
         return self._may_show(file) and self.map(file) is not None
 
     def _may_show(self, file: MeasuredFile) -> bool:
-        return file.is_verified or self._shows_unverified
+        return file.is_verified or may_show_unverified(file, self._unverified)
 
     def map_back(self, file: MeasuredFile) -> Mapping[int, int]:
         """Current line → measured line, both 1-based, of all lines :meth:`find` finds."""
@@ -75,7 +85,7 @@ class LineFinder:
 
     def _split_saved(self, file: MeasuredFile) -> tuple[str, ...] | None:
         text = self._saved.get(file.stamp)
-        if text is None and self._shows_unverified:
+        if text is None and self._unverified is UnverifiedChoice.ALL:
             text = next(reversed(list(self._saved.values())), None)
         if text is None:
             return None

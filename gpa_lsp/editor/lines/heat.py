@@ -60,8 +60,8 @@ def measure_line(view: DocumentView, line: int, least_ratio: float) -> LineHeat 
 
 
 def label_cause(cause: CauseLine) -> str:
-    """``causes 80 % long_scoreboard``; the estimate of what it calls stands beside it."""
+    """``causes 80 %, mostly long_scoreboard``; the estimate of what it calls stands beside it."""
     reason = find_caused_reason(cause)
     text = f"causes {format_percent(cause.caused_ratio)}"
     called = label_called(cause.causes.called_samples, cause.shown.kernel.report.total_samples)
-    return ", ".join(part for part in (text if reason is None else f"{text} {reason}", called) if part)
+    return ", ".join(part for part in (text, "" if reason is None else f"mostly {reason}", called) if part)

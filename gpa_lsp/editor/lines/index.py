@@ -7,6 +7,7 @@ share an index, whatever profiles they come from.
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from heapq import nlargest
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -55,6 +56,9 @@ class CauseEntry(NamedTuple):
 Entry = HotEntry | CauseEntry
 _Entry = TypeVar("_Entry", HotEntry, CauseEntry)
 
+LEADING_LINES = 3
+"""Of each kernel: a flat one has no line above anybody's threshold, and a reader wants to know where to begin all the same."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineTable(Generic[_Entry]):
@@ -63,10 +67,12 @@ class LineTable(Generic[_Entry]):
     Attributes:
         by_line: line → entries, largest share first.
         ranked: (largest share, line), largest first.
+        leading: lines that are among the hottest of some kernel, however little that is; they always carry a number.
     """
 
     by_line: Mapping[int, Sequence[_Entry]]
     ranked: Sequence[tuple[float, int]]
+    leading: frozenset[int] = frozenset()
 
     def list_above(self, least_ratio: float) -> list[int]:
         """Lines of which some kernel has at least a share, largest first."""
@@ -94,13 +100,14 @@ class _Draft:
     file: MeasuredFile
     hot: dict[int, list[HotEntry]] = field(default_factory=dict)
     causes: dict[int, list[CauseEntry]] = field(default_factory=dict)
+    leading: set[int] = field(default_factory=set)
 
 
-def _make_table(by_line: dict[int, list[_Entry]]) -> LineTable[_Entry]:
+def _make_table(by_line: dict[int, list[_Entry]], leading: frozenset[int] = frozenset()) -> LineTable[_Entry]:
     for entries in by_line.values():
         entries.sort(key=order_entry)
     ranked = sorted(((entries[0].share_ratio, line) for line, entries in by_line.items()), reverse=True)
-    return LineTable(by_line=by_line, ranked=ranked)
+    return LineTable(by_line=by_line, ranked=ranked, leading=leading)
 
 
 def index_lines(kernels: Sequence[VisibleKernel], local_path: str) -> tuple[MeasuredText, ...]:
@@ -122,14 +129,36 @@ def index_lines(kernels: Sequence[VisibleKernel], local_path: str) -> tuple[Meas
             if id(file) not in drafts_by_file:
                 drafts_by_file[id(file)] = drafts.setdefault((file.lines, file.is_verified), _Draft(file=file))
             files[path] = drafts_by_file[id(file)]
-        for path, entry in _list_hot(shown, files):
+        entries = list(_list_hot(shown, files))
+        for path, entry in entries:
             files[path].hot.setdefault(entry.row.line or 0, []).append(entry)
+        for path, line in _choose_leading(shown, [entry for _, entry in entries]):
+            files[path].leading.add(line)
         for path, cause in _list_causes(shown, files):
             files[path].causes.setdefault(cause.place[1], []).append(cause)
     return tuple(
-        MeasuredText(file=draft.file, hot=_make_table(draft.hot), causes=_make_table(draft.causes))
+        MeasuredText(
+            file=draft.file, hot=_make_table(draft.hot, frozenset(draft.leading)), causes=_make_table(draft.causes)
+        )
         for draft in drafts.values()
     )
+
+
+def _choose_leading(shown: VisibleKernel, entries: Sequence[HotEntry]) -> Iterator[tuple[str, int]]:
+    """The hottest lines of a kernel, as far as they are among some entries: of the file its body is in, its hottest lines there.
+
+    Of other files only what is hottest in all of the kernel: a header is shared by many.
+    """
+    home = shown.kernel.body[0] if shown.kernel.body is not None else None
+    ranked = sorted(entries, key=lambda entry: (-entry.share_ratio, entry.row.line or 0))
+    at_home = [entry for entry in ranked if entry.row.file == home][:LEADING_LINES]
+    lines = (row for row in shown.kernel.report.lines if row.line)
+    rows = nlargest(LEADING_LINES, lines, key=lambda row: row.inclusive_samples + row.called_samples)
+    hottest = {(row.file, row.line) for row in rows}
+    elsewhere = [entry for entry in ranked if (entry.row.file, entry.row.line) in hottest]
+    for entry in (*at_home, *elsewhere):
+        if entry.row.file is not None and entry.row.line:
+            yield entry.row.file, entry.row.line
 
 
 def order_entry(entry: Entry) -> tuple[float, str]:

@@ -48,6 +48,21 @@ def name_location(view: DocumentView, place: Place, location: Location) -> str:
     return f"line {line}" if location.uri == view.uri else f"{name_file(place[0])}:{line}"
 
 
+def name_briefly(view: DocumentView, shown: VisibleKernel, place: Place, location: Location | None) -> str:
+    """A place in a few characters: as in a sentence where it was found, and as compiled where its file is not here; empty where it was edited away.
+
+    Args:
+        view: the document the reader is in.
+        shown: the kernel.
+        place: as measured.
+        location: where it is now; None where nobody can tell.
+    """
+    if location is not None:
+        return name_location(view, place, location)
+    file = shown.profile.files.get(place[0])
+    return f"{name_file(place[0])}:{place[1]}" if file is None else ""
+
+
 def locate_from(view: DocumentView, shown: VisibleKernel, place: Place) -> Location | None:
     """Where a measured place is now, seen from a document: in it by its own lines, elsewhere as far as it can be found."""
     file = shown.profile.files.get(place[0])

@@ -74,6 +74,25 @@ class PlacedLines(Mapping[int, tuple[_Line, ...]], Generic[_Entry, _Line]):
             )
         return sorted(found)
 
+    def measure_above(self, least_ratio: float) -> dict[int, float]:
+        """The same lines with the largest share that some kernel has of each."""
+        found: dict[int, float] = {}
+        for file, table, _ in self._parts:
+            for measured in table.list_above(least_ratio):
+                line = self._finder.find(file, measured)
+                if line:
+                    found[line] = max(found.get(line, 0.0), table.by_line[measured][0].share_ratio)
+        return found
+
+    def list_leading(self) -> frozenset[int]:
+        """Lines that are among the hottest of some kernel, however little that is."""
+        return frozenset(
+            line
+            for file, table, _ in self._parts
+            for measured in table.leading
+            if (line := self._finder.find(file, measured))
+        )
+
     def list_tops(self, least_ratio: float) -> list[tuple[int, _Line]]:
         """The same lines, each with what the kernel with the largest share says of it."""
         found = ((line, self.find_top(line)) for line in self.list_above(least_ratio))

@@ -8,9 +8,10 @@ from typing import Protocol
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.file_stamps import Stamp, read_stamp
 from gpa_lsp.basis.visible_text import make_visible
-from gpa_lsp.editor.lines.finder import LineFinder
+from gpa_lsp.editor.lines.finder import LineFinder, may_show_unverified
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter, span_line
 from gpa_lsp.editor.model import Location
+from gpa_lsp.editor.settings import UnverifiedChoice
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.profile.opening import open_regular_file
 from gpa_lsp.report.line_map import split_lines
@@ -53,11 +54,18 @@ class PlaceFinder:
     Args:
         units: counts columns for the client.
         find_open: local path → the open document there; None when it is not open.
+        unverified: which files that may not be what was measured are taken for it.
     """
 
-    def __init__(self, units: UnitCounter, find_open: Callable[[str], OpenText | None]) -> None:
+    def __init__(
+        self,
+        units: UnitCounter,
+        find_open: Callable[[str], OpenText | None],
+        unverified: UnverifiedChoice = UnverifiedChoice.FITTING,
+    ) -> None:
         self._units = units
         self._find_open = find_open
+        self._unverified = unverified
         self._closed: OrderedDict[str, tuple[Stamp, Positions, LineFinder]] = OrderedDict()
 
     def locate(self, shown: VisibleKernel, place: Place) -> Location | None:
@@ -70,7 +78,8 @@ class PlaceFinder:
             return None
         if (file.lines is None or file.is_outside) and self._find_open(file.local_path) is None:
             uri = Path(file.local_path).as_uri()
-            return Location(uri=uri, range=span_line(place[1])) if file.is_verified else None
+            may_show = file.is_verified or may_show_unverified(file, self._unverified)
+            return Location(uri=uri, range=span_line(place[1])) if may_show else None
         uri, positions, finder = self._read(file)
         if positions is None or finder is None:
             return None
@@ -110,7 +119,7 @@ class PlaceFinder:
                 lines = split_lines(source.read(_MAX_SOURCE_BYTES).decode("utf-8", errors="replace"))
         except (OSError, InputError):
             return None
-        return stamp, Positions(lines=lines, units=self._units), LineFinder(lines)
+        return stamp, Positions(lines=lines, units=self._units), LineFinder(lines, unverified=self._unverified)
 
 
 def name_file(path: str) -> str:

@@ -33,8 +33,7 @@ def find_stale_lines(
     stale: set[int] = set()
     for text in texts:
         line_map = finder.map(text.file)
-        is_withheld = not text.file.is_verified and not settings.shows_unverified_lines
-        if line_map is not None and not line_map.unchanged and not is_withheld:
+        if line_map is not None and not line_map.unchanged and finder.knows(text.file):
             stale.update(_mark_gaps(text, line_map, settings.least_share_ratio, lines))
     return tuple(line for line in sorted(stale) if not any(line in some for some in measured))
 

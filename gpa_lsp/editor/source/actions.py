@@ -37,7 +37,7 @@ def _offer_fix(view: DocumentView, fix: Fix) -> Action:
     rewrite = fix.rewrite
     remark = "; results may change" if rewrite.changes_results else ""
     return Action(
-        title=f"{rewrite.title} (up to {format_speedup(fix.speedup.estimate)} estimated{remark})",
+        title=f"{rewrite.title.replace('`', '')} (up to {format_speedup(fix.speedup.estimate)} estimated{remark})",
         kind=ActionKind.QUICK_FIX,
         edits={view.uri: fix.edits},
         is_preferred=rewrite.is_preferred,

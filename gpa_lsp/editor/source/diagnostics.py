@@ -16,6 +16,7 @@ from gpa_lsp.editor.predicted.diagnostics import list_predicted_diagnostics
 from gpa_lsp.editor.settings import Severity
 from gpa_lsp.editor.stall_table import find_top_reason, summarise_line
 from gpa_lsp.editor.static.diagnostics import list_compiler_diagnostics, list_static_diagnostics
+from gpa_lsp.report.measured_files import MeasuredFile
 
 _SEVERITIES = {
     Severity.INFORMATION: DiagnosticSeverity.INFORMATION,
@@ -64,7 +65,8 @@ def _mark_cause(view: DocumentView, line: int, cause: CauseLine) -> Diagnostic:
         severity=_SEVERITIES[view.settings.diagnostic_severity],
         code=find_caused_reason(cause),
         message=summarise_cause(cause, partial(name_place, view, cause.shown))
-        + (" (measured before your edits)" if cause.is_edited else ""),
+        + (" (measured before your edits)" if cause.is_edited else "")
+        + _say_doubt(cause.file),
         related=tuple(related),
     )
 
@@ -75,9 +77,14 @@ def _mark_hot_line(view: DocumentView, line: int, hot: HotLine) -> Diagnostic:
         range=view.positions.find_text(line),
         severity=_SEVERITIES[view.settings.diagnostic_severity],
         code=reason,
-        message=summarise_line(hot),
+        message=summarise_line(hot) + _say_doubt(hot.file),
         related=_relate(view, hot),
     )
+
+
+def _say_doubt(file: MeasuredFile) -> str:
+    doubt = file.describe_doubt()
+    return f" (unverified: the source {doubt})" if doubt else ""
 
 
 def _relate(view: DocumentView, hot: HotLine) -> tuple[RelatedPlace, ...]:

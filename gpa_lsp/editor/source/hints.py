@@ -1,18 +1,29 @@
-"""The few words at the end of a source line: what it suffers and from where, what it makes others suffer, or that it was edited since."""
+"""The few words at the end of a source line: what it suffers and from where, what it makes others suffer, or that it was edited since.
+
+Editors cut a hint: VS Code at 43 characters. So where it leads comes first, one quantity with its name second, and what does not fit is in the
+tooltip, which says all of it.
+"""
 
 from collections.abc import Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_percent, format_share
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts
 from gpa_lsp.editor.document_view import DocumentView, HotLine
 from gpa_lsp.editor.lines.causes import CauseLine
-from gpa_lsp.editor.lines.names import locate_from, name_location
+from gpa_lsp.editor.lines.names import locate_from, name_briefly
 from gpa_lsp.editor.lines.places import Place
 from gpa_lsp.editor.model import Hint, LabelPart
 from gpa_lsp.editor.predicted.hints import list_predicted_hints
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.editor.stall_table import label_called, label_line, label_own
+from gpa_lsp.editor.source.thinning import thin_out
+from gpa_lsp.editor.stall_table import describe_taken, label_called_from, label_reason
+
+MOST_CHARS = 43
+"""Of a hint; VS Code cuts what is longer."""
+
+UNVERIFIED_MARK = " ?"
+"""Behind the words of a hint in a source that may have changed since it was measured."""
 
 _LEAST_LINK_RATIO = 0.2
 """Of what a line suffers or causes: a place with less is not what the line is about."""
@@ -23,14 +34,23 @@ _WHEN = "numbers come back with the next measurement"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
-    """One thing a hint says."""
+    """One thing a hint says.
 
-    parts: tuple[LabelPart, ...]
+    Attributes:
+        ratio: of the kernel's samples; what is more comes first.
+        link: the place at the other end; None where none stands out.
+        words: a quantity and its name.
+        tooltip: a sentence without its stop.
+    """
+
+    ratio: float
+    link: LabelPart | None
+    words: str
     tooltip: str
 
 
 def list_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
-    """A hint for each of some lines whose share is above the user's threshold, or that was edited since it was measured; then those of the emulation.
+    """A hint for each of some lines that has something to say, as many as a screen bears; then those of the emulation.
 
     Args:
         view: the document.
@@ -44,10 +64,13 @@ def list_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
 def _list_measured(view: DocumentView, first: int, last: int) -> list[Hint]:
     """By line."""
     least = view.settings.min_share_ratio
-    hot = set(view.hot_lines.list_above(least))
-    causing = set(view.cause_lines.list_above(least))
-    stale = _list_first(view.stale)
-    hints = (_make_hint(view, line) for line in sorted({*hot, *causing, *stale}) if first <= line <= last)
+    shares = view.hot_lines.measure_above(least)
+    for line, ratio in view.cause_lines.measure_above(least).items():
+        shares[line] = max(ratio, shares.get(line, 0.0))
+    leading = view.hot_lines.list_leading()
+    chosen = thin_out(shares, leading, view.settings.most_hints_on_screen)
+    wanted = (line for line in sorted({*chosen, *_list_first(view.stale)}) if first <= line <= last)
+    hints = (_make_hint(view, line, is_leading=line in leading) for line in wanted)
     return [hint for hint in hints if hint is not None]
 
 
@@ -57,56 +80,81 @@ def _list_first(stale: tuple[int, ...]) -> list[int]:
     return [line for line in stale if line - 1 not in known]
 
 
-def _make_hint(view: DocumentView, line: int) -> Hint | None:
+def _make_hint(view: DocumentView, line: int, *, is_leading: bool) -> Hint | None:
     """Its tooltip is short: all hints of a file are asked for with every edit, and the stall table is what the line's hover is for."""
-    sides = [
-        side
-        for side in (
-            _say_suffering(view, view.hot_lines.find_top(line)),
-            _say_causing(view, view.cause_lines.find_top(line)),
-        )
-        if side is not None
-    ]
+    hot, cause = view.hot_lines.find_top(line), view.cause_lines.find_top(line)
+    found = (_say_suffering(view, hot, is_leading=is_leading), _say_causing(view, cause))
+    sides = sorted((side for side in found if side is not None), key=lambda side: -side.ratio)
     if not sides and line in view.stale:
-        sides = [_Side(parts=(LabelPart(value=_EDITED),), tooltip=_WHEN)]
+        return Hint(position=view.positions.find_end(line), label=_EDITED, tooltip=_WHEN)
     if not sides:
         return None
-    parts = list(sides[0].parts)
-    for side in sides[1:]:
-        parts.extend((LabelPart(value=" · "), *side.parts))
+    file = hot.file if hot is not None else cause.file if cause is not None else None
+    doubt = "" if file is None else file.describe_doubt()
     return Hint(
         position=view.positions.find_end(line),
-        label=_join(parts),
-        tooltip="; ".join(side.tooltip for side in sides),
+        label=_join(_fit(sides, MOST_CHARS - len(UNVERIFIED_MARK) * bool(doubt)), UNVERIFIED_MARK * bool(doubt)),
+        tooltip="; ".join([*(side.tooltip for side in sides), *([f"unverified: {doubt}"] if doubt else [])]),
     )
 
 
-def _join(parts: list[LabelPart]) -> str | tuple[LabelPart, ...]:
+def _fit(sides: Sequence[_Side], room: int) -> list[LabelPart]:
+    """The first thing in any case, its name cut from the left where it must be; others as far as they fit."""
+    first, *others = sides
+    shown = _list_parts(first, room)
+    for side in others:
+        left = room - sum(len(part.value) for part in shown) - len(" · ")
+        way = [] if side.link is None else [side.link]  # the arrow alone says which way it is
+        forms = (_list_parts(side, MOST_CHARS), way, [LabelPart(value=side.words)])
+        parts = next((parts for parts in forms if parts and sum(len(part.value) for part in parts) <= left), [])
+        shown.extend((LabelPart(value=" · "), *parts) if parts else ())
+    return shown
+
+
+def _list_parts(side: _Side, room: int) -> list[LabelPart]:
+    if side.link is None:
+        return [LabelPart(value=_cut(side.words, room))]
+    left = max(room - len(side.words) - len(" · "), len("← …:12"))
+    value = side.link.value
+    if len(value) > left:  # the beginning of a file's name goes: the line counts
+        value = f"{value[:2]}…{value[len(value) + 3 - left :]}"
+    link = LabelPart(value=value, tooltip=side.link.tooltip, location=side.link.location)
+    return [link, LabelPart(value=_cut(f" · {side.words}", room - len(value)))]
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: max(room - 1, 0)]}…"
+
+
+def _join(parts: Sequence[LabelPart], mark: str) -> str | tuple[LabelPart, ...]:
     """Plain text where no part is a link: some clients draw parts badly, and none of them gains by it."""
-    has_links = any(part.location is not None for part in parts)
-    return tuple(parts) if has_links else "".join(part.value for part in parts)
+    if any(part.location is not None for part in parts):
+        return (*parts, LabelPart(value=mark)) if mark else tuple(parts)
+    return "".join(part.value for part in parts) + mark
 
 
-def _say_suffering(view: DocumentView, hot: HotLine | None) -> _Side | None:
-    """``41 % long_scoreboard ← line 12``; None below the user's threshold."""
-    if hot is None or hot.share_ratio < view.settings.min_share_ratio:
+def _say_suffering(view: DocumentView, hot: HotLine | None, *, is_leading: bool) -> _Side | None:
+    """``← line 12 · 41 % long_scoreboard``; None below the user's threshold, but for the hottest lines of a kernel."""
+    if hot is None or not (hot.share_ratio >= view.settings.min_share_ratio or is_leading):
         return None
-    total = hot.shown.kernel.report.total_samples
-    called = "" if hot.is_mostly_called else label_called(hot.row.called_samples, total)
-    parts = [LabelPart(value=label_line(hot) if hot.is_mostly_called else label_own(hot))]
+    called = label_called_from(hot)
     place = (hot.row.file or "", hot.row.line or 0)
     causes = hot.shown.kernel.causes.get(place)
+    link = None
     if causes is not None and not hot.is_mostly_called:
         waits = gather_counterparts(causes.waits)
-        parts.extend(_link(view, hot.shown, place, waits, whole=hot.row.inclusive_samples, arrow="←"))
-    if called:
-        parts.append(LabelPart(value=f", {called}"))
-    share = format_share(hot.shown.kernel.report.share_of(hot.row.inclusive_samples))
-    return _Side(parts=tuple(parts), tooltip=f"{share} of the samples of {hot.shown.name}")
+        link = _link(view, hot.shown, place, waits, whole=hot.row.inclusive_samples, arrow="←")
+    taken = "" if hot.is_mostly_called and not hot.row.inclusive_samples else describe_taken(hot)
+    return _Side(
+        ratio=hot.share_ratio,
+        link=link,
+        words=called if hot.is_mostly_called else label_reason(hot),
+        tooltip="; ".join(part for part in (taken, called and f"{called}, an estimate") if part),
+    )
 
 
 def _say_causing(view: DocumentView, cause: CauseLine | None) -> _Side | None:
-    """``causes 60 % → line 14``: what other lines suffer from this one; None below the user's threshold."""
+    """``→ line 14 · causes 60 %``: what other lines suffer from this one; None below the user's threshold."""
     total = 0 if cause is None else cause.shown.kernel.report.total_samples
     if cause is None or cause.causes.blame.causing_samples < view.settings.min_share_ratio * total:
         return None  # before the pairs are looked at
@@ -115,10 +163,12 @@ def _say_causing(view: DocumentView, cause: CauseLine | None) -> _Side | None:
     ratio = min(1.0, samples / (total or 1))
     if not samples or ratio < view.settings.min_share_ratio:
         return None
-    text = LabelPart(value=f"causes {format_percent(ratio)}")
-    link = _link(view, cause.shown, cause.place, others, whole=samples, arrow="→")
-    tooltip = f"{format_percent(ratio)} of the samples of {cause.shown.name} wait elsewhere for this line"
-    return _Side(parts=(text, *link), tooltip=tooltip)
+    return _Side(
+        ratio=ratio,
+        link=_link(view, cause.shown, cause.place, others, whole=samples, arrow="→"),
+        words=f"causes {format_percent(ratio)}",
+        tooltip=f"{format_percent(ratio)} of the samples of {cause.shown.name} wait elsewhere for this line",
+    )
 
 
 def _link(
@@ -129,13 +179,15 @@ def _link(
     *,
     whole: float,
     arrow: str,
-) -> tuple[LabelPart, ...]:
-    """The place at the other end that matters most; none where that is the line itself, or code without lines, or hardly any of the whole."""
+) -> LabelPart | None:
+    """The place at the other end that matters most, a way to it where it is on this machine; None where that is the line itself, or code without
+    lines, or hardly any of the whole.
+    """
     top = next(iter(counterparts), None)
     if top is None or top.place is None or top.place == own or top.samples < _LEAST_LINK_RATIO * whole:
-        return ()
+        return None
     location = locate_from(view, shown, top.place)
-    if location is None:
-        return ()
-    text = f" {arrow} {name_location(view, top.place, location)}"
-    return (LabelPart(value=text, tooltip=describe_counterpart(top), location=location),)
+    name = name_briefly(view, shown, top.place, location)
+    return (
+        None if not name else LabelPart(value=f"{arrow} {name}", tooltip=describe_counterpart(top), location=location)
+    )

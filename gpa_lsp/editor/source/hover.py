@@ -88,7 +88,7 @@ def draw_picture(hot: HotLine | None, shown: VisibleKernel) -> str:
 def _list_parts(hot: HotLine) -> "list[StallPart]":
     from gpa_lsp.render.stall_picture import StallPart
 
-    total = hot.row.inclusive_samples
+    total = hot.shown.kernel.report.total_samples
     counts = hot.row.inclusive_by_reason.items()
     return [StallPart(reason=reason, ratio=count.all_samples / total) for reason, count in counts if total]
 

@@ -17,9 +17,13 @@ from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
 from gpa_lsp.editor.lines.causes import RemedyAnchor
 from gpa_lsp.editor.model import CommandCall, Lens, Range
 from gpa_lsp.editor.predicted.view import PredictedAnchor
+from gpa_lsp.editor.source.thinning import thin_out
 from gpa_lsp.editor.static.view import StaticAnchor
 
 _EDITED = " · before your edits"
+
+_MOST_ON_SCREEN = 4
+"""Lenses of loops and calls: each pushes the code down by a line."""
 
 _MAX_PER_LINE = 4
 """A template has a kernel per instantiation; more lenses than this would hide the code. The way to the SASS of the first one has to fit in too."""
@@ -33,8 +37,8 @@ def list_lenses(view: DocumentView) -> list[Lens]:
     for (line, anchors), end in zip(kernels, ends, strict=False):  # without kernels there is an end all the same
         stale = bisect_left(view.stale, end) - bisect_left(view.stale, line)
         lenses.extend(_place(view, line, _list_commands(anchors, stale)))
-    for line, remedies in groupby(view.remedies, key=lambda anchor: anchor.line):
-        lenses.extend(_place(view, line, _list_remedies(tuple(remedies))))
+    for line, remedies in _choose_remedies(view):
+        lenses.extend(_place(view, line, _list_remedies(remedies)))
     for line, group in groupby(() if view.statics is None else view.statics.anchors, key=lambda anchor: anchor.line):
         lenses.extend(_place(view, line, (_show_statics(view.uri, one) for one in islice(group, _MAX_PER_LINE))))
     launches = () if view.predicted is None else view.predicted.anchors
@@ -65,6 +69,14 @@ def _show_launch(uri: str, anchor: PredictedAnchor) -> CommandCall:
     return CommandCall(title=title, command="gpaLsp.showPrediction", arguments=(uri, anchor.index))
 
 
+def _choose_remedies(view: DocumentView) -> Iterator[tuple[int, Sequence[RemedyAnchor]]]:
+    """The loops and calls with lenses, as many as a screen bears, those that gain most; the others are on the kernel's page."""
+    by_line = {line: tuple(group) for line, group in groupby(view.remedies, key=lambda anchor: anchor.line)}
+    gains = {line: max(anchor.region.speedup.estimate for anchor in anchors) for line, anchors in by_line.items()}
+    for line in thin_out(gains, (), _MOST_ON_SCREEN if view.settings.most_hints_on_screen else 0):
+        yield line, by_line[line]
+
+
 def _list_remedies(anchors: Sequence[RemedyAnchor]) -> Iterator[CommandCall]:
     """One remedy per line, the one that gains most; the kernel's page has the others."""
     best = max(anchors, key=lambda anchor: anchor.region.speedup.estimate)
@@ -77,9 +89,10 @@ def _remark(anchor: KernelAnchor, stale: int) -> str:
     """What became of the text since: that some of what was measured is gone, or that something else was edited."""
     if anchor.is_withheld:
         return " · not this text was measured"
+    doubt = " · source unverified" if anchor.is_unverified else ""
     if anchor.is_edited and stale:
-        return f" · {format_count_of(stale, 'line')} edited since"
-    return _EDITED if anchor.is_edited else ""
+        return f"{doubt} · {format_count_of(stale, 'line')} edited since"
+    return f"{doubt}{_EDITED}" if anchor.is_edited else doubt
 
 
 def _list_commands(anchors: Sequence[KernelAnchor], stale: int) -> Iterator[CommandCall]:

@@ -28,6 +28,10 @@ class SessionActions(SessionView, Protocol):
         """What was emulated of open sources."""
         ...
 
+    async def wait_for_profiles(self, uri: str) -> None:
+        """Until something is known of a document or everything was read, but not for long."""
+        ...
+
     def reload(self) -> None:
         """Read every profile again."""
         ...
@@ -58,6 +62,14 @@ class SessionActions(SessionView, Protocol):
 
     def set_trust(self, is_trusted: bool) -> None:
         """The user trusts the workspace, or does not any more."""
+        ...
+
+    async def choose_sources(self, wanted: str | None) -> str | None:
+        """What is to be shown of sources that may have changed: ``show``, ``hide`` or ``map``, asked where it is not said; None for no answer."""
+        ...
+
+    def show_all_hints(self, is_wanted: bool | None) -> bool:
+        """Every hint instead of as many as a screen bears, or the other way round; None for whichever it is not. What it is now."""
         ...
 
     async def pin(self, kernels: Sequence[VisibleKernel], *, is_pinned: bool) -> int:

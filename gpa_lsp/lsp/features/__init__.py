@@ -67,6 +67,7 @@ class RequestFeature(Feature, Generic[DocumentParams, Result]):
         options: registration options of the protocol; None for the defaults.
         refresh_method: the request that makes the client ask again when profiles came or went; None when there is none.
         refresh_capability: the client's capability that says it understands that request.
+        is_held: a client that does not understand it gets its answer when the first profiles were read: it would not ask again.
     """
 
     method: Method[DocumentParams, Result]
@@ -76,6 +77,7 @@ class RequestFeature(Feature, Generic[DocumentParams, Result]):
     options: Any = None
     refresh_method: str | None = None
     refresh_capability: str = ""
+    is_held: bool = False
 
     @property
     def is_conditional(self) -> bool:

@@ -33,4 +33,5 @@ FEATURE = RequestFeature(
     answer_sass=answer_sass,
     refresh_method=types.WORKSPACE_INLAY_HINT_REFRESH,
     refresh_capability="workspace.inlay_hint.refresh_support",
+    is_held=True,
 )

@@ -58,7 +58,7 @@ def neighbours(request: pytest.FixtureRequest, start_neovim: StartNeovim, worksp
     neovim.wait_for_lua(
         "return #vim.lsp.get_clients({ bufnr = 0 }) == 2 and vim.iter(vim.lsp.get_clients()):all(function(c) return c.initialized end)"
     )
-    neovim.wait_for_text("38 % long_scoreboard")
+    neovim.wait_for_text("← line")
     return neovim
 
 

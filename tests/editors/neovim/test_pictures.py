@@ -43,7 +43,7 @@ def test_pictures(start_neovim: StartNeovim, workspace: Workspace, folder: Path,
         return neovim.screen.text
 
     open_source(neovim, workspace.source)
-    neovim.wait_for_text("38 % long_scoreboard")
+    neovim.wait_for_text("← line")
     wait_for_heat(neovim)
     neovim.wait_for_text("Unroll a loop")  # lenses are asked for later than hints
     assert "Unroll a loop" in take("source")

@@ -76,7 +76,7 @@ def test_checkhealth_says_what_is_there(neovim: Neovim, workspace: Workspace) ->
 
 def test_nothing_deprecated_is_called(neovim: Neovim, workspace: Workspace) -> None:
     open_source(neovim, workspace.source)
-    neovim.wait_for_text("38 % long_scoreboard")
+    neovim.wait_for_text("← line")
     put_cursor(neovim, workspace.find_line(VICTIM), 8)
     for command in (
         "cause",
@@ -115,7 +115,7 @@ def test_enabling_it_as_neovim_does_is_enough(program: Path, workspace: Workspac
         open_source(neovim, workspace.source)
         neovim.wait_for_text("relax · 186 µs")
         wait_for_heat(neovim)
-        assert neovim.screen.find("38 % long_scoreboard") is None, "the user's settings are sent"
+        assert neovim.screen.find("← line") is None, "the user's settings are sent"
         assert neovim.messages() == ""
     finally:
         neovim.quit()

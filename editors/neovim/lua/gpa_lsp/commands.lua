@@ -237,6 +237,22 @@ local subcommands = {
       execute('gpaLsp.reload', {})
     end,
   },
+  hints = {
+    run = function(arguments)
+      execute('gpaLsp.showAllHints', { read_switch(arguments) }, function(are_all)
+        return are_all and 'every line above the threshold has its hint' or 'as many hints as a screen bears'
+      end)
+    end,
+    complete = offer({ 'on', 'off', 'toggle' }),
+  },
+  sources = {
+    run = function(arguments)
+      execute('gpaLsp.chooseSources', arguments, function(chosen)
+        return chosen and 'sources that may have changed: ' .. chosen
+      end)
+    end,
+    complete = offer({ 'show', 'hide', 'map' }),
+  },
   heat = {
     run = function(arguments)
       local shown = require('gpa_lsp.heat').show(read_switch(arguments))

@@ -51,7 +51,8 @@ local function show(parts, buffer, config)
     end
   end
   close_others(buffer)
-  config = vim.tbl_extend('keep', config or {}, { focus_id = focus_id })
+  local most = math.floor(vim.o.lines / 2) -- the code it is about stays in sight
+  config = vim.tbl_extend('keep', config or {}, { focus_id = focus_id, max_height = most })
   local _, window = vim.lsp.util.open_floating_preview(lines, 'markdown', config)
   own_window = window
 end
@@ -63,6 +64,7 @@ function M.answer(error, result, context, config)
   local buffer = context.bufnr
   local others = own and find_others(buffer, own.id) or {}
   if error or #others == 0 or not require('gpa_lsp.options').get().merge_hovers then
+    config = vim.tbl_extend('keep', config or {}, { max_height = math.floor(vim.o.lines / 2) })
     return vim.lsp.handlers['textDocument/hover'](error, result, context, config)
   end
   local lines = find_lines(result)

@@ -49,7 +49,9 @@ export const reading: readonly Test[] = [
     );
     const hint = hints.find(({ position }) => position.line === lines.victim);
     const label = typeof hint?.label === "string" ? hint.label : hint?.label.map((part) => part.value).join("");
-    assert.match(label ?? "", /\d %/);
+    assert.match(label ?? "", /^← line \d+ · \d+ % long_scoreboard$/);
+    const labels = hints.map((one) => (typeof one.label === "string" ? one.label : one.label.map((part) => part.value).join("")));
+    assert.deepEqual(labels.filter((one) => one.length > 43), [], "VS Code would cut them");
   }],
   ["a setting takes effect at once", async () => {
     const settings = vscode.workspace.getConfiguration("gpaLsp");

@@ -1,0 +1,68 @@
+"""Whether a text can be what a kernel was measured on, where nobody can tell that it is: lines exist, carry code, and stand in their functions."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import median_low
+from typing import TYPE_CHECKING
+
+from gpa_lsp.editor.lines.anchors import find_definitions
+from gpa_lsp.report.measured_files import MeasuredFile
+from gpa_lsp.report.names import find_plain_name
+
+if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
+    from gpa_lsp.report.model import KernelReport
+
+_MOST_EMPTY_RATIO = 0.1
+"""Of the measured lines. A compiler may give code to the line of a comment, but hardly ever does."""
+
+_EMPTY = re.compile(r"(?:\s*(?:|//.*|#(?!\s*(?:pragma|if|el|end|include|define|undef|line|error)).*))\Z")
+
+
+def judge_fit(files: Iterable[MeasuredFile], kernels: Sequence["KernelReport"]) -> tuple[MeasuredFile, ...]:
+    """The same files, with what was found out of those that may not be what was measured.
+
+    Args:
+        files: of one profile.
+        kernels: of the same.
+    """
+    return tuple(
+        file if file.is_verified or file.lines is None else replace(file, fits=_fits(file.lines, file, kernels))
+        for file in files
+    )
+
+
+def _fits(lines: Sequence[str], file: MeasuredFile, kernels: Sequence["KernelReport"]) -> bool:
+    from gpa_lsp.report.kernel_lines import find_body
+
+    definitions = find_definitions("\n".join(lines))
+    measured: set[int] = set()
+    for kernel in kernels:
+        measured.update(row.line for row in kernel.lines if row.file == file.compiled_path and row.line)
+        body = find_body(kernel)
+        is_home = body is not None and body[0] == file.compiled_path
+        if body is not None and is_home and not stands_in(body[1], find_plain_name(kernel.name), definitions):
+            return False
+    if not measured or max(measured) > len(lines):
+        return not measured
+    empty = sum(1 for line in measured if _EMPTY.match(lines[line - 1]))
+    return empty <= _MOST_EMPTY_RATIO * len(measured)
+
+
+def stands_in(body: Sequence[int], name: str, definitions: Mapping[str, Sequence[int]]) -> bool:
+    """Whether the lines of a kernel are below a definition of that name, and below no other one; True where the text defines no such name.
+
+    Args:
+        body: lines it has code on, ascending.
+        name: of the kernel in its source.
+        definitions: name → lines, of a text.
+
+    >>> found = {"scale": (2,), "sum": (12,)}
+    >>> stands_in((4, 5), "scale", found), stands_in((14, 15), "scale", found), stands_in((4, 5), "made_by_a_macro", found)
+    (True, False, True)
+    """
+    if not definitions.get(name):
+        return True
+    middle = median_low(body)
+    above = [(line, other) for other, lines in definitions.items() for line in lines if line <= middle]
+    return bool(above) and max(above)[1] == name
