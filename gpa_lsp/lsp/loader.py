@@ -177,12 +177,13 @@ class ProfileLoader:
         if gone:
             self._publish(self._snapshot.without_profiles(gone))
         if due and self._round is None:
-            self._round = LoadingRound(self, self._readers, self._make_job, self._sources)
+            self._round = LoadingRound(self, self._readers, self.make_job, self._sources)
             self._display = self._audience.start_progress("Reading profiles", self._give_up)
         if self._round is not None:
             self._round.update(due, found)
 
-    def _make_job(self, path: Path) -> ProfileJob:
+    def make_job(self, path: Path) -> ProfileJob:
+        """How a profile is read with the present settings."""
         return ProfileJob(
             profile=path,
             roots=self._roots,

@@ -5,6 +5,7 @@ imported when they ask: the answer to initialize must not wait for it.
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -26,6 +27,14 @@ class SessionActions(SessionView, Protocol):
     @property
     def predictions(self) -> Predictions:
         """What was emulated of open sources."""
+        ...
+
+    async def write_page_of(self, profile: Path) -> tuple[Path, tuple[str, ...]]:
+        """The page of one profile, and the mangled names of its kernels.
+
+        Raises:
+            GpaError: it cannot be read.
+        """
         ...
 
     def reload(self) -> None:

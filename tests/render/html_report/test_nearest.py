@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gpa_lsp.analyses.roofline_model import BusyUnit
-from gpa_lsp.render.html_report.overview import build_rows, find_nearest_roof
+from gpa_lsp.render.html_report.overview import build_groups, find_nearest_roof
 from gpa_lsp.report.model import KernelReport
 from tests.analyses_samples import ANALYSES
 from tests.render.advice_examples import LIMITER
@@ -35,7 +35,7 @@ def test_without_such_a_unit_it_is_the_roof() -> None:
 
 def test_what_limits_a_kernel_is_the_limiters_word() -> None:
     kernel = replace(make_kernel(None), limiter=LIMITER)
-    (row,) = build_rows([kernel], {kernel.name: "k"}, {})
+    (row,) = build_groups([kernel], {kernel.name: "k"}, {})[0].rows
     assert row.limiter == "DRAM is 71 % busy"
-    (unknown,) = build_rows([make_kernel(None)], {kernel.name: "k"}, {})
+    (unknown,) = build_groups([make_kernel(None)], {kernel.name: "k"}, {})[0].rows
     assert unknown.limiter == ""
