@@ -10,7 +10,7 @@ from gpa_lsp.analyses.roofline.busy_units import find_busiest
 from gpa_lsp.analyses.roofline.traffic import TRANSACTION_BYTES
 from gpa_lsp.analyses.roofline.unknown import list_missing
 from gpa_lsp.analyses.roofline.work import Work
-from gpa_lsp.analyses.roofline_model import InstructionPoint, Point, Roof, Roofline
+from gpa_lsp.analyses.roofline_model import InstructionPoint, OperationCount, Point, Roof, Roofline
 from gpa_lsp.device.model import L1_CEILING, L2_CEILING, Bandwidth, Machine, MemoryLevel, OperationKind, RoofOrigin
 
 LEVELS = (MemoryLevel.SHARED, MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM)
@@ -23,6 +23,9 @@ SIDE_KINDS = frozenset({OperationKind.INT32, OperationKind.SPECIAL})
 
 NEGLIGIBLE_RATIO = 0.01
 """A type with a smaller part of all operations says nothing about what a kernel is for."""
+
+FAR_RATIO = 0.05
+"""Below this share of its peak, a type of few operations is not drawn either: mostly it is moves, which compilers write as arithmetic."""
 
 NEAR_RATIO = 0.4
 """From this share of its peak on, a type of the side is what the kernel is about. Ours: of published reports only a generator of random numbers
@@ -83,15 +86,31 @@ def _find_most(work: Work) -> OperationKind | None:
     return max(counts, key=lambda count: count.operations).kind if counts else None
 
 
+def _list_worthy(work: Work, machine: Machine) -> list[OperationCount]:
+    """The types that stand under roofs: those with a part of the operations, or near their own peak."""
+    least = NEGLIGIBLE_RATIO * sum(count.operations for count in work.operations.values())
+
+    def is_near(count: OperationCount) -> bool:
+        peak = machine.find_peak(count.kind)
+        limit = None if peak is None else peak.ops_per_s
+        return bool(limit) and count.operations / work.duration_s >= FAR_RATIO * (limit or 0.0)
+
+    return [
+        count
+        for count in work.operations.values()
+        if count.operations > 0 and (count.operations >= least or is_near(count))
+    ]
+
+
 def _list_roofs(work: Work, machine: Machine, dram_ceiling: float) -> Iterator[Roof]:
-    for kind, count in work.operations.items():
-        peak = machine.find_peak(kind)
-        if peak is not None and peak.ops_per_s and count.operations > 0:
+    for count in _list_worthy(work, machine):
+        kind, peak = count.kind, machine.find_peak(count.kind)
+        if peak is not None and peak.ops_per_s:
             achieved = count.operations / work.duration_s
             yield Roof(name=f"{kind} peak", kind=kind, level=None, limit_per_s=peak.ops_per_s, achieved_per_s=achieved)
     for level, traffic in work.traffic.items():
         bandwidth = machine.find_bandwidth(level)
-        if bandwidth is not None and bandwidth.bytes_per_s:
+        if bandwidth is not None and bandwidth.bytes_per_s and traffic.bytes > 0:
             yield Roof(
                 name=f"{level} bandwidth",
                 kind=None,
@@ -120,12 +139,12 @@ def _find_ceiling(bandwidth: Bandwidth, dram_ceiling: float) -> float:
 
 
 def _list_points(work: Work, machine: Machine) -> Iterator[Point]:
-    """One per type with operations and level with bytes; no bytes would be an infinite intensity."""
-    counts = sorted(work.operations.values(), key=lambda count: -count.operations)
+    """One per type worth drawing and level with bytes; no bytes would be an infinite intensity."""
+    counts = sorted(_list_worthy(work, machine), key=lambda count: -count.operations)
     for count in counts:
         for level in LEVELS:
             traffic = work.traffic.get(level)
-            if count.operations <= 0 or traffic is None or traffic.bytes <= 0:
+            if traffic is None or traffic.bytes <= 0:
                 continue
             intensity = count.operations / traffic.bytes
             peak, bandwidth = machine.find_peak(count.kind), machine.find_bandwidth(level)

@@ -10,6 +10,7 @@ from gpa_lsp.analyses.roofline.totals import Span, read_count, read_total
 from gpa_lsp.analyses.roofline.traffic import measure_traffic
 from gpa_lsp.analyses.roofline_model import OperationCount, Traffic
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.opcodes import Access, MemorySpace, Pipe, describe_mnemonic
 from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
 from gpa_lsp.profile.model import Launch
 
@@ -48,10 +49,31 @@ def measure_work(launch: Launch, span: Span, executions: Executions | None, mach
     return Work(
         duration_s=span.duration_s,
         operations=count_operations(launch, span, executions),
-        traffic=measure_traffic(launch, span, machine),
+        traffic=_leave_unused(measure_traffic(launch, span, machine), executions),
         warp_instructions=_count_warp_instructions(launch, span, executions),
         busy_s={unit: share * span.duration_s for unit, share in read_busy_units(launch).items()},
     )
+
+
+def _leave_unused(
+    traffic: Mapping[MemoryLevel, Traffic], executions: Executions | None
+) -> Mapping[MemoryLevel, Traffic]:
+    """The same with nothing through shared memory where no instruction goes there: the hardware's own passes are counted as well."""
+    if executions is None or MemoryLevel.SHARED not in traffic:
+        return traffic
+    if any(map(_may_use_shared, executions.warps or executions.threads)):
+        return traffic
+    unused = Traffic(
+        level=MemoryLevel.SHARED, bytes=0.0, source="no instruction accesses shared memory", transactions=0.0
+    )
+    return {**traffic, MemoryLevel.SHARED: unused}
+
+
+def _may_use_shared(mnemonic: str) -> bool:
+    """It reads or writes shared memory, or could: by a generic address, as a copy between memories, or as operands of tensor cores."""
+    opcode = describe_mnemonic(mnemonic)
+    is_there = opcode.memory in (MemorySpace.SHARED, MemorySpace.GENERIC)
+    return is_there or opcode.access is Access.COPY or opcode.pipe is Pipe.TENSOR
 
 
 def _count_warp_instructions(launch: Launch, span: Span, executions: Executions | None) -> float | None:

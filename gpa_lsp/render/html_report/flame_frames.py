@@ -1,4 +1,4 @@
-"""Where samples fall, as frames of a flame graph: the kernel, the lines of its inline chains and the functions they call, and the stall reasons there.
+"""Where samples fall, as frames of a flame graph: the kernel, the lines of its inline chains, the functions they call, and the stall reasons there.
 
 Samples carry no call stack. Those in a function that was called are shared among its call sites by how often each executed, as gprof does, and
 what is called from nowhere we see stands beside the kernel's own lines.
@@ -168,6 +168,15 @@ class _Procedures:
                 self._place(here.enter(callee), callee, part * self._weights[row], (*above, owner))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """What a frame is of: its label, its address in the page (may be empty), and the function its line is in (empty for the kernel's own)."""
+
+    label: str
+    link: str
+    function: str
+
+
 class _Frames:
     """Turns places into frames.
 
@@ -189,21 +198,21 @@ class _Frames:
 
     def build(self, root: _Node, name: str) -> list[FlameFrame]:
         """All frames."""
-        self._add(None, root, name, "", "", 0)
+        self._add(None, root, _Place(label=name, link="", function=""), 0)
         has_places = any(frame.link or frame.label.startswith(_CALLED) for frame in self._frames)
         return self._frames if has_places else []
 
-    def _add(self, parent: int | None, node: _Node, label: str, link: str, function: str, depth: int) -> None:
+    def _add(self, parent: int | None, node: _Node, place: _Place, depth: int) -> None:
         every = node.sum_all()
         number = len(self._frames)
         self._frames.append(
             FlameFrame(
                 parent=parent,
-                label=label,
-                words=f"{label} · {self._count(every)}{self._name_mostly(every)}",
+                label=place.label,
+                words=f"{place.label} · {self._count(every)}{self._name_mostly(every)}",
                 samples=0.0,
                 group=self._find_group(every),
-                link=link,
+                link=place.link,
             )
         )
         own = node.own.copy()
@@ -214,34 +223,37 @@ class _Frames:
                 own += inclusive
             else:
                 kept.append((key, below))
-        for index in np.argsort(-own, kind="stable").tolist():
-            if own[index] > 0:
-                reason = self._reasons[index]
-                words = f"{reason.name} · {self._count(own[index : index + 1])}: {reason.description}"
-                self._frames.append(
-                    FlameFrame(
-                        parent=number,
-                        label=reason.name,
-                        words=words,
-                        samples=round(float(own[index]), 3),
-                        group=reason.group,
-                        link=link,
-                    )
-                )
+        self._add_reasons(number, own, place.link)
         for key, below in kept:
-            self._add(number, below, *self._describe(key, function), depth + 1)
+            self._add(number, below, self._describe(key, place.function), depth + 1)
 
-    def _describe(self, key: _Key, function: str) -> tuple[str, str, str]:
-        """Label, link and function of a frame."""
+    def _add_reasons(self, parent: int, own: _Vector, link: str) -> None:
+        """The stall reasons of a place, below it."""
+        for index in np.argsort(-own, kind="stable").tolist():
+            if own[index] <= 0:
+                break
+            reason = self._reasons[index]
+            self._frames.append(
+                FlameFrame(
+                    parent=parent,
+                    label=reason.name,
+                    words=f"{reason.name} · {self._count(own[index : index + 1])}: {reason.description}",
+                    samples=round(float(own[index]), 3),
+                    group=reason.group,
+                    link=link,
+                )
+            )
+
+    def _describe(self, key: _Key, function: str) -> _Place:
         if isinstance(key, str):
-            return f"{_CALLED}{shorten_name(demangle(key))}", "", key
+            return _Place(label=f"{_CALLED}{shorten_name(demangle(key))}", link="", function=key)
         place = write_place(self._short.get(key.file, key.file).rpartition("/")[2], key.line)
         source = self._texts.read_line(self._kernel, key.file, key.line)[:_LONGEST_SOURCE]
         inlined = ""
         if key.function is not None and function and key.function != function:
             inlined = f"{shorten_name(demangle(key.function))} "
         label = f"{inlined}{place} {source}".rstrip()
-        return label, self._addresses.line(key.file, key.line), key.function or function
+        return _Place(label=label, link=self._addresses.line(key.file, key.line), function=key.function or function)
 
     def _count(self, samples: _Vector) -> str:
         total = float(samples.sum())

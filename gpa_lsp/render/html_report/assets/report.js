@@ -38,7 +38,7 @@
   }
 
   function markRow(kernel) {
-    for (const row of document.querySelectorAll("#kernel-table tbody tr")) {
+    for (const row of document.querySelectorAll("#kernel-table tr[data-kernel]")) {
       const isOpen = row.dataset.kernel === String(kernel);
       row.classList.toggle("current", isOpen);
       const link = row.querySelector("a");
