@@ -301,7 +301,7 @@ def test_an_editor_is_told_where_to_go(browser: Browser, example: Path) -> None:
         assert (line["command"], line["file"], line["line"]) == ("open", SOURCE_FILE, 9)
         assert (instruction["file"], instruction["line"], instruction["offset"]) == (SOURCE_FILE, 8, 0x10)
         assert (elsewhere["file"], elsewhere["offset"]) == (None, 0)
-        page.click(".chosen a >> nth=0")  # a link of the page goes to the page, not to the editor
+        page.click(".verdict a >> nth=0")  # a link of the page goes to the page, not to the editor
         assert len(page.evaluate("window.heard")) == 4
         page.evaluate("window.postMessage({ command: 'show', address: '#k1' }, '*')")
         wait_until(page, "document.querySelector('#kernel h2').textContent === 'copy'")
