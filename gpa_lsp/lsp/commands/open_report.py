@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from gpa_lsp.basis.errors import GpaError
-from gpa_lsp.lsp.command_arguments import read_text
+from gpa_lsp.lsp.command_arguments import find_mangled, read_text
 from gpa_lsp.lsp.commands import Command, SessionActions
-from gpa_lsp.lsp.commands.show_page import find_wanted
 from gpa_lsp.lsp.uris import read_path
 
 
@@ -28,7 +27,7 @@ async def open_report(session: SessionActions, arguments: Sequence[Any]) -> dict
         if not session.abilities.pages:
             session.show_message(str(error))
         return {"failure": str(error)}
-    wanted = find_wanted(session, arguments[1:])
+    wanted = find_mangled(session, arguments[1:])
     place = f"#k{kernels.index(wanted)}" if wanted in kernels else ""
     if not session.abilities.pages:
         session.pages.show(path, place)

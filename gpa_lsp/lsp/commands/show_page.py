@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.basis.errors import GpaError
-from gpa_lsp.lsp.command_arguments import read_place, read_text
+from gpa_lsp.lsp.command_arguments import find_mangled
 from gpa_lsp.lsp.commands import Command, SessionActions
 
 
@@ -19,7 +19,7 @@ async def show_page(session: SessionActions, arguments: Sequence[Any]) -> dict[s
     if not kernels:
         session.show_message("no profile is loaded, so there is nothing to show")
         return None
-    wanted = find_wanted(session, arguments)
+    wanted = find_mangled(session, arguments)
     numbers = (number for number, shown in enumerate(kernels) if shown.kernel.report.mangled_name == wanted)
     number = next(numbers, None)
     try:
@@ -31,17 +31,6 @@ async def show_page(session: SessionActions, arguments: Sequence[Any]) -> dict[s
     if not session.abilities.pages:
         session.pages.show(path, place)
     return {"uri": path.as_uri(), "place": place}
-
-
-def find_wanted(session: SessionActions, arguments: Sequence[Any]) -> str | None:
-    """The mangled name that was sent, or that of the kernel at the place that was; None for neither."""
-    from gpa_lsp.editor.kernels import find_kernel_at
-
-    place = read_place(arguments)
-    if place is None:
-        return read_text(arguments)
-    shown = find_kernel_at(session, *place)
-    return None if shown is None else shown.kernel.report.mangled_name
 
 
 COMMAND = Command(name="gpaLsp.showPage", run=show_page)

@@ -143,7 +143,7 @@ class _Procedures:
         totals: dict[str, list[int]] = {}
         for row, callee in self._calls.items():
             totals.setdefault(callee, []).append(row)
-        weights = {}
+        weights: dict[int, float] = {}
         for rows in totals.values():
             counts = executions[rows].astype(np.float64)
             shares = counts / counts.sum() if counts.sum() else np.full(len(rows), 1 / len(rows))
