@@ -97,7 +97,7 @@ def _list_roof_bars(line: Roofline, most: int) -> tuple[Bar, ...]:
                 limit=format_roof_rate(roof, roof.limit_per_s),
             ),
         )
-        for roof in line.roofs[:most]
+        for roof in line.shown_roofs[:most]
     )
 
 

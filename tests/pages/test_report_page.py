@@ -180,6 +180,53 @@ def test_the_panes_are_walked_by_keyboard(opened: OpenPage) -> None:
     assert page.locator(".sass-pane tr[tabindex='0']").count() == 1
 
 
+def test_the_flame_graph_is_drawn_walked_and_searched(opened: OpenPage, pictures: Path) -> None:
+    page = opened.page
+    page.click("#k0-flame summary")
+    page.locator("#k0-flame .flame-chart").scroll_into_view_if_needed()
+    wait_until(page, "document.querySelectorAll('.flame-chart svg path').length > 5")
+    page.focus(".flame-chart")
+    assert page.inner_text(".flame-chosen").startswith("smooth")
+    page.keyboard.press("ArrowDown")
+    assert page.inner_text(".flame-chosen").startswith("smooth.cu:8 sum += square(in[i * n + k]);")
+    page.keyboard.press("Enter")
+    assert page.is_enabled(".flame-whole")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Escape")
+    assert page.is_disabled(".flame-whole")
+    page.fill(".flame-search", "LONG_SCOREBOARD")
+    assert "frame" in page.inner_text(".flame-found")
+    opened.photograph(pictures, "flame")
+    page.focus(".flame-chart")
+    page.keyboard.press("ArrowDown")
+    page.click(".flame-chosen a")
+    wait_until(page, "document.querySelector('.source-pane tr.is-chosen') !== null")
+    assert list_errors(opened) == []
+
+
+def test_verdict_source_and_sass_stand_within_a_screen_and_a_half(browser: Browser, example: Path) -> None:
+    with open_page(browser, example, viewport={"width": 1280, "height": 800}) as opened:
+        page = opened.page
+        page.wait_for_selector(READY)
+        assert page.locator(".remedies li").count() == 3
+        for pane in (".source-pane", ".sass-pane"):
+            box = page.locator(pane).bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] <= 1200
+        assert page.evaluate("document.querySelectorAll('section.part > details[open]').length") == 0
+        assert page.evaluate("document.documentElement.scrollHeight") < 2000
+
+
+def test_at_800_pixels_the_list_of_kernels_shows_their_advice(browser: Browser, example: Path) -> None:
+    with open_page(browser, example, viewport={"width": 800, "height": 900}) as opened:
+        page = opened.page
+        page.wait_for_selector(READY)
+        box = page.locator("tr[data-kernel='0'] td.advice").bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 800
+
+
 def test_marks_of_analyses_stand_on_their_lines(opened: OpenPage) -> None:
     page = opened.page
     assert "1 remark" in page.inner_text(".source-pane tr:has(td.number:text-is('8'))")

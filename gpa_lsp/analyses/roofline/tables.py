@@ -45,7 +45,7 @@ def _list_roof_bars(roofline: Roofline) -> tuple[Bar, ...]:
             ceiling_ratio=roof.ceiling_ratio,
             words=say("headroom {factor}", factor=say_factor(roof.headroom)),
         )
-        for roof in roofline.roofs
+        for roof in roofline.shown_roofs
     )
 
 

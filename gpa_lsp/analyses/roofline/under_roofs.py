@@ -24,9 +24,6 @@ SIDE_KINDS = frozenset({OperationKind.INT32, OperationKind.SPECIAL})
 NEGLIGIBLE_RATIO = 0.01
 """A type with a smaller part of all operations says nothing about what a kernel is for."""
 
-FAR_RATIO = 0.05
-"""Below this share of its peak, a type of few operations is not drawn either: mostly it is moves, which compilers write as arithmetic."""
-
 NEAR_RATIO = 0.4
 """From this share of its peak on, a type of the side is what the kernel is about. Ours: of published reports only a generator of random numbers
 has one, at 0.54; floating-point kernels have integers at up to 0.35."""
@@ -86,31 +83,22 @@ def _find_most(work: Work) -> OperationKind | None:
     return max(counts, key=lambda count: count.operations).kind if counts else None
 
 
-def _list_worthy(work: Work, machine: Machine) -> list[OperationCount]:
-    """The types that stand under roofs: those with a part of the operations, or near their own peak."""
+def _list_worthy(work: Work) -> list[OperationCount]:
+    """The types that are drawn, most operations first: moves that compilers write as arithmetic are not among them."""
     least = NEGLIGIBLE_RATIO * sum(count.operations for count in work.operations.values())
-
-    def is_near(count: OperationCount) -> bool:
-        peak = machine.find_peak(count.kind)
-        limit = None if peak is None else peak.ops_per_s
-        return bool(limit) and count.operations / work.duration_s >= FAR_RATIO * (limit or 0.0)
-
-    return [
-        count
-        for count in work.operations.values()
-        if count.operations > 0 and (count.operations >= least or is_near(count))
-    ]
+    worthy = [count for count in work.operations.values() if count.operations > 0 and count.operations >= least]
+    return sorted(worthy, key=lambda count: -count.operations)
 
 
 def _list_roofs(work: Work, machine: Machine, dram_ceiling: float) -> Iterator[Roof]:
-    for count in _list_worthy(work, machine):
-        kind, peak = count.kind, machine.find_peak(count.kind)
-        if peak is not None and peak.ops_per_s:
+    for kind, count in work.operations.items():
+        peak = machine.find_peak(kind)
+        if peak is not None and peak.ops_per_s and count.operations > 0:
             achieved = count.operations / work.duration_s
             yield Roof(name=f"{kind} peak", kind=kind, level=None, limit_per_s=peak.ops_per_s, achieved_per_s=achieved)
     for level, traffic in work.traffic.items():
         bandwidth = machine.find_bandwidth(level)
-        if bandwidth is not None and bandwidth.bytes_per_s and traffic.bytes > 0:
+        if bandwidth is not None and bandwidth.bytes_per_s:
             yield Roof(
                 name=f"{level} bandwidth",
                 kind=None,
@@ -140,11 +128,10 @@ def _find_ceiling(bandwidth: Bandwidth, dram_ceiling: float) -> float:
 
 def _list_points(work: Work, machine: Machine) -> Iterator[Point]:
     """One per type worth drawing and level with bytes; no bytes would be an infinite intensity."""
-    counts = sorted(_list_worthy(work, machine), key=lambda count: -count.operations)
-    for count in counts:
+    for count in _list_worthy(work):
         for level in LEVELS:
             traffic = work.traffic.get(level)
-            if traffic is None or traffic.bytes <= 0:
+            if traffic is None or traffic.bytes <= 0 or level in work.unused_levels:
                 continue
             intensity = count.operations / traffic.bytes
             peak, bandwidth = machine.find_peak(count.kind), machine.find_bandwidth(level)
@@ -178,7 +165,7 @@ def _list_instruction_points(work: Work, machine: Machine) -> Iterator[Instructi
         return
     for level in LEVELS:
         traffic = work.traffic.get(level)
-        if traffic is None or not traffic.transactions:
+        if traffic is None or not traffic.transactions or level in work.unused_levels:
             continue
         intensity = work.warp_instructions / traffic.transactions
         bandwidth = machine.find_bandwidth(level)

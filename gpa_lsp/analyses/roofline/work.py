@@ -28,6 +28,7 @@ class Work:
         traffic: by level; levels that are not known are missing.
         warp_instructions: None when unknown.
         busy_s: the profiler's name of a unit → its share of its peak times the time; units that are not known are missing.
+        unused_levels: no instruction goes there: what was counted is the hardware's own.
     """
 
     duration_s: float
@@ -35,6 +36,7 @@ class Work:
     traffic: Mapping[MemoryLevel, Traffic]
     warp_instructions: float | None
     busy_s: Mapping[str, float] = field(default_factory=dict)
+    unused_levels: frozenset[MemoryLevel] = frozenset()
 
 
 def measure_work(launch: Launch, span: Span, executions: Executions | None, machine: Machine | None) -> Work:
@@ -49,24 +51,18 @@ def measure_work(launch: Launch, span: Span, executions: Executions | None, mach
     return Work(
         duration_s=span.duration_s,
         operations=count_operations(launch, span, executions),
-        traffic=_leave_unused(measure_traffic(launch, span, machine), executions),
+        traffic=measure_traffic(launch, span, machine),
         warp_instructions=_count_warp_instructions(launch, span, executions),
         busy_s={unit: share * span.duration_s for unit, share in read_busy_units(launch).items()},
+        unused_levels=_find_unused(executions),
     )
 
 
-def _leave_unused(
-    traffic: Mapping[MemoryLevel, Traffic], executions: Executions | None
-) -> Mapping[MemoryLevel, Traffic]:
-    """The same with nothing through shared memory where no instruction goes there: the hardware's own passes are counted as well."""
-    if executions is None or MemoryLevel.SHARED not in traffic:
-        return traffic
-    if any(map(_may_use_shared, executions.warps or executions.threads)):
-        return traffic
-    unused = Traffic(
-        level=MemoryLevel.SHARED, bytes=0.0, source="no instruction accesses shared memory", transactions=0.0
-    )
-    return {**traffic, MemoryLevel.SHARED: unused}
+def _find_unused(executions: Executions | None) -> frozenset[MemoryLevel]:
+    """Shared memory, where the instructions are known and none goes there."""
+    if executions is None or any(map(_may_use_shared, executions.warps or executions.threads)):
+        return frozenset()
+    return frozenset({MemoryLevel.SHARED})
 
 
 def _may_use_shared(mnemonic: str) -> bool:
@@ -112,6 +108,7 @@ def sum_work(works: Sequence[Work]) -> Work | None:
             for unit in works[0].busy_s
             if all(unit in work.busy_s for work in works)
         },
+        unused_levels=frozenset.intersection(*(work.unused_levels for work in works)),
     )
 
 

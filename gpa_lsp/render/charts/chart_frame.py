@@ -120,7 +120,9 @@ def place_names(
         name = by_id[row_id].name
         name = name if len(name) <= _NAME_LETTERS else name[: _NAME_LETTERS - 1] + "…"
         own = sorted((index for index, point in enumerate(points) if point["row"] == row_id), key=_by_place(points))
-        places = [(index, side, box) for index in own for side, box in _find_boxes(*frame.place(points[index]), name)]
+        places = [
+            (index, side, box) for index in own for side, box in find_name_boxes(*frame.place(points[index]), name)
+        ]
         free = (one for one in places if not any(_overlap(one[2], other) for other in taken))
         chosen = next(free, places[0] if places and row_id == order[0] else None)
         if chosen is not None:
@@ -138,7 +140,7 @@ def _by_place(points: Sequence[Row]) -> Callable[[int], float]:
     return lambda index: -float(points[index]["x"])
 
 
-def _find_boxes(x: float, y: float, name: str) -> Iterator[tuple[str, _Box]]:
+def find_name_boxes(x: float, y: float, name: str) -> Iterator[tuple[str, _Box]]:
     """Where a name can stand beside a point, and what room it takes there; only within the plane."""
     width, half = LETTER_PIXELS * len(name), _LINE_PIXELS / 2
     boxes = {

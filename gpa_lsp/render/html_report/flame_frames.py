@@ -170,7 +170,7 @@ class _Procedures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """What a frame is of: its label, its address in the page (may be empty), and the function its line is in (empty for the kernel's own)."""
+    """What a frame is of: its label, its address in the page (may be empty), and the function its line is in."""
 
     label: str
     link: str
@@ -198,7 +198,7 @@ class _Frames:
 
     def build(self, root: _Node, name: str) -> list[FlameFrame]:
         """All frames."""
-        self._add(None, root, _Place(label=name, link="", function=""), 0)
+        self._add(None, root, _Place(label=name, link="", function=self._kernel.mangled_name), 0)
         has_places = any(frame.link or frame.label.startswith(_CALLED) for frame in self._frames)
         return self._frames if has_places else []
 
@@ -250,7 +250,7 @@ class _Frames:
         place = write_place(self._short.get(key.file, key.file).rpartition("/")[2], key.line)
         source = self._texts.read_line(self._kernel, key.file, key.line)[:_LONGEST_SOURCE]
         inlined = ""
-        if key.function is not None and function and key.function != function:
+        if key.function is not None and key.function != function:
             inlined = f"{shorten_name(demangle(key.function))} "
         label = f"{inlined}{place} {source}".rstrip()
         return _Place(label=label, link=self._addresses.line(key.file, key.line), function=key.function or function)

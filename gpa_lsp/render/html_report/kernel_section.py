@@ -165,7 +165,7 @@ def _build_flame(
 def _summarise_advice(cards: int) -> Sentence:
     if not cards:
         return say("Nothing to suggest, and why")
-    return say("{remedies}: places, bounds and what each estimate rests on", remedies=count(cards, "suggestion"))
+    return say("{suggestions}: places, bounds and the basis of each estimate", suggestions=count(cards, "suggestion"))
 
 
 def _summarise_tables(kernel: KernelReport) -> Sentence:

@@ -93,7 +93,7 @@ def build_roofline_section(
 
 
 def _list_meters(whole: Roofline) -> list[Meter]:
-    meters = [convert_roof(roof) for roof in whole.roofs]
+    meters = [convert_roof(roof) for roof in whole.shown_roofs]
     unit = whole.tighter_unit
     if unit is None:
         return meters
