@@ -133,7 +133,7 @@ def _place(line: Roofline, machine: Machine, *, is_same_gpu: bool) -> Roofline:
 
 def _find_undrawn(line: Roofline) -> frozenset[MemoryLevel]:
     """Levels with bytes of which nothing was drawn: no instruction goes there."""
-    drawn = {point.level for point in (*line.points, *line.instruction_points)}
+    drawn = {point.level for point in line.points} | {point.level for point in line.instruction_points}
     return frozenset(one.level for one in line.traffic if drawn and one.bytes > 0 and one.level not in drawn)
 
 
