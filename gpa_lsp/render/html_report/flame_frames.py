@@ -249,9 +249,8 @@ class _Frames:
             return _Place(label=f"{_CALLED}{shorten_name(demangle(key))}", link="", function=key)
         place = write_place(self._short.get(key.file, key.file).rpartition("/")[2], key.line)
         source = self._texts.read_line(self._kernel, key.file, key.line)[:_LONGEST_SOURCE]
-        inlined = ""
-        if key.function is not None and key.function != function:
-            inlined = f"{shorten_name(demangle(key.function))} "
+        short = "" if key.function is None else shorten_name(demangle(key.function))
+        inlined = f"{short} " if short and short != shorten_name(demangle(function)) else ""
         label = f"{inlined}{place} {source}".rstrip()
         return _Place(label=label, link=self._addresses.line(key.file, key.line), function=key.function or function)
 
