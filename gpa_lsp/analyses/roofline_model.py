@@ -8,6 +8,10 @@ CLEARLY_NEARER = 1.1
 """Times the nearness of the nearest ceiling: a ceiling and the unit behind it are counted differently, and differ by a few percent."""
 
 
+LEAST_SHOWN = 0.05
+"""Of a ceiling: one without a point, as few operations have none, is shown from this share on."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCount:
     """Operations of one type.
@@ -185,6 +189,22 @@ class Roofline:
     def binding(self) -> Roof | None:
         """The nearest ceiling; None when none is known."""
         return self.roofs[0] if self.roofs else None
+
+    @property
+    def shown_roofs(self) -> tuple[Roof, ...]:
+        """The ceilings worth showing, nearest first: those with points under them, the issue ceiling, and whatever is used to a part worth naming."""
+        kinds, levels = {point.kind for point in self.points}, {point.level for point in self.points}
+        if not self.points:
+            return self.roofs
+        return tuple(
+            roof
+            for position, roof in enumerate(self.roofs)
+            if position == 0
+            or roof.share_ratio >= LEAST_SHOWN
+            or (roof.kind is None and roof.level is None)
+            or roof.kind in kinds
+            or roof.level in levels
+        )
 
     @property
     def tighter_unit(self) -> BusyUnit | None:

@@ -104,19 +104,37 @@ def list_product_names() -> tuple[str, ...]:
 
 
 def find_product(name: str) -> Product:
-    """The product of a name; case, spaces, hyphens and the vendor's brand words do not matter.
+    """The product of a name; case, spaces, hyphens and the vendor's brand words do not matter. Of several boards that begin with it, the first.
 
     Raises:
-        InputError: none, or several, have it; the message lists near names.
+        InputError: none has it; the message lists near names.
 
-    >>> find_product("nvidia geforce rtx3090").sm_count
-    82
+    >>> find_product("nvidia geforce rtx3090").sm_count, find_product("A100").name
+    (82, 'A100 PCIe 40GB')
+    """
+    wanted = _simplify(name)
+    found = list_products_named(name)
+    if found:
+        return found[0]
+    raise InputError(f"no known GPU is named {name[:80]!r}", remedy=f"name one of {', '.join(_list_near(wanted))}")
+
+
+def list_products_named(name: str) -> tuple[Product, ...]:
+    """The products a name can mean: the one that has it, else the boards of which it is the first words.
+
+    >>> len(list_products_named("A100")), len(list_products_named("A10")), list_products_named("A1")
+    (4, 1, ())
     """
     wanted = _simplify(name)
     exact = [product for product in load_products() if wanted and wanted in _list_keys(product)]
     if exact:
-        return exact[0]
-    raise InputError(f"no known GPU is named {name[:80]!r}", remedy=f"name one of {', '.join(_list_near(wanted))}")
+        return tuple(exact[:1])
+    words = _split_words(name)
+    return tuple(one for one in load_products() if words and _split_words(one.name)[: len(words)] == words)
+
+
+def _split_words(name: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", _VENDOR_WORDS.sub("", name).lower())
 
 
 def find_product_of(device: Device) -> Product | None:

@@ -44,6 +44,27 @@ def find_kernel_place(session: SessionView, shown: VisibleKernel) -> Location:
     return source or Location(uri=session.sass.find_uri(shown), range=span_line(1))
 
 
+def find_kernel_at(session: SessionView, uri: str, line: int) -> VisibleKernel | None:
+    """The kernel that a line of a document is in: of a source the last one that begins at or above it, else the longest that has samples in the file.
+
+    Args:
+        session: that is asked.
+        uri: of a source or SASS document.
+        line: 1-based.
+    """
+    for shown in session.snapshot.visible:
+        if session.sass.find_uri(shown) == uri:
+            return shown
+    view = session.view(uri)
+    if view is None:
+        return None
+    above = [anchor for anchor in view.anchors if anchor.line <= line]
+    if above:
+        start = max(anchor.line for anchor in above)
+        return next(anchor.shown for anchor in above if anchor.line == start)
+    return next(iter(session.snapshot.by_file.get(view.local_path, ())), None)
+
+
 def find_source_place(session: SessionView, shown: VisibleKernel) -> Location | None:
     """The line of a kernel's definition in an open document, else the topmost line of its body; None when neither is on this machine."""
     if shown.kernel.body is None:

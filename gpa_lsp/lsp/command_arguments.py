@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 
 
@@ -32,3 +33,14 @@ def choose_kernels(snapshot: Snapshot, arguments: Sequence[Any]) -> tuple[Visibl
     if wanted is None:
         return snapshot.visible
     return tuple(shown for shown in snapshot.visible if shown.kernel.report.mangled_name == wanted)
+
+
+def find_mangled(session: SessionView, arguments: Sequence[Any]) -> str | None:
+    """The mangled name that was sent, or that of the kernel at the place (``uri, line``) that was; None for neither."""
+    from gpa_lsp.editor.kernels import find_kernel_at
+
+    place = read_place(arguments)
+    if place is None:
+        return read_text(arguments)
+    shown = find_kernel_at(session, *place)
+    return None if shown is None else shown.kernel.report.mangled_name

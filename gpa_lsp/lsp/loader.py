@@ -191,13 +191,14 @@ class ProfileLoader:
         if gone:
             self._publish(self._snapshot.without_profiles(gone))
         if due and self._round is None:
-            self._round = LoadingRound(self, self._readers, self._make_job, self._sources)
+            self._round = LoadingRound(self, self._readers, self.make_job, self._sources)
             self._display = self._audience.start_progress("Reading profiles", self._give_up)
         if self._round is not None:
             self._round.update(due, found)
         self._look_count += _ENOUGH_LOOKS if due or not found else 1
 
-    def _make_job(self, path: Path) -> ProfileJob:
+    def make_job(self, path: Path) -> ProfileJob:
+        """How a profile is read with the present settings."""
         return ProfileJob(
             profile=path,
             roots=self._roots,

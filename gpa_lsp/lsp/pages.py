@@ -2,22 +2,31 @@
 
 import asyncio
 import dataclasses
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from gpa_lsp.basis.errors import MissingToolError
+from gpa_lsp.basis.errors import GpaError, MissingToolError
 from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.lsp.client import Client
+from gpa_lsp.lsp.page_writer import PageJob, PageWritten
+from gpa_lsp.lsp.profile_messages import ProfileJob
 from gpa_lsp.lsp.threads import call_in_thread
+from gpa_lsp.processes.async_worker import AsyncWorker
+from gpa_lsp.processes.supervision import WorkerKind
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import KernelReport
 
 _NAME = "report.html"
+
+_WRITER = WorkerKind(module="gpa_lsp.lsp.page_writer", title="page process", idle_s=30.0)
+_LIMIT_S = 600.0
+"""A report of many kernels that nobody analysed before takes minutes."""
 
 
 class Pages:
@@ -30,6 +39,7 @@ class Pages:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._turn = asyncio.Lock()
+        self._writer = AsyncWorker(_WRITER)
 
     async def write(self, kernels: Sequence[VisibleKernel]) -> Path:
         """The page of some kernels, in their order; one after the other, and never on the event loop, because a large one takes seconds.
@@ -42,6 +52,30 @@ class Pages:
             path = self._client.make_folder() / _NAME
             await call_in_thread(lambda: write_page(kernels, path))
             return path
+
+    async def write_profile(self, job: ProfileJob) -> tuple[Path, tuple[str, ...]]:
+        """The page of one profile, whether it is in the workspace or not.
+
+        Args:
+            job: how it is read.
+
+        Returns:
+            The file, which is another one for each profile, and the mangled names of its kernels in their order.
+
+        Raises:
+            GpaError: the profile cannot be read, or the process died.
+        """
+        name = hashlib.sha256(str(job.profile).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        path = self._client.make_folder() / f"report-{name}.html"
+        written = await self._writer.do(PageJob(profile=job, target=path), limit_s=_LIMIT_S)
+        assert isinstance(written, PageWritten)
+        if written.failure:
+            raise GpaError(written.failure)
+        return path, written.kernels
+
+    async def leave(self) -> None:
+        """End the process that writes."""
+        await self._writer.leave()
 
     def show(self, path: Path, place: str) -> None:
         """Let whatever shows HTML open it.

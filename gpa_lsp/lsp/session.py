@@ -142,6 +142,7 @@ class Session:
             self._loading.cancel()
         await self._measuring.leave()
         await self._sources.leave()
+        await self.pages.leave()
         self._client.leave()
 
     # Settings
@@ -303,6 +304,10 @@ class Session:
     def predictions(self) -> Predictions:
         """What was emulated of open sources."""
         return self._sources.predictions
+
+    async def write_page_of(self, profile: Path) -> tuple[Path, tuple[str, ...]]:
+        """The page of one profile, and the mangled names of its kernels."""
+        return await self.pages.write_profile(self._loader.make_job(profile))
 
     def reload(self) -> None:
         """Read every profile again."""

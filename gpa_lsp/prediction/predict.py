@@ -20,7 +20,7 @@ from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.prediction.targets import examine_for_machine
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.report.names import demangle, is_named, shorten_name
+from gpa_lsp.report.names import choose_named, demangle, shorten_name
 
 Progress = Callable[[str, int, int], None]
 """Told (what, done, total)."""
@@ -132,11 +132,14 @@ def _predict_module(
 
 def list_undescribed(module: PtxModule, launched: Collection[str], kernel: str | None) -> tuple[str, ...]:
     """Readable names of the kernels that are meant and of which no launch is known."""
-    return tuple(
-        demangle(entry.name)
-        for entry in module.entries
-        if entry.name not in launched and (kernel is None or is_named(kernel, entry.name))
-    )
+    wanted = _list_wanted(module, kernel)
+    return tuple(demangle(name) for name in wanted if name not in launched)
+
+
+def _list_wanted(module: PtxModule, kernel: str | None) -> tuple[str, ...]:
+    """The kernels of a module that are meant; all where none is named."""
+    names = [entry.name for entry in module.entries]
+    return tuple(names) if kernel is None else choose_named(kernel, names)
 
 
 def match_launches(
@@ -144,12 +147,13 @@ def match_launches(
 ) -> tuple[DescribedLaunch, ...]:
     """The launches of a module's kernels, in their order; one that names no kernel, or several, is a problem."""
     found = []
+    wanted = _list_wanted(module, kernel)
     for launch in launches:
-        functions = [one for one in module.entries if launch.kernel == one.name]
-        functions = functions or [one for one in module.entries if is_named(launch.kernel, one.name)]
+        named = _list_wanted(module, launch.kernel)
+        functions = [one for one in module.entries if one.name in named]
         if len(functions) != 1:
             problems.append(Problem.from_error(_explain_mismatch(module, launch, functions)))
-        elif kernel is None or is_named(kernel, functions[0].name):
+        elif functions[0].name in wanted:
             found.append(DescribedLaunch(launch=launch, function=functions[0]))
     return tuple(found)
 

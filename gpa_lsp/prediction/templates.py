@@ -13,7 +13,7 @@ from gpa_lsp.prediction.predict import match_launches
 from gpa_lsp.prediction.static_source import examine_source, require_ptx
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.report.names import demangle, is_named, shorten_name
+from gpa_lsp.report.names import choose_named, demangle, shorten_name
 
 _MOST_NAMES = 8
 
@@ -112,7 +112,8 @@ def _describe(
         known |= {one.function.name for one in match_launches(module, launches, None, [])}
         for entry in module.entries:
             every.setdefault(entry.name, entry)
-    named = [one for one in every.values() if kernel is None or is_named(kernel, one.name)]
+    meant = every if kernel is None else choose_named(kernel, every)
+    named = [every[name] for name in meant]
     if not every:
         raise InputError("has no kernel", path=path, remedy="give a file with a __global__ function in it")
     if not named:

@@ -96,6 +96,7 @@ class ScreenRow:
         place: as ``file:line``; empty where the text says it, or there is none.
         code: the source line there; empty where it is not at hand.
         text: what there is to say.
+        at: the same place as a value, whether the text says it or not; None for code without lines.
     """
 
     label: str
@@ -103,6 +104,7 @@ class ScreenRow:
     gain: str = ""
     place: str = ""
     code: str = ""
+    at: Place | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +275,16 @@ def _suggest(kernel: KernelReport, advice: Advice, number: int, first: Advice, p
         gain=_LATER if is_later else describe_gain(advice),
         place="" if is_named else place,
         text=text,
+        at=_point_at(advice),
     )
+
+
+def _point_at(advice: Advice) -> Place | None:
+    """The line a suggestion is about."""
+    scope = advice.scope if advice.regions else None
+    if scope is None or scope.kind is ScopeKind.KERNEL or scope.file is None or not scope.line:
+        return None
+    return Place(file=scope.file, line=scope.line)
 
 
 def _comes_after(limiter: Limiter | None, advice: Advice, first: Advice) -> bool:
@@ -297,7 +308,9 @@ def _find_cause(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRow]
     place, code = _locate(kernel, row, places)
     fact = _find_fact(kernel, row)
     text = say("{share} of the samples are {why}", share=percent(ratio), why=why)
-    yield ScreenRow(label="cause", place=place, code=code, text=join((text, fact), "; "))
+    frame = InstructionPlaces(kernel, places).choose_frame(row)
+    at = None if frame is None or not frame.line else Place(file=frame.file, line=frame.line)
+    yield ScreenRow(label="cause", place=place, code=code, text=join((text, fact), "; "), at=at)
 
 
 def _find_largest(kernel: KernelReport) -> tuple[int, float, Sentence] | None:

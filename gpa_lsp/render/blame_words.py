@@ -24,11 +24,13 @@ NO_CAUSE = "an unknown cause"
 
 def describe_bounds(kernel: KernelReport) -> Sentence:
     """What limits the kernel, and what its warps are mostly stalled on, by cause (else by stall reason); empty where neither is known."""
-    stalls = NOTHING
-    if kernel.total_samples:
-        stalls = _describe_causes(kernel) or _describe_reasons(kernel)
     limit = NOTHING if kernel.limiter is None else drop_stop(kernel.limiter.sentence)
-    return join((limit, stalls), "; ")
+    return join((limit, describe_stalls(kernel)), "; ")
+
+
+def describe_stalls(kernel: KernelReport) -> Sentence:
+    """What the warps are mostly stalled on, by cause (else by stall reason); empty without samples."""
+    return _describe_causes(kernel) or _describe_reasons(kernel) if kernel.total_samples else NOTHING
 
 
 def _describe_reasons(kernel: KernelReport) -> Sentence:

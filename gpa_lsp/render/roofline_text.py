@@ -16,7 +16,7 @@ from gpa_lsp.basis.numbers import (
     format_percent,
     format_speedup,
 )
-from gpa_lsp.basis.prose import Sentence, join, percent, say
+from gpa_lsp.basis.prose import Sentence, factor, join, percent, say
 from gpa_lsp.device.model import ClockBasis, Clocks, Machine, MemoryLevel
 from gpa_lsp.render.answer_text import describe_missing, draw_ceiling_bar
 from gpa_lsp.render.layout import ELLIPSIS, count_cells, cut
@@ -71,7 +71,16 @@ def describe_clock_rates(clocks: Clocks) -> str:
 
 
 def list_bars(line: Roofline, most: int = _MOST_BARS) -> tuple[Bar, ...]:
-    """The nearest ceilings as bars, with the rate behind each."""
+    """What the kernel is nearest to as bars, with the rate behind each: the busiest unit where it is nearer than any ceiling, then ceilings."""
+    unit = line.tighter_unit
+    bars = _list_roof_bars(line, most if unit is None else most - 1)
+    if unit is None:
+        return bars
+    words = say("headroom {factor}", factor=factor(unit.headroom))
+    return (Bar(label=unit.name, ratio=unit.share_ratio, ceiling_ratio=unit.ceiling_ratio, words=words), *bars)
+
+
+def _list_roof_bars(line: Roofline, most: int) -> tuple[Bar, ...]:
     return tuple(
         Bar(
             label=roof.name,
@@ -83,7 +92,7 @@ def list_bars(line: Roofline, most: int = _MOST_BARS) -> tuple[Bar, ...]:
                 limit=format_roof_rate(roof, roof.limit_per_s),
             ),
         )
-        for roof in line.roofs[:most]
+        for roof in line.shown_roofs[:most]
     )
 
 

@@ -83,6 +83,18 @@ def is_named(text: str, *names: str) -> bool:
     return False
 
 
+def choose_named(text: str, names: Iterable[str]) -> tuple[str, ...]:
+    """The functions that ``text`` names: those of exactly that name, mangled or without types, else all that hold it (:func:`is_named`).
+
+    >>> choose_named("star4", ["_Z5star4Pd", "_Z8star4_2zPd"]), len(choose_named("star", ["_Z5star4Pd", "_Z8star4_2zPd"]))
+    (('_Z5star4Pd',), 2)
+    """
+    every = tuple(names)
+    exact = tuple(name for name in every if text in (name, demangle(name), shorten_name(demangle(name))))
+    plain = exact or tuple(name for name in every if find_plain_name(demangle(name)) == text)
+    return plain or tuple(name for name in every if is_named(text, name))
+
+
 def _mask_operators(text: str) -> str:
     """The text with the brackets of operator names replaced, so that brackets pair up; same length."""
     return _OPERATOR.sub(lambda found: "o" * len(found.group()), text)

@@ -66,7 +66,10 @@ SERVED = {"serve"}
 
 WORKER = "gpa_lsp.processes.worker"
 OF_COMMANDS = {"gpa_lsp.compiler.nvrtc_worker", "gpa_lsp.processes.worker_pool"}
-OF_THE_SERVER = {"gpa_lsp.lsp.profile_reader", "gpa_lsp.editor.static.worker", "gpa_lsp.editor.predicted.worker"}
+OF_THE_SERVER = {
+    *("gpa_lsp.lsp.profile_reader", "gpa_lsp.lsp.page_writer"),
+    *("gpa_lsp.editor.static.worker", "gpa_lsp.editor.predicted.worker"),
+}
 """What workers work by."""
 
 CELL_RUNNER = "gpa_lsp.notebook.cell_runner"
@@ -185,6 +188,9 @@ def test_no_server_and_no_worker_runs_what_lies_in_the_workspace(hostile: Hostil
         uri = client.open(hostile.path / "k.cu")
         client.wait_for_diagnostics(uri, lambda found: any(is_emulated(one) for one in found))
         client.wait_for("gpaLsp/status", lambda status: status["kernels"] >= 1)
+        profile = next(hostile.path.rglob("*.gpa-profile.json"))
+        asked = {"command": "gpaLsp.openReport", "arguments": [profile.as_uri()]}
+        assert "uri" in client.request("workspace/executeCommand", asked)
         assert client.shut_down() == 0
     finally:
         client.kill()

@@ -17,7 +17,7 @@ from gpa_lsp.render.findings import find_findings, name_kernels
 from gpa_lsp.render.github import render_advice_github, render_github
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.advice_cards import AdviceCards
-from gpa_lsp.render.html_report.overview import build_rows
+from gpa_lsp.render.html_report.overview import build_groups
 from gpa_lsp.render.html_report.pool import TextPool
 from gpa_lsp.render.html_report.source_columns import build_sources
 from gpa_lsp.render.html_report.source_texts import SourceTexts
@@ -248,7 +248,7 @@ def listen_to_page(said: Said, kernel: KernelReport, name: str) -> None:
                 said.add("page", name, f"{file['path']}:{line}", "share", cut_margin(pool.texts[share]))
     for card in AdviceCards(kernel, addresses, texts).build():
         said.add("page", name, "", f"estimate of {card.optimizer}", card.estimate)
-    (row,) = build_rows([kernel], name_kernels([kernel]), {})
+    (row,) = build_groups([kernel], name_kernels([kernel]), {})[0].rows
     if kernel.total_duration_ns:
         said.add("page", name, "", "time", row.time)
 

@@ -72,6 +72,30 @@ def test_a_client_that_opens_nothing_is_told_the_file(start_client: StartClient,
     client.wait_for("window/showMessage", lambda params: "the report is in" in params["message"])
 
 
+def test_the_page_opens_at_the_kernel_of_a_line(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    uri = ready(client, workspace, initializationOptions={"client": {"pages": True}})
+    answer = run(client, "gpaLsp.showPage", uri, 4)
+    assert isinstance(answer, dict)
+    assert answer["place"] == "#k0"
+
+
+def test_a_profile_is_opened_as_its_page(start_client: StartClient, workspace: Path) -> None:
+    client = start_client()
+    uri = ready(client, workspace, initializationOptions={"client": {"pages": True}})
+    profile = workspace / "saxpy.ncu-rep"
+    answer = run(client, "gpaLsp.openReport", profile.as_uri(), uri, 4)
+    assert "saxpy" in read_page(answer)
+    assert isinstance(answer, dict)
+    assert answer["place"] == "#k0"
+    broken = workspace / "broken.ncu-rep"
+    broken.write_bytes(b"no report")
+    failed = run(client, "gpaLsp.openReport", broken.as_uri())
+    assert isinstance(failed, dict)
+    assert "broken.ncu-rep" in failed["failure"]
+    assert run(client, "gpaLsp.openReport", "untitled:x") is None
+
+
 def test_without_a_profile_it_says_so(start_client: StartClient, tmp_path: Path) -> None:
     client = start_client()
     client.initialize(tmp_path)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gpa_lsp.analyses.answers import Missing
-from gpa_lsp.analyses.roofline_model import KernelRoofline
+from gpa_lsp.analyses.roofline_model import BusyUnit, KernelRoofline
 from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.render.charts.roofline_chart import RooflineView
 from gpa_lsp.render.layout import join_lines, read_plain
@@ -63,6 +63,13 @@ def test_bars_stand_under_one_another() -> None:
         "FP32 peak       ▊                      3.8 %  1.20 TFLOP/s of 32.0 TFLOP/s",
     ]
     assert all(len(row) <= 40 for row in draw_bars(list_bars(line), width=40))
+
+
+def test_the_busiest_unit_stands_first_where_it_is_nearer_than_any_ceiling() -> None:
+    busiest = BusyUnit(name="L1 requests of loads and stores", is_memory=True, share_ratio=0.95, ceiling_ratio=0.85)
+    line = replace(make().launches[0], busiest=busiest)
+    assert [bar.label for bar in list_bars(line, most=2)] == [busiest.name, "DRAM bandwidth"]
+    assert [bar.label for bar in list_bars(replace(line, busiest=None), most=1)] == ["DRAM bandwidth"]
 
 
 def test_markdown_for_a_hover() -> None:

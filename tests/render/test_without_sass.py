@@ -19,7 +19,7 @@ from gpa_lsp.render.blame_words import describe_bounds
 from gpa_lsp.render.check_text import render_check
 from gpa_lsp.render.findings import find_findings, name_kernels
 from gpa_lsp.render.github import render_advice_github
-from gpa_lsp.render.html_report.overview import build_rows
+from gpa_lsp.render.html_report.overview import build_groups
 from gpa_lsp.render.layout import Line, read_plain
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.text import render_report
@@ -51,7 +51,8 @@ def join(lines: Iterable[Line]) -> str:
 
 
 def render_html_list(report: Report) -> str:
-    (row,) = build_rows(report.kernels, name_kernels(report.kernels), {})
+    (group,) = build_groups(report.kernels, name_kernels(report.kernels), {})
+    (row,) = group.rows
     return row.advice
 
 

@@ -60,6 +60,7 @@ export function activate(context: ExtensionContext): Api {
     "gpa.showReport": forward("gpaLsp.showReport"),
     "gpa.showPage": () => report.show(),
     "gpa.showKernelPage": () => showKernel(server, (mangled) => report.show(mangled)),
+    "gpa.exportPage": (target?: Uri) => report.export(target),
     "gpa.showPrediction": () => showPrediction(report),
     "gpa.showHistory": forward("gpaLsp.showHistory"),
     "gpa.measure": () => measure(server),

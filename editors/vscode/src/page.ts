@@ -1,10 +1,23 @@
-/** The report as a panel: the page the server wrote, shown as it is. */
+/** The report as a page: what the server wrote, shown as it is, beside a source or in place of a report that was opened. */
 
-import { type Disposable, Uri, ViewColumn, type WebviewPanel, window, workspace } from "vscode";
+import {
+  type CancellationToken, commands, type CustomDocument, type CustomReadonlyEditorProvider, type Disposable, RelativePattern, Uri, ViewColumn, type Webview,
+  type WebviewPanel, window, workspace,
+} from "vscode";
 import type { Connection } from "./client";
+import { toProtocol } from "./placement";
 import { type Page, SHOW_PREDICTION } from "./protocol";
 
-const VIEW_TYPE = "gpa.report";
+const PANEL_TYPE = "gpa.report";
+const FILE_TYPE = "gpaLsp.reportFile";
+
+/** Set while a page has the focus, so that its command is offered there. */
+const CONTEXT_KEY = "gpaLsp.pageFocus";
+
+const CHANGE_DELAY_MS = 500;
+
+/** The page brings its own policy: no network, and no scripts but its own. It needs no file of ours. */
+const WEBVIEW_OPTIONS = { enableScripts: true, localResourceRoots: [] };
 
 /** What the page says: it is there, or somebody wants to see a line of a source. */
 interface Said {
@@ -13,33 +26,167 @@ interface Said {
   readonly line?: unknown;
 }
 
-export class ReportPanel implements Disposable {
+/** A place in a source as the server takes it; nothing when none was looked at. */
+type AskedPlace = readonly [] | readonly [uri: string, line: number];
+
+/** Where somebody last looked in a text: a report that is opened from the explorer opens at the kernel there. */
+class LastPlace implements Disposable {
+  #place: AskedPlace = [];
+  readonly #listeners: readonly Disposable[];
+
+  constructor() {
+    const note = () => {
+      const editor = window.activeTextEditor;
+      if (editor !== undefined && editor.document.uri.scheme !== "output") {
+        this.#place = [toProtocol(editor.document.uri), editor.selection.active.line];
+      }
+    };
+    note();
+    this.#listeners = [window.onDidChangeActiveTextEditor(note), window.onDidChangeTextEditorSelection(note)];
+  }
+
+  get place(): AskedPlace {
+    return this.#place;
+  }
+
+  dispose(): void {
+    for (const listener of this.#listeners) {
+      listener.dispose();
+    }
+  }
+}
+
+/** A page in a webview: loaded, taken to its place once it says that it is there, and heard when it names a line. */
+class PageView implements Disposable {
   readonly #connection: Connection;
-  #panel: WebviewPanel | undefined;
+  readonly #webview: Webview;
+  readonly #listener: Disposable;
   #place = "";
   #isReady = false;
 
-  readonly #listener: Disposable;
-
-  constructor(connection: Connection) {
+  constructor(connection: Connection, webview: Webview) {
     this.#connection = connection;
-    this.#listener = connection.onPage((page) => void this.#load(page));
+    this.#webview = webview;
+    this.#listener = webview.onDidReceiveMessage((said: Said) => void this.#hear(said));
   }
 
-  /** The page's HTML; undefined while none is shown. */
-  get html(): string | undefined {
-    return this.#panel?.webview.html;
+  get html(): string {
+    return this.#webview.html;
   }
 
-  /** The page has loaded and said so. */
   get isReady(): boolean {
     return this.#isReady;
   }
 
-  /** Show the page of all kernels, at one of them when its mangled name is given. */
+  get place(): string {
+    return this.#place;
+  }
+
+  async load(page: Page): Promise<void> {
+    const html = Buffer.from(await workspace.fs.readFile(Uri.parse(page.uri, true))).toString("utf8");
+    this.#place = page.place;
+    this.#isReady = false;
+    this.#webview.html = html;
+  }
+
+  /** A sentence in place of a page. */
+  say(text: string): void {
+    const escaped = text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
+    this.#isReady = false;
+    this.#webview.html = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>GPU Report</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<style>body { font: 1rem var(--vscode-font-family, sans-serif); padding: 1rem; }</style></head><body><main><p role="status">${escaped}</p></main></body></html>`;
+  }
+
+  dispose(): void {
+    this.#listener.dispose();
+  }
+
+  async #hear(said: Said): Promise<void> {
+    if (said.command === "ready") {
+      this.#isReady = true;
+      await this.#webview.postMessage({ command: "show", address: this.#place });
+    } else if (said.command === "open" && typeof said.file === "string" && typeof said.line === "number") {
+      await this.#connection.run("gpaLsp.openPlace", said.file, said.line);
+    }
+  }
+}
+
+/** The page that has, or last had, the focus: what is exported. */
+class FocusedPage {
+  #view: PageView | undefined;
+  #name = "";
+
+  follow(view: PageView, panel: WebviewPanel, name: string): void {
+    const note = () => {
+      if (panel.active) {
+        this.#view = view;
+        this.#name = name;
+      }
+      void commands.executeCommand("setContext", CONTEXT_KEY, panel.active);
+    };
+    note();
+    panel.onDidChangeViewState(note);
+    panel.onDidDispose(() => {
+      if (this.#view === view) {
+        this.#view = undefined;
+        void commands.executeCommand("setContext", CONTEXT_KEY, false);
+      }
+    });
+  }
+
+  /** Save the page as a file that opens in any browser. */
+  async export(target?: Uri): Promise<void> {
+    if (this.#view === undefined) {
+      void window.showInformationMessage("Open a GPU report first: double-click an .ncu-rep file, or run GPU: Show Report.");
+      return;
+    }
+    const folder = workspace.workspaceFolders?.[0]?.uri;
+    const proposed = folder === undefined ? undefined : Uri.joinPath(folder, `${this.#name}.html`);
+    const file = target ?? (await window.showSaveDialog({ filters: { "Web page": ["html"] }, ...(proposed === undefined ? {} : { defaultUri: proposed }) }));
+    if (file !== undefined) {
+      await workspace.fs.writeFile(file, Buffer.from(this.#view.html, "utf8"));
+    }
+  }
+}
+
+export class ReportPanel implements Disposable {
+  readonly #connection: Connection;
+  readonly #last = new LastPlace();
+  readonly #focused = new FocusedPage();
+  #panel: WebviewPanel | undefined;
+  #view: PageView | undefined;
+
+  /** Reports that were opened as files. */
+  readonly files: ReportFiles;
+
+  readonly #listeners: readonly Disposable[];
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.files = new ReportFiles(connection, this.#last, this.#focused);
+    this.#listeners = [connection.onPage((page) => void this.#load(page)), this.#last, this.files];
+  }
+
+  /** The page's HTML; undefined while none is shown. */
+  get html(): string | undefined {
+    return this.#view?.html;
+  }
+
+  /** The page has loaded and said so. */
+  get isReady(): boolean {
+    return this.#view?.isReady ?? false;
+  }
+
+  /** The fragment the page was opened at. */
+  get place(): string {
+    return this.#view?.place ?? "";
+  }
+
+  /** Show the page of all kernels: at one of them when its mangled name is given, else at the one the cursor is in. */
   async show(mangled?: string): Promise<void> {
-    const page = await this.#connection.run<Page | null>("gpaLsp.showPage", ...(mangled === undefined ? [] : [mangled]));
-    await this.#load(page);
+    const where = mangled === undefined ? this.#last.place : [mangled];
+    await this.#load(await this.#connection.run<Page | null>("gpaLsp.showPage", ...where));
   }
 
   /** Show what was predicted of a source. */
@@ -47,43 +194,110 @@ export class ReportPanel implements Disposable {
     await this.#load(await this.#connection.run<Page | null>(SHOW_PREDICTION, uri));
   }
 
+  /** Save the page that has the focus. */
+  async export(target?: Uri): Promise<void> {
+    await this.#focused.export(target);
+  }
+
   async #load(page: Page | null | undefined): Promise<void> {
-    if (!page) {
-      return;
+    if (page) {
+      await this.#open().load(page);
     }
-    const html = Buffer.from(await workspace.fs.readFile(Uri.parse(page.uri, true))).toString("utf8");
-    this.#place = page.place;
-    this.#isReady = false;
-    this.#open().webview.html = html;
   }
 
   dispose(): void {
-    this.#listener.dispose();
+    for (const listener of this.#listeners) {
+      listener.dispose();
+    }
     this.#panel?.dispose();
   }
 
-  #open(): WebviewPanel {
-    if (this.#panel !== undefined) {
+  #open(): PageView {
+    if (this.#panel !== undefined && this.#view !== undefined) {
       this.#panel.reveal(undefined, false);
-      return this.#panel;
+      return this.#view;
     }
-    // The page brings its own policy: no network, and no scripts but its own. It needs no file of ours.
-    const panel = window.createWebviewPanel(VIEW_TYPE, "GPU Report", ViewColumn.Beside, { enableScripts: true, retainContextWhenHidden: true, localResourceRoots: [] });
-    panel.webview.onDidReceiveMessage((said: Said) => void this.#hear(said));
+    const panel = window.createWebviewPanel(PANEL_TYPE, "GPU Report", ViewColumn.Beside, { ...WEBVIEW_OPTIONS, retainContextWhenHidden: true });
+    const view = new PageView(this.#connection, panel.webview);
     panel.onDidDispose(() => {
-      this.#panel = undefined;
-      this.#isReady = false;
+      view.dispose();
+      this.#panel = this.#view = undefined;
     });
+    this.#focused.follow(view, panel, "gpu-report");
     this.#panel = panel;
-    return panel;
+    this.#view = view;
+    return view;
+  }
+}
+
+/** Reports opened as files: a double click on one shows its page. */
+export class ReportFiles implements CustomReadonlyEditorProvider, Disposable {
+  readonly #connection: Connection;
+  readonly #last: LastPlace;
+  readonly #focused: FocusedPage;
+  readonly #views = new Map<string, PageView>();
+  readonly #registration: Disposable;
+
+  constructor(connection: Connection, last: LastPlace, focused: FocusedPage) {
+    this.#connection = connection;
+    this.#last = last;
+    this.#focused = focused;
+    this.#registration = window.registerCustomEditorProvider(FILE_TYPE, this, { webviewOptions: { retainContextWhenHidden: true } });
   }
 
-  async #hear(said: Said): Promise<void> {
-    if (said.command === "ready") {
-      this.#isReady = true;
-      await this.#panel?.webview.postMessage({ command: "show", address: this.#place });
-    } else if (said.command === "open" && typeof said.file === "string" && typeof said.line === "number") {
-      await this.#connection.run("gpaLsp.openPlace", said.file, said.line);
+  /** The page of a file that is open. */
+  find(file: Uri): { readonly html: string; readonly isReady: boolean; readonly place: string } | undefined {
+    return this.#views.get(file.toString());
+  }
+
+  openCustomDocument(uri: Uri): CustomDocument {
+    return { uri, dispose: () => undefined };
+  }
+
+  async resolveCustomEditor(document: CustomDocument, panel: WebviewPanel, cancelled: CancellationToken): Promise<void> {
+    panel.webview.options = WEBVIEW_OPTIONS;
+    const view = new PageView(this.#connection, panel.webview);
+    const key = document.uri.toString();
+    const name = document.uri.path.split("/").pop() ?? "report";
+    const where = this.#last.place; // before the page itself has the focus
+    this.#views.set(key, view);
+    this.#focused.follow(view, panel, name);
+    const load = () => void this.#load(document.uri, name, where, view, cancelled);
+    const watcher = workspace.createFileSystemWatcher(new RelativePattern(Uri.joinPath(document.uri, ".."), name), false, false, true);
+    let timer: NodeJS.Timeout | undefined;
+    const again = () => {
+      clearTimeout(timer);
+      timer = setTimeout(load, CHANGE_DELAY_MS); // a profiler writes its file in parts
+    };
+    const listeners = [watcher, watcher.onDidChange(again), watcher.onDidCreate(again), this.#connection.onRunning((isRunning) => isRunning && load())];
+    panel.onDidDispose(() => {
+      clearTimeout(timer);
+      this.#views.delete(key);
+      for (const listener of [...listeners, view]) {
+        listener.dispose();
+      }
+    });
+    view.say(`Reading ${name} …`);
+    load();
+  }
+
+  async #load(uri: Uri, name: string, where: AskedPlace, view: PageView, cancelled: CancellationToken): Promise<void> {
+    try {
+      const page = await this.#connection.run<Page | { readonly failure: string } | null>("gpaLsp.openReport", toProtocol(uri), ...where);
+      if (cancelled.isCancellationRequested || page === undefined) {
+        return; // it was closed, or there is no server yet: it is asked once it runs
+      }
+      if (page === null || "failure" in page) {
+        view.say(page === null ? `${name} is not a file on the disk of the server.` : page.failure);
+      } else {
+        await view.load(page);
+      }
+    } catch (error) {
+      view.say(`${name} cannot be shown: ${String(error)}`);
     }
+  }
+
+  dispose(): void {
+    this.#registration.dispose();
   }
 }

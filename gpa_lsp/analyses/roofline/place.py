@@ -123,11 +123,18 @@ def _place(line: Roofline, machine: Machine, *, is_same_gpu: bool) -> Roofline:
         operations={count.kind: count for count in line.operations},
         traffic={traffic.level: traffic for traffic in line.traffic},
         warp_instructions=line.warp_instructions,
+        unused_levels=_find_undrawn(line),
     )
     ceiling = _find_dram_ceiling(line, machine, is_same_gpu=is_same_gpu)
     placed = build_roofline(line.launch_index, work, machine, ceiling)
     # A unit's share of its peak is that of the GPU it ran on.
     return replace(placed, busiest=line.busiest) if is_same_gpu else placed
+
+
+def _find_undrawn(line: Roofline) -> frozenset[MemoryLevel]:
+    """Levels with bytes of which nothing was drawn: no instruction goes there."""
+    drawn = {point.level for point in line.points} | {point.level for point in line.instruction_points}
+    return frozenset(one.level for one in line.traffic if drawn and one.bytes > 0 and one.level not in drawn)
 
 
 def _find_dram_ceiling(line: Roofline, machine: Machine, *, is_same_gpu: bool) -> float:

@@ -26,7 +26,18 @@ _BASES = {
 
 
 def list_bars(roofline: Roofline) -> tuple[Bar, ...]:
-    """One bar per ceiling, nearest first."""
+    """One bar per ceiling, nearest first; the busiest unit before them where it is nearer than any."""
+    unit = roofline.tighter_unit
+    first = []
+    if unit is not None:
+        words = say("headroom {factor}", factor=say_factor(unit.headroom))
+        first.append(
+            Bar(label=unit.name, ratio=min(1.0, unit.share_ratio), ceiling_ratio=unit.ceiling_ratio, words=words)
+        )
+    return (*first, *_list_roof_bars(roofline))
+
+
+def _list_roof_bars(roofline: Roofline) -> tuple[Bar, ...]:
     return tuple(
         Bar(
             label=roof.name,
@@ -34,7 +45,7 @@ def list_bars(roofline: Roofline) -> tuple[Bar, ...]:
             ceiling_ratio=roof.ceiling_ratio,
             words=say("headroom {factor}", factor=say_factor(roof.headroom)),
         )
-        for roof in roofline.roofs
+        for roof in roofline.shown_roofs
     )
 
 

@@ -10,7 +10,7 @@ from gpa_lsp.analyses.roofline.busy_units import find_busiest
 from gpa_lsp.analyses.roofline.traffic import TRANSACTION_BYTES
 from gpa_lsp.analyses.roofline.unknown import list_missing
 from gpa_lsp.analyses.roofline.work import Work
-from gpa_lsp.analyses.roofline_model import InstructionPoint, Point, Roof, Roofline
+from gpa_lsp.analyses.roofline_model import InstructionPoint, OperationCount, Point, Roof, Roofline
 from gpa_lsp.device.model import L1_CEILING, L2_CEILING, Bandwidth, Machine, MemoryLevel, OperationKind, RoofOrigin
 
 LEVELS = (MemoryLevel.SHARED, MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM)
@@ -83,6 +83,13 @@ def _find_most(work: Work) -> OperationKind | None:
     return max(counts, key=lambda count: count.operations).kind if counts else None
 
 
+def _list_worthy(work: Work) -> list[OperationCount]:
+    """The types that are drawn, most operations first: moves that compilers write as arithmetic are not among them."""
+    least = NEGLIGIBLE_RATIO * sum(count.operations for count in work.operations.values())
+    worthy = [count for count in work.operations.values() if count.operations > 0 and count.operations >= least]
+    return sorted(worthy, key=lambda count: -count.operations)
+
+
 def _list_roofs(work: Work, machine: Machine, dram_ceiling: float) -> Iterator[Roof]:
     for kind, count in work.operations.items():
         peak = machine.find_peak(kind)
@@ -120,12 +127,11 @@ def _find_ceiling(bandwidth: Bandwidth, dram_ceiling: float) -> float:
 
 
 def _list_points(work: Work, machine: Machine) -> Iterator[Point]:
-    """One per type with operations and level with bytes; no bytes would be an infinite intensity."""
-    counts = sorted(work.operations.values(), key=lambda count: -count.operations)
-    for count in counts:
+    """One per type worth drawing and level with bytes; no bytes would be an infinite intensity."""
+    for count in _list_worthy(work):
         for level in LEVELS:
             traffic = work.traffic.get(level)
-            if count.operations <= 0 or traffic is None or traffic.bytes <= 0:
+            if traffic is None or traffic.bytes <= 0 or level in work.unused_levels:
                 continue
             intensity = count.operations / traffic.bytes
             peak, bandwidth = machine.find_peak(count.kind), machine.find_bandwidth(level)
@@ -159,7 +165,7 @@ def _list_instruction_points(work: Work, machine: Machine) -> Iterator[Instructi
         return
     for level in LEVELS:
         traffic = work.traffic.get(level)
-        if traffic is None or not traffic.transactions:
+        if traffic is None or not traffic.transactions or level in work.unused_levels:
             continue
         intensity = work.warp_instructions / traffic.transactions
         bandwidth = machine.find_bandwidth(level)

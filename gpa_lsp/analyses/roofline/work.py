@@ -10,6 +10,7 @@ from gpa_lsp.analyses.roofline.totals import Span, read_count, read_total
 from gpa_lsp.analyses.roofline.traffic import measure_traffic
 from gpa_lsp.analyses.roofline_model import OperationCount, Traffic
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.opcodes import Access, MemorySpace, Pipe, describe_mnemonic
 from gpa_lsp.device.model import Machine, MemoryLevel, OperationKind
 from gpa_lsp.profile.model import Launch
 
@@ -27,6 +28,7 @@ class Work:
         traffic: by level; levels that are not known are missing.
         warp_instructions: None when unknown.
         busy_s: the profiler's name of a unit → its share of its peak times the time; units that are not known are missing.
+        unused_levels: no instruction goes there: what was counted is the hardware's own.
     """
 
     duration_s: float
@@ -34,6 +36,7 @@ class Work:
     traffic: Mapping[MemoryLevel, Traffic]
     warp_instructions: float | None
     busy_s: Mapping[str, float] = field(default_factory=dict)
+    unused_levels: frozenset[MemoryLevel] = frozenset()
 
 
 def measure_work(launch: Launch, span: Span, executions: Executions | None, machine: Machine | None) -> Work:
@@ -51,7 +54,22 @@ def measure_work(launch: Launch, span: Span, executions: Executions | None, mach
         traffic=measure_traffic(launch, span, machine),
         warp_instructions=_count_warp_instructions(launch, span, executions),
         busy_s={unit: share * span.duration_s for unit, share in read_busy_units(launch).items()},
+        unused_levels=_find_unused(executions),
     )
+
+
+def _find_unused(executions: Executions | None) -> frozenset[MemoryLevel]:
+    """Shared memory, where the instructions are known and none goes there."""
+    if executions is None or any(map(_may_use_shared, executions.warps or executions.threads)):
+        return frozenset()
+    return frozenset({MemoryLevel.SHARED})
+
+
+def _may_use_shared(mnemonic: str) -> bool:
+    """It reads or writes shared memory, or could: by a generic address, as a copy between memories, or as operands of tensor cores."""
+    opcode = describe_mnemonic(mnemonic)
+    is_there = opcode.memory in (MemorySpace.SHARED, MemorySpace.GENERIC)
+    return is_there or opcode.access is Access.COPY or opcode.pipe is Pipe.TENSOR
 
 
 def _count_warp_instructions(launch: Launch, span: Span, executions: Executions | None) -> float | None:
@@ -90,6 +108,7 @@ def sum_work(works: Sequence[Work]) -> Work | None:
             for unit in works[0].busy_s
             if all(unit in work.busy_s for work in works)
         },
+        unused_levels=frozenset.intersection(*(work.unused_levels for work in works)),
     )
 
 

@@ -28,7 +28,9 @@ _THREADS = "64..1024"
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", type=Path, help="a CUDA C++ source")
-    parser.add_argument("--kernel", metavar="NAME", help="the kernel, or a part of its name")
+    parser.add_argument(
+        "--kernel", metavar="NAME", help="the kernel, or a part of its name where none has exactly that name"
+    )
     parser.add_argument(
         "--launches", metavar="FILE", type=Path, help="the description of launches (default: SOURCE.launch.toml)"
     )
@@ -55,7 +57,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default=_THREADS,
         help=f"range of threads per block kept from lists and all (default: {_THREADS})",
     )
-    parser.add_argument("--machine", metavar="GPU", help="predict for this GPU, by name")
+    parser.add_argument(
+        "--machine",
+        metavar="GPU",
+        help="predict for this GPU, by name; of several boards with that name, the first, which is said",
+    )
     parser.add_argument(
         "--arch", metavar="SM", type=parse_architecture, help="architecture to compile for, such as sm_86"
     )
@@ -190,7 +196,7 @@ def _draw(exploration: "Exploration", suffix: str) -> bytes:
 
     if not answer.charts:
         raise InputError("too few predictions to draw", remedy="explore more configurations, or write .json")
-    spec = build_answer_chart(answer.charts[0])
+    spec = build_answer_chart(answer.charts[-1])
     return draw_svg(spec).encode() if suffix == ".svg" else draw_png(spec)
 
 

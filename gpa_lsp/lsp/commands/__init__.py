@@ -5,6 +5,7 @@ imported when they ask: the answer to initialize must not wait for it.
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -30,6 +31,14 @@ class SessionActions(SessionView, Protocol):
 
     async def wait_for_profiles(self, uri: str) -> None:
         """Until something is known of a document or everything was read, but not for long."""
+        ...
+
+    async def write_page_of(self, profile: Path) -> tuple[Path, tuple[str, ...]]:
+        """The page of one profile, and the mangled names of its kernels.
+
+        Raises:
+            GpaError: it cannot be read.
+        """
         ...
 
     def reload(self) -> None:

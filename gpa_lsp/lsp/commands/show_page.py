@@ -4,22 +4,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpa_lsp.basis.errors import GpaError
-from gpa_lsp.lsp.command_arguments import read_text
+from gpa_lsp.lsp.command_arguments import find_mangled
 from gpa_lsp.lsp.commands import Command, SessionActions
 
 
 async def show_page(session: SessionActions, arguments: Sequence[Any]) -> dict[str, str] | None:
-    """Write the page of all shown kernels, and show it unless the client does that itself.
+    """Write the page of all shown kernels, and show it unless the client does that itself: at the kernel whose mangled name was sent, or at the one
+    that a line (``uri, line``) is in.
 
     Returns:
-        ``uri`` of the file and ``place``, the fragment of the kernel whose mangled name was sent (empty for none); None when there is nothing
-        to show, which is said.
+        ``uri`` of the file and ``place``, the fragment of the kernel (empty for none); None when there is nothing to show, which is said.
     """
     kernels = session.snapshot.visible
     if not kernels:
         session.show_message("no profile is loaded, so there is nothing to show")
         return None
-    wanted = read_text(arguments)
+    wanted = find_mangled(session, arguments)
     numbers = (number for number, shown in enumerate(kernels) if shown.kernel.report.mangled_name == wanted)
     number = next(numbers, None)
     try:

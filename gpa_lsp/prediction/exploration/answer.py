@@ -1,11 +1,13 @@
 """What an exploration says, in the vocabulary of all answers; and which configuration is worth a try."""
 
+from dataclasses import replace
+
 from gpa_lsp.analyses.answers import Answer, Chart, ChartKind, Column, Finding, Missing, Series, Table, Weight
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import Cell, Quantity, format_count_of, format_limit
+from gpa_lsp.basis.numbers import Cell, Quantity, format_count, format_count_of, format_limit
 from gpa_lsp.basis.prose import NOTHING, Sentence, capitalize, count, factor, join, percent, say
 from gpa_lsp.prediction.exploration.explore import Exploration
-from gpa_lsp.prediction.exploration.model import RankedConfiguration
+from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration
 
 NAME = "exploration"
 _TITLE = "Launch configurations (predicted)"
@@ -14,6 +16,10 @@ LEAST_GAIN_RATIO = 0.03
 """Predicted to be this much faster at least, a configuration is worth a try; the model's own error is larger than less."""
 
 _MOST_REASONS = 5
+_MOST_NAMES = 3
+"""Of configurations that share a row."""
+
+_LEAST_DRAWN = 3
 _CHECKED = say(
     "Correctness with another block was checked in a few blocks at the ends and in the middle of the grid only: check the results."
 )
@@ -170,26 +176,59 @@ _COLUMNS = (
 
 
 def _tabulate(exploration: Exploration, predicted: list[RankedConfiguration], most_rows: int) -> Table:
+    """A row for each prediction: configurations of which the same is predicted share it."""
     least = predicted[0].seconds or 1.0
-    names = [one.configuration for one in predicted]
-    current = names.index(exploration.current) if exploration.current in names else None
-    places = list(range(min(most_rows, len(predicted))))
+    groups = _group_alike(predicted)
+    current = next(
+        (place for place, group in enumerate(groups) if any(one.configuration == exploration.current for one in group)),
+        None,
+    )
+    places = list(range(min(most_rows, len(groups))))
     if current is not None and current >= len(places):
         places.append(current)
-    rows = tuple((place + 1, *_make_cells(predicted[place], least)) for place in places)
+    ranks = [1]
+    for group in groups:
+        ranks.append(ranks[-1] + len(group))
+    rows = tuple(
+        (ranks[place], *_make_cells(groups[place], exploration.current if place == current else None, least))
+        for place in places
+    )
     note = join(
         (
             say("Times are modelled from memory and arithmetic; they serve for ranking, and real times are longer."),
-            _count_hidden(len(predicted) - len(rows)),
+            _count_hidden(len(predicted) - sum(len(groups[place]) for place in places)),
         )
     )
     row = None if current is None else places.index(current)
     return Table(title="Fastest first", columns=_COLUMNS, rows=rows, current_row=row, note=note)
 
 
-def _make_cells(one: RankedConfiguration, least_seconds: float) -> tuple[Cell, ...]:
+def _group_alike(predicted: list[RankedConfiguration]) -> list[list[RankedConfiguration]]:
+    """Neighbours that differ in their configuration alone."""
+    groups: list[list[RankedConfiguration]] = []
+    for one in predicted:
+        if groups and replace(groups[-1][0], configuration=one.configuration) == one:
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return groups
+
+
+def _name_group(group: list[RankedConfiguration], current: Configuration | None) -> str:
+    """The configurations of a row, that of the launch first."""
+    names = [str(one.configuration) for one in group]
+    if current is not None:
+        names.sort(key=lambda name: name != str(current))
+    rest = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {format_count(rest)} more" if rest > 0 else "")
+
+
+def _make_cells(
+    group: list[RankedConfiguration], current: Configuration | None, least_seconds: float
+) -> tuple[Cell, ...]:
+    one = group[0]
     return (
-        str(one.configuration),
+        _name_group(group, current),
         None if one.seconds is None else one.seconds * 1e9,
         None if one.seconds is None else one.seconds / least_seconds,
         one.limiter,
@@ -221,24 +260,39 @@ def _count_hidden(rows: int) -> Sentence:
 
 
 def _draw(exploration: Exploration, predicted: list[RankedConfiguration]) -> tuple[Chart, ...]:
-    """Predicted times by rank: how flat the top is, and where the launch stands."""
-    if len(predicted) < 3:
+    """The fastest of each width, and all by rank: how flat the top is, and where the launch stands."""
+    if len(predicted) < _LEAST_DRAWN:
         return ()
     names = [one.configuration for one in predicted]
     places = tuple(float(place) for place in range(1, len(predicted) + 1))
-    current = 1.0 + names.index(exploration.current) if exploration.current in names else None
+    current = exploration.current if exploration.current in names else None
     times = tuple((one.seconds or 0.0) * 1e3 for one in predicted)
-    return (
-        Chart(
-            title="Predicted time by rank",
-            kind=ChartKind.LINE,
-            x_label="rank",
-            y_label="predicted ms",
-            y_quantity=Quantity.NUMBER,
-            series=(Series(label="time", xs=places, ys=times),),
-            current_x=current,
+    widths: dict[int, float] = {}
+    for one, time in zip(predicted, times, strict=True):
+        widths.setdefault(one.configuration.block[0], time)
+    by_width = Chart(
+        title="Fastest by the width of the block",
+        kind=ChartKind.BARS,
+        x_label="threads of a block in x",
+        y_label="predicted ms",
+        y_quantity=Quantity.NUMBER,
+        series=(
+            Series(
+                label="time", xs=tuple(float(x) for x in sorted(widths)), ys=tuple(widths[x] for x in sorted(widths))
+            ),
         ),
+        current_x=None if current is None else float(current.block[0]),
     )
+    by_rank = Chart(
+        title="Predicted time by rank",
+        kind=ChartKind.LINE,
+        x_label="rank: 1 is the fastest configuration",
+        y_label="predicted ms",
+        y_quantity=Quantity.NUMBER,
+        series=(Series(label="time", xs=places, ys=times),),
+        current_x=None if current is None else 1.0 + names.index(current),
+    )
+    return (by_width, by_rank) if len(widths) > 1 else (by_rank,)
 
 
 def _list_reasons(exploration: Exploration) -> tuple[Missing, ...]:

@@ -1,7 +1,7 @@
 """The part of the plane a roofline chart shows, and which names stand in it without covering one another."""
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.render.charts.roofline_rows import PlacedRow, Row
@@ -25,9 +25,12 @@ _MOST_SIDE_DECADES = 5
 """The same beside the ridge points: a kernel that hardly touches a level of the memory has any intensity over it."""
 
 _LINE_PIXELS = 13
+_BESIDE_PIXELS = 13
+"""From a point to its name."""
+
 _NAME_LETTERS = 34
-_PLANE_PIXELS = (720, 440)
-"""What names are placed for; a larger chart has more room."""
+_PLANE_PIXELS = (520, 380)
+"""What names are placed for, the least chart that has them; in a larger one points stand further apart, and names are as long."""
 
 _MOST_NAMES = 40
 
@@ -103,39 +106,52 @@ def choose_frame(points: Sequence[Row], roofs: Sequence[Row], kinds: Sequence[st
 def place_names(
     points: Sequence[Row], rows: Sequence[PlacedRow], shown: Set[str], roofs: Sequence[Row], frame: ChartFrame
 ) -> list[Row]:
-    """The points, some of them with a ``name`` to be written beside them: right of the rightmost of each kernel and type, where there is room.
+    """The points, some of them with a ``name`` to be written beside them on a ``side``: one of each kernel, where there is room.
 
-    Kernels of more time come first. Only rows that are ``shown`` have names and take room.
+    Kernels of more time come first; the one of most time has its name always (``first``). Only rows that are ``shown`` have names and take room.
     Launches and kernels of the profile before have no names.
     """
     by_id = {row.row_id: row for row in rows if row.row_id in shown and row.is_whole and not row.is_before}
-    ends = _find_ends(points, by_id)
     taken = [_box_around(*frame.place(point), 5.0) for point in points if point["row"] in by_id]
     taken += _find_peak_labels(roofs, {point["kind"] for point in points}, frame)
-    named: dict[int, str] = {}
-    order = sorted(ends, key=lambda index: (-by_id[points[index]["row"]].roofline.duration_s, index))
-    for index in order[:_MOST_NAMES]:
-        name = by_id[points[index]["row"]].name
+    named: dict[int, Row] = {}
+    order = sorted(by_id, key=lambda row_id: -by_id[row_id].roofline.duration_s)
+    for row_id in order[:_MOST_NAMES]:
+        name = by_id[row_id].name
         name = name if len(name) <= _NAME_LETTERS else name[: _NAME_LETTERS - 1] + "…"
-        x, y = frame.place(points[index])
-        box = (x + 13, y - _LINE_PIXELS / 2, x + 13 + LETTER_PIXELS * len(name), y + _LINE_PIXELS / 2)
-        if box[2] <= _PLANE_PIXELS[0] + 40 and not any(_overlap(box, other) for other in taken):
+        own = sorted((index for index, point in enumerate(points) if point["row"] == row_id), key=_by_place(points))
+        places = [
+            (index, side, box) for index in own for side, box in find_name_boxes(*frame.place(points[index]), name)
+        ]
+        free = (one for one in places if not any(_overlap(one[2], other) for other in taken))
+        chosen = next(free, places[0] if places and row_id == order[0] else None)
+        if chosen is not None:
+            index, side, box = chosen
             taken.append(box)
-            named[index] = name
-    return [{**point, "name": named[index]} if index in named else point for index, point in enumerate(points)]
+            named[index] = {"name": name, "side": side, "first": row_id == order[0]}
+    return [{**point, **named[index]} if index in named else point for index, point in enumerate(points)]
 
 
 _Box = tuple[float, float, float, float]
 
 
-def _find_ends(points: Sequence[Row], rows: Mapping[str, PlacedRow]) -> list[int]:
-    """The rightmost point of each kernel and type."""
-    best: dict[tuple[str, str], int] = {}
-    for index, point in enumerate(points):
-        key = (point["row"], point["kind"])
-        if point["row"] in rows and (key not in best or point["x"] > points[best[key]]["x"]):
-            best[key] = index
-    return list(best.values())
+def _by_place(points: Sequence[Row]) -> Callable[[int], float]:
+    """The rightmost point first."""
+    return lambda index: -float(points[index]["x"])
+
+
+def find_name_boxes(x: float, y: float, name: str) -> Iterator[tuple[str, _Box]]:
+    """Where a name can stand beside a point, and what room it takes there; only within the plane."""
+    width, half = LETTER_PIXELS * len(name), _LINE_PIXELS / 2
+    boxes = {
+        "right": (x + _BESIDE_PIXELS, y - half, x + _BESIDE_PIXELS + width, y + half),
+        "left": (x - _BESIDE_PIXELS - width, y - half, x - _BESIDE_PIXELS, y + half),
+        "below": (x - width / 2, y + _BESIDE_PIXELS, x + width / 2, y + _BESIDE_PIXELS + _LINE_PIXELS),
+        "above": (x - width / 2, y - _BESIDE_PIXELS - _LINE_PIXELS, x + width / 2, y - _BESIDE_PIXELS),
+    }
+    for side, box in boxes.items():
+        if box[0] >= 0 and box[2] <= _PLANE_PIXELS[0] + 40 and box[3] <= _PLANE_PIXELS[1]:
+            yield side, box
 
 
 def _find_peak_labels(roofs: Sequence[Row], kinds: Set[str], frame: ChartFrame) -> list[_Box]:

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from gpa_lsp.render.charts.chart_axes import ChartAxes, Layer
-from gpa_lsp.render.charts.chart_frame import LETTER_PIXELS, ChartFrame
+from gpa_lsp.render.charts.chart_frame import ChartFrame
 from gpa_lsp.render.charts.roof_layers import draw_diagonals, draw_peaks, draw_ridges, name_diagonals, name_peaks
 
 _IS_SHOWN = "indexof(shown_rows, datum.row) >= 0 && indexof(drawn_levels, datum.level) >= 0 && indexof(drawn_kinds, datum.kind) >= 0"
@@ -14,7 +14,7 @@ _IS_ARROW_SHOWN = (
 _IS_QUIET = "isValid(focused_row) && focused_row !== datum.row && indexof(related_rows, datum.row) < 0"
 _ARROW_HEAD = "M0,0L0.7,2L0,1.5L-0.7,2Z"
 """Upright, its tip where the arrow ends."""
-_LEAST_WIDTH = 480
+_LEAST_WIDTH = 500
 """Pixels of the plane below which names would cover one another."""
 _ROW_FIELDS = ["kernel", "launch", "seconds", "time", "before", "whole"]
 
@@ -160,14 +160,30 @@ def _draw_points(axes: ChartAxes, marks: dict[str, Any]) -> Layer:
     }
 
 
+def _choose_by_side(values: dict[str, str]) -> str:
+    """An expression of the side a name stands on."""
+    *others, (_, last) = values.items()
+    return "".join(f"datum.side === '{side}' ? {value} : " for side, value in others) + last
+
+
 def _draw_names(axes: ChartAxes, *, is_focus: bool) -> Layer:
-    """Names where there is room; of the row in focus, right of its rightmost point of each type."""
-    side: Layer = {"align": "left", "dx": 13}
+    """Names where there is room, and always that of the kernel of most time; of the row in focus, right of its rightmost point of each type."""
     frame = axes.frame
-    across = f"log(datum.x / {frame.left!r}) / log({frame.right!r} / {frame.left!r}) * width"
+    sides = {
+        "right": ("left", 13, 0),
+        "left": ("right", -13, 0),
+        "above": ("center", 0, -19),
+        "below": ("center", 0, 19),
+    }
+    side: Layer = {
+        "align": {"expr": _choose_by_side({name: repr(align) for name, (align, _, _) in sides.items()})},
+        "dx": {"expr": _choose_by_side({name: str(dx) for name, (_, dx, _) in sides.items()})},
+        "dy": {"expr": _choose_by_side({name: str(dy) for name, (_, _, dy) in sides.items()})},
+    }
     chosen: list[Layer] = [
-        {"filter": f"isValid(datum.name) && !isValid(focused_row) && width > {_LEAST_WIDTH} && {_IS_SHOWN}"},
-        {"filter": f"{across} + 13 + {LETTER_PIXELS} * length(datum.name) < width + 20"},
+        {
+            "filter": f"isValid(datum.name) && !isValid(focused_row) && (datum.first || width > {_LEAST_WIDTH}) && {_IS_SHOWN}"
+        },
     ]
     if is_focus:
         middle = f"datum.x > {math.sqrt(frame.left * frame.right)!r}"

@@ -11,6 +11,7 @@ from gpa_lsp.basis.numbers import (
     format_percent,
     format_share,
 )
+from gpa_lsp.basis.prose import Sentence, count, say
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.advice_words import NO_SASS, describe_cause
@@ -25,6 +26,8 @@ from gpa_lsp.report.model import KernelReport, ReasonCount
 
 _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 _MOST_CONTEXTS = 50
+_LEAST_SHOWN_RATIO = 0.01
+"""Of the samples: states and causes with fewer share a row."""
 
 
 def list_facts(kernel: KernelReport, profile: str, measured: str) -> list[tuple[str, str]]:
@@ -53,29 +56,44 @@ def list_facts(kernel: KernelReport, profile: str, measured: str) -> list[tuple[
     return [(name, value) for name, value in facts if value]
 
 
+def describe_bases(kernel: KernelReport) -> Sentence:
+    """What the shares on the page are of, in words that tie those of other bases to them."""
+    return say(
+        "Shares are of all {samples} of the kernel, issued ones included. A stall reason says how warps wait, a cause what they wait for: one cause "
+        "can hold several reasons. Two bases are named where they stand: issue slots, of which only the empty ones have a reason, and the warps' "
+        "time, which is by counters of the longest launch; the same stall therefore has another share of each. Cycles each time are of one stall; "
+        "cycles per execution are spread over every execution of a load, most of which need not stall.",
+        samples=count(kernel.total_samples, "sample"),
+    )
+
+
 def measure_states(kernel: KernelReport) -> list[Meter]:
-    """Samples by warp state."""
+    """Samples by warp state; rare ones in one row."""
+    shown = [one for one in kernel.by_reason.items() if kernel.share_of(one[1].all_samples).ratio >= _LEAST_SHOWN_RATIO]
     meters = []
-    for name, count in kernel.by_reason.items():
+    for name, count_of_state in shown:
         reason = describe_stall_reason(name)
-        share = kernel.share_of(count.all_samples)
+        share = kernel.share_of(count_of_state.all_samples)
         meters.append(
             Meter(
                 label=name,
                 ratio=clamp_ratio(share.ratio),
                 text=format_share(share),
-                words=_describe_state(count),
+                words=_describe_state(count_of_state),
                 tone="" if reason.is_stall else "faint",
                 title=reason.description,
             )
         )
-    return meters
+    names = [name for name, _ in kernel.by_reason.items() if name not in dict(shown)]
+    rare = sum(kernel.by_reason[name].all_samples for name in names)
+    return [*meters, _sum_rare(kernel, rare, ", ".join(names))] if rare else meters
 
 
 def measure_attribution(kernel: KernelReport) -> list[Meter]:
-    """Samples by the kind of cause they are attributed to, and those without a cause."""
+    """Samples by the kind of cause they are attributed to, rare ones in one row, and those without a cause."""
     if kernel.blame is None:
         return []
+    causes = measure_causes(kernel, kernel.blame)
     meters = [
         Meter(
             label=describe_cause(category),
@@ -84,8 +102,13 @@ def measure_attribution(kernel: KernelReport) -> list[Meter]:
             words=format_count_of(round(ratio * kernel.total_samples), "sample"),
             tone="faint" if category in _NO_STALLS else "",
         )
-        for category, ratio in measure_causes(kernel, kernel.blame)
+        for category, ratio in causes
+        if ratio >= _LEAST_SHOWN_RATIO
     ]
+    rare = [(category, ratio) for category, ratio in causes if ratio < _LEAST_SHOWN_RATIO]
+    if rare:
+        words = ", ".join(describe_cause(category) for category, _ in rare)
+        meters.append(_sum_rare(kernel, round(sum(ratio for _, ratio in rare) * kernel.total_samples), words))
     lost = float(kernel.blame.unattributed.all_samples.sum())
     if lost:
         ratio = lost / (kernel.total_samples or 1)
@@ -100,6 +123,18 @@ def measure_attribution(kernel: KernelReport) -> list[Meter]:
             )
         )
     return meters
+
+
+def _sum_rare(kernel: KernelReport, samples: int, names: str) -> Meter:
+    ratio = samples / (kernel.total_samples or 1)
+    return Meter(
+        label="others",
+        ratio=clamp_ratio(ratio),
+        text=format_percent(ratio),
+        words=format_count_of(samples, "sample"),
+        tone="faint",
+        title=names,
+    )
 
 
 def list_tables(kernel: KernelReport) -> list[PageTable]:

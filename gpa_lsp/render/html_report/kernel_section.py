@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.prose import capitalize
+from gpa_lsp.basis.numbers import format_count_of
+from gpa_lsp.basis.prose import Sentence, capitalize, count, join, say
 from gpa_lsp.render.advice_text import ALTERNATIVES
-from gpa_lsp.render.blame_words import describe_basis, describe_bounds
+from gpa_lsp.render.blame_words import describe_basis, describe_stalls
+from gpa_lsp.render.charts.flame_chart import build_flame_chart
 from gpa_lsp.render.html_report import kernel_facts
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.advice_cards import AdviceCards
@@ -14,11 +16,14 @@ from gpa_lsp.render.html_report.answer_sections import build_section
 from gpa_lsp.render.html_report.cause_links import link_lines, link_marks, link_rows
 from gpa_lsp.render.html_report.changes_section import ChangeSection
 from gpa_lsp.render.html_report.code_columns import build_code
+from gpa_lsp.render.html_report.flame_frames import build_flame_frames
 from gpa_lsp.render.html_report.pool import TextPool
 from gpa_lsp.render.html_report.roofline_section import build_roofline_section
 from gpa_lsp.render.html_report.source_columns import build_sources
 from gpa_lsp.render.html_report.source_texts import SourceTexts
-from gpa_lsp.render.page.frame import make_environment, render_prose
+from gpa_lsp.render.html_report.verdict import build_verdict
+from gpa_lsp.render.layout import join_facts
+from gpa_lsp.render.page.frame import make_environment
 from gpa_lsp.render.silence_text import count_silences, explain_silence
 from gpa_lsp.render.starlight_text import list_answers
 from gpa_lsp.report.model import KernelReport
@@ -27,6 +32,19 @@ ROOFLINE = "roofline"
 """The analysis whose answer stands under the chart."""
 
 TEMPLATE = "gpa_lsp.render.html_report/kernel.html.jinja"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlameSection:
+    """A flame graph.
+
+    Attributes:
+        number: of its specification among the kernel's charts.
+        summary: its widest line, in one sentence.
+    """
+
+    number: str
+    summary: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,17 +109,24 @@ def _render(
     of_roofline = next((section for section in sections if section.name == ROOFLINE), None)
     contexts, contexts_rest = kernel_facts.list_contexts(kernel)
     roofline = build_roofline_section(kernel, charts, place.before, of_roofline)
+    flame = _build_flame(kernel, place, texts, addresses, charts)
     cards = AdviceCards(kernel, addresses, texts).build()
+    tables = kernel_facts.list_tables(kernel)
     values = {
         "place": place,
         "kernel": kernel,
         "key": f"k{place.number}",
+        "verdict": build_verdict(kernel, addresses, texts),
         "facts": kernel_facts.list_facts(kernel, place.profile, place.measured),
-        "bounds": render_prose(capitalize(describe_bounds(kernel)), addresses.place),
+        "flame": flame,
+        "bases": kernel_facts.describe_bases(kernel),
+        "stalls_summary": capitalize(describe_stalls(kernel)),
         "states": kernel_facts.measure_states(kernel),
         "causes": kernel_facts.measure_attribution(kernel),
-        "tables": kernel_facts.list_tables(kernel),
+        "tables": tables,
+        "tables_summary": _summarise_tables(kernel),
         "cards": cards,
+        "advice_summary": _summarise_advice(len(cards)),
         "alternatives": ALTERNATIVES if cards else "",
         "estimates": kernel_facts.tabulate_estimates(kernel),
         "silences": explain_silence(kernel) if not cards or kernel.advice is None or kernel.advice.silences else {},
@@ -113,6 +138,40 @@ def _render(
         "contexts": contexts,
         "contexts_rest": contexts_rest,
         "remarks": kernel_facts.list_remarks(kernel),
+        "measured_summary": join_facts([fact for fact in (place.profile, place.measured) if fact])
+        or ("One launch" if kernel.launches else "Not measured"),
         "basis": list(describe_basis(kernel)),
     }
     return make_environment().get_template(TEMPLATE).render(values)
+
+
+def _build_flame(
+    kernel: KernelReport,
+    place: KernelPlace,
+    texts: SourceTexts,
+    addresses: KernelAddresses,
+    charts: dict[str, Mapping[str, Any]],
+) -> FlameSection | None:
+    """None where all samples are at one place."""
+    frames = build_flame_frames(kernel, place.name, addresses, texts)
+    if not frames:
+        return None
+    number = f"chart{len(charts)}"
+    charts[number] = build_flame_chart(frames, f"Flame graph of the samples of {place.name}")
+    widest = next((frame.words for frame in frames[1:] if frame.link), frames[0].words)
+    return FlameSection(number=number, summary=widest)
+
+
+def _summarise_advice(cards: int) -> Sentence:
+    if not cards:
+        return say("Nothing to suggest, and why")
+    return say("{suggestions}: places, bounds and the basis of each estimate", suggestions=count(cards, "suggestion"))
+
+
+def _summarise_tables(kernel: KernelReport) -> Sentence:
+    parts = [
+        format_count_of(len(rows), noun)
+        for rows, noun in ((kernel.functions, "function"), (kernel.loops, "loop"))
+        if rows
+    ]
+    return join(parts, ", ")

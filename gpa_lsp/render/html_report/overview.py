@@ -7,6 +7,7 @@ from gpa_lsp.basis.figures import sum_known
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import (
     format_count,
+    format_count_of,
     format_duration_ns,
     format_launches,
     format_percent,
@@ -18,11 +19,14 @@ from gpa_lsp.render.finding_words import describe_problem
 from gpa_lsp.render.html_report.changes_section import ChangeSection
 from gpa_lsp.render.html_report.roofline_section import convert_roof
 from gpa_lsp.render.html_report.tables import Meter, convert_bar
-from gpa_lsp.render.layout import clamp_ratio
+from gpa_lsp.render.layout import clamp_ratio, join_facts
 from gpa_lsp.render.moments import format_moment
 from gpa_lsp.report.model import KernelReport, Report
 
 UTC_SUFFIX = " UTC"
+
+_MOST_PROFILES = 6
+"""Named at the head of the page; the list names all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +39,7 @@ class KernelRow:
         full_name: readable name, where it differs; else empty.
         time: of all launches.
         time_ns: the same.
-        share: of the time of all kernels, as a bar; None without a time.
+        share: of the time of its group, as a bar; None without a time.
         launches: how many; None when unknown.
         samples: how many.
         counts: both, written.
@@ -69,6 +73,19 @@ class KernelRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KernelGroup:
+    """Kernels that were measured together: one run of a program on one GPU. Times and shares are never added over groups.
+
+    Attributes:
+        title: profile, GPU, and the time of all.
+        rows: in the report's order.
+    """
+
+    title: str
+    rows: Sequence[KernelRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemItem:
     """A problem: its severity, the file it is about (may be empty), and what is wrong and to do."""
 
@@ -77,38 +94,71 @@ class ProblemItem:
     text: str
 
 
-def build_rows(
+def build_groups(
     kernels: Sequence[KernelReport], names: Mapping[str, str], changes: Mapping[int, ChangeSection]
-) -> list[KernelRow]:
-    """The list, in the report's order.
+) -> list[KernelGroup]:
+    """The list, by what was measured together, in the report's order.
 
     Args:
         kernels: of the report.
         names: readable name → short name.
         changes: by number of the kernel.
     """
-    whole_ns = sum(kernel.total_duration_ns for kernel in kernels)
-    return [
-        _build_row(number, kernel, names[kernel.name], whole_ns, changes.get(number))
-        for number, kernel in enumerate(kernels)
+    groups: dict[tuple[str, str], list[int]] = {}
+    for number, kernel in enumerate(kernels):
+        groups.setdefault(_key_group(kernel), []).append(number)
+    return [_build_group(numbers, kernels, names, changes) for numbers in groups.values()]
+
+
+def _key_group(kernel: KernelReport) -> tuple[str, str]:
+    """Of what was measured together: one run of one program on one GPU."""
+    return str(kernel.profile_path or ""), kernel.device.name or ""
+
+
+def _build_group(
+    numbers: Sequence[int],
+    kernels: Sequence[KernelReport],
+    names: Mapping[str, str],
+    changes: Mapping[int, ChangeSection],
+) -> KernelGroup:
+    whole_ns = sum(kernels[number].total_duration_ns for number in numbers)
+    first = kernels[numbers[0]]
+    facts = [
+        name_profile(first),
+        first.device.name or "",
+        format_count_of(len(numbers), "kernel"),
+        format_duration_ns(whole_ns) if whole_ns else "",
     ]
+    return KernelGroup(
+        title=join_facts(fact for fact in facts if fact),
+        rows=[
+            _build_row(number, kernels[number], names[kernels[number].name], whole_ns, changes.get(number))
+            for number in numbers
+        ],
+    )
 
 
 def list_facts(report: Report) -> list[tuple[str, str]]:
-    """What the page is about: profiles, GPUs, when, how long."""
+    """What the page is about: profiles, GPUs, when, how long. Times are added only where they were measured together."""
     profiles = list(dict.fromkeys(name_profile(kernel) for kernel in report.kernels if kernel.profile_path))
     devices = list(dict.fromkeys(kernel.device.name for kernel in report.kernels if kernel.device.name))
     moments = sorted({kernel.measured_unix_s for kernel in report.kernels if kernel.measured_unix_s is not None})
-    total_ns = sum(kernel.total_duration_ns for kernel in report.kernels)
+    is_one = len({_key_group(kernel) for kernel in report.kernels}) == 1
+    total_ns = sum(kernel.total_duration_ns for kernel in report.kernels) if is_one else 0
     launches = sum_known(kernel.launch_count for kernel in report.kernels)
     facts = [
-        ("Profiles" if len(profiles) > 1 else "Profile", ", ".join(profiles)),
+        ("Profiles" if len(profiles) > 1 else "Profile", _name_some(profiles)),
         ("GPUs" if len(devices) > 1 else "GPU", ", ".join(devices)),
         ("Measured", " to ".join(dict.fromkeys(format_measured(moment) for moment in (*moments[:1], *moments[-1:])))),
         ("Kernels", f"{format_count(len(report.kernels))}, {format_launches(launches)}"),
         ("Time", format_duration_ns(total_ns) if total_ns else ""),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def _name_some(profiles: Sequence[str]) -> str:
+    rest = len(profiles) - _MOST_PROFILES
+    return ", ".join(profiles[:_MOST_PROFILES]) + (f" and {format_count(rest)} more" if rest > 0 else "")
 
 
 def format_measured(unix_s: int | None) -> str:

@@ -8,7 +8,7 @@ from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.html_report.changes_section import ChangeSection, build_change
 from gpa_lsp.render.html_report.kernel_section import KernelPlace, build_kernel_data
 from gpa_lsp.render.html_report.overview import (
-    build_rows,
+    build_groups,
     format_measured,
     list_facts,
     list_problems,
@@ -25,7 +25,7 @@ from gpa_lsp.report.source_paths import SourceLocator
 
 _HERE = "gpa_lsp.render.html_report"
 TEMPLATE = f"{_HERE}/report.html.jinja"
-_SCRIPTS = ("overview.js", "grid.js", "code.js", "report.js")
+_SCRIPTS = ("overview.js", "grid.js", "code.js", "flame.js", "report.js")
 
 
 def render_html_report(
@@ -57,7 +57,7 @@ def render_html_report(
         TEMPLATE,
         title=_name_page(kernels, names),
         values={
-            "rows": build_rows(kernels, names, changes),
+            "groups": build_groups(kernels, names, changes),
             "facts": list_facts(report),
             "problems": list_problems((*(before.problems if before is not None else ()), *report.problems)),
             "comparison": comparison,

@@ -39,7 +39,7 @@ class RooflineSection:
         summary: one sentence.
         machine: whose ceilings, at which clocks.
         doubts: what is assumed.
-        meters: the ceilings, nearest first.
+        meters: the ceilings, nearest first; before them the busiest unit where it is nearer than any.
         charts: first operations, then instructions; empty where there are no points.
         tables: points, operations and bytes.
         missing: what could not be known.
@@ -83,13 +83,29 @@ def build_roofline_section(
         summary=_summarise(whole),
         machine=_describe_machine(roofline),
         doubts=roofline.machine.doubts,
-        meters=[convert_roof(roof) for roof in whole.roofs],
+        meters=_list_meters(whole),
         charts=_build_charts(kernel, whole, charts, before),
         tables=[table for table in (_tabulate_points(whole), _tabulate_amounts(whole)) if table.rows],
         missing=[render_prose(describe_missing(missing)) for missing in whole.missing],
         has_movements=any(one.movements for one in kernel.analyses.answers) if kernel.analyses is not None else False,
         answer=answer,
     )
+
+
+def _list_meters(whole: Roofline) -> list[Meter]:
+    meters = [convert_roof(roof) for roof in whole.shown_roofs]
+    unit = whole.tighter_unit
+    if unit is None:
+        return meters
+    first = Meter(
+        label=unit.name,
+        ratio=clamp_ratio(unit.share_ratio),
+        text=format_percent(unit.share_ratio),
+        words=f"headroom {format_speedup(unit.headroom)}",
+        ceiling=clamp_ratio(unit.ceiling_ratio) if unit.ceiling_ratio < 1 else None,
+        tone="high" if unit.nearness >= _AT_ROOF_RATIO else "",
+    )
+    return [first, *meters]
 
 
 def convert_roof(roof: Roof) -> Meter:

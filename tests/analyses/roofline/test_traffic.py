@@ -2,8 +2,10 @@
 
 import pytest
 
+from gpa_lsp.analyses.roofline.instructions import Executions
 from gpa_lsp.analyses.roofline.totals import read_span
 from gpa_lsp.analyses.roofline.traffic import measure_traffic
+from gpa_lsp.analyses.roofline.work import measure_work
 from gpa_lsp.analyses.roofline_model import Traffic
 from gpa_lsp.device.model import MemoryLevel
 from tests.analyses.roofline.launches import write_launch, write_machine
@@ -82,3 +84,26 @@ def test_nothing_is_invented():
     assert (
         measure({"dram__bytes_read.sum": float("nan"), "lts__t_sectors.sum": -1.0, "l1tex__t_bytes.sum": "text"}) == {}
     )
+
+
+@pytest.mark.parametrize(
+    ("mnemonics", "is_unused"),
+    [
+        (("FFMA", "LDG.E"), True),
+        (("FFMA", "LDS.128"), False),
+        (("LDGSTS.E.BYPASS.128",), False),
+        (("HMMA.16816.F32",), False),
+        (("LD.E",), False),
+        ((), False),
+    ],
+    ids=["none", "loads", "copies", "tensor cores", "generic", "unknown"],
+)
+def test_shared_memory_is_unused_where_no_instruction_goes_there(mnemonics, is_unused):
+    launch = write_launch({"l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": 2.0})
+    span = read_span(launch)
+    assert span is not None
+    warps = dict.fromkeys(mnemonics, 10.0)
+    executions = Executions(warps=warps, threads=warps, source="the test", are_threads_exact=False) if warps else None
+    work = measure_work(launch, span, executions, MACHINE)
+    assert (SHARED in work.unused_levels) is is_unused
+    assert work.traffic[SHARED].bytes == 256, "what was counted stays"

@@ -1,5 +1,7 @@
 """Work under roofs: Equation 1, nearness, dominance, and laws that hold for all numbers."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,6 +85,24 @@ def test_no_bytes_are_no_point_and_no_operations_no_roof():
     assert [roof.name for roof in roofline.roofs] == ["FP32 peak", "DRAM bandwidth"]
     assert {count.kind: count.operations for count in roofline.operations} == {FP32: 64e6, FP64: 0}
     assert roofline.roofs[1].headroom == float("inf")
+
+
+def test_hardly_any_operations_have_no_point_and_a_roof_only_where_it_is_used():
+    moves = build_roofline(0, write_work({FP32: 64e6, FP64: 0.5e6}, {DRAM: 4e6}), MACHINE, HBM_CEILING)
+    assert {point.kind for point in moves.points} == {FP32}
+    assert "FP64 peak" not in [roof.name for roof in moves.shown_roofs]
+    assert {count.kind for count in moves.operations} == {FP32, FP64}, "they are counted all the same"
+    slow = write_machine({**PEAKS, FP64: 5e9}, BANDWIDTHS)
+    used = build_roofline(0, write_work({FP32: 64e6, FP64: 0.5e6}, {DRAM: 4e6}), slow, HBM_CEILING)
+    assert "FP64 peak" in [roof.name for roof in used.shown_roofs]
+
+
+def test_shared_memory_that_no_instruction_accesses_is_not_drawn():
+    work = replace(write_work({FP32: 64e6}, {DRAM: 4e6, SHARED: 4e3}), unused_levels=frozenset({SHARED}))
+    roofline = build_roofline(0, work, MACHINE, HBM_CEILING)
+    assert {point.level for point in roofline.points} == {DRAM}
+    assert "shared memory bandwidth" not in [roof.name for roof in roofline.shown_roofs]
+    assert roofline.traffic[0].bytes == 4e3, "what was counted stays"
 
 
 def test_the_nearest_roof_counts_what_can_be_sustained():

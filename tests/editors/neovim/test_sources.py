@@ -8,7 +8,7 @@ import pytest
 from tests.editors.neovim.conftest import Lent, StartNeovim, make_init
 from tests.editors.neovim.embedded import Neovim
 from tests.editors.neovim.reading import hover, open_source, put_cursor, read_heat, wait_for_heat
-from tests.editors.workspace import CAUSE, DOUBLES, LOOP, VICTIM, Workspace, make_clone
+from tests.editors.workspace import CAUSE, DIVIDING, DOUBLES, LOOP, VICTIM, Workspace, make_clone
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_the_loop_has_its_advice(source: Neovim, workspace: Workspace) -> None:
     neovim.wait_for_text("Unroll a loop 1.03–1.09×")
 
 
-def test_the_report_is_shown_by_a_browser(source: Neovim) -> None:
+def test_the_report_is_shown_by_a_browser(source: Neovim, workspace: Workspace) -> None:
     """In place of a browser stands a function that keeps what it was to open."""
     neovim = source
     neovim.wait_for_text("relax · 186 µs")
@@ -138,6 +138,11 @@ def test_the_report_is_shown_by_a_browser(source: Neovim) -> None:
     neovim.command("GpaLsp page normalise")
     neovim.wait_for_lua("return _G.opened_page ~= nil")
     assert neovim.lua("return _G.opened_page").endswith("#k1")
+    neovim.lua("_G.opened_page = nil")
+    put_cursor(neovim, workspace.find_line(DIVIDING))
+    neovim.command("GpaLsp page")
+    neovim.wait_for_lua("return _G.opened_page ~= nil")
+    assert neovim.lua("return _G.opened_page").endswith("#k1"), "without a name it opens at the kernel of the cursor"
 
 
 def test_a_page_of_a_kernel_opens_below_from_its_lens(source: Neovim, workspace: Workspace) -> None:

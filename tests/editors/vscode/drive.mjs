@@ -42,6 +42,7 @@ function openDesk(page) {
     press: async ({ key }) => page().keyboard.press(key),
     type: async ({ text }) => page().keyboard.type(text),
     click: async (request) => find(request).first().click({ timeout: LIMIT_MS }),
+    doubleClick: async (request) => find(request).first().dblclick({ timeout: LIMIT_MS }),
     hover: async (request) => find(request).first().hover({ timeout: LIMIT_MS }),
     waitFor: async (request) => find(request).first().waitFor({ state: request.state ?? "visible", timeout: LIMIT_MS }),
     texts: async (request) => find(request).allInnerTexts(),

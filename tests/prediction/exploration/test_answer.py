@@ -54,9 +54,18 @@ def test_the_table_has_every_prediction_and_marks_the_present():
     assert failed.rows == (("2000", "too many threads"),)
     assert table.current_row == 2
     assert [row[3] for row in table.rows] == pytest.approx([1.0, 1.5, 2.0])
-    (chart,) = answer.charts
-    assert (chart.series[0].xs, chart.current_x) == ((1.0, 2.0, 3.0), 3.0)
+    by_width, by_rank = answer.charts
+    assert (by_width.series[0].xs, by_width.current_x) == ((32.0, 64.0, 128.0), 32.0)
+    assert (by_rank.series[0].xs, by_rank.current_x) == ((1.0, 2.0, 3.0), 3.0)
     assert answer.missing == ()
+
+
+def test_configurations_of_one_prediction_share_a_row():
+    ranked = rank([make(64, 1e-6), make(96, 1e-6), make(128, 1e-6), make(160, 1e-6), make(32, 2e-6)])
+    found = replace(FOUND, ranked=ranked, current=Configuration(block=(160, 1, 1)))
+    table = answer_exploration(found).tables[0]
+    assert [row[:2] for row in table.rows] == [(1, "160, 64, 96 and 1 more"), (5, "32")]
+    assert table.current_row == 0
 
 
 def test_a_short_table_has_the_fastest_and_the_present():

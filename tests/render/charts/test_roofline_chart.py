@@ -4,13 +4,14 @@ import json
 import math
 import re
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.device.model import MemoryLevel, OperationKind
-from gpa_lsp.render.charts.chart_frame import LETTER_PIXELS, choose_frame, place_names
+from gpa_lsp.render.charts.chart_frame import choose_frame, find_name_boxes, place_names
 from gpa_lsp.render.charts.pictures import draw_png, draw_svg
 from gpa_lsp.render.charts.roofline_chart import MOST_SHOWN, RooflineView, build_points, build_roofline_chart
 from gpa_lsp.render.charts.roofline_rows import build_roofs, find_ridges, group_machines, place_kernels
@@ -39,6 +40,8 @@ def test_points_of_one_kernel() -> None:
         "achieved": "1.20 TFLOP/s",
         "attainable": "1.50 TFLOP/s, 80 % reached",
         "name": "saxpy",
+        "side": "right",
+        "first": True,
     }
     assert points["L1"]["x"] == pytest.approx(0.6)
     assert read_params(spec)["shown_rows"] == ["k0"]
@@ -180,11 +183,12 @@ def test_names_do_not_cover_one_another(count: int) -> None:
     named = [
         point for point in place_names(points, rows, {row.row_id for row in rows}, roofs, frame) if "name" in point
     ]
-    boxes = [(*frame.place(point), LETTER_PIXELS * len(point["name"])) for point in named]
-    assert named
-    for index, (x, y, width) in enumerate(boxes):
-        for other_x, other_y, other_width in boxes[index + 1 :]:
-            assert abs(y - other_y) >= 12 or x + width <= other_x or other_x + other_width <= x
+    boxes = [dict(find_name_boxes(*frame.place(point), point["name"]))[point["side"]] for point in named]
+    for one, other in combinations(boxes, 2):
+        assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+    assert len({point["row"] for point in named}) == len(named), "each kernel has its name once"
+    longest = max(rows, key=lambda row: row.roofline.duration_s)
+    assert [point["row"] for point in named if point["first"]] == [longest.row_id]
 
 
 def test_launches_have_rows_of_their_own() -> None:

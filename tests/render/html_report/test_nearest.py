@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from gpa_lsp.analyses.roofline_model import BusyUnit
-from gpa_lsp.render.html_report.overview import build_rows, find_nearest_roof
+from gpa_lsp.render.html_report.overview import build_groups, find_nearest_roof, list_facts
+from gpa_lsp.render.layout import UNBROKEN
 from gpa_lsp.report.model import KernelReport
 from tests.analyses_samples import ANALYSES
 from tests.render.advice_examples import LIMITER
-from tests.report_builder import build_kernel
+from tests.report_builder import build_kernel, build_report
 
 
 def make_kernel(busiest: BusyUnit | None) -> KernelReport:
@@ -35,7 +36,20 @@ def test_without_such_a_unit_it_is_the_roof() -> None:
 
 def test_what_limits_a_kernel_is_the_limiters_word() -> None:
     kernel = replace(make_kernel(None), limiter=LIMITER)
-    (row,) = build_rows([kernel], {kernel.name: "k"}, {})
+    (row,) = build_groups([kernel], {kernel.name: "k"}, {})[0].rows
     assert row.limiter == "DRAM is 71 % busy"
-    (unknown,) = build_rows([make_kernel(None)], {kernel.name: "k"}, {})
+    (unknown,) = build_groups([make_kernel(None)], {kernel.name: "k"}, {})[0].rows
     assert unknown.limiter == ""
+
+
+def test_what_was_measured_apart_is_never_added_up() -> None:
+    """Shares are of the time of one profile on one GPU; the head of the page has no time of all."""
+    one = build_kernel(name="f", durations_ns=(3e6,))
+    other = replace(build_kernel(name="g", durations_ns=(1e6,)), device=replace(one.device, name="another GPU"))
+    both = [one, build_kernel(name="h", durations_ns=(1e6,)), other]
+    first, second = build_groups(both, {kernel.name: kernel.name for kernel in both}, {})
+    assert [row.share.text for row in first.rows if row.share] == ["75 %", "25 %"]
+    assert [row.share.text for row in second.rows if row.share] == ["100 %"]
+    assert "another GPU" in second.title.replace(UNBROKEN, " ")
+    assert "Time" not in dict(list_facts(build_report(*both)))
+    assert dict(list_facts(build_report(*both[:2])))["Time"] == "4.00 ms"

@@ -175,7 +175,7 @@ local subcommands = {
   page = {
     run = function(arguments)
       if #arguments == 0 then
-        execute('gpaLsp.showPage', {})
+        execute('gpaLsp.showPage', { rpc.place() }) -- at the kernel the cursor is in
       else
         with_kernel(arguments, function(kernel)
           execute('gpaLsp.showPage', { kernel.mangled })

@@ -13,6 +13,7 @@ class CodeView {
     this.chosen = { rows: new Set(), lines: new Set() };
     this.related = { rows: new Set(), lines: new Set() };
     this.#indexCode();
+    this.panes = section.querySelector(".panes");
     this.#makeTools();
     this.#makeSass();
     this.#makeSource(0);
@@ -88,15 +89,41 @@ class CodeView {
       label.append(this.chooser);
       this.tools.append(label);
     } else {
-      this.sourcePane.replaceChildren(CodeView.#say("The code has no line information; compile with -lineinfo."));
+      this.panes.dataset.layout = "SASS";
+      this.tools.append(CodeView.#say("The code has no line information; compile with -lineinfo."));
     }
     const hottest = document.createElement("button");
     hottest.type = "button";
     hottest.textContent = "Hottest instruction";
     hottest.addEventListener("click", () => this.chooseRow(this.rowOf(this.#findHottest()), { focus: true }));
     this.tools.append(hottest);
+    if (files.length) this.tools.append(this.#makeLayouts());
     this.note = CodeView.#say("");
     this.tools.append(this.note);
+  }
+
+  #makeLayouts() {
+    const group = document.createElement("span");
+    group.setAttribute("role", "group");
+    group.setAttribute("aria-label", "What is shown");
+    const buttons = ["Both", "Source", "SASS"].map((name) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = name;
+      button.addEventListener("click", () => this.#show(name, buttons));
+      return button;
+    });
+    group.append(...buttons);
+    this.#show(CodeView.layout, buttons);
+    return group;
+  }
+
+  static layout = "Both"; // stays as chosen from kernel to kernel
+
+  #show(name, buttons) {
+    CodeView.layout = name;
+    this.panes.dataset.layout = name;
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button.textContent === name));
   }
 
   #findHottest() {

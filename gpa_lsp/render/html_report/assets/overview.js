@@ -3,8 +3,8 @@
 (() => {
   const table = document.getElementById("kernel-table");
   if (!table) return;
-  const body = table.tBodies[0];
-  const rows = [...body.rows];
+  const bodies = [...table.tBodies]; // one per program and GPU: what was measured apart is never compared
+  const rows = bodies.flatMap((body) => [...body.querySelectorAll("tr[data-kernel]")]);
 
   function readValue(row, column) {
     const value = row.cells[column].dataset.value;
@@ -18,11 +18,13 @@
     const descending = heading.ariaSort ? heading.ariaSort === "ascending" : !isText;
     for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
     heading.setAttribute("aria-sort", descending ? "descending" : "ascending");
-    const order = rows.map((row) => [readValue(row, column), row]);
     const sign = descending ? -1 : 1;
-    order.sort(([one], [another]) =>
-      sign * (typeof one === "number" && typeof another === "number" ? one - another : String(one).localeCompare(String(another))));
-    body.append(...order.map(([, row]) => row));
+    for (const body of bodies) {
+      const order = rows.filter((row) => row.parentElement === body).map((row) => [readValue(row, column), row]);
+      order.sort(([one], [another]) =>
+        sign * (typeof one === "number" && typeof another === "number" ? one - another : String(one).localeCompare(String(another))));
+      body.append(...order.map(([, row]) => row));
+    }
     gpaPage.announce(`Sorted by ${heading.textContent.trim()}, ${heading.getAttribute("aria-sort")}`);
   }
 
@@ -38,6 +40,7 @@
       row.hidden = !words.every((word) => text.includes(word));
       if (!row.hidden) shown += 1;
     }
+    for (const body of bodies) body.hidden = !body.querySelector("tr[data-kernel]:not([hidden])");
     document.getElementById("filter-count").textContent = words.length ? `${gpaPage.formatCount(shown)} of ${gpaPage.formatCount(rows.length)}` : "";
     document.getElementById("no-match").hidden = shown > 0;
   });

@@ -27,6 +27,7 @@
     open = { kernel, view: null };
     const code = section.querySelector(".code-section");
     if (code && data.code) open.view = new CodeView(code, kernel, data, (part, isClick) => noteChoice(kernel, part, isClick));
+    for (const box of section.querySelectorAll("[data-flame]")) new FlameView(box, data.charts[box.dataset.flame]);
     gpaPage.drawWhenSeen(section, data.charts);
     startViews();
     gpaPage.settle(section);
@@ -37,7 +38,7 @@
   }
 
   function markRow(kernel) {
-    for (const row of document.querySelectorAll("#kernel-table tbody tr")) {
+    for (const row of document.querySelectorAll("#kernel-table tr[data-kernel]")) {
       const isOpen = row.dataset.kernel === String(kernel);
       row.classList.toggle("current", isOpen);
       const link = row.querySelector("a");
@@ -103,8 +104,11 @@
     }
     const place = document.getElementById(part ? `k${kernel}-${part}` : `k${kernel}`);
     if (!place || !isAsked) return;
+    const folded = part ? place.querySelector("details") : null;
+    if (folded) folded.open = true;
     place.scrollIntoView();
-    const heading = part ? place.querySelector("h3") : place;
+    if (folded) folded.querySelector("summary").focus({ preventScroll: true });
+    const heading = folded ? null : place;
     if (heading) {
       heading.tabIndex = -1;
       heading.focus({ preventScroll: true });

@@ -132,6 +132,7 @@ const gpaPage = (() => {
     known.view = result.view;
     for (const [name, value] of known.signals) result.view.signal(name, value);
     if (known.signals.size) await result.view.runAsync();
+    element.dispatchEvent(new CustomEvent("gpa-drawn", { detail: result.view }));
     return result.view;
   }
 
@@ -148,8 +149,8 @@ const gpaPage = (() => {
   }
 
   function setSignal(element, name, value) {
-    const known = drawn.get(element);
-    if (!known) return;
+    const known = drawn.get(element) ?? { spec: null, view: null, signals: new Map() }; // kept until it is drawn
+    drawn.set(element, known);
     known.signals.set(name, value);
     known.view?.signal(name, value).runAsync();
   }
@@ -163,7 +164,7 @@ const gpaPage = (() => {
   }
 
   document.addEventListener("gpa-theme", () => {
-    for (const [element, known] of [...drawn]) if (element.isConnected) drawChart(element, known.spec);
+    for (const [element, known] of [...drawn]) if (element.isConnected && known.spec) drawChart(element, known.spec);
   });
 
   startTheme();

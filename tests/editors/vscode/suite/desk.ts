@@ -29,6 +29,7 @@ export const screenshot = (name: string, clip?: Box) => ask<string>({ action: "s
 export const press = (key: string) => ask<null>({ action: "press", key });
 export const type = (text: string) => ask<null>({ action: "type", text });
 export const click = (selector: string, text?: string) => ask<null>({ action: "click", selector, text });
+export const doubleClick = (selector: string, text?: string) => ask<null>({ action: "doubleClick", selector, text });
 export const hover = (selector: string, text?: string) => ask<null>({ action: "hover", selector, text });
 export const texts = (selector: string) => ask<readonly string[]>({ action: "texts", selector });
 export const count = (selector: string, text?: string) => ask<number>({ action: "count", selector, text });

@@ -4,11 +4,12 @@ import { reading, startUp } from "./main/reading";
 import { heat } from "./main/heat";
 import { sass } from "./main/sass";
 import { jumps } from "./main/jumps";
+import { pages } from "./main/pages";
 import { changing } from "./main/changing";
 import { predicting } from "./main/predicting";
 import { looks } from "./main/looks";
 import { runTests } from "./runner";
 
 export async function run(): Promise<void> {
-  await runTests([...startUp, ...reading, ...heat, ...sass, ...jumps, ...changing, ...predicting, ...looks]);
+  await runTests([...startUp, ...reading, ...heat, ...sass, ...jumps, ...pages, ...changing, ...predicting, ...looks]);
 }
