@@ -25,6 +25,7 @@ from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.lsp.client import Client, Wire
 from gpa_lsp.lsp.document_sync import DocumentSync, Pushes
 from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature
+from gpa_lsp.lsp.kept_choices import KeptChoices
 from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay
 from gpa_lsp.lsp.measure_on_save import Measuring
 from gpa_lsp.lsp.measuring_client import MeasuringClient, watch_measured
@@ -45,6 +46,9 @@ _KERNEL_SUFFIXES = frozenset({".cu", ".cuh", ".cuf"})
 
 _SECTION = "gpaLsp"
 """What the settings are called among those of the editor."""
+
+_COLUMNS = "sass.columns"
+"""What the chosen columns of SASS documents are called among the choices that are kept."""
 
 _FOLDER_DEPTH = 32
 _LONE_FILE_DEPTH = 3
@@ -98,7 +102,8 @@ class Session:
         self.pages = Pages(self._client)
         """The report as a page."""
         self._sources = UnmeasuredSources(self._documents, self._client, units, self._refresh)
-        self._document_sync = DocumentSync(self._documents, self.sass, self._sources)
+        self._document_sync = DocumentSync(self._documents, self.sass, self._sources, watcher)
+        self._choices = KeptChoices()
         self._doubts = Doubts(self._client.inform)
         self._status = Status(self._client.notify if self.abilities.status else None)
         measuring = MeasuringClient(
@@ -153,6 +158,8 @@ class Session:
 
     def _configure(self) -> None:
         roots, max_depth = choose_roots(self._list_folders(), self._root, self._lone_folder)
+        self._choices.configure(roots)
+        self._show_columns(self._choices.read_names(_COLUMNS))
         self._loader.configure(roots, watch_measured(self._held.current, roots), max_depth=max_depth)
         self._measuring.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
         self._sources.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
@@ -221,8 +228,13 @@ class Session:
         self._documents.take(snapshot, self._held.current)
         for uri in self.sass.take(snapshot.visible, self._held.current, self._documents.places):
             self._client.say_changed(uri)
+        self._document_sync.tell_of_sass()
         self._doubts.tell(self._documents, self._held.current)
         self._refresh()
+
+    def _show_columns(self, names: Sequence[str] | None) -> None:
+        for uri in self.sass.choose_columns(names):
+            self._client.say_changed(uri)
 
     def _refresh(self) -> None:
         """Let the client ask again for what it shows."""
@@ -261,6 +273,11 @@ class Session:
     def predictions(self) -> Predictions:
         """What was emulated of open sources."""
         return self._sources.predictions
+
+    def choose_columns(self, names: Sequence[str] | None) -> None:
+        """Show some columns in SASS documents from now on, in this workspace."""
+        self._show_columns(names)
+        self._choices.keep_names(_COLUMNS, names)
 
     def reload(self) -> None:
         """Read every profile again."""
