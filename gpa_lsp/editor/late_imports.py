@@ -1,5 +1,6 @@
 """What the answer to initialize must not wait for: what needs numpy, and what only a person asks for."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpa_lsp.editor.snapshot import VisibleKernel
@@ -8,11 +9,11 @@ if TYPE_CHECKING:
     from gpa_lsp.editor.sass.model import SassDocument
 
 
-def build_sass(uri: str, shown: VisibleKernel) -> "SassDocument":
-    """The SASS document of a kernel."""
+def build_sass(uri: str, shown: VisibleKernel, columns: Sequence[str] | None) -> "SassDocument":
+    """The SASS document of a kernel, with the columns that were chosen; None for the usual ones."""
     from gpa_lsp.editor.sass.document import build_document
 
-    return build_document(uri, shown)
+    return build_document(uri, shown, columns)
 
 
 def warm_up_predictions() -> None:
@@ -24,7 +25,16 @@ def warm_up() -> None:
     """Import and read what the first answers need while the first results are being made."""
     from gpa_lsp.binary.opcode_words import describe_words
     from gpa_lsp.editor import chains, hot_spots, jumps, kernels  # noqa: F401
-    from gpa_lsp.editor.sass import document, instruction_hover, operand_hover, stall_hover, tokens, value_trace  # noqa: F401
+    from gpa_lsp.editor.sass import (  # noqa: F401
+        columns,
+        document,
+        hot_rows,
+        instruction_hover,
+        operand_hover,
+        stall_hover,
+        tokens,
+        value_trace,
+    )
     from gpa_lsp.editor.source import actions  # noqa: F401
     from gpa_lsp.render import answer_markdown, roofline_picture, roofline_text, stall_picture  # noqa: F401
 

@@ -13,6 +13,11 @@ from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 class SassLibrary(Protocol):
     """The SASS documents of all shown kernels. A document is made when it is first asked for, and kept for a while."""
 
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns that were chosen, in their order; None for the usual ones."""
+        ...
+
     def find_uri(self, shown: VisibleKernel) -> str:
         """The document of a kernel."""
         ...

@@ -11,6 +11,7 @@ from lsprotocol import types
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.sass.library import SassDocuments, is_sass_uri
+from gpa_lsp.editor.sass.model import SassView
 from gpa_lsp.lsp.features import PushFeature
 from gpa_lsp.lsp.protocol_types import read_changes
 from gpa_lsp.lsp.unmeasured_sources import UnmeasuredSources
@@ -43,12 +44,40 @@ class Pushes:
 
     def changed(self, uri: str, version: int | None, find_view: Callable[[], DocumentView | None]) -> None:
         """Send what there is to say of a document, where it differs from what was sent before."""
-        sent = self._sent.setdefault(uri, {})
         for name, feature in self._features.items():
-            items = self._guard(name, partial(_list_items, feature, find_view), ())
-            if items != sent.get(name, ()):
-                sent[name] = items
-                self._send(feature.method, feature.wrap(uri, version, items))
+            self._push(name, uri, version, partial(_list_items, feature, find_view))
+
+    def sass_changed(
+        self, uri: str, version: int | None, find_view: Callable[[], SassView | None], *, is_new_text: bool = False
+    ) -> None:
+        """The same of a SASS document.
+
+        Args:
+            uri: the document.
+            version: the client's number for its text.
+            find_view: makes its view; None where the text is none of ours.
+            is_new_text: the client has another text than before: whatever it drew is gone with the old one.
+        """
+        for name, feature in self._features.items():
+            if feature.list_sass_items is not None:
+                list_items = partial(_list_sass_items, feature.list_sass_items, find_view)
+                self._push(name, uri, version, list_items, is_new_text=is_new_text)
+
+    def _push(
+        self,
+        name: str,
+        uri: str,
+        version: int | None,
+        list_items: Callable[[], tuple[Any, ...]],
+        *,
+        is_new_text: bool = False,
+    ) -> None:
+        sent = self._sent.setdefault(uri, {})
+        items = self._guard(name, list_items, ())
+        if items != sent.get(name, ()) or (is_new_text and items):
+            sent[name] = items
+            feature = self._features[name]
+            self._send(feature.method, feature.wrap(uri, version, items))
 
     def closed(self, uri: str) -> None:
         """Take back what was sent."""
@@ -63,6 +92,13 @@ def _list_items(feature: PushFeature[Any, Any], find_view: Callable[[], Document
     return feature.list_items(view) if view is not None else ()
 
 
+def _list_sass_items(
+    list_items: Callable[[SassView], tuple[Any, ...]], find_view: Callable[[], SassView | None]
+) -> tuple[Any, ...]:
+    view = find_view()
+    return list_items(view) if view is not None else ()
+
+
 class DocumentSync:
     """Sources and SASS documents, as they are opened, edited, saved and closed.
 
@@ -70,18 +106,21 @@ class DocumentSync:
         documents: the open sources.
         sass: the SASS documents.
         sources: what is said of sources without a profile.
+        unasked: what the client is sent without asking.
     """
 
-    def __init__(self, documents: Documents, sass: SassDocuments, sources: UnmeasuredSources) -> None:
+    def __init__(self, documents: Documents, sass: SassDocuments, sources: UnmeasuredSources, unasked: Pushes) -> None:
         self._documents = documents
         self._sass = sass
         self._sources = sources
+        self._unasked = unasked
         self._pushes: dict[str, asyncio.TimerHandle] = {}
 
     def open(self, document: types.TextDocumentItem) -> Path | None:
         """A document was opened; its file, where it is a source."""
         if is_sass_uri(document.uri):
-            self._sass.open(document.uri, document.text)
+            self._sass.open(document.uri, document.text, document.version)
+            self._tell_of_sass(document.uri, document.version, is_new_text=True)
             return None
         path = read_path(document.uri)
         if path is None:
@@ -96,7 +135,8 @@ class DocumentSync:
         """A document was edited."""
         uri, changes = document.uri, read_changes(given)
         if is_sass_uri(uri):
-            self._sass.change(uri, changes)
+            self._sass.change(uri, changes, document.version)
+            self._tell_of_sass(uri, document.version, is_new_text=True)
             return
         if not self._documents.change(uri, changes, document.version):
             return
@@ -113,10 +153,19 @@ class DocumentSync:
         """A document was closed, or is not understood any more."""
         if is_sass_uri(uri):
             self._sass.close(uri)
+            self._unasked.closed(uri)
             return
         self._forget_push(uri)
         self._sources.closed(uri)
         self._documents.close(uri)
+
+    def tell_of_sass(self) -> None:
+        """There is new knowledge, or there are new settings: it may concern the SASS documents that are open."""
+        for uri, version in self._sass.list_open():
+            self._tell_of_sass(uri, version)
+
+    def _tell_of_sass(self, uri: str, version: int | None, *, is_new_text: bool = False) -> None:
+        self._unasked.sass_changed(uri, version, partial(self._sass.view, uri), is_new_text=is_new_text)
 
     def _forget_push(self, uri: str) -> None:
         if (waiting := self._pushes.pop(uri, None)) is not None:

@@ -26,6 +26,7 @@ from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.lsp.client import Client, Wire
 from gpa_lsp.lsp.document_sync import DocumentSync, Pushes
 from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature
+from gpa_lsp.lsp.kept_choices import KeptChoices
 from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay
 from gpa_lsp.lsp.measure_on_save import Measuring
 from gpa_lsp.lsp.measuring_client import MeasuringClient, watch_measured
@@ -52,6 +53,9 @@ _MOST_HELD_S = 12.0
 """An answer waits for what is read no longer than this; editors give up after 20 s and more."""
 
 _HELD_LOOK_S = 0.05
+
+_COLUMNS = "sass.columns"
+"""What the chosen columns of SASS documents are called among the choices that are kept."""
 
 _FOLDER_DEPTH = 32
 _LONE_FILE_DEPTH = 3
@@ -105,7 +109,8 @@ class Session:
         self.pages = Pages(self._client)
         """The report as a page."""
         self._sources = UnmeasuredSources(self._documents, self._client, units, self._refresh)
-        self._document_sync = DocumentSync(self._documents, self.sass, self._sources)
+        self._document_sync = DocumentSync(self._documents, self.sass, self._sources, watcher)
+        self._choices = KeptChoices()
         self._doubts = SourceDoubts(self._client, self._documents, self._take_choice, is_asked=self.abilities.questions)
         self._status = Status(self._client.notify if self.abilities.status else None)
         measuring = MeasuringClient(
@@ -161,6 +166,8 @@ class Session:
 
     def _configure(self) -> None:
         roots, max_depth = choose_roots(self._list_folders(), self._root, self._lone_folder)
+        self._choices.configure(roots)
+        self._show_columns(self._choices.read_names(_COLUMNS))
         watched = watch_measured(self._held.current, roots)
         self._loader.configure(roots, watched, max_depth=max_depth, may_ask_git=self._held.is_trusted)
         self._client.start(self._doubts.configure(roots[0] if roots else None))
@@ -250,8 +257,13 @@ class Session:
         self._documents.take(snapshot, self._held.current)
         for uri in self.sass.take(snapshot.visible, self._held.current, self._documents.places):
             self._client.say_changed(uri)
+        self._document_sync.tell_of_sass()
         self._tell_doubts()
         self._refresh()
+
+    def _show_columns(self, names: Sequence[str] | None) -> None:
+        for uri in self.sass.choose_columns(names):
+            self._client.say_changed(uri)
 
     def _refresh(self) -> None:
         """Let the client ask again for what it shows."""
@@ -308,6 +320,11 @@ class Session:
     async def write_page_of(self, profile: Path) -> tuple[Path, tuple[str, ...]]:
         """The page of one profile, and the mangled names of its kernels."""
         return await self.pages.write_profile(self._loader.make_job(profile))
+
+    def choose_columns(self, names: Sequence[str] | None) -> None:
+        """Show some columns in SASS documents from now on, in this workspace."""
+        self._show_columns(names)
+        self._choices.keep_names(_COLUMNS, names)
 
     def reload(self) -> None:
         """Read every profile again."""

@@ -131,6 +131,29 @@ def test_clone(name: str, clone_results: Results) -> None:
 
 
 @pytest.fixture(scope="session")
+def narrow_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A window as wide as half a screen, with source and SASS in it."""
+    folder = tmp_path_factory.mktemp("narrow")
+    workspace = make_workspace(folder / "workspace")
+    results = run_suite(
+        built,
+        "narrow",
+        folder,
+        workspace=workspace.folder,
+        settings=choose_settings(workspace),
+        facts=tell_facts(workspace),
+        window={"viewport": {"width": 900, "height": 640}},
+    )
+    check_nothing_stays(folder)
+    return name_results(results, "narrow")
+
+
+@pytest.mark.parametrize("name", find_names("narrow"))
+def test_narrow(name: str, narrow_results: Results) -> None:
+    assert narrow_results[name].error is None, narrow_results[name].error
+
+
+@pytest.fixture(scope="session")
 def restricted_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
     """A workspace whose settings name a command to measure with, and an interpreter that leaves a trace when it is started."""
     folder = tmp_path_factory.mktemp("restricted")

@@ -28,8 +28,8 @@ def start_client() -> Iterator[StartClient]:
     """Starts servers, and ends those that are left."""
     clients: list[RawClient] = []
 
-    def start(**options: Any) -> RawClient:
-        clients.append(RawClient(environment=LISTINGS, **options))
+    def start(environment: dict[str, str] | None = None, **options: Any) -> RawClient:
+        clients.append(RawClient(environment={**LISTINGS, **(environment or {})}, **options))
         return clients[-1]
 
     yield start

@@ -97,7 +97,7 @@ def choose_columns(line: str, *, is_sass: bool) -> Iterator[int]:
     if not is_sass:
         yield from sorted({0, len(line) // 2, len(line)})
         return
-    yield from [column for column in range(35, len(line)) if line[column - 1] in " [" and line[column] in "RU@P"][:3]
+    yield from [column for column in range(16, len(line)) if line[column - 1] in " [" and line[column] in "RU@P"][:3]
 
 
 @pytest.fixture(scope="module")

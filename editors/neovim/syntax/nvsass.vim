@@ -4,7 +4,7 @@ if exists('b:current_syntax')
 endif
 
 syntax match nvsassAddress  '/\*\x\+\*/'
-syntax match nvsassRemark   '//.*$'
+syntax match nvsassRemark   '//.*$' contains=nvsassReason
 syntax match nvsassLabel    '\.L\w*'
 syntax match nvsassReason   '\<\%(long_scoreboard\|short_scoreboard\|wait\|barrier\|membar\|branch_resolving\|no_instructions\|dispatch_stall\|drain\|gmma\|imc_miss\|lg_throttle\|mio_throttle\|tex_throttle\|math_pipe_throttle\|misc\|not_selected\|selected\|sleeping\)\>'
 syntax match nvsassShare    '\<\d\+\%(\.\d\+\)\?\s%'

@@ -3,6 +3,7 @@
 import { commands, ConfigurationTarget, type ExtensionContext, type Uri, window, workspace } from "vscode";
 import { ChainTree, openLink } from "./chain";
 import { Connection } from "./client";
+import { chooseColumns, listInstructions, listInstructionsBy } from "./columns";
 import { HeatView } from "./heat";
 import { findPythonEnvironments } from "./interpreters";
 import { JumpMemory } from "./jumpMemory";
@@ -13,8 +14,9 @@ import { ReportPanel } from "./page";
 import { toProtocol } from "./placement";
 import type { HeatMark, Status } from "./protocol";
 import { CursorSync, toggleSass } from "./sass";
-import { isHeatEnabled, readInterpreter, readPath, SECTION, SERVER_SETTINGS } from "./settings";
+import { areTiesShown, isHeatEnabled, readInterpreter, readPath, SECTION, SERVER_SETTINGS } from "./settings";
 import { showMenu, StatusItem } from "./status";
+import { TieView } from "./ties";
 
 /** What other extensions, and the tests, can see. */
 export interface Api {
@@ -23,6 +25,7 @@ export interface Api {
   readonly measuringOutput: string;
   heatOf(uri: Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[] };
   readonly lit: CursorSync["lit"];
+  readonly ties: TieView["shown"];
   readonly chain: ChainTree;
   readonly report: ReportPanel;
 }
@@ -35,11 +38,12 @@ export function activate(context: ExtensionContext): Api {
   const memory = new JumpMemory();
   const heat = new HeatView(server);
   const sync = new CursorSync(server);
+  const ties = new TieView(server);
   const chain = new ChainTree(server);
   const status = new StatusItem(server);
   const output = new MeasuringOutput(server);
   const report = new ReportPanel(server);
-  context.subscriptions.push(log, server, heat, sync, chain, status, output, report);
+  context.subscriptions.push(log, server, heat, sync, ties, chain, status, output, report);
   connection = server;
 
   const forward = (command: string) => () => server.run(command);
@@ -53,6 +57,10 @@ export function activate(context: ExtensionContext): Api {
     "gpa.previousHotLine": () => goToHotLine(server, heat, -1),
     "gpa.listHotSpots": () => listHotSpots(server),
     "gpa.listKernels": () => listKernels(server),
+    "gpa.listInstructions": () => listInstructions(server, memory),
+    "gpa.listInstructionsBy": () => listInstructionsBy(server, memory),
+    "gpa.chooseColumns": () => chooseColumns(server),
+    "gpa.toggleTies": () => workspace.getConfiguration(SECTION).update("sass.colours", !areTiesShown(), ConfigurationTarget.Global),
     "gpa.showChain": () => chain.showChain(),
     "gpa.refreshChain": () => chain.showChain(),
     "gpa.openLink": openLink,
@@ -98,6 +106,7 @@ export function activate(context: ExtensionContext): Api {
     get status() { return status.present; },
     get measuringOutput() { return output.text; },
     get lit() { return sync.lit; },
+    get ties() { return ties.shown; },
     heatOf: (uri) => ({ marks: heat.marksOf(uri), stale: heat.staleLinesOf(uri) }),
     chain,
     report,

@@ -102,7 +102,7 @@ export async function goToHotLine(connection: Connection, heat: HeatView, step: 
   window.setStatusBarMessage(`$(flame) ${next.text}`, 6_000);
 }
 
-/** Those with heat; where none is drawn, as in SASS, the hot spots of the document. */
+/** Those with heat; where none is drawn the hot spots of the document. */
 async function listHotLines(connection: Connection, heat: HeatView, uri: Uri): Promise<readonly HotLine[]> {
   const marks = heat.marksOf(uri);
   if (marks.length > 0) {

@@ -62,6 +62,30 @@ export interface HotSpot extends Place {
   readonly text: string;
 }
 
+/** What can stand beside the instructions of the SASS. */
+export interface Column {
+  readonly name: string;
+  readonly title: string;
+  readonly detail: string;
+  readonly isShown: boolean;
+  /** Instructions can be sorted by it. */
+  readonly isNumber: boolean;
+}
+
+export interface Instruction extends Place {
+  /** What stands in the column they are sorted by. */
+  readonly value: string;
+  readonly name: string;
+  readonly detail: string;
+}
+
+/** A line of a source, and the lines of the SASS it was compiled to. */
+export interface Tie {
+  readonly line: number;
+  readonly colour: number;
+  readonly ranges: readonly { readonly first: number; readonly last: number }[];
+}
+
 export interface Kernel {
   readonly name: string;
   readonly mangled: string;

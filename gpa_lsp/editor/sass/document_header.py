@@ -11,7 +11,9 @@ from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.render.blame_words import describe_bounds
 from gpa_lsp.render.sampling_words import describe_quiet, list_sampling_facts
 
-_WIDTH = 120
+_WIDTH = 80
+"""Half a window: whoever reads SASS has the source beside it."""
+
 _LONGEST_TEXT = 500
 """Names of templates have thousands of characters; the report has them."""
 

@@ -6,9 +6,10 @@ import numpy as np
 
 from gpa_lsp.basis.numbers import format_count_of, format_percent
 from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.editor.sass.columns import find_stall_columns
 from gpa_lsp.editor.sass.document_parts import Part
 from gpa_lsp.editor.sass.document_quotes import QuoteWriter
-from gpa_lsp.editor.sass.document_rows import Layout, find_stall_columns
+from gpa_lsp.editor.sass.document_rows import Layout
 from gpa_lsp.editor.sass.model import SectionKind
 from gpa_lsp.report.code import KernelCode
 from gpa_lsp.report.model import FunctionRole, KernelReport

@@ -1,34 +1,26 @@
 """The instructions of a SASS document, one line each, in fixed columns.
 
-    /*0130*/   212   12.3 %  long_scoreboard   │ LDG.E.64.SYS R4, [R2]                  // waits SB0 · sets SB1 · stall 4
+    /*0130*/   12 %  │ LDG.E.64.SYS R4, [R2]                  // 212  long_scoreboard  waits SB0 · sets SB1 · stall 4
 
-address, source line, share of the kernel's samples, the stall reason of most of them, a bar per loop around it, the instruction, and what the
-compiler told the scheduler. What is unknown or nothing is left blank.
+address, the first number a person chose, a bar per loop around it, the instruction; then, as a remark, the other columns and what the compiler told
+the scheduler. So the operands are seen in half a window, whatever was chosen. What is unknown or nothing is left blank.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.basis.visible_text import keep_length
-from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.editor.sass.columns import Column, fill_columns
+from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.render.control_words import describe_controls
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 
-_LEAST_SHOWN_RATIO = 0.0005
-"""Below this share of the kernel's samples a number would only hide those that matter, and a stall reason is chance."""
-
-_FEW = "·"
-"""Stands for a share too small to show, so that nothing is taken for code that never ran."""
-
 _MOST_BARS = 6
-_LONGEST_REASON = 20
 _LONGEST_TEXT = 52
-"""Where scheduling words begin; longer instructions push their own to the right."""
+"""Where remarks begin; longer instructions push their own to the right."""
 
 _USUAL_TEXT_RATIO = 0.98
 _FOREIGN_OFFSET = 1 << 32
@@ -37,37 +29,31 @@ _LEAST_STALL_CYCLES = 2
 """One cycle is what every instruction takes."""
 
 _UP, _DOWN = "↑", "↓"
+_REMARK = "// "
+_GAP = "  "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Characters of each column; 0 for a column the kernel has nothing for.
+    """Characters of what stands before the remarks; 0 for what the kernel has nothing for.
 
     Attributes:
         address: hexadecimal digits of an address.
-        line: digits of a source line.
-        share: of a share.
-        reason: of a stall reason.
+        number: of the column before the instruction.
         bars: loops around an instruction that are shown.
         text: of most instructions.
     """
 
     address: int
-    line: int
-    share: int
-    reason: int
+    number: int
     bars: int
     text: int
 
     @property
     def instruction_column(self) -> int:
         """Characters before the instruction."""
-        gaps = (
-            self.line + 1 if self.line else 0,
-            self.share + 2 if self.share else 0,
-            self.reason + 1 if self.reason else 0,
-        )
-        return len(self.show_address(0)) + sum(gaps) + (self.bars + 2 if self.bars else 2)
+        number = self.number + 2 if self.number else 0
+        return len(self.show_address(0)) + number + (self.bars + 2 if self.bars else 2)
 
     def show_address(self, offset: int) -> str:
         """An address as nvdisasm writes it."""
@@ -77,14 +63,6 @@ class Layout:
         """The name of the place at an address: what a branch goes to."""
         return f".L_{offset:0{self.address}x}"
 
-    def name_columns(self) -> str:
-        """The columns' titles, as a comment."""
-        line = " " + "line".rjust(self.line) if self.line else ""
-        share = "  " + "share".rjust(self.share) if self.share else ""
-        reason = " " + "stalled by".ljust(self.reason) if self.reason else ""
-        head = "// addr".ljust(len(self.show_address(0))) + line + share + reason
-        return f"{head.ljust(self.instruction_column)}{'instruction'.ljust(self.text)}  // for the scheduler"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
@@ -92,95 +70,91 @@ class Rows:
 
     Attributes:
         layout: their columns.
+        title: what stands in the columns, as a comment.
         lines: one per instruction.
+        reason_offset: characters from the beginning of a remark to the stall reason in it; None where that is not shown.
     """
 
     layout: Layout
+    title: str
     lines: list[str]
+    reason_offset: int | None
 
 
-def build_rows(report: KernelReport) -> Rows:
-    """The instruction lines of a kernel."""
-    columns = report.instructions
-    samples: npt.NDArray[np.int64] = columns.all_samples.sum(axis=1)
-    shares = _list_shares(samples, report.total_samples)
-    reasons = list_top_reasons(columns, samples, report.total_samples)
-    numbers = _list_source_lines(columns)
-    layout = _choose_layout(columns, numbers, shares, reasons)
-    heads = _join_heads(columns, layout, numbers, shares, reasons)
-    tails = _list_tails(report, layout)
-    width = layout.text
+def build_rows(shown: VisibleKernel, names: Sequence[str]) -> Rows:
+    """The instruction lines of a kernel.
+
+    Args:
+        shown: the kernel.
+        names: of the columns that were chosen.
+    """
+    report = shown.kernel.report
+    chosen = fill_columns(shown, names)
+    front = next((column for column in chosen if column.values is not None), None)
+    behind = [column for column in chosen if column is not front]
+    widths = [max(column.width, len(column.kind.title)) for column in behind]
+    layout = _choose_layout(report.instructions, front)
+    heads = _join_heads(report.instructions, layout, front)
+    remarks = _join_remarks(behind, widths, _list_tails(report, layout))
     lines = [
-        f"{head}{text:<{width}}  // {tail}" if tail else f"{head}{text or _NO_TEXT}"
-        for head, text, tail in zip(heads, map(keep_length, columns.texts), tails, strict=True)
+        f"{head}{text:<{layout.text}}  {_REMARK}{remark}" if remark else f"{head}{text or _NO_TEXT}"
+        for head, text, remark in zip(heads, map(keep_length, report.instructions.texts), remarks, strict=True)
     ]
-    return Rows(layout=layout, lines=lines)
+    place = next((index for index, column in enumerate(behind) if column.kind.name == "reason"), None)
+    return Rows(
+        layout=layout,
+        title=_name_columns(layout, front, behind, widths),
+        lines=lines,
+        reason_offset=None if place is None else len(_REMARK) + sum(width + len(_GAP) for width in widths[:place]),
+    )
 
 
-def find_stall_columns(reasons: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """bool[k], which reasons are stalls: a warp that issued, or could have, was not."""
-    return np.array([describe_stall_reason(reason).is_stall for reason in reasons], dtype=np.bool_)
+def _name_columns(layout: Layout, front: Column | None, behind: Sequence[Column], widths: Sequence[int]) -> str:
+    """The columns' titles, as a comment."""
+    number = _GAP + front.kind.title.rjust(layout.number) if front is not None else ""
+    head = ("// addr".ljust(len(layout.show_address(0))) + number).ljust(layout.instruction_column)
+    titles = [_align(column, column.kind.title, width) for column, width in zip(behind, widths, strict=True)]
+    return f"{head}{'instruction'.ljust(layout.text)}  {_REMARK}{_GAP.join([*titles, 'for the scheduler'])}"
 
 
-def list_top_reasons(columns: InstructionColumns, samples: npt.NDArray[np.int64], total: int) -> list[str]:
-    """The stall reason of most samples of each instruction; empty where there is none to speak of."""
-    if not columns.reasons or not total:
-        return [""] * len(columns)
-    stalls = columns.all_samples * find_stall_columns(columns.reasons)
-    top = stalls.argmax(axis=1)
-    is_named = (stalls.max(axis=1) > 0) & (samples >= _LEAST_SHOWN_RATIO * total)
-    names = [keep_length(name)[:_LONGEST_REASON] for name in columns.reasons] + [""]
-    return [names[number] for number in np.where(is_named, top, -1).tolist()]
+def _align(column: Column, text: str, width: int) -> str:
+    """Numbers, and the places of lines, to the right; words to the left."""
+    return text.ljust(width) if column.kind.name == "reason" else text.rjust(width)
 
 
-def _list_shares(samples: npt.NDArray[np.int64], total: int) -> list[str]:
-    if not total:
-        return [""] * len(samples)
-    distinct, number = np.unique(samples, return_inverse=True)
-    shown = [
-        format_percent(count / total) if count >= _LEAST_SHOWN_RATIO * total else _FEW if count > 0 else ""
-        for count in distinct.tolist()
+def _join_remarks(columns: Sequence[Column], widths: Sequence[int], tails: Sequence[str]) -> Iterator[str]:
+    """What stands behind the instructions: the cells, and what is for the scheduler."""
+    padded = [
+        {cell: _align(column, cell, width) for cell in set(column.cells)}
+        for column, width in zip(columns, widths, strict=True)
     ]
-    return [shown[index] for index in number.reshape(-1).tolist()]
+    cells = [[known[cell] for cell in column.cells] for column, known in zip(columns, padded, strict=True)]
+    for row, tail in enumerate(tails):
+        yield _GAP.join([*(column[row] for column in cells), tail]).rstrip()
 
 
-def _list_source_lines(columns: InstructionColumns) -> list[str]:
-    """The line of each instruction's innermost frame."""
-    shown = [str(chain[0].line) if chain[0].line > 0 else "" for chain in columns.chains] + [""]
-    return [shown[number] for number in columns.chain_index.tolist()]
-
-
-def _choose_layout(
-    columns: InstructionColumns, numbers: Sequence[str], shares: Sequence[str], reasons: Sequence[str]
-) -> Layout:
+def _choose_layout(columns: InstructionColumns, front: Column | None) -> Layout:
     own = columns.pc_offsets[columns.pc_offsets < _FOREIGN_OFFSET]
     lengths = sorted(len(text) for text in columns.texts)
     usual = lengths[int(_USUAL_TEXT_RATIO * len(lengths))] if lengths else 0
     return Layout(
         address=max(4, len(f"{int(own.max()):x}") if len(own) else 0),
-        line=max([len(number) for number in set(numbers)], default=0),
-        share=max([len(share) for share in set(shares)], default=0),
-        reason=max([len(reason) for reason in set(reasons)], default=0),
+        number=0 if front is None else max(front.width, len(front.kind.title)),
         bars=min(_MOST_BARS, int(columns.loop_depths.max())) if len(columns) else 0,
         text=min(_LONGEST_TEXT, max(usual, len("instruction"))),
     )
 
 
-def _join_heads(
-    columns: InstructionColumns,
-    layout: Layout,
-    numbers: Sequence[str],
-    shares: Sequence[str],
-    reasons: Sequence[str],
-) -> list[str]:
+def _join_heads(columns: InstructionColumns, layout: Layout, front: Column | None) -> list[str]:
     """What stands before the instructions; most of it is the same on many lines."""
     depths = np.minimum(columns.loop_depths, layout.bars).tolist()
-    known: dict[tuple[str, str, str, int], str] = {}
+    numbers = [""] * len(columns) if front is None else front.cells
+    known: dict[tuple[str, int], str] = {}
     heads: list[str] = []
     blank = " " * len(layout.show_address(0))
     digits = layout.address
-    for offset, *cells in zip(columns.pc_offsets.tolist(), numbers, shares, reasons, depths, strict=True):
-        key: Any = tuple(cells)
+    for offset, *cells in zip(columns.pc_offsets.tolist(), numbers, depths, strict=True):
+        key: tuple[str, int] = tuple(cells)
         middle = known.get(key)
         if middle is None:
             middle = known[key] = _join_middle(layout, *key)
@@ -188,16 +162,9 @@ def _join_heads(
     return heads
 
 
-def _join_middle(layout: Layout, number: str, share: str, reason: str, depth: int) -> str:
-    parts: list[str] = []
-    if layout.line:
-        parts.append(f" {number:>{layout.line}}")
-    if layout.share:
-        parts.append(f"  {share:>{layout.share}}")
-    if layout.reason:
-        parts.append(f" {reason:<{layout.reason}}")
-    parts.append(f" {'│' * depth:<{layout.bars}} " if layout.bars else "  ")
-    return "".join(parts)
+def _join_middle(layout: Layout, number: str, depth: int) -> str:
+    cell = f"{_GAP}{number:>{layout.number}}" if layout.number else ""
+    return cell + (f" {'│' * depth:<{layout.bars}} " if layout.bars else "  ")
 
 
 def _list_tails(report: KernelReport, layout: Layout) -> list[str]:
@@ -215,3 +182,16 @@ def _list_tails(report: KernelReport, layout: Layout) -> list[str]:
         where = f"{_UP if target <= row else _DOWN} {layout.show_label(int(offsets[target]))}"
         tails[row] = f"{where} · {tails[row]}" if tails[row] else where
     return tails
+
+
+def find_padding(report: KernelReport) -> npt.NDArray[np.bool_]:
+    """bool[n], the instructions that fill functions up to where the next one may begin: ``NOP`` that nothing leads to and nobody was seen at."""
+    columns = report.instructions
+    is_nop = np.array([text.startswith("NOP") for text in columns.texts], dtype=np.bool_)
+    if report.code is None or not len(columns):
+        return np.zeros(len(columns), dtype=np.bool_)
+    blocks = report.code.block_of_row
+    is_reached = (blocks >= 0) & np.append(report.code.is_reachable, True)[blocks]
+    is_seen = (columns.all_samples.sum(axis=1) > 0) | (columns.executions > 0)
+    is_padding: npt.NDArray[np.bool_] = is_nop & ~is_reached & ~is_seen
+    return is_padding

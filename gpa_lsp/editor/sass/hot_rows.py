@@ -1,11 +1,12 @@
 """The hottest instructions of a SASS document."""
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.lines.heat import HeatKind
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.jumps import locate_row
-from gpa_lsp.editor.sass.model import SassView
+from gpa_lsp.editor.sass.model import SassDocument, SassView
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 HotRow = tuple[Location, float, HeatKind, str]
@@ -17,11 +18,26 @@ _LEAST_RATIO = 0.01
 """A kernel has many more instructions than lines, so that the user's threshold for lines would leave nothing."""
 
 
-def list_hot_rows(view: SassView) -> list[HotRow]:
-    """The instructions that take or cause most samples, hottest first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowHeat:
+    """How hot an instruction is.
+
+    Attributes:
+        row: the instruction.
+        share_ratio: of the kernel's samples: those taken there or those blamed on it, whichever are more.
+        kind: which.
+    """
+
+    row: int
+    share_ratio: float
+    kind: HeatKind
+
+
+def measure_row_heat(document: SassDocument, least_ratio: float) -> list[RowHeat]:
+    """The instructions with at least some share of the kernel's samples, hottest first."""
     import numpy as np  # not before the client has its answer to initialize
 
-    report = view.document.shown.kernel.report
+    report = document.shown.kernel.report
     total = report.total_samples
     if not total or not len(report.instructions):
         return []
@@ -31,26 +47,31 @@ def list_hot_rows(view: SassView) -> list[HotRow]:
         edges = report.blame.edges
         np.add.at(caused, edges.def_row[edges.is_moved], edges.all_samples[edges.is_moved])
     hottest = np.maximum(taken, caused)
-    order = np.argsort(-hottest, kind="stable")[:_MOST_ROWS]
+    order = np.argsort(-hottest, kind="stable")
     return [
-        _describe(view, row, min(1.0, float(hottest[row]) / total), is_cause=bool(caused[row] > taken[row]))
-        for row in order.tolist()
-        if hottest[row] >= _LEAST_RATIO * total
+        RowHeat(
+            row=row,
+            share_ratio=min(1.0, float(hottest[row]) / total),
+            kind=HeatKind.CAUSES if caused[row] > taken[row] else HeatKind.SUFFERS,
+        )
+        for row in order[hottest[order] >= max(least_ratio * total, 1)].tolist()
     ]
 
 
-def _describe(view: SassView, row: int, ratio: float, *, is_cause: bool) -> HotRow:
-    share = format_percent(ratio)
-    name = name_instruction(view.document, row)
-    if is_cause:
-        return locate_row(view, row), ratio, HeatKind.CAUSES, f"causes {share} · {name}"
-    reason = _find_reason(view, row)
-    return (
-        locate_row(view, row),
-        ratio,
-        HeatKind.SUFFERS,
-        f"{share} {reason} · {name}" if reason else f"{share} · {name}",
-    )
+def list_hot_rows(view: SassView) -> list[HotRow]:
+    """The instructions that take or cause most samples, hottest first."""
+    hottest = measure_row_heat(view.document, _LEAST_RATIO)[:_MOST_ROWS]
+    return [(locate_row(view, heat.row), heat.share_ratio, heat.kind, label_row(view, heat)) for heat in hottest]
+
+
+def label_row(view: SassView, heat: RowHeat) -> str:
+    """``84 % long_scoreboard · /*0030*/ FFMA`` or ``causes 67 % · /*0020*/ LDG``."""
+    share = format_percent(heat.share_ratio)
+    name = name_instruction(view.document, heat.row)
+    if heat.kind is HeatKind.CAUSES:
+        return f"causes {share} · {name}"
+    reason = _find_reason(view, heat.row)
+    return f"{share} {reason} · {name}" if reason else f"{share} · {name}"
 
 
 def _find_reason(view: SassView, row: int) -> str | None:

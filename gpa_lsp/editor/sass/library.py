@@ -18,11 +18,14 @@ from gpa_lsp.editor.text_changes import apply_changes
 _KEPT_DOCUMENTS = 8
 _LONGEST_NAME = 60
 
-BuildDocument = Callable[[str, VisibleKernel], SassDocument]
+BuildDocument = Callable[[str, VisibleKernel, Sequence[str] | None], SassDocument]
 
 
 @dataclass(slots=True)
 class _OpenDocument:
+    uri: str
+    """As the client writes it."""
+    version: int | None
     text: str
     document: SassDocument | None
     view: SassView | None = None
@@ -35,7 +38,7 @@ class SassDocuments:
     measurement is kept, and cease when the text is none of ours.
 
     Args:
-        build: makes a document.
+        build: makes a document, with the columns that were chosen.
         units: counts columns for the client.
     """
 
@@ -48,6 +51,21 @@ class SassDocuments:
         self._open: dict[str, _OpenDocument] = {}
         self._settings = Settings()
         self._places: PlaceFinder | None = None
+        self.columns: tuple[str, ...] | None = None
+        """Names of the columns that were chosen, in their order; None for the usual ones."""
+
+    def choose_columns(self, names: Sequence[str] | None) -> tuple[str, ...]:
+        """A person wants to see some columns, or with None the usual ones.
+
+        Returns:
+            Open documents: the client's text is of before.
+        """
+        chosen = None if names is None else tuple(names)
+        if chosen == self.columns:
+            return ()
+        self.columns = chosen
+        self._made.clear()
+        return tuple(uri for uri in self._open if uri in self._kernels)
 
     def take(self, kernels: Iterable[VisibleKernel], settings: Settings, places: PlaceFinder) -> tuple[str, ...]:
         """There is new knowledge, or there are new settings.
@@ -82,29 +100,39 @@ class SassDocuments:
         if shown is None:
             return None
         if uri not in self._made:
-            self._made[uri] = self._build(uri, shown)
+            self._made[uri] = self._build(uri, shown, self.columns)
         self._made.move_to_end(uri)
         while len(self._made) > _KEPT_DOCUMENTS:
             self._made.popitem(last=False)
         return self._made[uri]
 
-    def open(self, uri: str, text: str) -> None:
-        """The client opened a document, or has a new text for it."""
+    def open(self, uri: str, text: str, version: int | None = None) -> None:
+        """The client opened a document, or has a new text for it.
+
+        Args:
+            uri: as the client writes it.
+            text: its content.
+            version: the client's number for this content.
+        """
         known = self._open.get(normalise_uri(uri))
         document = self.make(uri)
         if document is not None and not _holds(document, text):
             document = known.document if known is not None and known.document and _holds(known.document, text) else None
-        self._open[normalise_uri(uri)] = _OpenDocument(text=text, document=document)
+        self._open[normalise_uri(uri)] = _OpenDocument(uri=uri, version=version, text=text, document=document)
 
-    def change(self, uri: str, changes: Sequence[TextChange]) -> None:
+    def change(self, uri: str, changes: Sequence[TextChange], version: int | None = None) -> None:
         """The client's text was changed, which happens when the editor reads it anew."""
         opened = self._open.get(normalise_uri(uri))
         if opened is not None:
-            self.open(uri, apply_changes(opened.text, changes, self._units))
+            self.open(uri, apply_changes(opened.text, changes, self._units), version)
 
     def close(self, uri: str) -> None:
         """The client closed a document."""
         self._open.pop(normalise_uri(uri), None)
+
+    def list_open(self) -> tuple[tuple[str, int | None], ...]:
+        """The documents the client has open, as it writes them, with its numbers for their texts."""
+        return tuple((document.uri, document.version) for document in self._open.values())
 
     def view(self, uri: str) -> SassView | None:
         """The view of an open document that goes with the text its client holds; None when it is not open, or the text is none of ours."""

@@ -49,16 +49,17 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SassDocument:
-    """The SASS of one kernel as text of l lines. A line holds one instruction or none.
+    """The SASS of one kernel as text of l lines. A line holds one instruction or none, or stands for several that only fill up.
 
     Attributes:
         uri: ``gpa-sass:///NAME.DIGEST.nvsass``; the same for later measurements of the kernel.
         shown: the kernel and its profile.
         lines: without line ends.
-        row_of_line: int32[l], the instruction on each line (the first line is at index 0); -1 for headings, remarks and empty lines.
+        row_of_line: int32[l], the (first) instruction on each line (the first line is at index 0); -1 for headings, remarks and empty lines.
         line_of_row: int32[n], the 1-based line of each instruction.
         instruction_column: where the instruction's text, ``InstructionColumns.texts`` of its row verbatim, begins on every instruction's line;
             characters before it.
+        reason_offset: characters from the beginning of the remark behind an instruction to the stall reason in it; None where that is not shown.
         sections: by first line, outer ones first.
     """
 
@@ -68,6 +69,7 @@ class SassDocument:
     row_of_line: "npt.NDArray[np.int32]"
     line_of_row: "npt.NDArray[np.int32]"
     instruction_column: int
+    reason_offset: int | None
     sections: tuple[Section, ...]
 
     @property

@@ -6,7 +6,7 @@ instruction, its words, what is said behind it.
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from gpa_lsp.editor.lines.positions import UnitCounter
 from gpa_lsp.editor.sass.instruction_tokens import InstructionEncoder, Run, Token, make_run, read_run
@@ -18,8 +18,11 @@ _WARM_RATIO = 0.01
 _REMARK = " // "
 _QUOTED = " | "
 _ADDRESS_END = "*/"
-_SHARE = re.compile(r"[<>]?(\d+(?:\.\d+)?) %( +[^\s│]+)?")
+_NUMBER = re.compile(r"[<>]?\d[\d,.]*(?: %)?")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_PADDING = "// padding"
+_NO_TOKENS = make_run([])
+_Key = TypeVar("_Key")
 _DECLARATION = 1 << TokenModifier.DECLARATION
 
 
@@ -52,9 +55,10 @@ class _Encoder:
         self._document = document
         self._extra_units = _ExtraUnits(units)
         self._encoder = InstructionEncoder()
-        self._heads: dict[str, _Piece] = {}
+        self._heads: dict[tuple[str, int], _Piece] = {}
         self._instructions: dict[str, _Piece] = {}
-        self._remarks: dict[str, int] = {"": 0}
+        self._remarks: dict[tuple[str, int], _Piece] = {}
+        self._heat = _list_heat(document)
         self._kinds = {section.first_line: section.kind for section in document.sections}
 
     def encode(self) -> list[int]:
@@ -65,7 +69,7 @@ class _Encoder:
         before = 1  # line of the last token
         for line, (text, row) in enumerate(zip(document.lines, document.row_of_line.tolist(), strict=True), start=1):
             if row >= 0:
-                numbers = self._encode_row(text, column, column + len(texts[row]))
+                numbers = self._encode_row(text, column, column + len(texts[row]), self._heat[row])
             else:
                 numbers = self._encode_heading(text, line) if text else []
             if numbers:
@@ -74,16 +78,20 @@ class _Encoder:
                 before = line
         return data
 
-    def _encode_row(self, text: str, column: int, end: int) -> list[int]:
-        """Address, columns, instruction, remark."""
+    def _encode_row(self, text: str, column: int, end: int, heat: int) -> list[int]:
+        """Address, number, instruction, remark."""
         split = text.find(_ADDRESS_END, 0, column) + len(_ADDRESS_END) if text[0] != " " else 0
         numbers = [0, 0, split, TokenType.COMMENT, 0] if split else []
         head, instruction, tail = text[split:column], text[column:end], text[end:]
+        remark = tail.lstrip()
         place, last = split, 0
         for piece in (
-            self._heads.get(head) or self._keep(self._heads, head, make_run(_find_columns(head))),
+            self._heads.get((head, heat))
+            or self._keep(self._heads, (head, heat), head, make_run(_find_number(head, heat))),
             self._instructions.get(instruction)
-            or self._keep(self._instructions, instruction, self._encoder.encode(instruction)),
+            or self._keep(self._instructions, instruction, instruction, self._encoder.encode(instruction)),
+            _Piece(_NO_TOKENS, len(tail) - len(remark)),
+            self._encode_remark(remark, heat),
         ):
             (first, rest, final), units = piece
             if first >= 0:
@@ -91,11 +99,26 @@ class _Encoder:
                 numbers += rest
                 last = place + final
             place += units
-        remark = tail.lstrip()
-        if remark:
-            length = self._remarks.get(remark) or self._remarks.setdefault(remark, self._count(remark))
-            numbers += (0, place + len(tail) - len(remark) - last, length, TokenType.COMMENT, 0)
         return numbers
+
+    def _encode_remark(self, remark: str, heat: int) -> _Piece:
+        """What is said behind an instruction, with its stall reason."""
+        return self._remarks.get((remark, heat)) or self._keep(
+            self._remarks, (remark, heat), remark, make_run(self._split_remark(remark, heat))
+        )
+
+    def _split_remark(self, remark: str, heat: int) -> list[Token]:
+        start = self._document.reason_offset
+        reason = remark[start:].partition(" ")[0] if start is not None else ""
+        if start is None or not reason or remark.startswith(_PADDING):
+            return [Token(0, len(remark), TokenType.COMMENT, 0)] if remark else []
+        end = start + len(reason)
+        tokens = [
+            Token(0, len(remark[:start].rstrip()), TokenType.COMMENT, 0),
+            Token(start, len(reason), TokenType.ENUM_MEMBER, heat),
+        ]
+        rest = remark[end:].lstrip()
+        return [*tokens, Token(len(remark) - len(rest), len(rest), TokenType.COMMENT, 0)] if rest else tokens
 
     def _encode_heading(self, text: str, line: int) -> list[int]:
         kind = self._kinds.get(line)
@@ -103,10 +126,10 @@ class _Encoder:
         run = self._translate(text, make_run(_find_label(text, kind) if is_label else _find_quote(text)))
         return [0, run.first, *run.numbers]
 
-    def _keep(self, pieces: dict[str, _Piece], text: str, run: Run) -> _Piece:
+    def _keep(self, pieces: dict[_Key, _Piece], key: _Key, text: str, run: Run) -> _Piece:
         is_plain = text.isascii()
         piece = _Piece(run, len(text)) if is_plain else _Piece(self._translate(text, run), self._count(text))
-        pieces[text] = piece
+        pieces[key] = piece
         return piece
 
     def _translate(self, text: str, run: Run) -> Run:
@@ -141,23 +164,19 @@ class _ExtraUnits(dict[str, int]):
         return extra
 
 
-def _find_columns(head: str) -> list[Token]:
-    """The share and the stall reason between the address and the instruction; the source line is plain, like the bars of loops."""
-    match = _SHARE.search(head)
-    if match is None:
-        return []
-    heat = _find_heat(float(match[1]) / 100)
-    tokens = [Token(match.start(), match[0].index("%") + 1, TokenType.NUMBER, heat)]
-    if match[2]:
-        reason = match[2].lstrip()
-        tokens.append(Token(match.end() - len(reason), len(reason), TokenType.ENUM_MEMBER, heat))
-    return tokens
+def _list_heat(document: SassDocument) -> list[int]:
+    """Of each instruction the modifiers of its number and its stall reason, by its share of the samples."""
+    report = document.shown.kernel.report
+    samples = report.instructions.all_samples.sum(axis=1)
+    total = max(report.total_samples, 1)
+    hot, warm = 1 << TokenModifier.HOT, 1 << TokenModifier.WARM
+    return [hot if one >= _HOT_RATIO * total else warm if one >= _WARM_RATIO * total else 0 for one in samples.tolist()]
 
 
-def _find_heat(ratio: float) -> int:
-    if ratio >= _HOT_RATIO:
-        return 1 << TokenModifier.HOT
-    return 1 << TokenModifier.WARM if ratio >= _WARM_RATIO else 0
+def _find_number(head: str, heat: int) -> list[Token]:
+    """The number between the address and the instruction; the bars of loops are plain."""
+    match = _NUMBER.search(head)
+    return [] if match is None else [Token(match.start(), len(match[0]), TokenType.NUMBER, heat)]
 
 
 def _find_label(text: str, kind: SectionKind | None) -> Sequence[Token]:

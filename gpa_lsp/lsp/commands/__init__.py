@@ -45,6 +45,10 @@ class SessionActions(SessionView, Protocol):
         """Read every profile again."""
         ...
 
+    def choose_columns(self, names: Sequence[str] | None) -> None:
+        """Show some columns in SASS documents from now on, in this workspace; None for the usual ones."""
+        ...
+
     def show_document(self, title: str, markdown: str) -> None:
         """Open a text in the editor, or say where it lies when the editor cannot be asked to."""
         ...

@@ -106,6 +106,7 @@ class PushFeature(Feature, Generic[Item, Params]):
     Attributes:
         method: its name in the protocol.
         list_items: view → what is to be shown in the document.
+        list_sass_items: the same for a SASS document; None where nothing is.
         wrap: (uri, document version or None, items) → the notification's params, a type of the protocol or plain JSON. Sent with no items when a
             document is closed.
         is_wanted: whether the client wants it.
@@ -114,4 +115,5 @@ class PushFeature(Feature, Generic[Item, Params]):
     method: Method[Params, None]
     list_items: Callable[[DocumentView], tuple[Item, ...]]
     wrap: Callable[[str, int | None, tuple[Item, ...]], Params]
+    list_sass_items: Callable[[SassView], tuple[Item, ...]] | None = None
     is_wanted: Callable[[Abilities], bool] = lambda abilities: True

@@ -5,7 +5,8 @@ from typing import Any
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.lines.heat import LineHeat, measure_heat
+from gpa_lsp.editor.lines.heat import HeatKind, LineHeat, measure_heat
+from gpa_lsp.editor.sass.model import SassView
 from gpa_lsp.lsp.features import Method, PushFeature
 
 METHOD = Method[dict[str, Any], None]("gpaLsp/heat")
@@ -46,16 +47,32 @@ def list_heat(view: DocumentView) -> tuple[HeatMark | StaleMark, ...]:
     return (*map(_make_mark, heat), *(StaleMark(line=line) for line in view.stale))
 
 
-def _make_mark(heat: LineHeat) -> HeatMark:
-    ratio = scale_ratio(heat.share_ratio)
-    return HeatMark(
-        line=heat.line,
-        ratio=ratio,
-        level=min(LEVELS - 1, int(ratio * LEVELS)),
-        kind=heat.kind.value,
-        kernel=heat.shown.name,
-        text=heat.text,
+def list_sass_heat(view: SassView) -> tuple[HeatMark, ...]:
+    """The marks of a SASS document, ascending; the text the client holds was not edited."""
+    from gpa_lsp.editor.sass.hot_rows import label_row, measure_row_heat
+
+    shown = view.document.shown
+    marks = (
+        _scale(
+            line=int(view.document.line_of_row[heat.row]),
+            share_ratio=heat.share_ratio,
+            kind=heat.kind,
+            kernel=shown.name,
+            text=label_row(view, heat),
+        )
+        for heat in measure_row_heat(view.document, view.settings.least_share_ratio)
     )
+    return tuple(sorted(marks, key=lambda mark: mark.line))
+
+
+def _make_mark(heat: LineHeat) -> HeatMark:
+    return _scale(line=heat.line, share_ratio=heat.share_ratio, kind=heat.kind, kernel=heat.shown.name, text=heat.text)
+
+
+def _scale(*, line: int, share_ratio: float, kind: HeatKind, kernel: str, text: str) -> HeatMark:
+    ratio = scale_ratio(share_ratio)
+    level = min(LEVELS - 1, int(ratio * LEVELS))
+    return HeatMark(line=line, ratio=ratio, level=level, kind=kind.value, kernel=kernel, text=text)
 
 
 def scale_ratio(share_ratio: float) -> float:
@@ -84,4 +101,10 @@ def _wrap(uri: str, version: int | None, items: tuple[HeatMark | StaleMark, ...]
     return {"uri": uri, "version": version, "marks": marks, "stale": stale}
 
 
-FEATURE = PushFeature(method=METHOD, list_items=list_heat, wrap=_wrap, is_wanted=lambda abilities: abilities.heat)
+FEATURE = PushFeature(
+    method=METHOD,
+    list_items=list_heat,
+    list_sass_items=list_sass_heat,
+    wrap=_wrap,
+    is_wanted=lambda abilities: abilities.heat,
+)

@@ -72,7 +72,7 @@ def test_folds_nest_and_begin_on_headings() -> None:
     ]
     comment, region = FoldKind.COMMENT, FoldKind.REGION
     assert shown == [
-        ("//", comment, 4), ("kernel:", region, 19), (".L_0000:", region, 3), ("//", region, 8), (".L_0020:", region, 7),
+        ("//", comment, 5), ("kernel:", region, 19), (".L_0000:", region, 3), ("//", region, 8), (".L_0020:", region, 7),
         (".L_0060:", region, 4),
     ]  # fmt: skip
     assert folds[3].start_line + 1 == find_line(document, "// loop")

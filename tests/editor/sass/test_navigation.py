@@ -88,7 +88,7 @@ def test_a_branch_goes_to_its_target(loop: SassView, calls: SassView) -> None:
 
 def test_elsewhere_the_definition_is_what_the_stall_waits_for(loop: SassView) -> None:
     assert define(loop, "F^FMA") == ["0020 LDG.E R2, [R4.64]"]
-    assert define(loop, "// waits ^SB2") == ["0020 LDG.E R2, [R4.64]"]
+    assert define(loop, "waits ^SB2") == ["0020 LDG.E R2, [R4.64]"]
     assert define(loop, "M^OV") is None
     assert define(loop, "// kern^el ·") is None
 
@@ -133,7 +133,7 @@ def test_beside_the_operands_partners_behind_scoreboards_are_highlighted(loop: S
     assert highlight(loop, "ISE^TP") is None
 
 
-@pytest.mark.parametrize("marked", ["LDG.E R^2", "L^DG", "BRA 0x^20", "// waits ^SB2", "^// kernel"])
+@pytest.mark.parametrize("marked", ["LDG.E R^2", "L^DG", "BRA 0x^20", "waits ^SB2", "^// kernel"])
 def test_without_code_answers_are_poor_but_answers(marked: str) -> None:
     report = replace(write_report(LOOP), code=None, blame=None)
     view = open_document(build_document(URI, show_report(report)))

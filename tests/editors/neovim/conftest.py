@@ -29,6 +29,7 @@ RESET = """
     vim.fn.setloclist(0, {}, 'f')
     require('gpa_lsp.heat').show(true)
     require('gpa_lsp.sync').show(true)
+    require('gpa_lsp.ties').show(true)
 """
 
 

@@ -35,6 +35,19 @@ LINKED = """
 """
 
 
+TIES = """
+    local namespace = vim.api.nvim_get_namespaces()['gpa_lsp.ties']
+    local found = {}
+    for _, buffer in ipairs(namespace and vim.api.nvim_list_bufs() or {}) do
+      for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buffer, namespace, 0, -1, { details = true })) do
+        local text = vim.api.nvim_buf_get_lines(buffer, mark[2], mark[2] + 1, false)[1]
+        table.insert(found, { vim.api.nvim_buf_get_name(buffer), text, mark[4].sign_hl_group or mark[4].number_hl_group })
+      end
+    end
+    return found
+"""
+
+
 @pytest.fixture
 def workspace(lent: Lent) -> Workspace:
     return lent.workspace
@@ -145,6 +158,83 @@ def test_sections_fold(beside: Neovim) -> None:
     assert beside.lua("return vim.fn.foldclosed(...)", folded[0]) == -1, "open at first"
     beside.command("normal! zM")
     assert beside.lua("return vim.fn.foldclosed(...)", folded[0]) > 0
+
+
+def read_text(neovim: Neovim) -> str:
+    return str(neovim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')"))
+
+
+def test_operands_are_near_lines_of_other_files_named_and_padding_is_folded(beside: Neovim) -> None:
+    rows = [line for line in read_text(beside).split("\n") if line.startswith("/*")]
+    assert all(line.index(line[8:].strip(" ·│%<.0123456789")[0], 8) < 24 for line in rows)
+    assert any("curves.cuh:" in line.partition("//")[2] for line in rows)
+    assert sum("NOP" in line for line in rows) == 1 and "padding," in rows[-1]
+
+
+def test_signs_of_the_same_colour_tie_a_line_to_its_instructions(beside: Neovim) -> None:
+    def find_ties() -> list[tuple[str, str, str]]:
+        return [(name, text, group) for name, text, group in beside.lua(TIES)]
+
+    ties = beside.wait_for("ties", find_ties)
+    (colour,) = {group for name, text, group in ties if name.endswith("relax.cu") and CAUSE in text}
+    tied = [text for name, text, group in ties if name.startswith("gpa-sass:") and group == colour]
+    assert any("LDG.E.CONSTANT" in text for text in tied)
+    assert len({group for _, _, group in ties}) > 4
+    beside.command("GpaLsp colours off")
+    assert find_ties() == []
+    beside.command("GpaLsp colours on")
+    beside.wait_for("ties", find_ties)
+    beside.command("close")
+    beside.wait_for("no ties", lambda: not find_ties())
+
+
+def test_columns_are_chosen_and_kept(beside: Neovim) -> None:
+    def read_title() -> str:
+        return next((line for line in read_text(beside).split("\n") if line.startswith("// addr")), "")
+
+    assert "stalled by" in read_title()
+    beside.command("GpaLsp columns registers line wait")
+    beside.wait_for("the columns", lambda: "alive" in read_title())
+    assert "stalled by" not in read_title() and "wait" in read_title()
+    assert wait_for_heat(beside), "heat is drawn on the new text"
+    beside.wait_for("ties of the new text", lambda: any("LDG" in text for _, text, _ in beside.lua(TIES)))
+    offered = beside.lua("return vim.fn.getcompletion('GpaLsp columns ', 'cmdline')")
+    assert {"usual", "sectors", "not-issued", "long_scoreboard"} <= set(offered)
+
+    beside.lua("""
+        _G.seen = {}
+        vim.ui.select = function(items, options, choose)
+          table.insert(_G.seen, vim.tbl_map(options.format_item, items))
+          choose(#_G.seen == 1 and vim.iter(items):find(function(one) return one.name == 'samples' end) or nil)
+        end
+    """)
+    beside.command("GpaLsp columns")
+    beside.wait_for("one column more", lambda: "samples" in read_title())
+    beside.wait_for_lua("return #_G.seen == 2")
+    first, second = beside.lua("return _G.seen")
+    assert "[x] alive: registers that hold a value at it, from the code" in first
+    assert any(line.startswith("[ ] samples") for line in first) and any(
+        line.startswith("[x] samples") for line in second
+    )
+    beside.command("GpaLsp columns usual")
+    beside.wait_for("the usual columns", lambda: "stalled by" in read_title())
+
+
+def test_the_hottest_instructions_are_a_list_that_jumps(beside: Neovim) -> None:
+    beside.command("wincmd p")
+    beside.command("GpaLsp instructions")
+    beside.wait_for_lua("return vim.bo.buftype == 'quickfix'")
+    entries = beside.lua("return vim.tbl_map(function(item) return item.text end, vim.fn.getloclist(0))")
+    shares = [float(entry.split(" %")[0].strip("<>").replace("·", "0")) for entry in entries if "%" in entry]
+    assert shares == sorted(shares, reverse=True) and "FFMA" in entries[0]
+    beside.type("<CR>")
+    beside.wait_for(
+        "the instruction", lambda: current_name(beside).startswith("gpa-sass:") and "FFMA" in current_line(beside)
+    )
+    beside.command("lclose")
+    beside.command("GpaLsp instructions registers")
+    beside.wait_for_lua("return vim.fn.getloclist(0, { title = 0 }).title == 'Instructions by registers'")
+    assert "registers" in beside.lua("return vim.fn.getcompletion('GpaLsp instructions ', 'cmdline')")
 
 
 def test_a_document_that_no_server_knows_says_so_and_comes_later(

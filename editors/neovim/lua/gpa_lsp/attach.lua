@@ -11,6 +11,7 @@ function M.attach(client, buffer)
     require('gpa_lsp.lenses').attach(client, buffer)
   end
   require('gpa_lsp.sync').attach(buffer)
+  require('gpa_lsp.ties').listen()
   require('gpa_lsp.sass').retry()
   for _, other in ipairs(vim.api.nvim_list_bufs()) do
     M.attach_description(client, other)

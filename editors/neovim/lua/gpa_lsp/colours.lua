@@ -11,6 +11,11 @@ local hues = {
   suffers = { dark = 0xe8590c, light = 0xf76707 },
   causes = { dark = 0x3b82f6, light = 0x2f7bf5 },
 }
+--- Told apart with any colour vision (Okabe and Ito); as many as the server numbers.
+local ties = {
+  dark = { 0x56b4e9, 0xe69f00, 0x2fc296, 0xcc79a7, 0xf0e442, 0x4c8fd6, 0xe8703a, 0xa0a0a0 },
+  light = { 0x3a9bd4, 0xd08f00, 0x009e73, 0xc0629a, 0xb8a800, 0x0072b2, 0xd55e00, 0x808080 },
+}
 local plain = { dark = 0x1c1c1c, light = 0xffffff }
 local inks = { dark = 0xd0d0d0, light = 0x202020 }
 
@@ -113,6 +118,9 @@ function M.apply()
   set('GpaLinked', { link = 'CursorLine' })
   set('GpaLinkedNumber', { link = 'CursorLineNr' })
   set('GpaLinkedMain', { bold = true, underline = true })
+  for index, colour in ipairs(ties[light]) do
+    set('GpaTie' .. (index - 1), { fg = colour, ctermfg = M.find_terminal_colour(colour) })
+  end
   set('@lsp.mod.hot.nvsass', { bold = true })
 end
 

@@ -148,6 +148,26 @@ local subcommands = {
     end,
     complete = offer({ 'all', 'pick' }),
   },
+  instructions = {
+    run = function(arguments)
+      local pick = vim.list_contains(arguments, 'pick')
+      local names = vim.tbl_filter(function(word)
+        return word ~= 'pick'
+      end, arguments)
+      require('gpa_lsp.lists').instructions(names[1], pick)
+    end,
+    complete = function()
+      return vim.list_extend({ 'pick' }, require('gpa_lsp.columns').list_names(true))
+    end,
+  },
+  columns = {
+    run = function(arguments)
+      require('gpa_lsp.columns').choose(arguments)
+    end,
+    complete = function()
+      return vim.list_extend({ 'usual' }, require('gpa_lsp.columns').list_names(false))
+    end,
+  },
   chain = {
     run = function(arguments)
       require('gpa_lsp.lists').chain(arguments[1] == 'outgoing' and 'outgoing' or 'incoming')
@@ -264,6 +284,13 @@ local subcommands = {
     run = function(arguments)
       local on = require('gpa_lsp.sync').show(read_switch(arguments))
       rpc.say(on and 'source and SASS follow each other' or 'source and SASS do not follow each other')
+    end,
+    complete = offer({ 'on', 'off', 'toggle' }),
+  },
+  colours = {
+    run = function(arguments)
+      local on = require('gpa_lsp.ties').show(read_switch(arguments))
+      rpc.say(on and 'colours tie source and SASS' or 'source and SASS have no common colours')
     end,
     complete = offer({ 'on', 'off', 'toggle' }),
   },

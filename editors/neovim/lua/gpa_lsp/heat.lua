@@ -83,6 +83,7 @@ function M.take(message)
     return
   end
   latest[buffer] = message
+  require('gpa_lsp.ties').schedule() -- the server has seen the text as it is, or another measurement
   if is_shown() then
     draw(buffer, message)
   end

@@ -63,6 +63,39 @@ function M.hot_spots(all, pick)
   end)
 end
 
+--- The instructions of the SASS, hottest first, in the location list of its window.
+---@param column string? by which they are sorted; nil: their share of the samples
+---@param pick boolean choose one instead of opening a list
+function M.instructions(column, pick)
+  local client = rpc.find_client()
+  local buffer, window = require('gpa_lsp.columns').find_sass()
+  if not (client and buffer and window) then
+    rpc.say('no SASS is visible; `:GpaLsp sass` shows that of a line')
+    return
+  end
+  rpc.execute(client, 'gpaLsp.listInstructions', { vim.uri_from_bufnr(buffer), column }, function(found)
+    if next(found or {}) == nil then
+      rpc.say(('nothing is known of %s here'):format(column or 'samples'))
+      return
+    end
+    local function describe(one)
+      return ('%s  %s  %s'):format(one.value, one.name, one.detail)
+    end
+    if pick then
+      vim.ui.select(found, { prompt = 'Instructions', kind = 'gpa_lsp', format_item = describe }, function(one)
+        if one then
+          require('gpa_lsp.windows').show(client, one)
+        end
+      end)
+      return
+    end
+    vim.api.nvim_set_current_win(window)
+    open(('Instructions by %s'):format(column or 'share'), vim.tbl_map(function(one)
+      return make_entry(one.uri, one.range, describe(one))
+    end, found), true)
+  end)
+end
+
 --- The kernels, longest first.
 ---@param take fun(kernels: table[], client: vim.lsp.Client)
 function M.with_kernels(take)

@@ -13,6 +13,7 @@
 ---@class gpa_lsp.WindowOptions
 ---@field sass string the command that makes a window for SASS when there is none; '' for the current window
 ---@field page string the same for pages about kernels and for the log
+---@field colours boolean source lines and their instructions have signs of the same colour, when source and SASS are both visible
 ---@field sync boolean the cursor's line is shown on the other side too, when source and SASS are both visible
 
 ---@class gpa_lsp.Options
@@ -36,7 +37,7 @@ local defaults = {
   settings = {},
   trusted = true,
   heat = { enable = true, line = true, number = true, sign = '', stale = 'edited', strength = 0.42 },
-  window = { sass = 'botright vsplit', page = 'botright split', sync = true },
+  window = { sass = 'botright vsplit', page = 'botright split', sync = true, colours = true },
   code_lenses = true,
   merge_hovers = true,
 }

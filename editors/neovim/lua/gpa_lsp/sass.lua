@@ -45,21 +45,6 @@ local function prepare(buffer)
   end
 end
 
---- What comes after the text. Heat is sent for sources only: for SASS it is made of the hot spots, on the same scale.
----@param client vim.lsp.Client
----@param buffer integer
-local function decorate(client, buffer)
-  require('gpa_lsp.folds').update(client, buffer)
-  local uri = vim.uri_from_bufnr(buffer)
-  rpc.execute(client, 'gpaLsp.listHotSpots', { uri }, function(spots)
-    local marks = vim.tbl_map(function(spot)
-      local level = math.min(9, math.floor(10 * math.sqrt(spot.ratio)))
-      return { line = spot.range.start.line, level = level, kind = spot.kind }
-    end, spots or {})
-    require('gpa_lsp.heat').take({ uri = uri, marks = marks, stale = {} })
-  end)
-end
-
 --- Fill a buffer from the first server that knows its document. Waits for the answer: who opened the buffer goes on to a line of it.
 ---@param buffer integer
 ---@return boolean
@@ -72,7 +57,7 @@ local function load(buffer)
       fill(buffer, split_lines(content.text))
       prepare(buffer)
       vim.lsp.buf_attach_client(buffer, client.id)
-      decorate(client, buffer)
+      require('gpa_lsp.folds').update(client, buffer)
       return true
     end
   end
@@ -112,7 +97,7 @@ function M.refresh(uri)
   rpc.request(client, 'workspace/textDocumentContent', { uri = uri }, function(content)
     if content and content.text and vim.api.nvim_buf_is_loaded(buffer) then
       fill(buffer, split_lines(content.text))
-      decorate(client, buffer)
+      require('gpa_lsp.folds').update(client, buffer)
     end
   end)
 end

@@ -20,6 +20,7 @@ export interface Api {
   readonly status: { readonly state: string; readonly text: string; readonly profiles: number; readonly kernels: number } | undefined;
   readonly measuringOutput: string;
   readonly lit: readonly { readonly uri: string; readonly lines: readonly number[]; readonly primary: number }[];
+  readonly ties: readonly { readonly uri: string; readonly lines: readonly (readonly number[])[] }[];
   readonly chain: ChainTree;
   readonly report: { readonly html: string | undefined; readonly isReady: boolean };
   heatOf(uri: vscode.Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[] };

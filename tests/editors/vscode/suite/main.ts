@@ -3,6 +3,7 @@
 import { reading, startUp } from "./main/reading";
 import { heat } from "./main/heat";
 import { sass } from "./main/sass";
+import { columns } from "./main/columns";
 import { jumps } from "./main/jumps";
 import { pages } from "./main/pages";
 import { changing } from "./main/changing";
@@ -11,5 +12,5 @@ import { looks } from "./main/looks";
 import { runTests } from "./runner";
 
 export async function run(): Promise<void> {
-  await runTests([...startUp, ...reading, ...heat, ...sass, ...jumps, ...pages, ...changing, ...predicting, ...looks]);
+  await runTests([...startUp, ...reading, ...heat, ...sass, ...columns, ...jumps, ...pages, ...changing, ...predicting, ...looks]);
 }

@@ -34,7 +34,7 @@ export const looks: readonly Test[] = [
     await until("a SASS document", sassEditor);
     await openSource();
     await waitForLitSass();
-    const sassPicture = await screenshot("picture-sass", { x: 52, y: 92, width: 1290, height: 386 });
+    const sassPicture = await screenshot("picture-sass", { x: 52, y: 92, width: 1290, height: 367 });
     for (const picture of [heatPicture, sassPicture]) {
       assert.ok(statSync(picture).size < 150_000, `${picture}: ${statSync(picture).size} bytes`);
     }

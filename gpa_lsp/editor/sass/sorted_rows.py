@@ -1,0 +1,56 @@
+"""The instructions of a SASS document in the order of one of its columns, largest first: where to look first."""
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.editor.model import Location
+from gpa_lsp.editor.sass.jumps import locate_row
+from gpa_lsp.editor.sass.model import SassView
+
+_MOST_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortedRow:
+    """One instruction of such a list.
+
+    Attributes:
+        location: its line.
+        value: what stands in the column.
+        text: the instruction.
+        detail: where it is and what it is stalled by, in a few words.
+    """
+
+    location: Location
+    value: str
+    text: str
+    detail: str
+
+
+def sort_rows(view: SassView, name: str) -> list[SortedRow]:
+    """The instructions that have something in a column.
+
+    Args:
+        view: the document.
+        name: of the column; nothing is found by a column of words, or one that nobody knows.
+    """
+    import numpy as np
+
+    from gpa_lsp.editor.sass.columns import fill_column
+
+    shown = view.document.shown
+    sorted_by = fill_column(shown, name)
+    values = sorted_by.values
+    if values is None:
+        return []
+    lines, reasons = fill_column(shown, "line").cells, fill_column(shown, "reason").cells
+    order = np.argsort(-values, kind="stable")
+    texts = shown.kernel.report.instructions.texts
+    return [
+        SortedRow(
+            location=locate_row(view, row),
+            value=sorted_by.cells[row],
+            text=make_one_line(texts[row]) or "an instruction",
+            detail=" · ".join(part for part in (f"line {lines[row]}" if lines[row] else "", reasons[row]) if part),
+        )
+        for row in order[values[order] > 0][:_MOST_ROWS].tolist()
+    ]

@@ -1,0 +1,101 @@
+/** What stands beside the instructions of the SASS: heat, columns, an order, colours that tie them to their lines. */
+
+import assert from "node:assert/strict";
+import * as vscode from "vscode";
+import { click, count, press, screenshot, type, waitFor } from "../desk";
+import { activeLine, activeScheme, api, drawnBackgrounds, facts, openSass, openSource, sassEditor, source, textOfLine } from "../editor";
+import { type Test, until } from "../runner";
+
+const { lines } = facts;
+const TITLE = /^\/\/ addr /m;
+const ROW = ".quick-input-list .monaco-list-row";
+
+const sassText = (): string => sassEditor()?.document.getText() ?? "";
+const titles = (): string => sassText().split("\n").find((line) => TITLE.test(line)) ?? "";
+
+export const columns: readonly Test[] = [
+  ["heat is drawn on instructions", async () => {
+    await openSass(lines.victim);
+    const editor = sassEditor();
+    assert.ok(editor);
+    const { marks, stale } = await until("heat", () => api.heatOf(editor.document.uri), (known) => known.marks.length > 0);
+    assert.deepEqual(stale, []);
+    const kindOf = (opcode: RegExp): readonly string[] => marks.filter(({ line }) => opcode.test(editor.document.lineAt(line).text)).map(({ kind }) => kind);
+    assert.ok(kindOf(/\bLDG\b/).includes("causes"));
+    assert.ok(kindOf(/\bF(FMA|MUL|ADD)\b/).includes("suffers"));
+    await until("colours on both sides", drawnBackgrounds, (all) => all.length > api.heatOf(source).marks.length);
+  }],
+  ["operands are seen in half a window, lines of other files have their file, and padding is one line", async () => {
+    const text = sassText();
+    const loads = text.split("\n").filter((line) => /\bLDG\b/.test(line) && line.startsWith("/*"));
+    assert.ok(loads.length > 0);
+    assert.ok(loads.every((line) => line.search(/\bLDG\b/) < 24), loads.join("\n"));
+    assert.match(text, /\/\/ .*\bcurves\.cuh:\d+/);
+    const paddings = text.split("\n").filter((line) => /\bNOP\b/.test(line));
+    assert.equal(paddings.length, 1, paddings.join("\n"));
+    assert.match(paddings[0] ?? "", /padding, \d+ times/);
+  }],
+  ["source and SASS are tied by colours, which can be switched off", async () => {
+    const uri = sassEditor()?.document.uri.toString();
+    const shown = await until("ties", () => api.ties, (all) => all.length === 2);
+    const ofSource = shown.find((one) => one.uri === source.toString());
+    const ofSass = shown.find((one) => one.uri === uri);
+    const colour = ofSource?.lines.findIndex((all) => all.includes(lines.cause)) ?? -1;
+    assert.ok(colour >= 0);
+    const instructions = (ofSass?.lines[colour] ?? []).map((line) => sassEditor()?.document.lineAt(line).text ?? "");
+    assert.ok(instructions.some((text) => /\bLDG\b/.test(text)), instructions.join("\n"));
+    await until("bars in the margins", () => count(".glyph-margin-widgets .cgmr[class*=ced-]"), (bars) => bars > 8);
+    await screenshot("ties-dark");
+    await vscode.commands.executeCommand("gpa.toggleTies");
+    await until("no ties", () => api.ties, (all) => all.length === 0);
+    await vscode.commands.executeCommand("gpa.toggleTies");
+    await until("ties", () => api.ties, (all) => all.length === 2);
+  }],
+  ["columns are chosen from a list, and stay chosen", async () => {
+    const before = titles();
+    assert.match(before, /share.*line.*stalled by/);
+    await vscode.window.showTextDocument(sassEditor()?.document ?? assert.fail(), vscode.ViewColumn.Two);
+    await press("Alt+k");
+    await waitFor(ROW, "executed");
+    await screenshot("columns-dark");
+    for (const key of ["ArrowDown", "Space", ...Array.from({ length: 8 }, () => "ArrowDown"), "Space", "Enter"]) {
+      await press(key);
+    }
+    await until("another column", titles, (text) => /alive/.test(text));
+    assert.doesNotMatch(titles(), /share/);
+    await until("ties of the new text", () => api.ties, (all) => all.length === 2);
+    await screenshot("columns-chosen-dark");
+    await vscode.commands.executeCommand("gpa.restart");
+    await until("a server", () => api.isRunning && api.status?.state === "idle" && api.status.kernels > 0);
+    await openSource();
+    await vscode.commands.executeCommand("workbench.action.closeEditorsInOtherGroups");
+    await openSass(lines.victim);
+    await until("the columns of before", titles, (text) => /alive/.test(text) && !/share/.test(text));
+  }],
+  ["the usual columns come back with a button", async () => {
+    void vscode.commands.executeCommand("gpa.chooseColumns");
+    await waitFor(ROW, "executed");
+    await click(".quick-input-titlebar .action-label[aria-label='The usual columns']");
+    await until("the usual columns", titles, (text) => /share.*line.*stalled by/.test(text));
+  }],
+  ["the hottest instructions are a list that jumps, in the order of any column", async () => {
+    await press("Alt+o");
+    await waitFor(ROW, "%");
+    await screenshot("instructions-dark");
+    await press("Enter");
+    await waitFor(".quick-input-widget", undefined, "hidden");
+    await until("the hottest instruction", () => textOfLine(), (text) => /\d\d %.*\bF(FMA|MUL|ADD)\b/.test(text));
+    assert.equal(activeScheme(), "gpa-sass");
+    const hottest = activeLine();
+    void vscode.commands.executeCommand("gpa.listInstructionsBy");
+    await waitFor(ROW, "registers that hold a value");
+    await type("alive");
+    await press("Enter");
+    await waitFor(".quick-input-titlebar", "registers that hold a value at it");
+    await waitFor(ROW);
+    await press("Enter");
+    await until("another instruction", activeLine, (line) => line !== undefined && line !== hottest);
+    await vscode.commands.executeCommand("gpa.back");
+    await until("back", activeLine, (line) => line === hottest);
+  }],
+];
