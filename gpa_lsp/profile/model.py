@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.shared_facts import SharedFacts
 from gpa_lsp.profile.sampling import Aggregate, Sampling
 
 Dim3 = tuple[int, int, int]
@@ -92,7 +93,7 @@ class LoadedFunction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Module:
+class Module(SharedFacts):
     """A loaded device image.
 
     Attributes:

@@ -53,7 +53,8 @@ class ProfiledSources:
                 return text
             question = (file, measured_unix_s, stamps.get(file))
             found = self._read_located(question)
-            self.answers[question] = _digest(found)
+            if question not in self.answers:
+                self.answers[question] = _digest(found)
             return found
 
         return read
