@@ -1,6 +1,6 @@
 """From one file to its report: read, decode, join, blame, analyse, advise, gather."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,23 +9,37 @@ from gpa_lsp.analyses.analyse_kernel import analyse_kernel, judge_kernel
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.roofline.place import place_kernel
 from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.containers import find_cubins, recognise_container
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.device.kept_roofs import KeptRoofs
-from gpa_lsp.pipeline.way import Progress, Way
+from gpa_lsp.pipeline.way import Progress, TakeKernel, Way
 from gpa_lsp.profile.model import Launch
-from gpa_lsp.profile.read import read_profile
-from gpa_lsp.report.gather import AnalysedKernel, gather_report
-from gpa_lsp.report.model import Report
+from gpa_lsp.profile.read import open_profile, read_profile
+from gpa_lsp.profile.readers import LaunchOutline, OpenedProfile
+from gpa_lsp.report.gather import AnalysedKernel, KernelGatherer, assemble_report, gather_report
+from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.names import is_named
 from gpa_lsp.report.profiled_sources import ProfiledSources
 from gpa_lsp.rows.join import join_profile
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 
+MOST_TOGETHER = 64
+"""Kernels of a profile that are read, joined and judged together. What a disassembler needs to start is shared among them."""
+
+_FEWEST_TOGETHER = 8
+"""Of the first ones: somebody waits for the longest kernel."""
+
 
 def judge_file(
-    path: Path, way: Way, sources: ProfiledSources, roofs: KeptRoofs | None, progress: Progress | None
+    path: Path,
+    way: Way,
+    sources: ProfiledSources,
+    roofs: KeptRoofs | None,
+    *,
+    progress: Progress | None = None,
+    take: TakeKernel | None = None,
 ) -> tuple[Report, tuple[str, ...]]:
     """Analyse a file.
 
@@ -35,6 +49,7 @@ def judge_file(
         sources: the texts the kernels were compiled from.
         roofs: finds measured roofs; None puts kernels under theoretical ones.
         progress: told (what, done, total) as the work goes on.
+        take: told the kernels with their causes, each when it is judged.
 
     Returns:
         The report, and the files beside this one that were read, by their paths from its folder.
@@ -42,15 +57,119 @@ def judge_file(
     Raises:
         GpaError: the file cannot be used.
     """
-    kernels, problems, other_files = _load(path, way, progress)
     if way.blamer is None:
+        kernels, problems, other_files = _load(path, way, progress)
         return gather_report([AnalysedKernel(kernel=kernel) for kernel in kernels], problems), other_files
-    analysed: list[AnalysedKernel] = []
-    for number, kernel in enumerate(kernels):
+    judge = _Judge(way.blamer, sources, roofs, take)
+    if recognise_container(path) is None:
+        with open_profile(path) as opened:
+            found = None if opened is None else _judge_in_parts(opened, way, judge, progress)
+        if found is not None:
+            return found, ()
+    kernels, problems, other_files = _load(path, way, progress)
+    return judge.report(kernels, problems, progress), other_files
+
+
+def _judge_in_parts(opened: OpenedProfile, way: Way, judge: "_Judge", progress: Progress | None) -> Report | None:
+    """The report of a profile with many kernels, a few of which are in memory at a time; None where it has few, or has to be read as a whole."""
+    is_wanted = None if way.kernel_filter is None else _make_filter(way.kernel_filter)
+    parts = _divide(opened.launches)
+    if len(parts) < 2:
+        return None
+    done, total = 0, sum(map(len, parts))
+    for part in parts:
+        profile = opened.read(part)
+        kernels, problems = join_profile(profile, kernel_filter=is_wanted, with_text=way.disassemble)
+        if problems or profile.problems:
+            return None  # in which order they are told is for those to say who see all launches
+        for kernel in kernels:
+            judge.judge(kernel)
+        done += len(part)
         if progress is not None:
-            progress("finding causes", number, len(kernels))
-        analysed.append(_judge_kernel(kernel, way.blamer, sources, roofs, problems))
-    return gather_report(analysed, problems), other_files
+            progress("finding causes", done, total)
+    return judge.report_judged()
+
+
+def _divide(launches: Sequence[LaunchOutline]) -> list[list[int]]:
+    """Which launches are read together: all of a kernel, and the longest kernels first.
+
+    >>> longest = [LaunchOutline(index=index, mangled_name=f"k{index % 9}", duration_ns=index) for index in range(18)]
+    >>> [len(part) for part in _divide(longest)]
+    [16, 2]
+    """
+    groups: dict[str, list[LaunchOutline]] = {}
+    for launch in launches:
+        groups.setdefault(launch.mangled_name, []).append(launch)
+    ranked = sorted(groups.values(), key=lambda group: -sum(launch.duration_ns or 0.0 for launch in group))
+    parts: list[list[int]] = []
+    count = _FEWEST_TOGETHER
+    while ranked:
+        parts.append([launch.index for group in ranked[:count] for launch in group])
+        ranked, count = ranked[count:], min(2 * count, MOST_TOGETHER)
+    return parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    report: KernelReport
+    problems: tuple[Problem, ...]
+
+
+class _Judge:
+    """Judges kernels, each once.
+
+    Args:
+        blamer: finds their causes.
+        sources: the texts they were compiled from.
+        roofs: finds measured roofs; None puts them under theoretical ones.
+        take: told each.
+    """
+
+    def __init__(self, blamer: str, sources: ProfiledSources, roofs: KeptRoofs | None, take: TakeKernel | None) -> None:
+        self._blamer = blamer
+        self._sources = sources
+        self._roofs = roofs
+        self._take = take
+        self._gatherer = KernelGatherer()
+        self._known: dict[int, _Judged] = {}
+
+    def judge(self, kernel: Kernel) -> _Judged:
+        """The report of a kernel, and the problems met; a kernel is known by its first launch."""
+        number = kernel.launches[0].index if kernel.launches else None
+        known = None if number is None else self._known.get(number)
+        if known is not None:
+            return known
+        problems: list[Problem] = []
+        analysed = _judge_kernel(kernel, self._blamer, self._sources, self._roofs, problems)
+        found = _Judged(report=self._gatherer.gather(analysed), problems=tuple(problems))
+        if number is not None:
+            self._known[number] = found
+        if self._take is not None:
+            self._take(found.report)
+        return found
+
+    def report(self, kernels: Sequence[Kernel], problems: Sequence[Problem], progress: Progress | None) -> Report:
+        """The report of all kernels of a file, in order of their first launches; the longest are judged first."""
+        judged: dict[int, _Judged] = {}
+        for done, number in enumerate(sorted(range(len(kernels)), key=lambda one: -_measure(kernels[one]))):
+            if progress is not None:
+                progress("finding causes", done, len(kernels))
+            judged[number] = self.judge(kernels[number])
+        return _assemble([judged[number] for number in range(len(kernels))], problems)
+
+    def report_judged(self) -> Report:
+        """The report of what was judged so far."""
+        return _assemble([self._known[number] for number in sorted(self._known)], ())
+
+
+def _assemble(judged: Sequence[_Judged], problems: Sequence[Problem]) -> Report:
+    met = [problem for one in judged for problem in one.problems]
+    return assemble_report([one.report for one in judged], [*problems, *met])
+
+
+def _measure(kernel: Kernel) -> float:
+    """How long it took, of what is known."""
+    return sum(launch.read_number("gpu__time_duration.sum") or 0.0 for launch in kernel.launches)
 
 
 def _judge_kernel(

@@ -1,22 +1,14 @@
-"""A report of many kernels, and the server on it: ``python -m tests.bench.many_kernels [--kernels N] [--requests N] [--folder FOLDER]``.
+"""A report of many kernels in ``gpa-lsp check`` and in the server: ``python -m tests.bench.many_kernels [--kernels N] [--requests N] [--folder FOLDER]``.
 
-The kernels stand in one source, which nvcc compiles to one image. Each is launched once; its samples and counts are drawn at random, its other metrics are
-those of a launch of the corpus (GPA_LSP_CORPUS). Needs nvcc. With ``--folder`` the source and the report are left there, and used again by the next run.
-Prints times, and beside them what they may be; asserts nothing.
+The kernels stand in one source, which nvcc compiles to one image. Each is launched once; its samples and counts are drawn at random, its other
+metrics are those of a launch of the corpus (GPA_LSP_CORPUS). With ``--folder`` the source and the report stay there, and are used again by the
+next run. Prints what was measured, and beside it what it may be; asserts nothing.
 """
 
-import argparse
 import functools
-import os
-import random
-import statistics
 import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,9 +17,7 @@ from gpa_lsp.binary.model import INSTRUCTION_BYTES, Function
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
-from tests.bench.measuring import run_once
 from tests.conftest import find_corpus
-from tests.lsp.raw_client import RawClient
 from tests.profile.report_builder import ReportBuilder
 
 _MODEL = "pairs/rtx4090_sgemm_naive.ncu-rep"
@@ -179,3 +169,151 @@ def _encode_counts(
         pairs = zip(every.tolist(), latency.tolist(), strict=True)
         samples[reason] = {INSTRUCTION_BYTES * place: pair for place, pair in enumerate(pairs)}
     return encoded + builder.encode_samples(samples, base=start)
+
+
+def make_workspace(folder: Path, count: int) -> tuple[Path, Path]:
+    """The source and the report in a folder, written where they are not there."""
+    source, report = folder / "kernels.cu", folder / "kernels.ncu-rep"
+    if not report.exists():
+        source.write_text(write_source(count))
+        report.write_bytes(write_report(compile_source(source), find_model()))
+        os.utime(source, (1, 1))
+        os.utime(report, (time.time() - _HOUR_S,) * 2)
+    return source, report
+
+
+def print_row(name: str, found: float, limit: float, unit: str) -> None:
+    """A figure, what it may be, and their ratio."""
+    print(f"{name:44} {found:9.2f} {unit:3} of {limit:7.2f} {found / limit:7.2f}", flush=True)
+
+
+def time_check(report: Path, folder: Path, *, limit_s: float) -> float:
+    """Seconds of ``check`` with an empty cache."""
+    environment = {"GPA_LSP_CACHE_DIR": tempfile.mkdtemp(dir=folder), "PYTHONDONTWRITEBYTECODE": ""}
+    run = run_once([sys.executable, "-m", "gpa_lsp", "check", str(report)], environment)
+    print_row("check, empty cache", run.wall_s, limit_s, "s")
+    print(f"{'  of which CPU; largest resident size':44} {run.cpu_s:9.2f} s    {run.peak_bytes / 2**20:9.0f} MiB")
+    return run.wall_s
+
+
+class _Session:
+    """A server in a workspace, and a client that asks as an editor does."""
+
+    def __init__(self, source: Path, cache: Path) -> None:
+        self.client = RawClient(environment={"GPA_LSP_CACHE_DIR": str(cache)}, cwd=source.parent)
+        self.largest = 0
+        self._text = source.read_text()
+        self._lines = self._text.split("\n")
+        self._version = 1
+        self.started_s = time.perf_counter()
+        self.client.initialize(source.parent, initializationOptions={"client": {"heat": True, "status": True}})
+        self.uri = self.client.open(source)
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """The answer; its size is noted."""
+        answer = self.client.request(method, {"textDocument": {"uri": self.uri}, **params})
+        self.largest = max(self.largest, len(json.dumps(answer)))
+        return answer
+
+    def hover(self, number: int) -> Any:
+        """A hover somewhere."""
+        return self.ask("textDocument/hover", position={"line": number * 37 % len(self._lines), "character": 8})
+
+    def list_hints(self, number: int) -> Any:
+        """The hints of a screen somewhere."""
+        first = number * 97 % max(1, len(self._lines) - 60)
+        span = {"start": {"line": first, "character": 0}, "end": {"line": first + 60, "character": 0}}
+        return self.ask("textDocument/inlayHint", range=span)
+
+    def list_lenses(self, number: int) -> Any:
+        """All lenses."""
+        return self.ask("textDocument/codeLens")
+
+    def edit(self, number: int) -> None:
+        """Type a character on a line somewhere."""
+        self._version += 1
+        place = {"line": number * 41 % len(self._lines), "character": 0}
+        change = {"range": {"start": place, "end": place}, "text": " "}
+        document = {"uri": self.uri, "version": self._version}
+        self.client.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
+
+    def is_idle(self) -> bool:
+        """Whether everything is read."""
+        states = [note["params"] for note in self.client.notifications if note["method"] == "gpaLsp/status"]
+        return any(one["profiles"] for one in states) and states[-1]["state"] == "idle"
+
+
+def load(session: _Session, longest: str, check_s: float) -> None:
+    """Hover until everything is loaded, and look for the longest kernel's lens."""
+    first_s: float | None = None
+    times: list[float] = []
+    while not session.is_idle():
+        begun = time.perf_counter()
+        session.hover(len(times))
+        times.append(1000 * (time.perf_counter() - begun))
+        if first_s is None and len(times) % 20 == 0:
+            titles = [lens["command"]["title"] for lens in session.list_lenses(0) or ()]
+            first_s = time.perf_counter() - session.started_s if any(longest in title for title in titles) else None
+        time.sleep(0.01)
+    print_row("first lens of the longest kernel", first_s or float("nan"), 5.0, "s")
+    print_row("everything", time.perf_counter() - session.started_s, 2 * check_s, "s")
+    print_row("hover while loading, p99", find_p99(times), 30.0, "ms")
+
+
+def find_p99(times: Sequence[float]) -> float:
+    """The 99th percentile."""
+    return sorted(times)[int(0.99 * len(times))] if times else float("nan")
+
+
+def time_requests(name: str, count: int, request: Callable[[int], Any], limit_ms: float) -> None:
+    """Ask one after the other."""
+    times = []
+    for number in range(count):
+        begun = time.perf_counter()
+        request(number)
+        times.append(1000 * (time.perf_counter() - begun))
+    print_row(f"{name}, p99 (median {statistics.median(times):.1f})", find_p99(times), limit_ms, "ms")
+
+
+def time_session(source: Path, cache: Path, count: int, requests: int, check_s: float) -> None:
+    """Load, ask, edit."""
+    session = _Session(source, cache)
+    try:
+        load(session, f"kernel{count - 1:04}", check_s)
+        time.sleep(2.0)
+        time_requests("hover", requests, session.hover, 10.0)
+        time_requests("hints of a screen", requests, session.list_hints, 10.0)
+        time_requests("lenses", requests // 10, session.list_lenses, 10.0)
+
+        def edit_and(ask: Callable[[int], Any]) -> Callable[[int], Any]:
+            return lambda number: (session.edit(number), ask(number))
+
+        time_requests("an edit, then a hover", requests // 4, edit_and(session.hover), 20.0)
+        time_requests("an edit, then hints of a screen", requests // 4, edit_and(session.list_hints), 20.0)
+        pushed = (len(json.dumps(note["params"])) for note in session.client.notifications)
+        print_row("largest message", max(session.largest, *pushed) / 1e6, 1.0, "MB")
+    finally:
+        session.client.kill()
+
+
+def main() -> None:
+    """Make the report, and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernels", type=int, default=1000)
+    parser.add_argument("--requests", type=int, default=400)
+    parser.add_argument("--folder", type=Path, help="where the workspace is, or is made")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder)
+        workspace = options.folder or kept / "workspace"
+        workspace.mkdir(exist_ok=True, parents=True)
+        source, report = make_workspace(workspace, options.kernels)
+        print(
+            f"{options.kernels:,} kernels, {report.stat().st_size / 1e6:.0f} MB, {source.stat().st_size / 1e3:.0f} kB of source"
+        )
+        check_s = time_check(report, kept, limit_s=20.0 * options.kernels / 1000)
+        time_session(source, kept / "cache", options.kernels, options.requests, check_s)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,11 +3,41 @@
 A reader module must be cheap to import (it is loaded to look at a file's head); what is heavy it imports when it reads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Protocol
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.profile.model import Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOutline:
+    """What is known of a launch before it is read.
+
+    Attributes:
+        index: its position in the profile.
+        mangled_name: of its kernel.
+        duration_ns: None when not stored.
+    """
+
+    index: int
+    mangled_name: str
+    duration_ns: float | None
+
+
+class OpenedProfile(Protocol):
+    """A profile that can be read launch by launch: of a large one the launches that matter most come first."""
+
+    @property
+    def launches(self) -> tuple[LaunchOutline, ...]:
+        """All of them, in file order."""
+        ...
+
+    def read(self, numbers: Collection[int]) -> Profile:
+        """The profile with some of its launches only, by index; the modules are the same objects each time."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +50,8 @@ class Reader:
         suffixes: file name endings by which such files are found in a workspace; content decides, not the suffix.
         recognises: whether a file with this head (its first bytes, up to ``opening.HEAD_BYTES``) and this name is to be read by this reader.
         read: reads the file; raises :class:`~gpa_lsp.basis.errors.InputError` when it cannot be used.
+        open: opens the file, for whoever wants some of its launches before the others; gives None where it has to be read as a whole, as one that is
+            damaged somewhere. None for a format that is always read as a whole.
     """
 
     name: str
@@ -27,3 +59,4 @@ class Reader:
     suffixes: tuple[str, ...]
     recognises: Callable[[bytes, Path], bool]
     read: Callable[[Path], Profile]
+    open: Callable[[Path], AbstractContextManager[OpenedProfile | None]] | None = None
