@@ -1,14 +1,22 @@
-"""A report of many kernels in ``gpa-lsp check`` and in the server: ``python -m tests.bench.many_kernels [--kernels N] [--requests N] [--folder FOLDER]``.
+"""Many kernels in one report, in ``check`` and in the server: ``python -m tests.bench.many_kernels [--kernels N] [--requests N] [--folder F]``.
 
 The kernels stand in one source, which nvcc compiles to one image. Each is launched once; its samples and counts are drawn at random, its other
 metrics are those of a launch of the corpus (GPA_LSP_CORPUS). With ``--folder`` the source and the report stay there, and are used again by the
 next run. Prints what was measured, and beside it what it may be; asserts nothing.
 """
 
+import argparse
 import functools
+import json
+import os
+import statistics
 import subprocess
-from collections.abc import Sequence
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +25,9 @@ from gpa_lsp.binary.model import INSTRUCTION_BYTES, Function
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
+from tests.bench.measuring import run_once
 from tests.conftest import find_corpus
+from tests.lsp.raw_client import RawClient
 from tests.profile.report_builder import ReportBuilder
 
 _MODEL = "pairs/rtx4090_sgemm_naive.ncu-rep"
