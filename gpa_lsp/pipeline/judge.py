@@ -14,9 +14,8 @@ from gpa_lsp.binary.containers import find_cubins, recognise_container
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.device.kept_roofs import KeptRoofs
 from gpa_lsp.pipeline.way import Progress, TakeKernel, Way
-from gpa_lsp.profile.model import Launch
+from gpa_lsp.profile.model import Launch, LaunchOutline, OpenedProfile
 from gpa_lsp.profile.read import open_profile, read_profile
-from gpa_lsp.profile.readers import LaunchOutline, OpenedProfile
 from gpa_lsp.report.gather import AnalysedKernel, KernelGatherer, assemble_report, gather_report
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.names import is_named

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpa_lsp.profile.model import Device, Dim3, Launch, Metric
+from gpa_lsp.profile.model import Device, Dim3, Launch, LaunchOutline, Metric
 from gpa_lsp.profile.ncu.allowance import Allowance
 from gpa_lsp.profile.ncu.host_context import read_call_stack, read_nvtx_ranges
 from gpa_lsp.profile.ncu.metrics import LazyMetrics, encode_name_id, index_metrics
@@ -13,7 +13,6 @@ from gpa_lsp.profile.ncu.rules import read_rules
 from gpa_lsp.profile.ncu.samples import is_truncated, read_samples
 from gpa_lsp.profile.ncu.schema import read_text
 from gpa_lsp.profile.ncu.session import find_device
-from gpa_lsp.profile.readers import LaunchOutline
 
 _DURATION_METRIC = "gpu__time_duration.sum"
 _NO_LAUNCH: Dim3 = (0, 0, 0)

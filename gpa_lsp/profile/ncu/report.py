@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from google.protobuf.message import DecodeError
 
 from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
-from gpa_lsp.profile.model import Launch, Module, Profile
+from gpa_lsp.profile.model import Launch, LaunchOutline, Module, OpenedProfile, Profile
 from gpa_lsp.profile.ncu import schema
 from gpa_lsp.profile.ncu.allowance import Allowance
 from gpa_lsp.profile.ncu.container import Container, EntryPlace, read_container, read_entry
@@ -17,7 +17,6 @@ from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC, find_compres
 from gpa_lsp.profile.ncu.modules import ModuleKey, ModuleTable
 from gpa_lsp.profile.ncu.session import read_devices, read_tool_version
 from gpa_lsp.profile.opening import open_regular_file
-from gpa_lsp.profile.readers import LaunchOutline, OpenedProfile
 
 FORMAT_NAME = "ncu-report"
 _COMPRESSED_SUFFIX = ".ncu-repz"

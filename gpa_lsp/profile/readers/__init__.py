@@ -3,41 +3,12 @@
 A reader module must be cheap to import (it is loaded to look at a file's head); what is heavy it imports when it reads.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.profile.model import Profile
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchOutline:
-    """What is known of a launch before it is read.
-
-    Attributes:
-        index: its position in the profile.
-        mangled_name: of its kernel.
-        duration_ns: None when not stored.
-    """
-
-    index: int
-    mangled_name: str
-    duration_ns: float | None
-
-
-class OpenedProfile(Protocol):
-    """A profile that can be read launch by launch: of a large one the launches that matter most come first."""
-
-    @property
-    def launches(self) -> tuple[LaunchOutline, ...]:
-        """All of them, in file order."""
-        ...
-
-    def read(self, numbers: Collection[int]) -> Profile:
-        """The profile with some of its launches only, by index; the modules are the same objects each time."""
-        ...
+from gpa_lsp.profile.model import OpenedProfile, Profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
