@@ -1,6 +1,7 @@
 """A profile with many kernels is judged a few kernels at a time, the longest first, and its report is what it would be if all were read at once."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,3 +104,22 @@ def test_what_is_wrong_with_some_launches_is_told_as_ever(
     assert len(report.kernels) == len(told) == KERNELS - 1
     assert any("registers" in str(problem) for problem in report.problems)
     assert write(report, tmp_path) == write(judge_at_once(profile, monkeypatch), tmp_path)
+
+
+def test_other_processes_find_the_same(profile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = judge_at_once(profile, monkeypatch)
+    shared: list[Path] = []
+    share = judge._Judge.share
+
+    def watch(self: judge._Judge, path: Path, *arguments: Any) -> Any:
+        shared.append(path)
+        return share(self, path, *arguments)
+
+    monkeypatch.setattr(judge._Judge, "share", watch)
+    monkeypatch.setattr(judge, "_count_cores", lambda: 2)
+    monkeypatch.setattr(judge, "_FEWEST_SHARED", 2)
+    monkeypatch.setattr(judge, "_PARTS_HERE", 1)
+    report, told = judge_it(profile)
+    assert shared
+    assert len(told) == KERNELS
+    assert write(report, tmp_path) == write(alone, tmp_path)
