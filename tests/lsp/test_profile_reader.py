@@ -1,5 +1,6 @@
 """What a process that reads profiles keeps from one to the next, and what it lets go of."""
 
+import math
 import time
 from pathlib import Path
 
@@ -58,7 +59,8 @@ def read(
     return reader.read(job, wire.send), wire
 
 
-def test_a_profile_becomes_messages(root: Path) -> None:
+def test_a_profile_becomes_messages(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile_reader, "_EARLY_S", math.inf)
     end, wire = read(ProfileReader(), root)
     kinds = [type(message) for message in wire.messages if not isinstance(message, Step)]
     assert kinds[0] is FilesFound and set(kinds[1:]) == {KernelRead}
