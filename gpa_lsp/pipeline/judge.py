@@ -16,7 +16,6 @@ from gpa_lsp.binary.containers import find_cubins, recognise_container
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.device.kept_roofs import KeptRoofs
 from gpa_lsp.pipeline.way import Progress, TakeKernel, Way
-from gpa_lsp.processes.worker_pool import run_parts
 from gpa_lsp.profile.model import Launch, LaunchOutline, OpenedProfile
 from gpa_lsp.profile.read import open_profile, read_profile
 from gpa_lsp.report.gather import AnalysedKernel, KernelGatherer, assemble_report, gather_report
@@ -101,6 +100,10 @@ def _judge_in_parts(
         if progress is not None:
             progress("finding causes", done, total)
     if there:
+        from gpa_lsp.processes.worker_pool import (
+            run_parts,
+        )  # most profiles have few kernels, and it costs start-up time
+
         tasks = [judge.share(path, part, way) for part in there]
         try:
             for result in run_parts(judge_apart, tasks, count=count, title="analysis process"):
