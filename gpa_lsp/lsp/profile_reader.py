@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 _EARLY_S = 1.0
 """A profile that takes longer is shown kernel by kernel."""
 
+_FEWEST_EARLY = 8
+"""Kernels; those of a profile with fewer come together."""
+
 _LOOK_AGAIN_S = 10.0
 """Where sources lie is found out again after this time, while one profile is read after the other."""
 
@@ -66,7 +69,8 @@ class _EarlyKernels:
     def take(self, kernel: "KernelReport") -> None:
         """A kernel was judged."""
         self._waiting.append(kernel)
-        if time.monotonic() - self._begun_s < _EARLY_S:
+        is_long = time.monotonic() - self._begun_s >= _EARLY_S
+        if not is_long or len(self._waiting) + len(self._numbers) < _FEWEST_EARLY:
             return
         from gpa_lsp.report.model import Report
 

@@ -81,13 +81,11 @@ def judge_file(
 def _judge_in_parts(
     path: Path, opened: OpenedProfile, way: Way, judge: "_Judge", progress: Progress | None
 ) -> Report | None:
-    """The report of a profile with many kernels, a few of which are in memory at a time; None where it has few, or has to be read as a whole.
+    """The report of a profile with many kernels, a few of which are in memory at a time; None where it has to be read as a whole.
 
     The longest are judged here, for somebody waits for them; where many are left, other processes do that.
     """
     parts = _divide(opened.launches)
-    if len(parts) < 2:
-        return None
     done, total = 0, sum(map(len, parts))
     count = min(_MOST_PROCESSES, _count_cores())
     is_shared = count > 1 and len(parts) >= _FEWEST_SHARED

@@ -71,6 +71,7 @@ def test_kernels_of_a_profile_that_takes_long_come_as_they_are_judged(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(profile_reader, "_EARLY_S", 0.0)
+    monkeypatch.setattr(profile_reader, "_FEWEST_EARLY", 1)
     monkeypatch.setenv("GPA_LSP_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(tmp_path / "cache"))
     end, wire = read(ProfileReader(), root, keeps_history=True)

@@ -62,7 +62,7 @@ def judge_it(profile: Path, name: str | None = None) -> tuple[Report, list[Kerne
 def judge_at_once(profile: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
     """The report as it is when all kernels are read together."""
     with monkeypatch.context() as patched:
-        patched.setattr(judge, "_FEWEST_TOGETHER", 1000)
+        patched.setattr(judge, "_judge_in_parts", lambda *_: None)
         return judge_it(profile)[0]
 
 
