@@ -208,6 +208,11 @@ def _list_fields(cls: type) -> tuple[str, ...]:
     """The names of a dataclass' fields in the order of ``dataclasses.fields``, without having its methods written: what is unpickled needs none."""
     known = _field_names.get(cls)
     if known is None:
-        names = {name: None for base in reversed(cls.__mro__) for name in getattr(base, "__annotations__", ())}
+        names = {
+            name: None
+            for base in reversed(cls.__mro__)
+            if "__dataclass_fields__" in base.__dict__
+            for name in getattr(base, "__annotations__", ())
+        }
         known = _field_names[cls] = tuple(names)
     return known

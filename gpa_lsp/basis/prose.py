@@ -108,9 +108,7 @@ class Sentence(str):
     def __new__(cls, parts: Iterable[Part] = ()) -> "Sentence":
         """Put together from words and values."""
         kept = tuple(_merge_words(parts))
-        made = super().__new__(cls, "".join(map(str, kept)))
-        made.parts = kept
-        return made
+        return _make(kept, "".join(map(str, kept)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Sentence, (self.parts,))
@@ -128,17 +126,33 @@ def say(template: str, /, **values: Part) -> Sentence:
         KeyError: a name without a value.
         ValueError: a value without a name, or a name with a format of its own: how a number is written is for :mod:`.numbers` to say.
     """
+    pieces, names = _split_template(template)
+    if not names and not values:
+        return _say_plainly(template)
     parts: list[Part] = []
-    names = set()
-    for words, name in _split_template(template):
+    texts: list[str] = []
+    for words, name in pieces:
         parts.append(words)
+        texts.append(words)
         if name is not None:
-            names.add(name)
             value = values[name]
             parts.extend(value.parts if isinstance(value, Sentence) else (value,))
+            texts.append(value if isinstance(value, str) else str(value))
     if unused := values.keys() - names:
         raise ValueError(f"{template!r} has no place for {', '.join(sorted(unused))}")
-    return Sentence(parts)
+    return _make(tuple(_merge_words(parts)), "".join(texts))
+
+
+def _make(parts: tuple[Part, ...], text: str) -> Sentence:
+    """A sentence whose text is known: numbers are written once, however often what they stand in becomes part of something longer."""
+    made = str.__new__(Sentence, text)
+    made.parts = parts
+    return made
+
+
+@lru_cache(maxsize=4096)
+def _say_plainly(template: str) -> Sentence:
+    return Sentence(words for words, _ in _split_template(template)[0])
 
 
 def join(sentences: Iterable[str], separator: str = " ") -> Sentence:
@@ -222,28 +236,29 @@ def duration(duration_ns: float | None) -> Amount:
 
 
 @lru_cache(maxsize=4096)
-def _split_template(template: str) -> tuple[tuple[str, str | None], ...]:
+def _split_template(template: str) -> tuple[tuple[tuple[str, str | None], ...], frozenset[str]]:
+    """Words, each with the name of the value behind it; and all names."""
     pieces = []
     for words, name, form, conversion in Formatter().parse(template):
         if form or conversion:
             raise ValueError(f"{template!r} formats {name} itself")
         pieces.append((words, name))
-    return tuple(pieces)
+    return tuple(pieces), frozenset(name for _, name in pieces if name is not None)
 
 
 def _merge_words(parts: Iterable[Part]) -> Iterator[Part]:
     """Parts without empty words, and words that follow each other as one plain text."""
-    words: list[str] = []
+    words = ""
     for part in parts:
         if isinstance(part, str):
-            words.append(part)
+            words += part
             continue
-        if merged := "".join(words):
-            yield merged
-        words.clear()
+        if words:
+            yield words
+        words = ""
         yield part
-    if merged := "".join(words):
-        yield merged
+    if words:
+        yield words
 
 
 NOTHING = Sentence()

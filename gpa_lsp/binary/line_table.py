@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import join_source_path
 from gpa_lsp.binary.allowance import DAMAGED, Allowance
 from gpa_lsp.binary.cubin import LINE_SECTION
 from gpa_lsp.binary.elf import ElfImage, read_elf
 from gpa_lsp.binary.inline_chains import ChainTree, SequenceChains, build_chains
-from gpa_lsp.binary.line_sequences import find_sequences
+from gpa_lsp.binary.line_sequences import LineSection, find_sequences
 from gpa_lsp.binary.line_units import LineUnit
 from gpa_lsp.binary.model import Cubin, Function, LineTable
 from gpa_lsp.binary.string_table import StringTable
@@ -45,13 +46,30 @@ def read_line_table(cubin: Cubin, function: str) -> LineTable:
         InputError: there is no such function, or its line table is damaged.
     """
     wanted = find_function(cubin, function)
+    lines = cubin.once(_open_lines)
+    return empty_line_table() if lines is None else decode_rows(lines.section, wanted, lines.name_file, lines.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lines:
+    """The line section of an image: its functions may be thousands, and are asked about one by one."""
+
+    section: LineSection
+    name_file: FileNamer
+    names: StringTable | None
+
+
+def _open_lines(cubin: Cubin) -> _Lines | None:
     elf = read_elf(cubin.image, path=cubin.path)
     section = elf.find_section(LINE_SECTION)
     if section is None:
-        return empty_line_table()
+        return None
     strings = elf.find_section(_STRING_SECTION)
-    names = elf.read_strings(strings) if strings is not None else None
-    return decode_rows(elf, section, wanted, name_file=_file_namer(elf, section), names=names)
+    return _Lines(
+        section=LineSection(elf, section),
+        name_file=_file_namer(elf, section),
+        names=elf.read_strings(strings) if strings is not None else None,
+    )
 
 
 def find_function(cubin: Cubin, name: str) -> Function:
@@ -73,13 +91,12 @@ def empty_line_table() -> LineTable:
 
 
 def decode_rows(
-    elf: ElfImage, section: int, function: Function, *, name_file: FileNamer, names: StringTable | None
+    section: LineSection, function: Function, name_file: FileNamer, names: StringTable | None = None
 ) -> LineTable:
     """Decode the rows that a line section has for a function.
 
     Args:
-        elf: the image.
-        section: index of the line section.
+        section: the line section.
         function: whose rows are wanted.
         name_file: what a file number means.
         names: ``.debug_str``; None when the image has none.
@@ -87,21 +104,22 @@ def decode_rows(
     Raises:
         InputError: the section is damaged.
     """
+    elf, place = section.elf, section.place
     tree = ChainTree()
     row_count = 0
     # Where one sequence ends another may start, whose row then counts: all ends come first.
     ends: list[int] = []
     offsets: list[npt.NDArray[np.int64]] = []
     numbers: list[int] = []
-    for unit, rows in find_sequences(elf, section, function):
+    for unit, rows in find_sequences(section, function):
         row_count += len(rows)
         finder = SequenceChains(
             rows,
             tree,
-            file_name=cache(partial(name_file, unit)),
+            file_name=partial(name_file, unit),
             function_name=cache(partial(_read_name, names, unit)),
             path=elf.path,
-            place=elf.place(section),
+            place=place,
         )
         addresses = np.frombuffer(rows.addresses, dtype=np.int64)
         kept = _last_at_each_address(addresses)
@@ -116,7 +134,7 @@ def decode_rows(
         np.concatenate([np.array(ends, dtype=np.int64), *offsets]),
         np.concatenate([np.full(len(ends), _NO_LINE, dtype=np.int32), positions.astype(np.int32)]),
     )
-    chains = build_chains(tree, used.tolist(), row_count=row_count, path=elf.path, place=elf.place(section))
+    chains = build_chains(tree, used.tolist(), row_count=row_count, path=elf.path, place=place)
     return LineTable(row_offsets=row_offsets, row_chain=row_chain, chains=chains)
 
 
@@ -167,20 +185,26 @@ def strip_local_prefix(symbol: str, kernel: str) -> str:
 
 
 def _file_namer(elf: ElfImage, section: int) -> FileNamer:
-    allowance = Allowance(_PATHS_PER_BYTE * int(elf.sections[section]["size"]), path=elf.path, place=elf.place(section))
+    place = elf.place(section)
+    allowance = Allowance(_PATHS_PER_BYTE * int(elf.sections[section]["size"]), path=elf.path, place=place)
+    known: dict[tuple[int, int], str] = {}
 
     def name_file(unit: LineUnit, number: int) -> str:
+        key = unit.start, number
+        if key in known:
+            return known[key]
         if not 0 < number <= len(unit.files):
             raise InputError(
                 f"file {number} is not in the table of {len(unit.files)}",
                 path=elf.path,
-                place=f"{elf.place(section)} offset 0x{unit.start:x}",
+                place=f"{place} offset 0x{unit.start:x}",
                 remedy=DAMAGED,
             )
         name, directory = unit.files[number - 1]
         folder = unit.directories[directory - 1] if 0 < directory <= len(unit.directories) else ""
         allowance.spend(len(folder) + len(name))
-        return join_source_path(folder, name)
+        known[key] = join_source_path(folder, name)
+        return known[key]
 
     return name_file
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain
+from gpa_lsp.basis.shared_facts import SharedFacts
 
 INSTRUCTION_BYTES = 16
 """Size of one instruction from compute capability 7.0 on."""
@@ -292,7 +293,7 @@ class IndirectCalls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cubin:
+class Cubin(SharedFacts):
     """A device image for one architecture.
 
     Attributes:

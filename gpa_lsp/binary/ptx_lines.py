@@ -8,6 +8,7 @@ file 0 stands for the section without a number.
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.binary.cubin import PTX_LINE_SECTION, PTX_TEXT_PREFIX
 from gpa_lsp.binary.elf import read_elf
+from gpa_lsp.binary.line_sequences import LineSection
 from gpa_lsp.binary.line_table import decode_rows, empty_line_table, find_function
 from gpa_lsp.binary.line_units import LineUnit
 from gpa_lsp.binary.model import Cubin, LineTable
@@ -28,11 +29,14 @@ def read_ptx_line_table(cubin: Cubin, function: str) -> LineTable:
         InputError: there is no such function, or its table is damaged.
     """
     wanted = find_function(cubin, function)
+    section = cubin.once(_open_ptx_lines)
+    return empty_line_table() if section is None else decode_rows(section, wanted, _name_ptx_section)
+
+
+def _open_ptx_lines(cubin: Cubin) -> LineSection | None:
     elf = read_elf(cubin.image, path=cubin.path)
     section = elf.find_section(PTX_LINE_SECTION)
-    if section is None:
-        return empty_line_table()
-    return decode_rows(elf, section, wanted, name_file=_name_ptx_section, names=None)
+    return None if section is None else LineSection(elf, section)
 
 
 def read_ptx_text(cubin: Cubin, section: str | None = None) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.file_stamps import Stamp
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.shared_facts import SharedFacts
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.lines.causes import CauseLine, RemedyAnchor, make_cause_line, place_remedies
@@ -85,8 +86,8 @@ class KernelAnchor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentView:
-    """A document and its measurements.
+class DocumentView(SharedFacts):
+    """A document and its measurements. What not every answer needs is found when it is asked for: after a keystroke somebody waits.
 
     Attributes:
         uri: as the client writes it.
@@ -95,9 +96,7 @@ class DocumentView:
         positions: translates lines for the client.
         hot_lines: current line → what the kernels say of it, hottest first; every line with samples.
         cause_lines: current line → what the kernels' stalls have to do with it, costliest first; every line that waits or is waited for.
-        anchors: kernels whose body is in this document, by line and then longest first.
-        remedies: loops and calls in this document that carry advice, by line, then largest gain first.
-        stale: lines that were changed since they were measured, ascending; they carry no numbers.
+        texts: what was measured on its file, by the text it had then.
         finder: maps measured lines to the document's.
         settings: the options.
         abilities: what the client wants to be sent.
@@ -113,9 +112,7 @@ class DocumentView:
     positions: Positions
     hot_lines: PlacedLines[HotEntry, HotLine]
     cause_lines: PlacedLines[CauseEntry, CauseLine]
-    anchors: tuple[KernelAnchor, ...]
-    remedies: tuple[RemedyAnchor, ...]
-    stale: tuple[int, ...]
+    texts: Sequence[MeasuredText]
     finder: LineFinder
     settings: Settings
     abilities: Abilities
@@ -123,6 +120,21 @@ class DocumentView:
     snapshot: Snapshot
     statics: PlacedStatics | None = None
     predicted: PlacedPredictions | None = None
+
+    @property
+    def anchors(self) -> tuple[KernelAnchor, ...]:
+        """Kernels whose body is in this document, by line and then longest first."""
+        return self.once(_place_anchors)
+
+    @property
+    def remedies(self) -> tuple[RemedyAnchor, ...]:
+        """Loops and calls in this document that carry advice, by line, then largest gain first."""
+        return self.once(_place_remedies)
+
+    @property
+    def stale(self) -> tuple[int, ...]:
+        """Lines that were changed since they were measured, ascending; they carry no numbers."""
+        return self.once(_find_stale)
 
     def find_costliest_lines(self) -> tuple[tuple[int, CauseLine], ...]:
         """Lines that cause at least the user's threshold, each with the kernel it costs most, costliest first."""
@@ -201,9 +213,7 @@ def build_view(
         positions=Positions(lines=lines, units=known.units),
         hot_lines=hot_lines,
         cause_lines=cause_lines,
-        anchors=_place_anchors(kernels, local_path, document.text, finder),
-        remedies=place_remedies(kernels, local_path, finder),
-        stale=find_stale_lines(texts, finder, lines=lines, settings=settings, measured=(hot_lines, cause_lines)),
+        texts=texts,
         finder=finder,
         settings=settings,
         abilities=known.abilities,
@@ -224,12 +234,25 @@ def _make_hot_line(entry: HotEntry, is_edited: bool) -> HotLine:
     )
 
 
-def _place_anchors(
-    kernels: Sequence[VisibleKernel], local_path: str, text: str, finder: LineFinder
-) -> tuple[KernelAnchor, ...]:
-    definitions = find_definitions(text)
+def _place_remedies(view: DocumentView) -> tuple[RemedyAnchor, ...]:
+    return place_remedies(view.snapshot.by_file.get(view.local_path, ()), view.local_path, view.finder)
+
+
+def _find_stale(view: DocumentView) -> tuple[int, ...]:
+    return find_stale_lines(
+        view.texts,
+        view.finder,
+        lines=view.positions.lines,
+        settings=view.settings,
+        measured=(view.hot_lines, view.cause_lines),
+    )
+
+
+def _place_anchors(view: DocumentView) -> tuple[KernelAnchor, ...]:
+    local_path, finder = view.local_path, view.finder
+    definitions = find_definitions(view.text)
     anchors: list[KernelAnchor] = []
-    for shown in kernels:
+    for shown in view.snapshot.by_file.get(local_path, ()):
         if shown.kernel.body is None:
             continue
         compiled_path, measured_lines = shown.kernel.body

@@ -36,7 +36,13 @@ _ENOUGH_LOOKS = 2
 """At the first one a file may just have been written, and is left alone until the second."""
 
 _PAUSE_FACTOR = 20
-"""The pause between two looks is at least so many times as long as a look, however large the workspace; likewise between showing new profiles."""
+"""The pause between two looks is at least so many times as long as a look, however large the workspace."""
+
+_QUIET_FACTOR = 100
+"""Likewise between showing what was read: of a hundred answers while profiles are read, one may have to wait for that."""
+
+_PART_PAUSE_S = 0.5
+"""At least so long nothing is shown between two parts of a profile: each has the client ask again."""
 
 
 class ProgressDisplay(Protocol):
@@ -100,6 +106,7 @@ class ProfileLoader:
         self._has_told_count = False
         self._complaint_count = 0
         self._pending: dict[Path, LoadedProfile] = {}
+        self._parts: dict[Path, LoadedProfile] = {}
         self._quiet_until_s = 0.0
 
     @property
@@ -245,16 +252,29 @@ class ProfileLoader:
     # What was read (the shelf of a round)
 
     def find(self, path: Path) -> LoadedProfile | None:
-        """A profile that was read."""
+        """A profile that was read, as a whole."""
+        if path in self._parts:
+            return None
         return self._pending.get(path) or self._snapshot.profiles.get(path)
 
     def put(self, profile: LoadedProfile, stamp: Stamp) -> None:
         """A profile was read while it had this stamp."""
+        self._parts.pop(profile.path, None)
         self._watch.mark_loaded(profile.path, stamp)
         if profile.path in self._found:
             self._pending[profile.path] = profile
         if time.monotonic() >= self._quiet_until_s:
             self._publish_pending()
+
+    def put_part(self, path: Path, make: Callable[[], LoadedProfile]) -> None:
+        """Some kernels of a profile were read. Those of one that is shown from before stay until all are read."""
+        if path not in self._found or time.monotonic() < self._quiet_until_s:
+            return
+        shown = self._snapshot.profiles.get(path)
+        if shown is None or self._parts.get(path) is shown:
+            self._pending[path] = self._parts[path] = make()
+            self._publish_pending()
+            self._quiet_until_s = max(self._quiet_until_s, time.monotonic() + _PART_PAUSE_S)
 
     def fail(self, path: Path, stamp: Stamp, reason: str) -> None:
         """A profile could not be read."""
@@ -264,6 +284,7 @@ class ProfileLoader:
         if path not in self._found:
             return  # and that is why
         self._complain(reason)
+        self._parts.pop(path, None)
         self._pending.pop(path, None)
         if path in self._snapshot.profiles:
             self._publish(self._snapshot.without_profiles([path]))
@@ -288,7 +309,7 @@ class ProfileLoader:
         started_s = time.monotonic()
         self._keep(self._snapshot.with_profiles(pending.values()), self._found)
         now_s = time.monotonic()
-        self._quiet_until_s = now_s + _PAUSE_FACTOR * (now_s - started_s)
+        self._quiet_until_s = now_s + _QUIET_FACTOR * (now_s - started_s)
         gc.freeze()  # what was read stays: looking at all of it for garbage would take a tenth of a second in the middle of an answer
 
     def _keep(self, snapshot: Snapshot, found: Mapping[Path, Stamp]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from gpa_lsp.lsp.loading_queue import LoadingQueue
 from gpa_lsp.lsp.profile_messages import (
     FilesFound,
     KernelRead,
+    PastFound,
     ProfileEnd,
     ProfileFailed,
     ProfileJob,
@@ -53,6 +55,10 @@ class Shelf(Protocol):
 
     def put(self, profile: LoadedProfile, stamp: Stamp) -> None:
         """A profile was read while it had this stamp."""
+        ...
+
+    def put_part(self, path: Path, make: Callable[[], LoadedProfile]) -> None:
+        """Some kernels of a profile were read; ``make`` gives the profile as far as it is known."""
         ...
 
     def fail(self, path: Path, stamp: Stamp, reason: str) -> None:
@@ -183,11 +189,18 @@ class LoadingRound:
         files: dict[str, MeasuredFile] = {}
         kernels: list[MeasuredKernel] = []
 
+        def make() -> LoadedProfile:
+            return LoadedProfile(path=path, files=dict(files), kernels=tuple(kernels))
+
         def take(message: ProfileMessage) -> None:
             if isinstance(message, FilesFound):
                 files.update({file.compiled_path: file for file in message.files})
             elif isinstance(message, KernelRead):
                 kernels.append(message.kernel)
+                if message.is_early:
+                    self._shelf.put_part(path, make)
+            elif isinstance(message, PastFound):
+                kernels[message.number] = replace(kernels[message.number], history=message.history)
             else:
                 queue.advance(path, message.done / message.total if message.total else 0.0)
                 self._shelf.report(self._describe_step(path, message), queue.ratio)
@@ -200,9 +213,8 @@ class LoadingRound:
         else:
             for remark in end.remarks:
                 logger.info("%s", remark)
-            self._shelf.put(
-                LoadedProfile(path=path, files=files, kernels=tuple(kernels), size_bytes=end.size_bytes), stamp
-            )
+            kernels.sort(key=lambda kernel: (-kernel.report.total_duration_ns, kernel.report.mangled_name))
+            self._shelf.put(replace(make(), size_bytes=end.size_bytes), stamp)
         for copy in copies:
             if copy in queue.left and not await self._share(path, copy):
                 queue.put_back(copy)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.editor.snapshot import MeasuredKernel
+from gpa_lsp.history.model import KernelHistory
 from gpa_lsp.processes.frames import Step
 from gpa_lsp.report.measured_files import MeasuredFile
 
@@ -31,7 +32,7 @@ class ProfileJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesFound:
-    """A profile's sources on this machine; comes before its kernels."""
+    """A profile's sources on this machine; comes before the kernels that are written in them, and says all of them in the end."""
 
     profile: Path
     files: tuple[MeasuredFile, ...]
@@ -39,10 +40,32 @@ class FilesFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRead:
-    """One kernel. Kernels come one by one so that the server never unpickles for long between two requests."""
+    """One kernel. Kernels come one by one so that the server never unpickles for long between two requests.
+
+    Attributes:
+        profile: where it is from.
+        kernel: what was measured.
+        is_early: others of the profile are still being judged, so that it may be shown before them.
+    """
 
     profile: Path
     kernel: MeasuredKernel
+    is_early: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastFound:
+    """What changed since earlier measurements of a kernel that was sent before all were judged.
+
+    Attributes:
+        profile: which.
+        number: how many of its kernels were sent before.
+        history: what changed.
+    """
+
+    profile: Path
+    number: int
+    history: KernelHistory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +91,7 @@ class ProfileFailed:
     reason: str
 
 
-ProfileMessage = Step | FilesFound | KernelRead
+ProfileMessage = Step | FilesFound | KernelRead | PastFound
 """What is told of a profile before its end."""
 
 ProfileEnd = ProfileRead | ProfileFailed

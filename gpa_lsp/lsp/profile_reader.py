@@ -2,24 +2,115 @@
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import GpaError, ProblemSeverity
-from gpa_lsp.lsp.profile_messages import FilesFound, KernelRead, ProfileEnd, ProfileFailed, ProfileJob, ProfileRead
+from gpa_lsp.lsp.profile_messages import (
+    FilesFound,
+    KernelRead,
+    PastFound,
+    ProfileEnd,
+    ProfileFailed,
+    ProfileJob,
+    ProfileRead,
+)
 from gpa_lsp.processes.frames import Step
 from gpa_lsp.processes.worker import Tell, Work
 
 if TYPE_CHECKING:
+    from gpa_lsp.editor.snapshot import MeasuredKernel
     from gpa_lsp.history.model import KernelHistory
     from gpa_lsp.history.remember import KernelMemory
+    from gpa_lsp.report.measured_files import MeasuredFile
+    from gpa_lsp.report.model import KernelReport, Report
     from gpa_lsp.report.source_paths import SourceLocator
 
 
+_EARLY_S = 1.0
+"""A profile that takes longer is shown kernel by kernel."""
+
+_FEWEST_EARLY = 8
+"""Kernels; those of a profile with fewer come together."""
+
 _LOOK_AGAIN_S = 10.0
 """Where sources lie is found out again after this time, while one profile is read after the other."""
+
+
+class _EarlyKernels:
+    """Sends kernels of a profile that takes long as they are judged; those of any other one come together, when all is known of them.
+
+    Args:
+        profile: the file.
+        modified_ns: when it was written.
+        send: sends a message.
+        find: finds the sources of some kernels.
+
+    Attributes:
+        size_bytes: of what was sent.
+    """
+
+    def __init__(
+        self, profile: Path, modified_ns: int, send: Tell, find: "Callable[[Report], tuple[MeasuredFile, ...]]"
+    ) -> None:
+        self.size_bytes = 0
+        self._profile = profile
+        self._modified_ns = modified_ns
+        self._send = send
+        self._find = find
+        self._begun_s = time.monotonic()
+        self._measured: dict[int, MeasuredKernel] = {}
+        self._waiting: list[KernelReport] = []
+        self._numbers: dict[int, int] = {}
+        self._known_files: set[str] = set()
+        self._files: dict[str, MeasuredFile] = {}
+
+    def take(self, kernel: "KernelReport") -> None:
+        """A kernel was judged."""
+        self._waiting.append(kernel)
+        is_long = time.monotonic() - self._begun_s >= _EARLY_S
+        if not is_long or len(self._waiting) + len(self._numbers) < _FEWEST_EARLY:
+            return
+        from gpa_lsp.report.model import Report
+
+        new = [one for one in self._waiting if not self._known_files.issuperset(row.file or "" for row in one.lines)]
+        if new:
+            self._known_files.update(row.file or "" for one in new for row in one.lines)
+            self.send_files(self._find(Report(problems=(), kernels=tuple(new))))
+        for one in self._waiting:
+            self._numbers[id(one)] = len(self._numbers)
+            self.size_bytes += self._send(KernelRead(profile=self._profile, kernel=self._credit(one), is_early=True))
+        self._waiting.clear()
+
+    def send_files(self, files: "tuple[MeasuredFile, ...]") -> None:
+        """Sources were found."""
+        self._files.update((file.compiled_path, file) for file in files)
+        self.size_bytes += self._send(FilesFound(profile=self._profile, files=files))
+
+    def _credit(self, kernel: "KernelReport") -> "MeasuredKernel":
+        """As it is shown: with what its callees cost on the lines that call them."""
+        from gpa_lsp.editor.lines.callees import credit_callers
+
+        return credit_callers(self.measure(kernel), self._files)
+
+    def measure(self, kernel: "KernelReport") -> "MeasuredKernel":
+        """What the server keeps of a kernel."""
+        from gpa_lsp.editor.snapshot import measure_kernel
+
+        if id(kernel) not in self._measured:
+            self._measured[id(kernel)] = measure_kernel(kernel, self._modified_ns)
+        return self._measured[id(kernel)]
+
+    def complete(self, kernel: "KernelReport", past: "KernelHistory | None") -> None:
+        """All is known of a kernel: send it, or what was not known when it was sent."""
+        number = self._numbers.get(id(kernel))
+        if number is None:
+            whole = replace(self._credit(kernel), history=past)
+            self.size_bytes += self._send(KernelRead(profile=self._profile, kernel=whole))
+        elif past is not None:
+            self.size_bytes += self._send(PastFound(profile=self._profile, number=number, history=past))
 
 
 class ProfileReader:
@@ -47,9 +138,7 @@ class ProfileReader:
 
     def _read(self, job: ProfileJob, send: Tell) -> ProfileEnd:
         from gpa_lsp.device.kept_roofs import KeptRoofs
-        from gpa_lsp.editor.lines.callees import credit_callers
         from gpa_lsp.editor.lines.fit import judge_fit
-        from gpa_lsp.editor.snapshot import measure_kernel
         from gpa_lsp.history.recording import describe_surroundings
         from gpa_lsp.pipeline import analyse
         from gpa_lsp.report.committed_texts import CommittedTexts
@@ -61,17 +150,23 @@ class ProfileReader:
             send(Step(words=step, done=done, total=total))
 
         modified_ns = profile.stat().st_mtime_ns
-        report = analyse([profile], locator=locator, blamer=job.blamer, roofs=KeptRoofs(), progress=tell)
+        find_copy = memory.find_source if memory is not None else forget_copies
+        committed = CommittedTexts(is_asked=job.may_ask_git)
+
+        def find(report: "Report") -> "tuple[MeasuredFile, ...]":
+            return judge_fit(find_files(report, locator, modified_ns, find_copy, committed.find), report.kernels)
+
+        early = _EarlyKernels(profile, modified_ns, send, find)
+        report = analyse(
+            [profile], locator=locator, blamer=job.blamer, roofs=KeptRoofs(), progress=tell, take=early.take
+        )
         failures = [problem for problem in report.problems if problem.severity is ProblemSeverity.ERROR]
         if failures and not report.kernels:
             return ProfileFailed(profile=profile, reason=str(failures[0]))
-        find_copy = memory.find_source if memory is not None else forget_copies
         read_ns = time.time_ns()
-        committed = CommittedTexts(is_asked=job.may_ask_git)
-        files = judge_fit(find_files(report, locator, modified_ns, find_copy, committed.find), report.kernels)
-        by_path = {file.compiled_path: file for file in files}
-        size_bytes = send(FilesFound(profile=profile, files=files))
-        measured = [measure_kernel(kernel, modified_ns) for kernel in report.kernels]
+        files = find(report)
+        early.send_files(files)
+        measured = [early.measure(kernel) for kernel in report.kernels]
         pasts: Sequence[KernelHistory | None] = [None] * len(measured)
         if memory is not None:  # all together: instances of one template must not be taken for each other's past
             told = [
@@ -81,12 +176,10 @@ class ProfileReader:
                 for one in measured
             ]
             pasts = memory.remember_all(list(zip(report.kernels, told, strict=True)))
-        for kernel, past in zip(measured, pasts, strict=True):
-            size_bytes += send(
-                KernelRead(profile=profile, kernel=replace(credit_callers(kernel, by_path), history=past))
-            )
+        for kernel, past in zip(report.kernels, pasts, strict=True):
+            early.complete(kernel, past)
         remarks = (*map(str, report.problems), *self._list_new_problems())
-        return ProfileRead(profile=profile, remarks=remarks, size_bytes=size_bytes)
+        return ProfileRead(profile=profile, remarks=remarks, size_bytes=early.size_bytes)
 
     def _find_locator(self, job: ProfileJob) -> "SourceLocator":
         from gpa_lsp.report.source_paths import SourceLocator

@@ -18,7 +18,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.disassembly_cache import identify_tool
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.blame import DEFAULT_BLAMER
-from gpa_lsp.pipeline.way import Progress, Way
+from gpa_lsp.pipeline.way import Progress, TakeKernel, Way
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.profiled_sources import ProfiledSources
 from gpa_lsp.report.source_paths import SourceLocator
@@ -40,6 +40,7 @@ def analyse(
     locator: SourceLocator | None = None,
     roofs: "KeptRoofs | None" = None,
     progress: Progress | None = None,
+    take: TakeKernel | None = None,
 ) -> Report:
     """Read, decode, join, blame, analyse, advise and gather.
 
@@ -52,6 +53,7 @@ def analyse(
         locator: finds sources on this machine, for hints that name expressions; None uses those in the profile only.
         roofs: finds measured roofs; None puts kernels under theoretical ones.
         progress: told (what, done, total) as the work goes on.
+        take: told the kernels of files that were not analysed before, one by one, as they will stand in the report.
 
     Returns:
         A report. An input that cannot be used becomes a problem in it, and the others go on.
@@ -64,7 +66,7 @@ def analyse(
     for number, path in enumerate(files):
         if progress is not None:
             progress(f"reading {path.name}", number, len(files))
-        reports.append(_analyse_file(path, means, progress))
+        reports.append(_analyse_file(path, means, progress, take))
     roof_problems = roofs.problems if roofs is not None else ()
     kernels = [kernel for report in reports for kernel in report.kernels]
     kernels.sort(key=lambda kernel: (-kernel.total_duration_ns, kernel.mangled_name))
@@ -82,7 +84,9 @@ class _Means:
     kept: "KeptFiles"
 
 
-def _analyse_file(path: Path, means: _Means, progress: Progress | None) -> Report:
+def _analyse_file(
+    path: Path, means: _Means, progress: Progress | None = None, take: TakeKernel | None = None
+) -> Report:
     """The report of one file: the one that is kept, or a new one, which is kept then."""
     sources = ProfiledSources(means.locator)
 
@@ -97,7 +101,7 @@ def _analyse_file(path: Path, means: _Means, progress: Progress | None) -> Repor
     from gpa_lsp.pipeline.judge import judge_file  # brings the readers, the analyses and the optimizers
 
     try:
-        report, other_files = judge_file(path, means.way, sources, means.roofs, progress)
+        report, other_files = judge_file(path, means.way, sources, means.roofs, progress=progress, take=take)
     except GpaError as error:
         problem = Problem.from_error(error.at(path) if isinstance(error, InputError) else error)
         return Report(problems=(problem,), kernels=())

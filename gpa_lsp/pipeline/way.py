@@ -1,12 +1,19 @@
 """How a file is analysed: :class:`Way`."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame import DEFAULT_BLAMER
 
+if TYPE_CHECKING:
+    from gpa_lsp.report.model import KernelReport
+
 Progress = Callable[[str, int, int], None]
 """Told (what, done, total) as the work goes on."""
+
+TakeKernel = Callable[["KernelReport"], None]
+"""Told the report of a kernel as soon as it is judged, the longest kernels first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,15 +4,17 @@ A profile holds *launches* (one measured kernel execution each) and the *modules
 are columns over absolute instruction addresses; turning an address into a function and an offset is the ``kernel`` room's work.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.shared_facts import SharedFacts
 from gpa_lsp.profile.sampling import Aggregate, Sampling
 
 Dim3 = tuple[int, int, int]
@@ -92,7 +94,7 @@ class LoadedFunction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Module:
+class Module(SharedFacts):
     """A loaded device image.
 
     Attributes:
@@ -380,3 +382,31 @@ class Profile:
     other_files: tuple[str, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)
     samples_truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOutline:
+    """What is known of a launch before it is read.
+
+    Attributes:
+        index: its position in the profile.
+        mangled_name: of its kernel.
+        duration_ns: None when not stored.
+    """
+
+    index: int
+    mangled_name: str
+    duration_ns: float | None
+
+
+class OpenedProfile(Protocol):
+    """A profile that can be read launch by launch: of a large one the launches that matter most come first."""
+
+    @property
+    def launches(self) -> tuple[LaunchOutline, ...]:
+        """All of them, in file order."""
+        ...
+
+    def read(self, numbers: Collection[int]) -> Profile:
+        """The profile with some of its launches only, by index; the modules are the same objects each time."""
+        ...

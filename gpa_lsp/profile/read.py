@@ -1,5 +1,7 @@
 """Read any profile: pick the reader by what the file contains, read, and check what came out."""
 
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -7,7 +9,7 @@ from pathlib import Path
 from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.profile import readers
-from gpa_lsp.profile.model import Profile
+from gpa_lsp.profile.model import LaunchOutline, OpenedProfile, Profile
 from gpa_lsp.profile.opening import read_head
 from gpa_lsp.profile.readers import Reader
 from gpa_lsp.profile.validity import check_profile
@@ -41,6 +43,51 @@ def read_profile(path: Path) -> Profile:
         InputError: the file is missing, empty, damaged or not to be read; says where and what to do.
         UnsupportedInputError: the file is of a kind or version that is not read.
     """
+    reader = _find_reader(path)
+    try:
+        profile = reader.read(path)
+    except InputError as error:
+        raise error.at(path) from None
+    return _check(profile)
+
+
+@contextmanager
+def open_profile(path: Path) -> Iterator[OpenedProfile | None]:
+    """Open a profile of which some launches are wanted before the others.
+
+    Args:
+        path: the file.
+
+    Yields:
+        None where it has to be read as a whole; what is wrong with it is known then.
+
+    Raises:
+        InputError: as :func:`read_profile`.
+        UnsupportedInputError: likewise.
+    """
+    reader = _find_reader(path)
+    if reader.open is None:
+        yield None
+        return
+    with reader.open(path) as opened:
+        yield None if opened is None else _Checked(opened)
+
+
+class _Checked:
+    """Checks what is read of a profile as if all of it had been read."""
+
+    def __init__(self, opened: OpenedProfile) -> None:
+        self._opened = opened
+
+    @property
+    def launches(self) -> tuple[LaunchOutline, ...]:
+        return self._opened.launches
+
+    def read(self, numbers: Collection[int]) -> Profile:
+        return _check(self._opened.read(numbers), tuple(sorted(numbers)))
+
+
+def _find_reader(path: Path) -> Reader:
     head = read_head(path)
     if not head:
         raise InputError("the file is empty", path=path, remedy="record it again")
@@ -48,9 +95,9 @@ def read_profile(path: Path) -> Profile:
     if reader is None:
         known = "; ".join(f"{found.description} ({', '.join(found.suffixes)})" for found in find_readers())
         raise UnsupportedInputError("is not a profile in a known format", path=path, remedy=f"what is read: {known}")
-    try:
-        profile = reader.read(path)
-    except InputError as error:
-        raise error.at(path) from None
-    found_problems = tuple(problem for problem in check_profile(profile) if problem not in profile.problems)
-    return replace(profile, problems=profile.problems + found_problems)
+    return reader
+
+
+def _check(profile: Profile, positions: Sequence[int] | None = None) -> Profile:
+    found_problems = (problem for problem in check_profile(profile, positions) if problem not in profile.problems)
+    return replace(profile, problems=(*profile.problems, *found_problems))

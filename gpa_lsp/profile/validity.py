@@ -3,7 +3,7 @@
 A broken invariant is a :class:`Problem` beside the data, not an exception: the rest of the profile is still worth showing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ SAMPLE_COUNT_METRIC = "smsp__pcsamp_sample_count"
 """Nsight Compute's own total of all stall samples of a launch (2021.2 and later)."""
 
 
-def check_profile(profile: Profile) -> tuple[Problem, ...]:
+def check_profile(profile: Profile, positions: Sequence[int] | None = None) -> tuple[Problem, ...]:
     """Find every broken invariant of a profile.
 
     * launches are numbered by position, and their module is in the profile;
@@ -25,11 +25,16 @@ def check_profile(profile: Profile) -> tuple[Problem, ...]:
     * no count is negative, and latency samples are at most all samples;
     * all samples add up to the profiler's own total, where it is stored: with those dropped and foreign, of a launch and of the run.
 
+    Args:
+        profile: as read.
+        positions: of its launches in the file; None where these are all of them.
+
     Returns:
         One problem per broken invariant and launch; empty for a sound profile.
     """
     found = [*_check_modules(profile), *_check_run(profile)]
-    for position, launch in enumerate(profile.launches):
+    numbers = range(len(profile.launches)) if positions is None else positions
+    for position, launch in zip(numbers, profile.launches, strict=positions is None):
         for message, severity in _check_launch(profile, position, launch):
             place = f"launch {position}"
             problem = Problem(

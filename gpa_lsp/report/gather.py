@@ -113,23 +113,31 @@ def gather_report(kernels: Iterable[AnalysedKernel], problems: Sequence[Problem]
         kernels: kernels of any number of profiles.
         problems: met on the way here; doubts about the kernels themselves (truncated sampling, failed launches) are added.
     """
-    stamps = _Stamps()
-    reports = [_gather_kernel(analysed, stamps) for analysed in kernels]
+    gatherer = KernelGatherer()
+    return assemble_report([gatherer.gather(analysed) for analysed in kernels], problems)
+
+
+def assemble_report(reports: Sequence[KernelReport], problems: Sequence[Problem] = ()) -> Report:
+    """The same from reports of kernels that were gathered one by one."""
     doubts = [doubt for report in reports for doubt in _doubts(report)]
     unmeasured = dict.fromkeys(report.profile_path for report in reports if not report.launches)
     doubts.extend(_note_unmeasured(path) for path in unmeasured)
     doubts.extend(_note_unknowns(reports))
-    reports.sort(key=lambda report: (-report.total_duration_ns, report.mangled_name))
-    return Report(problems=(*problems, *doubts), kernels=tuple(reports))
+    ranked = sorted(reports, key=lambda report: (-report.total_duration_ns, report.mangled_name))
+    return Report(problems=(*problems, *doubts), kernels=tuple(ranked))
 
 
-class _Stamps:
-    """What the sources of images looked like when they were compiled, read once per image."""
+class KernelGatherer:
+    """Gathers kernels one by one. What the sources of images looked like when they were compiled is read once per image."""
 
     def __init__(self) -> None:
         self._known: dict[str, Mapping[str, SourceStamp]] = {}
 
-    def of(self, cubin: Cubin | None) -> Mapping[str, SourceStamp]:
+    def gather(self, analysed: AnalysedKernel) -> KernelReport:
+        """The report of a kernel."""
+        return _gather_kernel(analysed, self._find_stamps(analysed.kernel.cubin))
+
+    def _find_stamps(self, cubin: Cubin | None) -> Mapping[str, SourceStamp]:
         """By path as compiled; empty where the line table cannot be read, which whoever reads its lines has said already."""
         if cubin is None or not cubin.has_lines:
             return {}
@@ -141,7 +149,7 @@ class _Stamps:
         return self._known[cubin.sha256]
 
 
-def _gather_kernel(analysed: AnalysedKernel, stamps: _Stamps) -> KernelReport:
+def _gather_kernel(analysed: AnalysedKernel, stamps: Mapping[str, SourceStamp]) -> KernelReport:
     kernel = analysed.kernel
     called = estimate_called_samples(kernel)
     columns = build_instruction_columns(kernel)
@@ -168,7 +176,7 @@ def _gather_kernel(analysed: AnalysedKernel, stamps: _Stamps) -> KernelReport:
         loops=list_loops(kernel),
         instructions=columns,
         embedded_sources=_keep_sources(kernel, {line.file for line in lines if line.file is not None}),
-        source_stamps=stamps.of(kernel.cubin),
+        source_stamps=stamps,
         blame=analysed.blame,
         advice=analysed.advice,
         analyses=analysed.analyses,

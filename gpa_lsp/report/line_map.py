@@ -11,6 +11,7 @@ run between two keystrokes.
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import lru_cache
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 
@@ -28,7 +29,7 @@ def split_lines(text: str) -> tuple[str, ...]:
     >>> split_lines("a\x0cb\r\nc\n")
     ('a\x0cb', 'c', '')
     """
-    return tuple(_LINE_END.split(text))
+    return tuple(_LINE_END.split(text) if "\r" in text else text.split("\n"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +57,7 @@ def map_lines(measured: Sequence[str], current: Sequence[str]) -> LineMap:
     >>> map_lines(["a", "b", "c"], ["new", "a", "B", "  c"]).current_lines
     (2, 0, 4)
     """
-    old = [line.strip() for line in measured]
-    new = [line.strip() for line in current]
+    old, new = _strip_measured(tuple(measured)), [line.strip() for line in current]
     if old == new:
         return LineMap(current_lines=tuple(range(1, len(old) + 1)), unchanged=True)
     found = [0] * len(old)
@@ -68,6 +68,12 @@ def map_lines(measured: Sequence[str], current: Sequence[str]) -> LineMap:
         left -= gap[1] - gap[0] + gap[3] - gap[2]
         gaps.extend(_pair_gap(old, new, gap, found))
     return LineMap(current_lines=tuple(found), unchanged=False)
+
+
+@lru_cache(maxsize=8)
+def _strip_measured(lines: tuple[str, ...]) -> list[str]:
+    """The same text is compared with what the editor holds after each keystroke."""
+    return [line.strip() for line in lines]
 
 
 def map_edited_lines(before: Sequence[str], after: Sequence[str]) -> tuple[int, ...]:
@@ -100,12 +106,12 @@ _Gap = tuple[int, int, int, int]
 def _pair_gap(old: list[str], new: list[str], gap: _Gap, found: list[int]) -> list[_Gap]:
     """Pair what can be paired in a gap; returns the smaller gaps that are left."""
     old_start, old_end, new_start, new_end = gap
-    while old_start < old_end and new_start < new_end and old[old_start] == new[new_start]:
-        found[old_start] = new_start + 1
-        old_start, new_start = old_start + 1, new_start + 1
-    while old_start < old_end and new_start < new_end and old[old_end - 1] == new[new_end - 1]:
-        old_end, new_end = old_end - 1, new_end - 1
-        found[old_end] = new_end + 1
+    equal = _count_equal(old[old_start:old_end], new[new_start:new_end])
+    found[old_start : old_start + equal] = range(new_start + 1, new_start + 1 + equal)
+    old_start, new_start = old_start + equal, new_start + equal
+    equal = _count_equal(old[old_start:old_end][::-1], new[new_start:new_end][::-1])
+    old_end, new_end = old_end - equal, new_end - equal
+    found[old_end : old_end + equal] = range(new_end + 1, new_end + 1 + equal)
     if old_start == old_end or new_start == new_end:
         return []
     anchors = _find_anchors(old, new, (old_start, old_end, new_start, new_end))
@@ -117,6 +123,23 @@ def _pair_gap(old: list[str], new: list[str], gap: _Gap, found: list[int]) -> li
     if anchors:
         gaps.append((old_start, old_end, new_start, new_end))
     return gaps
+
+
+def _count_equal(old: list[str], new: list[str]) -> int:
+    """How many lines are equal at the beginning. Stretches are compared as a whole: a keystroke leaves thousands of lines as they were.
+
+    >>> _count_equal(["a", "b", "c"], ["a", "b", "x"]), _count_equal(["a"], []), _count_equal(["a"] * 9, ["a"] * 7)
+    (2, 0, 7)
+    """
+    equal, most = 0, min(len(old), len(new))
+    step = 1
+    while equal < most and step:
+        end = min(equal + step, most)
+        if old[equal:end] == new[equal:end]:
+            equal, step = end, 2 * step
+        else:
+            step = (end - equal) // 2
+    return equal
 
 
 def _find_anchors(old: list[str], new: list[str], gap: _Gap) -> list[tuple[int, int]]:

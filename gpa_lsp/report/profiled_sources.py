@@ -40,6 +40,11 @@ class ProfiledSources:
         self._texts: dict[tuple[Path, SourceStamp | None], str | None] = {}
         self._stamps: dict[str, Mapping[str, SourceStamp]] = {}
 
+    @property
+    def locator(self) -> SourceLocator | None:
+        """Finds files on this machine."""
+        return self._locator
+
     def reader_for(self, kernel: "Kernel") -> Callable[[str], str | None]:
         """A function from a path as compiled to the text the kernel was compiled from, as far as anyone can tell; None when nobody has it."""
         embedded = kernel.module.sources if kernel.module is not None else {}
@@ -53,7 +58,8 @@ class ProfiledSources:
                 return text
             question = (file, measured_unix_s, stamps.get(file))
             found = self._read_located(question)
-            self.answers[question] = _digest(found)
+            if question not in self.answers:
+                self.answers[question] = _digest(found)
             return found
 
         return read

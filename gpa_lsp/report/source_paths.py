@@ -10,6 +10,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 
@@ -101,6 +102,13 @@ class SourceLocator:
         self._index_is_whole = True
         self._answers: dict[tuple[str, str | None], Path | None] = {}
         self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process looks for itself."""
+        return {**self.__dict__, "_index": None, "_index_is_whole": True, "_answers": {}, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
 
     def locate(self, compiled_path: str, embedded_text: str | None = None) -> Path | None:
         """The file here that ``compiled_path`` means.

@@ -4,7 +4,8 @@ A loaded module's functions lie apart from each other at addresses the driver ch
 name; older ones store only the addresses of the kernel and its callees, without names.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -56,14 +57,38 @@ def build_address_map(launch: Launch, module: Module | None, cubin: Cubin | None
         MismatchError: the module does not hold the kernel, or addresses overlap.
     """
     _refuse_foreign_cubin(launch, cubin)
-    if module is not None and module.functions:
-        addresses = _name_loaded(module.functions, cubin, launch)
-    else:
-        addresses = _name_addresses(launch, cubin)
-    return _build(addresses, cubin)
+    if module is None or not module.functions:
+        return _build(_name_addresses(launch, cubin), cubin)
+    loaded = module.once(_list_loaded)
+    if loaded.has_namesakes:
+        return _build(_name_loaded(module.functions, cubin, launch.function_addresses), cubin)
+    key = None if cubin is None else cubin.sha256
+    if key not in loaded.maps:
+        loaded.maps[key] = _build(_name_loaded(module.functions, cubin, ()), cubin)
+    return loaded.maps[key]
 
 
-def _name_loaded(functions: Iterable[LoadedFunction], cubin: Cubin | None, launch: Launch) -> dict[str, int]:
+@dataclass(slots=True, kw_only=True)
+class _Loaded:
+    """What all launches of a module share.
+
+    Attributes:
+        has_namesakes: some name has several addresses, and each launch says which ones are its own.
+        maps: digest of the cubin → where its functions are, where that is the same in all launches.
+    """
+
+    has_namesakes: bool
+    maps: dict[str | None, AddressMap] = field(default_factory=dict)
+
+
+def _list_loaded(module: Module) -> _Loaded:
+    names = {function.name for function in module.functions}
+    return _Loaded(has_namesakes=len(names) < len(module.functions))
+
+
+def _name_loaded(
+    functions: Iterable[LoadedFunction], cubin: Cubin | None, own_addresses: Sequence[int]
+) -> dict[str, int]:
     """Load addresses by the cubin's names.
 
     Several local functions of one image can share a linkage name (slow paths of divisions); the cubin tells them apart by section, the loader
@@ -75,7 +100,7 @@ def _name_loaded(functions: Iterable[LoadedFunction], cubin: Cubin | None, launc
         named = by_symbol.get(loaded.symbol_index) if loaded.symbol_index is not None else None
         same = named is not None and named.split("@")[0] == loaded.name
         name = named if same and named is not None else loaded.name
-        if name not in addresses or loaded.address in launch.function_addresses:
+        if name not in addresses or loaded.address in own_addresses:
             addresses[name] = loaded.address
     return addresses
 

@@ -4,6 +4,7 @@ One pass per profile, so that everything that must be disassembled is known befo
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
@@ -11,7 +12,7 @@ from gpa_lsp.basis.errors import ConservationError, GpaError, InputError, Proble
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.disassembler import disassemble
 from gpa_lsp.binary.model import Cubin, Instructions
-from gpa_lsp.profile.model import Launch, Profile
+from gpa_lsp.profile.model import Launch, Module, Profile
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.rows.place import PlacedKernel, place_kernel
 from gpa_lsp.rows.scatter import scatter_function, scatter_outside
@@ -98,12 +99,25 @@ def _read_cubins(profile: Profile, problems: list[Problem]) -> dict[int, Cubin]:
         if module.image is None or module.module_id not in wanted:
             continue
         try:
-            cubins[module.module_id] = read_cubin(module.image, path=profile.path)
+            cubins[module.module_id] = _read_image(module, module.image, profile.path)
         except InputError as error:
             if profile.path is not None:
                 error.at(profile.path)
             problems.append(Problem.from_error(error))
     return cubins
+
+
+def _read_image(module: Module, image: bytes, path: Path | None) -> Cubin:
+    """The image of a module, decoded once although the module's launches may be joined a few at a time."""
+    known = module.once(_hold_cubins)
+    if path not in known:
+        known[path] = read_cubin(image, path=path)
+    return known[path]
+
+
+def _hold_cubins(module: Module) -> dict[Path | None, Cubin]:
+    del module
+    return {}
 
 
 def _disassemble_all(

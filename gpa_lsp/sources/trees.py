@@ -27,6 +27,8 @@ _CERTAIN_BYTES = 4096
 
 _END = re.compile(rb"[;{}]")
 
+_BEHIND_ANY_LINE = (1 << 31) - 1
+
 MOST_NODES = 20_000
 """Nodes looked at for one question; code that is longer (generated tables) is read up to there."""
 
@@ -133,7 +135,19 @@ def walk_lines(root: "Node", lines: Collection[int]) -> Iterator["Node"]:
         node = stack.pop()
         if node.start_point[0] + 1 in lines:
             yield node
-        stack.extend(child for child in reversed(node.named_children) if _touches(child, rows))
+        stack.extend(reversed(_list_touching(node, rows)))
+
+
+def _list_touching(node: "Node", rows: list[int]) -> list["Node"]:
+    """The named children that reach some rows. Those before the first of them are passed over in one step: a file may have thousands."""
+    found: list[Node] = []
+    cursor = node.walk()
+    is_there = cursor.goto_first_child_for_point((rows[0] - 1, _BEHIND_ANY_LINE) if rows[0] else (0, 0)) is not None
+    while is_there and (child := cursor.node) is not None and child.start_point[0] <= rows[-1]:
+        if child.is_named and _touches(child, rows):
+            found.append(child)
+        is_there = cursor.goto_next_sibling()
+    return found
 
 
 def _touches(node: "Node", rows: list[int]) -> bool:

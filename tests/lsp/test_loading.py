@@ -11,7 +11,7 @@ import pytest
 
 from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
+from gpa_lsp.editor.snapshot import LoadedProfile, MeasuredKernel, Snapshot, measure_kernel
 from gpa_lsp.lsp import analysis
 from gpa_lsp.lsp.analysis import ProfileReaders
 from gpa_lsp.lsp.loader import ProfileLoader
@@ -90,6 +90,8 @@ class Readers:
         name = job.profile.name
         self.begun.append(name)
         take(Step(words="reading", done=1, total=2))
+        for kernel in _make_early(job.profile):
+            take(KernelRead(profile=job.profile, kernel=kernel, is_early=True))
         try:
             if not self._lets_all_go:
                 await self._may_go.setdefault(name, asyncio.Event()).wait()
@@ -108,6 +110,14 @@ class Readers:
 
     async def leave(self) -> None:
         return
+
+
+def _make_early(path: Path) -> tuple[MeasuredKernel, ...]:
+    """The kernels that are judged before a profile is read as a whole: one of each name behind ``early`` on its second line."""
+    words = path.read_text().splitlines()[1:2]
+    names = words[0].split()[1:] if words and words[0].startswith("early") else []
+    kernels = [build_kernel("saxpy.cu:9  X  ; wait=1", name=name, profile_path=str(path)) for name in names]
+    return tuple(measure_kernel(kernel, path.stat().st_mtime_ns) for kernel in kernels)
 
 
 def _make(path: Path, measured_unix_s: int | None) -> LoadedProfile:
@@ -165,6 +175,31 @@ async def test_the_newest_is_read_first(loading: Loading) -> None:
         loading.write(f"old {age}", f"1000\n{age}", age_s=age)
     loading.start()
     assert await loading.read_all() == ["old 30", "old 40", "old 50"]
+
+
+def list_shown(loading: Loading) -> list[str]:
+    return sorted(shown.kernel.report.name for shown in loading.audience.snapshot.visible)
+
+
+async def test_kernels_that_are_judged_are_shown_before_the_others(loading: Loading) -> None:
+    loading.write("long", "1000\nearly scan")
+    loading.start()
+    await loading.wait(lambda: list_shown(loading) == ["scan"])
+    assert not loading.audience.ends
+    await loading.read_all()
+    assert list_shown(loading) == ["kernel", "scan"]
+
+
+async def test_a_profile_that_is_read_again_is_shown_as_it_was_until_it_is_read(loading: Loading) -> None:
+    loading.write("long", "1000", age_s=20)
+    loading.start()
+    loading.readers.let_go("long.ncu-rep")
+    await loading.wait(lambda: list_shown(loading) == ["kernel"])
+    loading.write("long", "1000\nearly scan", age_s=10)
+    await loading.wait(lambda: loading.readers.begun == ["long.ncu-rep"] * 2)
+    assert list_shown(loading) == ["kernel"]
+    await loading.read_all()
+    assert list_shown(loading) == ["kernel", "scan"]
 
 
 async def test_what_somebody_looks_at_is_read_first(loading: Loading) -> None:

@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from gpa_lsp.history.location import FILE_NAME
+from gpa_lsp.history.store import History
 from tests.editor.views import LISTING, SOURCE
 from tests.lsp.conftest import StartClient, make_ancient, write_profile
 from tests.lsp.raw_client import RawClient
@@ -89,6 +91,30 @@ def test_the_saved_copy_of_a_source_maps_its_lines(start_client: StartClient, wo
     finally:
         second.kill()
     assert os.listdir(tmp_path / "data")  # noqa: PTH208
+
+
+def test_two_windows_on_one_workspace_share_their_past(workspace: Path, tmp_path: Path) -> None:
+    from tests.lsp.conftest import LISTINGS
+
+    home = {"GPA_LSP_DATA_DIR": str(tmp_path / "data"), "GPA_LSP_CACHE_DIR": str(tmp_path / "cache")}
+    write_profile(workspace / "saxpy.ncu-rep", LISTING, NAME, "time 200000", "measured 2000")
+    windows = [RawClient(environment={**LISTINGS, **home}, settings=QUICK) for _ in range(2)]
+    try:
+        for window in windows:
+            window.initialize(workspace)
+        uris = [window.open(workspace / "saxpy.cu") for window in windows]
+        for window, uri in zip(windows, uris, strict=True):
+            window.wait_for_diagnostics(uri)
+        faster = LISTING.replace("LDG.E R2", "LDG.E.128 R2").replace("60/50", "20/15")
+        write_profile(workspace / "saxpy.ncu-rep", faster, NAME, "time 100000", "measured 3000", fresh=True)
+        for window, uri in zip(windows, uris, strict=True):
+            assert "−50 % since" in wait_for_lens(window, uri, " since ")
+            assert window.messages() == []
+        with History.open(tmp_path / "data" / FILE_NAME) as history:
+            assert len(history.list_runs()) == 2
+    finally:
+        for window in windows:
+            window.kill()
 
 
 def test_without_memory_nothing_is_kept(workspace: Path, tmp_path: Path) -> None:

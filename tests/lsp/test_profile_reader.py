@@ -1,11 +1,13 @@
 """What a process that reads profiles keeps from one to the next, and what it lets go of."""
 
+import math
 import time
 from pathlib import Path
 
 import pytest
 
-from gpa_lsp.lsp.profile_messages import FilesFound, KernelRead, ProfileFailed, ProfileJob, ProfileRead
+from gpa_lsp.lsp import profile_reader
+from gpa_lsp.lsp.profile_messages import FilesFound, KernelRead, PastFound, ProfileFailed, ProfileJob, ProfileRead
 from gpa_lsp.lsp.profile_reader import ProfileReader
 from gpa_lsp.processes.frames import Step
 from tests.conftest import ROOT
@@ -57,11 +59,33 @@ def read(
     return reader.read(job, wire.send), wire
 
 
-def test_a_profile_becomes_messages(root: Path) -> None:
+def test_a_profile_becomes_messages(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profile_reader, "_EARLY_S", math.inf)
     end, wire = read(ProfileReader(), root)
     kinds = [type(message) for message in wire.messages if not isinstance(message, Step)]
     assert kinds[0] is FilesFound and set(kinds[1:]) == {KernelRead}
     assert isinstance(end, ProfileRead) and end.size_bytes == 100 * len(kinds)
+
+
+def test_kernels_of_a_profile_that_takes_long_come_as_they_are_judged(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profile_reader, "_EARLY_S", 0.0)
+    monkeypatch.setattr(profile_reader, "_FEWEST_EARLY", 1)
+    monkeypatch.setenv("GPA_LSP_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(tmp_path / "cache"))
+    end, wire = read(ProfileReader(), root, keeps_history=True)
+    assert isinstance(end, ProfileRead)
+    found = [message for message in wire.messages if not isinstance(message, Step)]
+    early = [message.kernel for message in found if isinstance(message, KernelRead)]
+    assert all(message.is_early for message in found if isinstance(message, KernelRead))
+    last_files = max(place for place, message in enumerate(found) if isinstance(message, FilesFound))
+    assert not any(isinstance(message, KernelRead) for message in found[last_files:])
+    pasts = {message.number: message.history for message in found if isinstance(message, PastFound)}
+    assert [pasts[number].run.measurement.key.mangled_name for number in range(len(early))] == [
+        kernel.report.mangled_name for kernel in early
+    ]
+    assert end.size_bytes == 100 * len(found)
 
 
 def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:

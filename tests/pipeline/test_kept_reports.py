@@ -55,9 +55,9 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
     seen: list[Path] = []
     judge = gpa_lsp.pipeline.judge.judge_file
 
-    def watch(path: Path, *arguments: Any) -> Any:
+    def watch(path: Path, *arguments: Any, **named: Any) -> Any:
         seen.append(path)
-        return judge(path, *arguments)
+        return judge(path, *arguments, **named)
 
     monkeypatch.setattr(gpa_lsp.pipeline.judge, "judge_file", watch)
     return seen

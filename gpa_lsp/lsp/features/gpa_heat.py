@@ -12,6 +12,9 @@ from gpa_lsp.lsp.features import Method, PushFeature
 METHOD = Method[dict[str, Any], None]("gpaLsp/heat")
 LEVELS = 10
 
+_MOST_MARKS = 4096
+"""Of one document, the hottest ones: a message of more than a megabyte holds up what comes behind it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMark:
@@ -44,6 +47,9 @@ class StaleMark:
 def list_heat(view: DocumentView) -> tuple[HeatMark | StaleMark, ...]:
     """The marks of a document, ascending, then its stale lines."""
     heat = measure_heat(view, view.settings.least_share_ratio)
+    if len(heat) > _MOST_MARKS:
+        hottest = sorted(heat, key=lambda one: -one.share_ratio)[:_MOST_MARKS]
+        heat = tuple(sorted(hottest, key=lambda one: one.line))
     return (*map(_make_mark, heat), *(StaleMark(line=line) for line in view.stale))
 
 

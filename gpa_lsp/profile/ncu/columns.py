@@ -6,6 +6,8 @@ varints in a fixed order, which numpy takes apart for the whole metric at once. 
 """
 
 import math
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,9 @@ _ID_TAG, _VALUE_TAG, _UINT64_TAG = 0x0A, 0x12, 0x28
 _VARINTS_PER_INSTANCE = 8
 """Id tag, its length, uint64 tag, id; value tag, its length, uint64 tag, value."""
 _MAX_VARINT_BYTES = 10
+_MOST_TOGETHER_BYTES = 1 << 20
+"""Taking bytes apart needs some thirty times their memory."""
+
 _OVER_TIME = 1
 """Correlation kind of metrics whose instances are GPU time stamps (2023.2 and later)."""
 
@@ -38,8 +43,31 @@ def read_counts(data: bytes) -> Columns | None:
     message = schema.ColumnMetric.FromString(data)
     if message.correlation_kind == _OVER_TIME:
         return None
-    columns = read_columns(list(message.instances))
-    if columns is not None and columns[0].tolist() == [0]:
+    return _drop_repeated_scalar(read_columns(list(message.instances)))
+
+
+def read_all_counts(encoded: Sequence[bytes]) -> list[Columns | None]:
+    """The same of several metrics. The instances of short ones are taken apart together, where all of them are of the usual shape."""
+    if sum(map(len, encoded)) > _MOST_TOGETHER_BYTES:
+        return [read_counts(data) for data in encoded]
+    messages = [schema.ColumnMetric.FromString(data) for data in encoded]
+    counted = [list(message.instances) for message in messages if message.correlation_kind != _OVER_TIME]
+    fast = _read_integers(b"".join(chain.from_iterable(counted)), sum(map(len, counted)))
+    if fast is None or len(counted) < len(messages):
+        return [read_counts(data) for data in encoded]
+    ids, values = fast
+    found: list[Columns | None] = []
+    end = 0
+    for instances in counted:
+        start, end = end, end + len(instances)
+        own = values[start:end]
+        columns = (ids[start:end], own.astype(np.int64)) if np.all(own < _MAX_COUNT) else None
+        found.append(_drop_repeated_scalar(columns))
+    return found
+
+
+def _drop_repeated_scalar(columns: Columns | None) -> Columns | None:
+    if columns is not None and len(columns[0]) == 1 and columns[0][0] == 0:
         # From 2024.3 on many scalars repeat their value as one instance with id 0: no instruction.
         return np.empty(0, np.uint64), np.empty(0, np.int64)
     return columns

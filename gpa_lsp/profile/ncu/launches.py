@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpa_lsp.profile.model import Device, Dim3, Launch, Metric
+from gpa_lsp.profile.model import Device, Dim3, Launch, LaunchOutline, Metric
 from gpa_lsp.profile.ncu.allowance import Allowance
 from gpa_lsp.profile.ncu.host_context import read_call_stack, read_nvtx_ranges
-from gpa_lsp.profile.ncu.metrics import LazyMetrics, index_metrics
+from gpa_lsp.profile.ncu.metrics import LazyMetrics, encode_name_id, index_metrics
 from gpa_lsp.profile.ncu.rules import read_rules
 from gpa_lsp.profile.ncu.samples import is_truncated, read_samples
 from gpa_lsp.profile.ncu.schema import read_text
@@ -67,6 +67,27 @@ def read_launch(
     )
     problems += sample_problems + allowance.describe()
     return replace(launch, samples_truncated=is_truncated(launch), failure=_describe_failure(launch)), problems
+
+
+def outline_launch(result: Any, *, index: int, strings: list[str]) -> LaunchOutline:
+    """What is known of a launch from its head and its duration alone.
+
+    Args:
+        result: the decoded result message.
+        index: of the launch in the profile.
+        strings: the report's string table.
+    """
+    wanted = encode_name_id(strings.index(_DURATION_METRIC)) if _DURATION_METRIC in strings else None
+    encoded = [data for data in result.metrics if wanted is not None and data.startswith(wanted)]
+    metrics, _ = index_metrics(encoded, strings)
+    duration = metrics.get(_DURATION_METRIC)
+    value = None if duration is None else duration.value
+    is_time = isinstance(value, int | float) and math.isfinite(value)
+    return LaunchOutline(
+        index=index,
+        mangled_name=read_text(result.mangled_name),
+        duration_ns=float(value) if is_time and value is not None else None,
+    )
 
 
 def _read_dim3(dim3: Any) -> Dim3:

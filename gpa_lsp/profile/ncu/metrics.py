@@ -85,6 +85,11 @@ def index_metrics(encoded_metrics: list[bytes], strings: list[str]) -> tuple[Laz
     return LazyMetrics(encoded), problems
 
 
+def encode_name_id(name_id: int) -> bytes:
+    """The bytes with which a metric of that name begins."""
+    return bytes(schema.Metric(name_id=name_id).SerializeToString())
+
+
 def _find_name_id(data: bytes) -> int | None:
     """The name of a metric that can be decoded as a whole; None when it cannot."""
     try:

@@ -1,18 +1,18 @@
 """A whole report: framing first, then sources and results entry by entry, so that one broken entry costs only itself."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
 
 from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
-from gpa_lsp.profile.model import Launch, Profile
+from gpa_lsp.profile.model import Launch, LaunchOutline, Module, OpenedProfile, Profile
 from gpa_lsp.profile.ncu import schema
 from gpa_lsp.profile.ncu.allowance import Allowance
 from gpa_lsp.profile.ncu.container import Container, EntryPlace, read_container, read_entry
-from gpa_lsp.profile.ncu.launches import read_launch
+from gpa_lsp.profile.ncu.launches import outline_launch, read_launch
 from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC, find_compression
 from gpa_lsp.profile.ncu.modules import ModuleKey, ModuleTable
 from gpa_lsp.profile.ncu.session import read_devices, read_tool_version
@@ -32,9 +32,31 @@ def read_report(path: Path) -> Profile:
         InputError: the file cannot be used; names the offset.
         UnsupportedInputError: it is compressed in a way that is not read.
     """
+    with _naming(path), _open_report(path) as (stream, size_bytes):
+        return _Assembly(path, stream, read_container(stream, size_bytes)).build()
+
+
+@contextmanager
+def open_report(path: Path) -> Iterator[OpenedProfile | None]:
+    """A report whose launches can be read one by one; None where something of it is not as it should be, and has to be told beside the rest.
+
+    Raises:
+        InputError: the file cannot be used; names the offset.
+        UnsupportedInputError: it is compressed in a way that is not read.
+    """
+    with ExitStack() as stack:
+        with _naming(path):
+            stream, size_bytes = stack.enter_context(_open_report(path))
+            assembly = _Assembly(path, stream, read_container(stream, size_bytes))
+            is_sound = assembly.begin()
+        yield assembly if is_sound else None
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors of what is done here name the file."""
     try:
-        with _open_report(path) as (stream, size_bytes):
-            return _Assembly(path, stream, read_container(stream, size_bytes)).build()
+        yield
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror or error})", path=path, remedy="check the disk") from None
     except InputError as error:
@@ -69,31 +91,66 @@ class _Assembly:
         self._container = container
         self._problems: list[Problem] = []
         self._unlisted_problems = 0
+        self._modules: dict[int, Module] = {}
+        self._module_ids: dict[ModuleKey, int] = {}
+        self._sessions: list[Any] = []
+        self._outlines: tuple[LaunchOutline, ...] = ()
 
     def build(self) -> Profile:
+        """All of it."""
         container = self._container
-        table = ModuleTable()
-        for number, place in enumerate(container.sources):
-            source = self._decode(schema.Source, place, f"module {number}")
-            if source is not None:
-                table.add(place.process_id, source, place.size_bytes)
-        modules, module_ids, module_problems = table.build()
-        for message in module_problems:
-            self._note(message, ProblemSeverity.WARNING)
-        sessions = self._decode_sessions()
-        launches = self._read_launches(module_ids, sessions)
+        self._read_modules()
+        self._sessions = self._decode_sessions()
+        launches = self._read_launches(range(len(container.results)))
         if container.unknown_entries:
             count, place = len(container.unknown_entries), container.unknown_entries[0]
             message = f"{count} entries of an unknown kind are skipped"
             self._note(message, ProblemSeverity.WARNING, place=f"offset {place.offset:#x}")
+        return self._make_profile(launches)
+
+    def begin(self) -> bool:
+        """Read what launches share, and find out which there are; whether all of that is as it should be."""
+        self._read_modules()
+        self._sessions = self._decode_sessions()
+        self._outlines = tuple(self._outline_launches())
+        return not self._problems and not self._container.unknown_entries
+
+    @property
+    def launches(self) -> tuple[LaunchOutline, ...]:
+        """See :class:`OpenedProfile`."""
+        return self._outlines
+
+    def read(self, numbers: Collection[int]) -> Profile:
+        """See :class:`OpenedProfile`."""
+        with _naming(self._path):
+            return self._make_profile(self._read_launches(sorted(numbers)))
+
+    def _make_profile(self, launches: tuple[Launch, ...]) -> Profile:
         return Profile(
             path=self._path,
             format_name=FORMAT_NAME,
-            tool_version=read_tool_version(sessions),
-            modules=modules,
+            tool_version=read_tool_version(self._sessions),
+            modules=self._modules,
             launches=launches,
             problems=self._list_problems(),
         )
+
+    def _read_modules(self) -> None:
+        table = ModuleTable()
+        for number, place in enumerate(self._container.sources):
+            source = self._decode(schema.Source, place, f"module {number}")
+            if source is not None:
+                table.add(place.process_id, source, place.size_bytes)
+        self._modules, self._module_ids, problems = table.build()
+        for message in problems:
+            self._note(message, ProblemSeverity.WARNING)
+
+    def _outline_launches(self) -> Iterator[LaunchOutline]:
+        strings = [schema.read_text(raw) for raw in self._container.strings]
+        for number, place in enumerate(self._container.results):
+            result = self._decode(schema.Result, place, f"launch {number}")
+            if result is not None:
+                yield outline_launch(result, index=number, strings=strings)
 
     def _decode_sessions(self) -> list[Any]:
         encoded = self._container.sessions
@@ -103,20 +160,23 @@ class _Assembly:
             self._note(f"session details: {message}", ProblemSeverity.WARNING)
         return sessions
 
-    def _read_launches(self, module_ids: dict[ModuleKey, int], sessions: list[Any]) -> tuple[Launch, ...]:
+    def _read_launches(self, numbers: Iterable[int]) -> tuple[Launch, ...]:
+        """The launches in some entries; one that cannot be decoded has no index."""
         strings = [schema.read_text(raw) for raw in self._container.strings]
-        devices = read_devices(sessions)
+        devices = read_devices(self._sessions)
         launches: list[Launch] = []
-        for number, place in enumerate(self._container.results):
+        undecodable = 0
+        for number in numbers:
+            place = self._container.results[number]
             result = self._decode(schema.Result, place, f"launch {number}")
             if result is None:
+                undecodable += 1
                 continue
-            module_id = self._find_module(result, place, module_ids)
             launch, messages = read_launch(
                 result,
                 size_bytes=place.size_bytes,
-                index=len(launches),
-                module_id=module_id,
+                index=number - undecodable,
+                module_id=self._find_module(result, place),
                 strings=strings,
                 devices=devices,
             )
@@ -127,11 +187,11 @@ class _Assembly:
             launches.append(launch)
         return tuple(launches)
 
-    def _find_module(self, result: Any, place: EntryPlace, module_ids: dict[ModuleKey, int]) -> int | None:
+    def _find_module(self, result: Any, place: EntryPlace) -> int | None:
         if not result.HasField("source"):
             return None
         source_id = result.source.source_id
-        module_id = module_ids.get((place.process_id, source_id))
+        module_id = self._module_ids.get((place.process_id, source_id))
         if module_id is None:
             kernel = schema.read_text(result.mangled_name)
             message = f"the launch's module ({source_id}) is not in the report"

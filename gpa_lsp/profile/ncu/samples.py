@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.profile.model import Launch, StallSamples
-from gpa_lsp.profile.ncu.columns import Columns, read_counts
+from gpa_lsp.profile.ncu.columns import Columns, read_all_counts
 from gpa_lsp.profile.ncu.metrics import LazyMetrics
 
 _NAME = re.compile(r"smsp__pcsamp_warps_issue_stalled_([a-z0-9_]+?)(_not_issued)?")
@@ -34,11 +34,10 @@ def read_samples(metrics: LazyMetrics) -> tuple[StallSamples | None, list[str]]:
     all_counts: _Counts = {}
     latency_counts: _Counts = {}
     problems: list[str] = []
-    for name in metrics:
-        match = _NAME.fullmatch(name)
-        if match is None:
-            continue
-        counted = read_counts(metrics.find_encoded(name))
+    matches = [match for name in metrics if (match := _NAME.fullmatch(name)) is not None]
+    every = read_all_counts([metrics.find_encoded(match[0]) for match in matches])
+    for match, counted in zip(matches, every, strict=True):
+        name = match[0]
         if counted is None:
             problems.append(f"metric {name} does not hold counts per instruction and is left out")
             continue

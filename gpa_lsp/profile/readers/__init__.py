@@ -4,10 +4,11 @@ A reader module must be cheap to import (it is loaded to look at a file's head);
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.profile.model import Profile
+from gpa_lsp.profile.model import OpenedProfile, Profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,8 @@ class Reader:
         suffixes: file name endings by which such files are found in a workspace; content decides, not the suffix.
         recognises: whether a file with this head (its first bytes, up to ``opening.HEAD_BYTES``) and this name is to be read by this reader.
         read: reads the file; raises :class:`~gpa_lsp.basis.errors.InputError` when it cannot be used.
+        open: opens the file, for whoever wants some of its launches before the others; gives None where it has to be read as a whole, as one that is
+            damaged somewhere. None for a format that is always read as a whole.
     """
 
     name: str
@@ -27,3 +30,4 @@ class Reader:
     suffixes: tuple[str, ...]
     recognises: Callable[[bytes, Path], bool]
     read: Callable[[Path], Profile]
+    open: Callable[[Path], AbstractContextManager[OpenedProfile | None]] | None = None

@@ -1,8 +1,9 @@
 """Nsight Compute reports: ``.ncu-rep``, its predecessor ``.nsight-cuprof-report``, and compressed ones (``.ncu-repz``)."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from gpa_lsp.profile.model import Profile
+from gpa_lsp.profile.model import OpenedProfile, Profile
 from gpa_lsp.profile.ncu.magic import REPORT_MAGIC, find_compression
 from gpa_lsp.profile.readers import Reader
 
@@ -21,10 +22,17 @@ def _read(path: Path) -> Profile:
     return read_report(path)
 
 
+def _open(path: Path) -> AbstractContextManager[OpenedProfile | None]:
+    from gpa_lsp.profile.ncu.report import open_report
+
+    return open_report(path)
+
+
 READER = Reader(
     name="ncu-report",
     description="Nsight Compute report",
     suffixes=_SUFFIXES,
     recognises=_recognises,
     read=_read,
+    open=_open,
 )
