@@ -64,7 +64,8 @@ def advise_kernel(
         elif answer.optimizer == AT_THE_LIMIT:
             found.append(answer)
         elif isinstance(
-            held := hold_to_limiter(subject, answer, is_priced=isinstance(optimizer, UnitOptimizer)), Silence
+            held := hold_to_limiter(subject, answer, optimizer.reliefs, is_priced=isinstance(optimizer, UnitOptimizer)),
+            Silence,
         ):
             silences.append(held)
         elif held.speedup.estimate < LEAST_SPEEDUP:
@@ -76,7 +77,7 @@ def advise_kernel(
     if subject.total_samples == 0:
         found = [replace(one, by_counters=True, reasons=(WITHOUT_SAMPLES, *one.reasons)) for one in found]
     advice = KernelAdvice(
-        advice=rank_by_limiter(subject.limiter, found),
+        advice=rank_by_limiter(subject.limiter, found, {name: one.reliefs for name, one in list_optimizers().items()}),
         silences=tuple(silences),
         memory=describe_memory(subject.limiter),
         is_bandwidth_bound=is_memory_full(subject.limiter),

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from gpa_lsp.advice.model import MemoryLevel, Speedup
-from gpa_lsp.advice.reliefs import Relief, find_reliefs
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.roofs import (
     describe_roof,
     describe_sm_use,
@@ -78,18 +78,17 @@ def find_sm_roof(subject: Subject) -> tuple[Bound, ...]:
     )
 
 
-def find_peak_roof(subject: Subject, optimizer: str) -> tuple[Bound, ...]:
+def find_peak_roof(subject: Subject, reliefs: Reliefs) -> tuple[Bound, ...]:
     """The bounds that the peaks of arithmetic set on a remedy which leaves the threads' operations as they are; empty for one that saves some.
 
     Instructions that are saved take their integer arithmetic (addresses, counters) with them, so integers bound no remedy that saves any.
     """
-    relieves = find_reliefs(optimizer).relieves
-    if Relief.OPERATIONS in relieves:
+    if Relief.OPERATIONS in reliefs.relieves:
         return ()
     return tuple(
         Bound(speedup=roof.headroom, reason=_leave(roof, "its operations are"))
         for roof in list_sure_roofs(subject.roofline)
-        if roof.kind is not None and not (roof.kind.is_integer and Relief.ISSUES in relieves)
+        if roof.kind is not None and not (roof.kind.is_integer and Relief.ISSUES in reliefs.relieves)
     )
 
 

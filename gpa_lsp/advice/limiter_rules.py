@@ -5,11 +5,11 @@
 * Otherwise estimates stand, cut at what the units that keep their work allow.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpa_lsp.advice.model import SM_UNIT, Advice, MemoryLevel, Silence, SilenceStage, Speedup, UnitUse
-from gpa_lsp.advice.reliefs import OccupancyUse, Relief, find_reliefs
+from gpa_lsp.advice.reliefs import OccupancyUse, Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.limiter.model import NEAR_RATIO, Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.basis.prose import NOTHING, Sentence, percent, say
@@ -71,31 +71,32 @@ def list_units(limiter: Limiter) -> tuple[UnitUse, ...]:
     )
 
 
-def relieves_unit(unit: str, optimizer: str) -> bool:
+def relieves_unit(unit: str, reliefs: Reliefs) -> bool:
     """Whether a remedy takes work from a unit.
 
-    >>> relieves_unit("dram", "global_coalescing"), relieves_unit("dram", "code_reordering"), relieves_unit("issue", "fast_math")
-    (True, False, True)
+    >>> bytes_of_l2 = Reliefs(relieves=frozenset({Relief.BYTES}), levels=frozenset({MemoryLevel.L2}))
+    >>> relieves_unit("l2", bytes_of_l2), relieves_unit("dram", bytes_of_l2), relieves_unit("issue", bytes_of_l2)
+    (True, False, False)
     """
-    reliefs = find_reliefs(optimizer)
     if unit in _LEVELS:
         return Relief.BYTES in reliefs.relieves and bool(reliefs.levels & _LEVELS[unit])
     return bool({Relief.OPERATIONS, Relief.ISSUES} & reliefs.relieves)
 
 
-def forbids(limiter: Limiter, optimizer: str) -> bool:
+def forbids(limiter: Limiter, reliefs: Reliefs) -> bool:
     """Whether a nearly full unit keeps all its work, so that nothing is gained."""
     first = limiter.find(limiter.unit)
     is_full = first is not None and first.nearness >= NEAR_RATIO and limiter.confidence is Confidence.SURE
-    return limiter.kind is LimiterKind.UNIT and is_full and not relieves_unit(limiter.unit, optimizer)
+    return limiter.kind is LimiterKind.UNIT and is_full and not relieves_unit(limiter.unit, reliefs)
 
 
-def hold_to_limiter(subject: Subject, advice: Advice, *, is_priced: bool) -> Advice | Silence:
+def hold_to_limiter(subject: Subject, advice: Advice, reliefs: Reliefs, *, is_priced: bool) -> Advice | Silence:
     """An estimate as the limiter leaves it, or why it cannot help.
 
     Args:
         subject: the kernel.
         advice: on it.
+        reliefs: what it relieves.
         is_priced: by the units already, which allow what it promises.
     """
     limiter = subject.limiter
@@ -104,17 +105,17 @@ def hold_to_limiter(subject: Subject, advice: Advice, *, is_priced: bool) -> Adv
     if is_priced or limiter.kind is not LimiterKind.UNIT or limiter.confidence is not Confidence.SURE:
         return advice
     first = limiter.find(limiter.unit)
-    if first is None or relieves_unit(limiter.unit, advice.optimizer):
+    if first is None or relieves_unit(limiter.unit, reliefs):
         return advice
     most = max(1.0, 1 / first.busy_ratio) if first.busy_ratio > 0 else 1.0
     bound = say("{label} is {busy} busy and keeps its work", label=first.label, busy=percent(first.busy_ratio))
-    if _only_raises_occupancy(subject, advice.optimizer):
+    if _only_raises_occupancy(subject, reliefs):
         expected = min(advice.speedup.estimate, most**OCCUPANCY_REACH)
         speedup = Speedup(
             estimate=expected, low=1.0, high=most, bound=most, bound_reason=bound, uncapped=advice.speedup.uncapped
         )
         return replace(advice, speedup=speedup)
-    if forbids(limiter, advice.optimizer):
+    if forbids(limiter, reliefs):
         message = say("{why}, so this would gain nothing", why=bound)
         return Silence(optimizer=advice.optimizer, stage=SilenceStage.GATED, message=message, contradicted_by="limiter")
     cut = min(advice.speedup.estimate, first.headroom)
@@ -130,14 +131,25 @@ def hold_to_limiter(subject: Subject, advice: Advice, *, is_priced: bool) -> Adv
     )
 
 
-def rank_by_limiter(limiter: Limiter, advice: Sequence[Advice]) -> tuple[Advice, ...]:
-    """Best first: what relieves the limiter, and within that the largest estimate. Who is moved is told why."""
+def rank_by_limiter(limiter: Limiter, advice: Sequence[Advice], reliefs: Mapping[str, Reliefs]) -> tuple[Advice, ...]:
+    """Best first: what relieves the limiter, and within that the largest estimate. Who is moved is told why.
+
+    Args:
+        limiter: of the kernel.
+        advice: on it.
+        reliefs: optimizer → what it relieves.
+    """
     unit = _find_unit(limiter)
     by_estimate = sorted(advice, key=_rank)
-    ranked = sorted(by_estimate, key=lambda one: (one.optimizer != "debug_build", not _comes_first(limiter, unit, one)))
+    ranked = sorted(
+        by_estimate,
+        key=lambda one: (one.optimizer != "debug_build", not _comes_first(limiter, unit, reliefs[one.optimizer])),
+    )
     places = {one.optimizer: place for place, one in enumerate(by_estimate)}
     return tuple(
-        one if places[one.optimizer] == place else replace(one, rank_reason=_explain(unit, one, limiter))
+        one
+        if places[one.optimizer] == place
+        else replace(one, rank_reason=_explain(unit, one, _comes_first(limiter, unit, reliefs[one.optimizer])))
         for place, one in enumerate(ranked)
     )
 
@@ -150,11 +162,11 @@ def _find_unit(limiter: Limiter) -> Limit | None:
     return limiter.limits[0] if limiter.kind is LimiterKind.BUILD and limiter.limits else None
 
 
-def _comes_first(limiter: Limiter, unit: Limit | None, advice: Advice) -> bool:
+def _comes_first(limiter: Limiter, unit: Limit | None, reliefs: Reliefs) -> bool:
     if unit is not None:
-        return relieves_unit(unit.unit, advice.optimizer)
+        return relieves_unit(unit.unit, reliefs)
     if limiter.kind is LimiterKind.PARALLELISM:
-        return Relief.PARALLELISM in find_reliefs(advice.optimizer).relieves
+        return Relief.PARALLELISM in reliefs.relieves
     return False
 
 
@@ -163,9 +175,9 @@ def _rank(advice: Advice) -> tuple[float, float, float, str]:
     return -speedup.estimate, -speedup.uncapped, -advice.matched_samples, advice.optimizer
 
 
-def _explain(unit: Limit | None, advice: Advice, limiter: Limiter) -> Sentence:
+def _explain(unit: Limit | None, advice: Advice, comes_first: bool) -> Sentence:
     what = "more parallel work" if unit is None else f"less work for {unit.label.removeprefix('The ')}"
-    is_first = _comes_first(limiter, unit, advice) or advice.optimizer == "debug_build"
+    is_first = comes_first or advice.optimizer == "debug_build"
     return (
         say("comes before larger estimates: the limiter needs {what}", what=what)
         if is_first
@@ -178,8 +190,8 @@ def _halve(speedup: Speedup) -> Speedup:
     return replace(speedup, estimate=estimate, low=min(speedup.low, estimate) ** DEBUG_REACH)
 
 
-def _only_raises_occupancy(subject: Subject, optimizer: str) -> bool:
-    use = find_reliefs(optimizer).occupancy
+def _only_raises_occupancy(subject: Subject, reliefs: Reliefs) -> bool:
+    use = reliefs.occupancy
     launch = subject.launch
     has_full_grid = launch is not None and launch.sm_count is not None and launch.blocks >= launch.sm_count
     return use is OccupancyUse.ALWAYS or (use is OccupancyUse.FULL_GRID and has_full_grid)

@@ -40,6 +40,7 @@ from gpa_lsp.advice.model import (
     SilenceStage,
     Speedup,
 )
+from gpa_lsp.advice.reliefs import Reliefs
 from gpa_lsp.advice.residency import bound_issue_rate, count_stalled, measure_sampled_part
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import UnitMatch, estimate_units, is_relieved, widen
@@ -56,12 +57,13 @@ _WHOLE_RUN = 0.98
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What an optimizer is called; the fields of :class:`~gpa_lsp.advice.model.Advice` of the same names."""
+    """What an optimizer is called; the fields of :class:`~gpa_lsp.advice.model.Advice` of the same names, and what it relieves."""
 
     optimizer: str
     title: str
     category: Category
     group: str
+    reliefs: Reliefs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,7 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
     part = measure_sampled_part(subject)
     roof = (
         *find_roof(subject, match.relieves),
-        *(find_sm_roof(subject) if match.keeps_instructions else find_peak_roof(subject, label.optimizer)),
+        *(find_sm_roof(subject) if match.keeps_instructions else find_peak_roof(subject, label.reliefs)),
     )
 
     def cut(samples: float, latency: float | None) -> Speedup:
@@ -112,10 +114,9 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
     removed = say("Equation 2: {matched} of {total} would go", matched=count(matched), total=count(total, "sample"))
     reasons = (removed, *hidden, *_explain_sampling(subject, part))
     priced = [
-        (region, widen(subject, label.optimizer, cut(region.samples, region.latency_samples)))
-        for region in match.regions
+        (region, widen(subject, label.reliefs, cut(region.samples, region.latency_samples))) for region in match.regions
     ]
-    speedup = widen(subject, label.optimizer, whole)
+    speedup = widen(subject, label.reliefs, whole)
     return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons, cut=whole), priced)
 
 
@@ -169,7 +170,7 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
 
     def price_region(region: HidingRegion) -> Speedup:
         hidden = min(region.active_samples, region.latency_samples)
-        return widen(subject, label.optimizer, cut(hidden, region.active_samples, _hide(total, hidden)))
+        return widen(subject, label.reliefs, cut(hidden, region.active_samples, _hide(total, hidden)))
 
     singly = sum(min(region.active_samples, region.latency_samples) for region in match.regions)
     hidden = min(match.active_samples, _hide_nested(subject, match.regions))
@@ -186,7 +187,7 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
         *_explain_sampling(subject, part),
     )
     priced = [(region, price_region(region)) for region in match.regions]
-    speedup = widen(subject, label.optimizer, whole)
+    speedup = widen(subject, label.reliefs, whole)
     return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons, cut=whole), priced)
 
 
@@ -254,7 +255,7 @@ def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Sil
     saved = (match.saved_ratio_low, match.saved_ratio, match.saved_ratio_high)
     values = tuple(estimate_idle(ratio) for ratio in saved)
     bound = Bound(speedup=match.bound, reason=match.bound_reason)
-    speedup = cut_speedup(values, values[1], (bound, *find_roof(subject), *find_peak_roof(subject, label.optimizer)))
+    speedup = cut_speedup(values, values[1], (bound, *find_roof(subject), *find_peak_roof(subject, label.reliefs)))
     reasons = (say("{saved} of the run time would go", saved=percent(match.saved_ratio)),)
     whole = _Estimate(speedup=speedup, reasons=reasons, cut=speedup)
     share = measure_share(0, subject.total_samples)
@@ -427,7 +428,7 @@ def _gate(subject: Subject, label: Label, speedup: Speedup) -> Silence | None:
         return None
     published = factor(speedup.uncapped)
     message = say("{published} by the formula alone, but {why}", published=published, why=speedup.bound_reason)
-    by = "limiter" if forbids(subject.limiter, label.optimizer) else ""
+    by = "limiter" if forbids(subject.limiter, label.reliefs) else ""
     return Silence(optimizer=label.optimizer, stage=SilenceStage.GATED, message=message, contradicted_by=by)
 
 

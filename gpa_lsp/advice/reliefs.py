@@ -1,11 +1,6 @@
-"""What each optimizer relieves: bytes, operations, issues, latency, or idle hardware. The facts are in ``reliefs.toml``."""
+"""What a remedy relieves: bytes, operations, issues, latency, or idle hardware. Every optimizer says it of itself."""
 
-from collections.abc import Mapping
 from enum import Enum
-from functools import cache
-from pathlib import Path
-
-import tomli
 
 from gpa_lsp.advice.model import MemoryLevel
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -20,6 +15,7 @@ class Relief(Enum):
     ISSUES = "issues"
     """Warp instructions, with the arithmetic of the threads as it is."""
     LATENCY = "latency"
+    """Waiting that nothing hides: for results, other warps, instructions."""
     PARALLELISM = "parallelism"
     """Hardware without work."""
 
@@ -35,7 +31,7 @@ class OccupancyUse(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reliefs:
-    """What one optimizer relieves.
+    """What one remedy relieves. One that changes which unit is waited for is named by what it saves, not by what it costs.
 
     Attributes:
         relieves: at least one.
@@ -46,31 +42,3 @@ class Reliefs:
     relieves: frozenset[Relief]
     levels: frozenset[MemoryLevel] = frozenset()
     occupancy: OccupancyUse = OccupancyUse.NEVER
-
-
-_NOTHING = Reliefs(relieves=frozenset())
-
-
-def find_reliefs(optimizer: str) -> Reliefs:
-    """What an optimizer relieves; nothing for one the table does not know.
-
-    >>> sorted(find_reliefs("global_coalescing").levels)
-    [<MemoryLevel.DRAM: 'DRAM'>, <MemoryLevel.L1: 'L1'>, <MemoryLevel.L2: 'L2'>]
-    >>> find_reliefs("thread_increase").occupancy
-    <OccupancyUse.ALWAYS: 'always'>
-    """
-    return list_reliefs().get(optimizer, _NOTHING)
-
-
-@cache
-def list_reliefs() -> Mapping[str, Reliefs]:
-    """What every optimizer relieves, by its name."""
-    table = tomli.loads(Path(__file__).with_name("reliefs.toml").read_text(encoding="utf-8"))
-    return {
-        name: Reliefs(
-            relieves=frozenset(Relief(one) for one in entry["relieves"]),
-            levels=frozenset(MemoryLevel(level) for level in entry.get("levels", ())),
-            occupancy=OccupancyUse(entry.get("occupancy", "never")),
-        )
-        for name, entry in table.items()
-    }

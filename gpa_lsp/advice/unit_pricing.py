@@ -17,6 +17,7 @@ from math import inf
 from gpa_lsp.advice.limiter_rules import relieves_unit
 from gpa_lsp.advice.matches import EliminationRegion
 from gpa_lsp.advice.model import Speedup
+from gpa_lsp.advice.reliefs import Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.limiter.model import Limit, Limiter
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -99,7 +100,7 @@ def estimate_units(
     )
 
 
-def widen(subject: Subject, optimizer: str, speedup: Speedup) -> Speedup:
+def widen(subject: Subject, reliefs: Reliefs, speedup: Speedup) -> Speedup:
     """An estimate from samples with the range that its model deserves, and bounded by the units that keep their work.
 
     Sampling errors are the small part of what is not known: that stalls go when their cause goes is the large one. The range reaches from half of
@@ -108,7 +109,7 @@ def widen(subject: Subject, optimizer: str, speedup: Speedup) -> Speedup:
     kept = [
         limit
         for limit in subject.limiter.limits
-        if limit.unit not in _GENERAL and limit.busy_ratio > 0 and not relieves_unit(limit.unit, optimizer)
+        if limit.unit not in _GENERAL and limit.busy_ratio > 0 and not relieves_unit(limit.unit, reliefs)
     ]
     gain = speedup.estimate - 1
     if not kept:

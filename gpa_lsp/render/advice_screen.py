@@ -295,8 +295,11 @@ def _comes_after(limiter: Limiter | None, advice: Advice, first: Advice) -> bool
         return True
     if limiter.next is None or limiter.next_factor is None or first.speedup.high < limiter.next_factor:
         return False
-    is_now = limiter.kind is LimiterKind.UNIT and relieves_unit(limiter.unit, advice.optimizer)
-    return not is_now and relieves_unit(limiter.next.unit, advice.optimizer)
+    from gpa_lsp.advice.advise import list_optimizers  # it imports them all
+
+    known = list_optimizers().get(advice.optimizer)
+    is_now = known is None or (limiter.kind is LimiterKind.UNIT and relieves_unit(limiter.unit, known.reliefs))
+    return known is not None and not is_now and relieves_unit(limiter.next.unit, known.reliefs)
 
 
 def _find_cause(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRow]:

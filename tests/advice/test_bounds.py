@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.advice.advise import advise_kernel
+from gpa_lsp.advice.advise import advise_kernel, list_optimizers
 from gpa_lsp.advice.bounds import find_peak_roof, find_roof, find_sm_roof
 from gpa_lsp.advice.model import MemoryLevel
 from gpa_lsp.advice.roofs import list_sure_roofs
@@ -75,10 +75,10 @@ class TestBounds:
     def test_peaks_bound_what_keeps_the_operations(self):
         subject = make_subject(place(0.1, 0.8), {SM: 40.0})
         assert [bound.speedup for bound in find_sm_roof(subject)] == [pytest.approx(2.5), pytest.approx(1.25)]
-        (bound,) = find_peak_roof(subject, "global_coalescing")
+        (bound,) = find_peak_roof(subject, list_optimizers()["global_coalescing"].reliefs)
         assert bound.speedup == pytest.approx(1.25)
         assert bound.reason == "the kernel reaches 80 % of the FP32 peak and its operations are unchanged"
-        assert find_peak_roof(subject, "fast_math") == ()
+        assert find_peak_roof(subject, list_optimizers()["fast_math"].reliefs) == ()
 
     def test_integers_bound_only_what_saves_no_instruction(self):
         roofline = make_roofline(
@@ -87,8 +87,11 @@ class TestBounds:
             traffic={MachineLevel.DRAM: (0.1 * T, 2 * T)},
             kind=OperationKind.INT32,
         )
-        assert [bound.speedup for bound in find_peak_roof(make_subject(roofline), "global_coalescing")] == [1.25]
-        assert find_peak_roof(make_subject(roofline), "memory_transaction_reduction") == ()
+        assert [
+            bound.speedup
+            for bound in find_peak_roof(make_subject(roofline), list_optimizers()["global_coalescing"].reliefs)
+        ] == [1.25]
+        assert find_peak_roof(make_subject(roofline), list_optimizers()["memory_transaction_reduction"].reliefs) == ()
 
     @given(st.floats(0.01, 1.2), st.floats(0.01, 1.2), st.floats(1, 100), st.floats(1, 100))
     def test_a_roofline_never_loosens_a_bound(self, dram: float, fp32: float, percent: float, sm: float):

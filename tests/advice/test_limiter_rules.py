@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.advice.advise import advise_kernel
+from gpa_lsp.advice.advise import advise_kernel, list_optimizers
 from gpa_lsp.advice.limiter_rules import (
     describe_memory,
     forbids,
@@ -17,7 +17,6 @@ from gpa_lsp.advice.limiter_rules import (
     relieves_unit,
 )
 from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage, Speedup
-from gpa_lsp.advice.reliefs import list_reliefs
 from gpa_lsp.advice.subject import Subject, build_subject
 from gpa_lsp.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.basis.figures import measure_share
@@ -29,6 +28,7 @@ from tests.advice.subjects import make_blame
 from tests.rows.builders import make_cubin
 from tests.rows.written import write_kernel
 
+RELIEFS = {name: one.reliefs for name, one in list_optimizers().items()}
 SHARE = ".avg.pct_of_peak_sustained_elapsed"
 DRAM, L2, L1, SM = (
     f"{name}{SHARE}" for name in ("gpu__dram_throughput", "lts__throughput", "l1tex__throughput", "sm__throughput")
@@ -68,7 +68,7 @@ def make_advice(optimizer: str, estimate: float, *, bound: float = 9.0) -> Advic
 
 
 def hold(subject: Subject, optimizer: str, estimate: float, *, is_priced: bool = False) -> Advice | Silence:
-    return hold_to_limiter(subject, make_advice(optimizer, estimate), is_priced=is_priced)
+    return hold_to_limiter(subject, make_advice(optimizer, estimate), RELIEFS[optimizer], is_priced=is_priced)
 
 
 def held(subject: Subject, optimizer: str, estimate: float) -> Speedup:
@@ -124,7 +124,7 @@ class TestHold:
         assert held(make_subject(metrics), "code_reordering", 1.3) == make_advice("code_reordering", 1.3).speedup
 
     @given(
-        st.sampled_from(sorted(list_reliefs())),
+        st.sampled_from(sorted(RELIEFS)),
         st.floats(1, 50),
         st.floats(1, 110),
         st.sampled_from([DRAM, L2, L1, SM]),
@@ -133,7 +133,7 @@ class TestHold:
         self, optimizer: str, estimate: float, percent: float, metric: str
     ):
         advice = make_advice(optimizer, estimate, bound=estimate)
-        answer = hold_to_limiter(make_subject({metric: percent}), advice, is_priced=False)
+        answer = hold_to_limiter(make_subject({metric: percent}), advice, RELIEFS[optimizer], is_priced=False)
         if isinstance(answer, Advice):
             speedup = answer.speedup
             assert speedup.estimate <= estimate
@@ -162,41 +162,41 @@ class TestRank:
     ADVICE = (make_advice("loop_unrolling", 1.2), make_advice("global_coalescing", 1.1), make_advice("fast_math", 1.15))
 
     def rank(self, by: Limiter) -> list[str]:
-        return [one.optimizer for one in rank_by_limiter(by, self.ADVICE)]
+        return [one.optimizer for one in rank_by_limiter(by, self.ADVICE, RELIEFS)]
 
     def test_a_full_memory_puts_fewer_bytes_first_and_says_so(self):
-        ranked = rank_by_limiter(limiter(LimiterKind.UNIT, FULL_DRAM), self.ADVICE)
+        ranked = rank_by_limiter(limiter(LimiterKind.UNIT, FULL_DRAM), self.ADVICE, RELIEFS)
         assert [one.optimizer for one in ranked] == ["global_coalescing", "loop_unrolling", "fast_math"]
         assert ranked[0].rank_reason == "comes before larger estimates: the limiter needs less work for DRAM"
         assert {one.rank_reason for one in ranked[1:]} == {"comes behind less work for DRAM, which the limiter needs"}
 
     def test_only_the_full_level_counts(self):
         assert self.rank(limiter(LimiterKind.UNIT, FULL_SHARED)) == ["loop_unrolling", "fast_math", "global_coalescing"]
-        assert relieves_unit("shared", "shared_bank_conflicts")
+        assert relieves_unit("shared", RELIEFS["shared_bank_conflicts"])
 
     def test_a_full_pipe_puts_fewer_operations_first(self):
         assert self.rank(limiter(LimiterKind.UNIT, FULL_FMA)) == ["fast_math", "loop_unrolling", "global_coalescing"]
-        assert relieves_unit("issue", "branch_divergence")
+        assert relieves_unit("issue", RELIEFS["branch_divergence"])
 
     def test_idle_sms_put_more_parallel_work_first(self):
         advice = (*self.ADVICE, make_advice("small_grid", 1.05))
-        ranked = rank_by_limiter(limiter(LimiterKind.PARALLELISM, unit="grid"), advice)
+        ranked = rank_by_limiter(limiter(LimiterKind.PARALLELISM, unit="grid"), advice, RELIEFS)
         assert ranked[0].optimizer == "small_grid"
         assert ranked[0].rank_reason == "comes before larger estimates: the limiter needs more parallel work"
 
     def test_a_debug_build_comes_first_and_then_what_relieves_its_busiest_unit(self):
         advice = (*self.ADVICE, make_advice("debug_build", 1.05))
-        ranked = rank_by_limiter(limiter(LimiterKind.BUILD, FULL_DRAM, unit="debug"), advice)
+        ranked = rank_by_limiter(limiter(LimiterKind.BUILD, FULL_DRAM, unit="debug"), advice, RELIEFS)
         assert [one.optimizer for one in ranked[:2]] == ["debug_build", "global_coalescing"]
 
     @pytest.mark.parametrize("kind", [LimiterKind.LATENCY, LimiterKind.UNKNOWN])
     def test_where_nothing_is_full_the_largest_estimate_is_first(self, kind: LimiterKind):
-        ranked = rank_by_limiter(limiter(kind), self.ADVICE)
+        ranked = rank_by_limiter(limiter(kind), self.ADVICE, RELIEFS)
         assert [one.optimizer for one in ranked] == ["loop_unrolling", "fast_math", "global_coalescing"]
         assert {one.rank_reason for one in ranked} == {""}
 
     @given(
-        st.lists(st.sampled_from(sorted(list_reliefs())), unique=True),
+        st.lists(st.sampled_from(sorted(RELIEFS)), unique=True),
         st.lists(st.floats(1.01, 3), min_size=40, max_size=40),
         st.sampled_from(
             [limiter(LimiterKind.UNIT, FULL_DRAM), limiter(LimiterKind.UNIT, FULL_FMA), limiter(LimiterKind.LATENCY)]
@@ -204,22 +204,24 @@ class TestRank:
     )
     def test_nobody_is_lost_and_who_moves_is_told_why(self, names: list[str], estimates: list[float], by: Limiter):
         advice = [make_advice(name, estimate) for name, estimate in zip(names, estimates, strict=False)]
-        ranked = rank_by_limiter(by, advice)
+        ranked = rank_by_limiter(by, advice, RELIEFS)
         assert sorted(one.optimizer for one in ranked) == sorted(names)
         by_estimate = sorted(advice, key=lambda one: (-one.speedup.estimate, one.optimizer))
         for before, after in zip(by_estimate, ranked, strict=True):
             assert (before.optimizer == after.optimizer) == (after.rank_reason == "")
         if by.kind is LimiterKind.UNIT:
-            firsts = [relieves_unit(by.unit, one.optimizer) for one in ranked if one.optimizer != "debug_build"]
+            firsts = [
+                relieves_unit(by.unit, RELIEFS[one.optimizer]) for one in ranked if one.optimizer != "debug_build"
+            ]
             assert firsts == sorted(firsts, reverse=True)
 
 
 def test_only_what_keeps_the_work_of_a_full_unit_is_forbidden():
-    assert forbids(limiter(LimiterKind.UNIT, FULL_DRAM), "code_reordering")
-    assert not forbids(limiter(LimiterKind.UNIT, FULL_DRAM), "global_coalescing")
-    assert not forbids(limiter(LimiterKind.LATENCY, FULL_DRAM), "code_reordering")
+    assert forbids(limiter(LimiterKind.UNIT, FULL_DRAM), RELIEFS["code_reordering"])
+    assert not forbids(limiter(LimiterKind.UNIT, FULL_DRAM), RELIEFS["global_coalescing"])
+    assert not forbids(limiter(LimiterKind.LATENCY, FULL_DRAM), RELIEFS["code_reordering"])
     likely = replace(limiter(LimiterKind.UNIT, FULL_DRAM), confidence=Confidence.LIKELY)
-    assert not forbids(likely, "code_reordering")
+    assert not forbids(likely, RELIEFS["code_reordering"])
 
 
 class TestKernel:

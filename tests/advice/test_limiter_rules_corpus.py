@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from gpa_lsp.advice.advise import advise_kernel
+from gpa_lsp.advice.advise import advise_kernel, list_optimizers
 from gpa_lsp.advice.limiter_rules import is_memory_full
 from gpa_lsp.advice.model import KernelAdvice, SilenceStage
-from gpa_lsp.advice.reliefs import OccupancyUse, find_reliefs
+from gpa_lsp.advice.reliefs import OccupancyUse
 from gpa_lsp.advice.subject import build_subject
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.questions.starlight import answer_starlight
@@ -49,7 +49,7 @@ def test_a_roofline_only_tightens(report: str) -> None:
         limiter = build_subject(kernel, blame, None, roofline).limiter
         if is_memory_full(limiter):
             most = max(1.0, 1 / (limiter.busy_ratio or 1.0))
-            raised = [name for name in after if find_reliefs(name).occupancy is OccupancyUse.ALWAYS]
+            raised = [name for name in after if list_optimizers()[name].reliefs.occupancy is OccupancyUse.ALWAYS]
             assert all(after[name] <= most + 1e-9 for name in raised), "more warps fill the unit, and no more"
         parts = [
             table

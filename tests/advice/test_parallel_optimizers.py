@@ -60,7 +60,7 @@ def subject(
 
 def ask(optimizer: Optimizer, of: Subject) -> Advice | Silence:
     answer = find_obstacle(optimizer, of) or optimizer.advise(of)
-    return hold_to_limiter(of, answer, is_priced=False) if isinstance(answer, Advice) else answer
+    return hold_to_limiter(of, answer, optimizer.reliefs, is_priced=False) if isinstance(answer, Advice) else answer
 
 
 def advice(optimizer: Optimizer, of: Subject) -> Advice:

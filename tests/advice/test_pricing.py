@@ -18,13 +18,20 @@ from gpa_lsp.advice.matches import (
 )
 from gpa_lsp.advice.model import MOST_REGIONS, Advice, Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel
+from gpa_lsp.advice.reliefs import Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.rows.scopes import Scope, ScopeKind
 from tests.advice.subjects import make_subject
 from tests.conftest import examples
 from tests.rows.written import write_kernel
 
-LABEL = Label(optimizer="tested", title="Tested", category=Category.CODE, group="tests")
+LABEL = Label(
+    optimizer="tested",
+    title="Tested",
+    category=Category.CODE,
+    group="tests",
+    reliefs=Reliefs(relieves=frozenset()),
+)
 DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 KERNEL = Scope(kind=ScopeKind.KERNEL, function="kernel", row=0)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpa_lsp.advice.advise import list_optimizers
 from gpa_lsp.advice.model import Speedup
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import LOW_REACH, REACHED, estimate_units, is_relieved, measure_ends, widen
@@ -102,18 +103,18 @@ def test_a_change_relieves_the_limiter_where_it_leaves_less_of_it() -> None:
 
 def test_an_estimate_from_samples_gets_the_range_that_its_model_deserves() -> None:
     """Half of the gain to twice the gain, below the peak of the busiest unit that keeps its work."""
-    wide = widen(measured(dram=25.0), "code_reordering", sampled(1.4))
+    wide = widen(measured(dram=25.0), list_optimizers()["code_reordering"].reliefs, sampled(1.4))
     assert (wide.low, wide.estimate, wide.high) == (pytest.approx(1.2), 1.4, pytest.approx(1.8))
     assert wide.bound == pytest.approx(4.0)
     assert wide.bound_reason == "DRAM is 25 % busy and keeps its work"
-    near = widen(measured(dram=60.0), "code_reordering", sampled(1.4))
+    near = widen(measured(dram=60.0), list_optimizers()["code_reordering"].reliefs, sampled(1.4))
     assert near.high == near.bound == pytest.approx(1 / 0.6)
 
 
 def test_a_relieved_unit_does_not_bound_and_without_one_the_bound_of_the_samples_stays() -> None:
-    free = widen(measured(dram=60.0), "global_coalescing", sampled(1.4))
+    free = widen(measured(dram=60.0), list_optimizers()["global_coalescing"].reliefs, sampled(1.4))
     assert (free.low, free.high, free.bound, free.bound_reason) == (1.2, 1.4, 9.0, "no more stalls can go")
-    assert widen(measured(), "code_reordering", sampled(1.4)) == free
+    assert widen(measured(), list_optimizers()["code_reordering"].reliefs, sampled(1.4)) == free
 
 
 @given(

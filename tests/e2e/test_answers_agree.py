@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.advice.advise import AT_THE_LIMIT
+from gpa_lsp.advice.advise import AT_THE_LIMIT, list_optimizers
 from gpa_lsp.advice.limiter_rules import relieves_unit
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.limiter.model import NEAR_RATIO, Confidence, LimiterKind
@@ -50,7 +50,7 @@ def test_where_a_unit_is_full_nothing_that_keeps_its_work_is_advised() -> None:
             continue
         full += 1
         for one in kernel.advice.advice:
-            is_relief = relieves_unit(limiter.unit, one.optimizer)
+            is_relief = relieves_unit(limiter.unit, list_optimizers()[one.optimizer].reliefs)
             gains_little = one.speedup.bound <= 1.01 / first.busy_ratio
             assert is_relief or gains_little or one.optimizer in SPECULATIVE, (kernel.name, one.optimizer)
     assert full >= 5
@@ -61,7 +61,11 @@ def test_the_first_suggestion_relieves_the_limiter_where_any_does() -> None:
         limiter, advice = kernel.limiter, kernel.advice
         if limiter is None or advice is None or limiter.kind is not LimiterKind.UNIT or not advice.advice:
             continue
-        reliefs = [relieves_unit(limiter.unit, one.optimizer) for one in advice.advice if one.optimizer != AT_THE_LIMIT]
+        reliefs = [
+            relieves_unit(limiter.unit, list_optimizers()[one.optimizer].reliefs)
+            for one in advice.advice
+            if one.optimizer != AT_THE_LIMIT
+        ]
         assert not any(reliefs) or reliefs[0], (kernel.name, limiter.unit)
 
 

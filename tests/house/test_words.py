@@ -17,7 +17,7 @@ PACKAGE = ROOT / "gpa_lsp"
 
 NOT_SAID = [(re.compile(pattern, re.IGNORECASE), term.name) for term in TERMS for pattern in term.not_said]
 
-READ_BY_NOBODY = {"basis/glossary.py": "lists what is not said", "advice/reliefs.py": "values of a table"}
+READ_BY_NOBODY = {"basis/glossary.py": "lists what is not said"}
 """Modules whose texts no user reads."""
 
 NAMES = re.compile(r"`[^`]*`|\S*[./_]\w\S*|--[\w-]+")

@@ -12,6 +12,7 @@ from gpa_lsp.advice.matches import EliminationMatch, HidingMatch, IdleMatch, Par
 from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage
 from gpa_lsp.advice.naming import name_code
 from gpa_lsp.advice.pricing import Label, price_elimination, price_hiding, price_idle, price_parallel, price_units
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import UnitMatch
 from gpa_lsp.basis.prose import Code, Sentence, list_of, say
@@ -37,6 +38,7 @@ class Optimizer(ABC):
         title: a few words for people.
         category: what has to be changed.
         group: name of the alternatives that share samples with it.
+        reliefs: what it relieves, which says what bounds it and where it ranks; waiting, unless it says otherwise.
         needs_samples: it cannot match or price without stall samples.
         needs_counters: per-instruction counters without which it cannot match (:data:`gpa_lsp.rows.place.COUNTERS`).
         needs_metrics: metrics of the launch without which it cannot match; ``ncu --metrics`` collects them.
@@ -48,6 +50,7 @@ class Optimizer(ABC):
     title: ClassVar[str]
     category: ClassVar[Category]
     group: ClassVar[str]
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.LATENCY}))
     needs_samples: ClassVar[bool] = True
     needs_counters: ClassVar[tuple[str, ...]] = ()
     needs_metrics: ClassVar[tuple[str, ...]] = ()
@@ -76,7 +79,9 @@ class Optimizer(ABC):
     @property
     def label(self) -> Label:
         """What an advice of this optimizer is called."""
-        return Label(optimizer=self.name, title=self.title, category=self.category, group=self.group)
+        return Label(
+            optimizer=self.name, title=self.title, category=self.category, group=self.group, reliefs=self.reliefs
+        )
 
 
 class EliminationOptimizer(Optimizer):
@@ -110,6 +115,7 @@ class HidingOptimizer(Optimizer):
 class ParallelOptimizer(Optimizer):
     """Finds a better number of blocks or threads (GPA Equations 6 to 10)."""
 
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.PARALLELISM}))
     needs_grid: ClassVar[bool] = True
 
     @abstractmethod
@@ -124,6 +130,8 @@ class ParallelOptimizer(Optimizer):
 
 class IdleOptimizer(Optimizer):
     """Finds hardware that has nothing to do for a part of the run."""
+
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.PARALLELISM}))
 
     @abstractmethod
     def match(self, subject: Subject) -> IdleMatch | Silence:

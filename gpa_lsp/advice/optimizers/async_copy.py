@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gpa_lsp.advice.blamed_stalls import build_hotspots
 from gpa_lsp.advice.dependency_stalls import find_loops, sum_active
 from gpa_lsp.advice.matches import HidingMatch, HidingRegion
-from gpa_lsp.advice.model import Advice, Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.naming import (
     describe_line,
     describe_place,
@@ -21,6 +21,7 @@ from gpa_lsp.advice.naming import (
 )
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
 from gpa_lsp.advice.pricing import price_hiding
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.prose import NOTHING, Code, Sentence, capitalize, count, cycles, list_of, say, size
 from gpa_lsp.blame.model import BlameCategory
@@ -64,6 +65,10 @@ class AsyncCopy(HidingOptimizer):
     title: ClassVar[str] = "Copy tiles asynchronously"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "latency"
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.LATENCY, Relief.BYTES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.SHARED})
+    )
+    """Shared memory is filled past the registers: no second pass through L1's data path."""
 
     def advise(self, subject: Subject) -> Advice | Silence:
         """Match and price; copies that are asynchronous already have to start earlier."""

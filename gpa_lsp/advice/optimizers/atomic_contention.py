@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from gpa_lsp.advice.blamed_stalls import build_regions, count_samples, describe_causes, find_edges
 from gpa_lsp.advice.matches import EliminationMatch
-from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.naming import locate
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.arch.lookup import load_opcode_classes
 from gpa_lsp.arch.opcodes import ProducerGroup
@@ -79,6 +80,10 @@ class AtomicContention(EliminationOptimizer):
     title: ClassVar[str] = "Reduce atomic contention"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "atomics"
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.LATENCY, Relief.BYTES}), levels=frozenset({MemoryLevel.L2, MemoryLevel.SHARED})
+    )
+    """Atomics of L2 and of shared memory are done there, one by one."""
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find atomics that somebody waits for."""

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
-from gpa_lsp.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import UnitOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.residency import measure_resident_warps
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.traffic_floor import measure_floor
@@ -45,6 +46,11 @@ class BlockShape(UnitOptimizer):
     title: ClassVar[str] = "Blocks a warp wide"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "memory traffic"
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES, Relief.PARALLELISM}),
+        levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM}),
+    )
+    """A warp stays in one row; small blocks leave SMs half empty."""
     needs_samples: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
 

@@ -11,6 +11,7 @@ from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.naming import find_own_frame, locate
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, list_of, number, percent, say
@@ -59,6 +60,7 @@ class BranchDivergence(EliminationOptimizer):
     title: ClassVar[str] = "Reduce branch divergence"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "divergence"
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.ISSUES}))
     needs_counters: ClassVar[tuple[str, ...]] = ("thread_executions_true",)
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:

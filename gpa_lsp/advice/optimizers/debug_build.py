@@ -2,8 +2,9 @@
 
 from typing import ClassVar
 
-from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage, Speedup
+from gpa_lsp.advice.model import Advice, Category, MemoryLevel, Silence, SilenceStage, Speedup
 from gpa_lsp.advice.optimizers import Optimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.limiter.model import LimiterKind
 from gpa_lsp.basis.figures import measure_share
@@ -21,6 +22,10 @@ class DebugBuild(Optimizer):
     title: ClassVar[str] = "Compile without -G"
     category: ClassVar[Category] = Category.BINARY
     group: ClassVar[str] = "build"
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES, Relief.OPERATIONS, Relief.ISSUES, Relief.LATENCY}),
+        levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM, MemoryLevel.SHARED}),
+    )
     needs_samples: ClassVar[bool] = False
 
     def advise(self, subject: Subject) -> Advice | Silence:

@@ -7,6 +7,7 @@ from gpa_lsp.advice.arithmetic_hints import choose_operation_remedy, describe_op
 from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.sequence_regions import build_sequence_regions
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.prose import Code, Sentence, count, join, say
@@ -30,6 +31,7 @@ class FastMath(EliminationOptimizer):
     title: ClassVar[str] = "Use faster division and math functions"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "arithmetic"
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find the operations and what they cost."""

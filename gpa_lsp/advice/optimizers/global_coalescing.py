@@ -18,6 +18,7 @@ from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_place
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.traffic_floor import measure_floor
 from gpa_lsp.basis.prose import NOTHING, Code, Sentence, capitalize, count, factor, number, percent, say
@@ -56,6 +57,9 @@ class GlobalCoalescing(EliminationOptimizer):
     title: ClassVar[str] = "Coalesce global accesses"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "memory traffic"
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM})
+    )
     needs_samples: ClassVar[bool] = False
     needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors", "global_sectors_ideal")
 

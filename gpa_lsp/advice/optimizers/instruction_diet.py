@@ -9,6 +9,7 @@ from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, f
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_line
 from gpa_lsp.advice.optimizers import UnitOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import UnitMatch
 from gpa_lsp.analyses.limiter.model import LimiterKind
@@ -43,6 +44,7 @@ class InstructionDiet(UnitOptimizer):
     title: ClassVar[str] = "Execute fewer instructions"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "instructions"
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
     needs_samples: ClassVar[bool] = False
 
     def match(self, subject: Subject) -> UnitMatch | Silence:

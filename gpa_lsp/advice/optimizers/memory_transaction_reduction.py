@@ -11,6 +11,7 @@ from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.naming import WIDE_TYPES, describe_place, name_code
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.prose import NOTHING, Code, Sentence, capitalize, count, list_of, say
 from gpa_lsp.binary.opcodes import Access
@@ -41,6 +42,10 @@ class MemoryTransactionReduction(EliminationOptimizer):
     title: ClassVar[str] = "Reduce memory transactions"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "memory traffic"
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES, Relief.ISSUES}), levels=frozenset({MemoryLevel.L1})
+    )
+    """The same bytes in fewer accesses: passes through L1."""
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find throttled accesses, and accesses that can be merged or dropped."""

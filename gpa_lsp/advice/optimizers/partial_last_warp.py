@@ -5,6 +5,7 @@ from typing import ClassVar
 from gpa_lsp.advice.matches import IdleMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import IdleOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.residency import bound_issue_rate, count_waves
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.prose import Sentence, count, percent, say
@@ -26,6 +27,7 @@ class PartialLastWarp(IdleOptimizer):
     title: ClassVar[str] = "Use full warps"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "idle"
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.ISSUES, Relief.PARALLELISM}))
     needs_samples: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
 

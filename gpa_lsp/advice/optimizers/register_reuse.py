@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
-from gpa_lsp.advice.model import Advice, Category, Hotspot, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.naming import locate, name_code, quote, read_parts
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.pricing import price_elimination
 from gpa_lsp.advice.register_limits import RegisterLimits, find_register_limits
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.prose import NOTHING, Sentence, capitalize, count, join, say
 from gpa_lsp.binary.opcodes import Access, MemorySpace
@@ -41,6 +42,11 @@ class RegisterReuse(EliminationOptimizer):
     title: ClassVar[str] = "Reduce local memory use"
     category: ClassVar[Category] = Category.BINARY
     group: ClassVar[str] = "registers"
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES, Relief.ISSUES}),
+        levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM}),
+    )
+    """Local memory is memory."""
 
     def advise(self, subject: Subject) -> Advice | Silence:
         """Match and price; what has to be changed depends on what local memory is used for."""

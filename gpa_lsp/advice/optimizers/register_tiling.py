@@ -6,9 +6,10 @@ import numpy as np
 
 from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.advice.loop_work import LoopWork, list_loop_work
-from gpa_lsp.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_scope
 from gpa_lsp.advice.optimizers import UnitOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import TILING_REACH, UnitMatch
 from gpa_lsp.basis.prose import Code, number, say
@@ -37,6 +38,10 @@ class RegisterTiling(UnitOptimizer):
     title: ClassVar[str] = "Tile in registers"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "data reuse"
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES, Relief.ISSUES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.SHARED})
+    )
+    """Operands are loaded once for a row or column of results."""
     needs_samples: ClassVar[bool] = False
 
     def match(self, subject: Subject) -> UnitMatch | Silence:

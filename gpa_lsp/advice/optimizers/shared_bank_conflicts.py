@@ -18,6 +18,7 @@ from gpa_lsp.advice.matches import EliminationMatch
 from gpa_lsp.advice.model import Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_place
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.prose import Code, Sentence, capitalize, count, factor, number, say
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode
@@ -51,6 +52,9 @@ class SharedBankConflicts(EliminationOptimizer):
     title: ClassVar[str] = "Avoid shared-memory bank conflicts"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "shared memory"
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.SHARED})
+    )
     needs_samples: ClassVar[bool] = False
     needs_counters: ClassVar[tuple[str, ...]] = ("shared_wavefronts", "shared_wavefronts_ideal")
 

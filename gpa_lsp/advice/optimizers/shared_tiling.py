@@ -7,9 +7,10 @@ import numpy.typing as npt
 
 from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.advice.loop_work import LoopWork, list_loop_work
-from gpa_lsp.advice.model import Category, Silence, SilenceStage
+from gpa_lsp.advice.model import Category, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_place, describe_scope, find_own_frame, read_parts
 from gpa_lsp.advice.optimizers import UnitOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import TILING_REACH, UnitMatch
 from gpa_lsp.analyses.limiter.model import LimiterKind
@@ -44,6 +45,9 @@ class SharedTiling(UnitOptimizer):
     title: ClassVar[str] = "Tile in shared memory"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "data reuse"
+    reliefs: ClassVar[Reliefs] = Reliefs(
+        relieves=frozenset({Relief.BYTES, Relief.ISSUES}), levels=frozenset({MemoryLevel.L1, MemoryLevel.L2})
+    )
     needs_samples: ClassVar[bool] = False
     needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors",)
 

@@ -8,6 +8,7 @@ from gpa_lsp.advice.launch_facts import LaunchFacts
 from gpa_lsp.advice.matches import IdleMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import NO_ARCHITECTURE, NO_GRID, NO_STATES, IdleOptimizer
+from gpa_lsp.advice.reliefs import OccupancyUse, Relief, Reliefs
 from gpa_lsp.advice.residency import (
     describe_block,
     measure_active_part,
@@ -41,6 +42,7 @@ class SmallGrid(IdleOptimizer):
     title: ClassVar[str] = "Fill the whole GPU"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "parallelism"
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.PARALLELISM}), occupancy=OccupancyUse.FULL_GRID)
     needs_samples: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
 

@@ -19,6 +19,7 @@ from gpa_lsp.advice.blamed_stalls import find_separable
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.sequence_regions import build_row_region, build_sequence_regions, find_line_scope, find_removable
 from gpa_lsp.advice.slow_arithmetic import SlowKind, Slowness, find_slowness
 from gpa_lsp.advice.subject import Subject
@@ -60,6 +61,7 @@ class StrengthReduction(EliminationOptimizer):
     category: ClassVar[Category] = Category.CODE
     # Not fast_math's: the two share no instruction, so both can pay.
     group: ClassVar[str] = "slow arithmetic"
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
 
     def match(self, subject: Subject) -> EliminationMatch | Silence:
         """Find slow arithmetic and what it costs."""

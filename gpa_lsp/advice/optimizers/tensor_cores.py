@@ -9,6 +9,7 @@ from gpa_lsp.advice.loop_work import list_loop_work
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_scope
 from gpa_lsp.advice.optimizers import UnitOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import UnitMatch
 from gpa_lsp.basis.prose import Code, percent, say
@@ -36,6 +37,7 @@ class TensorCores(UnitOptimizer):
     title: ClassVar[str] = "Use tensor cores"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "arithmetic"
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.OPERATIONS, Relief.ISSUES}))
     needs_samples: ClassVar[bool] = False
 
     def match(self, subject: Subject) -> UnitMatch | Silence:

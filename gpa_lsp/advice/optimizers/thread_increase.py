@@ -8,6 +8,7 @@ from gpa_lsp.advice.estimators import estimate_parallel
 from gpa_lsp.advice.matches import ParallelMatch
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import NO_ARCHITECTURE, ParallelOptimizer
+from gpa_lsp.advice.reliefs import OccupancyUse, Relief, Reliefs
 from gpa_lsp.advice.residency import (
     bound_issue_rate,
     describe_block,
@@ -77,6 +78,7 @@ class ThreadIncrease(ParallelOptimizer):
     title: ClassVar[str] = "Raise occupancy"
     category: ClassVar[Category] = Category.PARALLEL
     group: ClassVar[str] = "parallelism"
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.PARALLELISM}), occupancy=OccupancyUse.ALWAYS)
     needs_samples: ClassVar[bool] = False
 
     def match(self, subject: Subject) -> ParallelMatch | Silence:

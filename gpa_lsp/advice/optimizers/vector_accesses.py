@@ -8,6 +8,7 @@ from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_place
 from gpa_lsp.advice.optimizers import UnitOptimizer
+from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.traffic_floor import measure_floor
 from gpa_lsp.advice.unit_pricing import UnitMatch
@@ -39,6 +40,7 @@ class VectorAccesses(UnitOptimizer):
     title: ClassVar[str] = "Load wider"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "latency"
+    reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.LATENCY, Relief.ISSUES}))
     needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors", "global_sectors_ideal")
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
