@@ -5,7 +5,14 @@ from dataclasses import replace
 from functools import cache
 
 import gpa_lsp.advice.optimizers as catalogue
-from gpa_lsp.advice.limiter_rules import describe_memory, hold_to_limiter, is_memory_full, list_units, rank_by_limiter
+from gpa_lsp.advice.limiter_rules import (
+    describe_memory,
+    hold_to_limiter,
+    is_memory_full,
+    list_units,
+    rank_by_limiter,
+    relieves_limiter,
+)
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import NO_STATES, Optimizer, ParallelOptimizer, UnitOptimizer
 from gpa_lsp.advice.residency import measure_issue_ratio
@@ -59,6 +66,8 @@ def advise_kernel(
     problems: list[Problem] = []
     for optimizer in list_optimizers().values():
         answer = find_obstacle(optimizer, subject) or _ask(optimizer, subject, problems)
+        if isinstance(answer, Advice) and answer.relieves_limiter is None:
+            answer = replace(answer, relieves_limiter=relieves_limiter(subject.limiter, optimizer.reliefs))
         if isinstance(answer, Silence):
             silences.append(answer)
         elif answer.optimizer == AT_THE_LIMIT:

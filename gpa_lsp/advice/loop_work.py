@@ -6,7 +6,7 @@ import numpy.typing as npt
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.opcodes import Access, MemorySpace
-from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, mark_accesses
+from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses
 from gpa_lsp.rows.model import KernelRows
 from gpa_lsp.rows.scopes import Scope
 
@@ -14,6 +14,8 @@ _MULTIPLY_ADDS = frozenset({"FFMA", "FFMA32I", "FFMA2", "HFMA2", "DFMA"})
 
 _PRODUCTS, _SUMS = frozenset({"FMUL", "DMUL"}), frozenset({"FADD", "DADD"})
 """A pair of them is a multiply-add that was not fused, as in debug builds."""
+
+_WORD_BYTES = 4
 
 _LEAST_SHARE = 0.05
 """Of the kernel's multiply-adds; loops with less are not what the kernel is about."""
@@ -31,6 +33,7 @@ class LoopWork:
         multiply_adds: of floating-point numbers.
         shared_loads: instructions.
         shared_wavefronts: that these take; as many as the loads where not counted.
+        shared_words: of 4 bytes that a thread loads from shared memory by these.
         global_loads: instructions.
         samples: of its rows.
     """
@@ -42,6 +45,7 @@ class LoopWork:
     multiply_adds: int
     shared_loads: int
     shared_wavefronts: int
+    shared_words: int
     global_loads: int
     samples: int
 
@@ -61,6 +65,7 @@ def _list_loop_work(subject: Subject) -> tuple[LoopWork, ...]:
     is_global = mark_accesses(rows, GLOBAL_SPACES, (Access.LOAD,))
     wavefronts = rows.counter("shared_wavefronts")
     passes = executions if wavefronts is None else np.where(wavefronts >= 0, wavefronts, executions)
+    widths = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
     samples = rows.all_samples.sum(axis=1)
     total = int(executions[is_fma].sum()) + min(int(executions[one].sum()) for one in apart)
     found = []
@@ -78,6 +83,7 @@ def _list_loop_work(subject: Subject) -> tuple[LoopWork, ...]:
                 multiply_adds=fmas,
                 shared_loads=int(executions[inside & is_shared].sum()),
                 shared_wavefronts=int(passes[inside & is_shared].sum()),
+                shared_words=int((executions * widths)[inside & is_shared].sum()) // _WORD_BYTES,
                 global_loads=int(executions[inside & is_global].sum()),
                 samples=int(samples[inside].sum()),
             )

@@ -1,6 +1,7 @@
 """What optimizers hand to the estimators. Each kind of match has one kind of formula; the types keep them apart."""
 
 from collections.abc import Mapping
+from math import inf
 
 from gpa_lsp.advice.model import Hotspot, MemoryLevel
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -48,6 +49,7 @@ class EliminationMatch:
         relieves: levels of memory whose traffic the change lessens in proportion, so that their roofs do not cap the gain.
         leaves: unit → the part of its work that stays, which prices the change where a unit limits the kernel; None where that is unknown.
         reach: as in :class:`~gpa_lsp.advice.unit_pricing.UnitMatch`.
+        likely: as there.
     """
 
     regions: tuple[EliminationRegion, ...]
@@ -58,6 +60,7 @@ class EliminationMatch:
     keeps_instructions: bool = False
     leaves: Mapping[str, float] | None = None
     reach: float | None = None
+    likely: float = inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +100,8 @@ class HidingMatch:
         hint: what to do.
         caveats: see :class:`~gpa_lsp.advice.model.Advice`.
         reasons: what the match rests on.
+        overlap: part of the matched waits for global memory that goes because more loads are in flight, which takes no issuing cycles; 0 for a
+            change that only moves other instructions.
     """
 
     regions: tuple[HidingRegion, ...]
@@ -104,6 +109,7 @@ class HidingMatch:
     hint: Sentence
     caveats: tuple[Sentence, ...] = ()
     reasons: tuple[Sentence, ...] = ()
+    overlap: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,7 +93,7 @@ class Speedup:
 
     Attributes:
         estimate: the model's value, at most ``bound``.
-        low: lower end of the 95 % interval of the sample counts.
+        low: lower end of the range in which the gain is expected.
         high: upper end, at most ``bound``.
         bound: what can be reached at most.
         bound_reason: what sets the bound, one clause.
@@ -152,6 +152,7 @@ class Advice:
         caveats: what it would break or cannot know, one sentence each.
         reasons: what the estimate rests on, one clause each: formula, samples, clamps.
         by_counters: the kernel was not sampled: shares and samples say nothing, and estimate and places come from counters alone.
+        relieves_limiter: it takes work from what limits the kernel; None as long as nobody has looked.
         rank_reason: why it does not stand where its estimate would put it, one clause; empty where it does.
     """
 
@@ -170,6 +171,7 @@ class Advice:
     reasons: tuple[Sentence, ...]
     rank_reason: Sentence = NOTHING
     by_counters: bool = False
+    relieves_limiter: bool | None = None
 
     @property
     def hotspots(self) -> tuple[Hotspot, ...]:

@@ -29,6 +29,7 @@ from gpa_lsp.advice.matches import (
     IdleMatch,
     ParallelMatch,
 )
+from gpa_lsp.advice.memory_parallelism import OVERLAP_REACH, WAITING, bound_overlap, find_nearest_level
 from gpa_lsp.advice.model import (
     LEAST_SPEEDUP,
     MOST_REGIONS,
@@ -43,7 +44,7 @@ from gpa_lsp.advice.model import (
 from gpa_lsp.advice.reliefs import Reliefs
 from gpa_lsp.advice.residency import bound_issue_rate, count_stalled, measure_sampled_part
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.advice.unit_pricing import UnitMatch, estimate_units, is_relieved, widen
+from gpa_lsp.advice.unit_pricing import LOW_REACH, UnitMatch, estimate_units, is_relieved, widen
 from gpa_lsp.basis.figures import Share, measure_share, sum_known
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import Sentence, count, factor, number, percent, say
@@ -117,14 +118,16 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
         (region, widen(subject, label.reliefs, cut(region.samples, region.latency_samples))) for region in match.regions
     ]
     speedup = widen(subject, label.reliefs, whole)
-    return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons, cut=whole), priced)
+    found = _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons, cut=whole), priced)
+    is_kept = match.leaves is not None and subject.limiter.unit in match.leaves
+    return replace(found, relieves_limiter=False) if is_kept and not isinstance(found, Silence) else found
 
 
 def _price_relief(
     subject: Subject, label: Label, match: EliminationMatch, leaves: Mapping[str, float]
 ) -> Advice | Silence:
     """The same where a unit limits the kernel: by its work, of which a region has the share that it has of the matched samples."""
-    whole = estimate_units(subject, leaves, match.reach)
+    whole = estimate_units(subject, leaves, match.reach, likely=match.likely)
     assert whole is not None  # there is a limiter
     matched = sum(region.weight for region in match.regions)
 
@@ -138,11 +141,15 @@ def _price_relief(
 
     reasons = (say("priced by the work that stays for {unit}", unit=subject.limiter.unit),)
     priced = [(region, share(region)) for region in match.regions]
-    return _finish(subject, label, match, _Estimate(speedup=whole, reasons=reasons, cut=whole), priced)
+    found = _finish(subject, label, match, _Estimate(speedup=whole, reasons=reasons, cut=whole), priced)
+    return found if isinstance(found, Silence) else replace(found, relieves_limiter=True)
 
 
 def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice | Silence:
     """Price latency that rearranged code could fill: GPA Equations 4 and 5, no active sample used twice.
+
+    Where too few loads in flight are what limits the kernel, the estimate goes on towards what these allow
+    (:mod:`gpa_lsp.advice.memory_parallelism`), beyond what issuing cycles can fill; the published formula stays as it is.
 
     The same instructions and the same traffic remain, so the SMs' busiest unit bounds the gain as the memory does. ``uncapped`` of the whole is
     Equation 5 added up over the regions as GPA's code does it: T / (T − min(A, Σ min(A_l, M_l^L))).
@@ -170,7 +177,8 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
 
     def price_region(region: HidingRegion) -> Speedup:
         hidden = min(region.active_samples, region.latency_samples)
-        return widen(subject, label.reliefs, cut(hidden, region.active_samples, _hide(total, hidden)))
+        alone = widen(subject, label.reliefs, cut(hidden, region.active_samples, _hide(total, hidden)))
+        return _raise_to_overlap(alone, bound_overlap(subject, match.overlap * _count_waits(region)))
 
     singly = sum(min(region.active_samples, region.latency_samples) for region in match.regions)
     hidden = min(match.active_samples, _hide_nested(subject, match.regions))
@@ -188,13 +196,45 @@ def price_hiding(subject: Subject, label: Label, match: HidingMatch) -> Advice |
     )
     priced = [(region, price_region(region)) for region in match.regions]
     speedup = widen(subject, label.reliefs, whole)
+    overlapped = bound_overlap(subject, match.overlap * sum(_count_waits(region) for region in match.regions))
+    if overlapped is not None and overlapped > speedup.estimate:
+        speedup = _raise_to_overlap(speedup, overlapped)
+        reasons = (*reasons, _explain_overlap(subject, overlapped))
     return _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons, cut=whole), priced)
+
+
+def _count_waits(region: HidingRegion) -> float:
+    """Samples of a region that wait for global memory."""
+    spots = [spot for spot in region.hotspots if spot.latency_samples]
+    every = sum(spot.known_latency_samples for spot in spots)
+    waits = sum(spot.known_latency_samples for spot in spots if spot.reason == WAITING)
+    return region.latency_samples * waits / every if every else 0.0
+
+
+def _raise_to_overlap(speedup: Speedup, overlapped: float | None) -> Speedup:
+    """Half of the way to what more loads in flight gain, where that is more."""
+    if overlapped is None or overlapped <= speedup.estimate:
+        return speedup
+    estimate = speedup.estimate * (overlapped / speedup.estimate) ** OVERLAP_REACH
+    return replace(speedup, estimate=estimate, high=max(speedup.high, overlapped), bound=max(speedup.bound, overlapped))
+
+
+def _explain_overlap(subject: Subject, overlapped: float) -> Sentence:
+    nearest = find_nearest_level(subject)
+    assert nearest is not None  # there is an overlap
+    return say(
+        "{label} is {busy} busy: with more loads in flight up to {overlapped} is possible (Little's law)",
+        label=nearest.label,
+        busy=percent(nearest.busy_ratio),
+        overlapped=factor(overlapped),
+    )
 
 
 def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advice | Silence:
     """Price another number of blocks or threads: GPA Equations 6 to 10, below the match's bound and what memory and SMs sustain.
 
-    The interval also holds what the equations give when fitted to the measured issue rate instead of the issued samples: with many samples the
+    The range begins with no gain, since that warps are independent and lose nothing by the change is the model's hope. It also holds what the
+    equations give when fitted to the measured issue rate instead of the issued samples: with many samples the
     model's own doubt is the larger one. What counts as matched are the kernel's latency samples: the cycles without issue that other warps could
     use. Where neither the issue rate nor they are known, the interval holds what every rate that is possible gives, and all stalled samples count.
     """
@@ -221,6 +261,7 @@ def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advi
     speedup = cut_speedup(
         (min(ends), ends[0], max(ends)), published, (bound, *find_roof(subject), *find_sm_roof(subject))
     )
+    speedup = replace(speedup, low=1.0)
     latency = (
         count_stalled(subject) if subject.rows.latency_samples is None else int(subject.rows.latency_samples.sum())
     )
@@ -248,7 +289,7 @@ def price_parallel(subject: Subject, label: Label, match: ParallelMatch) -> Advi
 
 
 def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Silence:
-    """Price hardware that has nothing to do, by the time it takes, below the match's bound and the memory roof.
+    """Price hardware that has nothing to do, by the time it takes, below the match's bound and the memory roof. The range begins at half the gain.
 
     No samples count as matched: idle hardware has none, and the figures are counters.
     """
@@ -256,6 +297,7 @@ def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Sil
     values = tuple(estimate_idle(ratio) for ratio in saved)
     bound = Bound(speedup=match.bound, reason=match.bound_reason)
     speedup = cut_speedup(values, values[1], (bound, *find_roof(subject), *find_peak_roof(subject, label.reliefs)))
+    speedup = replace(speedup, low=min(speedup.low, 1 + (speedup.estimate - 1) * LOW_REACH))
     reasons = (say("{saved} of the run time would go", saved=percent(match.saved_ratio)),)
     whole = _Estimate(speedup=speedup, reasons=reasons, cut=speedup)
     share = measure_share(0, subject.total_samples)
@@ -264,7 +306,7 @@ def price_idle(subject: Subject, label: Label, match: IdleMatch) -> Advice | Sil
 
 def price_units(subject: Subject, label: Label, match: UnitMatch) -> Advice | Silence:
     """Price a change by what it leaves for each unit (:mod:`gpa_lsp.advice.unit_pricing`)."""
-    speedup = estimate_units(subject, match.leaves, match.reach, match.most)
+    speedup = estimate_units(subject, match.leaves, match.reach, match.most, match.likely)
     if speedup is None:
         message = say("how busy the units are was not collected")
         return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_METRICS, message=message)
@@ -288,6 +330,8 @@ def price_units(subject: Subject, label: Label, match: UnitMatch) -> Advice | Si
         hint=match.hint,
         caveats=match.caveats,
         reasons=match.reasons,
+        # What leaves the limiter its work does not relieve it; what takes some, where that is what the change is for.
+        relieves_limiter=None if not match.leaves or is_relieved(subject.limiter, match.leaves) else False,
     )
 
 

@@ -15,6 +15,9 @@ _ISSUING_REASONS = ("selected", "not_selected")
 
 _MOST_CONTENTION = 0.999
 
+GOOD_BLOCK_THREADS = 256
+"""Enough for every scheduler of an SM to have two warps of a block, and small enough for several blocks."""
+
 ELAPSED_METRICS = ("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
 """Cycles of the launch, in the SMs' clock; newest name first."""
 

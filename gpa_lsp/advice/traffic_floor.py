@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.analyses.limiter.model import REQUESTS
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.binary.opcodes import Access
+from gpa_lsp.binary.opcodes import Access, MemorySpace
 from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, mark_accesses
 
 _SECTORS_PER_LINE = 4
@@ -19,13 +21,15 @@ class TrafficFloor:
     Attributes:
         sectors: the least sectors of loads and stores over those they touch, 0..1.
         lines: the fewest lines over those they touch: passes through L1; 1 where not counted.
-        leaves: unit → the part of its work that stays. A level below L1 keeps what it moves for other reasons: never less than the least bytes of
-            all accesses, unless caches answer them already.
+        leaves: unit → the part of its work that stays. A level below L1 loses no more than the excess sectors, and keeps at least the least
+            bytes of all accesses, unless caches answer them already. L1 keeps all where the number of requests is what keeps it busy.
+        leaves_by_lines: the same where warps touch the fewest lines: then levels below L1 lose no more than the excess lines.
     """
 
     sectors: float
     lines: float
     leaves: Mapping[str, float]
+    leaves_by_lines: Mapping[str, float]
 
 
 def measure_floor(subject: Subject) -> TrafficFloor | None:
@@ -44,21 +48,64 @@ def _measure_floor(subject: Subject) -> TrafficFloor | None:
     touched, least = (int(np.maximum(column[accesses], 0).sum()) for column in (sectors, ideal))
     if touched <= 0:
         return None
-    lines = 1.0
+    lines, excess_lines = 1.0, 0.0
     if tags is not None:
         executed = np.maximum(rows.executions[accesses], 0)
         counted = np.maximum(tags[accesses], 0)
         fewest = np.where(counted > 0, np.maximum(executed, np.maximum(ideal[accesses], 0) / _SECTORS_PER_LINE), 0)
-        lines = min(1.0, float(np.minimum(fewest, counted).sum()) / max(1, int(counted.sum())))
-    launches = sum(launch.failure is None for launch in subject.kernel.launches)
-    bytes_each = least * SECTOR_BYTES / max(1, launches)
-    leaves = {"l1": lines if tags is not None else least / touched}
+        excess_lines = int(counted.sum()) - float(np.minimum(fewest, counted).sum())
+        lines = min(1.0, 1 - excess_lines / max(1, int(counted.sum())))
+    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
+    bytes_each = least * SECTOR_BYTES / launches
+    busiest = subject.limiter.find("l1")
+    is_by_requests = busiest is not None and busiest.by == REQUESTS
+    l1 = 1.0 if is_by_requests else lines if tags is not None else least / touched
     moved = {
         "dram": _add(subject, "dram__bytes_read.sum", "dram__bytes_write.sum"),
         "l2": _scale(_add(subject, "lts__t_sectors_srcunit_tex.sum"), SECTOR_BYTES),
     }
-    leaves |= {unit: min(1.0, bytes_each / most) for unit, most in moved.items() if most}
-    return TrafficFloor(sectors=min(1.0, least / touched), lines=lines, leaves=leaves)
+
+    def leave(excess_bytes: float) -> Mapping[str, float]:
+        kept = {
+            unit: min(1.0, max(bytes_each, most - excess_bytes / launches) / most)
+            for unit, most in moved.items()
+            if most
+        }
+        return {"l1": l1, **kept}
+
+    return TrafficFloor(
+        sectors=min(1.0, least / touched),
+        lines=lines,
+        leaves=leave((touched - least) * SECTOR_BYTES),
+        leaves_by_lines=leave(excess_lines * _SECTORS_PER_LINE * SECTOR_BYTES),
+    )
+
+
+def measure_local_traffic(subject: Subject, accesses: npt.NDArray[np.bool_]) -> Mapping[str, float] | None:
+    """Unit → the part of its work that stays without some accesses to local memory; None where sectors were not counted.
+
+    Approximation: L1 answers them as often as accesses to global memory. Of DRAM's traffic the least bytes of global accesses stay.
+    """
+    rows = subject.rows
+    sectors, whole, ideal = (rows.counter(name) for name in ("local_sectors", "global_sectors", "global_sectors_ideal"))
+    if sectors is None or whole is None or ideal is None:
+        return None
+    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
+    local = int(np.maximum(sectors[accesses], 0).sum()) / launches
+    every = (int(np.maximum(whole, 0).sum()) + int(np.maximum(sectors, 0).sum())) / launches
+    least_bytes = int(np.maximum(ideal, 0).sum()) / launches * SECTOR_BYTES
+    executed = np.maximum(rows.executions, 0)
+    requests = mark_accesses(rows, (*GLOBAL_SPACES, MemorySpace.LOCAL, MemorySpace.SHARED), tuple(Access))
+    leaves = {"l1": 1 - int(executed[accesses].sum()) / max(1, int(executed[requests].sum()))}
+    through_l2 = _add(subject, "lts__t_sectors_srcunit_tex.sum") or _add(subject, "lts__t_sectors.sum")
+    if not through_l2 or not every:
+        return leaves
+    gone = local * min(1.0, through_l2 / every)
+    leaves["l2"] = max(0.0, 1 - gone / through_l2)
+    dram = _add(subject, "dram__bytes_read.sum", "dram__bytes_write.sum")
+    if dram:
+        leaves["dram"] = min(1.0, max(least_bytes, dram - gone * SECTOR_BYTES) / dram)
+    return leaves
 
 
 def _add(subject: Subject, *names: str) -> float | None:

@@ -37,6 +37,9 @@ LOW_REACH = 0.5
 _LEAST_BUSY = 1e-3
 """Of a unit: no speedup beyond a thousand is worth a number."""
 
+_KEPT = 0.99
+"""From this part on a unit keeps its work."""
+
 _GENERAL = frozenset({"sm", "memory", "other"})
 """Limits that only sum up others."""
 
@@ -53,6 +56,7 @@ class UnitMatch:
         regions: where; empty where it is about the whole kernel.
         reach: the part of the way to the bound that such changes go; None where ``leaves`` is what the change does.
         most: what the change itself cannot exceed, whatever the units allow.
+        likely: the most that can be expected by what warps are stalled on; cuts the estimate and the range, and is no bound.
     """
 
     leaves: Mapping[str, float]
@@ -62,10 +66,15 @@ class UnitMatch:
     regions: tuple[EliminationRegion, ...] = field(default=())
     reach: float | None = None
     most: float = inf
+    likely: float = inf
 
 
 def estimate_units(
-    subject: Subject, leaves: Mapping[str, float], reach: float | None = None, most_speedup: float = inf
+    subject: Subject,
+    leaves: Mapping[str, float],
+    reach: float | None = None,
+    most_speedup: float = inf,
+    likely: float = inf,
 ) -> Speedup | None:
     """The gain of a change.
 
@@ -74,6 +83,7 @@ def estimate_units(
         leaves: as in :class:`UnitMatch`.
         reach: as there.
         most_speedup: its ``most``.
+        likely: as there.
 
     Returns:
         None where it is unknown how busy the units are.
@@ -86,14 +96,14 @@ def estimate_units(
     bound = min(most_speedup, 1 / max(most.busy_ratio * leaves.get(most.unit, 1.0), _LEAST_BUSY))
     if reach is None:
         nearest = max(limit.nearness * leaves.get(limit.unit, 1.0) for limit in limits)
-        estimate = 1 / (nearest / REACHED + ends)
+        estimate = min(likely, 1 / (nearest / REACHED + ends))
     else:
-        estimate = max(1.0, bound) ** reach
+        estimate = max(1.0, min(bound, likely)) ** reach
     estimate = min(max(1.0, estimate), max(1.0, bound))
     return Speedup(
         estimate=estimate,
         low=estimate**LOW_REACH if reach is not None else 1 + (estimate - 1) * LOW_REACH,
-        high=max(1.0, bound),
+        high=max(estimate, min(bound, max(likely, 1 + 2 * (estimate - 1)))),
         bound=max(1.0, bound),
         bound_reason=_explain_bound(most, leaves.get(most.unit, 1.0)),
         uncapped=estimate,
@@ -133,8 +143,8 @@ def measure_ends(subject: Subject) -> float:
 
 
 def is_relieved(limiter: Limiter, leaves: Mapping[str, float]) -> bool:
-    """Whether a change takes work from the unit that limits the kernel."""
-    return leaves.get(limiter.unit, 1.0) < 1.0
+    """Whether a change takes work from the unit that limits the kernel, as far as it is worth speaking of."""
+    return leaves.get(limiter.unit, 1.0) < _KEPT
 
 
 def _explain_bound(limit: Limit, kept: float) -> Sentence:

@@ -17,6 +17,7 @@ from gpa_lsp.basis.prose import capitalize, join
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.render.advice_text import ALTERNATIVES, describe_run
 from gpa_lsp.render.advice_words import (
+    BY_COUNTERS,
     SECTION_TITLES,
     choose_regions,
     describe_hotspot,
@@ -116,7 +117,7 @@ class _KernelMarkdown:
             yield from _fold("Basis", basis)
 
     def _render_summary(self) -> Iterator[str]:
-        titles = ("speedup:", "95 % interval", "at most:", "advice", "to change", "of the samples:", "samples:")
+        titles = ("speedup:", "range", "at most:", "advice", "to change", "of the samples:", "samples:")
         yield from _render_table(titles, (self._summarise(advice) for advice in self._shown))
         rest = len(self._every) - len(self._shown)
         more = f" And {format_count(rest)} more." if rest else ""
@@ -134,7 +135,7 @@ class _KernelMarkdown:
             format_speedup(speedup.bound),
             f"{escape_markdown(advice.title)} ({quote_code(advice.optimizer)})",
             advice.category.value,
-            format_share(advice.share) if counted else "",
+            format_share(advice.share) if counted else BY_COUNTERS if advice.by_counters else "",
             format_count(advice.matched_samples) if counted else "",
         )
 
@@ -153,7 +154,7 @@ class _KernelMarkdown:
             yield from ("", write_sentence(advice.hint))
         shown = choose_regions(advice)
         for number, region in enumerate(shown, start=1):
-            yield from self._render_region(region, "" if region.hint == advice.hint else region.hint, number)
+            yield from self._render_region(advice, region, "" if region.hint == advice.hint else region.hint, number)
         rest = len(advice.regions) - len(shown)
         if rest:
             yield from ("", f"And {describe_small_regions(rest)}.")
@@ -166,10 +167,11 @@ class _KernelMarkdown:
         if advice.rank_reason:
             yield f"- Ranking: {write_sentence(advice.rank_reason)}"
 
-    def _render_region(self, region: Region, hint: str, number: int) -> Iterator[str]:
+    def _render_region(self, advice: Advice, region: Region, hint: str, number: int) -> Iterator[str]:
         words, place = describe_scope(region.scope, self._kernel, self._places)
         where = f"{escape_markdown(words)} {quote_code(place)}" if place else escape_markdown(words)
-        facts = f"{format_share(region.share)} of the samples, alone {format_speedup(region.speedup.estimate)}"
+        share = BY_COUNTERS if advice.by_counters else f"{format_share(region.share)} of the samples"
+        facts = f"{share}, alone {format_speedup(region.speedup.estimate)}"
         if region.hotspots:
             facts += f", {format_percent(region.density)} of them in the pairs shown"
         yield from ("", f"**{number}.** {where}: {facts}")

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.advice.model import Advice, Hotspot, Region
-from gpa_lsp.basis.numbers import format_count, format_count_of, format_percent, format_share, format_speedup
+from gpa_lsp.basis.numbers import format_count, format_percent, format_speedup
 from gpa_lsp.render.advice_words import (
     choose_regions,
     describe_hotspot,
     describe_matched,
+    describe_region,
     describe_rivals,
     describe_scope,
     describe_small_regions,
@@ -78,7 +79,7 @@ class AdviceText:
         shown = choose_regions(advice)
         for number, region in enumerate(shown, start=1):
             hint = "" if region.hint == advice.hint else region.hint
-            yield from self._render_region(region, hint, number, len(advice.regions))
+            yield from self._render_region(advice, region, hint, number)
         rest = len(advice.regions) - len(shown)
         if rest:
             yield from self._write(f"and {describe_small_regions(rest)}", Style.DIM)
@@ -87,10 +88,10 @@ class AdviceText:
         if advice.reasons:
             yield from self._mark("basis: ", "; ".join(advice.reasons), Style.DIM)
 
-    def _render_region(self, region: Region, hint: str, number: int, count: int) -> Iterator[Line]:
+    def _render_region(self, advice: Advice, region: Region, hint: str, number: int) -> Iterator[Line]:
         yield self._head_region(region, number)
-        facts = [f"{format_share(region.share)}, {format_count_of(round(region.matched_samples), 'sample')}"]
-        if count > 1:
+        facts = [describe_region(advice, region)]
+        if len(advice.regions) > 1:
             facts.append(f"alone {show_gain(region.speedup)}")
         shown = region.hotspots[:_MAX_HOTSPOTS]
         if region.hotspots:

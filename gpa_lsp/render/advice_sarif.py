@@ -28,8 +28,8 @@ _CHANGES: Mapping[Category, str] = {
 }
 
 _MEANING = (
-    "The estimate is run time before over run time after, computed from stall samples, with the 95 % interval of the sample counts and an upper "
-    f"bound. {ALTERNATIVES}"
+    "The estimate is run time before over run time after, computed from stall samples and counters, with the range in which it is "
+    f"expected and an upper bound. {ALTERNATIVES}"
 )
 
 
@@ -119,6 +119,7 @@ def _make_properties(note: AdviceNote) -> Json:
         },
         "share": {"ratio": share.ratio, "lowRatio": share.low_ratio, "highRatio": share.high_ratio},
         "matchedSamples": advice.matched_samples,
+        "byCounters": advice.by_counters,
         "matchedLatencySamples": advice.matched_latency_samples,
         "kernelSamples": note.kernel.total_samples,
         "caveats": list(advice.caveats),

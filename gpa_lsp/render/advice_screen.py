@@ -13,7 +13,7 @@ from gpa_lsp.advice.limiter_rules import relieves_unit
 from gpa_lsp.advice.model import Advice, SilenceStage
 from gpa_lsp.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import write_place
+from gpa_lsp.basis.locations import Frame, write_place
 from gpa_lsp.basis.numbers import (
     format_count,
     format_count_of,
@@ -76,6 +76,9 @@ _MOST_REFUSALS = 2
 """Reasons given for what would not help."""
 
 _LABEL_CELLS = 7
+
+UNHELPED = say("no known suggestion for it")
+"""Of the most stalls, where no suggestion is about them."""
 
 _LATER = "then"
 """In place of a range: it helps once the first suggestion is done."""
@@ -313,7 +316,34 @@ def _find_cause(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRow]
     text = say("{share} of the samples are {why}", share=percent(ratio), why=why)
     frame = InstructionPlaces(kernel, places).choose_frame(row)
     at = None if frame is None or not frame.line else Place(file=frame.file, line=frame.line)
-    yield ScreenRow(label="cause", place=place, code=code, text=join((text, fact), "; "), at=at)
+    unhelped = NOTHING if _is_helped(kernel, row) else UNHELPED
+    yield ScreenRow(label="cause", place=place, code=code, text=join((text, fact, unhelped), "; "), at=at)
+
+
+def _is_helped(kernel: KernelReport, row: int) -> bool:
+    """Whether a suggestion is about the instruction of most stalls, about its line, or about what limits the kernel as a whole."""
+    every = () if kernel.advice is None else kernel.advice.advice
+    chain = int(kernel.instructions.chain_index[row])
+    frames = kernel.instructions.chains[chain] if chain >= 0 else ()
+    return not every or any(_helps(one, row, frames) for one in every)
+
+
+def _helps(advice: Advice, row: int, frames: Sequence[Frame]) -> bool:
+    scopes = (region.scope for region in advice.regions)
+    lines = {(scope.file, number) for scope in scopes for number in _list_lines(scope)}
+    return (
+        not advice.regions
+        or bool(advice.relieves_limiter)
+        or any(row in (spot.def_row, spot.use_row) for spot in advice.hotspots)
+        or any((frame.file, frame.line) in lines for frame in frames)
+    )
+
+
+def _list_lines(scope: Scope) -> range:
+    """Of a loop, from its first to its last one."""
+    if not scope.line:
+        return range(0)
+    return range(scope.line, (scope.last_line or scope.line) + 1)
 
 
 def _find_largest(kernel: KernelReport) -> tuple[int, float, Sentence] | None:

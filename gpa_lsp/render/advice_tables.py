@@ -2,7 +2,7 @@
 
 from gpa_lsp.basis.numbers import format_count, format_percent, format_share, format_speedup, format_speedup_range
 from gpa_lsp.blame.model import BlameCategory
-from gpa_lsp.render.advice_words import describe_cause
+from gpa_lsp.render.advice_words import BY_COUNTERS, describe_cause
 from gpa_lsp.render.blame_words import NO_CAUSE, measure_causes
 from gpa_lsp.render.kernel_tables import Table
 from gpa_lsp.render.layout import Align, Column, Style, draw_bar, style_of_share
@@ -47,7 +47,7 @@ def build_advice_table(kernel: KernelReport, _: PlaceNames) -> Table:
     """The pieces of advice, largest estimate first."""
     columns = (
         Column(title="speedup", align=_RIGHT),
-        Column(title="95 % interval"),
+        Column(title="range"),
         Column(title="at most", align=_RIGHT),
         Column(title="of the samples", align=_RIGHT),
         Column(title="to change"),
@@ -58,7 +58,10 @@ def build_advice_table(kernel: KernelReport, _: PlaceNames) -> Table:
             (format_speedup(advice.speedup.estimate), style_of_share(1 - 1 / max(1.0, advice.speedup.estimate))),
             (format_speedup_range(advice.speedup.low, advice.speedup.high), Style.PLAIN),
             (format_speedup(advice.speedup.bound), Style.PLAIN),
-            (format_share(advice.share) if advice.matched_samples else "", Style.PLAIN),
+            (
+                BY_COUNTERS if advice.by_counters else format_share(advice.share) if advice.matched_samples else "",
+                Style.PLAIN,
+            ),
             (advice.category.value, Style.PLAIN),
             (advice.title, Style.PLAIN),
         )

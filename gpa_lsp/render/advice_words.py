@@ -137,7 +137,7 @@ def describe_speedup(speedup: Speedup) -> Sentence:
 
     >>> reason = say("half the time is issuing")
     >>> describe_speedup(Speedup(estimate=1.4, low=1.3, high=1.5, bound=1.5, bound_reason=reason, uncapped=1.9))
-    '95 % interval 1.30× to 1.50×; at most 1.50×: half the time is issuing; the formula alone gives 1.90×'
+    'range 1.30× to 1.50×; at most 1.50×: half the time is issuing; the formula alone gives 1.90×'
     """
     return join((describe_interval(speedup), describe_bound(speedup), describe_formula(speedup)), "; ")
 
@@ -152,7 +152,7 @@ def describe_formula(speedup: Speedup) -> Sentence:
 def describe_interval(speedup: Speedup) -> str:
     """The interval of the sample counts; empty where both ends look like the estimate: there the model's own error is the larger one."""
     both = format_speedup_range(speedup.low, speedup.high)
-    return f"95 % interval {both}" if both else ""
+    return f"range {both}" if both else ""
 
 
 def show_gain(speedup: Speedup) -> str:
@@ -173,6 +173,9 @@ def find_best_advice(kernel: KernelReport) -> Advice | None:
     return kernel.advice.advice[0] if kernel.advice is not None and kernel.advice.advice else None
 
 
+BY_COUNTERS = "by counters"
+"""In place of shares and samples, where a kernel was not sampled."""
+
 NO_SASS = "its SASS was not read"
 """Beside everything that was made without it: what looks at instructions is missing there."""
 
@@ -190,12 +193,21 @@ def summarise_advice(advice: Advice) -> str:
 
 
 def describe_matched(advice: Advice) -> str:
-    """How much of the kernel a piece of advice is about; empty where it counts no samples."""
+    """How much of the kernel a piece of advice is about, or that it was found by counters; empty where it counts no samples of those there are."""
+    if advice.by_counters:
+        return BY_COUNTERS
     if not advice.matched_samples:
         return ""
     every = format_count(advice.matched_samples)
     quiet = "unknown" if advice.matched_latency_samples is None else format_count(advice.matched_latency_samples)
     return f"{format_share(advice.share)} of the samples: {every}, not issued: {quiet}"
+
+
+def describe_region(advice: Advice, region: Region) -> str:
+    """How much of the kernel a place of a piece of advice is: ``12 %, 340 samples``, or that it was found by counters."""
+    if advice.by_counters:
+        return BY_COUNTERS
+    return f"{format_share(region.share)}, {format_count_of(round(region.matched_samples), 'sample')}"
 
 
 def describe_distance(hotspot: Hotspot) -> str:

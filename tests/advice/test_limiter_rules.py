@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.advice.advise import advise_kernel, list_optimizers
 from gpa_lsp.advice.limiter_rules import (
+    KEPT_REACH,
     describe_memory,
     forbids,
     hold_to_limiter,
@@ -88,17 +89,30 @@ class TestHold:
     def test_what_takes_the_unit_s_work_stands(self):
         assert held(make_subject({DRAM: 85.0}), "global_coalescing", 1.3).estimate == 1.3
 
+    def test_what_is_known_to_leave_the_unit_its_work_does_not_relieve_it(self):
+        advice = replace(make_advice("global_coalescing", 1.3), relieves_limiter=False)
+        answer = hold_to_limiter(make_subject({DRAM: 85.0}), advice, RELIEFS["global_coalescing"], is_priced=False)
+        assert isinstance(answer, Silence), answer
+
+    def test_at_one_slice_of_l2_only_other_atomics_help(self):
+        """Its busy share is no counter's of the units: the limiter has it."""
+        full = replace(limiter(LimiterKind.UNIT, FULL_DRAM, unit="l2_slice"), busy_ratio=0.99)
+        assert forbids(full, RELIEFS["store_drain"])
+        assert forbids(full, RELIEFS["memory_transaction_reduction"])
+        assert not forbids(full, RELIEFS["atomic_contention"])
+
     def test_what_was_priced_by_units_stands(self):
         answer = hold(make_subject({DRAM: 85.0}), "tensor_cores", 1.3, is_priced=True)
         assert isinstance(answer, Advice) and answer.speedup.estimate == 1.3
 
     def test_below_nine_tenths_of_what_a_unit_sustains_an_estimate_is_cut(self):
-        """0.75 / 0.91 = 0.82: full enough to be the limiter; 0.91 / 0.75 are left until it is full, 1 / 0.75 until its peak."""
+        """0.75 / 0.91 = 0.82: full enough to be the limiter; 0.91 / 0.75 are left until it is full, of which half is expected."""
         speedup = held(make_subject({DRAM: 75.0}), "code_reordering", 1.3)
-        assert speedup.estimate == speedup.low == pytest.approx(HBM_CEILING / 0.75)
-        assert speedup.high == pytest.approx(1.3)
+        assert speedup.low == 1.0
+        assert speedup.estimate == pytest.approx((HBM_CEILING / 0.75) ** KEPT_REACH)
+        assert speedup.high == pytest.approx(HBM_CEILING / 0.75)
         assert speedup.bound == pytest.approx(1 / 0.75)
-        assert held(make_subject({DRAM: 75.0}), "code_reordering", 1.1).estimate == 1.1
+        assert held(make_subject({DRAM: 75.0}), "code_reordering", 1.1).high == 1.1
 
     def test_more_warps_go_half_of_the_way_to_the_peak(self):
         speedup = held(make_subject({L2: 91.0}), "thread_increase", 1.3)

@@ -100,6 +100,7 @@ class AsyncCopy(HidingOptimizer):
             reasons=(
                 say("stalls on the values that are copied, all samples of the copying stores, and stalls on copies"),
             ),
+            overlap=0.5,  # two tiles on their way in place of one
         )
 
     def _explain(self, copies: Sequence[StagedCopy], *, has_async: bool) -> Silence:

@@ -9,10 +9,10 @@ from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, f
 from gpa_lsp.advice.model import Category, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import UnitOptimizer
 from gpa_lsp.advice.reliefs import Relief, Reliefs
-from gpa_lsp.advice.residency import measure_resident_warps
+from gpa_lsp.advice.residency import GOOD_BLOCK_THREADS, measure_resident_warps
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.advice.traffic_floor import measure_floor
-from gpa_lsp.advice.unit_pricing import UnitMatch
+from gpa_lsp.advice.traffic_floor import TrafficFloor, measure_floor
+from gpa_lsp.advice.unit_pricing import UnitMatch, is_relieved
 from gpa_lsp.analyses.limiter.model import LimiterKind
 from gpa_lsp.basis.prose import Code, count, number, say
 from gpa_lsp.binary.opcodes import Access
@@ -21,8 +21,6 @@ from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, mark_accesses
 _REASONS = ("long_scoreboard", "lg_throttle", "drain")
 _WHOLE_SECTORS = 0.8
 """The least sectors over those touched: below it threads are apart, whatever the shape."""
-GOOD_BLOCK_THREADS = 256
-"""Enough for every scheduler of an SM to have two warps of a block, and small enough for several blocks."""
 _FILL_REACH = 0.5
 """Part of the way from the resident warps to as many as there could be. Ours."""
 _WORTH = 1.1
@@ -72,11 +70,17 @@ class BlockShape(UnitOptimizer):
             return self.silent(SilenceStage.NOT_MATCHED, say("neighbouring threads do not take neighbouring elements"))
         if floor.lines * _WORTH >= 1:
             return self.silent(SilenceStage.NOT_MATCHED, say("global accesses touch few more lines than they must"))
+        leaves = floor.leaves_by_lines
+        if subject.limiter.kind is LimiterKind.UNIT and not is_relieved(subject.limiter, leaves):
+            return self.silent(
+                SilenceStage.GATED, say("lines do not limit the kernel: {why}", why=subject.limiter.sentence)
+            )
         x, y = launch.block[0], launch.threads_per_block // launch.block[0]
         accesses = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD, Access.STORE))
         edges = find_edges(subject, accesses, _REASONS)
         return UnitMatch(
-            leaves=floor.leaves,
+            leaves=leaves,
+            likely=_find_most(subject, edges, floor),
             regions=build_regions(subject, edges, np.full(len(edges), 1 - floor.lines))
             if subject.total_samples
             else build_counted_regions(subject, _count_lines(subject, accesses)),
@@ -89,6 +93,14 @@ class BlockShape(UnitOptimizer):
             caveats=(say("Rows that do not begin at a multiple of 128 bytes still cost a line more."),),
             reasons=(say("global accesses touch {times} times the fewest lines", times=number(1 / floor.lines)),),
         )
+
+
+def _find_most(subject: Subject, edges: npt.NDArray[np.int64], floor: TrafficFloor) -> float:
+    """What fewer lines could gain: in proportion where a unit limits the kernel, else by the stalls on accesses alone."""
+    if subject.limiter.kind is LimiterKind.UNIT or not subject.total_samples:
+        return 1 / max(floor.lines, 1e-3)
+    stalled = float(subject.blame.edges.all_samples[edges].sum()) / subject.total_samples
+    return 1 / (1 - min(1.0, stalled) * (1 - floor.lines))
 
 
 def _count_lines(subject: Subject, accesses: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

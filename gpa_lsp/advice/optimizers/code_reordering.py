@@ -103,6 +103,7 @@ class CodeReordering(HidingOptimizer):
                 subject, is_ahead=ahead, is_within=not all(isinstance(one.slack, TurnSlack) for one in pairs)
             ),
             reasons=_list_reasons(pairs, obstacles),
+            overlap=0.5,  # one more load in flight beside each
         )
 
 

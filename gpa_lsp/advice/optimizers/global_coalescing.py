@@ -20,7 +20,7 @@ from gpa_lsp.advice.naming import describe_place
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.advice.traffic_floor import measure_floor
+from gpa_lsp.advice.traffic_floor import TrafficFloor, measure_floor
 from gpa_lsp.basis.prose import NOTHING, Code, Sentence, capitalize, count, factor, number, percent, say
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.dataflow.accesses import (
@@ -105,6 +105,7 @@ class GlobalCoalescing(EliminationOptimizer):
                 *_quote_vendor(subject),
             ),
             leaves=None if floor is None else floor.leaves,
+            likely=_find_most(subject, floor, moved / least),
             relieves=(MemoryLevel.L1,) if reaches_l2 is False else (MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM),
         )
 
@@ -194,6 +195,11 @@ class _Words:
             each=count(each, "byte"),
             stride=count(SECTOR_BYTES * sectors / threads, "byte"),
         )
+
+
+def _find_most(subject: Subject, floor: TrafficFloor | None, sectors: float) -> float:
+    """What warps that ask for the least could gain: by lines where L1 is what limits them, else by sectors, of so many times the least."""
+    return 1 / max(floor.lines, 1e-3) if floor is not None and subject.limiter.unit == "l1" else sectors
 
 
 def _per_execution(subject: Subject, counter: str) -> npt.NDArray[np.float64]:

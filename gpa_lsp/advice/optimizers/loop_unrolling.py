@@ -80,6 +80,7 @@ class LoopUnrolling(HidingOptimizer):
             ),
             caveats=_list_caveats(subject, plans, regions),
             reasons=_list_reasons(plans),
+            overlap=1.0,  # what a plan leaves waiting is not matched
         )
 
 

@@ -31,7 +31,8 @@ class MemoryTransactionReduction(EliminationOptimizer):
     """Stalls before the full queue of global memory instructions, and what those instructions cost that need not be.
 
     Matched: ``lg_throttle`` blamed on global loads, stores and copies, as published; less the share of it that coalescing would remove, and
-    less what accesses of the widest kind would keep (b / 16 of an access of b bytes), unless all threads of a warp load the same. Of k accesses
+    less what accesses of the widest kind would keep (b / 16 of an access of b bytes), unless all threads of a warp load the same and constant
+    memory has room for it: shared memory takes as many requests. Of k accesses
     side by side that one wider access could make, and of loads whose address their loop does not change, the part that would go counts
     (1 − 1/k; 1 − 1/turns), and the same part of the stalls for their data as far as fewer sectors would be asked for.
 
@@ -96,7 +97,9 @@ class _Findings:
         self._uniform = find_uniform_loads(subject.rows)
         self._fits_constant = {row for row in np.flatnonzero(self._uniform).tolist() if _reads_little(subject, row)}
         self._widening = np.ones(len(subject.rows))
-        for row in np.flatnonzero(accesses & ~self._uniform).tolist():
+        for row in np.flatnonzero(accesses).tolist():
+            if row in self._fits_constant:
+                continue  # constant memory has no queue
             self._widening[row] = 1.0 - min(1.0, count_access_bytes(subject.rows.mnemonic(row)) / WIDEST_ACCESS_BYTES)
         sectors, ideal = subject.rows.counter("global_sectors"), subject.rows.counter("global_sectors_ideal")
         self._excess = np.zeros(len(subject.rows))

@@ -1,13 +1,13 @@
 """Local memory: registers that did not fit, and arrays that could not be kept in registers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Advice, Category, Hotspot, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.naming import locate, name_code, quote, read_parts
@@ -16,6 +16,7 @@ from gpa_lsp.advice.pricing import price_elimination
 from gpa_lsp.advice.register_limits import RegisterLimits, find_register_limits
 from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.traffic_floor import measure_local_traffic
 from gpa_lsp.basis.prose import NOTHING, Sentence, capitalize, count, join, say
 from gpa_lsp.binary.opcodes import Access, MemorySpace
 from gpa_lsp.blame.model import BlameCategory
@@ -28,12 +29,18 @@ _ARRAY_STALLS = (BlameCategory.MEMORY_LOCAL, BlameCategory.MEMORY_THROTTLE, Blam
 
 _MOST_NAMED = 3
 
+_LEVELS = (("l1", MemoryLevel.L1), ("l2", MemoryLevel.L2), ("dram", MemoryLevel.DRAM))
+_KEPT = 0.99
+_REACH = 0.5
+"""Part of the way, on a logarithmic scale, to a kernel without this traffic: seldom do all values find room. Ours."""
+
 
 class RegisterReuse(EliminationOptimizer):
     """Stalls of local memory that more registers, shorter lives of values, or another home for an array would not have.
 
     Matched: everything blamed on stores and reloads of spilled registers, and the waits for accesses to arrays in local memory. Registers saved
-    for a caller are not matched: inlining or fewer live values are the remedy for those.
+    for a caller are not matched: inlining or fewer live values are the remedy for those. Where a level of the memory limits the kernel, the
+    price is that of the traffic that goes, by counters, which need no samples.
 
     Source: GPA Table II, Register Reuse (memory dependency stalls of local memory); spills told from arrays by their addresses.
     """
@@ -47,6 +54,7 @@ class RegisterReuse(EliminationOptimizer):
         levels=frozenset({MemoryLevel.L1, MemoryLevel.L2, MemoryLevel.DRAM}),
     )
     """Local memory is memory."""
+    needs_samples: ClassVar[bool] = False
 
     def advise(self, subject: Subject) -> Advice | Silence:
         """Match and price; what has to be changed depends on what local memory is used for."""
@@ -71,7 +79,10 @@ class RegisterReuse(EliminationOptimizer):
                     "{accesses}, all to registers saved for callers", accesses=count(len(saved), "local-memory access")
                 )
             return self.silent(SilenceStage.NOT_MATCHED, message)
-        regions = _build_regions(subject, accesses)
+        wanted = _mark(subject, (one.row for one in accesses if one.use is not LocalUse.SAVED_REGISTER))
+        regions = (
+            _build_regions(subject, accesses) if subject.total_samples else _count_regions(subject, accesses, wanted)
+        )
         if not regions:
             message = say(
                 "{accesses} caused none of the {samples}",
@@ -85,6 +96,7 @@ class RegisterReuse(EliminationOptimizer):
             hint=regions[0].hint,
             caveats=_list_caveats(subject, uses),
             reasons=(_count_uses(accesses),),
+            **_save_traffic(subject, wanted),
         )
 
 
@@ -95,18 +107,58 @@ def _match_generic(subject: Subject) -> EliminationMatch | None:
         return None
     generic = mark_accesses(subject.rows, (MemorySpace.GENERIC,), (Access.LOAD, Access.STORE)) & (sectors > 0)
     edges = find_edges(subject, generic)
-    if not len(edges):
+    if not generic.any() or (subject.total_samples and not len(edges)):
         return None
     moved = int(sectors[generic].sum())
     return EliminationMatch(
-        regions=build_regions(subject, edges, np.ones(len(edges))),
+        regions=build_regions(subject, edges, np.ones(len(edges)))
+        if subject.total_samples
+        else build_counted_regions(subject, np.where(generic, sectors, 0)),
         hint=say(
             "Keep the arrays that threads index here in registers: constant indices and unrolled loops, no pointers to them; or read what they hold "
             "from where it came."
         ),
         caveats=(say("Arrays that stay indexed at run time belong into shared memory."),),
         reasons=(say("{sectors} of local memory behind generic addresses", sectors=count(moved, "sector")),),
+        **_save_traffic(subject, generic),
     )
+
+
+class _Savings(TypedDict):
+    """Arguments of a match that say what traffic goes."""
+
+    leaves: NotRequired[Mapping[str, float]]
+    reach: NotRequired[float]
+    relieves: NotRequired[tuple[MemoryLevel, ...]]
+
+
+def _save_traffic(subject: Subject, accesses: npt.NDArray[np.bool_]) -> _Savings:
+    """What goes of each level's traffic with some accesses; nothing is said where it was not counted."""
+    leaves = measure_local_traffic(subject, accesses)
+    if leaves is None:
+        return {}
+    relieves = tuple(level for unit, level in _LEVELS if leaves.get(unit, 1.0) < _KEPT)
+    return {"leaves": leaves, "reach": _REACH, "relieves": relieves}
+
+
+def _count_regions(
+    subject: Subject, accesses: Sequence[LocalAccess], wanted: npt.NDArray[np.bool_]
+) -> tuple[EliminationRegion, ...]:
+    """Without samples: the scopes by what they move."""
+    sectors = subject.rows.counter("local_sectors")
+    if sectors is None:
+        return ()
+    by_row = {one.row: one for one in accesses}
+    spills = [one for one in accesses if one.use is LocalUse.SPILL]
+    limits = find_register_limits(subject)
+
+    def describe(row: int) -> Sentence:
+        if by_row[row].use is LocalUse.SPILL:
+            scope = subject.scopes.scopes[int(subject.scopes.innermost[row])]
+            return _advise_spills(subject, scope, (), spills, limits)
+        return _advise_arrays(subject, [by_row[row]], accesses)
+
+    return build_counted_regions(subject, np.where(wanted, np.maximum(sectors, 0), 0), describe)
 
 
 def _build_regions(subject: Subject, accesses: Sequence[LocalAccess]) -> tuple[EliminationRegion, ...]:

@@ -1,5 +1,6 @@
 """Products whose multiply-adds each load their operands from shared memory."""
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -10,9 +11,15 @@ from gpa_lsp.advice.model import Category, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_scope
 from gpa_lsp.advice.optimizers import UnitOptimizer
 from gpa_lsp.advice.reliefs import Relief, Reliefs
+from gpa_lsp.advice.residency import GOOD_BLOCK_THREADS
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import TILING_REACH, UnitMatch
-from gpa_lsp.basis.prose import Code, number, say
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, number, say, size
+from gpa_lsp.binary.opcodes import Access
+from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, count_access_bytes, mark_accesses
 
 MOST_WAVEFRONTS = 0.25
 """Shared-memory wavefronts per multiply-add from which on operands are not reused enough: a tile of 8 × 8 results takes 1/8 + 1/8."""
@@ -23,15 +30,47 @@ _QUEUE_REASONS = ("mio_throttle", "short_scoreboard")
 _QUEUE_SHARE = 0.2
 """Of all samples, in front of shared memory: where no counter says which unit is busy."""
 
-_TILES = ((8, 128), (4, 64))
-"""Edge of a tile, and registers a thread needs for it: its results, a row and a column of operands, and addresses."""
+_EDGES = (8, 4)
+"""Of tiles, the largest first."""
+
+_ADDRESS_REGISTERS = 24
+_DEPTH = 8
+"""Steps of the product whose operands a block keeps in shared memory at a time."""
+
+_LEAST_GROWTH = 1.5
+"""Times the edge of the tile that there is; a smaller step saves little."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tile:
+    """A tile of results per thread, and what it takes.
+
+    Attributes:
+        edge: results along each side.
+        threads: of a block.
+        rows: results along one side of the block's tile.
+        columns: along the other.
+        registers: of a thread, about: its results, a row and a column of operands, twice, and addresses.
+        shared_bytes: of a block.
+        warps_per_sm: that then fit; None without a table of the architecture.
+    """
+
+    edge: int
+    threads: int
+    rows: int
+    columns: int
+    registers: int
+    shared_bytes: int
+    warps_per_sm: int | None
 
 
 class RegisterTiling(UnitOptimizer):
     """A thread that computes a tile of T × T results loads each operand once for T of them.
 
     Matched: the loop with most multiply-adds, where shared memory takes more than a quarter of a wavefront for each, and L1, shared memory or
-    the queue before them limits the kernel. The multiply-adds stay; loads, and the loop's own instructions, go.
+    the queue before them limits the kernel; unless its threads have such tiles already, so that wavefronts are many for another reason. The
+    multiply-adds stay; loads, and the loop's own instructions, go. The tile is the largest whose registers and shared memory leave two warps to
+    each scheduler, and that leaves a block to each SM.
     """
 
     name: ClassVar[str] = "register_tiling"
@@ -61,10 +100,21 @@ class RegisterTiling(UnitOptimizer):
             return self.silent(
                 SilenceStage.GATED, say("shared memory does not limit the kernel: {why}", why=subject.limiter.sentence)
             )
-        return self._describe(subject, work, per_result)
+        words = work.shared_words / work.multiply_adds
+        if 0 < words * _EDGES[0] < 2 * _LEAST_GROWTH:
+            message = say(
+                "each value from shared memory is used in {uses} multiply-adds already", uses=number(2 / words)
+            )
+            return self.silent(SilenceStage.NOT_MATCHED, message)
+        tile = _choose_tile(subject, 2 / words if words else 1.0)
+        if tile is None:
+            return self.silent(
+                SilenceStage.GATED, say("larger tiles leave fewer blocks than SMs, or too few warps to an SM")
+            )
+        return self._describe(subject, work, per_result, tile)
 
-    def _describe(self, subject: Subject, work: LoopWork, per_result: float) -> UnitMatch:
-        edge = _choose_edge(subject)
+    def _describe(self, subject: Subject, work: LoopWork, per_result: float, tile: _Tile) -> UnitMatch:
+        edge = tile.edge
         left = min(1.0, 2 / edge / per_result)
         share = work.executions / max(1, int(np.maximum(subject.rows.executions, 0).sum()))
         lean = (1 + 2 / edge) * work.multiply_adds / work.executions
@@ -84,12 +134,7 @@ class RegisterTiling(UnitOptimizer):
                 where=describe_scope(subject, work.scope),
             ),
             caveats=(
-                say(
-                    "{edge} × {edge} results need about {registers} registers; the block has that many times fewer threads or covers a larger "
-                    "tile.",
-                    edge=number(edge),
-                    registers=number(edge * edge + 4 * edge),
-                ),
+                _describe_tile(tile),
                 say(
                     "Load the shared tiles with {wide} where they are contiguous, or they become the next limit.",
                     wide=Code(text="float4"),
@@ -105,11 +150,74 @@ class RegisterTiling(UnitOptimizer):
         )
 
 
-def _choose_edge(subject: Subject) -> int:
-    """The largest tile whose registers a thread may have."""
-    architecture = subject.kernel.architecture
-    most = 255 if architecture is None else architecture.occupancy.max_registers_per_thread.value
-    return next((edge for edge, registers in _TILES if registers <= most), _TILES[-1][0])
+def _choose_tile(subject: Subject, present_edge: float) -> _Tile | None:
+    """The largest tile that a GPU holds and a grid fills; None where none is larger than what there is."""
+    launch, architecture = subject.launch, subject.kernel.architecture
+    threads = GOOD_BLOCK_THREADS if launch is None else min(max(launch.threads_per_block, 64), GOOD_BLOCK_THREADS)
+    results = _count_results(subject)
+    for edge in _EDGES:
+        if edge < _LEAST_GROWTH * present_edge:
+            return None
+        tile = _fit(architecture, edge, threads)
+        blocks = None if results is None else results / (threads * edge * edge)
+        has_blocks = blocks is None or launch is None or launch.sm_count is None or blocks >= launch.sm_count
+        if tile is not None and has_blocks:
+            return tile
+    return None
+
+
+def _fit(architecture: Architecture | None, edge: int, threads: int) -> _Tile | None:
+    """A tile on an SM; None where fewer than two warps are left to a scheduler."""
+    registers = edge * edge + 4 * edge + _ADDRESS_REGISTERS
+    across = 2 ** math.floor(math.log2(threads) / 2)
+    rows, columns = across * edge, threads // across * edge
+    shared_bytes = (rows + columns) * _DEPTH * 4
+    warps = None
+    if architecture is not None:
+        most = architecture.occupancy.max_registers_per_thread.value
+        block = BlockShape(threads=threads, registers_per_thread=min(registers, most), shared_bytes=shared_bytes)
+        warps = find_occupancy(architecture, block).warps_per_sm
+        is_too_large = registers > most or shared_bytes > architecture.occupancy.default_shared_per_block_bytes.value
+        if is_too_large or warps < 2 * architecture.sm.sub_partitions_per_sm.value:
+            return None
+    return _Tile(
+        edge=edge,
+        threads=threads,
+        rows=rows,
+        columns=columns,
+        registers=registers,
+        shared_bytes=shared_bytes,
+        warps_per_sm=warps,
+    )
+
+
+def _count_results(subject: Subject) -> float | None:
+    """Words that a launch stores to global memory; None where executions or the stores are unknown."""
+    rows = subject.rows
+    stores = mark_accesses(rows, GLOBAL_SPACES, (Access.STORE,))
+    widths = rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+    launches = max(1, sum(launch.failure is None for launch in subject.kernel.launches))
+    stored = int((np.maximum(rows.executions, 0) * widths)[stores].sum()) * WARP_THREADS / 4 / launches
+    return stored or None
+
+
+def _describe_tile(tile: _Tile) -> Sentence:
+    fits = (
+        NOTHING
+        if tile.warps_per_sm is None
+        else say(", so that {warps} fit on an SM", warps=count(tile.warps_per_sm, "warp"))
+    )
+    return say(
+        "Blocks of {threads} then make tiles of {rows} × {columns} results, with about {registers} a thread and {shared} of shared memory for {depth} "
+        "steps{fits}.",
+        threads=count(tile.threads, "thread"),
+        rows=number(tile.rows),
+        columns=number(tile.columns),
+        registers=count(tile.registers, "register"),
+        shared=size(tile.shared_bytes),
+        depth=number(_DEPTH),
+        fits=fits,
+    )
 
 
 OPTIMIZER = RegisterTiling()

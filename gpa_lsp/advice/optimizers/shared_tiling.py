@@ -13,7 +13,7 @@ from gpa_lsp.advice.optimizers import UnitOptimizer
 from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unit_pricing import TILING_REACH, UnitMatch
-from gpa_lsp.analyses.limiter.model import LimiterKind
+from gpa_lsp.analyses.limiter.model import REQUESTS, LimiterKind
 from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, join, number, say, size
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, SECTOR_BYTES, count_access_bytes, mark_accesses
@@ -79,7 +79,7 @@ class SharedTiling(UnitOptimizer):
         )
         return UnitMatch(
             leaves={"l1": 1 / reuse, "issue": 0.5, "alu": 0.5},
-            reach=TILING_REACH / 2 if subject.limiter.kind is LimiterKind.BUILD else TILING_REACH,
+            reach=_choose_reach(subject),
             regions=regions,
             hint=_write_hint(subject, works[0], loads),
             caveats=(
@@ -90,6 +90,13 @@ class SharedTiling(UnitOptimizer):
             ),
             reasons=(say("registers take {reuse} times the bytes that L2 sends to L1", reuse=number(reuse)),),
         )
+
+
+def _choose_reach(subject: Subject) -> float:
+    """Half as far where shared memory takes over most of the work: the requests that keep L1 busy, or all the rest of a debug build."""
+    first = subject.limiter.find(subject.limiter.unit)
+    is_by_requests = first is not None and first.unit == "l1" and first.by == REQUESTS
+    return TILING_REACH / 2 if is_by_requests or subject.limiter.kind is LimiterKind.BUILD else TILING_REACH
 
 
 def _measure_reuse(subject: Subject) -> float | None:

@@ -3,16 +3,18 @@
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from gpa_lsp.advice.blamed_stalls import build_regions, find_edges
+from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
+from gpa_lsp.advice.memory_parallelism import WAITING, lacks_parallelism, measure_overlap
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_place
 from gpa_lsp.advice.optimizers import UnitOptimizer
 from gpa_lsp.advice.reliefs import Relief, Reliefs
+from gpa_lsp.advice.residency import measure_states, name_whole
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.traffic_floor import measure_floor
 from gpa_lsp.advice.unit_pricing import UnitMatch
-from gpa_lsp.analyses.limiter.model import LimiterKind
 from gpa_lsp.basis.prose import Code, number, percent, say, size
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses
@@ -23,8 +25,6 @@ _WHOLE_SECTORS = 0.9
 """The least sectors over those touched: threads take neighbouring elements."""
 _STALLED_SHARE = 0.4
 """Of all samples, stalled on narrow loads: what is short is bytes in flight."""
-_BUSY_DRAM = 0.7
-"""Of what DRAM sustains: nearer, bytes in flight are not what is missing."""
 _WIDTH_REACH = 0.5
 """Part of the way from one load to as many as the width allows: fewer threads are left to hide the rest. Ours."""
 
@@ -41,6 +41,7 @@ class VectorAccesses(UnitOptimizer):
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "latency"
     reliefs: ClassVar[Reliefs] = Reliefs(relieves=frozenset({Relief.LATENCY, Relief.ISSUES}))
+    needs_samples: ClassVar[bool] = False
     needs_counters: ClassVar[tuple[str, ...]] = ("global_sectors", "global_sectors_ideal")
 
     def match(self, subject: Subject) -> UnitMatch | Silence:
@@ -55,29 +56,36 @@ class VectorAccesses(UnitOptimizer):
             )
         if floor.sectors < _WHOLE_SECTORS:
             return self.silent(SilenceStage.NOT_MATCHED, say("neighbouring threads do not load neighbouring elements"))
-        edges = find_edges(subject, narrow, ("long_scoreboard",))
-        share = float(subject.blame.edges.all_samples[edges].sum()) / max(1, subject.total_samples)
-        dram = subject.limiter.find("dram")
-        if subject.limiter.kind is not LimiterKind.LATENCY or share < _STALLED_SHARE:
+        edges = find_edges(subject, narrow, (WAITING,))
+        share = _measure_share(subject, edges, narrow)
+        if share < _STALLED_SHARE:
             return self.silent(
                 SilenceStage.NOT_MATCHED,
-                say("{share} of the samples are stalled on narrow loads", share=percent(share)),
+                say(
+                    "{share} of the {whole} are stalled on narrow loads",
+                    share=percent(share),
+                    whole=name_whole(subject),
+                ),
             )
-        if dram is not None and dram.nearness >= _BUSY_DRAM:
+        if not lacks_parallelism(subject):
             return self.silent(
                 SilenceStage.GATED,
-                say("DRAM is {busy} busy: enough bytes are in flight", busy=percent(dram.busy_ratio)),
+                say("bytes in flight are not what is missing: {why}", why=subject.limiter.sentence),
             )
+        executed = np.where(narrow, np.maximum(rows.executions, 0), 0)
         by_row = np.bincount(
             subject.blame.edges.def_row[edges], weights=subject.blame.edges.all_samples[edges], minlength=len(rows)
         )
-        hottest = int(np.argmax(by_row))
+        hottest = int(np.argmax(by_row if len(edges) else executed))
         factor = _WIDEST_BYTES // int(widths[hottest])
         return UnitMatch(
             leaves={"l1": 1 / factor, "issue": (1 + 1 / factor) / 2},
             reach=_WIDTH_REACH,
             most=float(factor),
-            regions=build_regions(subject, edges, np.ones(len(edges))),
+            likely=measure_overlap(share, factor),
+            regions=build_regions(subject, edges, np.ones(len(edges)))
+            if subject.total_samples
+            else build_counted_regions(subject, executed),
             hint=say(
                 "Let each thread take {count} neighbouring elements with one access: make {load} a {type}.",
                 count=number(factor),
@@ -93,12 +101,23 @@ class VectorAccesses(UnitOptimizer):
             ),
             reasons=(
                 say(
-                    "{share} of the samples are stalled on loads of {width} per thread",
+                    "{share} of the {whole} are stalled on loads of {width} per thread",
                     share=percent(share),
+                    whole=name_whole(subject),
                     width=size(int(widths[hottest])),
                 ),
             ),
         )
+
+
+def _measure_share(subject: Subject, edges: npt.NDArray[np.int64], narrow: npt.NDArray[np.bool_]) -> float:
+    """The part of their time that warps are stalled on narrow loads; without samples, their part of all waiting for memory by executions."""
+    if subject.total_samples:
+        return float(subject.blame.edges.all_samples[edges].sum()) / subject.total_samples
+    loads = mark_accesses(subject.rows, GLOBAL_SPACES, (Access.LOAD,))
+    executed = np.maximum(subject.rows.executions, 0)
+    part = int(executed[narrow].sum()) / max(1, int(executed[loads].sum()))
+    return part * measure_states(subject, (WAITING,))
 
 
 OPTIMIZER = VectorAccesses()

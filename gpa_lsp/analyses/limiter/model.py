@@ -8,6 +8,9 @@ from gpa_lsp.basis.prose import NOTHING, Sentence
 NEAR_RATIO = 0.9
 """Of what a unit sustains: nearer than this, nothing that leaves its work gains what could be measured."""
 
+REQUESTS = "requests"
+"""What L1 is busy with where neither bytes nor bank conflicts but the number of memory instructions fills it."""
+
 
 class LimiterKind(StrEnum):
     """What holds a kernel up."""

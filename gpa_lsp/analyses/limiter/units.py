@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gpa_lsp.analyses.balance.units import find_unit, measure_units
 from gpa_lsp.analyses.facts import KernelFacts
-from gpa_lsp.analyses.limiter.model import Limit
+from gpa_lsp.analyses.limiter.model import REQUESTS, Limit
 from gpa_lsp.analyses.roofline.busy_units import read_busy_units
 from gpa_lsp.device.model import L1_CEILING, L2_CEILING, find_dram_ceiling
 from gpa_lsp.profile.model import Launch
@@ -33,8 +33,8 @@ _FAMILIES = (
 
 _KINDS = (
     ("wavefronts", "wavefronts"),
-    ("lsuin_requests", "requests"),
-    ("inst_executed_pipe_lsu", "requests"),
+    ("lsuin_requests", REQUESTS),
+    ("inst_executed_pipe_lsu", REQUESTS),
     ("t_tag", "tag lookups"),
     ("t_sectors", "sectors"),
     ("d_sectors", "sectors"),

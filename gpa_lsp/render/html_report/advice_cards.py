@@ -7,7 +7,7 @@ from markupsafe import Markup
 from gpa_lsp.advice.model import Advice, Hotspot, Region
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import shorten_paths, write_place
-from gpa_lsp.basis.numbers import format_count_of, format_percent, format_share, format_speedup
+from gpa_lsp.basis.numbers import format_percent, format_speedup
 from gpa_lsp.render.advice_words import (
     SECTION_TITLES,
     choose_regions,
@@ -16,6 +16,7 @@ from gpa_lsp.render.advice_words import (
     describe_hotspot,
     describe_interval,
     describe_matched,
+    describe_region,
     describe_rivals,
     describe_scope,
     describe_small_regions,
@@ -172,7 +173,7 @@ class AdviceCards:
     def _build_region(self, region: Region, advice: Advice) -> RegionCard:
         scope = region.scope
         words, place = describe_scope(scope, self._kernel, self._places)
-        facts = [f"{format_share(region.share)}, {format_count_of(round(region.matched_samples), 'sample')}"]
+        facts = [describe_region(advice, region)]
         if len(advice.regions) > 1:
             facts.append(f"alone {show_gain(region.speedup)}")
         if region.hotspots:
