@@ -208,8 +208,8 @@ def _describe_tile(tile: _Tile) -> Sentence:
         else say(", so that {warps} fit on an SM", warps=count(tile.warps_per_sm, "warp"))
     )
     return say(
-        "Blocks of {threads} then make tiles of {rows} × {columns} results, with about {registers} a thread and {shared} of shared memory for {depth} "
-        "steps{fits}.",
+        "Blocks of {threads} then make tiles of {rows} × {columns} results, with about {registers} a thread and {shared} of shared memory for "
+        "{depth} steps{fits}.",
         threads=count(tile.threads, "thread"),
         rows=number(tile.rows),
         columns=number(tile.columns),
