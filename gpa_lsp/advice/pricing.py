@@ -90,6 +90,7 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
         return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_SAMPLES, message=message)
     total, lost = subject.total_samples, subject.dropped_samples
     part = measure_sampled_part(subject)
+    reliefs = label.reliefs.relieve(match.relieves)
     roof = (
         *find_roof(subject, match.relieves),
         *(find_sm_roof(subject) if match.keeps_instructions else find_peak_roof(subject, label.reliefs)),
@@ -115,9 +116,9 @@ def price_elimination(subject: Subject, label: Label, match: EliminationMatch) -
     removed = say("Equation 2: {matched} of {total} would go", matched=count(matched), total=count(total, "sample"))
     reasons = (removed, *hidden, *_explain_sampling(subject, part))
     priced = [
-        (region, widen(subject, label.reliefs, cut(region.samples, region.latency_samples))) for region in match.regions
+        (region, widen(subject, reliefs, cut(region.samples, region.latency_samples))) for region in match.regions
     ]
-    speedup = widen(subject, label.reliefs, whole)
+    speedup = widen(subject, reliefs, whole)
     found = _finish(subject, label, match, _Estimate(speedup=speedup, reasons=reasons, cut=whole), priced)
     is_kept = match.leaves is not None and subject.limiter.unit in match.leaves
     return replace(found, relieves_limiter=False) if is_kept and not isinstance(found, Silence) else found

@@ -1,5 +1,7 @@
 """What a remedy relieves: bytes, operations, issues, latency, or idle hardware. Every optimizer says it of itself."""
 
+from collections.abc import Collection
+from dataclasses import replace
 from enum import Enum
 
 from gpa_lsp.advice.model import MemoryLevel
@@ -42,3 +44,9 @@ class Reliefs:
     relieves: frozenset[Relief]
     levels: frozenset[MemoryLevel] = frozenset()
     occupancy: OccupancyUse = OccupancyUse.NEVER
+
+    def relieve(self, levels: Collection[MemoryLevel]) -> "Reliefs":
+        """The same with less traffic at some more levels of the memory."""
+        if not levels:
+            return self
+        return replace(self, relieves=self.relieves | {Relief.BYTES}, levels=self.levels | frozenset(levels))

@@ -45,7 +45,7 @@ def test_misses_and_waits_for_loaded_constants_are_matched():
 def test_first_constants_of_a_single_wave_are_nobodys_fault():
     found = OPTIMIZER.match(write("MOV R2, c[0x0][0x160]  # k.cu:4 | imc_miss=30/30 selected=2\nEXIT", waves=0.5))
     assert isinstance(found, Silence)
-    assert found.stage is SilenceStage.GATED
+    assert found.stage is SilenceStage.NOT_MATCHED
     assert found.message == "30 samples stalled on the kernel's first constants, as in every launch"
 
 
@@ -64,7 +64,7 @@ def test_a_loop_that_never_turns_fetches_its_constants_once():
     assert "in every iteration of the loop" in again.regions[0].hint
     once = OPTIMIZER.match(write(ONE_TURN.format(times=100), waves=0.5))
     assert isinstance(once, Silence)
-    assert once.stage is SilenceStage.GATED
+    assert once.stage is SilenceStage.NOT_MATCHED
     several_waves = OPTIMIZER.match(write(ONE_TURN.format(times=100), waves=2.0))
     assert isinstance(several_waves, EliminationMatch)
     assert several_waves.regions[0].samples == 20

@@ -162,7 +162,7 @@ def test_a_serial_kernel_is_told_that_all_other_sms_are_idle():
     assert found.speedup.estimate == pytest.approx(80**0.5), "half of the way to 80 SMs, on a logarithmic scale"
     assert found.speedup.low == 1.0
     assert found.speedup.high == found.speedup.bound == pytest.approx(80.0)
-    assert "With 1 block of 1 thread, 79 of 80 SMs are idle." in found.hint
+    assert "with 1 block of 1 thread, 79 of 80 SMs are idle." in found.hint
     assert "whole warps (1 of 32 lanes in use)" in found.hint
     assert "whole warps would gain more" in found.speedup.bound_reason
     whole = advice(SMALL_GRID, subject(blocks=1, threads=32))
@@ -214,8 +214,8 @@ def test_registers_that_limit_the_warps_are_named_with_the_numbers():
     """V100, 64 registers: 8 blocks of 4 warps."""
     found = advice(THREAD_INCREASE, subject(blocks=65535, threads=128, registers=64))
     assert found.hint == (
-        "An SM holds 32 of 64 warps, limited by registers. "
-        "More fit with 56 registers per thread instead of 64 (36 warps, 4 more); the last step is 32 registers (64 warps, 32 more)."
+        "More warps fit with 56 registers per thread instead of 64 (36 warps, 4 more); the last step is 32 registers (64 warps, 32 more): "
+        "an SM holds 32 of 64 warps, limited by registers."
     )
     assert found.speedup.estimate == pytest.approx((1 - 0.9**9) / (1 - 0.9**8))
     assert found.speedup.bound == pytest.approx((1 - 0.9**16) / (1 - 0.9**8))
@@ -224,22 +224,22 @@ def test_registers_that_limit_the_warps_are_named_with_the_numbers():
 
 def test_thirty_three_registers_cost_a_quarter_of_the_warps():
     found = advice(THREAD_INCREASE, subject(blocks=65535, threads=128, registers=33))
-    assert "32 registers per thread instead of 33 (64 warps, 16 more)." in found.hint
+    assert "32 registers per thread instead of 33 (64 warps, 16 more): an SM" in found.hint
     assert "last step" not in found.hint
 
 
 def test_blocks_of_one_warp_should_grow_to_the_architectures_limit():
     """Blocks limit: 16 of one warp on 8.6, which holds 48 warps, not 64."""
     found = advice(THREAD_INCREASE, subject(blocks=65535, threads=32, registers=24, capability=(8, 6)))
-    assert "An SM holds 16 of 48 warps, limited by blocks." in found.hint
-    assert "More fit with blocks of 96 threads instead of 32 (48 warps, 32 more)." in found.hint
+    assert "an SM holds 16 of 48 warps, limited by blocks." in found.hint
+    assert "More warps fit with blocks of 96 threads instead of 32 (48 warps, 32 more)" in found.hint
     assert found.speedup.estimate == found.speedup.bound == pytest.approx((1 - 0.9**12) / (1 - 0.9**4))
 
 
 def test_shared_memory_that_limits_the_warps_is_named():
     tiles = subject(blocks=65535, threads=256, capability=(8, 0), launch__shared_mem_per_block_dynamic=60000.0)
     found = advice(THREAD_INCREASE, tiles)
-    assert "54,912 bytes of shared memory per block instead of 60,000 (24 warps, 8 more)." in found.hint
+    assert "54,912 bytes of shared memory per block instead of 60,000 (24 warps, 8 more)" in found.hint
     assert found.caveats == ("Smaller tiles in shared memory may read global memory more often.",)
 
 
@@ -457,10 +457,7 @@ class TestRealReports:
         before = find("v100_miniweather_baseline_2022.2", "x_279", "thread_increase")
         after = find("v100_miniweather_divtomult_2022.2", "x_279", "thread_increase")
         assert isinstance(before, Advice)
-        assert (
-            "An SM holds 32 of 64 warps, limited by registers. More fit with 56 registers per thread instead of 64"
-            in before.hint
-        )
+        assert "More warps fit with 56 registers per thread instead of 64" in before.hint
         assert isinstance(after, Advice)
         assert after.speedup.estimate < 1.1, "DRAM runs at 81 %, and more warps go half of the way to its peak"
         assert after.speedup.bound_reason == "DRAM is 81 % busy and keeps its work"

@@ -1,13 +1,15 @@
 """Blocks so narrow that a warp covers several short rows, or so small that an SM is never full of them."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
-from gpa_lsp.advice.model import Category, MemoryLevel, Silence, SilenceStage
+from gpa_lsp.advice.model import Advice, Category, MemoryLevel, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import UnitOptimizer
+from gpa_lsp.advice.pricing import price_units
 from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.residency import GOOD_BLOCK_THREADS, measure_resident_warps
 from gpa_lsp.advice.subject import Subject
@@ -19,6 +21,7 @@ from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, WARP_THREADS, mark_accesses
 
 _REASONS = ("long_scoreboard", "lg_throttle", "drain")
+_LARGER_TITLE = "Launch larger blocks"
 _WHOLE_SECTORS = 0.8
 """The least sectors over those touched: below it threads are apart, whatever the shape."""
 _FILL_REACH = 0.5
@@ -52,12 +55,16 @@ class BlockShape(UnitOptimizer):
     needs_samples: ClassVar[bool] = False
     needs_grid: ClassVar[bool] = True
 
+    def advise(self, subject: Subject) -> Advice | Silence:
+        """Match and price; larger blocks are another change than wider ones."""
+        small = _match_small(subject)
+        if small is not None:
+            return price_units(subject, replace(self.label, title=_LARGER_TITLE), small)
+        return super().advise(subject)
+
     def match(self, subject: Subject) -> UnitMatch | Silence:
         """Compare the block's width with a warp."""
         launch = subject.launch
-        small = _match_small(subject)
-        if small is not None:
-            return small
         if launch is None or launch.block[0] >= WARP_THREADS or launch.threads_per_block <= launch.block[0]:
             return self.silent(SilenceStage.NOT_MATCHED, say("the rows of a block are whole warps"))
         lacking = self.find_lack(subject, _COUNTERS, ())

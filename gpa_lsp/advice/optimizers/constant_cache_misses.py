@@ -64,7 +64,7 @@ class ConstantCacheMisses(EliminationOptimizer):
                 "{samples} stalled on the kernel's first constants, as in every launch",
                 samples=count(waiting, "sample"),
             )
-            return self.silent(SilenceStage.GATED, message)
+            return self.silent(SilenceStage.NOT_MATCHED, message)
         misses = float(every.all_samples[edges][every.category[edges] == BlameCategory.CONSTANT_MISS].sum())
         loads = float(every.all_samples[edges].sum()) - misses
         return EliminationMatch(

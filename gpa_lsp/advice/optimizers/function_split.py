@@ -75,7 +75,7 @@ class FunctionSplit(EliminationOptimizer):
             message = say(
                 "{code} of code is executed, and the L0 instruction cache holds {first}", code=code, first=first
             )
-            return self.silent(SilenceStage.GATED, message)
+            return self.silent(SilenceStage.NOT_MATCHED, message)
         regions = [
             _build_region(subject, body, waiting[name])
             for name, body in bodies.items()

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from gpa_lsp.advice.blamed_stalls import build_counted_regions, build_regions, find_edges
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.advice.naming import describe_line
+from gpa_lsp.advice.naming import describe_line, describe_scope, find_own_frame
 from gpa_lsp.advice.optimizers import UnitOptimizer
 from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
@@ -101,8 +101,15 @@ class InstructionDiet(UnitOptimizer):
 def _list_lines(subject: Subject, weights: npt.NDArray[np.int64]) -> Sentence:
     """The lines that execute most of something."""
     order = np.argsort(-weights, kind="stable")
-    names = dict.fromkeys(describe_line(subject, int(row)) for row in order[: 40 * _MOST_LINES] if weights[row] > 0)
+    names = dict.fromkeys(_name_place(subject, int(row)) for row in order[: 40 * _MOST_LINES] if weights[row] > 0)
     return list_of(list(names)[:_MOST_LINES])
+
+
+def _name_place(subject: Subject, row: int) -> Sentence:
+    """The line of an instruction, or the loop around one that has none."""
+    if find_own_frame(subject, row) is not None:
+        return describe_line(subject, row)
+    return describe_scope(subject, subject.scopes.scopes[int(subject.scopes.innermost[row])])
 
 
 OPTIMIZER = InstructionDiet()

@@ -171,7 +171,10 @@ class _Findings:
     def write_remedy(self, row: int) -> Sentence:
         """What to do about the access that most samples are stalled on."""
         if row in self._runs:
-            return say("Access adjacent elements of a thread with one wide load or store ({types}).", types=_VECTORS)
+            return say(
+                "Access adjacent elements of a thread with one wide load or store ({types}).",
+                types=WIDE_TYPES[self._runs[row].merged_bytes],
+            )
         if row in self._invariant:
             return say("Load loop-invariant values once before the loop, and keep them in registers.")
         if row in self._fits_constant:

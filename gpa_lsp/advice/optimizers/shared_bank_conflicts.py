@@ -1,6 +1,6 @@
 """Shared-memory accesses that take more wavefronts than their data needs, because lanes want different words of one bank."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log2
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ from gpa_lsp.advice.naming import describe_place
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.analyses.limiter.model import REQUESTS
 from gpa_lsp.basis.prose import Code, Sentence, capitalize, count, factor, number, say
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode
 from gpa_lsp.dataflow.accesses import count_access_bytes, measure_excess
@@ -37,6 +38,10 @@ def _is_plain_access(opcode: Opcode) -> bool:
     if opcode.access is Access.COPY:
         return opcode.memory is MemorySpace.GLOBAL
     return opcode.memory in (MemorySpace.SHARED, MemorySpace.GENERIC) and opcode.access in (Access.LOAD, Access.STORE)
+
+
+_REACH = 0.35
+"""Part of the way, on a logarithmic scale, to a layout without conflicts: no layout suits every access. Ours."""
 
 
 class SharedBankConflicts(EliminationOptimizer):
@@ -96,7 +101,8 @@ class SharedBankConflicts(EliminationOptimizer):
                 subject, excess * passes, lambda row: _write_sentence(subject, row, float(ways[row]))
             ),
             hint=_write_remedy(float(ways[find_worst(subject, edges, weights, excess * passes)])),
-            leaves=None if subject.total_samples else {"l1": least / made, "shared": least / made},
+            leaves=_find_leaves(subject, least / made),
+            reach=_REACH if subject.total_samples else None,
             caveats=(
                 say("Padding takes shared memory and can lower occupancy; swizzling does not."),
                 say("An access limited by latency, not throughput, gains less than its share of wavefronts."),
@@ -116,6 +122,13 @@ class SharedBankConflicts(EliminationOptimizer):
                 ),
             ),
         )
+
+
+def _find_leaves(subject: Subject, wavefronts: float) -> Mapping[str, float]:
+    """What stays with as many wavefronts; all of L1's work where requests are what it is busy with."""
+    first = subject.limiter.find("l1")
+    is_by_requests = first is not None and first.by == REQUESTS
+    return {"l1": 1.0 if is_by_requests else wavefronts, "shared": wavefronts, "mio": wavefronts}
 
 
 def _write_sentence(subject: Subject, row: int, ways: float) -> Sentence:

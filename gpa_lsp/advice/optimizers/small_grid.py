@@ -94,8 +94,8 @@ class SmallGrid(IdleOptimizer):
                 "each of {sms} holds {warps} of this kernel", sms=count(sm_count, "SM"), warps=count(fitting, "warp")
             ),
             hint=say(
-                "{blocks} of {threads} are {part} of the warps that fit on {sms} at once. Let each thread do less or split the problem along "
-                "another dimension: with twice as many threads that do half as much, schedulers find a ready warp more often.",
+                "Let each thread do less or split the problem along another dimension: {blocks} of {threads} are {part} of the warps that fit on "
+                "{sms} at once. With twice as many threads that do half as much, schedulers find a ready warp more often.",
                 blocks=count(launch.blocks, "block"),
                 threads=count(launch.threads_per_block, "thread"),
                 part=percent(part),
@@ -148,7 +148,7 @@ def _spread_over_sms(subject: Subject, launch: LaunchFacts, sm_count: int) -> Id
         bound=estimate_idle(most),
         bound_reason=bound_reason,
         hint=say(
-            "With {blocks} of {threads}, {idle} of {sms} are idle. {how}, until there are at least {enough}.",
+            "{how}, until there are at least {enough}: with {blocks} of {threads}, {idle} of {sms} are idle.",
             blocks=count(launch.blocks, "block"),
             threads=count(threads, "thread"),
             idle=idle,

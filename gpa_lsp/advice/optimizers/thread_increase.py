@@ -180,7 +180,7 @@ def _write_hint(room: _Room, chosen: OccupancyStep, others: Sequence[OccupancySt
         registers = count(ladder[-1].block.registers_per_thread, "register")
         last = say("; the last step is {registers} ({gain})", registers=registers, gain=_say_gain(ladder[-1]))
     return say(
-        "An SM holds {held} of {most}, limited by {limiters}. More fit with {steps}{last}.",
+        "More warps fit with {steps}{last}: an SM holds {held} of {most}, limited by {limiters}.",
         held=count(room.occupancy.warps_per_sm),
         most=count(room.occupancy.max_warps_per_sm, "warp"),
         limiters=list_of(room.occupancy.limiters),

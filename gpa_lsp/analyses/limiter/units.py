@@ -55,6 +55,9 @@ _WHOLE = (
 
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 
+_SAME_PIPE = 0.9
+"""From this part of what two kinds of instructions share on, one of them is all there is of it."""
+
 _SHARED_PART = 0.5
 """From this part of L1's wavefronts on they are called shared memory's."""
 
@@ -92,6 +95,9 @@ def _list_limits(facts: KernelFacts) -> tuple[Limit, ...]:
             found[limit.unit] = limit
     if {"dram", "l2", "l1"} & found.keys():
         found.pop("memory", None)
+    fp64, tensor = found.get("fp64"), found.get("tensor")
+    if fp64 and tensor and "pipe_shared" in tensor.metric and fp64.busy_ratio >= _SAME_PIPE * tensor.busy_ratio:
+        del found["tensor"]  # FP64 and tensor instructions share it, and these are FP64's
     if len(found.keys() - {"dram", "l2", "l1", "sm", "memory"}) > 1:
         found.pop("sm", None)
     return tuple(sorted(found.values(), key=lambda limit: (-limit.nearness, limit.unit)))
