@@ -11,6 +11,7 @@ from gpa_lsp.advice.model import KernelAdvice, SilenceStage
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.pipeline import analyse
 from gpa_lsp.profile.sampling import Sampling
+from gpa_lsp.render.advice_words import describe_matched, describe_region
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report_file.store import read_report, write_report
 from gpa_lsp.rows.model import Kernel
@@ -41,7 +42,9 @@ COLUMN = """
 COUNTERS = "global_sectors=32000 global_sectors_ideal=4000 global_tag_requests=32000"
 
 
-def write(samples: int = 0, grid: int = 64, threads: int = 128, **metrics: float) -> Kernel:
+def write(
+    samples: int = 0, grid: int = 64, threads: int = 128, text: str = COLUMN, counters: str = COUNTERS, **metrics: float
+) -> Kernel:
     """A kernel on four SMs; a metric of :data:`MEMORY` is a share of its peak, in percent."""
     named: dict[str, float | str] = {
         f"breakdown:gpu__compute_memory_throughput{SHARE}": ",".join(f"{name}{SHARE}" for name in MEMORY),
@@ -55,7 +58,7 @@ def write(samples: int = 0, grid: int = 64, threads: int = 128, **metrics: float
     for name, value in metrics.items():
         named[f"{name}{SHARE}" if name in MEMORY else name] = value
     return write_kernel(
-        COLUMN.format(samples=samples, counters=COUNTERS), grid=(grid, 1, 1), block=(threads, 1, 1), metrics=named
+        text.format(samples=samples, counters=counters), grid=(grid, 1, 1), block=(threads, 1, 1), metrics=named
     )
 
 
@@ -75,6 +78,41 @@ def test_what_relieves_the_limiter_is_advised_by_counters_and_marked() -> None:
     assert region.hotspots == ()
     assert region.hint.startswith("The load at line 4 of k.cu touches 32 sectors per request where 4 would suffice")
     assert "stalls" not in " ".join(first.reasons)
+
+
+def test_in_place_of_shares_and_samples_every_view_says_by_counters() -> None:
+    (first, *_) = advise(write(dram__cycles_active=88.0)).advice
+    assert (describe_matched(first), describe_region(first, first.regions[0])) == ("by counters", "by counters")
+
+
+def test_narrow_loads_are_found_by_warp_states() -> None:
+    """Three quarters of the warps' time are long_scoreboard, and DRAM is 20 % busy: 1 / (1 − 0.75 · 3/4), and half of the way to there."""
+    states = dict.fromkeys(STATES, 0.0) | {
+        "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio": 1.0,
+        "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio": 3.0,
+    }
+    coalesced = "global_sectors=4000 global_sectors_ideal=4000 global_tag_requests=1000"
+    found = advise(write(dram__cycles_active=20.0, counters=coalesced, **states)).advice
+    (wide,) = [one for one in found if one.optimizer == "vector_accesses"]
+    assert wide.by_counters
+    assert wide.speedup.estimate == pytest.approx((1 / (1 - 0.75 * 0.75)) ** 0.5)
+    assert "75 % of the warps' time are stalled on loads of 4 B per thread" in wide.reasons
+
+
+def test_local_memory_is_priced_by_the_traffic_that_goes() -> None:
+    """8,000 of 10,000 sectors are spills: L2 keeps a fifth of its work. Of DRAM's 1,024,000 bytes as much could go: three quarters stay."""
+    spilling = """
+    B-:R-:W2:-:S02  LDG.E R0, [R2.64]     # k.cu:3 | selected={samples} | x=1000 {counters}
+    B2:R-:W-:-:S02  STL [R1], R0          # k.cu:3 | long_scoreboard={samples} | x=1000 local_sectors=4000
+    B-:R-:W0:-:S02  LDL R4, [R1]          # k.cu:4 | selected={samples} | x=1000 local_sectors=4000
+    B0:R-:W-:-:S04  FFMA R2, R4, R3, R6   # k.cu:5 | selected={samples} | x=1000
+    B-:R-:W-:-:S05  EXIT                  # k.cu:6 | selected=0 | x=1000
+"""
+    counters = "global_sectors=2000 global_sectors_ideal=2000 global_tag_requests=500"
+    metrics = {"lts__t_sectors": 88.0, "dram__cycles_active": 30.0, "lts__t_sectors_srcunit_tex.sum": 10_000.0}
+    (first, *_) = advise(write(text=spilling, counters=counters, **metrics)).advice
+    assert (first.optimizer, first.by_counters, first.relieves_limiter) == ("register_reuse", True, True)
+    assert first.speedup.bound == pytest.approx(1 / (0.3 * 0.75))
 
 
 def test_with_samples_nothing_is_marked() -> None:

@@ -83,6 +83,18 @@ def test_a_kernel_without_advice_has_its_limit_and_its_largest_stall() -> None:
     assert any("no known suggestion for long_scoreboard at copy.cu:3" in line for line in show(kernel))
 
 
+def test_the_largest_stall_that_no_suggestion_is_about_is_called_so() -> None:
+    kernel = make_advised()
+    assert kernel.advice is not None
+    assert not any("no known suggestion" in line for line in show(kernel))
+    first = next(one for one in kernel.advice.advice if one.regions)
+    region = first.regions[0]
+    elsewhere = replace(region, scope=replace(region.scope, file="other.cu"), hotspots=())
+    others = (replace(first, regions=(elsewhere,), relieves_limiter=False),)
+    row = build_screen(replace(kernel, advice=replace(kernel.advice, advice=others)), "k", PlaceNames()).rows[1]
+    assert (row.label, row.text.endswith("; no known suggestion for it")) == ("cause", True)
+
+
 def test_small_gains_at_a_ceiling_share_a_line() -> None:
     full = replace(LIMITER, limits=(replace(LIMITER.limits[0], busy_ratio=0.93), *LIMITER.limits[1:]))
     kernel = replace(make_advised(), limiter=full)
