@@ -435,13 +435,15 @@ def _describe_refusals(kernel: KernelReport) -> Sentence:
     unit = None if limiter is None else limiter.find(limiter.unit)
     groups: dict[Sentence, list[str]] = {}
     for one in () if kernel.advice is None else kernel.advice.silences:
+        if not one.contradicted_by and one.stage is not SilenceStage.GATED:
+            continue
         if limiter is not None and limiter.sentence and drop_stop(limiter.sentence) in one.message:
             groups.setdefault(say("not what limits the kernel"), []).append(one.optimizer)
         elif one.contradicted_by == "limiter" and unit is None:
             groups.setdefault(say("the limiter keeps its work"), []).append(one.optimizer)
         elif one.contradicted_by == "limiter" and unit is not None:
             groups.setdefault(say("{label} keeps its work", label=begin_lower(unit.label)), []).append(one.optimizer)
-        elif one.contradicted_by or one.stage is SilenceStage.GATED:
+        else:
             groups.setdefault(begin_lower(drop_stop(one.message)), []).append(one.optimizer)
     ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
     return join(
