@@ -41,11 +41,7 @@ def build_trace_context(
         product = next((one for one in load_products() if one.compute_capability == compute_capability), None)
         if product is not None:
             assumptions.append(say("SMs and L2 are those of the {gpu}.", gpu=product.name))
-    elif product.compute_capability != compute_capability:
-        raise InputError(
-            f"{product.name} is of compute capability {product.compute_capability[0]}.{product.compute_capability[1]}",
-            remedy=f"name a GPU of {compute_capability[0]}.{compute_capability[1]}",
-        )
+    _check_product(product, compute_capability)
     if registers_per_thread is None:
         assumptions.append(say("Register use is unknown and assumed not to limit occupancy."))
     threads = block_threads[0] * block_threads[1] * block_threads[2]
@@ -72,6 +68,14 @@ def build_trace_context(
         l2_bytes=None if product is None else product.l2_bytes,
         assumptions=tuple(assumptions),
     )
+
+
+def _check_product(product: Product | None, compute_capability: tuple[int, int]) -> None:
+    if product is not None and product.compute_capability != compute_capability:
+        raise InputError(
+            f"{product.name} is of compute capability {product.compute_capability[0]}.{product.compute_capability[1]}",
+            remedy=f"name a GPU of {compute_capability[0]}.{compute_capability[1]}",
+        )
 
 
 def _find_l1_bytes(architecture: Architecture, blocks: int, shared_bytes: int) -> tuple[int, int]:
