@@ -24,7 +24,9 @@ _UNREAD = re.compile(r'"(?:[^"\\]|\\.)*"|//.*')
 """Strings and comments, which may hold anything."""
 _DEBUG = re.compile(r"\s*,\s*debug\b")
 _ENDINGS = (";", "{", "}", ":")
-"""Of statements, blocks and labels."""
+"""Of what stands outside of functions."""
+_BETWEEN = re.compile(r"^(?:[{}]|[\w$%.]+\s*:|\s)+")
+"""Braces of blocks and labels, in front of a statement. Braces within one are those of a vector: they end nothing."""
 _ESCAPED = {'"': '\\"', "\\": "\\\\"}
 
 
@@ -106,8 +108,8 @@ def _move_to_statements(lines: Sequence[str], places: Mapping[int, InlineChain])
             continue
         if number in places:
             moved.setdefault(begin or number, places[number])
-        if code:
-            begin = 0 if code.endswith(_ENDINGS) else begin or number
+        if begin == 0 or ";" in code:
+            begin = number if _BETWEEN.sub("", code.rpartition(";")[2]) else 0
     return moved
 
 

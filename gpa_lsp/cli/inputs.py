@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpa_lsp.basis.errors import GpaError, InputError, Problem, ProblemSeverity
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.report.names import is_named, shorten_name
+from gpa_lsp.report.names import list_named, shorten_name
 
 if TYPE_CHECKING:
     from gpa_lsp.render.places import PlaceNames
@@ -40,7 +40,9 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
 def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of every command that shows kernels: which, and where their sources are."""
     parser.add_argument(
-        "--kernel", metavar="NAME", help="only kernels whose name (readable, short or mangled) contains NAME"
+        "--kernel",
+        metavar="NAME",
+        help="only the kernel of this name, or else kernels whose name (readable, short or mangled) contains NAME",
     )
     parser.add_argument(
         "--map",
@@ -165,7 +167,9 @@ def _load(arguments: argparse.Namespace, kernel: str | None, terminal: Terminal,
         }
         with ProgressBar(terminal) as progress:
             reports.append(analyse(profiles, kernel_filter=kernel, progress=progress, **means, **options))
-    kernels = [kernel for report in reports for kernel in report.kernels]
+    kernels = [found for report in reports for found in report.kernels]
+    if kernel is not None:  # of several files, too, a whole name wins
+        kernels = list_named(kernel, kernels, lambda one: (one.mangled_name, one.name))
     if len(reports) > 1:
         kernels.sort(key=lambda found: (-found.total_duration_ns, found.mangled_name))
     return Report(problems=tuple(problem for report in reports for problem in report.problems), kernels=tuple(kernels))
@@ -179,10 +183,10 @@ def _read_saved(path: Path, kernel: str | None) -> "Report":
         report = read_report(path)
     except GpaError as error:
         return Report(problems=(Problem.from_error(error),), kernels=())
-    kernels = tuple(
-        found for found in report.kernels if kernel is None or is_named(kernel, found.mangled_name, found.name)
-    )
-    return Report(problems=report.problems, kernels=kernels)
+    if kernel is None:
+        return report
+    found = list_named(kernel, report.kernels, lambda one: (one.mangled_name, one.name))
+    return Report(problems=report.problems, kernels=tuple(found))
 
 
 def _parse_mapping(text: str) -> tuple[str, str]:

@@ -31,7 +31,11 @@ _SOURCE_HELP = "a CUDA C++ source, or a program, library, object, fat binary or 
 def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str = _SOURCE_HELP) -> None:
     """Source, kernel, launch, GPU and budget."""
     parser.add_argument("source", metavar="SOURCE", type=Path, help=source_help)
-    parser.add_argument("--kernel", metavar="NAME", help="only kernels whose name (readable or mangled) contains NAME")
+    parser.add_argument(
+        "--kernel",
+        metavar="NAME",
+        help="only the kernel of this name, or else kernels whose name (readable or mangled) contains NAME",
+    )
     parser.add_argument(
         "--launches",
         metavar="FILE",

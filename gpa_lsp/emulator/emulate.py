@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ _MOST_PARAMETER_BYTES = 32764
 def check_launch(kernel: PtxFunction, launch: LaunchDescription, static_shared_bytes: int) -> str | None:
     """What is wrong with a launch, one sentence; None when nothing is.
 
+    ``.reqntid`` counts threads: kernels compiled for 768 x 1 x 1 were measured with blocks of 32 x 24.
+
     The limits are those of the largest GPUs of compute capabilities 7.0 to 12.0, for any of which PTX may be compiled.
 
     Source: CUDA C++ Programming Guide, technical specifications per compute capability.
@@ -51,14 +54,14 @@ def check_launch(kernel: PtxFunction, launch: LaunchDescription, static_shared_b
         for axis, size, most in zip("xyz", extent, largest, strict=True):
             if not 1 <= size <= most:
                 return f"the {name} has {format_count(size)} in {axis}; it must have 1 to {format_count(most)}"
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    threads = prod(launch.block)
     if threads > _MOST_THREADS:
         return f"the block has {format_count(threads)} threads; at most {format_count(_MOST_THREADS)} are possible"
     if kernel.max_threads is not None and threads > kernel.max_threads:
         return f"the block has {format_count(threads)} threads; the kernel was compiled for at most {format_count(kernel.max_threads)}"
     required = kernel.required_threads
-    if required is not None and tuple(launch.block) != tuple(required):
-        return f"the block is {_cross(launch.block)}; the kernel was compiled for {_cross(required)} only"
+    if required is not None and threads != prod(required):
+        return f"the block has {format_count(threads)} threads; the kernel was compiled for {format_count(prod(required))} only"
     shared = static_shared_bytes + launch.shared_bytes
     if launch.shared_bytes < 0 or shared > _MOST_SHARED_BYTES:
         return f"the block needs {format_count(shared)} bytes of shared memory; at most {format_count(_MOST_SHARED_BYTES)} are possible"
@@ -66,10 +69,6 @@ def check_launch(kernel: PtxFunction, launch: LaunchDescription, static_shared_b
     if parameters > _MOST_PARAMETER_BYTES:
         return f"the kernel has {format_count(parameters)} bytes of parameters; at most {format_count(_MOST_PARAMETER_BYTES)} are possible"
     return None
-
-
-def _cross(extent: tuple[int, ...]) -> str:
-    return " x ".join(str(size) for size in extent)
 
 
 def count_executions(count: int, machine: Machine | None) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -16,7 +16,7 @@ from gpa_lsp.history.rows import (
     unpack_text,
     write_capability,
 )
-from gpa_lsp.report.names import is_named
+from gpa_lsp.report.names import list_named
 
 _LOG = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ def list_runs(connection: sqlite3.Connection, wanted: RunFilter) -> tuple[Run, .
     runs = select_runs(connection, " AND ".join(conditions), values)
     if wanted.name is None:
         return runs
-    return tuple(run for run in runs if is_named(wanted.name, run.measurement.key.mangled_name, run.measurement.name))
+    return tuple(list_named(wanted.name, runs, lambda run: (run.measurement.key.mangled_name, run.measurement.name)))
 
 
 def read_content(connection: sqlite3.Connection, run_id: int) -> RememberedLines:

@@ -10,7 +10,7 @@ from gpa_lsp.render.findings import DEFAULT_MIN_SHARE_RATIO, find_findings
 from gpa_lsp.render.layout import join_lines
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import Report
-from gpa_lsp.report.names import is_named
+from gpa_lsp.report.names import list_named
 from gpa_lsp.report_file.schema import is_saved_report
 from gpa_lsp.report_file.store import read_report
 
@@ -30,7 +30,9 @@ def read_report_file(path: Path, kernel: str | None) -> Report:
     if not (path.is_file() and is_saved_report(path)):
         return analyse([path], kernel_filter=kernel, roofs=KeptRoofs())
     report = read_report(path)
-    kernels = tuple(one for one in report.kernels if kernel is None or is_named(kernel, one.mangled_name, one.name))
+    kernels = report.kernels
+    if kernel is not None:
+        kernels = tuple(list_named(kernel, kernels, lambda one: (one.mangled_name, one.name)))
     return Report(problems=report.problems, kernels=kernels)
 
 

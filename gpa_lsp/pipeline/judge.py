@@ -16,11 +16,11 @@ from gpa_lsp.binary.containers import find_cubins, recognise_container
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.device.kept_roofs import KeptRoofs
 from gpa_lsp.pipeline.way import Progress, TakeKernel, Way
-from gpa_lsp.profile.model import Launch, LaunchOutline, OpenedProfile
+from gpa_lsp.profile.model import Launch, LaunchOutline, OpenedProfile, Profile
 from gpa_lsp.profile.read import open_profile, read_profile
 from gpa_lsp.report.gather import AnalysedKernel, KernelGatherer, assemble_report, gather_report
 from gpa_lsp.report.model import KernelReport, Report
-from gpa_lsp.report.names import is_named
+from gpa_lsp.report.names import list_named
 from gpa_lsp.report.profiled_sources import ProfiledSources, SourceQuestion
 from gpa_lsp.report.source_paths import SourceLocator
 from gpa_lsp.rows.join import join_profile
@@ -69,7 +69,8 @@ def judge_file(
         kernels, problems, other_files = _load(path, way, progress)
         return gather_report([AnalysedKernel(kernel=kernel) for kernel in kernels], problems), other_files
     judge = _Judge(way.blamer, sources, roofs, take)
-    if recognise_container(path) is None:
+    # Which kernels a name means is known when all are: a whole name wins over a part of one.
+    if way.kernel_filter is None and recognise_container(path) is None:
         with open_profile(path) as opened:
             found = None if opened is None else _judge_in_parts(path, opened, way, judge, progress)
         if found is not None:
@@ -209,9 +210,8 @@ class _Judge:
 
     def judge_part(self, opened: OpenedProfile, numbers: Sequence[int], way: Way) -> bool:
         """Judge the kernels of some launches; False, and nothing judged, where something is wrong with a launch."""
-        is_wanted = None if way.kernel_filter is None else _make_filter(way.kernel_filter)
         profile = opened.read(numbers)
-        kernels, problems = join_profile(profile, kernel_filter=is_wanted, with_text=way.disassemble)
+        kernels, problems = join_profile(profile, with_text=way.disassemble)
         if problems or profile.problems:
             return False
         for kernel in kernels:
@@ -295,7 +295,7 @@ def _load(path: Path, way: Way, progress: Progress | None) -> tuple[list[Kernel]
         return kernels, problems, ()
     profile = read_profile(path)
     found, met = join_profile(
-        profile, kernel_filter=_make_filter(way.kernel_filter), with_text=way.disassemble, progress=progress
+        profile, kernel_filter=_make_filter(profile, way.kernel_filter), with_text=way.disassemble, progress=progress
     )
     return list(found), [*profile.problems, *met], profile.other_files
 
@@ -304,15 +304,19 @@ def _load_code(path: Path, way: Way) -> tuple[list[Kernel], list[Problem]]:
     """The kernels of a cubin, fat binary or program, with nothing measured."""
     kernels: list[Kernel] = []
     problems: list[Problem] = []
-    is_wanted = None if way.kernel_filter is None else partial(is_named, way.kernel_filter)
+    choose = (
+        None if way.kernel_filter is None else partial(list_named, way.kernel_filter, list_names=lambda name: (name,))
+    )
     for cubin in find_cubins(path):
-        found, met = list_unmeasured_kernels(cubin, kernel_filter=is_wanted, with_text=way.disassemble)
+        found, met = list_unmeasured_kernels(cubin, choose=choose, with_text=way.disassemble)
         kernels.extend(found)
         problems.extend(met)
     return kernels, problems
 
 
-def _make_filter(text: str | None) -> Callable[[Launch], bool] | None:
+def _make_filter(profile: Profile, text: str | None) -> Callable[[Launch], bool] | None:
     if text is None:
         return None
-    return lambda launch: is_named(text, launch.mangled_name, launch.display_name)
+    names = dict.fromkeys((launch.mangled_name, launch.display_name) for launch in profile.launches)
+    wanted = set(list_named(text, names, lambda one: one))
+    return lambda launch: (launch.mangled_name, launch.display_name) in wanted

@@ -21,7 +21,7 @@ class Way:
     """How a file is analysed.
 
     Attributes:
-        kernel_filter: keep kernels whose mangled, readable or short name contains this; None keeps all.
+        kernel_filter: keep kernels that this names: whole, or else by a part of their mangled, readable or short name; None keeps all.
         disassemble: also produce instruction texts, which needs nvdisasm.
         blamer: name of the blamer that finds the causes of stalls; None finds none, analyses nothing and gives no advice.
     """

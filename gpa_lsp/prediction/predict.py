@@ -20,7 +20,7 @@ from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.prediction.targets import examine_for_machine
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.report.names import choose_named, demangle, shorten_name
+from gpa_lsp.report.names import demangle, list_named, shorten_name
 
 Progress = Callable[[str, int, int], None]
 """Told (what, done, total)."""
@@ -77,7 +77,7 @@ def predict_source(
     Args:
         path: of a CUDA C++ source.
         text: what an editor holds of it; None to read the file.
-        kernel: only kernels whose name contains this; None for all.
+        kernel: only the kernel of this name, or else those whose name contains it; None for all.
         launches: which ones, of those kernels.
         compute_capability: to compile for; None for that of the GPU named in the settings, or the oldest newer one that the compiler knows; where
             none is named as in :func:`~gpa_lsp.prediction.static_source.examine_source`.
@@ -116,7 +116,8 @@ def _predict_module(
     work: PredictionWork, described: Path | None, choice: LaunchChoice, kernel: str | None, problems: list[Problem]
 ) -> SourcePrediction:
     listed = list_launches(described, choice)
-    matched = match_launches(work.module, listed.launches, kernel, problems if listed.must_match else [])
+    meant = name_meant((work.module,), kernel)
+    matched = match_launches(work.module, listed.launches, meant, problems if listed.must_match else [])
     predictions = predict_matched(work, choose_launches(matched, choice, described), problems)
     launched = {one.function.name for one in matched}
     return SourcePrediction(
@@ -124,36 +125,46 @@ def _predict_module(
         launches_path=described,
         statics=work.statics,
         kernels=tuple(predictions),
-        undescribed=list_undescribed(work.module, launched, kernel),
+        undescribed=list_undescribed(work.module, launched, meant),
         problems=tuple(problems),
         comparisons=compare_launches(predictions),
     )
 
 
-def list_undescribed(module: PtxModule, launched: Collection[str], kernel: str | None) -> tuple[str, ...]:
+def name_meant(modules: Iterable[PtxModule], kernel: str | None) -> frozenset[str] | None:
+    """Mangled names of the kernels that a name, or a part of one, means; None for all."""
+    if kernel is None:
+        return None
+    names = dict.fromkeys(entry.name for module in modules for entry in module.entries)
+    return frozenset(list_named(kernel, names, lambda name: (name,)))
+
+
+def list_undescribed(module: PtxModule, launched: Collection[str], meant: Collection[str] | None) -> tuple[str, ...]:
     """Readable names of the kernels that are meant and of which no launch is known."""
-    wanted = _list_wanted(module, kernel)
-    return tuple(demangle(name) for name in wanted if name not in launched)
-
-
-def _list_wanted(module: PtxModule, kernel: str | None) -> tuple[str, ...]:
-    """The kernels of a module that are meant; all where none is named."""
-    names = [entry.name for entry in module.entries]
-    return tuple(names) if kernel is None else choose_named(kernel, names)
+    return tuple(
+        demangle(entry.name)
+        for entry in module.entries
+        if entry.name not in launched and (meant is None or entry.name in meant)
+    )
 
 
 def match_launches(
-    module: PtxModule, launches: Sequence[LaunchDescription], kernel: str | None, problems: list[Problem]
+    module: PtxModule, launches: Sequence[LaunchDescription], meant: Collection[str] | None, problems: list[Problem]
 ) -> tuple[DescribedLaunch, ...]:
-    """The launches of a module's kernels, in their order; one that names no kernel, or several, is a problem."""
+    """The launches of a module's kernels, in their order; one that names no kernel, or several, is a problem.
+
+    Args:
+        module: the code.
+        launches: of its kernels, by any of their names.
+        meant: mangled names of the kernels whose launches are wanted; None for all.
+        problems: what does not match is added to it.
+    """
     found = []
-    wanted = _list_wanted(module, kernel)
     for launch in launches:
-        named = _list_wanted(module, launch.kernel)
-        functions = [one for one in module.entries if one.name in named]
+        functions = list_named(launch.kernel, module.entries, lambda one: (one.name,))
         if len(functions) != 1:
             problems.append(Problem.from_error(_explain_mismatch(module, launch, functions)))
-        elif functions[0].name in wanted:
+        elif meant is None or functions[0].name in meant:
             found.append(DescribedLaunch(launch=launch, function=functions[0]))
     return tuple(found)
 

@@ -1,6 +1,6 @@
 """From device code that was built to predictions: :func:`predict_build`. No source is needed, and nothing of the file is run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from gpa_lsp.basis.errors import Problem
@@ -19,6 +19,7 @@ from gpa_lsp.prediction.predict import (
     choose_launches,
     list_undescribed,
     match_launches,
+    name_meant,
     predict_matched,
 )
 from gpa_lsp.prediction.targets import Capability
@@ -45,7 +46,7 @@ def predict_build(
 
     Args:
         path: an object, library, program, fat binary or cubin with PTX in it, or a file of PTX.
-        kernel: only kernels whose name contains this; None for all.
+        kernel: only the kernel of this name, or else those whose name contains it; None for all.
         launches: which ones, of those kernels.
         compute_capability: code for this one; None for that of the GPU in the settings where there is code for it, else the newest.
         settings: for which GPU, and how much it may cost.
@@ -61,7 +62,8 @@ def predict_build(
     listed = list_launches(described, launches)
     problems: list[Problem] = []
     built = read_modules(path, compute_capability, settings.machine, problems)
-    matched, unmatched = _match(built, listed.launches, kernel)
+    meant = name_meant((one.module for one in built), kernel)
+    matched, unmatched = _match(built, listed.launches, meant)
     if listed.must_match:
         problems.extend(unmatched)
     chosen = choose_launches(matched, launches, described)
@@ -73,7 +75,7 @@ def predict_build(
         )
         predictions += predict_matched(work, [one for one in chosen if one.place == place], problems)
     launched = {one.function.name for one in matched}
-    undescribed = dict.fromkeys(name for one in built for name in list_undescribed(one.module, launched, kernel))
+    undescribed = dict.fromkeys(name for one in built for name in list_undescribed(one.module, launched, meant))
     return SourcePrediction(
         path=path,
         launches_path=described,
@@ -86,17 +88,19 @@ def predict_build(
 
 
 def _match(
-    built: Sequence[BuiltModule], launches: Sequence[LaunchDescription], kernel: str | None
+    built: Sequence[BuiltModule], launches: Sequence[LaunchDescription], meant: Collection[str] | None
 ) -> tuple[list[_BuiltLaunch], list[Problem]]:
     """Each launch with the first module that has its kernel, and what is wrong with those that none has."""
     found: list[_BuiltLaunch] = []
     problems: list[Problem] = []
     for launch in launches:
+        named = name_meant((one.module for one in built), launch.kernel) or ()
+        places = [place for place, one in enumerate(built) if any(entry.name in named for entry in one.module.entries)]
         met: list[Problem] = []
-        for place, one in enumerate(built):
-            matched = match_launches(one.module, (launch,), None, met)
+        for place in places or range(min(1, len(built))):
+            matched = match_launches(built[place].module, (launch,), None, met)
             if matched:
-                if kernel is None or match_launches(one.module, (launch,), kernel, []):
+                if meant is None or matched[0].function.name in meant:
                     found.append(_BuiltLaunch(place=place, launch=launch, function=matched[0].function))
                 met = []
                 break

@@ -1,8 +1,9 @@
 """From a source, as it is or as an editor holds it, to what its code says without a profile."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 
 from gpa_lsp.advice.find_statics import KernelFindings, find_static_findings
@@ -16,20 +17,21 @@ from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.compiler.source_text import read_source
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
-from gpa_lsp.report.names import demangle, find_plain_name, is_named
+from gpa_lsp.report.names import demangle, find_plain_name, list_named
 from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 from gpa_lsp.sources.cuda_launches import find_launch_sizes
 
 
-def find_known_blocks(path: Path, text: str, mangled_name: str) -> tuple[KnownBlock, ...]:
+def find_known_blocks(path: Path, text: str, mangled_name: str, names: Collection[str]) -> tuple[KnownBlock, ...]:
     """Sizes of block for one kernel, those of a description first.
 
     Args:
         path: of the source; ``kernel.launch.toml`` beside ``kernel.cu`` describes its launches.
         text: of the source.
         mangled_name: of the kernel.
+        names: mangled names of all kernels of the source, which a described launch may mean as well.
     """
-    return (*_find_described(path, mangled_name), *_find_launched(path, text, mangled_name))
+    return (*_find_described(path, mangled_name, names), *_find_launched(path, text, mangled_name))
 
 
 def _find_launched(path: Path, text: str, mangled_name: str) -> Iterator[KnownBlock]:
@@ -42,7 +44,7 @@ def _find_launched(path: Path, text: str, mangled_name: str) -> Iterator[KnownBl
         )
 
 
-def _find_described(path: Path, mangled_name: str) -> Iterator[KnownBlock]:
+def _find_described(path: Path, mangled_name: str, names: Collection[str]) -> Iterator[KnownBlock]:
     """A description that cannot be read is its reader's to complain of, not ours."""
     description = find_launch_file(path)
     if description is None:
@@ -52,7 +54,7 @@ def _find_described(path: Path, mangled_name: str) -> Iterator[KnownBlock]:
     except GpaError:
         return
     for launch in launches:
-        if launch.kernel == mangled_name or is_named(launch.kernel, mangled_name, demangle(mangled_name)):
+        if mangled_name in list_named(launch.kernel, names, lambda name: (name,)):
             x, y, z = launch.block
             yield KnownBlock(
                 threads=x * y * z, origin=BlockOrigin.DESCRIPTION, dynamic_shared_bytes=launch.shared_bytes
@@ -99,7 +101,7 @@ def examine_source(
         text: what an editor holds of it; None to read the file.
         compute_capability: to compile for; None for the newest one its compile command asks for that has a table, else
             :data:`~gpa_lsp.compiler.settings.DEFAULT_COMPUTE_CAPABILITY`.
-        kernel: only kernels whose name contains this; None for all.
+        kernel: only the kernel of this name, or else those whose name contains it; None for all.
         roots: folders below which headers are the user's own, so that lines in them are named; the source's folder always is one.
         settings: of the compiler.
 
@@ -174,14 +176,15 @@ def examine_unit(
         return SourceStatics(path=path, text=text, unit=unit, flags=flags, kernels=())
     cubin = read_cubin(unit.cubin)
     limits = read_compiled_limits(cubin)
-    wanted = None if kernel is None else lambda name: is_named(kernel, name)
-    found, problems = list_unmeasured_kernels(cubin, kernel_filter=wanted)
+    choose = None if kernel is None else partial(list_named, kernel, list_names=lambda name: (name,))
+    found, problems = list_unmeasured_kernels(cubin, choose=choose)
     sources = _Sources(path=path, text=text, roots=(path.parent, *roots))
+    names = [name for name, function in cubin.functions.items() if function.is_entry]
     kernels = tuple(
         find_static_findings(
             one,
             limits=limits,
-            blocks=find_known_blocks(path, text, one.mangled_name),
+            blocks=find_known_blocks(path, text, one.mangled_name, names),
             read_source=sources.read,
         )
         for one in found

@@ -40,7 +40,7 @@ def examine_for_machine(
     Args:
         path: of the source.
         text: what an editor holds of it; None to read the file.
-        kernel: only kernels whose name contains this; None for all.
+        kernel: only the kernel of this name, or else those whose name contains it; None for all.
         machine: name of the GPU; None for none in particular.
         compute_capability: to compile for; None for that of the GPU, and without one for what the compile command says.
         settings: of the compiler.

@@ -13,7 +13,7 @@ from gpa_lsp.prediction.predict import match_launches
 from gpa_lsp.prediction.static_source import examine_source, require_ptx
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.report.names import choose_named, demangle, shorten_name
+from gpa_lsp.report.names import demangle, list_named, shorten_name
 
 _MOST_NAMES = 8
 
@@ -33,7 +33,7 @@ def write_templates(
     Args:
         path: of the source.
         text: what an editor holds of it; None to read the file.
-        kernel: only kernels whose name contains this; None for all.
+        kernel: only the kernel of this name, or else those whose name contains it; None for all.
         launches_path: the description; None for the file beside the source.
         launches_text: what an editor holds of it, empty for one that is to be begun; None to read the file.
         compute_capability: to compile for; None leaves it to the compile command.
@@ -66,7 +66,7 @@ def write_build_templates(
 
     Args:
         path: as for :func:`~gpa_lsp.prediction.predict_build.predict_build`.
-        kernel: only kernels whose name contains this; None for all.
+        kernel: only the kernel of this name, or else those whose name contains it; None for all.
         launches_path: the description; None for the file beside it.
         compute_capability: code for this one; None for the newest.
 
@@ -112,8 +112,7 @@ def _describe(
         known |= {one.function.name for one in match_launches(module, launches, None, [])}
         for entry in module.entries:
             every.setdefault(entry.name, entry)
-    meant = every if kernel is None else choose_named(kernel, every)
-    named = [every[name] for name in meant]
+    named = list(every.values()) if kernel is None else list_named(kernel, every.values(), lambda one: (one.name,))
     if not every:
         raise InputError("has no kernel", path=path, remedy="give a file with a __global__ function in it")
     if not named:

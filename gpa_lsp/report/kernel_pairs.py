@@ -13,7 +13,7 @@ from gpa_lsp.report.comparison import LikelyPair
 from gpa_lsp.report.differences import count_opcodes
 from gpa_lsp.report.families import find_family
 from gpa_lsp.report.model import KernelReport, Report
-from gpa_lsp.report.names import is_named, shorten_name
+from gpa_lsp.report.names import list_named, shorten_name
 
 Pair = tuple[KernelReport, KernelReport]
 
@@ -51,7 +51,7 @@ def _short_name(kernel: KernelReport) -> tuple[str, str | None]:
 
 
 def find_named(report: Report, text: str, side: str) -> KernelReport:
-    """The kernel whose name is ``text``; else the only one whose name contains it.
+    """The kernel that ``text`` names, as in :func:`~gpa_lsp.report.names.list_named`.
 
     Args:
         report: to look in.
@@ -61,9 +61,7 @@ def find_named(report: Report, text: str, side: str) -> KernelReport:
     Raises:
         InputError: there is none, or there are several.
     """
-    names = [(kernel.mangled_name, kernel.name, shorten_name(kernel.name)) for kernel in report.kernels]
-    exact = [kernel for kernel, known in zip(report.kernels, names, strict=True) if text in known]
-    found = exact or [kernel for kernel in report.kernels if is_named(text, kernel.mangled_name, kernel.name)]
+    found = list_named(text, report.kernels, lambda kernel: (kernel.mangled_name, kernel.name))
     if len(found) == 1:
         return found[0]
     problem = f"several kernels {side} are named" if found else f"no kernel {side} is named"

@@ -7,11 +7,14 @@ the report beside the short one.
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from gpa_lsp.binary.linkage_names import demangle
 
-__all__ = ["SHORT_NAME_CHARS", "demangle", "find_plain_name", "is_named", "shorten_distinctly", "shorten_name"]
+__all__ = ["SHORT_NAME_CHARS", "demangle", "find_plain_name", "list_named", "shorten_distinctly", "shorten_name"]
+
+Named = TypeVar("Named")
 
 SHORT_NAME_CHARS = 60
 """Longest name that is shown with its template arguments."""
@@ -70,29 +73,39 @@ def shorten_distinctly(names: Iterable[str], max_chars: int = SHORT_NAME_CHARS) 
     return short
 
 
-def is_named(text: str, *names: str) -> bool:
-    """Whether ``text`` is part of a function's name: of any name given, of its readable form, or of the short form that is shown.
+def list_named(text: str, among: Iterable[Named], list_names: Callable[[Named], Iterable[str]]) -> list[Named]:
+    """Those that somebody means who writes ``text``: a whole name wins over a part of one.
 
-    >>> is_named("scale<float>", "_Z5scaleIfEvPf"), is_named("_Z5scale", "_Z5scaleIfEvPf"), is_named("scale<int>", "_Z5scaleIfEvPf")
-    (True, True, False)
+    Args:
+        text: a name as it stands in the code, readable, short (as it is shown) or without its template arguments, or else a part of a name.
+        among: what has names.
+        list_names: all names of one of them, mangled or not.
+
+    Returns:
+        In the order given: those of which it is the whole name, readable or short; else those of which it is the plain name; else those in whose
+        names it occurs.
+
+    >>> kernels = ["_Z5star4Pd", "_Z8star4_2zPd", "_Z5scaleIfEvPf", "_Z5scaleIiEvPi", "_Z7rescalePf"]
+    >>> [list_named(text, kernels, lambda name: [name]) for text in ("star4", "scale", "scale<int>")]
+    [['_Z5star4Pd'], ['_Z5scaleIfEvPf', '_Z5scaleIiEvPi'], ['_Z5scaleIiEvPi']]
+    >>> list_named("star", kernels, lambda name: [name])
+    ['_Z5star4Pd', '_Z8star4_2zPd']
     """
-    for name in names:
-        readable = demangle(name)
-        if text in name or text in readable or text in shorten_name(readable):
-            return True
-    return False
+    every = list(among)
+    forms = [[form for name in list_names(one) for form in _list_forms(name)] for one in every]
+    whole = [one for one, known in zip(every, forms, strict=True) if text in known]
+    if whole:
+        return whole
+    plain = [
+        one for one, known in zip(every, forms, strict=True) if any(text == find_plain_name(form) for form in known)
+    ]
+    return plain or [one for one, known in zip(every, forms, strict=True) if any(text in form for form in known)]
 
 
-def choose_named(text: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The functions that ``text`` names: those of exactly that name, mangled or without types, else all that hold it (:func:`is_named`).
-
-    >>> choose_named("star4", ["_Z5star4Pd", "_Z8star4_2zPd"]), len(choose_named("star", ["_Z5star4Pd", "_Z8star4_2zPd"]))
-    (('_Z5star4Pd',), 2)
-    """
-    every = tuple(names)
-    exact = tuple(name for name in every if text in (name, demangle(name), shorten_name(demangle(name))))
-    plain = exact or tuple(name for name in every if find_plain_name(demangle(name)) == text)
-    return plain or tuple(name for name in every if is_named(text, name))
+def _list_forms(name: str) -> tuple[str, str, str]:
+    """A name as it is, readable, and short."""
+    readable = demangle(name)
+    return name, readable, shorten_name(readable)
 
 
 def _mask_operators(text: str) -> str:

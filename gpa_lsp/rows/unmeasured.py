@@ -14,13 +14,13 @@ from gpa_lsp.rows.scatter import scatter_function
 
 
 def list_unmeasured_kernels(
-    cubin: Cubin, *, kernel_filter: Callable[[str], bool] | None = None, with_text: bool = True
+    cubin: Cubin, *, choose: Callable[[list[str]], list[str]] | None = None, with_text: bool = True
 ) -> tuple[tuple[Kernel, ...], tuple[Problem, ...]]:
     """Every kernel of an image with the device functions it can call, and zero samples.
 
     Args:
         cubin: the image; an image without kernels (device functions only) gives one entry per function instead.
-        kernel_filter: told a mangled name, says whether to keep the kernel; None keeps all.
+        choose: of the mangled names of all kernels, those to keep; None keeps all.
         with_text: disassemble.
 
     Returns:
@@ -28,7 +28,7 @@ def list_unmeasured_kernels(
     """
     problems: list[Problem] = []
     entries = [name for name, function in cubin.functions.items() if function.is_entry] or list(cubin.functions)
-    chosen = [name for name in entries if kernel_filter is None or kernel_filter(name)]
+    chosen = entries if choose is None else choose(entries)
     needed = {name: tuple(list_reachable_functions(cubin, name)) for name in chosen}
     texts = {}
     if with_text and chosen:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gpa_lsp.basis.locations import Frame
 from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
+from gpa_lsp.binary.embedded_ptx import _restore, read_embedded_ptx
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.profile.read import read_profile
 from tests.conftest import ROOT
@@ -72,3 +73,49 @@ def test_images_of_real_reports(corpus: Path, tmp_path: Path) -> None:
                 check_texts(texts, tmp_path)
                 count += len(texts)
     assert count >= 20
+
+
+MULTI_LINE = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(
+\t.param .u64 k_param_0
+)
+{
+\t.reg .b32 %r<40>;
+\t.reg .f32 %f<20>;
+\t.reg .b64 %rd<4>;
+\tld.param.u64 %rd1, [k_param_0];
+$L__BB0_1: wmma.load.a.sync.aligned.row.m16n16k16.global.f16
+\t\t{
+\t\t%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8
+\t\t}
+\t\t, [%rd1], 16;
+\tmov.u32 %r30, 16; wmma.load.b.sync.aligned.row.m16n16k16.global.f16 {
+\t\t%r9, %r10, %r11, %r12, %r13, %r14, %r15, %r16 },
+\t\t[%rd1], %r30;
+\t{ // a block
+\twmma.mma.sync.aligned.row.row.m16n16k16.f32.f32
+\t\t{%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8},
+\t\t{%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8},
+\t\t{%r9, %r10, %r11, %r12, %r13, %r14, %r15, %r16},
+\t\t{%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8};
+\t}
+\tret;
+}
+"""
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_no_place_is_written_into_a_statement(every: int, tmp_path: Path) -> None:
+    """A place on each line, of which each statement keeps its first."""
+    lines = tuple(MULTI_LINE.splitlines())
+    places = {number: (Frame(file="k.cu", line=number),) for number in range(1, len(lines) + 1, every)}
+    restored = _restore(lines, places)
+    assert restored is not None
+    assert assemble(restored, tmp_path) == ""
+    if every == 1:
+        assert re.findall(r"^\t\.loc\t1 (\d+) 0\n(.*)", restored, re.MULTILINE)[4:8] == [
+            ("12", lines[11]), ("17", lines[16]), ("20", lines[19]), ("21", lines[20]),
+        ]  # fmt: skip

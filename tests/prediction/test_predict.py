@@ -11,6 +11,8 @@ from gpa_lsp.emulator.model import Budget, FaultKind
 from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.model import DEFAULT_PREDICTION
 from gpa_lsp.prediction.predict import predict_source
+from gpa_lsp.prediction.static_source import find_known_blocks
+from gpa_lsp.prediction.templates import write_templates
 from tests.prediction.kernels import LAUNCHES, NVRTC, SOURCE, find_project, predict, predict_one
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
@@ -185,6 +187,36 @@ def test_launches_are_chosen_by_number_and_too_many_are_refused():
         predict_source(find_project(), kernel="saxpy", launches=LaunchChoice(number=3), compile_settings=NVRTC)
     with pytest.raises(InputError, match=r"2 launches match \(saxpy\)"):
         predict_source(find_project(), kernel="saxpy", launches=LaunchChoice(is_single=True), compile_settings=NVRTC)
+
+
+NAMES = ("_Z10no_read_itPf", "_Z7read_itPf", "_Z6readerIfEvPT_")
+LIKE_NAMES = """
+__global__ void no_read_it(float* a) { a[threadIdx.x] = 1; }
+__global__ void read_it(float* a) { a[threadIdx.x] += 1; }
+template <typename T> __global__ void reader(T* a) { a[threadIdx.x] += 1; }
+template __global__ void reader<float>(float*);
+"""
+
+
+def test_a_whole_name_wins_over_a_part_of_one(tmp_path: Path):
+    source = tmp_path / "like.cu"
+    source.write_text(LIKE_NAMES)
+    described = write_templates(source, settings=NVRTC)
+    assert 'kernel = "read_it"' in described
+    source.with_name("like.launch.toml").write_text(described)
+    found = predict_source(source, compile_settings=NVRTC)
+    assert (len(found.kernels), found.problems, found.undescribed) == (3, (), ())
+    chosen = predict_source(source, kernel="read_it", compile_settings=NVRTC)
+    assert [one.short_name for one in chosen.kernels] == ["read_it"]
+    assert [one.statics.mangled_name for one in chosen.statics.kernels] == ["_Z7read_itPf"]
+    parts = predict_source(source, kernel="read", compile_settings=NVRTC)
+    assert {one.short_name for one in parts.kernels} == {"no_read_it", "read_it", "reader<float>"}
+    assert [one.threads for one in find_known_blocks(source, LIKE_NAMES, "_Z10no_read_itPf", NAMES)] == [256]
+    source.with_name("like.launch.toml").write_text(
+        '[[launch]]\nkernel = "read_it"\ngrid = 1\nblock = 64\narguments = []\n'
+    )
+    assert find_known_blocks(source, "", "_Z10no_read_itPf", NAMES) == ()
+    assert [one.threads for one in find_known_blocks(source, "", "_Z7read_itPf", NAMES)] == [64]
 
 
 def test_a_source_that_does_not_compile_gives_messages_alone():

@@ -20,6 +20,8 @@ _MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 _DROPPED_AT_ONCE = 6
 _POLLING_OPCODES = frozenset({"atom", "red", "nanosleep"})
 _POLLING_SUFFIXES = frozenset({"volatile", "acquire", "relaxed", "mmio"})
+_POLLING_LOADS = frozenset({"cg", "cv"})
+"""Loads that go past L1 see what other blocks write; with other instructions, ``cp.async`` above all, these words mean something else."""
 
 
 def bind_function(machine: Machine, name: str) -> BoundFunction:
@@ -146,7 +148,8 @@ class _FunctionBinder:
         self._binder.steps.append(step)
 
     def _note_polling(self, segment: Segment, instruction: PtxInstruction) -> None:
-        if instruction.opcode in _POLLING_OPCODES or not _POLLING_SUFFIXES.isdisjoint(instruction.suffixes):
+        words = _POLLING_SUFFIXES | _POLLING_LOADS if instruction.opcode == "ld" else _POLLING_SUFFIXES
+        if instruction.opcode in _POLLING_OPCODES or not words.isdisjoint(instruction.suffixes):
             segment.is_polling = True
 
     def _count_guarded(self) -> None:

@@ -27,7 +27,7 @@ from gpa_lsp.prediction.exploration.journal import Subject
 from gpa_lsp.prediction.exploration.model import Configuration
 from gpa_lsp.prediction.exploration.workers import Evaluate
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
-from gpa_lsp.prediction.predict import match_launches
+from gpa_lsp.prediction.predict import match_launches, name_meant
 from gpa_lsp.prediction.static_source import SourceStatics, require_ptx
 from gpa_lsp.prediction.targets import examine_for_machine
 from gpa_lsp.ptx.model import PtxModule
@@ -170,7 +170,7 @@ def read_launch_text(path: Path) -> str:
 def _choose_launch(module: PtxModule, path: Path, text: str, kernel: str | None, number: int | None) -> _ChosenLaunch:
     problems: list[Problem] = []
     launches = read_launches(path, text=text)
-    found = match_launches(module, launches, kernel, problems)
+    found = match_launches(module, launches, name_meant((module,), kernel), problems)
     if number is not None and 1 <= number <= len(found):
         found = (found[number - 1],)
     if len(found) != 1:

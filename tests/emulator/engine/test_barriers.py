@@ -110,9 +110,10 @@ def test_a_lock_is_given_to_one_lane_after_the_other() -> None:
     assert emulation.arrays["sum"].tolist() == [sum(range(128))]
 
 
-def test_blocks_that_wait_for_others_of_their_batch_get_there() -> None:
+@pytest.mark.parametrize("load", ["ld.acquire.gpu.global", "ld.global.cg", "ld.global.cv", "ld.volatile.global"])
+def test_blocks_that_wait_for_others_of_their_batch_get_there(load: str) -> None:
     body = f"""{GLOBAL_THREAD} mov.u32 %r1, %nctaid.x; sub.u32 %r1, %r1, 1; setp.eq.u32 %p1, %r50, %r1; @%p1 bra LAST;
-    SPIN: ld.acquire.gpu.global.u32 %r2, [%d0]; setp.eq.u32 %p2, %r2, 0; @%p2 bra SPIN; bra DONE;
+    SPIN: {load}.u32 %r2, [%d0]; setp.eq.u32 %p2, %r2, 0; @%p2 bra SPIN; bra DONE;
     LAST: bar.sync 0; st.release.gpu.global.u32 [%d0], 9; mov.u32 %r2, 9; DONE: st.global.u32 [%d32], %r2;"""
     emulation = run_text(body, {"flag": zeros(1), "out": zeros(256)}, block=64, grid=4)
     assert emulation.faults == ()

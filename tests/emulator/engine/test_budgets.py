@@ -5,8 +5,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.emulator.model import Budget, FaultKind, TraceSettings
 from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.ptx.parse import parse_ptx
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 
 _ENDLESS = "LOOP: add.u32 %r1, %r1, 1; bra LOOP;"
@@ -180,3 +183,13 @@ def test_what_is_not_emulated_is_fatal_only_where_it_is_reached() -> None:
     assert emulation.arrays["out"].tolist() == [0] * 8 + [1] * 24
     skipped = run_text(body.replace("%r52, 8;", "%r52, 0;"), {"in": zeros(1), "out": zeros(32)})
     assert skipped.faults == ()
+
+
+@pytest.mark.parametrize(("block", "runs"), [((32, 24, 1), True), ((768, 1, 1), True), ((32, 23, 1), False)])
+def test_a_required_block_is_a_number_of_threads(block: tuple[int, int, int], runs: bool) -> None:
+    text = ".version 8.0 .target sm_80 .address_size 64\n.visible .entry k() .reqntid 768, 1, 1 { ret; }"
+    launch = LaunchDescription(kernel="k", block=block, grid=(1, 1, 1))
+    emulation = emulate(parse_ptx(text, name="k.ptx"), launch)
+    assert emulation.is_complete is runs
+    assert [fault.kind for fault in emulation.faults] == ([] if runs else [FaultKind.BAD_LAUNCH])
+    assert all("736 threads; the kernel was compiled for 768" in fault.message for fault in emulation.faults)
