@@ -11,9 +11,9 @@ from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.lane_steps import guarded_mask
 from gpa_lsp.emulator.engine.memory_steps import store_lanes
 from gpa_lsp.emulator.engine.resolving import Finder, Resolver, bind_address, find_space, make_resolver
-from gpa_lsp.emulator.engine.tracing import Tracer
+from gpa_lsp.emulator.engine.tracing import WINDOWS, Tracer
 from gpa_lsp.emulator.engine.values import U32, U64, Value
-from gpa_lsp.emulator.operations.matrix_addresses import MatrixAccess, MatrixPiece, matrix_addresses
+from gpa_lsp.emulator.operations.matrix_addresses import MatrixAccess, MatrixPiece, MatrixRequest, matrix_addresses
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.ptx.model import Immediate, PtxInstruction, Space
 from gpa_lsp.ptx.scalar_types import ScalarType
@@ -44,6 +44,7 @@ def bind_matrix_move(binder: Binder) -> None:
     stride = binder.read(others[0] if others else Immediate(layout.default_stride_elements), ScalarType.U32)
     find, offset = bind_address(binder, instruction.sources[0])
     bind = binder.read if is_store else binder.write
+    names_shared = find_space(instruction.suffixes) is Space.SHARED
     move = _MatrixMove(
         layout=layout,
         pieces=_bind_pieces(binder, layout, AccessKind.STORE if is_store else AccessKind.LOAD),
@@ -53,6 +54,7 @@ def bind_matrix_move(binder: Binder) -> None:
         offset=np.uint64(offset % (1 << 64)),
         guard=binder.guard,
         tracer=binder.machine.tracer,
+        requests=layout.shared_requests if names_shared and layout.shared_requests else layout.requests,
     )
     binder.steps.append(move.store if is_store else move.load)
     binder.finish()
@@ -90,6 +92,7 @@ class _MatrixMove:
         offset: added to them.
         guard: slot of its guard; None without one.
         tracer: None when nothing is recorded.
+        requests: what is recorded: the accesses the hardware makes. Those of ``ldmatrix`` and ``stmatrix`` are its rows.
     """
 
     layout: MatrixAccess
@@ -100,6 +103,7 @@ class _MatrixMove:
     offset: np.uint64
     guard: int | None
     tracer: Tracer | None
+    requests: tuple[MatrixRequest, ...]
 
     def load(self, fragment: Fragment) -> None:
         """Read all registers."""
@@ -110,7 +114,7 @@ class _MatrixMove:
             where, dtype = piece.where, out[piece.where.register].dtype
             addresses = self._find_addresses(fragment, where, base)
             for space, place in piece.resolve(fragment, addresses, mask):
-                self._observe(fragment, piece, space, place, addresses)
+                self._observe(fragment, piece, space, place, base)
                 views, index, allowed, _ = place
                 value = views[0][index] if type(index) is int else views[0].take(index, mode="wrap")
                 if allowed is not None:
@@ -129,7 +133,7 @@ class _MatrixMove:
             value = (bits >> dtype.type(where.shift_bits)).astype(piece.access.dtype)
             addresses = self._find_addresses(fragment, where, base)
             for space, place in piece.resolve(fragment, addresses, mask):
-                self._observe(fragment, piece, space, place, addresses)
+                self._observe(fragment, piece, space, place, base)
                 store_lanes(place[0][0], place[1], value, place[2])
 
     def _begin(self, fragment: Fragment) -> tuple[Value, Value]:
@@ -150,19 +154,34 @@ class _MatrixMove:
             )
         return mask, base
 
-    def _find_addresses(self, fragment: Fragment, piece: MatrixPiece, base: Value) -> Value:
+    def _find_addresses(self, fragment: Fragment, piece: MatrixPiece | MatrixRequest, base: Value) -> Value:
         """uint64[n], where each lane's piece stands."""
-        rows = base.reshape(-1, 32)[:, piece.address_lane].view(np.int64) + piece.offset_bytes
+        given = base.reshape(-1, 32)
+        if isinstance(piece, MatrixPiece):
+            given = given[:, piece.address_lane]
+        rows = given.view(np.int64) + piece.offset_bytes
         strides = read_as(fragment, self.stride, U32).astype(np.int64)
         steps = np.broadcast_to(strides, (fragment.warps.lanes,)).reshape(-1, 32)
         return np.ascontiguousarray((rows + steps * piece.stride_bits // 8).reshape(-1)).view(U64)
 
-    def _observe(self, fragment: Fragment, piece: _Piece, space: Any, place: Place, addresses: Value) -> None:
-        """Check and record a piece."""
+    def _observe(self, fragment: Fragment, piece: _Piece, space: Any, place: Place, base: Value) -> None:
+        """Check a piece; with the first one of ``wmma``, whose lanes all give one address, record what the hardware accesses."""
         access, (_, index, allowed, bad) = piece.access, place
         checks = fragment.batch.checks
         if checks is not None and space is Space.SHARED:
             check = checks.check_store if access.kind is AccessKind.STORE else checks.check_load
             check(access, fragment, index, allowed)
-        if self.tracer is not None and not self.layout.row_bytes:
-            self.tracer.record(access, fragment, space, addresses, allowed if bad is None else allowed | bad)
+        if self.tracer is None or piece is not self.pieces[0] or not self.requests:
+            return
+        lanes = (
+            np.ones(fragment.warps.lanes, np.bool_) if allowed is None else allowed if bad is None else allowed | bad
+        )
+        wanted = np.repeat(lanes.reshape(-1, 32).any(axis=1), 32)
+        for request in self.requests:
+            part = wanted & (np.arange(fragment.warps.lanes) % 32 < request.lanes)
+            addresses = self._find_addresses(fragment, request, base)
+            if access.space is Space.GENERIC and space in WINDOWS:
+                addresses = addresses - np.uint64(WINDOWS[space])
+            self.tracer.record_addresses(
+                access.instruction, fragment, space, size_bytes=request.size_bytes, addresses=addresses, mask=part
+            )

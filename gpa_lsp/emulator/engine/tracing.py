@@ -26,7 +26,8 @@ from gpa_lsp.emulator.trace import (
 from gpa_lsp.ptx.model import Space
 
 _FULL = np.uint32(0xFFFFFFFF)
-_WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
+WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
+"""Where generic addresses of a space begin."""
 _METERED_AT_ONCE = 1 << 20
 _ROW_BYTES = 28
 _BRANCH_ROW_BYTES = 22
@@ -79,8 +80,8 @@ class Tracer:
         warps = fragment.warps
         wide = address if address.dtype is U64 else address.astype(np.uint64)
         moved = wide + access.wide_offset
-        if access.space is Space.GENERIC and space in _WINDOWS:
-            moved = moved - np.uint64(_WINDOWS[space])
+        if access.space is Space.GENERIC and space in WINDOWS:
+            moved = moved - np.uint64(WINDOWS[space])
         if not moved.ndim:
             moved = np.broadcast_to(moved, (warps.lanes,))
         self.record_addresses(access.instruction, fragment, space, size_bytes=access.bytes, addresses=moved, mask=mask)

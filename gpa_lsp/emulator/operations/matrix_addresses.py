@@ -47,6 +47,23 @@ class MatrixPiece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixRequest:
+    """One access of a warp as the hardware makes it: which bytes of memory each lane asks for, whoever holds them afterwards.
+
+    Attributes:
+        lanes: that take part, from lane 0 on.
+        size_bytes: per lane.
+        offset_bytes: int64[32], as of :class:`MatrixPiece`.
+        stride_bits: int64[32], likewise.
+    """
+
+    lanes: int
+    size_bytes: int
+    offset_bytes: Indexes
+    stride_bits: Indexes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixAccess:
     """What a matrix load or store moves.
 
@@ -56,6 +73,8 @@ class MatrixAccess:
         address_lanes: lanes whose address counts (``ldmatrix``: 8 per matrix; ``wmma``: all, and they must agree).
         row_bytes: what is read at each of these addresses as one row; 0 for ``wmma``.
         default_stride_elements: of ``wmma`` without a stride operand; 0 for the others.
+        requests: the accesses that ``wmma`` makes; empty for the others.
+        shared_requests: those it makes where it names shared memory; empty where they are the same.
     """
 
     pieces: tuple[MatrixPiece, ...]
@@ -63,6 +82,8 @@ class MatrixAccess:
     address_lanes: int
     row_bytes: int
     default_stride_elements: int = 0
+    requests: tuple[MatrixRequest, ...] = ()
+    shared_requests: tuple[MatrixRequest, ...] = ()
 
 
 def matrix_addresses(instruction: PtxInstruction) -> MatrixAccess | None:
@@ -146,6 +167,79 @@ def _find_wmma(instruction: PtxInstruction) -> MatrixAccess | None:
         address_lanes=32,
         row_bytes=0,
         default_stride_elements=width if by_rows else height,
+        requests=_list_requests(name, by_rows=by_rows, kind_bytes=size, extent=(height, width)),
+        shared_requests=()
+        if name in "cd"
+        else _list_row_requests(name, by_rows=by_rows, kind_bytes=size, extent=(height, width)),
+    )
+
+
+_ROW_BYTES = 16
+"""Of a row of the tiles of eight rows that ``ldmatrix`` and its instruction LDSM read."""
+_MOST_ROWS = 32
+
+
+def _list_requests(name: str, *, by_rows: bool, kind_bytes: int, extent: tuple[int, int]) -> tuple[MatrixRequest, ...]:
+    """What ``wmma`` asks memory for.
+
+    Four lanes go along the dimension that products sum over (along the columns of a sum) and eight across it. Where memory goes the same way, a
+    lane takes neighbouring elements at once; elements of 16 bits are taken so either way, and turned in registers.
+
+    Approximation: the order of the requests; and GPUs before compute capability 7.5 lay fragments out differently.
+
+    Source: code that ptxas 13.0 writes for sm_75, sm_80 and sm_90: number and width of LDG, LDS, STG and STS for every shape, type and layout;
+    the lanes follow from the fragments of ``mma``.
+    """
+    is_sum = name in "cd"
+    turned = is_sum and extent == (8, 32)  # sums of m8n32k16 are computed as those of m32n8k16, turned
+    is_along = (by_rows != turned) if is_sum else by_rows == (name == "a")
+    along, across = (extent[1], extent[0]) if by_rows else extent
+    together = 2 if is_sum or kind_bytes == 2 else max(1, 4 // kind_bytes)
+    if is_along or kind_bytes == 2:
+        places = [
+            (_LANES % 4 * together + start, _LANES // 4 + first)
+            for first in range(0, across, 8)
+            for start in range(0, along, 4 * together)
+        ]
+        return _make_requests(places, 32, kind_bytes * together, kind_bytes)
+    places = [
+        (_LANES // 4 + start, _LANES % 4 * together + element + first)
+        for first in range(0, across, 4 * together)
+        for start in range(0, along, 8)
+        for element in range(together)
+    ]
+    return _make_requests(places, 32, kind_bytes, kind_bytes)
+
+
+def _list_row_requests(
+    name: str, *, by_rows: bool, kind_bytes: int, extent: tuple[int, int]
+) -> tuple[MatrixRequest, ...]:
+    """Of factors in shared memory: rows of 16 bytes at the lanes that give their addresses, up to four tiles of eight at once.
+
+    Where a lane would not take 4 bytes at once, they are taken as in global memory.
+    """
+    if kind_bytes > 2 or (kind_bytes == 1 and by_rows != (name == "a")):
+        return ()
+    along, across = (extent[1], extent[0]) if by_rows else extent
+    per_row = _ROW_BYTES // kind_bytes
+    rows = [(start, row) for start in range(0, along, per_row) for row in range(across)]
+    requests: list[MatrixRequest] = []
+    for first in range(0, len(rows), _MOST_ROWS):
+        part = rows[first : first + _MOST_ROWS]
+        starts, numbers = (np.resize(np.array(values, np.int64), 32) for values in zip(*part, strict=True))
+        requests += _make_requests([(starts, numbers)], len(part), _ROW_BYTES, kind_bytes)
+    return tuple(requests)
+
+
+def _make_requests(
+    places: list[tuple[Indexes, Indexes]], lanes: int, size_bytes: int, kind_bytes: int
+) -> tuple[MatrixRequest, ...]:
+    """Of the element each lane begins at, along and across memory's rows."""
+    return tuple(
+        MatrixRequest(
+            lanes=lanes, size_bytes=size_bytes, offset_bytes=along * kind_bytes, stride_bits=across * kind_bytes * 8
+        )
+        for along, across in places
     )
 
 
@@ -164,6 +258,12 @@ def _find_wmma_words(name: str, kind: ScalarType, size: tuple[int, int]) -> Matr
         offset_bytes=4 * (_LANES % words_per_row),
         stride_bits=_LANES // words_per_row * BITS[kind],
     )
+    request = MatrixRequest(lanes=32, size_bytes=4, offset_bytes=piece.offset_bytes, stride_bits=piece.stride_bits)
     return MatrixAccess(
-        pieces=(piece,), register_types=(S.U32,), address_lanes=32, row_bytes=0, default_stride_elements=depth
+        pieces=(piece,),
+        register_types=(S.U32,),
+        address_lanes=32,
+        row_bytes=0,
+        default_stride_elements=depth,
+        requests=(request,),
     )

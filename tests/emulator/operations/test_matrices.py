@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpa_lsp.emulator.model import TraceSettings
 from gpa_lsp.emulator.operations.find import bind_operation
 from gpa_lsp.emulator.operations.half_formats import decode_table
 from gpa_lsp.emulator.operations.matrix_addresses import matrix_addresses
+from gpa_lsp.ptx.model import Space
+from tests.emulator.engine.running import run_text
 from tests.emulator.operations.evaluating import as_signed, bind_warp, read_instruction
 from tests.emulator.operations.exact_floats import F32, encode
 
@@ -418,3 +421,74 @@ def lay_out(lines: np.ndarray, bits: int, padding: int) -> tuple[np.ndarray, int
 )
 def test_products_that_are_not_known(text: str) -> None:
     assert bind_operation(read_instruction(text)) is None
+
+
+HARDWARE = [
+    # kind, matrix, shape, layout: requests and bytes per lane of global memory; the same of shared memory
+    ("f16", "a", "m16n16k16", "row", (4, 4), (1, 16)),
+    ("f16", "a", "m16n16k16", "col", (4, 4), (1, 16)),
+    ("f16", "b", "m16n16k16", "row", (4, 4), (1, 16)),
+    ("f16", "c", "m16n16k16", "col", (4, 4), (4, 4)),
+    ("f16", "a", "m32n8k16", "row", (8, 4), (2, 16)),
+    ("f16", "b", "m32n8k16", "row", (2, 4), (1, 16)),
+    ("bf16", "b", "m8n32k16", "col", (8, 4), (2, 16)),
+    ("tf32", "a", "m16n16k8", "row", (4, 4), (4, 4)),
+    ("tf32", "b", "m16n16k8", "row", (4, 4), (4, 4)),
+    ("s8", "a", "m16n16k16", "row", (2, 4), (1, 16)),
+    ("s8", "a", "m16n16k16", "col", (8, 1), (8, 1)),
+    ("s8", "b", "m8n32k16", "row", (16, 1), (16, 1)),
+    ("f64", "a", "m8n8k4", "col", (1, 8), (1, 8)),
+    ("f64", "c", "m8n8k4", "row", (1, 16), (1, 16)),
+    ("f64", "c", "m8n8k4", "col", (2, 8), (2, 8)),
+    ("f32", "c", "m16n16k16", "row", (4, 8), (4, 8)),
+    ("f32", "c", "m16n16k16", "col", (8, 4), (8, 4)),
+    ("f32", "c", "m8n32k16", "row", (8, 4), (8, 4)),
+    ("s32", "c", "m8n32k16", "col", (4, 8), (4, 8)),
+]
+"""What ptxas 13.0 writes for sm_80 (LDG, LDS and LDSM)."""
+
+
+@pytest.mark.parametrize("row", HARDWARE)
+def test_wmma_asks_memory_as_the_hardware_does(
+    row: tuple[str, str, str, str, tuple[int, int], tuple[int, int]],
+) -> None:
+    """As many requests of the same width, and together each byte of the matrix once."""
+    kind, which, shape, layout, everywhere, in_shared = row
+    text = f"wmma.load.{which}.sync.aligned.{layout}.{shape}.global.{kind}"
+    found = next(
+        access
+        for count in (1, 2, 4, 8)
+        if (access := matrix_addresses(read_instruction(f"{text} {braces('%r', 0, count)}, [%d9], 64"))) is not None
+    )
+    stride = 1000
+    moved = np.unique(
+        [
+            piece.offset_bytes + stride * piece.stride_bits // 8 + byte
+            for piece in found.pieces
+            for byte in range(piece.size_bytes)
+        ]
+    )
+    for requests, (count, size) in ((found.requests, everywhere), (found.shared_requests or found.requests, in_shared)):
+        assert (len(requests), {one.size_bytes for one in requests}) == (count, {size})
+        asked = np.concatenate(
+            [
+                (one.offset_bytes + stride * one.stride_bits // 8 + byte)[: one.lanes]
+                for one in requests
+                for byte in range(size)
+            ]
+        )
+        assert np.array_equal(np.sort(asked), moved)
+
+
+def test_a_wmma_load_is_traced_as_four_requests_of_a_warp() -> None:
+    body = """ld.param.u64 %d2, [k_param_0]; mov.u32 %r40, 64;
+    wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%d0], %r40;
+    wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%d0], %r40;"""
+    run = run_text(body, {"in": np.zeros(1024, np.uint32)}, trace=TraceSettings())
+    assert run.trace is not None and run.faults == ()
+    accesses = run.trace.accesses
+    assert accesses.bytes.tolist() == [4] * 8
+    assert set(accesses.space.tolist()) == {int(Space.GLOBAL)}
+    for number in range(8):
+        first = int(accesses.first_address[number])
+        assert len(np.unique(accesses.addresses[first : first + 32] // 32)) == 8
