@@ -68,19 +68,24 @@ def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str =
         default=_DEFAULT_SECONDS,
         help=f"seconds for each launch (default: {format_number(_DEFAULT_SECONDS)})",
     )
-    parser.add_argument(
-        "--memory",
-        metavar="SIZE",
-        type=parse_size,
-        default=_DEFAULT_MEMORY,
-        help=f"memory for each launch, such as 512MiB (default: {_DEFAULT_MEMORY})",
-    )
+    add_memory_argument(parser, "each launch")
     parser.add_argument(
         "--blocks",
         metavar="LIST",
         type=parse_blocks,
         default=(),
         help="execute these blocks by linear index, such as 0,7,100-131 (default: all if that is quick, else one wave of the GPU)",
+    )
+
+
+def add_memory_argument(parser: argparse.ArgumentParser, what: str) -> None:
+    """``--memory``, of the commands that emulate."""
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=parse_size,
+        default=_DEFAULT_MEMORY,
+        help=f"memory for {what}, such as 512MiB (default: {_DEFAULT_MEMORY}); filled arrays need theirs twice",
     )
 
 

@@ -185,9 +185,7 @@ class _Emulation:
     ) -> None:
         """Lay out memory; what is too much of it is noted."""
         budget = self._meter.budget
-        inputs = build_inputs(
-            self._module, self._kernel, self._launch, memory_limit_bytes=max(budget.memory_bytes // 2, 1)
-        )
+        inputs = build_inputs(self._module, self._kernel, self._launch, memory_limit_bytes=budget.memory_bytes)
         given_bytes = sum(one.data.nbytes for one in inputs.buffers if not one.is_zero)
         self._sink = sink
         if trace is not None:

@@ -282,8 +282,9 @@ def _list_arrays(launch: LaunchDescription) -> list[ArrayArgument]:
 
 
 def _count_bytes(array: ArrayArgument) -> int:
-    """What making an array needs: itself, and the keys a permutation is sorted by."""
-    return array.count * (array.type.bytes + (_KEY_BYTES if array.generator == Generator.PERMUTATION else 0))
+    """What an array needs: itself in the emulated memory, what it is filled from unless it is zeros, and the keys a permutation is sorted by."""
+    copies = 1 if array.generator == Generator.ZEROS else 2
+    return array.count * (array.type.bytes * copies + (_KEY_BYTES if array.generator == Generator.PERMUTATION else 0))
 
 
 def _check_memory(arrays: Sequence[ArrayArgument], limit_bytes: int) -> None:

@@ -82,16 +82,27 @@ class Subject:
     l2_bytes: int
     mode: VolumeMode
 
+    @property
+    def region(self) -> ThreadRegion:
+        """Threads that are counted where the model looks at the grid's ends.
+
+        The published program cuts threads at the number of updates also along axes that are folded, where only threads beyond that number have no
+        work any more: it counts some that have none.
+        """
+        if self.mode is VolumeMode.PAPER:
+            return ThreadRegion(low=(0, 0, 0), high=self.launch.updates)
+        return self.launch.region
+
 
 def count_all(subject: Subject) -> Counts:
     """Everything the model needs to be counted. Quantities of a block are of an average one; see :func:`list_block_classes`."""
     is_paper = subject.mode is VolumeMode.PAPER
-    kernel, wave = (ignore_cache_operators(subject.kernel) if is_paper else subject.kernel), subject.wave
+    kernel, wave = (_simplify(subject) if is_paper else subject.kernel), subject.wave
     entries = group_accesses(kernel)
     whole = _build_blocks(subject)
     full = _count_loads(subject, entries, whole)
     average = full.sectors if is_paper else _average_loads(subject, entries, full.sectors)
-    strides = [find_array_strides(entry, subject.launch, subject.launch.region) for entry in entries]
+    strides = [find_array_strides(entry, subject.launch, subject.region) for entry in entries]
     placed = list(zip(entries, strides, strict=True))
     loads = [_measure(subject, entry, steps, loads=True) for entry, steps in placed]
     stores = [_measure(subject, entry, steps, loads=False) for entry, steps in placed]
@@ -116,7 +127,7 @@ def count_all(subject: Subject) -> Counts:
         before_bytes=_add([found.before for found in (*loads, *stores)]),
         shared_load_bytes=_add([found.shared for found in loads]),
         shared_store_bytes=_add([found.shared for found in stores]),
-        wave_threads=count_threads(wave.current, subject.launch),
+        wave_threads=count_threads(wave.current, subject.launch.block, subject.region),
         wave_pages=count_wave_pages(entries, subject.launch, wave),
         working_ratio=scale,
         row_span=_find_span(placed, 1),
@@ -124,11 +135,21 @@ def count_all(subject: Subject) -> Counts:
     )
 
 
-def count_threads(blocks: BlockBox, launch: LaunchShape) -> int:
-    """Threads of some blocks that have work."""
-    x, y, z = (low * size for low, size in zip(blocks.low, launch.block, strict=True))
-    to_x, to_y, to_z = (high * size for high, size in zip(blocks.high, launch.block, strict=True))
-    return ThreadRegion(low=(x, y, z), high=(to_x, to_y, to_z)).meet(launch.region).thread_count
+def count_threads(blocks: BlockBox, block: Triple, region: ThreadRegion) -> int:
+    """Threads of some blocks of a size that lie in a region."""
+    x, y, z = (low * size for low, size in zip(blocks.low, block, strict=True))
+    to_x, to_y, to_z = (high * size for high, size in zip(blocks.high, block, strict=True))
+    return ThreadRegion(low=(x, y, z), high=(to_x, to_y, to_z)).meet(region).thread_count
+
+
+def _simplify(subject: Subject) -> KernelAccesses:
+    """The kernel as the published model sees it: all loads kept in L1, and no guard but the number of updates."""
+    kernel, whole = ignore_cache_operators(subject.kernel), subject.launch.region
+    accesses = tuple(
+        replace(access, region=None) if access.region is not None and access.region.meet(whole) == whole else access
+        for access in kernel.accesses
+    )
+    return replace(kernel, accesses=accesses)
 
 
 def count_working_ratio(launch: LaunchShape) -> float:
@@ -204,7 +225,7 @@ def _measure(subject: Subject, entry: ArrayGroups, strides: tuple[int, ...], *, 
     wave, launch = subject.wave, subject.launch
     base = 0 if subject.mode is VolumeMode.PAPER else entry.array.base_bytes
     sets = (wave.current, wave.before_x, wave.before_y, wave.before_z)
-    place = Place(launch=launch, region=launch.region, base_bytes=base, strides=strides)
+    place = Place(launch=launch, region=subject.region, base_bytes=base, strides=strides)
     return measure_overlaps(entry.select(loads=loads), place, sets)
 
 

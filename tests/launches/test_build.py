@@ -139,11 +139,11 @@ def test_variables_that_are_not_there_or_too_small(variable: str, message: str) 
 
 def test_memory_is_counted_before_it_is_taken() -> None:
     huge = GOOD.replace("count = 100", "count = 1 << 39").replace("1 << 39", '"1 << 39"')
-    with pytest.raises(InputError, match=r"need 1.00 TiB, but only 1 MiB may be used; 'x' alone needs 1 TiB"):
+    with pytest.raises(InputError, match=r"need 2.00 TiB, but only 1 MiB may be used; 'x' alone needs 2 TiB"):
         build(huge)
-    build(GOOD, limit=232)
-    with pytest.raises(InputError, match="'x' alone needs 200"):
-        build(GOOD, limit=231)
+    build(GOOD, limit=432)  # x is filled from a copy; inner is zeros
+    with pytest.raises(InputError, match="'x' alone needs 400"):
+        build(GOOD, limit=431)
 
 
 def test_descriptions_that_did_not_come_from_a_file_are_checked_as_well() -> None:

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import pytest
 
 from gpa_lsp.volumes import deriving, predict
 from gpa_lsp.volumes.devices import find_paper_device
-from gpa_lsp.volumes.expressions import KernelAccesses, cover_updates, fold_accesses
+from gpa_lsp.volumes.expressions import KernelAccesses, ThreadRegion, cover_updates, fold_accesses
 from gpa_lsp.volumes.fits import PAPER_FITS
 from gpa_lsp.volumes.model import Limiter, VolumeMode, VolumePrediction
 from gpa_lsp.volumes.predict import predict_volumes
+from tests.volumes.enumeration import enumerate_sectors
 from tests.volumes.written_kernels import (
     DATA,
     build_reference_kernel,
@@ -186,3 +188,43 @@ def test_folding_halves_what_is_loaded_from_l1() -> None:
     # Rows -4 to 5 of the column, and 8 along x and along z for each of two rows.
     assert len([access for access in folded.accesses if access.is_load]) == 10 + 2 * 16
     assert folded.flops_per_thread == 50.0
+
+
+@pytest.mark.parametrize(
+    ("fold", "cut"),
+    [
+        ((1, 1, 1), (0, 4, 4)),
+        ((1, 2, 1), (0, 0, 4)),
+        ((1, 1, 4), (0, 4, 0)),
+        ((2, 1, 1), (0, 4, 4)),
+        ((1, 4, 4), (0, 0, 0)),
+    ],
+)
+def test_threads_are_cut_at_the_number_of_updates_alone(fold: tuple[int, int, int], cut: tuple[int, int, int]) -> None:
+    """As in the authors' program: along a folded axis, threads of the last block beyond updates / fold are counted as if they had work."""
+    updates, block = (64, 36, 36), (16, 8, 8)
+    launch = cover_updates(updates, block, fold)
+    kernel = write_star(1, (80, 48, 48))
+    guarded = fold_accesses(
+        replace(kernel, accesses=tuple(replace(one, region=launch_region(updates)) for one in kernel.accesses)), fold
+    )
+    device = find_paper_device("V100")
+    plain, found = (
+        predict_volumes(one, launch, device, registers=32, mode=VolumeMode.PAPER)
+        for one in (fold_accesses(kernel, fold), guarded)
+    )
+    assert plain.counts == found.counts
+    box = found.wave.current
+    beyond = [size * count - high for size, count, high in zip(block, launch.grid, updates, strict=True)]
+    assert [max(0, threads) for threads in beyond] == list(cut)
+    lows, highs = ([at * size for at, size in zip(ends, block, strict=True)] for ends in (box.low, box.high))
+    counted = prod(min(high, whole) - low for low, high, whole in zip(lows, highs, updates, strict=True))
+    assert found.counts.wave_threads == counted
+    stores = [one for one in fold_accesses(kernel, fold).accesses if one.is_store]
+    region = ThreadRegion(low=(0, 0, 0), high=updates)
+    assert found.counts.wave_store_bytes == 32 * len(enumerate_sectors(stores, launch, box, region))
+
+
+def launch_region(updates: tuple[int, int, int]) -> ThreadRegion:
+    """The guard of a kernel that makes so many updates."""
+    return ThreadRegion(low=(0, 0, 0), high=updates)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import parse_count, parse_output_path
-from gpa_lsp.cli.predictions import check_is_source, parse_number
+from gpa_lsp.cli.predictions import add_memory_argument, check_is_source, parse_number
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import parse_architecture
 from gpa_lsp.cli.terminal import Terminal
@@ -68,6 +68,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mode", choices=("corrected", "paper"), default="corrected", help="the volume model (default: corrected)"
     )
+    add_memory_argument(parser, "emulating each configuration")
     parser.add_argument("--jobs", metavar="N", type=parse_count, help="processes (default: one per core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="evaluate on the Dask cluster of this scheduler")
     parser.add_argument("--resume", metavar="FILE", type=Path, help="keep results in FILE, and resume from it")
@@ -101,6 +102,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         machine=arguments.machine,
         mode=VolumeMode(arguments.mode),
         compute_capability=arguments.arch,
+        memory_bytes=arguments.memory,
     )
     space = build_space(arguments.block, arguments.fold, threads=arguments.threads, dimensions=subject.dimensions)
     space = tuple(sorted({*space, subject.current}))  # what the launch has now is always compared

@@ -7,6 +7,7 @@ tile of fixed size: a configuration under which it goes wrong is not predicted.
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -70,11 +71,26 @@ class VariedLaunch:
         text: the description.
         path: where it stands; its files are found beside it.
         number: which of its launches, from 0.
+        own_fold: elements along x, y, z that a thread of the code covers already.
     """
 
     text: str
     path: Path
     number: int
+    own_fold: Triple = _PLAIN
+
+    def find_further_fold(self, configuration: Configuration) -> Triple:
+        """How many threads of the code, as it is, one thread of a configuration stands for along x, y, z.
+
+        Raises:
+            InputError: no number of them makes this fold.
+        """
+        pairs = tuple(zip(configuration.fold, self.own_fold, strict=True))
+        if any(wanted % own for wanted, own in pairs):
+            own = "x".join(map(str, self.own_fold))
+            raise InputError(f"a thread of the code covers {own} elements", remedy="fold by multiples of that")
+        x, y, z = (wanted // own for wanted, own in pairs)
+        return (x, y, z)
 
     def read(self, configuration: Configuration) -> LaunchDescription:
         """The launch with another block and fold.
@@ -108,8 +124,9 @@ class ExpressionEvaluator:
 
     def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
         try:
-            kernel = self.kernel if configuration.fold == _PLAIN else fold_accesses(self.kernel, configuration.fold)
-            shape = cover_updates(self.updates, configuration.block, configuration.fold)
+            fold = self.description.find_further_fold(configuration)
+            kernel = self.kernel if fold == _PLAIN else fold_accesses(self.kernel, fold)
+            shape = cover_updates(self.updates, configuration.block, fold)
             shared_bytes = self.description.read(configuration).shared_bytes
             return _take(configuration, _predict(kernel, shape, self.resources, shared_bytes))
         except Exception as error:
@@ -126,6 +143,7 @@ class ProbingEvaluator:
         description: of the launch.
         resources: of the kernel.
         known_faults: of the launch as it is, see :func:`name_faults`; they say nothing against a configuration.
+        budget: of the emulator, for each configuration.
     """
 
     ptx: str
@@ -133,6 +151,7 @@ class ProbingEvaluator:
     description: VariedLaunch
     resources: Resources
     known_faults: frozenset[FaultName] = frozenset()
+    budget: Budget = PROBE_BUDGET
 
     def __call__(self, configurations: Sequence[Configuration]) -> list[RankedConfiguration]:
         """See :data:`~gpa_lsp.prediction.exploration.workers.Evaluate`."""
@@ -141,12 +160,13 @@ class ProbingEvaluator:
     def _evaluate(self, configuration: Configuration) -> RankedConfiguration:
         try:
             launch = self.description.read(configuration)
-            probe = probe_launch(_parse(self.ptx, self.name), launch)
+            fold = self.description.find_further_fold(configuration)
+            # The code knows nothing of a further fold: it is emulated with all its threads, and what they access is folded.
+            unfolded = self.description.read(replace(configuration, fold=self.description.own_fold))
+            probe = probe_launch(_parse(self.ptx, self.name), unfolded, self.budget)
             _refuse_new_faults(probe.faults, self.known_faults)
-            recovered = probe.accesses
-            if configuration.fold != _PLAIN:
-                recovered = fold_accesses(recovered, configuration.fold)
-            shape = find_launch_shape(recovered, launch.block, launch.grid, configuration.fold)
+            recovered = probe.accesses if fold == _PLAIN else fold_accesses(probe.accesses, fold)
+            shape = find_launch_shape(recovered, launch.block, launch.grid, fold)
             return _take(configuration, _predict(recovered, shape, self.resources, launch.shared_bytes))
         except Exception as error:
             return _refuse(configuration, error)
@@ -186,7 +206,7 @@ def _refuse_new_faults(faults: Iterable[Fault], known: frozenset[FaultName]) -> 
             )
 
 
-def probe_launch(module: PtxModule, launch: LaunchDescription) -> Probe:
+def probe_launch(module: PtxModule, launch: LaunchDescription, budget: Budget = PROBE_BUDGET) -> Probe:
     """What a few blocks of a launch access and do wrong.
 
     Raises:
@@ -194,7 +214,7 @@ def probe_launch(module: PtxModule, launch: LaunchDescription) -> Probe:
     """
     blocks = Sampling(kind=SamplingKind.CHOSEN, blocks=list_probe_blocks(launch.grid))
     settings = TraceSettings(branches=False)
-    run = emulate(module, launch, budget=PROBE_BUDGET, sampling=blocks, trace=settings)
+    run = emulate(module, launch, budget=budget, sampling=blocks, trace=settings)
     if run.trace is None or not run.is_complete:
         fatal = next((fault for fault in run.faults if fault.is_fatal), None)
         if fatal is not None and fatal.kind is FaultKind.BAD_LAUNCH:

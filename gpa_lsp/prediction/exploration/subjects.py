@@ -13,6 +13,7 @@ from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.prediction.exploration.evaluators import (
+    PROBE_BUDGET,
     ExpressionEvaluator,
     FaultName,
     Probe,
@@ -83,6 +84,7 @@ def prepare_exploration(
     mode: VolumeMode = VolumeMode.CORRECTED,
     compute_capability: tuple[int, int] | None = None,
     compile_settings: CompileSettings = DEFAULT_SETTINGS,
+    memory_bytes: int = PROBE_BUDGET.memory_bytes,
 ) -> ExplorationSubject:
     """Compile, find the launch, and see whether its addresses hold for every block.
 
@@ -97,6 +99,7 @@ def prepare_exploration(
         mode: of the volume model.
         compute_capability: to compile for; None for that of the GPU, and where none is named for what the compile command says.
         compile_settings: of the compiler.
+        memory_bytes: that emulating one configuration may take.
 
     Raises:
         InputError: the source does not compile, no launch (or more than one) is meant, its grid is fixed, or the GPU is not known.
@@ -115,7 +118,13 @@ def prepare_exploration(
     threads = _require_threads(chosen)
     device = _require_device(statics, path, machine, mode)
     resources = _find_resources(statics, chosen.mangled, device, mode)
-    probing = ProbingEvaluator(ptx=ptx, name=str(path), description=chosen.description, resources=resources)
+    probing = ProbingEvaluator(
+        ptx=ptx,
+        name=str(path),
+        description=chosen.description,
+        resources=resources,
+        budget=replace(PROBE_BUDGET, memory_bytes=memory_bytes),
+    )
     evaluate, notes = _choose_evaluator(module, chosen.launch, probing)
     digest = _digest(ptx, launch_text, chosen.description.number)
     return ExplorationSubject(
@@ -184,7 +193,7 @@ def _choose_launch(module: PtxModule, path: Path, text: str, kernel: str | None,
         )
         raise InputError(message, path=path, remedy="choose one with --kernel and --launch")
     (one,) = found
-    description = VariedLaunch(text=text, path=path, number=launches.index(one.launch))
+    description = VariedLaunch(text=text, path=path, number=launches.index(one.launch), own_fold=_find_fold(one.launch))
     return _ChosenLaunch(launch=one.launch, mangled=one.function.name, description=description)
 
 
@@ -203,7 +212,7 @@ def _choose_evaluator(
 ) -> tuple[Evaluate, tuple[Sentence, ...]]:
     # A tile of fixed size may fit some blocks only, which no address of global memory tells.
     has_shared = probing.resources.static_shared_bytes + launch.shared_bytes > 0
-    first = probe_launch(module, launch)
+    first = probe_launch(module, launch, probing.budget)
     known = name_faults(first.faults)
     other = None if has_shared else _probe_other(module, launch, probing)
     holds = other is not None and holds_for_every_block(first.accesses, other.accesses)
@@ -236,7 +245,7 @@ def _is_guarded(
     x, y, z = (next((one for one in range(size - 1, 1, -1) if extent % one), size) for size, extent in sizes)
     configuration = Configuration(block=(x, y, z), fold=_find_fold(launch))
     try:
-        probe = probe_launch(module, probing.description.read(configuration))
+        probe = probe_launch(module, probing.description.read(configuration), probing.budget)
     except GpaError:
         return False
     return name_faults(probe.faults) <= known
@@ -252,7 +261,7 @@ def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingE
     if configuration.block == launch.block:
         return None
     try:
-        return probe_launch(module, probing.description.read(configuration))
+        return probe_launch(module, probing.description.read(configuration), probing.budget)
     except GpaError:
         return None
 

@@ -1,12 +1,13 @@
 """A configuration is predicted as it would be alone, whatever was predicted before it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.errors import InputError, Problem
 from gpa_lsp.prediction.exploration import evaluators
-from gpa_lsp.prediction.exploration.evaluators import ProbingEvaluator, Resources, VariedLaunch
+from gpa_lsp.prediction.exploration.evaluators import PROBE_BUDGET, ProbingEvaluator, Resources, VariedLaunch
 from gpa_lsp.prediction.exploration.model import Configuration
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.volumes.model import VolumeMode
@@ -70,3 +71,61 @@ def test_what_changed_is_seen(old, new):
     evaluators._parse.cache_clear()
     assert changed == build(ptx=PTX.replace(old, new), text=LAUNCH.replace(old, new))(SPACE[:1])
     assert before == build()(SPACE[:1])
+
+
+ROWS = """.version 8.0 .target sm_80 .address_size 64
+.visible .entry copy(.param .u64 k_param_0, .param .u64 k_param_1, .param .u32 k_param_2)
+{
+  .reg .pred %p<2>; .reg .b32 %r<12>; .reg .b64 %d<8>; .reg .f32 %f<3>;
+  ld.param.u64 %d0, [k_param_0]; ld.param.u64 %d1, [k_param_1]; ld.param.u32 %r0, [k_param_2];
+  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r4, %r1, %r2, %r3;
+  mov.u32 %r5, %ctaid.y; mov.u32 %r6, %ntid.y; mov.u32 %r7, %tid.y; mad.lo.u32 %r8, %r5, %r6, %r7;
+  setp.ge.u32 %p1, %r4, %r0; @%p1 exit;
+  mad.lo.u32 %r9, %r8, %r0, %r4; mul.wide.u32 %d2, %r9, 4; add.u64 %d3, %d1, %d2; ld.global.f32 %f0, [%d3];
+  add.u64 %d4, %d0, %d2; st.global.f32 [%d4], %f0; ret;
+}
+"""
+ROWS_LAUNCH = """
+[[launch]]
+kernel = "copy"
+threads = [2000, 4096]
+block = [32, 8]
+arguments = [
+  { name = "out", type = "float", count = 8_192_000 },
+  { name = "in", type = "float", count = 8_192_000 },
+  { name = "n", type = "unsigned", value = 2000 },
+]
+"""
+
+
+@pytest.mark.parametrize("fold", [(1, 2, 1), (1, 4, 1), (2, 1, 1)])
+def test_a_fold_is_counted_once(fold):
+    """Guarded along x, open along y: a copy moves its arrays whatever a thread covers."""
+    evaluate = replace(build(ptx=ROWS, text=ROWS_LAUNCH), resources=replace(build().resources, static_shared_bytes=0))
+    plain, folded = evaluate([Configuration(block=(32, 8, 1)), Configuration(block=(32, 8, 1), fold=fold)])
+    array_bytes = 2000 * 4096 * 4
+    for one in (plain, folded):
+        assert one.why_not == ""
+        assert (one.dram_load_bytes, one.dram_store_bytes) == pytest.approx((array_bytes, array_bytes), rel=0.01)
+        assert one.l2_load_bytes == pytest.approx(array_bytes, rel=0.01)
+        assert one.seconds >= 2 * array_bytes / evaluate.resources.device.dram_bytes_per_s
+    assert folded.seconds == pytest.approx(plain.seconds, rel=0.1)
+
+
+def test_a_fold_the_code_has_already_is_not_added_again():
+    own = replace(build(ptx=ROWS, text=ROWS_LAUNCH).description, own_fold=(1, 2, 1))
+    assert own.find_further_fold(Configuration(block=(32, 1, 1), fold=(1, 4, 1))) == (1, 2, 1)
+    with pytest.raises(InputError, match="covers 1x2x1 elements"):
+        own.find_further_fold(Configuration(block=(32, 1, 1)))
+
+
+def test_arrays_may_take_as_much_memory_as_is_given():
+    large = LAUNCH.replace("count = 100_000", "count = 100_000_000")
+    small, wide = (
+        replace(build(text=large), budget=replace(PROBE_BUDGET, memory_bytes=size))([Configuration(block=(128, 1, 1))])[
+            0
+        ]
+        for size in (700 << 20, 900 << 20)
+    )
+    assert "need 763 MiB, but only 700 MiB may be used" in small.why_not
+    assert wide.why_not == "" and wide.seconds is not None
