@@ -204,7 +204,7 @@ def test_threads_are_cut_at_the_number_of_updates_alone(fold: tuple[int, int, in
     """As in the authors' program: along a folded axis, threads of the last block beyond updates / fold are counted as if they had work."""
     updates, block = (64, 36, 36), (16, 8, 8)
     launch = cover_updates(updates, block, fold)
-    kernel = write_star(1, (80, 48, 48))
+    kernel = write_star(1, (80, 80, 80))
     guarded = fold_accesses(
         replace(kernel, accesses=tuple(replace(one, region=launch_region(updates)) for one in kernel.accesses)), fold
     )
