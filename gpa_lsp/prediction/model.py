@@ -15,7 +15,7 @@ from gpa_lsp.report.names import shorten_name
 from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.traces.statistics import Measure
 from gpa_lsp.volumes.expressions import KernelAccesses
-from gpa_lsp.volumes.model import VolumeMode, VolumePrediction
+from gpa_lsp.volumes.model import Contradiction, VolumeMode, VolumePrediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,12 @@ class KernelPrediction:
         faults: what the program did wrong, and what ended its emulation.
         accesses: what each line does to memory, by file and line.
         branches: conditional branches by file and line.
-        volumes: data volumes and limiters; None when they could not be predicted.
+        volumes: data volumes and limiters; None when they could not be predicted, or contradict each other.
         recovered: the accesses that volumes are predicted from; None likewise.
         answers: what the analyses say, in the order to be read; all of it *emulated* or *predicted*.
         problems: what could not be done, and why.
         measures: what launches of one kernel are compared by; empty when nothing was traced.
+        contradictions: what in the predicted volumes cannot be true, in place of them: a defect.
     """
 
     mangled_name: str
@@ -84,6 +85,7 @@ class KernelPrediction:
     answers: tuple[Answer, ...] = field(repr=False)
     problems: tuple[Problem, ...] = ()
     measures: tuple[Measure, ...] = field(default=(), repr=False)
+    contradictions: tuple[Contradiction, ...] = ()
 
     @property
     def short_name(self) -> str:

@@ -27,7 +27,8 @@ from gpa_lsp.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.volumes.answer import answer_volumes
 from gpa_lsp.volumes.expressions import KernelAccesses
 from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
-from gpa_lsp.volumes.model import VolumePrediction
+from gpa_lsp.volumes.miscounts import find_miscounts
+from gpa_lsp.volumes.model import VolumeMode, VolumePrediction
 from gpa_lsp.volumes.predict import predict_volumes
 
 
@@ -149,7 +150,8 @@ def predict_launch(
         faults=faults,
         accesses=shown.accesses,
         branches=shown.branches,
-        volumes=volumes,
+        volumes=None if volumes is None or volumes.contradictions else volumes,
+        contradictions=() if volumes is None else volumes.contradictions,
         recovered=recovered,
         answers=(answer_faults(faults, unchecked_races=unchecked), *volume_answers, *shown.answers),
         problems=tuple(problems),
@@ -230,6 +232,9 @@ def _predict_volumes(
             shared_bytes=subject.shared_bytes,
             mode=settings.mode,
         )
+        if settings.mode is VolumeMode.CORRECTED:
+            miscounts = find_miscounts(recovered, probe.trace)
+            predicted = replace(predicted, contradictions=(*predicted.contradictions, *miscounts))
         return recovered, predicted, (answer_volumes(predicted, recovered),)
     return None, None, ()
 

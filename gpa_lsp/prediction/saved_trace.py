@@ -1,6 +1,6 @@
 """A trace that was kept in a folder, analysed: :func:`analyse_saved`. Nothing is compiled and nothing executed."""
 
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from gpa_lsp.analyses.answers import Answer
@@ -21,6 +21,7 @@ from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.traces.model import AnalysisSettings
 from gpa_lsp.volumes.answer import answer_volumes
 from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
+from gpa_lsp.volumes.miscounts import find_miscounts
 from gpa_lsp.volumes.model import VolumeMode
 from gpa_lsp.volumes.predict import predict_volumes
 
@@ -136,5 +137,9 @@ def _answer_volumes(
     with spare_others("predicting data volumes", problems, kernel=head.kernel):
         recovered = recover_expressions(probe)
         shape = find_launch_shape(recovered, head.block_threads, head.grid)
-        return (answer_volumes(predict_volumes(recovered, shape, device, registers=0, mode=mode), recovered),)
+        predicted = predict_volumes(recovered, shape, device, registers=0, mode=mode)
+        if mode is VolumeMode.CORRECTED:
+            miscounts = find_miscounts(recovered, probe)
+            predicted = replace(predicted, contradictions=(*predicted.contradictions, *miscounts))
+        return (answer_volumes(predicted, recovered),)
     return ()

@@ -96,6 +96,7 @@ def make_kernel_prediction(kernel: KernelPrediction) -> dict[str, Any]:
                 for bound in volumes.bounds
             ],
         },
+        "contradictions": make_record(kernel.contradictions),
         "answers": make_record(kernel.answers),
         "problems": make_record(kernel.problems),
     }  # fmt: skip

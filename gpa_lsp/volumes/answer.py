@@ -15,6 +15,7 @@ from gpa_lsp.basis.prose import (
     size,
     update_bytes,
 )
+from gpa_lsp.volumes.contradictions import describe_contradiction
 from gpa_lsp.volumes.expressions import KernelAccesses
 from gpa_lsp.volumes.model import Bound, LayerReuse, Limiter, VolumeMode, VolumePrediction
 
@@ -33,6 +34,8 @@ def answer_volumes(prediction: VolumePrediction, kernel: KernelAccesses) -> Answ
         prediction: of a launch.
         kernel: what it was made from, for what is missing.
     """
+    if prediction.contradictions:
+        return _answer_contradictions(prediction)
     if not prediction.bounds:
         summary = say("Predicted: the kernel touches no global memory, so there are no volumes.")
         return Answer(analysis="volumes", title="Data volumes, predicted", summary=summary, is_known=False)
@@ -44,6 +47,17 @@ def answer_volumes(prediction: VolumePrediction, kernel: KernelAccesses) -> Answ
         bars=tuple(_list_bars(prediction)),
         tables=(_build_volume_table(prediction), _build_bound_table(prediction), *_build_reuse_table(prediction)),
         missing=tuple(_list_missing(kernel)),
+    )
+
+
+def _answer_contradictions(prediction: VolumePrediction) -> Answer:
+    """No number of a prediction that cannot be true is shown but those that show it."""
+    summary = say(
+        "Not predicted: the volumes contradict each other, which is a defect of gpa-lsp. Please report it with the kernel."
+    )
+    findings = tuple(Finding(text=describe_contradiction(one), weight=Weight.HIGH) for one in prediction.contradictions)
+    return Answer(
+        analysis="volumes", title="Data volumes, predicted", summary=summary, findings=findings, is_known=False
     )
 
 

@@ -31,6 +31,7 @@ from gpa_lsp.volumes.groups import AccessGroup, ArrayGroups, Integers, group_acc
 from gpa_lsp.volumes.l1_cycles import count_cycles, count_paper_cycles
 from gpa_lsp.volumes.model import Counts, VolumeMode
 from gpa_lsp.volumes.sampled import count_sampled
+from gpa_lsp.volumes.traffic import ArrayTraffic, bound_footprint, measure_traffic
 from gpa_lsp.volumes.waves import BlockBox, Wave
 
 PAGE_BYTES = 2 << 20
@@ -101,27 +102,31 @@ def count_all(subject: Subject) -> Counts:
     entries = group_accesses(kernel)
     whole = _build_blocks(subject)
     full = _count_loads(subject, entries, whole)
-    average = full.sectors if is_paper else _average_loads(subject, entries, full.sectors)
     strides = [find_array_strides(entry, subject.launch, subject.region) for entry in entries]
     placed = list(zip(entries, strides, strict=True))
+    extra = count_sampled(kernel, subject.launch, subject.l2_bytes, _count_equivalent_blocks(subject))
+    affine = _count_as_published(entries, whole, full) if is_paper else _count_framed(subject, entries, whole)
     loads = [_measure(subject, entry, steps, loads=True) for entry, steps in placed]
     stores = [_measure(subject, entry, steps, loads=False) for entry, steps in placed]
-    extra = count_sampled(kernel, subject.launch, wave, subject.l2_bytes)
-    bypassing = _count_requests(whole, [(entry, entry.select_bypassing()) for entry in entries])
-    requests = bypassing + _count_requests(whole, [(entry, entry.select_cached()) for entry in entries])
-    writes = _count_requests(whole, [(entry, entry.select(loads=False)) for entry in entries])
+    if not is_paper:
+        ratio = _count_equivalent_blocks(subject) / prod(subject.launch.grid)
+        frame = affine.traffic
+        loads = [bound_footprint(one, own.from_l2 * ratio) for one, own in zip(loads, frame, strict=True)]
+        stores = [bound_footprint(one, own.traffic.stored * ratio) for one, own in zip(stores, frame, strict=True)]
     least = 1.0 if is_paper else 0.0
-    scale = 1.0 if is_paper else count_working_ratio(subject.launch)
     lines = full.lines + extra.block_line_bytes / LINE_BYTES
     fills = 0.0 if is_paper else lines / subject.launch.threads_per_block * WARP_THREADS
     return Counts(
         l1_cycles_per_warp=_count_l1(subject, entries, whole) + extra.cycles_per_warp + fills,
         block_line_bytes=max(least, lines * LINE_BYTES),
-        block_request_bytes=max(least, requests * scale + extra.block_request_bytes),
-        block_bypassing_bytes=bypassing * scale + extra.block_bypassing_bytes,
+        block_request_bytes=max(least, affine.requests * SECTOR_BYTES + extra.block_request_bytes),
+        block_bypassing_bytes=affine.bypassing * SECTOR_BYTES + extra.block_bypassing_bytes,
         warp_load_bytes=max(least, _count_warp_loads(entries, whole)),
-        block_load_bytes=max(least, average * SECTOR_BYTES + extra.block_load_bytes),
-        block_store_bytes=max(least, writes * scale + extra.block_store_bytes),
+        block_load_bytes=max(least, affine.loads * SECTOR_BYTES + extra.block_load_bytes),
+        block_atomic_bytes=affine.atomic * SECTOR_BYTES + extra.block_atomic_bytes,
+        block_store_bytes=max(least, affine.stores * SECTOR_BYTES + extra.block_store_bytes),
+        launch_load_bytes=SECTOR_BYTES * sum(own.traffic.touched_by_loads for own in affine.traffic),
+        launch_store_bytes=SECTOR_BYTES * sum(own.traffic.touched_by_stores for own in affine.traffic),
         wave_load_bytes=SECTOR_BYTES * sum(found.current for found in loads) + extra.wave_load_bytes,
         wave_store_bytes=SECTOR_BYTES * sum(found.current for found in stores) + extra.wave_store_bytes,
         before_bytes=_add([found.before for found in (*loads, *stores)]),
@@ -129,10 +134,79 @@ def count_all(subject: Subject) -> Counts:
         shared_store_bytes=_add([found.shared for found in stores]),
         wave_threads=count_threads(wave.current, subject.launch.block, subject.region),
         wave_pages=count_wave_pages(entries, subject.launch, wave),
-        working_ratio=scale,
+        working_ratio=1.0 if is_paper else count_working_ratio(subject.launch),
         row_span=_find_span(placed, 1),
         layer_span=_find_span(placed, 2),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Framed:
+    """Sectors of one array: what is asked for in the whole launch, and what L1 asks L2 for at least."""
+
+    traffic: ArrayTraffic
+    compulsory: float
+
+    @property
+    def from_l2(self) -> float:
+        """What a wave can get from DRAM at most: what its blocks must ask L2 for."""
+        return self.compulsory + self.traffic.bypassing + self.traffic.atomic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AffineCounts:
+    """Sectors of an average block by affine accesses.
+
+    Attributes:
+        requests: of each warp's loads, those past L1 included.
+        bypassing: of ``requests`` those of loads that L1 does not keep.
+        loads: distinct ones of a block through L1.
+        atomic: of each warp's atomics.
+        stores: of each warp's stores and atomics.
+        traffic: by array; empty in the published model.
+    """
+
+    requests: float
+    bypassing: float
+    loads: float
+    atomic: float
+    stores: float
+    traffic: tuple[_Framed, ...] = ()
+
+
+def _count_as_published(entries: Sequence[ArrayGroups], blocks: Blocks, full: BlockCounts) -> _AffineCounts:
+    """A block in the grid's midst stands for all."""
+    requests = _count_requests(blocks, [(entry, entry.select_cached()) for entry in entries])
+    stores = _count_requests(blocks, [(entry, entry.select(loads=False)) for entry in entries])
+    return _AffineCounts(requests=requests, bypassing=0.0, loads=full.sectors, atomic=0.0, stores=stores)
+
+
+def _count_framed(subject: Subject, entries: Sequence[ArrayGroups], blocks: Blocks) -> _AffineCounts:
+    """The mean over all blocks: requests exactly, and of what a block loads no more than its warps ask for."""
+    launched = prod(subject.launch.grid)
+    framed = []
+    for entry in entries:
+        strides = find_array_strides(entry, subject.launch, subject.region)
+        traffic = measure_traffic(entry, subject.launch, strides)
+        full = _count_loads(subject, [entry], blocks).sectors
+        average = _average_loads(subject, [entry], full) * launched
+        most = max(0.0, traffic.cached)
+        least = max(0.0, traffic.touched_by_loads - traffic.bypassing - traffic.atomic)
+        framed.append(_Framed(traffic=traffic, compulsory=min(most, max(average, least))))
+    return _AffineCounts(
+        requests=sum(one.traffic.cached + one.traffic.bypassing for one in framed) / launched,
+        bypassing=sum(one.traffic.bypassing for one in framed) / launched,
+        loads=sum(one.compulsory for one in framed) / launched,
+        atomic=sum(one.traffic.atomic for one in framed) / launched,
+        stores=sum(one.traffic.stored for one in framed) / launched,
+        traffic=tuple(framed),
+    )
+
+
+def _count_equivalent_blocks(subject: Subject) -> float:
+    """As many average blocks as have the threads of the wave that have work."""
+    threads = max(1, count_threads(subject.wave.current, subject.launch.block, subject.region))
+    return threads / (subject.launch.threads_per_block * (count_working_ratio(subject.launch) or 1.0))
 
 
 def count_threads(blocks: BlockBox, block: Triple, region: ThreadRegion) -> int:
@@ -195,11 +269,11 @@ def _count_loads(subject: Subject, entries: Sequence[ArrayGroups], blocks: Block
         if any(group.loops for group in groups):
             once = count_block(entry, [replace(group, loops=()) for group in groups], blocks)
         lines += once.lines
-        sectors += found.sectors if found.is_whole else float(_measure_block(subject, entry, blocks))
+        sectors += found.sectors if found.is_whole else _measure_block(subject, entry, blocks)
     return BlockCounts(sectors=sectors, lines=lines, is_whole=True)
 
 
-def _measure_block(subject: Subject, entry: ArrayGroups, blocks: Blocks) -> int:
+def _measure_block(subject: Subject, entry: ArrayGroups, blocks: Blocks) -> float:
     """Sectors that one block loads over loops too long to enumerate: the first block of the wave, cut to as many threads."""
     launch, first = subject.launch, subject.wave.current.low
     x, y, z = (at * size for at, size in zip(first, launch.block, strict=True))
@@ -260,13 +334,12 @@ def _count_l1(subject: Subject, entries: Sequence[ArrayGroups], blocks: Blocks) 
 
 
 def _count_requests(blocks: Blocks, chosen: Iterable[tuple[ArrayGroups, tuple[AccessGroup, ...]]]) -> float:
-    """Bytes of the distinct sectors of each warp's access, summed over a block's warps and some groups' accesses."""
-    sectors = sum(
+    """Distinct sectors of each warp's access, summed over a block's warps and some groups' accesses."""
+    return sum(
         count_warp_sectors(entry, group, blocks) * group.trips * group.executions
         for entry, groups in chosen
         for group in groups
     )
-    return sectors * SECTOR_BYTES
 
 
 def _count_warp_loads(entries: Sequence[ArrayGroups], blocks: Blocks) -> float:

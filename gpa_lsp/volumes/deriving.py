@@ -1,5 +1,7 @@
 """Counts → volumes per update, reuse of rows and layers, and what each limiter allows: the published model."""
 
+from dataclasses import replace
+
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.volumes.block_volumes import WARP_THREADS
 from gpa_lsp.volumes.devices import VolumeDevice
@@ -40,6 +42,7 @@ def derive_volumes(
     """
     per_block = launch.threads_per_block * counts.working_ratio * launch.updates_per_thread
     per_wave = max(1, counts.wave_threads) * launch.updates_per_thread
+    updates = launch.region.thread_count * launch.updates_per_thread
     sharing = blocks_per_sm if fits.counts_all_blocks else 1
     l1_over = counts.block_line_bytes * sharing / device.l1_bytes
     l1_load = counts.block_request_bytes / per_block
@@ -48,9 +51,11 @@ def derive_volumes(
     capacity = max(0.0, l1_load - bypassing - compulsory) * fits.l1_miss.at(l1_over)
     rows = _derive_reuse("y", counts, launch, device, fits)
     layers = _derive_reuse("z", counts, launch, device, fits)
+    footprint = max(counts.wave_load_bytes / per_wave, counts.launch_load_bytes / updates)
+    rows, layers = _bound_reuse((rows, layers), footprint - counts.launch_load_bytes / updates)
     l2_over = (counts.wave_load_bytes + counts.wave_store_bytes) / device.l2_bytes
     l2_store = counts.block_store_bytes / per_block
-    stored = counts.wave_store_bytes / per_wave
+    stored = max(counts.wave_store_bytes / per_wave, counts.launch_store_bytes / updates)
     evicted = max(0.0, l2_store - stored) * fits.store_evicted.at(l2_over)
     volumes = Volumes(
         l1_load=l1_load,
@@ -58,7 +63,7 @@ def derive_volumes(
         l2_load_capacity=capacity,
         l2_load_bypassing=bypassing,
         l2_store=l2_store,
-        dram_load_footprint=counts.wave_load_bytes / per_wave,
+        dram_load_footprint=footprint,
         dram_load_reused=rows.hit + layers.hit,
         dram_load_partial=evicted,
         dram_store_compulsory=stored,
@@ -72,6 +77,15 @@ def derive_volumes(
         l2_oversubscription=l2_over,
         l2_capacity_estimate=(volumes.l2_load - warm) * fits.l2_miss.at(l2_over),
     )
+
+
+def _bound_reuse(found: tuple[LayerReuse, LayerReuse], most: float) -> tuple[LayerReuse, LayerReuse]:
+    """Hits of both so that what every launch must load once is still loaded."""
+    hits = sum(one.hit for one in found)
+    if hits <= most or hits <= 0:
+        return found
+    first, second = (replace(one, hit=one.hit * max(0.0, most) / hits) for one in found)
+    return first, second
 
 
 def _derive_reuse(axis: str, counts: Counts, launch: LaunchShape, device: VolumeDevice, fits: Fits) -> LayerReuse:

@@ -62,9 +62,9 @@ class Overlaps:
         shared: sectors of ``current`` that this set touched and none of those listed in front of it.
     """
 
-    current: int
-    before: tuple[int, ...]
-    shared: tuple[int, ...]
+    current: float
+    before: tuple[float, ...]
+    shared: tuple[float, ...]
 
 
 def measure_overlaps(groups: Sequence[AccessGroup], place: Place, sets: Sequence[BlockBox]) -> Overlaps:

@@ -9,7 +9,6 @@ Source: Ernst et al. (2022), section 1.2, take expressions from a code generator
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +94,6 @@ def recover_expressions(
     parts = np.split(order, starts[1:])  # of no rows, one part without rows, and no instruction
     for index, part in zip(instructions.tolist(), parts, strict=False):
         result = _recover(context, trace.instructions[index], part)
-        notes.update(dict.fromkeys(result.notes))
         accesses.extend(result.accesses)
         sampled.extend(result.sampled)
     if np.any(found.space == int(Space.LOCAL)):
@@ -157,7 +155,6 @@ class _Context:
 class _Recovered:
     accesses: tuple[AccessExpression, ...] = ()
     sampled: tuple[SampledAccess, ...] = ()
-    notes: tuple[Sentence, ...] = ()
 
 
 def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArray[np.intp]) -> _Recovered:
@@ -184,14 +181,14 @@ def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArra
             say("the traced blocks do not show its stride along {axes}", axes=list_of(unseen)),
         )
     constant, steps, trips = solved
-    executions = pattern.activity.ratio
-    notes: tuple[Sentence, ...] = ()
+    if pattern.activity.ratio < 1.0:
+        return _sample(context, instruction, lanes, array, say("the threads that make it are no box"))
     if not pattern.has_equal_trips:
-        executions *= pattern.trips / prod(trips)
-        notes = (say("Trip counts of some loops differ between threads; their mean is used."),)
+        return _sample(context, instruction, lanes, array, say("trip counts of its loops differ between threads"))
     loops = tuple(
         LoopTerm(step_bytes=step, trips=count) for step, count in zip(steps[_WHO:], trips, strict=True) if count > 1
     )
+    of_all, own, of_block = _name_steps(steps, trace.block_threads)
     bytes_per_lane = instruction.bytes_per_lane or int(trace.accesses.bytes[rows[0]])
     access = AccessExpression(
         array=array,
@@ -200,15 +197,16 @@ def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArra
         constant_bytes=constant,
         loops=loops,
         region=pattern.activity.region,
-        executions=executions,
         instruction=instruction.index,
         bypasses_l1=bypasses_l1(instruction),
-        **_name_steps(steps, trace.block_threads),
+        global_bytes=of_all,
+        thread_bytes=own,
+        block_bytes=of_block,
     )
-    return _Recovered(accesses=(access,), notes=notes)
+    return _Recovered(accesses=(access,))
 
 
-def _name_steps(steps: Sequence[int], block: Triple) -> dict[str, Triple]:
+def _name_steps(steps: Sequence[int], block: Triple) -> tuple[Triple, Triple, Triple]:
     """Coefficients of the global index where a block's step is its size times a thread's, and of each alone elsewhere."""
     of_all, own, of_block = [0, 0, 0], [0, 0, 0], [0, 0, 0]
     for axis in range(3):
@@ -219,7 +217,7 @@ def _name_steps(steps: Sequence[int], block: Triple) -> dict[str, Triple]:
             of_all[axis] = thread
         else:
             own[axis], of_block[axis] = thread, whole
-    return {"global_bytes": _triple(of_all), "thread_bytes": _triple(own), "block_bytes": _triple(of_block)}
+    return _triple(of_all), _triple(own), _triple(of_block)
 
 
 def _solve(lanes: LaneRows, relative: Integers, pattern: _Pattern) -> tuple[int, list[int], tuple[int, ...]] | None:

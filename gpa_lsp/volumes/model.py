@@ -39,7 +39,10 @@ class Counts:
         block_bypassing_bytes: of ``block_request_bytes`` what loads that L1 does not keep ask for, all of it of L2; 0 in the published model.
         warp_load_bytes: distinct sectors of all loads of one warp through L1 together, summed over a block.
         block_load_bytes: distinct sectors one block loads through L1.
+        block_atomic_bytes: distinct sectors of each warp's atomics and reductions, summed over a block; 0 in the published model.
         block_store_bytes: distinct sectors of each warp's store, summed over a block: L1 writes through.
+        launch_load_bytes: distinct sectors that the whole launch reads: DRAM gives them once at least; 0 in the published model.
+        launch_store_bytes: distinct sectors that the whole launch writes, likewise.
         wave_load_bytes: distinct sectors a wave loads.
         wave_store_bytes: distinct sectors a wave stores.
         before_bytes: distinct sectors that the sets before the wave touched: along x, y and z.
@@ -58,7 +61,10 @@ class Counts:
     block_bypassing_bytes: float
     warp_load_bytes: float
     block_load_bytes: float
+    block_atomic_bytes: float
     block_store_bytes: float
+    launch_load_bytes: float
+    launch_store_bytes: float
     wave_load_bytes: float
     wave_store_bytes: float
     before_bytes: tuple[float, float, float]
@@ -162,6 +168,34 @@ class Bound:
     capacity_per_s: float
 
 
+class Rule(StrEnum):
+    """What every prediction keeps to; the values are words for people."""
+
+    NOTHING_NEGATIVE = "no volume is negative"
+    LEVELS = "a level is asked for no less than it asks the next one for"
+    COMPULSORY = "what is touched is moved once at least"
+    COUNTED = "what was counted is what is predicted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """Two numbers of one prediction that cannot both be true: a defect of ours. The first must not be more than the second, and is.
+
+    Attributes:
+        rule: that is broken.
+        low_name: what the first is of.
+        low_bytes: of the launch, or of the traced blocks where they are counted.
+        high_name: what the second is of.
+        high_bytes: likewise.
+    """
+
+    rule: Rule
+    low_name: str
+    low_bytes: float
+    high_name: str
+    high_bytes: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumePrediction:
     """A launch, predicted.
@@ -184,6 +218,7 @@ class VolumePrediction:
         updates_per_s: expected; in the published model the lowest bound, in the corrected one less, since limiters do not overlap perfectly.
             0 when nothing limits it.
         notes: approximations that matter here, one sentence each.
+        contradictions: defects; where there are any, no number of the prediction may be shown.
     """
 
     kernel: str
@@ -201,6 +236,7 @@ class VolumePrediction:
     bounds: tuple[Bound, ...]
     updates_per_s: float
     notes: tuple[Sentence, ...] = field(default=())
+    contradictions: tuple[Contradiction, ...] = field(default=())
 
     @property
     def limiter(self) -> Limiter | None:

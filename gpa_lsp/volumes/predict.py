@@ -1,6 +1,7 @@
 """Expressions, a launch and a GPU → :class:`~gpa_lsp.volumes.model.VolumePrediction`: :func:`predict_volumes`."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
 from gpa_lsp.arch.lookup import find_architecture
@@ -8,6 +9,7 @@ from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.numbers import format_bytes, format_count
 from gpa_lsp.basis.prose import Sentence, count, say
+from gpa_lsp.volumes.contradictions import find_contradictions
 from gpa_lsp.volumes.counting import Subject, count_all
 from gpa_lsp.volumes.deriving import combine_bounds, derive_bounds, derive_volumes
 from gpa_lsp.volumes.devices import VolumeDevice
@@ -45,6 +47,9 @@ def predict_volumes(
         shared_bytes: static and dynamic shared memory of a block; the published model does not look at it.
         mode: which model.
 
+    Returns:
+        The prediction, with what in it cannot be true; see :mod:`~gpa_lsp.volumes.contradictions`.
+
     Raises:
         InputError: the launch has no extent, or no SM holds even one block of it.
     """
@@ -62,7 +67,7 @@ def predict_volumes(
     counts = count_all(subject)
     derived = derive_volumes(counts, launch, device, blocks_per_sm, fits)
     bounds = derive_bounds(kernel, counts, derived.volumes, launch, device)
-    return VolumePrediction(
+    prediction = VolumePrediction(
         kernel=kernel.name,
         device=device,
         mode=mode,
@@ -78,6 +83,9 @@ def predict_volumes(
         bounds=bounds,
         updates_per_s=combine_bounds(bounds, fits),
         notes=(*kernel.notes, *device.doubts, *_list_notes(kernel, launch, counts, bounds, wave_blocks=wave.blocks)),
+    )
+    return (
+        prediction if mode is VolumeMode.PAPER else replace(prediction, contradictions=find_contradictions(prediction))
     )
 
 

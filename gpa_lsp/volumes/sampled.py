@@ -8,7 +8,6 @@ from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.volumes.block_volumes import LINE_BYTES, WARP_THREADS
 from gpa_lsp.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.volumes.expressions import KernelAccesses, LaunchShape, SampledAccess
-from gpa_lsp.volumes.waves import Wave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +19,14 @@ class SampledCounts:
     block_request_bytes: float
     block_bypassing_bytes: float
     block_load_bytes: float
+    block_atomic_bytes: float
     block_store_bytes: float
     wave_load_bytes: float
     wave_store_bytes: float
 
 
-def count_sampled(kernel: KernelAccesses, launch: LaunchShape, wave: Wave, l2_bytes: int) -> SampledCounts:
-    """What the traced blocks did stands for every block.
+def count_sampled(kernel: KernelAccesses, launch: LaunchShape, l2_bytes: int, wave_blocks: float) -> SampledCounts:
+    """What the traced blocks did stands for every block; ``wave_blocks`` average ones have the threads of the wave.
 
     Approximation: blocks of a wave share as much as the traced ones did. An array that fits into L2 is read from DRAM once per launch, and that
     is shared out among the waves; of a larger one, every wave reads its part again.
@@ -42,9 +42,12 @@ def count_sampled(kernel: KernelAccesses, launch: LaunchShape, wave: Wave, l2_by
         block_request_bytes=sum(_count_requests(access, warps) for access in plain),
         block_bypassing_bytes=sum(_count_requests(access, warps) for access in plain if access.bypasses_l1),
         block_load_bytes=sum(access.block_sectors for access in cached) * SECTOR_BYTES,
+        block_atomic_bytes=sum(
+            _count_requests(access, warps) for access in loads if access.kind is not AccessKind.LOAD
+        ),
         block_store_bytes=sum(_count_requests(access, warps) for access in stores),
-        wave_load_bytes=sum(_estimate_wave(access, kernel, launch, wave, l2_bytes) for access in loads),
-        wave_store_bytes=sum(_estimate_wave(access, kernel, launch, wave, l2_bytes) for access in stores),
+        wave_load_bytes=sum(_estimate_wave(access, kernel, launch, wave_blocks, l2_bytes) for access in loads),
+        wave_store_bytes=sum(_estimate_wave(access, kernel, launch, wave_blocks, l2_bytes) for access in stores),
     )
 
 
@@ -59,12 +62,12 @@ def _count_requests(access: SampledAccess, warps: int) -> float:
 
 
 def _estimate_wave(
-    access: SampledAccess, kernel: KernelAccesses, launch: LaunchShape, wave: Wave, l2_bytes: int
+    access: SampledAccess, kernel: KernelAccesses, launch: LaunchShape, wave_blocks: float, l2_bytes: int
 ) -> float:
     """Bytes of DRAM one wave moves for an access."""
     own = access.block_sectors * SECTOR_BYTES * access.distinct_ratio
     blocks = prod(launch.grid)
-    running = min(wave.blocks, blocks)
+    running = min(wave_blocks, float(blocks))
     size = None if access.array is None else kernel.arrays[access.array].size_bytes
     if size is None:
         return own * running

@@ -75,7 +75,7 @@ def test_faults_of_the_program_can_fail(project: Path, capsys: pytest.CaptureFix
 
 
 def test_little_memory_refuses_a_launch(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "kernels.cu", "--kernel", "saxpy", "--memory", "32KiB")
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "saxpy", "--memory", "31KiB")
     assert code == 2
     assert "line 1: " in err and "raise the memory limit" in err
     assert out.startswith("saxpy\n") and "“ragged”" in out

@@ -137,7 +137,12 @@ def test_each_model_that_fails_costs_its_own_answer(tmp_path: Path, monkeypatch:
 
 def test_a_configuration_that_shows_a_bug_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluators, "cover_updates", break_down)
-    broken: Any = evaluators.ExpressionEvaluator(kernel=None, updates=(1, 1, 1), resources=None, description=None)  # type: ignore[arg-type]
+    broken: Any = evaluators.ExpressionEvaluator(
+        kernel=None,
+        updates=(1, 1, 1),
+        resources=None,
+        description=evaluators.VariedLaunch(text="", path=Path(), number=0),
+    )  # type: ignore[arg-type]
     (found,) = broken([Configuration(block=(32, 1, 1))])
     assert found.why_not.startswith("the evaluation failed: ZeroDivisionError") and "fault of gpa-lsp" in found.why_not
 

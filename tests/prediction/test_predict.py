@@ -89,7 +89,7 @@ def test_an_access_out_of_bounds_is_found_at_its_line():
 
 
 def test_arrays_that_do_not_fit_are_a_problem_and_others_go_on():
-    settings = replace(DEFAULT_PREDICTION, budget=Budget(memory_bytes=32 << 10))
+    settings = replace(DEFAULT_PREDICTION, budget=Budget(memory_bytes=31 << 10))
     found = predict_source(find_project(), kernel="saxpy", settings=settings, compile_settings=NVRTC)
     assert [kernel.launch.title for kernel in found.kernels] == ["ragged"]
     (problem,) = found.problems

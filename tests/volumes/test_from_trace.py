@@ -114,25 +114,25 @@ def test_one_lane_off_is_not_affine() -> None:
     assert (len(found.accesses), len(found.sampled)) == (0, 1)
 
 
-def test_trips_that_differ_are_averaged_and_said() -> None:
+def test_trips_that_differ_are_counted_as_they_are() -> None:
     def addresses(thread: Triple, at: Triple) -> list[int]:
         x, y, z = place(thread, at)
         return [8 * (x + 80 * y + 960 * z) + 8000 * k for k in range(2 if thread[0] < 8 else 4)]
 
     found = recover_expressions(probe(WrittenAccess(addresses=addresses)))
-    (access,) = found.accesses
-    assert access.loops == (LoopTerm(step_bytes=8000, trips=3),)
-    assert access.executions == pytest.approx(1.0)
-    assert any("Trip counts of some loops differ" in note for note in found.notes)
+    (access,) = found.sampled
+    assert (found.accesses, access.executions) == ((), 3.0)
+    assert "trip counts of its loops differ" in access.why
 
 
-def test_scattered_activity_is_a_ratio() -> None:
+def test_scattered_activity_is_counted_by_requests() -> None:
     def addresses(thread: Triple, at: Triple) -> list[int]:
         x, y, z = place(thread, at)
         return [8 * (x + 80 * y + 960 * z)] if x % 4 == 0 else []
 
-    (access,) = recover_expressions(probe(WrittenAccess(addresses=addresses))).accesses
-    assert (access.region, access.executions) == (None, 0.25)
+    (access,) = recover_expressions(probe(WrittenAccess(addresses=addresses))).sampled
+    assert (access.executions, access.requests_per_warp) == (0.25, 1.0)
+    assert "no box" in access.why
 
 
 def test_steps_that_were_not_seen_are_not_guessed() -> None:

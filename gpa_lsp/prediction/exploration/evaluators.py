@@ -23,6 +23,7 @@ from gpa_lsp.prediction.fault_answer import ENDINGS, name_place
 from gpa_lsp.prediction.flops import count_flops
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.volumes.contradictions import describe_contradiction
 from gpa_lsp.volumes.devices import VolumeDevice
 from gpa_lsp.volumes.expressions import (
     NO_TRIPLE,
@@ -267,6 +268,9 @@ def _refuse(configuration: Configuration, error: Exception) -> RankedConfigurati
 def _take(configuration: Configuration, prediction: VolumePrediction) -> RankedConfiguration:
     volumes = prediction.volumes
     duration_ns = prediction.duration_ns
+    if prediction.contradictions:
+        defect = describe_contradiction(prediction.contradictions[0])
+        return RankedConfiguration(configuration=configuration, why_not=f"a defect of gpa-lsp: {defect}")
     if duration_ns is None:
         return RankedConfiguration(configuration=configuration, why_not="the kernel touches no global memory")
     return RankedConfiguration(
