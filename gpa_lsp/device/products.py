@@ -172,11 +172,11 @@ def list_accumulation_architectures() -> tuple[tuple[int, int], ...]:
 
 
 def _list_near(wanted: str) -> list[str]:
-    """Names that hold the wanted one first, then those that are spelled much alike, then all."""
+    """Names that begin with the wanted one, else those that are spelled much alike, else all."""
     by_key = {key: product.name for product in load_products() for key in sorted(_list_keys(product))}
-    holding = [name for key, name in by_key.items() if wanted and (wanted in key or key in wanted)]
+    holding = [name for key, name in by_key.items() if wanted and key.startswith(wanted)]
     alike = [by_key[key] for key in get_close_matches(wanted, by_key, n=_NEAR_NAMES, cutoff=0.5)]
-    near = list(dict.fromkeys([*holding, *alike]))
+    near = list(dict.fromkeys(holding or alike))
     return near[:_NEAR_NAMES] or list(list_product_names())
 
 

@@ -120,6 +120,7 @@ class Fault:
         block: linear index of the first block it happened in; None when of no block.
         thread: thread within the block, x, y, z; None likewise.
         is_fatal: the lanes it happened to, or the whole emulation, went no further.
+        instructions: of one source line that it stands for, see :func:`~gpa_lsp.prediction.predict_launch.group_faults`.
     """
 
     kind: FaultKind
@@ -131,6 +132,7 @@ class Fault:
     block: int | None = None
     thread: tuple[int, int, int] | None = None
     is_fatal: bool = False
+    instructions: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

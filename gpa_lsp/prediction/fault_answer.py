@@ -99,8 +99,13 @@ def _describe(fault: Fault) -> Finding:
         frame = fault.chain[0]
         where = say(" at {place}", place=Place(file=frame.file, line=frame.line, shown_file=_name_file(frame.file)))
     weight = Weight.PLAIN if fault.kind in ENDINGS else Weight.HIGH
+    more = fault.instructions - 1
     text = say(
-        "{kind}{where}: {message}.", kind=fault.kind.value.capitalize(), where=where, message=fault.message.rstrip(".")
+        "{kind}{where}: {message}{more}.",
+        kind=fault.kind.value.capitalize(),
+        where=where,
+        message=fault.message.rstrip("."),
+        more=say("; {more} of the line likewise", more=count(more, "more instruction")) if more else NOTHING,
     )
     return Finding(text=text, weight=weight, remedy=REMEDIES.get(fault.kind, NOTHING))
 

@@ -292,7 +292,25 @@ def merge_faults(run: tuple[Fault, ...], probe: tuple[Fault, ...]) -> tuple[Faul
     """
     known = {(fault.kind, fault.instruction) for fault in run}
     others = (fault for fault in probe if fault.kind not in ENDINGS)
-    return (*run, *(fault for fault in others if (fault.kind, fault.instruction) not in known))
+    return group_faults((*run, *(fault for fault in others if (fault.kind, fault.instruction) not in known)))
+
+
+def group_faults(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    """Those of one kind on one source line, with its callers, as one: the compiler makes many instructions of a line.
+
+    The first stands for all: its message, thread and other access. Where no line is known, each stays by itself.
+    """
+    found: dict[object, Fault] = {}
+    for number, fault in enumerate(faults):
+        key = number if fault.chain is None else (fault.kind, fault.chain, fault.is_fatal)
+        first = found.get(key)
+        if first is None:
+            found[key] = fault
+            continue
+        found[key] = replace(
+            first, count=first.count + fault.count, instructions=first.instructions + fault.instructions
+        )
+    return tuple(found.values())
 
 
 def list_block_chains(module: PtxModule, kernel: str) -> tuple[InlineChain | None, ...]:

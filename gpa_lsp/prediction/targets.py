@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from gpa_lsp.arch.lookup import list_architectures
+from gpa_lsp.arch.lookup import find_architecture, list_architectures
 from gpa_lsp.basis.errors import UnsupportedInputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
@@ -86,14 +86,25 @@ def _examine_nearest(wanted: Capability, examine: Callable[[Capability], SourceS
     try:
         return examine(wanted)
     except UnsupportedInputError as error:
-        for capability in list_architectures():
-            if capability <= wanted:
-                continue
+        for capability in _list_nearest(wanted):
             try:
                 return examine(capability)
             except UnsupportedInputError:
                 continue
         raise error from None
+
+
+def _list_nearest(wanted: Capability) -> list[Capability]:
+    """Newer architectures, the oldest first, but first those whose SMs hold as many threads: for others the compiler gives out other registers.
+
+    >>> _list_nearest((7, 0))[0], _list_nearest((8, 0))[0]
+    ((8, 0), (9, 0))
+    """
+    newer = [capability for capability in list_architectures() if capability > wanted]
+    if wanted not in list_architectures():
+        return newer
+    threads = find_architecture(wanted).occupancy.max_threads_per_sm.value
+    return sorted(newer, key=lambda one: (find_architecture(one).occupancy.max_threads_per_sm.value != threads, one))
 
 
 def note_difference(product: Product, compiled_for: Capability) -> tuple[str, ...]:

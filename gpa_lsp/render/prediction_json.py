@@ -153,6 +153,7 @@ def _make_fault(fault: Fault) -> dict[str, Any]:
         "chain": _make_chain(fault.chain),
         "other_chain": _make_chain(fault.other_chain),
         "count": fault.count,
+        "instructions": fault.instructions,
         "block": fault.block,
         "thread": None if fault.thread is None else list(fault.thread),
         "is_fatal": fault.is_fatal,

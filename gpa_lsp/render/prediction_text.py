@@ -118,6 +118,8 @@ def describe_execution(execution: Execution) -> str:
     if execution.executed_blocks != execution.grid_blocks:
         counted += f" of {format_count(execution.grid_blocks)}"
     lanes = execution.lane_instructions / max(1, execution.warp_instructions)
+    if not execution.is_complete:
+        counted += " to their end"
     text = (
         f"emulated: {execution.why} ({counted}), {format_count(execution.warp_instructions)} warp instructions with "
         f"{format_number(lanes)} active lanes on average, in {format_duration_ns(execution.seconds * 1e9)}"

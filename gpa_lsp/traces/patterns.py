@@ -64,7 +64,7 @@ def find_patterns(matrix: LaneMatrix, bytes_per_lane: npt.NDArray[np.uint8]) -> 
     """The patterns of some requests.
 
     Distances are taken between active lanes that follow each other and divided by the lanes between them, so that a stride is not lost where a
-    mask has holes.
+    mask has holes. Lanes that lie side by side whatever is between them are contiguous, and of two lanes one is a stride from the other.
     """
     distance = np.diff(matrix.addresses.view(np.int64), axis=1)
     gap = np.diff(matrix.lanes, axis=1)
@@ -76,7 +76,9 @@ def find_patterns(matrix: LaneMatrix, bytes_per_lane: npt.NDArray[np.uint8]) -> 
     equal = np.count_nonzero((distance == stride[:, None] * gap) & is_there, axis=1)
     many = np.maximum(counts - 1, 1)
     width = bytes_per_lane.astype(np.int64)
-    is_all = equal == many
+    beside = np.count_nonzero((distance == width[:, None]) & is_there, axis=1) == many
+    stride = np.where(beside, width, np.where(counts == 2, first, stride))
+    is_all = (equal == many) | beside | (counts == 2)
     is_most = equal >= _LEAST_IN_PIECES * many
     conditions = [
         counts == 1,

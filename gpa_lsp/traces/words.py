@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gpa_lsp.analyses.answers import Bar
-from gpa_lsp.basis.prose import count, say
+from gpa_lsp.basis.prose import Sentence, count, say
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.reuse_distance import INFINITE_BIN, ReuseHistogram
 
@@ -26,6 +26,20 @@ _DISTANCES = (
     ("first use", INFINITE_BIN, INFINITE_BIN),
 )
 """(words, first and last bin of :class:`ReuseHistogram`)."""
+
+
+def deny(what: str, *, is_complete: bool) -> Sentence:
+    """That traced blocks do not do something: of blocks that were cut short, only of what they did until then.
+
+    >>> deny("do not access global memory", is_complete=False)
+    'The traced blocks do not access global memory in what was traced of them; they did not run to their end, or their trace was cut off.'
+    """
+    if is_complete:
+        return say("The traced blocks {what}.", what=what)
+    return say(
+        "The traced blocks {what} in what was traced of them; they did not run to their end, or their trace was cut off.",
+        what=what,
+    )
 
 
 def name_bin(number: int) -> str:

@@ -95,3 +95,8 @@ def test_same_names() -> None:
     assert is_same_name("A100-PCIE-40GB", "A100 PCIe 40GB")
     assert not is_same_name("A100 PCIe 80GB", "A100 PCIe 40GB")
     assert is_same_name("Some GPU", "some-gpu")
+
+
+def test_a_board_that_is_not_there_is_near_those_that_begin_alike() -> None:
+    with pytest.raises(InputError, match=r"name one of V100 SXM2, V100 PCIe$"):
+        find_product("V10")

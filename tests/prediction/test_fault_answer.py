@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpa_lsp.basis.locations import Frame
 from gpa_lsp.basis.prose import say
 from gpa_lsp.emulator.model import Budget, Fault, FaultKind
 from gpa_lsp.emulator.trace import StaticInstruction
@@ -12,6 +13,7 @@ from gpa_lsp.prediction.model import DEFAULT_PREDICTION
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.prediction.predict_launch import merge_faults
 from gpa_lsp.ptx.model import Space
+from gpa_lsp.render.prediction_text import describe_execution
 from tests.prediction.kernels import NVRTC, find_project
 
 OFF = say("Races were not checked.")
@@ -75,3 +77,31 @@ def test_where_the_probe_ended_is_not_told():
     wrong = Fault(kind=FaultKind.OUT_OF_BOUNDS, message="element 9 of x, which has 9", instruction=1)
     assert merge_faults((), (ended, wrong)) == (wrong,)
     assert merge_faults((wrong,), (wrong,)) == (wrong,)
+
+
+def test_faults_of_one_line_are_one_fault():
+    line, other = (Frame(file="k.cu", line=3),), (Frame(file="k.cu", line=4),)
+    race = Fault(kind=FaultKind.SHARED_RACE, message="two threads write byte 8", instruction=7, chain=line, count=2)
+    many = tuple(replace(race, instruction=number, count=1) for number in range(8, 18))
+    elsewhere, kind = replace(race, instruction=20, chain=other), replace(race, kind=FaultKind.OUT_OF_BOUNDS)
+    nowhere = (replace(race, instruction=30, chain=None), replace(race, instruction=31, chain=None))
+    found = merge_faults((race, *many, elsewhere, *nowhere), (replace(race, instruction=99), kind))
+    assert [(one.kind, one.instructions, one.count) for one in found] == [
+        (FaultKind.SHARED_RACE, 12, 14), (FaultKind.SHARED_RACE, 1, 2), (FaultKind.SHARED_RACE, 1, 2),
+        (FaultKind.SHARED_RACE, 1, 2), (FaultKind.OUT_OF_BOUNDS, 1, 2),
+    ]  # fmt: skip
+    answer = answer_faults(found)
+    assert str(answer.findings[0].text).endswith("two threads write byte 8; 11 more instructions of the line likewise.")
+    assert "likewise" not in answer.findings[1].text
+
+
+def test_what_unfinished_blocks_did_not_do_is_not_denied():
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    settings = replace(DEFAULT_PREDICTION, budget=Budget(seconds=0.5))
+    (kernel,) = predict_source(find_project(), kernel="endless", settings=settings, compile_settings=NVRTC).kernels
+    assert {fact.line for fact in kernel.accesses} == {17}
+    banks = kernel.find("traced_banks")
+    assert banks is not None and "in what was traced of them; they did not run to their end" in banks.summary
+    assert "(0 of 1 to their end)" in describe_execution(kernel.execution)
+    whole = predict_source(find_project(), kernel="beyond", compile_settings=NVRTC).kernels[0].find("traced_banks")
+    assert whole is not None and whole.summary == "The traced blocks do not access shared memory."

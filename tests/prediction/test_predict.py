@@ -112,9 +112,10 @@ def test_a_gpu_the_compiler_no_longer_knows_gets_code_of_the_nearest():
     (kernel,) = found.kernels
     assert kernel.machine == "V100 PCIe"
     if found.statics.unit.compute_capability != (7, 0):
-        assert found.statics.unit.compute_capability == (7, 5)
+        # Not 7.5, whose SMs hold half the threads, so that they get twice the registers.
+        assert found.statics.unit.compute_capability == (8, 0)
         assert [(one.severity, one.message.split(";")[0]) for one in found.problems] == [
-            (ProblemSeverity.NOTE, "This is code for sm_75, but the V100 PCIe is sm_70")
+            (ProblemSeverity.NOTE, "This is code for sm_80, but the V100 PCIe is sm_70")
         ]
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from gpa_lsp.emulator.trace import AccessKind, Trace
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.access_sums import AccessAccumulator, AccessSums
-from gpa_lsp.traces.patterns import LanePattern
+from gpa_lsp.traces.lane_addresses import LaneMatrix
+from gpa_lsp.traces.patterns import LanePattern, find_patterns
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
@@ -138,3 +139,21 @@ def test_pieces_and_chunks_add_up_to_the_whole():
         assert one.strides == other.strides
         assert one.totals.sectors == other.totals.sectors
         assert one.totals.sector_histogram.tolist() == other.totals.sector_histogram.tolist()
+
+
+def test_two_lanes_side_by_side_are_contiguous_whatever_lies_between():
+    """Of lanes 0 and 3, and of 0, 2 and 7 that stand one behind the other; two that do not are strided."""
+    accesses = [([0, 3], [0, 4]), ([0, 2, 7], [0, 4, 8]), ([0, 3], [0, 100]), ([0, 3, 4], [0, 100, 4])]
+    matrix = LaneMatrix(
+        addresses=np.array([[*row, *[row[-1]] * (32 - len(row))] for _, row in accesses], dtype=np.uint64),
+        lanes=np.array([[*row, *[row[-1]] * (32 - len(row))] for row, _ in accesses]),
+        counts=np.array([len(row) for row, _ in accesses]),
+    )
+    found = find_patterns(matrix, np.full(4, 4, np.uint8))
+    assert [LanePattern(one).name for one in found.pattern.tolist()] == [
+        "CONTIGUOUS",
+        "CONTIGUOUS",
+        "STRIDED",
+        "SCATTERED",
+    ]
+    assert found.stride_bytes.tolist()[:3] == [4, 4, 100]

@@ -27,6 +27,10 @@ class BudgetReached(Exception):  # noqa: N818  (no error of anybody's: it ends t
         super().__init__(message)
 
 
+_TOLD_SHARE = 0.05
+"""From this part of the time on, what analyses took is named."""
+
+
 class Meter:
     """Counts time, instructions and memory.
 
@@ -79,8 +83,16 @@ class Meter:
         if time.perf_counter() > self._deadline:
             raise BudgetReached(
                 FaultKind.TIME_BUDGET,
-                f"not done after {format_seconds(self.budget.seconds)} and {format_count(self.warp_instructions)} warp instructions",
+                f"not done after {self._describe_time()} and {format_count(self.warp_instructions)} warp instructions",
             )
+
+    def _describe_time(self) -> str:
+        """The time that is over, and what of it went to whoever took the trace."""
+        whole = format_seconds(self.budget.seconds)
+        taken = self.sink_seconds
+        return (
+            whole if taken < _TOLD_SHARE * self.budget.seconds else f"{whole}, {format_seconds(taken)} of it analysing,"
+        )
 
     def hold(self, size_bytes: int, what: str) -> None:
         """Ask for memory, before it is taken.

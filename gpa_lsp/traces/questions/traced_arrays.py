@@ -7,6 +7,7 @@ from gpa_lsp.traces.data_centric import ArrayFacts, describe_pattern, list_array
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.remedies import OUTSIDE_REMEDY
 from gpa_lsp.traces.results import TraceAnalyses
+from gpa_lsp.traces.words import deny
 
 _NAME = "traced_arrays"
 _MATTERS = 0.1
@@ -17,7 +18,12 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     title = f"Arrays ({analyses.origin})"
     arrays = list_array_facts(analyses)
     if not arrays:
-        return Answer(analysis=_NAME, title=title, summary=say("The traced blocks access no array."), is_known=False)
+        return Answer(
+            analysis=_NAME,
+            title=title,
+            summary=deny("access no array", is_complete=analyses.is_complete),
+            is_known=False,
+        )
     whole = max(1, sum(one.sectors for one in arrays))
     first = arrays[0]
     return Answer(

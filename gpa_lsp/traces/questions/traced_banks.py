@@ -12,6 +12,7 @@ from gpa_lsp.traces.code_centric import find_place
 from gpa_lsp.traces.model import AccessGroupKind
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.results import TraceAnalyses
+from gpa_lsp.traces.words import deny
 
 _NAME = "traced_banks"
 _MOST_ROWS = 20
@@ -28,7 +29,10 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     banks = sorted(analyses.banks, key=lambda one: (-one.excess_wavefronts, -one.wavefronts, one.instruction))
     if not banks:
         return Answer(
-            analysis=_NAME, title=title, summary=say("The traced blocks do not access shared memory."), is_known=False
+            analysis=_NAME,
+            title=title,
+            summary=deny("do not access shared memory", is_complete=analyses.is_complete),
+            is_known=False,
         )
     taken, ideal = sum(one.wavefronts for one in banks), sum(one.ideal_wavefronts for one in banks)
     requests = sum(one.requests for one in banks)

@@ -8,6 +8,7 @@ from gpa_lsp.traces.code_centric import build_place, list_path_branches
 from gpa_lsp.traces.lane_addresses import WARP_LANES
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.results import TraceAnalyses
+from gpa_lsp.traces.words import deny
 
 _NAME = "traced_branches"
 _MOST_ROWS = 20
@@ -27,7 +28,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
         return Answer(
             analysis=_NAME,
             title=title,
-            summary=say("The traced blocks execute no conditional branch."),
+            summary=deny("execute no conditional branch", is_complete=analyses.is_complete),
             is_known=False,
         )
     lanes = (

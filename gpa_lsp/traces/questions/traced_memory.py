@@ -15,7 +15,7 @@ from gpa_lsp.traces.patterns import LanePattern
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.remedies import find_remedy
 from gpa_lsp.traces.results import GLOBAL_SPACES, TraceAnalyses
-from gpa_lsp.traces.words import SPACE_WORDS
+from gpa_lsp.traces.words import SPACE_WORDS, deny
 
 _NAME = "traced_memory"
 _MOST_ROWS = 20
@@ -30,7 +30,10 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     lines = list_path_accesses(analyses)
     if not lines:
         return Answer(
-            analysis=_NAME, title=title, summary=say("The traced blocks do not access global memory."), is_known=False
+            analysis=_NAME,
+            title=title,
+            summary=deny("do not access global memory", is_complete=analyses.is_complete),
+            is_known=False,
         )
     return Answer(
         analysis=_NAME,

@@ -7,7 +7,7 @@ from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.results import TraceAnalyses
 from gpa_lsp.traces.reuse_distance import BINS, ReuseDistances, ReuseHistogram
 from gpa_lsp.traces.segments import LINE_BYTES
-from gpa_lsp.traces.words import list_reuse_bars, name_bin
+from gpa_lsp.traces.words import deny, list_reuse_bars, name_bin
 
 _NAME = "traced_reuse"
 _MOSTLY = 0.9
@@ -19,7 +19,10 @@ def _answer(analyses: TraceAnalyses) -> Answer:
     lines = analyses.block_lines
     if not lines.total.references:
         return Answer(
-            analysis=_NAME, title=title, summary=say("The traced blocks do not access global memory."), is_known=False
+            analysis=_NAME,
+            title=title,
+            summary=deny("do not access global memory", is_complete=analyses.is_complete),
+            is_known=False,
         )
     mean = lines.total.mean_distance
     between = (

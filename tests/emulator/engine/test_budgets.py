@@ -1,11 +1,13 @@
 """Whatever a kernel does, its emulation ends within what it may use, and says so."""
 
+import time
 import tracemalloc
 
 import numpy as np
 import pytest
 
 from gpa_lsp.emulator.emulate import emulate
+from gpa_lsp.emulator.engine.meter import BudgetReached, Meter
 from gpa_lsp.emulator.model import Budget, FaultKind, TraceSettings
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.launches.launch import LaunchDescription
@@ -193,3 +195,13 @@ def test_a_required_block_is_a_number_of_threads(block: tuple[int, int, int], ru
     assert emulation.is_complete is runs
     assert [fault.kind for fault in emulation.faults] == ([] if runs else [FaultKind.BAD_LAUNCH])
     assert all("736 threads; the kernel was compiled for 768" in fault.message for fault in emulation.faults)
+
+
+def test_the_time_that_analyses_took_is_told() -> None:
+    meter = Meter(Budget(seconds=0.01))
+    time.sleep(0.02)
+    with pytest.raises(BudgetReached, match=r"not done after 0.01 s and 0 warp instructions"):
+        meter.check_time()
+    meter.sink_seconds = 0.006
+    with pytest.raises(BudgetReached, match=r"not done after 0.01 s, 0.006 s of it analysing, and 0 warp instructions"):
+        meter.check_time()
