@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from gpa_lsp.binary.linkage_names import find_bare_name
+from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.pointer_uses import PointerUse, find_pointer_uses, find_read_parameters
 from gpa_lsp.launches.source_parameters import SourceParameter, read_source_parameters
 from gpa_lsp.launches.type_names import ElementType, find_type
@@ -22,7 +23,11 @@ _KNOWN_BITS = {1: "u8", 2: "u16", 4: "int", 8: "int64"}
 
 
 def write_template(
-    function: PtxFunction, names: Collection[str], *, source_names: Sequence[SourceParameter] = ()
+    function: PtxFunction,
+    names: Collection[str],
+    *,
+    source_names: Sequence[SourceParameter] = (),
+    measured: LaunchDescription | None = None,
 ) -> str:
     """The text of a description that can be read as it stands, with sizes that are guessed and to be corrected.
 
@@ -30,6 +35,7 @@ def write_template(
         function: the kernel.
         names: mangled names of all kernels there are, its own among them: where its bare name tells it from the others, it is enough.
         source_names: its parameters as the source declares them; those of another number are not believed.
+        measured: a launch of it that was measured, for block, grid and shared memory; None where there is none.
 
     Every size is given by ``threads``, so that one number is to be changed first. Types of arrays are those of the source, else those that the
     kernel's instructions access them with. Without a source, what the kernel never reads is a zero.
@@ -38,18 +44,26 @@ def write_template(
     if sum(find_bare_name(one) == name for one in names) != 1 or not _NAME.fullmatch(name):
         name = function.name
     block = function.required_threads or (min(function.max_threads or _BLOCK, _BLOCK), 1, 1)
+    threads = str(_THREADS)
+    if measured is not None:
+        block = measured.block
+        threads = str([size * blocks for size, blocks in zip(measured.block, measured.grid, strict=True)])
+    shared_bytes = 0 if measured is None else measured.shared_bytes
+    has_shared = shared_bytes > 0 or any(one.is_extern for one in function.shared)
     known = source_names if len(source_names) == len(function.parameters) else ()
     uses = find_pointer_uses(function)
     arguments = _choose_names(function, known)
     read = {parameter.name for parameter in function.parameters} if known else find_read_parameters(function)
     lines = [
-        "# What to run the kernel with. Sizes and values are guesses: correct them, threads first.",
+        "# What to run the kernel with. Sizes and values are guesses: correct them, threads first."
+        if measured is None
+        else "# What to run the kernel with. Block, threads and shared memory are as measured; other sizes and values are guesses.",
         "",
         "[[launch]]",
         f'kernel = "{name}"',
         f"block = {block[0] if block[1:] == (1, 1) else list(block)}",
-        f"threads = {_THREADS}  # the grid is threads / block, rounded up; or give grid = …",
-        *(["shared_bytes = 0  # of dynamic shared memory"] if any(one.is_extern for one in function.shared) else []),
+        f"threads = {threads}  # the grid is threads / block, rounded up; or give grid = …",
+        *([f"shared_bytes = {shared_bytes}  # of dynamic shared memory"] if has_shared else []),
         "arguments = [",
     ]
     has_size = bool({name.lower() for name in arguments} & _SIZES)
@@ -67,7 +81,9 @@ def write_template(
     return "\n".join(lines) + "\n"
 
 
-def write_source_template(function: PtxFunction, names: Collection[str], *, file: str, text: str) -> str:
+def write_source_template(
+    function: PtxFunction, names: Collection[str], *, file: str, text: str, measured: LaunchDescription | None = None
+) -> str:
     """The same with the names and types that the source gives its parameters.
 
     Args:
@@ -75,8 +91,10 @@ def write_source_template(function: PtxFunction, names: Collection[str], *, file
         names: as for :func:`write_template`.
         file: the source's name, for its language.
         text: the source.
+        measured: as for :func:`write_template`.
     """
-    return write_template(function, names, source_names=read_source_parameters(file, text, function.name))
+    known = read_source_parameters(file, text, function.name)
+    return write_template(function, names, source_names=known, measured=measured)
 
 
 def _choose_names(function: PtxFunction, known: Sequence[SourceParameter]) -> list[str]:

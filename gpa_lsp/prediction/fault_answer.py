@@ -105,7 +105,7 @@ def _describe(fault: Fault) -> Finding:
         kind=fault.kind.value.capitalize(),
         where=where,
         message=fault.message.rstrip("."),
-        more=say("; {more} of the line likewise", more=count(more, "more instruction")) if more else NOTHING,
+        more=say("; so do {more} of the line", more=count(more, "more instruction")) if more else NOTHING,
     )
     return Finding(text=text, weight=weight, remedy=REMEDIES.get(fault.kind, NOTHING))
 

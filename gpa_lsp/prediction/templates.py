@@ -9,6 +9,7 @@ from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.launches.template import write_source_template, write_template
 from gpa_lsp.prediction.built_modules import read_modules
+from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.prediction.predict import match_launches
 from gpa_lsp.prediction.static_source import examine_source, require_ptx
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
@@ -24,6 +25,7 @@ def write_templates(
     text: str | None = None,
     kernel: str | None = None,
     launches_path: Path | None = None,
+    profile_path: Path | None = None,
     launches_text: str | None = None,
     compute_capability: tuple[int, int] | None = None,
     settings: CompileSettings = DEFAULT_SETTINGS,
@@ -35,6 +37,7 @@ def write_templates(
         text: what an editor holds of it; None to read the file.
         kernel: only the kernel of this name, or else those whose name contains it; None for all.
         launches_path: the description; None for the file beside the source.
+        profile_path: a profile whose launches give block, grid and shared memory; None for guesses.
         launches_text: what an editor holds of it, empty for one that is to be begun; None to read the file.
         compute_capability: to compile for; None leaves it to the compile command.
         settings: of the compiler.
@@ -48,9 +51,11 @@ def write_templates(
     module = parse_ptx(require_ptx(statics, path), name=str(path))
     described = launches_path or find_launch_file(statics.path)
     launches = _read_known(described, launches_text)
+    measured = _list_measured(profile_path)
 
     def write(function: PtxFunction, names: Collection[str]) -> str:
-        return write_source_template(function, names, file=str(statics.path), text=statics.text)
+        launch = _find_measured(measured, function)
+        return write_source_template(function, names, file=str(statics.path), text=statics.text, measured=launch)
 
     return _describe([module], launches, kernel, write, path=statics.path, described=described)
 
@@ -60,6 +65,7 @@ def write_build_templates(
     *,
     kernel: str | None = None,
     launches_path: Path | None = None,
+    profile_path: Path | None = None,
     compute_capability: tuple[int, int] | None = None,
 ) -> str:
     """The same for device code that was built; what its parameters are is found in the PTX alone.
@@ -68,6 +74,7 @@ def write_build_templates(
         path: as for :func:`~gpa_lsp.prediction.predict_build.predict_build`.
         kernel: only the kernel of this name, or else those whose name contains it; None for all.
         launches_path: the description; None for the file beside it.
+        profile_path: as for :func:`write_templates`.
         compute_capability: code for this one; None for the newest.
 
     Raises:
@@ -78,7 +85,22 @@ def write_build_templates(
     described = launches_path or find_launch_file(path)
     built = read_modules(path, compute_capability, None, [], assembles=False)
     modules = [one.module for one in built]
-    return _describe(modules, _read_known(described, None), kernel, write_template, path=path, described=described)
+    measured = _list_measured(profile_path)
+
+    def write(function: PtxFunction, names: Collection[str]) -> str:
+        return write_template(function, names, measured=_find_measured(measured, function))
+
+    return _describe(modules, _read_known(described, None), kernel, write, path=path, described=described)
+
+
+def _list_measured(profile_path: Path | None) -> tuple[LaunchDescription, ...]:
+    return () if profile_path is None else list_launches(None, LaunchChoice(profile_path=profile_path)).launches
+
+
+def _find_measured(measured: Sequence[LaunchDescription], function: PtxFunction) -> LaunchDescription | None:
+    """The first launch of a kernel."""
+    readable = demangle(function.name)
+    return next((one for one in measured if one.kernel in (function.name, readable, shorten_name(readable))), None)
 
 
 def _read_known(described: Path | None, text: str | None) -> tuple[LaunchDescription, ...]:

@@ -9,7 +9,7 @@ from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.binary.ptx_lines import read_ptx_text
 from gpa_lsp.launches.build import build_inputs
-from gpa_lsp.launches.launch import ArrayArgument, Generator, ScalarArgument, TextureArgument
+from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription, ScalarArgument, TextureArgument
 from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.launches.source_parameters import SourceParameter, read_source_parameters
 from gpa_lsp.launches.template import write_template
@@ -124,3 +124,15 @@ def test_parameters_of_any_kind_give_a_description_that_can_be_read(declared: st
     assert len(launch.arguments) == 1
     if module.functions["k"].parameters[0].size_bytes:  # nothing can be given for a parameter of no bytes
         build_inputs(module, module.functions["k"], launch, memory_limit_bytes=1 << 20)
+
+
+def test_block_and_grid_of_a_measured_launch() -> None:
+    text = """.version 8.5 .target sm_80 .address_size 64
+    .entry k(.param .u64 out, .param .u32 n) { .reg .b64 %rd<3>; .reg .b32 %r<4>; ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [n];
+    st.global.u32 [%rd1], %r1; ret; }"""
+    kernel = parse_ptx(text, name="t.ptx").functions["k"]
+    measured = LaunchDescription(kernel="k", block=(32, 24, 1), grid=(7, 3, 2), shared_bytes=512)
+    template = write_template(kernel, ["k"], measured=measured)
+    assert "as measured" in template
+    (launch,) = read_launches(Path("t.launch.toml"), text=template)
+    assert (launch.block, launch.grid, launch.shared_bytes) == ((32, 24, 1), (7, 3, 2), 512)

@@ -91,8 +91,8 @@ def test_faults_of_one_line_are_one_fault():
         (FaultKind.SHARED_RACE, 1, 2), (FaultKind.OUT_OF_BOUNDS, 1, 2),
     ]  # fmt: skip
     answer = answer_faults(found)
-    assert str(answer.findings[0].text).endswith("two threads write byte 8; 11 more instructions of the line likewise.")
-    assert "likewise" not in answer.findings[1].text
+    assert str(answer.findings[0].text).endswith("two threads write byte 8; so do 11 more instructions of the line.")
+    assert "so do" not in answer.findings[1].text
 
 
 def test_what_unfinished_blocks_did_not_do_is_not_denied():

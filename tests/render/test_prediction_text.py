@@ -99,7 +99,9 @@ def test_nothing_is_made_up_where_nothing_is_known() -> None:
     bare = replace(build_kernel(), registers=None, shared_bytes=0, warps_per_sm=None, machine="")
     assert describe_launch(bare) == "“small”: grid 64, block 32×8"
     nothing = replace(bare.execution, warp_instructions=0, lane_instructions=0, executed_blocks=0)
-    assert describe_execution(nothing).startswith("emulated: one wave of the A100 (0 of 64 to their end), 0 warp instructions")
+    assert describe_execution(nothing).startswith(
+        "emulated: one wave of the A100 (0 of 64 to their end), 0 warp instructions"
+    )
 
 
 def test_a_kernel_as_json() -> None:

@@ -84,6 +84,7 @@ def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
         arguments.source,
         kernel=arguments.kernel,
         launches_path=arguments.launches,
+        profile_path=arguments.profile,
         compute_capability=arguments.arch,
     )
     terminal.print_safely(lambda: terminal.write_text(written))
