@@ -44,10 +44,10 @@ def test_names_as_people_and_drivers_write_them(name: str, product: str) -> None
 @pytest.mark.parametrize(
     ("name", "near"),
     [
-        ("A100", ("A100 PCIe 40GB", "A100 SXM4 80GB")),
-        ("H100", ("H100 PCIe", "H100 SXM5")),
+        ("A100x", ("A100 PCIe 40GB", "A100 SXM4 80GB")),
+        ("H10", ("H100 PCIe", "H100 SXM5")),
         ("RTX 4080", ("RTX 4090", "RTX 3080")),
-        ("V100", ("V100 SXM2", "V100 PCIe")),
+        ("V10", ("V100 SXM2", "V100 PCIe")),
     ],
 )
 def test_a_name_that_fits_none_or_several_lists_near_ones(name: str, near: tuple[str, ...]) -> None:
@@ -100,3 +100,8 @@ def test_same_names() -> None:
 def test_a_board_that_is_not_there_is_near_those_that_begin_alike() -> None:
     with pytest.raises(InputError, match=r"name one of V100 SXM2, V100 PCIe$"):
         find_product("V10")
+
+
+@pytest.mark.parametrize(("name", "first"), [("A100", "A100 PCIe 40GB"), ("H100", "H100 PCIe"), ("V100", "V100 SXM2")])
+def test_of_several_boards_that_begin_with_a_name_the_first_is_taken(name: str, first: str) -> None:
+    assert find_product(name).name == first
