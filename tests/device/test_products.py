@@ -44,7 +44,7 @@ def test_names_as_people_and_drivers_write_them(name: str, product: str) -> None
 @pytest.mark.parametrize(
     ("name", "near"),
     [
-        ("A100x", ("A100 PCIe 40GB", "A100 SXM4 80GB")),
+        ("A100 SX", ("A100 SXM4 40GB", "A100 SXM4 80GB")),
         ("H10", ("H100 PCIe", "H100 SXM5")),
         ("RTX 4080", ("RTX 4090", "RTX 3080")),
         ("V10", ("V100 SXM2", "V100 PCIe")),
