@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpa_lsp.basis.errors import MissingToolError, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.compiler.device_part import HOST_LEFT_OUT, compile_device_part
-from gpa_lsp.compiler.host_code import find_host_code
+from gpa_lsp.compiler.host_code import HostCode, find_host_code
 from gpa_lsp.compiler.included_files import find_included_files
+from gpa_lsp.compiler.including import find_including
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.missing_headers import explain_missing_headers, find_missing_header
 from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags, CompilerMessage
@@ -17,6 +19,7 @@ from gpa_lsp.compiler.nvcc import compile_with_nvcc
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL, NvccInstallation, find_nvcc
 from gpa_lsp.compiler.nvrtc_processes import identify_nvrtc, list_nvrtc_architectures
 from gpa_lsp.compiler.project import search_flags
+from gpa_lsp.compiler.removed_names import explain_removed_names, find_remedy
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompilerChoice, CompileSettings
 from gpa_lsp.compiler.source_text import read_source
 from gpa_lsp.compiler.unit_cache import UNITS, make_key
@@ -32,6 +35,9 @@ _REMEDIES = (
     (re.compile(r"uses too much|too much global"), "declare less of it"),
     (re.compile(r"architecture|compute_\d|sm_\d"), "choose another architecture, or another release of CUDA"),
     (re.compile(r"expected a"), "the source ends before it: look for what is left open"),
+)
+_UNDECLARED = re.compile(
+    r"is undefined|was not declared|unknown type name|is not a template|expected a|has not been declared"
 )
 _REMEDY = "no line is named: compile the source by itself to see more"
 
@@ -86,6 +92,44 @@ def compile_source(
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay: line tables name the file as the editor does
     content = read_source(path, text)
+    unit = _compile_text(
+        path,
+        content,
+        compute_capability=compute_capability,
+        flags=flags,
+        settings=settings,
+        is_cancelled=is_cancelled,
+    )
+    if not unit.has_failed or not _is_fragment(path, unit):
+        return unit
+    including = find_including(path)
+    if including is None:
+        return unit
+    whole = _compile_text(
+        including,
+        read_source(including, None),
+        compute_capability=compute_capability,
+        flags=None,
+        settings=settings,
+        is_cancelled=is_cancelled,
+    )
+    if whole.has_failed:
+        return unit
+    is_saved = text is None or content == read_source(path, None)
+    doubt = "" if is_saved else "; what is not saved of it was not compiled"
+    return replace(whole, notes=(f"compiled through {including.name}, which includes it{doubt}", *whole.notes))
+
+
+def _compile_text(
+    path: Path,
+    content: bytes,
+    *,
+    compute_capability: tuple[int, int] | None,
+    flags: CompilerFlags | None,
+    settings: CompileSettings,
+    is_cancelled: Callable[[], bool] | None,
+) -> CompiledUnit:
+    """One source, as it is."""
     if flags is None:
         found, doubts = search_flags(path)
         flags = found or CompilerFlags(directory=path.parent, doubts=doubts)
@@ -104,10 +148,16 @@ def compile_source(
     key = make_key(job, (nvcc and nvcc.identify(), identify_nvrtc())) if settings.keeps_units else ""
     unit = UNITS.find(key) if key else None
     if unit is None:
-        unit = explain_placeless(explain_missing_headers(_compile(job, nvcc), flags))
+        unit = explain_removed_names(explain_placeless(explain_missing_headers(_compile(job, nvcc), flags)))
         if key:
             UNITS.keep(key, unit, job.included)
     return replace(unit, notes=(*unit.notes, *flags.doubts))
+
+
+def _is_fragment(path: Path, unit: CompiledUnit) -> bool:
+    """The errors are about names that nobody declared: another file may."""
+    errors = [one for one in unit.messages if one.severity is ProblemSeverity.ERROR]
+    return any(_UNDECLARED.search(one.text) and find_remedy(one.text) is None for one in errors)
 
 
 def _compile(job: CompileJob, nvcc: NvccInstallation | None) -> CompiledUnit:
@@ -117,7 +167,7 @@ def _compile(job: CompileJob, nvcc: NvccInstallation | None) -> CompiledUnit:
         return compile_with_nvcc(job, nvcc) if nvcc is not None else _miss_nvcc()
     host = find_host_code(job.content, job.included.headers.values())
     if nvcc is not None and (host is None or host.has_host or identify_nvrtc() is None):
-        return compile_with_nvcc(job, nvcc)
+        return _spare_host(job, compile_with_nvcc(job, nvcc), host)
     try:
         unit = compile_device_part(job, host)
     except UnsupportedInputError:
@@ -130,6 +180,32 @@ def _compile(job: CompileJob, nvcc: NvccInstallation | None) -> CompiledUnit:
         reason = f"{HOST_LEFT_OUT}: nvcc or the host compiler that it needs is not installed"
         return replace(unit, notes=(reason, *(one for one in unit.notes if not one.startswith(HOST_LEFT_OUT))))
     return unit
+
+
+def _spare_host(job: CompileJob, unit: CompiledUnit, host: HostCode | None) -> CompiledUnit:
+    """The unit of the whole source; where only host code has errors, that of the device code, with the errors as warnings."""
+    if not unit.has_failed or host is None or identify_nvrtc() is None:
+        return unit
+    try:
+        alone = compile_device_part(job, host)
+    except UnsupportedInputError:
+        return unit
+    if alone.has_failed:  # what the first compiler did not come to
+        known = {(one.line, one.text) for one in unit.messages}
+        more = (one for one in alone.messages if find_remedy(one.text) and (one.line, one.text) not in known)
+        return replace(unit, messages=(*unit.messages, *more))
+    errors = [one for one in unit.messages if one.severity is ProblemSeverity.ERROR]
+    said = tuple(replace(one, severity=ProblemSeverity.WARNING) for one in errors)
+    count = format_count_of(len(errors), "error")
+    return replace(
+        alone,
+        messages=(*said, *alone.messages),
+        seconds=unit.seconds + alone.seconds,
+        notes=(
+            f"{HOST_LEFT_OUT}: it does not compile ({count})",
+            *(one for one in alone.notes if not one.startswith(HOST_LEFT_OUT)),
+        ),
+    )
 
 
 def _choose_capability(flags: CompilerFlags) -> tuple[int, int]:

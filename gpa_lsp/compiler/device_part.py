@@ -26,6 +26,9 @@ _TOO_LARGE = "the source is too large to separate host code from device code; al
 _HOST_ONLY = re.compile(
     rb'#[ \t]*include[ \t]*[<"]((?:thrust|cub/device|cub/host|cub/grid|nvtx3|cutensor|cudnn|nvml)[^>"\n]*)[>"]'
 )
+_OF_SAMPLES = re.compile(
+    r"(?:helper_\w+|cutil\w*|sdkHelper|shrQATest|shrUtils|nvToolsExt|drvapi_error_string)\.h(?:pp)?"
+)
 _ALL_OF_CUB = re.compile(rb'#[ \t]*include[ \t]*[<"](cub/cub\.cuh)[>"]')
 _PART_OF_CUB = re.compile(rb"\bcub::(Block|Warp|Thread)([A-Z]\w*)")
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
@@ -172,7 +175,12 @@ def _leave_out_of_header(job: CompileJob, attempt: _Attempt, path: Path, line: i
 
 
 def _is_own(job: CompileJob, name: str) -> bool:
-    """A header is included in quotes: it is the project's own, and missing it is an error and no matter of the host's libraries."""
+    """A header is included in quotes: it is the project's own, and missing it is an error and no matter of the host's libraries.
+
+    Those of NVIDIA's samples are copied from project to project, and hold helpers of the host.
+    """
+    if _OF_SAMPLES.fullmatch(name.rpartition("/")[2]):
+        return False
     quoted = f'"{name}"'.encode()
     return any(quoted in text for text in (job.content, *job.included.headers.values()))
 

@@ -1,0 +1,75 @@
+"""The file that a fragment is meant to be read in: :func:`find_including`."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpa_lsp.compiler.project_folder import find_project_folder
+
+_SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c", ".cuh", ".h", ".hpp")
+_SOURCES = frozenset(_SUFFIXES[:5])
+_MOST_FILES = 500
+_MOST_BYTES = 1 << 20
+_DEEPEST = 4
+_SKIPPED = frozenset({"build", "node_modules", ".git", ".venv", "__pycache__"})
+
+
+def find_including(path: Path) -> Path | None:
+    """A source that includes a file, directly or through headers; None where none is found near it.
+
+    Looked for in the file's own folder first, then in its project, in at most 500 files. CUDA sources come before others, near ones before far ones.
+
+    Args:
+        path: of the fragment, absolute.
+    """
+    texts = dict(_read_texts(path))
+    wanted = {path}
+    for _ in range(_DEEPEST):
+        names = [re.escape(one.name.encode("utf-8", "surrogateescape")) for one in wanted]
+        pattern = re.compile(
+            rb'^[ \t]*#[ \t]*include[ \t]*[<"](?:[^<>"\n]*/)?(?:' + b"|".join(names) + rb')[>"]', re.MULTILINE
+        )
+        found = [one for one, text in texts.items() if one not in wanted and pattern.search(text)]
+        source = next((one for one in found if one.suffix in _SOURCES), None)
+        if source is not None or not found:
+            return source
+        wanted.update(found)
+    return None
+
+
+def _read_texts(path: Path) -> Iterator[tuple[Path, bytes]]:
+    count = 0
+    for file in _list_near(path):
+        try:
+            if file.stat().st_size > _MOST_BYTES:
+                continue
+            yield file, file.read_bytes()
+        except OSError:
+            continue
+        count += 1
+        if count >= _MOST_FILES:
+            return
+
+
+def _list_near(path: Path) -> Iterator[Path]:
+    """Sources and headers: those of the folder, then those of the project around it."""
+    try:
+        own = sorted((one for one in path.parent.iterdir() if one.suffix in _SUFFIXES), key=_rank)
+    except OSError:
+        return
+    yield from own
+    seen = 0
+    for folder, folders, files in os.walk(find_project_folder(path)):
+        folders[:] = sorted(one for one in folders if one not in _SKIPPED and not one.startswith("."))
+        for name in sorted(files):
+            seen += 1
+            if seen > _MOST_FILES * 20:
+                return
+            file = Path(folder, name)
+            if file.suffix in _SUFFIXES and file.parent != path.parent:
+                yield file
+
+
+def _rank(path: Path) -> tuple[int, str]:
+    return _SUFFIXES.index(path.suffix), path.name

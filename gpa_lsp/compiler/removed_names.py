@@ -1,0 +1,62 @@
+"""Names that releases of CUDA have removed, and what stands in their place: words behind a compiler's complaint."""
+
+import re
+from dataclasses import replace
+
+from gpa_lsp.compiler.model import CompiledUnit, CompilerMessage
+
+_UNDEFINED = re.compile(
+    r'identifier "(\w+)" is undefined|has no member "(\w+)"|[\'‘"](\w+)[\'’"] was not declared|no template named [\'"](\w+)'
+    r'|"?(texture|surface)"? is not a template'
+)
+_TEXTURES = "texture references were removed in CUDA 12; use texture objects (cudaCreateTextureObject)"
+_SHUFFLES = "it was removed in CUDA 9; use {} with a mask of the lanes that take part"
+_PROPERTY = "CUDA 13 removed it from cudaDeviceProp; ask cudaDeviceGetAttribute"
+_RENAMED = {
+    "cudaThreadSynchronize": "cudaDeviceSynchronize",
+    "cudaThreadExit": "cudaDeviceReset",
+    "cudaThreadSetLimit": "cudaDeviceSetLimit",
+    "cudaThreadGetLimit": "cudaDeviceGetLimit",
+    "cudaThreadSetCacheConfig": "cudaDeviceSetCacheConfig",
+    "cudaThreadGetCacheConfig": "cudaDeviceGetCacheConfig",
+}
+_TEXTURE_NAMES = (
+    "texture", "surface", "cudaBindTexture", "cudaBindTexture2D", "cudaBindTextureToArray", "cudaUnbindTexture",
+    "cudaGetTextureReference", "cudaGetTextureAlignmentOffset", "cudaBindSurfaceToArray", "textureReference",
+)  # fmt: skip
+_WARP_NAMES = ("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot")
+_PROPERTIES = (
+    "clockRate", "memoryClockRate", "deviceOverlap", "computeMode", "kernelExecTimeoutEnabled", "maxTexture1DLinear",
+    "singleToDoublePrecisionPerfRatio", "cooperativeMultiDeviceLaunch",
+)  # fmt: skip
+_REMEDIES = {
+    **{old: f"it was removed in CUDA 13; use {new}" for old, new in _RENAMED.items()},
+    **dict.fromkeys(_TEXTURE_NAMES, _TEXTURES),
+    **{name: _SHUFFLES.format(f"{name}_sync") for name in _WARP_NAMES},
+    **dict.fromkeys(_PROPERTIES, _PROPERTY),
+}
+"""Source: release notes of CUDA 9.0, 12.0 and 13.0, deprecated and dropped features; headers of CUDA 13.0."""
+
+
+def find_remedy(text: str) -> str | None:
+    """What to write in place of the removed name that a message is about; None for any other message.
+
+    >>> find_remedy('identifier "cudaThreadSynchronize" is undefined')
+    'it was removed in CUDA 13; use cudaDeviceSynchronize'
+    >>> find_remedy('identifier "x" is undefined') is None
+    True
+    """
+    found = _UNDEFINED.search(text)
+    if found is None:
+        return None
+    return next((_REMEDIES[name] for name in found.groups() if name in _REMEDIES), None)
+
+
+def explain_removed_names(unit: CompiledUnit) -> CompiledUnit:
+    """The unit with a remedy behind each message about a name that is gone."""
+    return replace(unit, messages=tuple(_explain(one) for one in unit.messages))
+
+
+def _explain(message: CompilerMessage) -> CompilerMessage:
+    remedy = find_remedy(message.text)
+    return message if remedy is None else replace(message, text=f"{message.text}; {remedy}")

@@ -1,0 +1,88 @@
+"""Device code is compiled though host code cannot be, and fragments through the file that includes them."""
+
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.compiler.compile import compile_source
+from gpa_lsp.compiler.including import find_including
+from gpa_lsp.compiler.model import CompiledUnit
+from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
+from tests.compiler.installed import require_nvcc, require_nvrtc
+from tests.patience import LIMIT_S
+
+AUTOMATIC = CompileSettings(keeps_units=False, limit_s=LIMIT_S)
+KERNEL = "__global__ void k(int *p) { p[threadIdx.x] = threadIdx.x; }\n"
+
+
+@pytest.fixture(autouse=True)
+def compilers() -> None:
+    require_nvrtc()
+    require_nvcc()
+
+
+def compile_text(folder: Path, text: str, name: str = "k.cu") -> CompiledUnit:
+    path = folder / name
+    path.write_text(text)
+    return compile_source(path, settings=AUTOMATIC)
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ("int main() { cudaThreadSynchronize(); }", "removed in CUDA 13; use cudaDeviceSynchronize"),
+        ("int main() { cudaDeviceProp p; return p.clockRate; }", "ask cudaDeviceGetAttribute"),
+        ("#include <helper_cuda.h>\nint main() { checkCudaErrors(cudaDeviceSynchronize()); }", "helper_cuda.h"),
+        ('#include "helper_timer.h"\nint main() { StopWatchInterface *t; }', "helper_timer.h"),
+        ("#include <cudnn_that_is_not_here.h>\nint main() { cudnnHandle_t h; }", "cudnn_that_is_not_here.h"),
+    ],
+)
+def test_errors_of_the_host_are_warnings(tmp_path: Path, host: str, said: str) -> None:
+    unit = compile_text(tmp_path, KERNEL + host + "\n")
+    assert not unit.has_failed and unit.is_host_left_out
+    assert unit.ptx is not None and ".entry _Z1kPi" in unit.ptx
+    warnings = [one for one in unit.messages if said in one.text]
+    assert warnings and all(one.severity is ProblemSeverity.WARNING for one in unit.messages)
+    assert unit.notes[0].startswith("host code was left out: it does not compile (")
+
+
+def test_errors_of_the_device_stay_errors(tmp_path: Path) -> None:
+    unit = compile_text(tmp_path, "__global__ void k(int *p) { p[0] = q; }\nint main() { cudaThreadExit(); }\n")
+    assert unit.has_failed
+    assert any('"q" is undefined' in one.text for one in unit.messages)
+
+
+def test_removed_language_is_named_with_its_remedy(tmp_path: Path) -> None:
+    unit = compile_text(
+        tmp_path,
+        "#include <helper_cuda.h>\ntexture<float, 2> t;\n__global__ void k(float *p) { p[0] = tex2D(t, 0, 0); }\nint main() {}\n",
+    )
+    assert unit.has_failed
+    assert any(one.line == 2 and "use texture objects (cudaCreateTextureObject)" in one.text for one in unit.messages)
+
+
+def test_a_fragment_is_compiled_through_the_source_that_includes_it(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    fragment = tmp_path / "parts" / "kernels.cu"
+    fragment.write_text("__global__ void k(float *p) { p[threadIdx.x] *= SCALE; }\n")
+    (tmp_path / "all.h").write_text('#include "parts/kernels.cu"\n')
+    (tmp_path / "main.cu").write_text('#define SCALE 2.f\n#include "all.h"\nint main() { k<<<1, 32>>>(nullptr); }\n')
+    (tmp_path / ".git").mkdir()
+    assert find_including(fragment) == tmp_path / "main.cu"
+    unit = compile_source(fragment, settings=AUTOMATIC)
+    assert not unit.has_failed
+    assert unit.notes[0] == "compiled through main.cu, which includes it"
+    assert unit.ptx is not None and str(fragment) in unit.ptx
+
+
+def test_a_fragment_nobody_includes_says_what_is_wrong_with_it(tmp_path: Path) -> None:
+    unit = compile_text(tmp_path, "__global__ void k(float *p) { p[0] *= SCALE; }\n", "kernels.cu")
+    assert unit.has_failed and any('"SCALE" is undefined' in one.text for one in unit.messages)
+
+
+def test_nvcc_alone_is_taken_at_its_word(tmp_path: Path) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text(KERNEL + "int main() { cudaThreadExit(); }\n")
+    choice = CompileSettings(choice=CompilerChoice.NVCC, keeps_units=False, limit_s=LIMIT_S)
+    assert compile_source(path, settings=choice).has_failed
