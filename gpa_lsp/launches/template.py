@@ -10,7 +10,8 @@ from gpa_lsp.launches.type_names import ElementType, find_type
 from gpa_lsp.ptx.model import PtxFunction, PtxVariable
 from gpa_lsp.ptx.scalar_types import ScalarType
 
-_THREADS = 65536
+USUAL_THREADS = 65536
+"""Of a launch that nothing is known of: it fills any GPU."""
 _BLOCK = 256
 _NAME = re.compile(r"[A-Za-z_]\w{0,200}", re.ASCII)
 _POINTER_BYTES = 8
@@ -22,7 +23,11 @@ _KNOWN_BITS = {1: "u8", 2: "u16", 4: "int", 8: "int64"}
 
 
 def write_template(
-    function: PtxFunction, names: Collection[str], *, source_names: Sequence[SourceParameter] = ()
+    function: PtxFunction,
+    names: Collection[str],
+    *,
+    source_names: Sequence[SourceParameter] = (),
+    threads: int = USUAL_THREADS,
 ) -> str:
     """The text of a description that can be read as it stands, with sizes that are guessed and to be corrected.
 
@@ -30,6 +35,7 @@ def write_template(
         function: the kernel.
         names: mangled names of all kernels there are, its own among them: where its bare name tells it from the others, it is enough.
         source_names: its parameters as the source declares them; those of another number are not believed.
+        threads: of the grid.
 
     Every size is given by ``threads``, so that one number is to be changed first. Types of arrays are those of the source, else those that the
     kernel's instructions access them with. Without a source, what the kernel never reads is a zero.
@@ -48,7 +54,7 @@ def write_template(
         "[[launch]]",
         f'kernel = "{name}"',
         f"block = {block[0] if block[1:] == (1, 1) else list(block)}",
-        f"threads = {_THREADS}  # the grid is threads / block, rounded up; or give grid = …",
+        f"threads = {threads}  # the grid is threads / block, rounded up; or give grid = …",
         *(["shared_bytes = 0  # of dynamic shared memory"] if any(one.is_extern for one in function.shared) else []),
         "arguments = [",
     ]
@@ -67,7 +73,9 @@ def write_template(
     return "\n".join(lines) + "\n"
 
 
-def write_source_template(function: PtxFunction, names: Collection[str], *, file: str, text: str) -> str:
+def write_source_template(
+    function: PtxFunction, names: Collection[str], *, file: str, text: str, threads: int = USUAL_THREADS
+) -> str:
     """The same with the names and types that the source gives its parameters.
 
     Args:
@@ -75,8 +83,10 @@ def write_source_template(function: PtxFunction, names: Collection[str], *, file
         names: as for :func:`write_template`.
         file: the source's name, for its language.
         text: the source.
+        threads: of the grid.
     """
-    return write_template(function, names, source_names=read_source_parameters(file, text, function.name))
+    known = read_source_parameters(file, text, function.name)
+    return write_template(function, names, source_names=known, threads=threads)
 
 
 def _choose_names(function: PtxFunction, known: Sequence[SourceParameter]) -> list[str]:
