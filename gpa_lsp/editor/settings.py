@@ -201,7 +201,7 @@ class Settings:
         "emulation.machine",
         None,
         NAME,
-        "GPU to predict for, such as `A100`; without one a GPU of the architecture that is compiled for.",
+        "GPU to predict for, such as `A100`; without one that of the newest report here, else one of the architecture that is compiled for.",
     )
     emulation_hints: HintChoice = option(
         "emulation.inlayHints",

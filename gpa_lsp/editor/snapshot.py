@@ -130,6 +130,11 @@ class Snapshot:
     visible: tuple[VisibleKernel, ...] = ()
     by_file: Mapping[str, tuple[VisibleKernel, ...]] = field(default_factory=dict)
 
+    def find_gpu(self) -> str | None:
+        """Name of the GPU that was measured on last, as the driver reports it; None where nothing was, or nobody says."""
+        newest = max(self.visible, key=lambda shown: shown.kernel.measured_ns, default=None)
+        return None if newest is None else newest.kernel.report.device.name
+
     def with_profiles(self, profiles: Iterable[LoadedProfile]) -> "Snapshot":
         """This snapshot with profiles added, or read again."""
         return self._rebuild({**self.profiles, **{profile.path: profile for profile in profiles}})

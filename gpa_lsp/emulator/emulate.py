@@ -272,6 +272,7 @@ class _Emulation:
             seconds=self._meter.seconds,
             peak_bytes=self._meter.peak_bytes,
             printed="" if machine is None else machine.printed,
+            sink_seconds=self._meter.sink_seconds,
         )
 
 

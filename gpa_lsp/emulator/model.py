@@ -167,6 +167,7 @@ class Emulation:
         seconds: wall time of the execution, without what the sink took.
         peak_bytes: most memory held at once by the emulator's own account.
         printed: what the kernel printed with ``printf``, at most 64 KiB; empty when nothing.
+        sink_seconds: what the sink took.
     """
 
     kernel: str
@@ -183,3 +184,4 @@ class Emulation:
     seconds: float
     peak_bytes: int
     printed: str = ""
+    sink_seconds: float = 0.0

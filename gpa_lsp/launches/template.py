@@ -11,7 +11,8 @@ from gpa_lsp.launches.type_names import ElementType, find_type
 from gpa_lsp.ptx.model import PtxFunction, PtxVariable
 from gpa_lsp.ptx.scalar_types import ScalarType
 
-_THREADS = 65536
+USUAL_THREADS = 65536
+"""Of a launch that nothing is known of: it fills any GPU."""
 _BLOCK = 256
 _NAME = re.compile(r"[A-Za-z_]\w{0,200}", re.ASCII)
 _POINTER_BYTES = 8
@@ -28,6 +29,7 @@ def write_template(
     *,
     source_names: Sequence[SourceParameter] = (),
     measured: LaunchDescription | None = None,
+    threads: int = USUAL_THREADS,
 ) -> str:
     """The text of a description that can be read as it stands, with sizes that are guessed and to be corrected.
 
@@ -36,6 +38,7 @@ def write_template(
         names: mangled names of all kernels there are, its own among them: where its bare name tells it from the others, it is enough.
         source_names: its parameters as the source declares them; those of another number are not believed.
         measured: a launch of it that was measured, for block, grid and shared memory; None where there is none.
+        threads: of the grid, where none was measured.
 
     Every size is given by ``threads``, so that one number is to be changed first. Types of arrays are those of the source, else those that the
     kernel's instructions access them with. Without a source, what the kernel never reads is a zero.
@@ -44,10 +47,10 @@ def write_template(
     if sum(find_bare_name(one) == name for one in names) != 1 or not _NAME.fullmatch(name):
         name = function.name
     block = function.required_threads or (min(function.max_threads or _BLOCK, _BLOCK), 1, 1)
-    threads = str(_THREADS)
+    covered = str(threads)
     if measured is not None:
         block = measured.block
-        threads = str([size * blocks for size, blocks in zip(measured.block, measured.grid, strict=True)])
+        covered = str([size * blocks for size, blocks in zip(measured.block, measured.grid, strict=True)])
     shared_bytes = 0 if measured is None else measured.shared_bytes
     has_shared = shared_bytes > 0 or any(one.is_extern for one in function.shared)
     known = source_names if len(source_names) == len(function.parameters) else ()
@@ -62,7 +65,7 @@ def write_template(
         "[[launch]]",
         f'kernel = "{name}"',
         f"block = {block[0] if block[1:] == (1, 1) else list(block)}",
-        f"threads = {threads}  # the grid is threads / block, rounded up; or give grid = …",
+        f"threads = {covered}  # the grid is threads / block, rounded up; or give grid = …",
         *([f"shared_bytes = {shared_bytes}  # of dynamic shared memory"] if has_shared else []),
         "arguments = [",
     ]
@@ -82,7 +85,13 @@ def write_template(
 
 
 def write_source_template(
-    function: PtxFunction, names: Collection[str], *, file: str, text: str, measured: LaunchDescription | None = None
+    function: PtxFunction,
+    names: Collection[str],
+    *,
+    file: str,
+    text: str,
+    measured: LaunchDescription | None = None,
+    threads: int = USUAL_THREADS,
 ) -> str:
     """The same with the names and types that the source gives its parameters.
 
@@ -92,9 +101,10 @@ def write_source_template(
         file: the source's name, for its language.
         text: the source.
         measured: as for :func:`write_template`.
+        threads: likewise.
     """
     known = read_source_parameters(file, text, function.name)
-    return write_template(function, names, source_names=known, measured=measured)
+    return write_template(function, names, source_names=known, measured=measured, threads=threads)
 
 
 def _choose_names(function: PtxFunction, known: Sequence[SourceParameter]) -> list[str]:

@@ -125,6 +125,7 @@ class EmulationSchedule:
         self._audience = audience
         self._process = process
         self._settings = Settings()
+        self._measured_on: str | None = None
         self._scope = SourceScope()
         self._sources: dict[str, Stamp | None] = {}
         self._compiled: dict[str, str] = {}
@@ -148,6 +149,15 @@ class EmulationSchedule:
         elif before != self._list_conditions():
             for path in open_paths:
                 self.opened(path)
+
+    def take_gpu(self, name: str | None) -> None:
+        """The newest report of the workspace is of this GPU: what is predicted for another one is predicted again."""
+        if name == self._measured_on:
+            return
+        self._measured_on = name
+        if self.may_run:
+            for source in [*self._done]:
+                self._request(source)
 
     def _list_conditions(self) -> tuple[object, ...]:
         """What decides what is emulated, and how."""
@@ -340,6 +350,7 @@ class EmulationSchedule:
             limit_s=settings.static_timeout_s,
             seconds=settings.emulation_s,
             memory_bytes=settings.emulation_memory_bytes,
+            measured_on=self._measured_on,
         )
 
     async def _poll(self) -> None:

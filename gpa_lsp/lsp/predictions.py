@@ -49,6 +49,10 @@ class Predictions:
                 self._forget(source)
         self._schedule.configure(settings, roots, self._documents.list_open(), is_trusted=is_trusted)
 
+    def take_gpu(self, name: str | None) -> None:
+        """The newest report of the workspace is of this GPU."""
+        self._schedule.take_gpu(name)
+
     def opened(self, uri: str) -> None:
         """A document was opened, or saved."""
         path = self._documents.find_local_path(uri)

@@ -254,6 +254,7 @@ class Session:
         """There is a new state of knowledge: show it."""
         self.snapshot = snapshot
         self._status.take(snapshot)
+        self.predictions.take_gpu(snapshot.find_gpu())
         self._documents.take(snapshot, self._held.current)
         for uri in self.sass.take(snapshot.visible, self._held.current, self._documents.places):
             self._client.say_changed(uri)

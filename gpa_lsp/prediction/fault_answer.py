@@ -89,7 +89,7 @@ def answer_faults(faults: tuple[Fault, ...], *, unchecked_races: Sentence = NOTH
         title=_TITLE,
         summary=join((summary, unchecked_races)),
         findings=tuple(_describe(fault) for fault in ordered),
-        tables=(_tabulate(ordered),),
+        tables=(_tabulate(own),) if own else (),
     )
 
 

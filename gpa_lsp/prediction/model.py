@@ -32,6 +32,7 @@ class Execution:
         peak_bytes: most memory it held at once, by its own account.
         why: why these blocks, a clause: ``all blocks``, ``one wave of the A100``.
         printed: what the kernel printed; empty when nothing.
+        analysis_seconds: of the analyses, which read the trace while it is made.
     """
 
     grid_blocks: int
@@ -43,6 +44,7 @@ class Execution:
     peak_bytes: int
     why: str
     printed: str = ""
+    analysis_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -282,6 +282,7 @@ def _describe_execution(run: Emulation, plan: SamplingPlan) -> Execution:
         peak_bytes=run.peak_bytes,
         why=plan.why,
         printed=run.printed,
+        analysis_seconds=run.sink_seconds,
     )
 
 

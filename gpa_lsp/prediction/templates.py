@@ -1,22 +1,35 @@
 """Descriptions of launches to begin with, for the kernels of a source, or of what was built, that have none."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
+from gpa_lsp.emulator.model import FaultKind
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
-from gpa_lsp.launches.template import write_source_template, write_template
+from gpa_lsp.launches.template import USUAL_THREADS, write_source_template, write_template
 from gpa_lsp.prediction.built_modules import read_modules
 from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
-from gpa_lsp.prediction.predict import match_launches
+from gpa_lsp.prediction.model import PredictionSettings
+from gpa_lsp.prediction.predict import DescribedLaunch, PredictionWork, match_launches, predict_matched
 from gpa_lsp.prediction.static_source import examine_source, require_ptx
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, list_named, shorten_name
 
 _MOST_NAMES = 8
+
+_SIZES = (USUAL_THREADS, 16384, 4096, 1024, 256)
+"""Threads of a grid, tried in this order: work that grows with the square of them shrinks by 16 at each."""
+
+_SHARE = 4
+"""Each try may take this part of what the emulation may: what fits it fits on a slower machine, too, and somebody waits."""
+
+_LIMITS = frozenset({FaultKind.TIME_BUDGET, FaultKind.INSTRUCTION_BUDGET, FaultKind.MEMORY_BUDGET})
+_GRID_WORDS = "# the grid is"
 
 
 def write_templates(
@@ -29,6 +42,7 @@ def write_templates(
     launches_text: str | None = None,
     compute_capability: tuple[int, int] | None = None,
     settings: CompileSettings = DEFAULT_SETTINGS,
+    fits: PredictionSettings | None = None,
 ) -> str:
     """The text of a description, or of what to append to the one there is.
 
@@ -41,6 +55,7 @@ def write_templates(
         launches_text: what an editor holds of it, empty for one that is to be begun; None to read the file.
         compute_capability: to compile for; None leaves it to the compile command.
         settings: of the compiler.
+        fits: sizes are such that emulation by these ends within its limits; None for the usual sizes.
 
     Raises:
         InputError: the source does not compile, there is no such kernel, or every one has a launch already.
@@ -55,9 +70,39 @@ def write_templates(
 
     def write(function: PtxFunction, names: Collection[str]) -> str:
         launch = _find_measured(measured, function)
-        return write_source_template(function, names, file=str(statics.path), text=statics.text, measured=launch)
+
+        def write_sized(threads: int) -> str:
+            return write_source_template(
+                function, names, file=str(statics.path), text=statics.text, measured=launch, threads=threads
+            )
+
+        if fits is None or launch is not None:
+            return write_sized(USUAL_THREADS)
+        budget = replace(
+            fits.budget,
+            seconds=fits.budget.seconds / _SHARE,
+            warp_instructions=fits.budget.warp_instructions // _SHARE,
+        )
+        tried = replace(fits, budget=budget, traced_warp_instructions=fits.traced_warp_instructions // _SHARE)
+        work = PredictionWork(module=module, statics=statics, settings=tried, sinks=(), progress=None)
+        return _write_fitting(work, function, write_sized)
 
     return _describe([module], launches, kernel, write, path=statics.path, described=described)
+
+
+def _write_fitting(work: PredictionWork, function: PtxFunction, write: Callable[[int], str]) -> str:
+    """The largest of some sizes that is emulated within the limits; the least where none is, or where a launch fails for another reason."""
+    for threads in _SIZES:
+        text = write(threads)
+        launch = read_launches(Path("fitting.launch.toml"), text=text)[0]
+        found = predict_matched(work, (DescribedLaunch(launch=launch, function=function),), [])
+        if not any(_LIMITS & {fault.kind for fault in one.faults} for one in found):
+            break
+    if threads == USUAL_THREADS:
+        return text
+    return text.replace(
+        _GRID_WORDS, f"# {format_count(USUAL_THREADS)} would take too long to emulate; {_GRID_WORDS[2:]}"
+    )
 
 
 def write_build_templates(

@@ -107,6 +107,10 @@ def describe_launch(kernel: KernelPrediction) -> str:
     return f"{title}{', '.join(parts)}{machine}"
 
 
+_TOLD_SHARE = 0.05
+"""Analyses that took less than this part of the time are not told of."""
+
+
 def describe_execution(execution: Execution) -> str:
     """How much was emulated, in one sentence.
 
@@ -115,16 +119,20 @@ def describe_execution(execution: Execution) -> str:
     'emulated: all blocks (8), 1,000 warp instructions with 32 active lanes on average, in 2.00 ms'
     """
     counted = format_count(execution.executed_blocks)
-    if execution.executed_blocks != execution.grid_blocks:
-        counted += f" of {format_count(execution.grid_blocks)}"
-    lanes = execution.lane_instructions / max(1, execution.warp_instructions)
     if not execution.is_complete:
-        counted += " to their end"
+        counted = f"{counted} of {format_count_of(execution.grid_blocks, 'block')}, and no further"
+    elif execution.executed_blocks == execution.grid_blocks:
+        counted = f"{execution.why} ({counted})"
+    else:
+        counted = f"{execution.why} ({counted} of {format_count(execution.grid_blocks)})"
+    lanes = execution.lane_instructions / max(1, execution.warp_instructions)
     text = (
-        f"emulated: {execution.why} ({counted}), {format_count(execution.warp_instructions)} warp instructions with "
+        f"emulated: {counted}, {format_count(execution.warp_instructions)} warp instructions with "
         f"{format_number(lanes)} active lanes on average, in {format_duration_ns(execution.seconds * 1e9)}"
     )
-    return text if execution.is_complete else f"{text}; it did not run to completion"
+    if execution.analysis_seconds >= _TOLD_SHARE * execution.seconds:
+        text += f"; analysed in {format_duration_ns(execution.analysis_seconds * 1e9)}"
+    return text
 
 
 _COLUMNS = (

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from gpa_lsp.basis.errors import ToolError
+from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import (
     PredictedJob,
     PredictedResult,
@@ -265,6 +266,20 @@ async def test_the_settings_turn_it_off_and_bound_it(setting: Setting) -> None:
     setting.desk.opened(setting.path)
     await settle()
     assert len(setting.told) == 2 and len(setting.process.trials) == 1
+
+
+async def test_reports_of_another_gpu_are_predicted_for(setting: Setting) -> None:
+    assert setting.process.jobs[-1].measured_on is None
+    setting.desk.take_gpu("NVIDIA GeForce RTX 5090")
+    await wait_until(lambda: len(setting.process.jobs) == 2)
+    setting.desk.take_gpu("NVIDIA GeForce RTX 5090")
+    await settle()
+    (_, job) = setting.process.jobs
+    assert job.measured_on == "NVIDIA GeForce RTX 5090"
+    assert choose_machine(job) == "RTX 5090"
+    assert choose_machine(replace(job, machine="A100")) == "A100"
+    assert choose_machine(replace(job, architecture=(8, 0))) is None
+    assert choose_machine(replace(job, measured_on="a GPU of tomorrow")) is None
 
 
 async def test_a_closed_file_is_not_told_of(setting: Setting) -> None:

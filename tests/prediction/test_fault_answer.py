@@ -53,6 +53,14 @@ def test_no_race_is_said_only_where_it_was_looked_for():
     assert OFF not in answer_faults((BUDGET,)).summary
 
 
+def test_where_the_emulator_ended_is_no_fault():
+    own = Fault(kind=FaultKind.OUT_OF_BOUNDS, message="past the end")
+    (table,) = answer_faults((BUDGET, own)).tables
+    assert [row[0] for row in table.rows] == ["out-of-bounds access"]
+    ended = answer_faults((BUDGET,))
+    assert ended.tables == () and len(ended.findings) == 1
+
+
 def test_predictions_without_the_check_say_so():
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
     settings = replace(DEFAULT_PREDICTION, checks_races=False)

@@ -54,7 +54,7 @@ def build_kernel() -> KernelPrediction:
         warps_per_sm=48,
         execution=Execution(
             grid_blocks=64, executed_blocks=16, is_complete=False, warp_instructions=2000, lane_instructions=48000,
-            seconds=0.5, peak_bytes=1 << 20, why="one wave of the A100", printed="hello\n",
+            seconds=0.5, analysis_seconds=4.5, peak_bytes=1 << 20, why="one wave of the A100", printed="hello\n",
         ),
         faults=FAULTS,
         accesses=(SHARED, FACT, replace(FACT, is_nested=True, line=70)),
@@ -73,8 +73,8 @@ def test_a_kernel_as_text() -> None:
         "k<float>",
         "  void k<float>(float*)",
         "  “small”: grid 64, block 32×8, 20 registers, 4 KiB of shared memory, 48 warps per SM; predicted for the A100",
-        "  emulated: one wave of the A100 (16 of 64 to their end), 2,000 warp instructions with 24 active lanes on average, in",
-        "  500 ms; it did not run to completion",
+        "  emulated: 16 of 64 blocks, and no further, 2,000 warp instructions with 24 active lanes on average, in 500 ms;",
+        "  analysed in 4.50 s",
     ]
     assert "  warning: a doubt" in lines
     assert "  1 fault of the program in what was executed." in lines
@@ -99,9 +99,7 @@ def test_nothing_is_made_up_where_nothing_is_known() -> None:
     bare = replace(build_kernel(), registers=None, shared_bytes=0, warps_per_sm=None, machine="")
     assert describe_launch(bare) == "“small”: grid 64, block 32×8"
     nothing = replace(bare.execution, warp_instructions=0, lane_instructions=0, executed_blocks=0)
-    assert describe_execution(nothing).startswith(
-        "emulated: one wave of the A100 (0 of 64 to their end), 0 warp instructions"
-    )
+    assert describe_execution(nothing).startswith("emulated: 0 of 64 blocks, and no further, 0 warp instructions")
 
 
 def test_a_kernel_as_json() -> None:

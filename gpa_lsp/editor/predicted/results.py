@@ -26,10 +26,11 @@ class PredictedJob:
         launches_text: what it says; empty where there is none.
         roots: workspace folders.
         architecture: compute capability to compile for; None for that of the compile command.
-        machine: name of the GPU to predict for; None for one of that architecture.
+        machine: name of the GPU to predict for; None for that of the reports, or one of that architecture.
         limit_s: for the compiler.
         seconds: for emulating one launch; all of them together may take twice that.
         memory_bytes: for one launch.
+        measured_on: name of the GPU that the newest report of the workspace is of; None where there is none.
     """
 
     path: Path
@@ -42,6 +43,7 @@ class PredictedJob:
     limit_s: float
     seconds: float
     memory_bytes: int
+    measured_on: str | None = None
 
     @property
     def most_s(self) -> float:

@@ -8,6 +8,7 @@ from math import log2
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.settings import CompileSettings
+from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import PredictedJob, PredictedTrial, TrialsJob, TrialsResult
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import read_launches
@@ -87,7 +88,7 @@ def _explore(
         launches_path=job.launches_path,
         launches_text=job.launches_text,
         launch_number=1 + sum(one.mangled_name == kernel.mangled_name for one in before),
-        machine=job.machine,
+        machine=choose_machine(job),
         compute_capability=job.architecture,
         compile_settings=settings,
     )

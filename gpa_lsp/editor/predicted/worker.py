@@ -12,6 +12,7 @@ from gpa_lsp.basis.numbers import format_count, format_count_of, format_dim3, fo
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.compiler.settings import CompileSettings
+from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import (
     Job,
     LaunchFact,
@@ -127,7 +128,7 @@ def choose_settings(job: PredictedJob) -> PredictionSettings:
         memory_bytes=job.memory_bytes,
         trace_bytes=min(EDITOR_PREDICTION.budget.trace_bytes, job.memory_bytes // 4),
     )
-    return replace(EDITOR_PREDICTION, machine=job.machine, budget=budget, all_seconds=2 * job.seconds)
+    return replace(EDITOR_PREDICTION, machine=choose_machine(job), budget=budget, all_seconds=2 * job.seconds)
 
 
 def choose_compile_settings(job: PredictedJob) -> CompileSettings:
@@ -200,6 +201,7 @@ def _write_template(job: TemplateJob) -> TemplateResult:
             launches_text=base.launches_text,
             compute_capability=base.architecture,
             settings=choose_compile_settings(base),
+            fits=choose_settings(base),
         )
     except GpaError as error:
         return TemplateResult(failure=str(error))
