@@ -41,7 +41,12 @@ def load_member(package: ModuleType, name: str, attribute: str, kind: type[Membe
     Raises:
         CatalogueError: the module lacks the attribute, or it is of another kind, or another package's member cannot be imported.
     """
-    if name in _list_own(package):
+    member: Member = _load(package, name, attribute, kind, is_own=name in _list_own(package))
+    return member
+
+
+def _load(package: ModuleType, name: str, attribute: str, kind: type[Member] | Any, *, is_own: bool) -> Member:
+    if is_own:
         module = importlib.import_module(f"{package.__name__}.{name}")
         found, must = getattr(module, attribute, None), f"{module.__name__} must define {attribute} as"
     else:
@@ -67,10 +72,10 @@ def load_catalogue(package: ModuleType, attribute: str, kind: type[Member] | Any
         CatalogueError: a module of ours lacks the attribute, or it is of another kind.
     """
     found: dict[str, Member] = {}
-    own = _list_own(package)
+    own = frozenset(_list_own(package))  # listed once: looking at a folder costs as much as importing a member of it
     for name in list_members(package):
         try:
-            found[name] = load_member(package, name, attribute, kind)
+            found[name] = _load(package, name, attribute, kind, is_own=name in own)
         except CatalogueError as error:
             if name in own:
                 raise

@@ -141,12 +141,18 @@ def identify_program() -> str | None:
     digest = hashlib.sha256()
     try:
         for place in (Path(__file__).parent.parent, *_list_outside_code()):
-            alone: list[tuple[str, list[str], list[str]]] = [(str(place.parent), [], [place.name])]
-            for folder, folders, names in os.walk(place) if place.is_dir() else alone:
-                folders[:] = sorted(name for name in folders if name != "__pycache__")
+            folders = [str(place)] if place.is_dir() else []
+            found = place.stat()
+            facts = [] if folders else [(place.name, found.st_size, found.st_mtime_ns)]
+            for folder in folders:  # grows on the way
                 with os.scandir(folder) as listing:
-                    facts = sorted((entry.name, entry.stat()) for entry in listing if entry.name in names)
-                digest.update(repr([(name, found.st_size, found.st_mtime_ns) for name, found in facts]).encode())
+                    for entry in listing:
+                        if not entry.is_dir(follow_symlinks=False):
+                            found = entry.stat()
+                            facts.append((entry.path, found.st_size, found.st_mtime_ns))
+                        elif entry.name != "__pycache__":
+                            folders.append(entry.path)
+            digest.update(repr(sorted(facts)).encode())
     except OSError:
         return None
     return digest.hexdigest()

@@ -2,8 +2,8 @@
 
 The standard library writes and compiles six methods for each dataclass at import, 0.6 to 0.7 ms in all; with 300 types that is a third of the
 start of a command, most of it for methods that nobody calls. :func:`dataclass` takes the same arguments and gives the same class, but
-``__init__`` is compiled (0.1 ms) with the first instance, and the standard library writes the rest when an instance is first compared, hashed or
-printed, or the class is asked for its fields.
+``__init__`` is compiled (0.1 ms) after the first few instances, and the standard library writes the rest when an instance is first compared, hashed
+or printed.
 
 Only plain slotted dataclasses are written late. The other options (``order``, ``weakref_slot``, ``ClassVar``, ``InitVar``, ``KW_ONLY``, no slots) go
 to the standard library at once.
@@ -25,14 +25,19 @@ else:
         return _decorate(cls, options)
 
 
-__all__ = ["dataclass"]
+__all__ = ["FIRST_INSTANCES", "dataclass"]
 
 _LATE_OPTIONS = frozenset({"frozen", "slots", "kw_only", "eq"})
 _ATTRIBUTES = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
 _LATE = "__late_class__"
+FIRST_INSTANCES = 8
+"""Of a type, made without compiling its ``__init__``, which takes as long as fifty of them: half of the types that a command needs have no more."""
+
+_SPECIAL = ("ClassVar", "InitVar", "KW_ONLY")
 _LOCK = threading.RLock()
 _WRITE_NOW = dataclasses.dataclass
 _field_names: dict[type, tuple[str, ...]] = {}
+_setters: dict[type, tuple[Callable[[object, Any], None], ...]] = {}
 
 
 def _decorate(cls: type, options: dict[str, bool]) -> Any:
@@ -47,12 +52,13 @@ def _decorate(cls: type, options: dict[str, bool]) -> Any:
 
 
 def _is_special(annotation: object) -> bool:
-    """Whether it makes no ordinary field; a text could say anything."""
+    """Whether it makes no ordinary field."""
     return (
         annotation is ClassVar
         or annotation is dataclasses.KW_ONLY
         or annotation is dataclasses.InitVar
-        or isinstance(annotation, str | dataclasses.InitVar)
+        or isinstance(annotation, dataclasses.InitVar)
+        or (isinstance(annotation, str) and any(name in annotation for name in _SPECIAL))
         or getattr(annotation, "__origin__", None) is ClassVar
     )
 
@@ -90,13 +96,54 @@ class _LateClass:
         return tuple(name for name in names if name not in own)
 
     def _make_stub(self, name: str) -> Callable[..., Any]:
-        write = self.write_init if name == "__init__" else self.write
+        if name == "__init__":
+            return self._make_first_init()
 
         def stub(instance: object, *arguments: Any, **named: Any) -> Any:
-            write()
+            self.write()
             return getattr(self.slotted, name)(instance, *arguments, **named)
 
         return stub
+
+    def _make_first_init(self) -> Callable[..., Any]:
+        left = FIRST_INSTANCES
+        fields: dict[str, tuple[Any, bool]] = {}
+
+        def stub(instance: object, *arguments: Any, **named: Any) -> None:
+            nonlocal left, fields
+            left -= 1
+            fields = fields or self._list_fields()
+            if left < 0 or arguments or not self._fill(instance, fields, named):
+                self.write_init()
+                self.slotted.__init__(instance, *arguments, **named)
+
+        return stub
+
+    def _fill(self, instance: object, fields: dict[str, tuple[Any, bool]], named: dict[str, Any]) -> bool:
+        """Set the fields of an instance; False where the arguments may not be right, which is for the compiled method to say."""
+        put = object.__setattr__ if self._options.get("frozen") else setattr
+        used = 0
+        for name, (given, _) in fields.items():
+            default: Any = given
+            factory: Any = dataclasses.MISSING
+            if isinstance(given, dataclasses.Field):
+                default, factory = given.default, given.default_factory
+                if not given.init:
+                    return False
+            if name in named:
+                put(instance, name, named[name])
+                used += 1
+            elif factory is not dataclasses.MISSING:
+                put(instance, name, factory())
+            elif default is not dataclasses.MISSING:
+                put(instance, name, default)
+            else:
+                return False
+        if used < len(named):
+            return False
+        if hasattr(self.slotted, "__post_init__"):
+            instance.__post_init__()  # type: ignore[attr-defined]
+        return True
 
     def write_init(self) -> None:
         """Compile ``__init__`` by itself: it is the one method that most types need."""
@@ -149,6 +196,7 @@ class _LateClass:
         namespace: dict[str, Any] = {
             name: given for name, (given, _) in fields.items() if given is not dataclasses.MISSING
         }
+        namespace["__doc__"] = "Else the standard library writes one, from a signature."
         namespace["__annotations__"] = {
             name: annotation
             for base in reversed(self.slotted.__mro__)
@@ -166,6 +214,7 @@ class _LateClass:
             if self._is_written:
                 return
             namespace = {**self._namespace, **self._defaults}
+            namespace["__doc__"] = namespace.get("__doc__") or "Else the standard library writes one, from a signature."
             model = _WRITE_NOW(**self._options)(type(self.slotted)(self.slotted.__name__, self._bases, namespace))
             for name in (*self._methods, *_ATTRIBUTES, "__replace__"):
                 if name != "__init__" and name in model.__dict__:  # that one knows nothing of slots
@@ -200,8 +249,16 @@ def _get_state(self: object) -> list[Any]:
 
 
 def _set_state(self: object, state: list[Any]) -> None:
-    for name, value in zip(_list_fields(type(self)), state, strict=True):
-        object.__setattr__(self, name, value)
+    for put, value in zip(_list_setters(type(self)), state, strict=True):
+        put(self, value)
+
+
+def _list_setters(cls: type) -> tuple[Callable[[object, Any], None], ...]:
+    """What sets the slots of a dataclass, frozen or not, in the order of its fields."""
+    known = _setters.get(cls)
+    if known is None:
+        known = _setters[cls] = tuple(getattr(cls, name).__set__ for name in _list_fields(cls))
+    return known
 
 
 def _list_fields(cls: type) -> tuple[str, ...]:

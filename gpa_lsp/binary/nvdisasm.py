@@ -6,6 +6,7 @@ says so.
 """
 
 import logging
+import os
 import re
 import subprocess
 import tempfile
@@ -20,6 +21,8 @@ from gpa_lsp.processes.time_limits import TimeLimits, run_limited
 
 _LOG = logging.getLogger(__name__)
 _TOOL = "nvdisasm"
+_HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864"}
+"""Of the C library on Linux: the tool fills 35 MB with small tables before it looks at the code, and huge pages spare it a tenth of its time."""
 _OLDEST_NUMBER = 70
 _VOLTA_STAND_IN = 75
 _FIRST_WITH_VARIANTS = 90
@@ -181,7 +184,13 @@ class _Run:
             with (
                 self._errors.open("wb") as errors,
                 run_limited(
-                    _TOOL, command, limits, folder=self._image.parent, output=subprocess.PIPE, errors=errors
+                    _TOOL,
+                    command,
+                    limits,
+                    folder=self._image.parent,
+                    output=subprocess.PIPE,
+                    errors=errors,
+                    environment=_HUGE_PAGES | os.environ,
                 ) as process,
             ):
                 if process.stdout is not None:
