@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gpa_lsp.advice.matches import EliminationRegion
 from gpa_lsp.advice.model import Hotspot
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.prose import NOTHING, Sentence, join
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.rows.scopes import Scope
@@ -115,7 +116,7 @@ def build_counted_regions(
         One region per innermost scope with an excess, most first.
     """
     regions = []
-    for scope in np.unique(subject.scopes.innermost[excess > 0]).tolist():
+    for scope in find_distinct(subject.scopes.innermost[excess > 0]).tolist():
         inside = np.where(subject.scopes.innermost == scope, excess, 0)
         worst = np.argsort(-inside, kind="stable")[:MOST_SENTENCES].tolist()
         said = dict.fromkeys(describe(row) for row in worst if inside[row] > 0) if describe is not None else {}

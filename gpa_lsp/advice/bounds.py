@@ -1,6 +1,7 @@
 """What an estimate cannot exceed, and what sets it."""
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from gpa_lsp.advice.model import MemoryLevel, Speedup
 from gpa_lsp.advice.reliefs import Relief, Reliefs
@@ -92,6 +93,7 @@ def find_peak_roof(subject: Subject, reliefs: Reliefs) -> tuple[Bound, ...]:
     )
 
 
+@lru_cache(maxsize=256)
 def _leave(roof: Roof, what: str) -> Sentence:
     return say("{reached} and {what} unchanged", reached=describe_roof(roof), what=what)
 

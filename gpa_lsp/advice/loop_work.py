@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.opcodes import Access, MemorySpace
 from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, count_access_bytes, mark_accesses
@@ -69,7 +70,7 @@ def _list_loop_work(subject: Subject) -> tuple[LoopWork, ...]:
     samples = rows.all_samples.sum(axis=1)
     total = int(executions[is_fma].sum()) + min(int(executions[one].sum()) for one in apart)
     found = []
-    for number in np.unique(subject.scopes.innermost[(is_fma | apart[0]) & (executions > 0)]).tolist():
+    for number in find_distinct(subject.scopes.innermost[(is_fma | apart[0]) & (executions > 0)]).tolist():
         inside = subject.scopes.innermost == number
         fmas = int(executions[inside & is_fma].sum()) + min(int(executions[inside & one].sum()) for one in apart)
         if not fmas or fmas < _LEAST_SHARE * total:

@@ -5,6 +5,7 @@ long, so each level has a *ceiling* below its peak.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from gpa_lsp.advice.estimators import bound_by_traffic
 from gpa_lsp.advice.model import MemoryLevel
@@ -99,6 +100,7 @@ def find_level(level: MachineLevel) -> MemoryLevel:
     return MemoryLevel(level.value)
 
 
+@lru_cache(maxsize=256)
 def describe_roof(roof: Roof) -> Sentence:
     """How close a kernel is to a roof, one clause.
 

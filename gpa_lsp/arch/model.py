@@ -80,6 +80,10 @@ class Architecture:
     opcodes: OpcodeClasses
     sources: Mapping[str, str]
 
+    def __hash__(self) -> int:
+        """Of what the table is of: what is remembered of an architecture costs less to find than all its figures cost to hash."""
+        return hash((self.name, self.compute_capability))
+
     def find_producer(self, mnemonic: str) -> Producer | None:
         """What is known of an instruction of variable latency; None when its latency is fixed, or the opcode not known."""
         group = self.opcodes.find_producer(mnemonic)

@@ -105,13 +105,15 @@ class Sentence(str):
     __slots__ = ("parts",)
     parts: tuple[Part, ...]
 
-    def __new__(cls, parts: Iterable[Part] = ()) -> "Sentence":
-        """Put together from words and values."""
+    def __new__(cls, parts: Iterable[Part] = (), text: str | None = None) -> "Sentence":
+        """Put together from words and values; ``text`` is for parts that were put together and written before."""
+        if text is not None:
+            return _make(tuple(parts), text)
         kept = tuple(_merge_words(parts))
         return _make(kept, "".join(map(str, kept)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Sentence, (self.parts,))
+        return (Sentence, (self.parts, str(self)))  # numbers need not be written again where it is loaded
 
     @property
     def has_values(self) -> bool:
@@ -130,17 +132,28 @@ def say(template: str, /, **values: Part) -> Sentence:
     if not names and not values:
         return _say_plainly(template)
     parts: list[Part] = []
-    texts: list[str] = []
-    for words, name in pieces:
+    text = words = ""
+    for before, name in pieces:  # reports hold tens of thousands of sentences: words are merged on the way
+        text += before
+        words += before
+        if name is None:
+            continue
+        value = values[name]
+        text += value if isinstance(value, str) else str(value)
+        for part in value.parts if isinstance(value, Sentence) else (value,):
+            if isinstance(part, str):
+                words += part
+                continue
+            if words:
+                parts.append(words)
+                words = ""
+            parts.append(part)
+    if words:
         parts.append(words)
-        texts.append(words)
-        if name is not None:
-            value = values[name]
-            parts.extend(value.parts if isinstance(value, Sentence) else (value,))
-            texts.append(value if isinstance(value, str) else str(value))
-    if unused := values.keys() - names:
+    if len(values) > len(names):
+        unused = values.keys() - names
         raise ValueError(f"{template!r} has no place for {', '.join(sorted(unused))}")
-    return _make(tuple(_merge_words(parts)), "".join(texts))
+    return _make(tuple(parts), text)
 
 
 def _make(parts: tuple[Part, ...], text: str) -> Sentence:

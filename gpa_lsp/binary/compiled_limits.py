@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.elf import read_elf
 from gpa_lsp.binary.elf_attributes import Attribute, walk_records
@@ -79,4 +80,4 @@ def _read_spills(payload: bytes, size_bytes: int) -> tuple[int, ...]:
     pairs = np.frombuffer(payload, dtype="<u4", count=len(payload) // _PAIR_BYTES * 2).reshape(-1, 2)
     offsets = pairs[pairs[:, 0] == _SPILL_KIND, 1].astype(np.int64)
     kept = offsets[(offsets < size_bytes) & (offsets % INSTRUCTION_BYTES == 0)]
-    return tuple(np.unique(kept).tolist())
+    return tuple(find_distinct(kept).tolist())

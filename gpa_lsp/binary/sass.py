@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.binary.control_code import NO_BARRIER, decode_control_codes, split_words
 from gpa_lsp.binary.model import (
     INSTRUCTION_BYTES,
@@ -234,7 +235,7 @@ def _gather(lists: Sequence[list[int]], row_of: npt.NDArray[np.int64]) -> Resour
     """The lists of the distinct rows, put in order and laid out per instruction."""
     lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
     numbers = np.fromiter(chain.from_iterable(lists), dtype=np.int64, count=int(lengths.sum()))
-    ordered = np.unique(np.repeat(np.arange(len(lists)), lengths) << _NUMBER_BITS | numbers)
+    ordered = find_distinct(np.repeat(np.arange(len(lists)), lengths) << _NUMBER_BITS | numbers)
     bounds = np.searchsorted(ordered, np.arange(len(lists) + 1) << _NUMBER_BITS)
     counts = (bounds[1:] - bounds[:-1])[row_of]
     starts = np.concatenate(([0], np.cumsum(counts)))

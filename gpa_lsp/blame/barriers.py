@@ -159,7 +159,7 @@ def read_barriers(view: FunctionView) -> Barriers:
     dependency_barriers = _find_dependency_barriers(view)
     partial = [barrier.partial for barrier in dependency_barriers.values() if barrier.partial is not None]
     return Barriers(
-        rows=tuple(np.union1d(np.union1d(waiting, setting), list(dependency_barriers)).astype(int).tolist()),
+        rows=tuple(sorted({*waiting.tolist(), *setting.tolist(), *map(int, dependency_barriers)})),
         masks=dict(zip(waiting.tolist(), control.wait_mask[waiting].tolist(), strict=True)),
         setters=setters,
         dependency_barriers=dependency_barriers,

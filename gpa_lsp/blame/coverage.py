@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct, find_distinct_rows
 from gpa_lsp.blame.apportioning import weigh_groups
 from gpa_lsp.blame.blamers import DependencyGraph
 from gpa_lsp.blame.categories import LONG_SCOREBOARD, SHORT_SCOREBOARD
@@ -68,13 +69,13 @@ def _divide(part: float, whole: float) -> float | None:
 def _list_pairs(parts: Iterable[tuple[tuple[tuple[int, int], ...], int]]) -> _Pairs:
     """int64[m, 2], unique (use, def) rows of the kernel."""
     listed = [np.array(pairs, dtype=np.int64).reshape(-1, 2) + first for pairs, first in parts]
-    return np.unique(np.concatenate([np.zeros((0, 2), np.int64), *listed]), axis=0)
+    return find_distinct_rows(np.concatenate([np.zeros((0, 2), np.int64), *listed]))
 
 
 def _count_multiple(pairs: _Pairs, is_memory: npt.NDArray[np.bool_]) -> int:
     """Nodes with several sources of one class."""
     keys, counts = np.unique(2 * pairs[:, 0] + is_memory[pairs[:, 1]], return_counts=True)
-    return len(np.unique(keys[counts > 1] // 2))
+    return len(find_distinct(keys[counts > 1] // 2))
 
 
 def _sum_samples(kernel: Kernel, columns: BlameEdges | Unattributed, reasons: tuple[str, ...]) -> float:
@@ -102,7 +103,7 @@ def _count_grouped(
     samples = edges.all_samples[chosen]
     keys = edges.use_row[chosen].astype(np.int64) * max(len(kernel.reasons), 1) + edges.reason[chosen]
     uses, use_of = np.unique(keys, return_inverse=True)
-    distinct = np.unique(np.stack([use_of, edges.group[chosen]], axis=1), axis=0)
+    distinct = find_distinct_rows(np.stack([use_of, edges.group[chosen]], axis=1))
     alone_ratio = np.ones(len(uses))
     several = np.flatnonzero(np.bincount(distinct[:, 0], minlength=len(uses)) > 1)
     if len(several):

@@ -16,6 +16,7 @@ from itertools import chain, pairwise
 
 import numpy as np
 
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import Instructions, ResourceKind, ResourceLists
 from gpa_lsp.binary.opcodes import Synchronisation, describe_mnemonic
@@ -140,7 +141,7 @@ def _group_writes(view: FunctionView) -> dict[int, list[int]]:
         setters = np.flatnonzero(column < SCOREBOARD_COUNT)
         rows.append(setters)
         numbers.append(number_scoreboard(0) + column[setters].astype(np.int64))
-    pairs = np.unique(np.concatenate(numbers) * count + np.concatenate(rows))
+    pairs = find_distinct(np.concatenate(numbers) * count + np.concatenate(rows))
     found, starts = np.unique(pairs // count, return_index=True)
     groups = np.split(pairs % count, starts[1:])
     return {

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.causes import Causes, build_cause_edges, cause_themselves
 from gpa_lsp.blame.model import BlameEdges, Dependency
@@ -113,7 +114,7 @@ def _list_scopes(view: FunctionView, uses: _Rows, queue: _Queue) -> Iterator[tup
     """The stalled instructions of each scope, and the members of the queue around them, both by address."""
     of_use = _number_scopes(view)[uses]
     routine_of = view.graph.procedure_of_block[view.graph.block_of_instruction]
-    for scope in np.unique(of_use).tolist():
+    for scope in find_distinct(of_use).tolist():
         if scope >= 0:
             low, high = np.searchsorted(queue.scopes, (scope, view.graph.loops[scope].last_inner + 1)).tolist()
             around = np.sort(queue.members[low:high])

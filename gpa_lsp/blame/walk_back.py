@@ -17,6 +17,7 @@ from itertools import repeat
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import Flow
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode, Synchronisation
@@ -194,7 +195,7 @@ def _blame_drain(
 ) -> list[BlameEdges]:
     """The EXIT before each row by address, and of that the last stores in flow; an EXIT without one is the cause itself."""
     exits, missing = _find_by_address(view, rows, _mark(view, lambda opcode: opcode.flow == Flow.EXIT))
-    stores, alone = NearestBefore(view, _mark(view, changes_outer_memory), budget).find(np.unique(exits.def_row))
+    stores, alone = NearestBefore(view, _mark(view, changes_outer_memory), budget).find(find_distinct(exits.def_row))
     edges = [
         build_cause_edges(view, reason, causes, Dependency.SYNCHRONISATION)
         for causes in (_chain(exits, stores), exits.keep(np.isin(exits.def_row, alone)))

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, Flow, Function, Instructions, ResourceKind
 from gpa_lsp.control_flow.model import EdgeKind
@@ -116,7 +117,7 @@ def find_flow(function: Function, instructions: Instructions, starts: Iterable[P
         ),
         reconvergence_targets=index[(flow == Flow.BARRIER_SET) & is_target].astype(np.int32),
         unknown_targets=np.sort(np.concatenate([lost, indirect.unknown])).astype(np.int32),
-        bad_targets=np.unique(np.concatenate([bad, indirect.bad])).astype(np.int32),
+        bad_targets=find_distinct(np.concatenate([bad, indirect.bad])).astype(np.int32),
     )
 
 
@@ -219,7 +220,7 @@ def _find_indirect_jumps(
     unknown, bad = [], []
     for branch in branches.tolist():
         listed = function.indirect_branch_targets.get(int(instructions.pc_offsets[branch]), ())
-        index, inside = _index_targets(np.unique(np.array(listed, dtype=np.int64)), len(instructions))
+        index, inside = _index_targets(find_distinct(np.array(listed, dtype=np.int64)), len(instructions))
         if not inside.all():
             bad.append(branch)
         if not inside.any():

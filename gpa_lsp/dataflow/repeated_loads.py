@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import Flow
 from gpa_lsp.binary.opcodes import Access, Synchronisation, describe_mnemonic
@@ -72,7 +73,7 @@ def find_invariant_loads(kernel: KernelRows) -> Mapping[int, InvariantLoad]:
         rows = np.flatnonzero(loads[first : first + len(function.pc_offsets)])
         loops = graph.innermost_loop[graph.block_of_instruction[rows]]
         writers = RegisterWriters(function.instructions)
-        for loop in np.unique(loops[loops >= 0]).tolist():
+        for loop in find_distinct(loops[loops >= 0]).tolist():
             inside = np.isin(graph.block_of_instruction, graph.blocks_of_loop(loop))
             kept = _may_change_memory(function, inside)
             for row in rows[loops == loop].tolist():

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct_rows
 from gpa_lsp.binary.model import Flow, ResourceLists
 from gpa_lsp.control_flow.depth_first import walk_depth_first
 from gpa_lsp.control_flow.loops import find_loops
@@ -176,7 +177,7 @@ class CodeIndex:
         code = self._code
         sources = np.repeat(np.arange(len(code.first_row)), np.diff(code.successor_starts))
         one, other = code.procedure_of_block[sources], code.procedure_of_block[code.successors]
-        for source, target in np.unique(np.stack([one, other], axis=1)[one != other], axis=0).tolist():
+        for source, target in find_distinct_rows(np.stack([one, other], axis=1)[one != other]).tolist():
             leads_to[source].add(target)
         return leads_to
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency
 from gpa_lsp.report.model import KernelReport
@@ -139,4 +140,4 @@ def _is_alone(edges: BlameEdges, number: int) -> bool:
     use = int(edges.use_row[number])
     start, end = np.searchsorted(edges.use_row, (use, use + 1)).tolist()
     together = edges.group[start:end] == edges.group[number]
-    return len(np.unique(edges.def_row[start:end][together])) == 1
+    return len(find_distinct(edges.def_row[start:end][together])) == 1

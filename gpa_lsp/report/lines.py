@@ -5,6 +5,7 @@ from dataclasses import field
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.report.count import count_reasons, sum_all, sum_rows
@@ -132,7 +133,7 @@ def _make_row(columns: InstructionColumns, place: tuple[str, int], line: _Sums) 
 def _rows_without_line(columns: InstructionColumns, routines: Routines) -> list[LineRow]:
     rows = []
     lost_routines = routines.index[(columns.chain_index < 0) & columns.all_samples.any(axis=1)]
-    for index in np.unique(lost_routines).tolist():
+    for index in find_distinct(lost_routines).tolist():
         function = routines.names[index]
         lost = (routines.index == index) & (columns.chain_index < 0)
         every, latency = columns.all_samples[lost].sum(axis=0), sum_rows(columns.latency_samples, lost)

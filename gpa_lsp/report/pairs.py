@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct_rows
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, InlineChain, SourceLine
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency, KernelBlame
@@ -256,7 +257,7 @@ def _bundle_edges(columns: InstructionColumns, edges: BlameEdges) -> _Bundles:
 def _find_separable(edges: BlameEdges) -> npt.NDArray[np.bool_]:
     """bool[e], edges whose group has one def only."""
     _, group_number = np.unique(edges.group, return_inverse=True)
-    causes = np.unique(np.stack([group_number.reshape(-1), edges.def_row], axis=1), axis=0)
+    causes = find_distinct_rows(np.stack([group_number.reshape(-1), edges.def_row], axis=1))
     cause_count = np.bincount(causes[:, 0])
     return np.equal(cause_count[group_number.reshape(-1)], 1)
 

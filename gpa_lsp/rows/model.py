@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.arch.model import Architecture
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain, SourceLine
 from gpa_lsp.basis.shared_facts import SharedFacts
@@ -429,7 +430,7 @@ def _number_chains(function: FunctionSamples, numbers: dict[InlineChain, int]) -
         return np.full(len(function.pc_offsets), -1, dtype=np.int32)
     own = function.chain_index
     renumbered = np.full(len(function.lines.chains) + 1, -1, dtype=np.int32)
-    for index in np.unique(own[own >= 0]).tolist():
+    for index in find_distinct(own[own >= 0]).tolist():
         renumbered[index] = numbers.setdefault(function.lines.chains[index], len(numbers))
     return renumbered[own]
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.errors import MismatchError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count
@@ -64,7 +65,7 @@ class PlacedLaunch:
         """Addresses with a sample or an execution, ascending, unique."""
         samples = self.launch.samples
         sampled = samples.addresses if samples is not None else np.zeros(0, dtype=np.uint64)
-        return np.union1d(sampled, self.executed_addresses[self.executions > 0])
+        return find_distinct(np.concatenate([sampled, self.executed_addresses[self.executions > 0]]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,7 @@ def place_kernel(group: tuple[Launch, ...], profile: Profile, cubins: Mapping[in
     for placed in launches:
         _refuse_misfit(placed, cubin)
         located = placed.addresses.locate(placed.list_touched())
-        needed.update(placed.addresses.names[index] for index in np.unique(located[located >= 0]).tolist())
+        needed.update(placed.addresses.names[index] for index in find_distinct(located[located >= 0]).tolist())
     return PlacedKernel(
         mangled_name=group[0].mangled_name,
         launches=launches,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.errors import GpaError, Problem
 from gpa_lsp.binary.control_code import decode_control_codes
 from gpa_lsp.binary.line_table import read_line_table
@@ -80,7 +81,7 @@ def scatter_outside(placed: PlacedKernel, reasons: Sequence[str]) -> FunctionSam
             outside = launch.addresses.locate(samples.addresses) < 0
             parts.append((launch, outside))
             addresses.append(samples.addresses[outside])
-    rows = np.unique(np.concatenate(addresses)) if addresses else np.zeros(0, dtype=np.uint64)
+    rows = find_distinct(np.concatenate(addresses)) if addresses else np.zeros(0, dtype=np.uint64)
     if len(rows) == 0:
         return None
     sums = (np.zeros((len(rows), len(reasons)), np.int64), np.zeros((len(rows), len(reasons)), np.int64))
@@ -120,7 +121,7 @@ def _list_offsets(name: str, placed: PlacedKernel, function: Function | None) ->
         if span is not None:
             touched = launch.list_touched()
             seen.append(touched[(touched >= span[0]) & (touched < span[1])] - span[0])
-    return np.unique(np.concatenate(seen)).astype(np.int64)
+    return find_distinct(np.concatenate(seen)).astype(np.int64)
 
 
 def _read_lines(cubin: Cubin | None, name: str, problems: list[Problem]) -> LineTable | None:

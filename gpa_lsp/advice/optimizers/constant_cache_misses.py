@@ -13,6 +13,7 @@ from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_place, describe_scope
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.prose import Code, Sentence, capitalize, count, percent, say
 from gpa_lsp.binary.model import ResourceKind
 from gpa_lsp.binary.opcodes import MemorySpace
@@ -97,7 +98,7 @@ class _Words:
         """float64[m]: the part of each pair that could go, by the rows of the defs."""
         weights = {
             row: 1.0 if self._is_repeated(row) or self._is_indexed_by_thread(row) else self.recurring
-            for row in np.unique(rows).tolist()
+            for row in find_distinct(rows).tolist()
         }
         return np.array([weights[row] for row in rows.tolist()], dtype=np.float64)
 

@@ -20,6 +20,7 @@ from gpa_lsp.advice.naming import describe_place, describe_scope, name_line
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unroll_plans import RECURRENCE, UnrollPlan, plan_unrolling
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, factor, join, say
 from gpa_lsp.dataflow.reordering.slack import SlackFinder
 from gpa_lsp.sources.languages import find_language
@@ -62,7 +63,7 @@ class LoopUnrolling(HidingOptimizer):
         finder = SlackFinder(subject.rows)
         plans: list[UnrollPlan] = []
         refusals: list[tuple[float, Sentence]] = []
-        for scope in np.unique(loops).tolist():
+        for scope in find_distinct(loops).tolist():
             planned = plan_unrolling(subject, finder, scope, edges[loops == scope])
             if isinstance(planned, UnrollPlan):
                 plans.append(planned)

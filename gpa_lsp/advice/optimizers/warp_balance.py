@@ -12,6 +12,7 @@ from gpa_lsp.advice.model import Category, Hotspot, Silence, SilenceStage
 from gpa_lsp.advice.naming import describe_scope, locate, name_code
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.figures import sum_known
 from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, join, list_of, percent, say
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Synchronisation
@@ -60,7 +61,7 @@ class WarpBalance(EliminationOptimizer):
         if waiting == 0:
             return self.silent(SilenceStage.NOT_MATCHED, say("no warp is stalled at a barrier or fence"))
         edges = find_edges(subject, np.ones(len(subject.rows), dtype=np.bool_), _REASONS)
-        rows = np.unique(subject.blame.edges.def_row[edges]).tolist()
+        rows = find_distinct(subject.blame.edges.def_row[edges]).tolist()
         barriers = [row for row in rows if subject.rows.opcode(row).synchronises is Synchronisation.BLOCK]
         late = find_late_causes(subject, barriers)
         words = _Words(subject, late)

@@ -37,12 +37,11 @@ def write_sources_answer(facts: KernelFacts, name: str) -> Answer:
         summary = say("Unknown: no stall samples were taken.")
         return Answer(analysis=name, title=TITLE, summary=summary, missing=(missing,), is_known=False)
     rows = view_rows(facts)
-    splits = split_stalls(facts, rows)
-    if not splits:
+    kept = split_heaviest(facts, rows)
+    if not kept:
         summary = say("No warp was sampled while stalled.")
         finding = Finding(text=summary, weight=Weight.GOOD, share_ratio=0.0)
         return Answer(analysis=name, title=TITLE, summary=summary, findings=(finding,))
-    kept = keep_heaviest(splits)
     return Answer(
         analysis=name,
         title=TITLE,
@@ -55,22 +54,20 @@ def write_sources_answer(facts: KernelFacts, name: str) -> Answer:
     )
 
 
-def split_stalls(facts: KernelFacts, rows: InstructionRows) -> tuple[StallSplit, ...]:
-    """The sources of every reason for which warps were stalled, most samples first."""
-    reasons = [reason for reason in facts.kernel.reasons if find_warp_state(reason).is_stall]
-    splits = [split_reason(facts, reason, rows) for reason in reasons]
-    return tuple(sorted((one for one in splits if one.samples), key=lambda one: (-one.samples, one.reason)))
-
-
-def keep_heaviest(splits: tuple[StallSplit, ...]) -> tuple[StallSplit, ...]:
-    """The heaviest until they cover 99 % of the stalls, at most eight."""
-    whole, covered = sum(split.samples for split in splits), 0
+def split_heaviest(facts: KernelFacts, rows: InstructionRows) -> tuple[StallSplit, ...]:
+    """The sources of the heaviest reasons for which warps were stalled, until they cover 99 % of the stalls; at most eight, most samples first."""
+    stalls = {
+        reason: samples
+        for reason in facts.kernel.reasons
+        if find_warp_state(reason).is_stall and (samples := facts.rows.count_reason(reason))
+    }
+    whole, covered = sum(stalls.values()), 0
     kept = []
-    for split in splits[:_MOST_REASONS]:
+    for reason, samples in sorted(stalls.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS]:
         if covered >= _KEPT_RATIO * whole:
             break
-        kept.append(split)
-        covered += split.samples
+        kept.append(split_reason(facts, reason, rows))
+        covered += samples
     return tuple(kept)
 
 

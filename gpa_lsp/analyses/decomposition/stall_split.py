@@ -87,6 +87,17 @@ def list_causes(facts: KernelFacts, reason: str) -> Causes:
 
     The samples are those of the profile, no more and no fewer: pairs, and rows without a cause.
     """
+    known = facts.once(_hold_causes)
+    if reason not in known:
+        known[reason] = _list_causes(facts, reason)
+    return known[reason]
+
+
+def _hold_causes(_facts: KernelFacts) -> dict[str, Causes]:
+    return {}
+
+
+def _list_causes(facts: KernelFacts, reason: str) -> Causes:
     number = facts.kernel.reasons.index(reason)
     if facts.blame is None:
         counts = facts.rows.all_samples[:, number]
@@ -126,11 +137,21 @@ def split_reason(facts: KernelFacts, reason: str, rows: InstructionRows | None =
     Returns:
         Sources whose samples add up to those of the reason (conservation).
     """
+    known = facts.once(_hold_splits)
+    if reason not in known:
+        known[reason] = _split_reason(facts, reason, view_rows(facts) if rows is None else rows)
+    return known[reason]
+
+
+def _hold_splits(_facts: KernelFacts) -> dict[str, StallSplit]:
+    return {}
+
+
+def _split_reason(facts: KernelFacts, reason: str, rows: InstructionRows) -> StallSplit:
     samples = facts.rows.count_reason(reason)
     if samples == 0:
         return StallSplit(reason=reason, samples=0, sources=())
-    known = view_rows(facts) if rows is None else rows
-    sources = _RULES[find_warp_state(reason).rule](facts, list_causes(facts, reason), known)
+    sources = _RULES[find_warp_state(reason).rule](facts, list_causes(facts, reason), rows)
     ordered = sorted(sources, key=lambda one: (-one.samples, one.label))
     return StallSplit(reason=reason, samples=samples, sources=tuple(ordered))
 

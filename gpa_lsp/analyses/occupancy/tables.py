@@ -1,6 +1,10 @@
-"""Tables and charts of occupancy: what each resource allows, and what other blocks would have."""
+"""Tables and charts of occupancy: what each resource allows, and what other blocks would have.
+
+Kernels of one program often ask for the same blocks, so tables are built once for each.
+"""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from gpa_lsp.analyses.answers import Chart, ChartKind, Column, Series, Table
 from gpa_lsp.arch.model import Architecture
@@ -82,6 +86,7 @@ def tabulate_limits(architecture: Architecture, block: BlockShape, occupancy: Oc
     )
 
 
+@lru_cache(maxsize=512)
 def tabulate_block_sizes(
     architecture: Architecture,
     block: BlockShape,
@@ -134,6 +139,7 @@ def tabulate_block_sizes(
     return table, _chart("block size", "threads per block", series, block.threads if is_current else None)
 
 
+@lru_cache(maxsize=512)
 def tabulate_registers(
     architecture: Architecture, block: BlockShape, carveout_bytes: int | None
 ) -> tuple[Table, Chart]:
@@ -147,6 +153,7 @@ def tabulate_registers(
     return table, _chart("registers", "registers per thread", series, block.registers_per_thread)
 
 
+@lru_cache(maxsize=512)
 def tabulate_shared_memory(
     architecture: Architecture, block: BlockShape, carveout_bytes: int | None
 ) -> tuple[Table, Chart]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct_rows
 from gpa_lsp.binary.control_code import NO_BARRIER
 from gpa_lsp.blame.blamers import DependencyGraph, FunctionBlame
 from gpa_lsp.blame.edge_columns import merge_edges
@@ -68,7 +69,7 @@ def _list_moved(edges: BlameEdges) -> npt.NDArray[np.int64]:
 
 
 def _list_unique(parts: list[npt.NDArray[np.int64]]) -> tuple[tuple[int, int], ...]:
-    return tuple((use, source) for use, source in np.unique(np.concatenate(parts), axis=0).tolist())
+    return tuple((use, source) for use, source in find_distinct_rows(np.concatenate(parts)).tolist())
 
 
 def find_fixed_latency_defs(view: FunctionView, is_use: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:

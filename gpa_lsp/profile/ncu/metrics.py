@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from google.protobuf.message import DecodeError
 
@@ -15,6 +15,8 @@ _OVER_TIME = 1
 _LARGE_BYTES = 1 << 16
 _MIN_INSTANCE_BYTES = 6
 """Real instances take at least 10; a metric of empty ones was made to fill memory."""
+
+_Other = TypeVar("_Other")
 
 
 class LazyMetrics(Mapping[str, Metric]):
@@ -31,6 +33,17 @@ class LazyMetrics(Mapping[str, Metric]):
 
     def __getitem__(self, name: str) -> Metric:
         return _decode_metric(name, self._encoded[name])
+
+    @overload
+    def get(self, name: str, default: None = None, /) -> Metric | None: ...
+
+    @overload
+    def get(self, name: str, default: Metric | _Other, /) -> Metric | _Other: ...
+
+    def get(self, name: str, default: Metric | _Other | None = None, /) -> Metric | _Other | None:
+        """Half of the metrics that are asked for were not collected, and an exception for each takes its time."""
+        data = self._encoded.get(name)
+        return default if data is None else _decode_metric(name, data)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._encoded)

@@ -10,6 +10,7 @@ import re
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.profile.model import Launch, StallSamples
 from gpa_lsp.profile.ncu.columns import Columns, read_all_counts
 from gpa_lsp.profile.ncu.metrics import LazyMetrics
@@ -82,7 +83,7 @@ def _unite_addresses(lists: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint
     # Every report seen lists the same instructions in the same order under every reason.
     if all(np.array_equal(first, other) for other in lists[1:]):
         lists = [first]
-    return np.unique(np.concatenate(lists))
+    return find_distinct(np.concatenate(lists))
 
 
 def _fill(counts: _Counts, reasons: tuple[str, ...], addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
