@@ -55,7 +55,12 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def load_report(
-    arguments: argparse.Namespace, terminal: Terminal, *, disassemble: bool = True, blamer: str | None = None
+    arguments: argparse.Namespace,
+    terminal: Terminal,
+    *,
+    disassemble: bool = True,
+    answers: bool = True,
+    blamer: str | None = None,
 ) -> "Report":
     """Analyse the profiles and read the saved reports of a command line.
 
@@ -63,6 +68,7 @@ def load_report(
         arguments: with ``paths`` and ``kernel``.
         terminal: where progress is shown.
         disassemble: also produce instruction texts.
+        answers: also ask every analysis.
         blamer: how causes are found; None for the default of the pipeline. Saved reports keep the attribution they were saved with.
 
     Returns:
@@ -71,7 +77,7 @@ def load_report(
     Raises:
         InputError: ``--kernel`` names no kernel there is.
     """
-    options: dict[str, Any] = {"disassemble": disassemble}
+    options: dict[str, Any] = {"disassemble": disassemble, "answers": answers}
     if blamer is not None:
         options["blamer"] = blamer
     report = _load(arguments, arguments.kernel, terminal, options)

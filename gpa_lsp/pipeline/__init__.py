@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpa_lsp.basis.kept_files import KeptFiles
     from gpa_lsp.device.kept_roofs import KeptRoofs
 
-_KEPT_FORMAT = 1
+_KEPT_FORMAT = 2
 
 
 def analyse(
@@ -36,6 +36,7 @@ def analyse(
     *,
     kernel_filter: str | None = None,
     disassemble: bool = True,
+    answers: bool = True,
     blamer: str | None = DEFAULT_BLAMER,
     locator: SourceLocator | None = None,
     roofs: "KeptRoofs | None" = None,
@@ -49,6 +50,7 @@ def analyse(
             come without samples.
         kernel_filter: as in :class:`Way`.
         disassemble: as in :class:`Way`.
+        answers: as in :class:`Way`; a report that is kept with them is taken where they are not asked for, too.
         blamer: as in :class:`Way`.
         locator: finds sources on this machine, for hints that name expressions; None uses those in the profile only.
         roofs: finds measured roofs; None puts kernels under theoretical ones.
@@ -58,7 +60,7 @@ def analyse(
     Returns:
         A report. An input that cannot be used becomes a problem in it, and the others go on.
     """
-    way = Way(kernel_filter=kernel_filter, disassemble=disassemble, blamer=blamer)
+    way = Way(kernel_filter=kernel_filter, disassemble=disassemble, answers=answers, blamer=blamer)
     means = _Means(way=way, locator=locator, roofs=roofs, kept=open_kept_reports())
     problems: list[Problem] = []
     files = _drop_repeated(_list_profiles(paths, problems))
@@ -94,10 +96,11 @@ def _analyse_file(
         return all(_ask(question, path, sources, means.roofs) == answer for question, answer in seen.items())
 
     before = _look_at(path)
-    key = _make_key(path, means)
-    found = None if key is None else load_kept(means.kept, key, still_holds)
-    if found is not None:
-        return found.rename(path)
+    keys = _list_keys(path, means)
+    for key in keys:
+        found = load_kept(means.kept, key, still_holds)
+        if found is not None:
+            return found.rename(path)
     from gpa_lsp.pipeline.judge import judge_file  # brings the readers, the analyses and the optimizers
 
     try:
@@ -106,14 +109,14 @@ def _analyse_file(
         problem = Problem.from_error(error.at(path) if isinstance(error, InputError) else error)
         return Report(problems=(problem,), kernels=())
     is_whole = not any(problem.is_passing for problem in report.problems)
-    if key is not None and is_whole and before == _look_at(path):
+    if keys and is_whole and before == _look_at(path):
         names = {kernel.device.name for kernel in report.kernels} if means.roofs is not None else set()
         questions: list[tuple[Any, ...]] = [("file", name) for name in other_files] + [
             ("roofs", name) for name in names
         ]
         seen = {question: _ask(question, path, sources, means.roofs) for question in questions}
         seen |= {("source", *question): answer for question, answer in sources.answers.items()}
-        store_kept(means.kept, key, KeptReport(path=path, seen=seen, report=report))
+        store_kept(means.kept, keys[0], KeptReport(path=path, seen=seen, report=report))
         means.kept.trim()
     return report
 
@@ -138,14 +141,17 @@ def _look_at(path: Path) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def _make_key(path: Path, means: _Means) -> str | None:
-    """The name under which the report of a file is kept; None where the file cannot be read, or this program cannot be told from another."""
+def _list_keys(path: Path, means: _Means) -> list[str]:
+    """The name under which the report of a file is kept, and that of one that holds more.
+
+    Empty where the file cannot be read, or this program cannot be told from another.
+    """
     content = _digest_file(path)
     program = identify_program()
     if content is None or program is None:
-        return None
+        return []
     way = means.way
-    parts = [
+    parts: list[object] = [
         _KEPT_FORMAT,
         program,
         sys.version_info[:2],
@@ -154,7 +160,8 @@ def _make_key(path: Path, means: _Means) -> str | None:
         [way.kernel_filter, way.disassemble, way.blamer, means.locator is not None, means.roofs is not None],
         [identify_tool(find_tool(name)) for name in ("nvdisasm", "cuobjdump")],
     ]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    kinds = [True] if way.answers else [False, True]
+    return [hashlib.sha256(json.dumps([*parts, answers]).encode()).hexdigest() for answers in kinds]
 
 
 def _digest_file(path: Path) -> str | None:

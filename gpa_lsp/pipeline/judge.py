@@ -68,7 +68,7 @@ def judge_file(
     if way.blamer is None:
         kernels, problems, other_files = _load(path, way, progress)
         return gather_report([AnalysedKernel(kernel=kernel) for kernel in kernels], problems), other_files
-    judge = _Judge(way.blamer, sources, roofs, take)
+    judge = _Judge(way, sources, roofs, take)
     # Which kernels a name means is known when all are: a whole name wins over a part of one.
     if way.kernel_filter is None and recognise_container(path) is None:
         with open_profile(path) as opened:
@@ -141,8 +141,7 @@ def judge_apart(task: _Task) -> _Result | None:
     status = task.path.stat()
     _, opened = _keep_open(task.path, (status.st_size, status.st_mtime_ns))
     sources = ProfiledSources(task.locator)
-    assert task.way.blamer is not None
-    judge = _Judge(task.way.blamer, sources, task.roofs, None)
+    judge = _Judge(task.way, sources, task.roofs, None)
     if opened is None or not judge.judge_part(opened, task.numbers, task.way):
         return None
     return _Result(judged=judge.known, answers=sources.answers)
@@ -191,7 +190,7 @@ class _Judge:
     """Judges kernels, each once.
 
     Args:
-        blamer: finds their causes.
+        way: how; with a blamer.
         sources: the texts they were compiled from.
         roofs: finds measured roofs; None puts them under theoretical ones.
         take: told each.
@@ -200,8 +199,8 @@ class _Judge:
         known: what was judged, by the kernel's first launch.
     """
 
-    def __init__(self, blamer: str, sources: ProfiledSources, roofs: KeptRoofs | None, take: TakeKernel | None) -> None:
-        self._blamer = blamer
+    def __init__(self, way: Way, sources: ProfiledSources, roofs: KeptRoofs | None, take: TakeKernel | None) -> None:
+        self._way = way
         self._sources = sources
         self._roofs = roofs
         self._take = take
@@ -239,7 +238,7 @@ class _Judge:
         if known is not None:
             return known
         problems: list[Problem] = []
-        analysed = _judge_kernel(kernel, self._blamer, self._sources, self._roofs, problems)
+        analysed = _judge_kernel(kernel, self._way, self._sources, self._roofs, problems)
         found = _Judged(report=self._gatherer.gather(analysed), problems=tuple(problems))
         if number is not None:
             self.known[number] = found
@@ -272,16 +271,17 @@ def _measure(kernel: Kernel) -> float:
 
 
 def _judge_kernel(
-    kernel: Kernel, blamer: str, sources: ProfiledSources, roofs: KeptRoofs | None, problems: list[Problem]
+    kernel: Kernel, way: Way, sources: ProfiledSources, roofs: KeptRoofs | None, problems: list[Problem]
 ) -> AnalysedKernel:
     """Without samples there is nothing to attribute, but questions and counters all the same; without a launch no advice either."""
-    moved = blame_kernel(kernel, blamer) if kernel.total_samples or kernel.longest_launch is not None else None
+    assert way.blamer is not None
+    moved = blame_kernel(kernel, way.blamer) if kernel.total_samples or kernel.longest_launch is not None else None
     blame = moved if kernel.total_samples else None
     roofline = place_kernel(kernel, None if roofs is None else roofs.find(kernel.device.name))
     facts = KernelFacts(kernel, blame, roofline)
-    analyses = analyse_kernel(facts)
+    analyses = analyse_kernel(facts) if way.answers else None
     limiter, doubts = judge_kernel(facts)
-    problems.extend((*analyses.problems, *doubts))
+    problems.extend((*(analyses.problems if analyses is not None else ()), *doubts))
     if moved is None:
         return AnalysedKernel(kernel=kernel, analyses=analyses, limiter=limiter)
     advice, met = advise_kernel(kernel, moved, sources.reader_for(kernel), roofline, facts)

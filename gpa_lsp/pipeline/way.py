@@ -23,9 +23,11 @@ class Way:
     Attributes:
         kernel_filter: keep kernels that this names: whole, or else by a part of their mangled, readable or short name; None keeps all.
         disassemble: also produce instruction texts, which needs nvdisasm.
+        answers: ask every analysis. A report without their answers still says what is stalled, why, and what to change, in half the time.
         blamer: name of the blamer that finds the causes of stalls; None finds none, analyses nothing and gives no advice.
     """
 
     kernel_filter: str | None = None
     disassemble: bool = True
+    answers: bool = True
     blamer: str | None = DEFAULT_BLAMER

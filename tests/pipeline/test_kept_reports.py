@@ -125,6 +125,26 @@ def test_every_way_has_an_entry_of_its_own(workspace: Path, judged: list[Path], 
     assert len(judged) == 2
 
 
+def test_without_answers_the_report_is_the_same_but_for_them(workspace: Path, judged: list[Path]) -> None:
+    bare = analyse([workspace / PROFILE], answers=False)
+    whole = analyse([workspace / PROFILE])
+    assert len(judged) == 2
+    assert all(kernel.analyses is None for kernel in bare.kernels)
+    assert all(kernel.analyses is not None and kernel.analyses.answers for kernel in whole.kernels if kernel.launches)
+    assert bare.problems == whole.problems
+    for one, other in zip(bare.kernels, whole.kernels, strict=True):
+        assert (one.name, one.lines, one.advice, one.limiter) == (other.name, other.lines, other.advice, other.limiter)
+
+
+def test_who_needs_no_answers_is_given_the_report_that_has_them(workspace: Path, judged: list[Path]) -> None:
+    whole = analyse([workspace / PROFILE])
+    found = analyse([workspace / PROFILE], answers=False)
+    assert len(judged) == 1
+    assert [kernel.analyses is None for kernel in found.kernels] == [
+        kernel.analyses is None for kernel in whole.kernels
+    ]
+
+
 def test_another_version_of_the_program_does_not_load_it(
     workspace: Path, judged: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,7 +54,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return check_sources(arguments, terminal)
     from gpa_lsp.render.findings import find_findings  # loads numpy, which --help and --version do without
 
-    report = load_report(arguments, terminal)
+    report = load_report(arguments, terminal, answers=arguments.format == "json")  # the others print none
     places = name_places(arguments)
     findings = find_findings(report, arguments.min_share)
     code = choose_exit_code(report) or _judge(report, findings, arguments.fail_on)
