@@ -17,6 +17,7 @@ class Abilities:
         call_hierarchy_tree: it shows def-use chains of sources itself, so their call hierarchy stays with the language's own server.
         pages: it shows pages of HTML itself.
         questions: it shows a question beside the work, and not in its way.
+        previews: it shows what is said of an edit before it applies it.
         is_trusted: the user trusts the workspace.
     """
 
@@ -27,6 +28,7 @@ class Abilities:
     call_hierarchy_tree: bool = False
     pages: bool = False
     questions: bool = False
+    previews: bool = False
     is_trusted: bool = True
 
 
@@ -38,6 +40,7 @@ _NAMES = {
     "callHierarchyTree": "call_hierarchy_tree",
     "pages": "pages",
     "questions": "questions",
+    "previews": "previews",
     "trusted": "is_trusted",
 }
 
@@ -47,8 +50,9 @@ def read_abilities(initialization_options: object) -> Abilities:
 
     A client that says something senseless about trust is not trusted.
 
-    >>> read_abilities({"client": {"heat": True, "images": "yes"}})
-    Abilities(heat=True, status=False, output=False, images=False, call_hierarchy_tree=False, pages=False, questions=False, is_trusted=True)
+    >>> found = read_abilities({"client": {"heat": True, "images": "yes"}})
+    >>> found.heat, found.images, found.is_trusted
+    (True, False, True)
     """
     said = initialization_options.get("client") if isinstance(initialization_options, Mapping) else None
     if not isinstance(said, Mapping):

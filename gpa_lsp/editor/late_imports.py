@@ -1,12 +1,15 @@
 """What the answer to initialize must not wait for: what needs numpy, and what only a person asks for."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.editor.snapshot import VisibleKernel
 
 if TYPE_CHECKING:
     from gpa_lsp.editor.sass.model import SassDocument
+    from gpa_lsp.editor.source.fixes import Fix
+    from gpa_lsp.editor.verified.results import FixJob
 
 
 def build_sass(uri: str, shown: VisibleKernel, columns: Sequence[str] | None) -> "SassDocument":
@@ -14,6 +17,24 @@ def build_sass(uri: str, shown: VisibleKernel, columns: Sequence[str] | None) ->
     from gpa_lsp.editor.sass.document import build_document
 
     return build_document(uri, shown, columns)
+
+
+def make_fix_jobs(
+    fixes: "Sequence[Fix]",
+    *,
+    path: str,
+    text: str,
+    roots: tuple[Path, ...],
+    architecture: tuple[int, int] | None,
+    limit_s: float,
+) -> "tuple[FixJob, ...]":
+    """The jobs of fixes, see :func:`~gpa_lsp.editor.verified.jobs.make_fix_job`."""
+    from gpa_lsp.editor.verified.jobs import make_fix_job
+
+    return tuple(
+        make_fix_job(fix, path=path, text=text, roots=roots, architecture=architecture, limit_s=limit_s)
+        for fix in fixes
+    )
 
 
 def warm_up_predictions() -> None:

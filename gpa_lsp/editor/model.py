@@ -198,15 +198,35 @@ class ActionKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What is known of an action before it is taken.
+
+    Attributes:
+        key: by which the client asks for more.
+        state: of :class:`~gpa_lsp.editor.verified.results.FixState`.
+        title: of the action, without anything else.
+        sentences: what is known.
+        is_doubtful: nobody should take it without having read them.
+    """
+
+    key: str
+    state: str
+    title: str
+    sentences: tuple[str, ...]
+    is_doubtful: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
     """What can be done about some lines.
 
     Attributes:
         title: what it is called where it is offered.
         kind: what it is.
-        edits: of documents, by URI; empty for one that runs a command.
+        edits: of documents, by URI; None for one that runs a command, and where they come later.
         command: what it runs; None for one that edits.
         is_preferred: nobody would choose another one.
+        verification: what is known of it; None where nothing is tried.
     """
 
     title: str
@@ -214,6 +234,7 @@ class Action:
     edits: Mapping[str, tuple[TextEdit, ...]] | None = None
     command: CommandCall | None = None
     is_preferred: bool = False
+    verification: Verification | None = None
 
 
 class SymbolKind(Enum):

@@ -8,6 +8,7 @@ from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.sass.model import SassDocument, SassView
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
+from gpa_lsp.editor.verified.results import FixVerifier
 
 
 class SassLibrary(Protocol):
@@ -61,6 +62,15 @@ class SessionView(Protocol):
     @property
     def sass(self) -> SassLibrary:
         """The SASS documents."""
+        ...
+
+    @property
+    def fixes(self) -> FixVerifier:
+        """Tries fixes before they are applied."""
+        ...
+
+    def can(self, capability: str) -> bool:
+        """Whether the client has a capability, named by its place among them."""
         ...
 
     def view(self, uri: str) -> DocumentView | None:

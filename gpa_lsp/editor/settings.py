@@ -180,6 +180,13 @@ class Settings:
     static_timeout_s: float = option(
         "static.timeoutSeconds", 60.0, seconds(1, 3600), "The compiler is ended after this time."
     )
+    compiles_fixes: bool = option(
+        "static.fixes",
+        True,
+        FLAG,
+        "Compile the fixes that are offered where the cursor is, in the background, to say beforehand what the compiler makes of them. Only where "
+        "`static.enable` lets sources be compiled.",
+    )
     emulates: bool = option(
         "emulation.enable",
         True,

@@ -37,7 +37,7 @@ class Dispatcher:
             if isinstance(feature, RequestFeature):
                 pygls.feature(feature.method, feature.options)(self._make_handler(name, feature))
             elif isinstance(feature, SessionFeature):
-                pygls.feature(feature.method)(self._make_session_handler(name, feature))
+                pygls.feature(feature.method, feature.options)(self._make_session_handler(name, feature))
         for command in commands:
             pygls.command(command.name)(self._make_command(command))
 
@@ -80,14 +80,16 @@ class Dispatcher:
     def _make_session_handler(self, name: str, feature: SessionFeature[Any, Any]) -> Callable[[Any], Any]:
         """What answers the requests of a feature of the session."""
 
-        async def finish(result: Any) -> Any:
-            return make_shown(await result)
-
         def answer(params: Any) -> Any:
-            result = feature.answer(self._find_session(), params)
-            return finish(result) if inspect.isawaitable(result) else make_shown(result)
+            return self.guard(name, lambda: make_shown(feature.answer(self._find_session(), params)), None)
 
-        return lambda params: self.guard(name, lambda: answer(params), None)
+        async def answer_later(params: Any) -> Any:
+            try:
+                return make_shown(await feature.answer(self._find_session(), params))
+            except Exception:
+                return self._tell_broken(name)
+
+        return answer_later if inspect.iscoroutinefunction(feature.answer) else answer
 
     def _make_command(self, command: Command) -> Callable[..., Any]:
         """What runs a command."""

@@ -26,6 +26,7 @@ from gpa_lsp.editor.predicted.results import (
     TrialsResult,
 )
 from gpa_lsp.editor.settings import Settings
+from gpa_lsp.lsp.launch_descriptions import DESCRIPTION_SUFFIX, find_description, read_description
 from gpa_lsp.lsp.loader import ProgressDisplay
 from gpa_lsp.lsp.source_scope import SourceScope
 from gpa_lsp.lsp.threads import call_in_thread
@@ -34,11 +35,6 @@ from gpa_lsp.processes.frames import Step
 from gpa_lsp.processes.supervision import WorkerKind
 
 logger = logging.getLogger(__name__)
-
-_DESCRIPTION_SUFFIX = ".launch.toml"
-"""What takes the place of a source's suffix."""
-
-_LARGEST_DESCRIPTION_BYTES = 4 << 20
 
 _PATIENCE_S = 1.0
 """A job whose texts are out of date may still end by itself within this time: that costs less than a process that starts cold."""
@@ -173,7 +169,7 @@ class EmulationSchedule:
 
     def opened(self, local_path: str) -> None:
         """A file was opened, or saved. A source waits for its compiler's answer; a description counts at once."""
-        if local_path.endswith(_DESCRIPTION_SUFFIX):
+        if local_path.endswith(DESCRIPTION_SUFFIX):
             self._consider(local_path, 0.0)
         elif self._is_relevant(local_path):
             self._sources.setdefault(local_path, None)
@@ -190,12 +186,12 @@ class EmulationSchedule:
 
     def changed(self, local_path: str) -> None:
         """A file was edited: a description counts after a pause."""
-        if local_path.endswith(_DESCRIPTION_SUFFIX):
+        if local_path.endswith(DESCRIPTION_SUFFIX):
             self._consider(local_path, _PAUSE_S)
 
     def closed(self, local_path: str) -> None:
         """A file was closed: nothing more is to be said of a source; of a description what the file holds counts again."""
-        if local_path.endswith(_DESCRIPTION_SUFFIX):
+        if local_path.endswith(DESCRIPTION_SUFFIX):
             self._consider(local_path, 0.0)
             return
         self._cancel_timer(local_path)
@@ -243,7 +239,7 @@ class EmulationSchedule:
 
     def _consider(self, description: str, pause_s: float) -> None:
         for source in self._sources:
-            if _find_description(source) == description:
+            if find_description(source) == description:
                 self._request_after(source, pause_s, self._request)
 
     def _request_after(self, local_path: str, pause_s: float, request: Callable[[str], None]) -> None:
@@ -331,12 +327,12 @@ class EmulationSchedule:
         if open_source is None:
             return None
         text = self._compiled.get(local_path, open_source)
-        description = _find_description(local_path)
+        description = find_description(local_path)
         settings = self._settings
         open_text = self._audience.read_open(description)
         launches_text = open_text or ""
         if open_text is None:
-            stamp, launches_text = await call_in_thread(partial(_read_description, description))
+            stamp, launches_text = await call_in_thread(partial(read_description, description))
             if local_path in self._sources:
                 self._sources[local_path] = stamp
         return PredictedJob(
@@ -426,31 +422,6 @@ class _LateProgress:
                 await asyncio.sleep(_TICK_S)
 
 
-def _find_description(source: str) -> str:
-    """``/p/kernel.cu`` → ``/p/kernel.launch.toml``, whether it is there or not."""
-    path = Path(source)
-    return str(path.with_name(path.stem + _DESCRIPTION_SUFFIX))
-
-
 def _read_stamps(sources: Sequence[str]) -> dict[str, Stamp | None]:
     """The stamps of their descriptions; None where there is none."""
-    return {source: read_stamp(_find_description(source)) for source in sources}
-
-
-def _read_description(description: str) -> tuple[Stamp | None, str]:
-    """A description's stamp and text; an empty text where there is none, or it cannot be read, which is logged."""
-    stamp = read_stamp(description)
-    if stamp is None:
-        return None, ""
-    if stamp.size_bytes > _LARGEST_DESCRIPTION_BYTES:
-        logger.warning(
-            "%s has more than %s bytes and is left alone: put long arrays into files",
-            description,
-            _LARGEST_DESCRIPTION_BYTES,
-        )
-        return stamp, ""
-    try:
-        return stamp, Path(description).read_bytes().decode("utf-8", "surrogateescape")
-    except OSError as error:
-        logger.warning("%s cannot be read: %s", description, error.strerror)
-        return stamp, ""
+    return {source: read_stamp(find_description(source)) for source in sources}

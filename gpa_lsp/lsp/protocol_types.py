@@ -1,9 +1,11 @@
 """The records that answers are made of, as types of the protocol, and what clients send as records. Nothing else turns the one into the other."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 
 from lsprotocol import types
 
+from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.editor.model import (
     Action,
     ActionKind,
@@ -28,10 +30,24 @@ from gpa_lsp.editor.model import (
     SymbolKind,
     TextChange,
     TextEdit,
+    Verification,
 )
 
 SOURCE = "gpa-lsp"
 """Whose diagnostics ours are."""
+
+_ANNOTATION = "verified"
+"""Of the edits of a fix: all of them have one."""
+
+
+class Annotations(Enum):
+    """Which edits are said something of."""
+
+    NONE = "none"
+    DOUBTS = "doubts"
+    """Those that nobody should make without a question."""
+    ALL = "all"
+
 
 _SEVERITIES = {
     DiagnosticSeverity.ERROR: types.DiagnosticSeverity.Error,
@@ -152,19 +168,50 @@ def make_diagnostic(diagnostic: Diagnostic) -> types.Diagnostic:
     )
 
 
-def make_action(action: Action) -> types.CodeAction:
-    """An action."""
+def make_action(action: Action, annotations: Annotations = Annotations.NONE) -> types.CodeAction:
+    """An action; what is known of it stands beside its edits as far as the client wants that."""
+    said = action.verification
+    is_annotated = said is not None and (
+        annotations is Annotations.ALL or (annotations is Annotations.DOUBTS and said.is_doubtful)
+    )
     edit = None
-    if action.edits is not None:
+    if action.edits is not None and said is not None and is_annotated:
+        edit = _make_annotated_edit(action.edits, said)
+    elif action.edits is not None:
         changes = {uri: [make_text_edit(one) for one in edits] for uri, edits in action.edits.items()}
         edit = types.WorkspaceEdit(changes=changes)
+    data = None
+    if said is not None:
+        sentences = [make_visible(one) for one in said.sentences]
+        data = {"fix": said.key, "state": said.state, "title": make_visible(said.title), "sentences": sentences}
     return types.CodeAction(
         title=action.title,
         kind=None if action.kind is ActionKind.WAY else types.CodeActionKind(action.kind.value),
         is_preferred=action.is_preferred or None,
         edit=edit,
         command=None if action.command is None else make_command(action.command),
+        data=data,
     )
+
+
+def _make_annotated_edit(edits: Mapping[str, Sequence[TextEdit]], said: Verification) -> types.WorkspaceEdit:
+    """Edits that the client says something of before it makes them; doubtful ones it makes only after a question."""
+    annotation = types.ChangeAnnotation(
+        label=make_visible(said.title),
+        description=make_visible(" ".join(said.sentences)),
+        needs_confirmation=said.is_doubtful or None,
+    )
+    changes = [
+        types.TextDocumentEdit(
+            text_document=types.OptionalVersionedTextDocumentIdentifier(uri=uri),
+            edits=[
+                types.AnnotatedTextEdit(range=make_range(one.range), new_text=one.new_text, annotation_id=_ANNOTATION)
+                for one in made
+            ],
+        )
+        for uri, made in edits.items()
+    ]
+    return types.WorkspaceEdit(document_changes=changes, change_annotations={_ANNOTATION: annotation})
 
 
 def make_symbol(symbol: Symbol) -> types.DocumentSymbol:

@@ -39,6 +39,7 @@ from gpa_lsp.lsp.status import READING, Status
 from gpa_lsp.lsp.threads import call_in_thread
 from gpa_lsp.lsp.unmeasured_sources import UnmeasuredSources
 from gpa_lsp.lsp.uris import read_path
+from gpa_lsp.lsp.verified_fixes import VerifiedFixes
 from gpa_lsp.report.names import find_plain_name
 
 logger = logging.getLogger(__name__)
@@ -109,6 +110,8 @@ class Session:
         self.pages = Pages(self._client)
         """The report as a page."""
         self._sources = UnmeasuredSources(self._documents, self._client, units, self._refresh)
+        self.fixes = VerifiedFixes(self._documents.read_open, may_leave_edits=_may_leave_edits(self._client))
+        """What the compiler makes of fixes."""
         self._document_sync = DocumentSync(self._documents, self.sass, self._sources, watcher)
         self._choices = KeptChoices()
         self._doubts = SourceDoubts(self._client, self._documents, self._take_choice, is_asked=self.abilities.questions)
@@ -147,6 +150,7 @@ class Session:
             self._loading.cancel()
         await self._measuring.leave()
         await self._sources.leave()
+        await self.fixes.leave()
         await self.pages.leave()
         self._client.leave()
 
@@ -173,6 +177,7 @@ class Session:
         self._client.start(self._doubts.configure(roots[0] if roots else None))
         self._measuring.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
         self._sources.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+        self.fixes.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
 
     def _tell_doubts(self) -> None:
         is_decided = self._held.current.unverified_lines is not UnverifiedChoice.FITTING
@@ -231,11 +236,18 @@ class Session:
 
     def change(self, params: types.DidChangeTextDocumentParams) -> None:
         """A document was edited."""
+        self._forget_fixes(params.text_document.uri)
         self._document_sync.change(params.text_document, params.content_changes)
 
     def close(self, params: types.DidCloseTextDocumentParams) -> None:
         """A document was closed."""
+        self._forget_fixes(params.text_document.uri)
         self._document_sync.close(params.text_document.uri)
+
+    def _forget_fixes(self, uri: str) -> None:
+        path = self._documents.find_local_path(uri)
+        if path is not None:
+            self.fixes.changed(path)
 
     def lose(self, uri: str) -> None:
         """The client changed a document in a way we do not understand: nothing is said of it until it is opened again."""
@@ -371,6 +383,12 @@ class Session:
             return 0
         await self._loader.look_back()
         return count
+
+
+def _may_leave_edits(client: Client) -> bool:
+    """The client asks for what an action lacks when it is looked at, and gives back what it was named by."""
+    resolved = client.read("text_document.code_action.resolve_support.properties")
+    return "edit" in (resolved or ()) and client.can("text_document.code_action.data_support")
 
 
 class SettingsSync:

@@ -14,6 +14,8 @@ from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.library import SassDocuments
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
+from gpa_lsp.editor.source.fixes import Fix
+from gpa_lsp.editor.verified.results import UNKNOWN, FixVerifier, OfferedFix
 from tests.editor.views import SOURCE, make_snapshot
 
 
@@ -23,6 +25,21 @@ class Nobody:
     def changed(self, uri: str, version: int | None, find_view: Callable[[], DocumentView | None]) -> None: ...
 
     def closed(self, uri: str) -> None: ...
+
+
+class NoVerifier:
+    """Tries nothing."""
+
+    may_leave_edits = False
+
+    def offer(self, view: DocumentView, fixes: Sequence[Fix]) -> tuple[OfferedFix, ...]:
+        return tuple(OfferedFix(key="", uri=view.uri, text=view.text, fix=fix, verdict=UNKNOWN) for fix in fixes)
+
+    def find(self, key: str) -> OfferedFix | None:
+        return None
+
+    async def wait(self, key: str) -> OfferedFix | None:
+        return None
 
 
 class Session:
@@ -52,6 +69,7 @@ class Session:
             self.documents.open(Path(path).as_uri(), path, text, 1)
         self.sass = SassDocuments(build_document, PositionCodec())
         self.sass.take(self.snapshot.visible, self.settings, self.places)
+        self.fixes: FixVerifier = NoVerifier()
         self.locations: list[Location] = []
         self.documents_shown: list[tuple[str, str]] = []
         self.messages: list[str] = []
@@ -59,6 +77,9 @@ class Session:
     @property
     def places(self) -> PlaceFinder:
         return self.documents.places
+
+    def can(self, capability: str) -> bool:
+        return False
 
     def view(self, uri: str) -> DocumentView | None:
         return self.documents.view(uri)

@@ -37,6 +37,7 @@ from tests.editor.predictions import (
     change,
     view,
 )
+from tests.editor.sessions import NoVerifier
 from tests.editor.views import LISTING, make_profile, make_snapshot
 from tests.report_builder import build_kernel
 
@@ -50,7 +51,7 @@ def lenses(seen: DocumentView) -> list[tuple[int, CommandCall]]:
 
 
 def actions(seen: DocumentView, line: int) -> list[Action]:
-    return list_actions(seen, line, line, lambda kind: kind is ActionKind.REWRITE)
+    return list_actions(seen, line, line, lambda kind: kind is ActionKind.REWRITE, NoVerifier())
 
 
 def codes(seen: DocumentView) -> list[tuple[int, str]]:

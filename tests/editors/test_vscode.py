@@ -25,7 +25,17 @@ from tests.editors.vscode.code import (
     run_npm,
     run_suite,
 )
-from tests.editors.workspace import CAUSE, DIVIDING, DOUBLES, LOOP, VICTIM, Workspace, make_clone, make_workspace
+from tests.editors.workspace import (
+    CAUSE,
+    DIVIDING,
+    DOUBLES,
+    LAUNCH,
+    LOOP,
+    VICTIM,
+    Workspace,
+    make_clone,
+    make_workspace,
+)
 
 Results = dict[str, Result]
 
@@ -128,6 +138,28 @@ def clone_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Res
 @pytest.mark.parametrize("name", find_names("clone"))
 def test_clone(name: str, clone_results: Results) -> None:
     assert clone_results[name].error is None, clone_results[name].error
+
+
+@pytest.fixture(scope="session")
+def fixes_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    folder = tmp_path_factory.mktemp("fixes")
+    workspace = make_workspace(folder / "workspace")
+    workspace.source.with_suffix(".launch.toml").write_text(LAUNCH)
+    results = run_suite(
+        built,
+        "fixes",
+        folder,
+        workspace=workspace.folder,
+        settings=choose_settings(workspace),
+        facts=tell_facts(workspace),
+    )
+    check_nothing_stays(folder)
+    return name_results(results, "fixes")
+
+
+@pytest.mark.parametrize("name", find_names("fixes"))
+def test_fixes(name: str, fixes_results: Results) -> None:
+    assert fixes_results[name].error is None, fixes_results[name].error
 
 
 @pytest.fixture(scope="session")

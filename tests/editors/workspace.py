@@ -25,6 +25,20 @@ VICTIM = "value = 0.9f * value"
 LOOP = "for (int step"
 DOUBLES = "value * 0.7 + 0.1"
 DIVIDING = "share_of(in[i]"
+LAUNCH = """\
+[[launch]]
+kernel = "relax"
+grid = 4
+block = 256
+arguments = [
+  { name = "in", type = "float", count = 8192 },
+  { name = "out", type = "float", count = 1024 },
+  { name = "n", type = "int", value = 1024 },
+  { name = "steps", type = "int", value = 8 },
+]
+"""
+"""A description of a launch of the first kernel."""
+
 """Text of the lines that matter; see :meth:`Workspace.find_line`."""
 KERNELS = ("relax", "normalise")
 MANGLED = ("_Z5relaxPKfPfii", "_Z9normalisePKfS0_Pfi")

@@ -22,6 +22,7 @@ from tests.conftest import ROOT
 from tests.house.hostile_folder import HostileFolder, name_modules
 from tests.lsp.raw_client import RawClient
 from tests.lsp.test_robustness import make_project
+from tests.patience import wait_until
 
 RUNNER = Path(__file__).with_name("run_in_folder.py")
 EXAMPLE = "example.gpa-profile.json"
@@ -68,7 +69,7 @@ WORKER = "gpa_lsp.processes.worker"
 OF_COMMANDS = {"gpa_lsp.compiler.nvrtc_worker", "gpa_lsp.processes.worker_pool"}
 OF_THE_SERVER = {
     *("gpa_lsp.lsp.profile_reader", "gpa_lsp.lsp.page_writer"),
-    *("gpa_lsp.editor.static.worker", "gpa_lsp.editor.predicted.worker"),
+    *("gpa_lsp.editor.static.worker", "gpa_lsp.editor.predicted.worker", "gpa_lsp.editor.verified.worker"),
 }
 """What workers work by."""
 
@@ -191,11 +192,22 @@ def test_no_server_and_no_worker_runs_what_lies_in_the_workspace(hostile: Hostil
         profile = next(hostile.path.rglob("*.gpa-profile.json"))
         asked = {"command": "gpaLsp.openReport", "arguments": [profile.as_uri()]}
         assert "uri" in client.request("workspace/executeCommand", asked)
+        measured = [client.open(source) for source in sorted(hostile.path.glob("kernels/*/*.cu"))]
+        wait_until(lambda: any(is_tried(client, one) for one in measured), "a fix that was tried")
         assert client.shut_down() == 0
     finally:
         client.kill()
     assert hostile.list_run() == []
     assert name_started(read_log(log_path)) >= OF_THE_SERVER
+
+
+def is_tried(client: RawClient, uri: str) -> bool:
+    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 1000, "character": 0}}
+    context = {"diagnostics": [], "only": ["quickfix"]}
+    params = {"textDocument": {"uri": uri}, "range": whole, "context": context}
+    actions = client.request("textDocument/codeAction", params) or ()
+    resolved = (client.request("codeAction/resolve", one) for one in actions)
+    return any(one["data"]["state"] != "pending" for one in resolved)
 
 
 def is_emulated(diagnostic: Any) -> bool:

@@ -5,6 +5,7 @@ from lsprotocol import types
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.lsp.features.text_document_code_action import answer_code_action
+from tests.editor.sessions import Session
 from tests.editor.views import make_profile, make_view
 from tests.report_builder import build_kernel
 
@@ -23,11 +24,22 @@ LISTING = """
 """
 
 
+class Showing(Session):
+    """A session with one view."""
+
+    def __init__(self, view: DocumentView) -> None:
+        super().__init__(opened={})
+        self._view = view
+
+    def view(self, uri: str) -> DocumentView | None:
+        return self._view if uri == self._view.uri else None
+
+
 def act(view: DocumentView, line: int, only: list[str] | None = None) -> list[types.CodeAction]:
     position = types.Position(line=line - 1, character=0)
     context = types.CodeActionContext(diagnostics=[], only=only)
     params = types.CodeActionParams(types.TextDocumentIdentifier(view.uri), types.Range(position, position), context)
-    return answer_code_action(view, params) or []
+    return answer_code_action(Showing(view), params) or []
 
 
 def apply(text: str, edits: list[types.TextEdit]) -> str:

@@ -1,5 +1,6 @@
 """Every answer, notification and page of the server, over a profile whose every text is hostile."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -117,6 +118,10 @@ class Client:
                 place = types.CallHierarchyPrepareParams(known["text_document"], types.Position(line, 5))
                 for item in self.handlers["textDocument/prepareCallHierarchy"](place) or ():
                     yield handler(params_type(item=item))
+        elif params_type is types.CodeAction:
+            asked = types.CodeActionParams(known["text_document"], whole, known["context"])
+            for action in self.handlers[types.TEXT_DOCUMENT_CODE_ACTION](asked) or ():
+                yield asyncio.run(handler(action))
         elif "position" in names:
             for line in range(count):
                 for character in (5, 50):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from gpa_lsp.rewrites.applying import apply_edits
 from gpa_lsp.rewrites.find import find_rewrites
 from gpa_lsp.rewrites.model import Rewrite, RewriteContext
 from tests.fixtures_manifest.manifest import FIXTURES
-from tests.rewrites.applying import apply_edits
 from tests.rewrites.notation import plain
 from tests.rewrites.test_properties import list_optimizers
 

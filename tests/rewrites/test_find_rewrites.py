@@ -5,12 +5,12 @@ import pytest
 from gpa_lsp.advice import optimizers
 from gpa_lsp.advice.optimizers import Optimizer
 from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.rewrites.applying import apply_edits
 from gpa_lsp.rewrites.edits import find_line_end
 from gpa_lsp.rewrites.find import MOST_LINES, MOST_REWRITES, find_rewrites, load_kinds
 from gpa_lsp.rewrites.model import RewriteContext, TextEdit, TextPlace
 from gpa_lsp.sources.languages import find_language
 from gpa_lsp.sources.trees import LARGEST_SOURCE_BYTES
-from tests.rewrites.applying import apply_edits
 
 UNROLL = RewriteContext(optimizer="loop_unrolling", unroll_copies=2)
 FAST = RewriteContext(optimizer="fast_math")

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpa_lsp.rewrites.applying import apply_edits
 from gpa_lsp.rewrites.find import find_rewrites, load_kinds
 from gpa_lsp.rewrites.model import Rewrite, RewriteContext
 from gpa_lsp.sources.trees import read_tree
 from tests.conftest import examples
 from tests.fixtures_manifest.manifest import FIXTURES
-from tests.rewrites.applying import apply_edits
 
 CONTEXT = RewriteContext(optimizer="", unroll_copies=4, threads_per_block=128, min_blocks=2, max_registers=64)
 FIXTURE_SOURCES = sorted((FIXTURES / "kernels").glob("*/*.cu*"))

@@ -12,12 +12,12 @@ from gpa_lsp.advice.advise import advise_kernel
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.report.gather import AnalysedKernel, gather_report
 from gpa_lsp.report.model import KernelReport
+from gpa_lsp.rewrites.applying import apply_edits
 from gpa_lsp.rewrites.contexts import list_questions
 from gpa_lsp.rewrites.find import find_rewrites
 from gpa_lsp.rewrites.model import Rewrite
 from gpa_lsp.sources.trees import read_text, read_tree, walk
 from tests.pairs.made_up_profile import FIXTURES, Circumstances, make_up_kernel
-from tests.rewrites.applying import apply_edits
 
 KERNELS = FIXTURES / "kernels"
 

@@ -131,7 +131,7 @@ export class Connection implements Disposable {
   }
 
   #makeOptions(): LanguageClientOptions {
-    const client: ClientAbilities = { heat: true, status: true, output: true, images: true, callHierarchyTree: true, pages: true, questions: true, trusted: workspace.isTrusted };
+    const client: ClientAbilities = { heat: true, status: true, output: true, images: true, callHierarchyTree: true, pages: true, questions: true, previews: true, trusted: workspace.isTrusted };
     return {
       documentSelector: [{ scheme: "file", pattern: `**/*.{${SUFFIXES}}` }, { scheme: "file", pattern: DESCRIPTIONS }, { scheme: SASS_SCHEME }],
       diagnosticCollectionName: SECTION,

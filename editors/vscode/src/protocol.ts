@@ -124,5 +124,6 @@ export interface ClientAbilities {
   readonly callHierarchyTree: true;
   readonly pages: true;
   readonly questions: true;
+  readonly previews: true;
   readonly trusted: boolean;
 }

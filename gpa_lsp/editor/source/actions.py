@@ -1,19 +1,23 @@
 """What can be done about lines of a source: fixes that edit the code, and the ways to cause, SASS and kernel for editors that have no keys of
 ours; blocks that are predicted to be faster, and descriptions of launches to begin with.
 
-Edits come whole and at once, so that every editor that can preview them does; nothing is left to a second request.
+Edits come whole and at once, so that every editor that can preview them does. What the compiler makes of a fix stands in its title as soon as it is
+known; while it is not, a client that asks for the edits of what is looked at gets both then.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from gpa_lsp.basis.numbers import format_speedup
 from gpa_lsp.editor.document_view import DocumentView
-from gpa_lsp.editor.model import Action, ActionKind, CommandCall
+from gpa_lsp.editor.model import Action, ActionKind, CommandCall, Verification
 from gpa_lsp.editor.predicted.actions import list_description_actions, list_trial_actions
-from gpa_lsp.editor.source.fixes import Fix, find_fixes
+from gpa_lsp.editor.source.fixes import find_fixes
+from gpa_lsp.editor.verified.results import PENDING, FixState, FixVerifier, OfferedFix
 
 
-def list_actions(view: DocumentView, first: int, last: int, is_wanted: Callable[[ActionKind], bool]) -> list[Action]:
+def list_actions(
+    view: DocumentView, first: int, last: int, is_wanted: Callable[[ActionKind], bool], verifier: FixVerifier
+) -> list[Action]:
     """What can be done about some lines.
 
     Args:
@@ -21,10 +25,13 @@ def list_actions(view: DocumentView, first: int, last: int, is_wanted: Callable[
         first: first line, 1-based.
         last: last line.
         is_wanted: whether a kind of actions was asked for; what nobody asked for is not looked for.
+        verifier: tries fixes.
     """
     found: list[Action] = []
     if is_wanted(ActionKind.QUICK_FIX):
-        found.extend(_offer_fix(view, fix) for fix in find_fixes(view, first, last))
+        for offered in verifier.offer(view, find_fixes(view, first, last)):
+            is_late = verifier.may_leave_edits and offered.verdict is PENDING
+            found.append(make_fix_action(offered, has_edits=not is_late))
     if is_wanted(ActionKind.REWRITE):
         found.extend(list_trial_actions(view, first, last))
         found.extend(list_description_actions(view, first, last))
@@ -33,14 +40,38 @@ def list_actions(view: DocumentView, first: int, last: int, is_wanted: Callable[
     return found
 
 
-def _offer_fix(view: DocumentView, fix: Fix) -> Action:
+def make_fix_action(offered: OfferedFix, *, has_edits: bool = True) -> Action:
+    """A fix as an action, with what is known of it.
+
+    Args:
+        offered: the fix.
+        has_edits: with its edits; without them the client asks again.
+    """
+    fix, verdict = offered.fix, offered.verdict
     rewrite = fix.rewrite
-    remark = "; results may change" if rewrite.changes_results else ""
+    title = rewrite.title.replace("`", "")
+    is_useless = verdict.state in (FixState.SAME, FixState.FAILED)
+    notes = [] if is_useless else [f"up to {format_speedup(fix.speedup.estimate)} estimated"]
+    notes += ["results may change"] if rewrite.changes_results else []
+    words = f": {verdict.words}" if verdict.words else ""
     return Action(
-        title=f"{rewrite.title.replace('`', '')} (up to {format_speedup(fix.speedup.estimate)} estimated{remark})",
+        title=f"{title}{words} ({'; '.join(notes)})" if notes else f"{title}{words}",
         kind=ActionKind.QUICK_FIX,
-        edits={view.uri: fix.edits},
-        is_preferred=rewrite.is_preferred,
+        edits={offered.uri: fix.edits} if has_edits else None,
+        is_preferred=rewrite.is_preferred and not is_useless and not verdict.is_doubtful,
+        verification=_describe_verification(offered, title, notes) if offered.key else None,
+    )
+
+
+def _describe_verification(offered: OfferedFix, title: str, notes: Sequence[str]) -> Verification:
+    verdict = offered.verdict
+    nothing = "It is being compiled." if verdict is PENDING else "It was not compiled."
+    return Verification(
+        key=offered.key,
+        state=verdict.state.value,
+        title=title,
+        sentences=(*(verdict.details or (nothing,)), *(f"{one[0].upper()}{one[1:]}." for one in notes)),
+        is_doubtful=verdict.is_doubtful,
     )
 
 

@@ -25,12 +25,14 @@ class Fix:
         rewrite: what to change.
         speedup: what the advice is estimated to gain at this place.
         edits: for the document as the client has it.
+        lines: 1-based, where the code is that the advice is about, the place itself first.
     """
 
     shown: VisibleKernel
     rewrite: "Rewrite"
     speedup: "Speedup"
     edits: tuple[TextEdit, ...]
+    lines: tuple[int, ...] = ()
 
 
 def find_fixes(view: DocumentView, first: int, last: int) -> tuple[Fix, ...]:
@@ -63,7 +65,13 @@ def _list_fixes(view: DocumentView, first: int, last: int) -> Iterator[Fix]:
             others = {line for line in lines[len(anchors) + 1 :] if not first <= line <= last}
             for rewrite in find_rewrites(view.local_path, view.text, lines, question.context):
                 if rewrite.edits[0].start.line not in others:
-                    yield Fix(shown=shown, rewrite=rewrite, speedup=speedup, edits=_place_edits(view, rewrite))
+                    yield Fix(
+                        shown=shown,
+                        rewrite=rewrite,
+                        speedup=speedup,
+                        edits=_place_edits(view, rewrite),
+                        lines=tuple(lines[len(anchors) :]),
+                    )
 
 
 def _find_lines(view: DocumentView, shown: VisibleKernel, question: "Question", anchors: list[int]) -> list[int]:

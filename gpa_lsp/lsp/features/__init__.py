@@ -1,8 +1,9 @@
 """One file per LSP method; each defines ``FEATURE``.
 
 A feature is an answer to one question about one document: a source, a SASS document, or either. It reads the document's view and returns; it
-never waits, never changes anything, and is not asked about documents no profile mentions. What it raises is logged and told to the user once;
-the other features go on. What only a person asks for is imported when they ask: the answer to initialize must not wait for it.
+never keeps the server waiting, never changes what is known, and is not asked about documents no profile mentions. What it raises is logged and
+told to the user once; the other features go on. What only a person asks for is imported when they ask: the answer to initialize must not wait
+for it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -93,10 +94,12 @@ class SessionFeature(Feature, Generic[Params, Result]):
         method: its name in the protocol.
         answer: (the session, the request's params) → the result, or a coroutine of it; params come from the client, and so does any ``data`` in
             them.
+        options: registration options of the protocol; None for the defaults.
     """
 
     method: Method[Params, Result]
     answer: Callable[[SessionView, Params], Result | Awaitable[Result]]
+    options: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,27 +1,32 @@
 """``textDocument/codeAction``: what can be done about the lines of a range.
 
-Edits come whole and at once, so that every editor that can preview them does; nothing is left to a second request.
+Edits come whole and at once, so that every editor that can preview them does; nothing but a fix that is being compiled is left to a second request.
 """
 
 from collections.abc import Sequence
 
 from lsprotocol import types
 
-from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.positions import read_lines
 from gpa_lsp.editor.model import Action, ActionKind
-from gpa_lsp.lsp.features import Method, RequestFeature
-from gpa_lsp.lsp.protocol_types import SOURCE, make_action, read_range
+from gpa_lsp.editor.session_view import SessionView
+from gpa_lsp.lsp.annotated_edits import choose_annotations
+from gpa_lsp.lsp.features import Method, SessionFeature
+from gpa_lsp.lsp.protocol_types import SOURCE, Annotations, make_action, read_range
 
 
-def answer_code_action(view: DocumentView, params: types.CodeActionParams) -> list[types.CodeAction] | None:
+def answer_code_action(session: SessionView, params: types.CodeActionParams) -> list[types.CodeAction] | None:
     """What can be done about the lines of a range."""
     from gpa_lsp.editor.source.actions import list_actions
 
+    view = session.view(params.text_document.uri)
+    if view is None:
+        return None
     first, last = read_lines(read_range(params.range))
     wanted, diagnostics = params.context.only, params.context.diagnostics
-    found = list_actions(view, first, last, lambda kind: _is_wanted(kind, wanted))
-    return [_answer(action, view.uri, diagnostics) for action in found] or None
+    found = list_actions(view, first, last, lambda kind: _is_wanted(kind, wanted), session.fixes)
+    annotations = choose_annotations(session)
+    return [_answer(action, view.uri, diagnostics, annotations) for action in found] or None
 
 
 def _is_wanted(kind: ActionKind, wanted: Sequence[types.CodeActionKind | str] | None) -> bool:
@@ -32,9 +37,11 @@ def _is_wanted(kind: ActionKind, wanted: Sequence[types.CodeActionKind | str] | 
     return any(name in ("", kind.value) or kind.value.startswith(f"{name}.") for name in names)
 
 
-def _answer(action: Action, uri: str, diagnostics: Sequence[types.Diagnostic]) -> types.CodeAction:
+def _answer(
+    action: Action, uri: str, diagnostics: Sequence[types.Diagnostic], annotations: Annotations
+) -> types.CodeAction:
     """A fix says which diagnostics of ours it answers: those on the lines it begins to change."""
-    made = make_action(action)
+    made = make_action(action, annotations)
     if action.kind is ActionKind.QUICK_FIX and action.edits is not None:
         lines = {edit.range.start.line for edit in action.edits[uri]}
         answered = [one for one in diagnostics if one.source == SOURCE and one.range.start.line in lines]
@@ -42,12 +49,12 @@ def _answer(action: Action, uri: str, diagnostics: Sequence[types.Diagnostic]) -
     return made
 
 
-FEATURE = RequestFeature(
+FEATURE = SessionFeature(
     method=Method[types.CodeActionParams, Sequence[types.Command | types.CodeAction] | None](
         types.TEXT_DOCUMENT_CODE_ACTION
     ),
     answer=answer_code_action,
     options=types.CodeActionOptions(
-        code_action_kinds=[types.CodeActionKind(kind.value) for kind in ActionKind], resolve_provider=False
+        code_action_kinds=[types.CodeActionKind(kind.value) for kind in ActionKind], resolve_provider=True
     ),
 )

@@ -10,6 +10,9 @@ function M.attach(client, buffer)
   if options.code_lenses then
     require('gpa_lsp.lenses').attach(client, buffer)
   end
+  if options.try_fixes then
+    require('gpa_lsp.fixes').attach(client, buffer)
+  end
   require('gpa_lsp.sync').attach(buffer)
   require('gpa_lsp.ties').listen()
   require('gpa_lsp.sass').retry()

@@ -174,6 +174,11 @@ local subcommands = {
     end,
     complete = offer({ 'incoming', 'outgoing' }),
   },
+  fix = {
+    run = function()
+      require('gpa_lsp.fixes').show()
+    end,
+  },
   kernels = {
     run = function()
       require('gpa_lsp.lists').kernels()

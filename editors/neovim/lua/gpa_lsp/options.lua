@@ -25,6 +25,7 @@
 ---@field heat gpa_lsp.HeatOptions
 ---@field window gpa_lsp.WindowOptions
 ---@field code_lenses boolean show and refresh our code lenses; those of other servers are left alone
+---@field try_fixes boolean have the fixes of the line the cursor rests on compiled, so that every list of them says what came of it
 ---@field merge_hovers boolean Neovim 0.10 only: one window for the hovers of all servers, as later versions have it
 
 local M = {}
@@ -39,6 +40,7 @@ local defaults = {
   heat = { enable = true, line = true, number = true, sign = '', stale = 'edited', strength = 0.42 },
   window = { sass = 'botright vsplit', page = 'botright split', sync = true, colours = true },
   code_lenses = true,
+  try_fixes = true,
   merge_hovers = true,
 }
 

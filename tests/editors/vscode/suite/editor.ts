@@ -22,8 +22,15 @@ export interface Api {
   readonly lit: readonly { readonly uri: string; readonly lines: readonly number[]; readonly primary: number }[];
   readonly ties: readonly { readonly uri: string; readonly lines: readonly (readonly number[])[] }[];
   readonly chain: ChainTree;
-  readonly report: { readonly html: string | undefined; readonly isReady: boolean };
+  readonly report: Partial<Shown> & { readonly isReady: boolean; readonly files: { find(uri: vscode.Uri): Shown | undefined } };
   heatOf(uri: vscode.Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[] };
+}
+
+/** A page in a panel or in place of a report. */
+export interface Shown {
+  readonly html: string;
+  readonly isReady: boolean;
+  readonly place: string;
 }
 
 export interface HeatMark {

@@ -1,0 +1,1 @@
+"""What the compiler makes of fixes, before anybody applies them."""

@@ -1,0 +1,64 @@
+"""From a fix that is offered to the job of trying it."""
+
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+
+from gpa_lsp.editor.source.fixes import Fix
+from gpa_lsp.editor.verified.results import FixJob
+from gpa_lsp.rewrites.applying import apply_edits
+from gpa_lsp.rewrites.model import TextEdit
+
+
+def make_fix_job(
+    fix: Fix,
+    *,
+    path: str,
+    text: str,
+    roots: tuple[Path, ...],
+    architecture: tuple[int, int] | None,
+    limit_s: float,
+) -> FixJob:
+    """The job of a fix.
+
+    Args:
+        fix: which.
+        path: of the document, links resolved.
+        text: of the document.
+        roots: workspace folders.
+        architecture: to compile for where the measured GPU's is not known.
+        limit_s: for the compiler.
+    """
+    report, edits = fix.shown.kernel.report, fix.rewrite.edits
+    shape = report.configuration
+    lines = tuple(dict.fromkeys((*(edit.start.line for edit in edits), *fix.lines)))
+    return FixJob(
+        path=Path(path),
+        text=text,
+        edited=apply_edits(text, edits),
+        kernel=report.mangled_name,
+        lines=lines,
+        edited_lines=tuple(move_line(line, edits) for line in lines),
+        threads=None if shape.block is None else prod(shape.block),
+        dynamic_shared_bytes=shape.shared_dynamic_bytes,
+        roots=roots,
+        architecture=report.device.compute_capability or architecture,
+        limit_s=limit_s,
+    )
+
+
+def move_line(line: int, edits: Sequence[TextEdit]) -> int:
+    r"""Where a line is when edits are made; what is put before its first character moves it.
+
+    >>> from gpa_lsp.rewrites.model import TextPlace
+    >>> place = TextPlace(line=3, column=0)
+    >>> pragma = TextEdit(start=place, end=place, text="#pragma unroll 4\n")
+    >>> [move_line(line, [pragma]) for line in (2, 3, 4)]
+    [2, 4, 5]
+    """
+    moved = line
+    for edit in edits:
+        is_above = edit.end.line < line or (edit.end.line == line and edit.end.column == 0)
+        if is_above:
+            moved += edit.text.count("\n") - (edit.end.line - edit.start.line)
+    return moved

@@ -1,0 +1,202 @@
+"""From a fix to what the compiler makes of it. Runs in a process of its own, so that nothing of it delays an answer."""
+
+from collections import OrderedDict
+from dataclasses import replace
+
+from gpa_lsp.analyses.static.code_change import compare_code
+from gpa_lsp.analyses.static.code_facts import CodeFacts, find_code_facts
+from gpa_lsp.analyses.static.kernel_statics import find_kernel_statics
+from gpa_lsp.analyses.static.model import BlockOrigin, KnownBlock
+from gpa_lsp.basis.errors import GpaError, ProblemSeverity
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.binary.compiled_limits import read_compiled_limits
+from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.compiler.model import CompiledUnit
+from gpa_lsp.compiler.settings import CompileSettings
+from gpa_lsp.dataflow.local_accesses import measure_spills
+from gpa_lsp.editor.verified.results import FixJob, FixState, FixVerdict, SectorsJob, SectorsResult
+from gpa_lsp.prediction.launch_sources import LaunchChoice
+from gpa_lsp.prediction.model import EDITOR_PREDICTION
+from gpa_lsp.prediction.predict import predict_source
+from gpa_lsp.prediction.static_source import choose_compute_capability
+from gpa_lsp.processes.worker import Work
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+
+_KEPT = 16
+
+
+_kept: OrderedDict[tuple[object, ...], CodeFacts | str] = OrderedDict()
+
+
+def _warm_up() -> None:
+    from gpa_lsp.binary import disassembler  # noqa: F401
+    from gpa_lsp.compiler import compile as compiling  # noqa: F401
+
+
+def do_job(job: FixJob | SectorsJob) -> FixVerdict | SectorsResult:
+    """The result of a job; what cannot be compiled is a result too."""
+    return try_fix(job) if isinstance(job, FixJob) else compare_sectors(job)
+
+
+def try_fix(job: FixJob) -> FixVerdict:
+    """Compile a source with a fix and without it, and compare the kernel."""
+    before = _find_facts(job, job.text, job.lines)
+    if isinstance(before, str):
+        return FixVerdict(state=FixState.UNKNOWN, details=(f"It cannot be compiled here: {before}.",))
+    after = _find_facts(job, job.edited, job.edited_lines)
+    if isinstance(after, str):
+        return FixVerdict(
+            state=FixState.FAILED, words=f"does not compile: {after}", details=(f"It does not compile: {after}.",)
+        )
+    change = compare_code(before, after)
+    if not change.differences:
+        return FixVerdict(
+            state=FixState.SAME,
+            words="compiles to the same code",
+            details=("The compiler makes the same instructions with it and without it.",),
+        )
+    return FixVerdict(
+        state=FixState.CHANGED,
+        words=str(change.short_words),
+        details=(f"Compiled{', ' if change.is_worse else ': '}{change.words}.", *map(str, change.details)),
+        has_losses=change.has_losses,
+    )
+
+
+def _find_facts(job: FixJob, text: str, lines: tuple[int, ...]) -> CodeFacts | str:
+    """The facts of one version, or why there are none, a clause."""
+    key = (job.path, text, job.kernel, lines, job.threads, job.dynamic_shared_bytes, job.roots, job.architecture)
+    if key not in _kept:
+        try:
+            _kept[key] = _compile(job, text, lines)
+        except GpaError as error:
+            return str(error).rstrip(".")
+        while len(_kept) > _KEPT:
+            _kept.popitem(last=False)
+    _kept.move_to_end(key)
+    return _kept[key]
+
+
+def _compile(job: FixJob, text: str, lines: tuple[int, ...]) -> CodeFacts | str:
+    from gpa_lsp.compiler.compile import compile_source
+    from gpa_lsp.compiler.project import find_flags
+
+    flags = find_flags(job.path)
+    unit = compile_source(
+        job.path,
+        text=text,
+        compute_capability=job.architecture or choose_compute_capability(flags),
+        flags=flags,
+        settings=_choose_settings(job),
+    )
+    if unit.cubin is None:
+        return _find_error(unit, job)
+    cubin = read_cubin(unit.cubin)
+    kernels, _ = list_unmeasured_kernels(cubin, choose=lambda names: [name for name in names if name == job.kernel])
+    if not kernels or not kernels[0].rows.has_code:
+        return "the kernel is not among those that this source alone is compiled to"
+    limits = read_compiled_limits(cubin)
+    rows = kernels[0].rows
+    statics = find_kernel_statics(
+        kernels[0],
+        limits=limits.get(job.kernel),
+        blocks=_list_blocks(job),
+        spill_bytes=measure_spills(rows, limits),
+    )
+    return find_code_facts(rows, statics, file=str(job.path), lines=lines)
+
+
+def _list_blocks(job: FixJob) -> tuple[KnownBlock, ...]:
+    if job.threads is None:
+        return ()
+    shared = job.dynamic_shared_bytes
+    return (KnownBlock(threads=job.threads, origin=BlockOrigin.PROFILE, dynamic_shared_bytes=shared),)
+
+
+def _choose_settings(job: FixJob) -> CompileSettings:
+    """The workspace is the innermost folder of the source: its programs are never run."""
+    roots = [root for root in job.roots if job.path.is_relative_to(root)]
+    workspace = max(roots, key=lambda root: len(root.parts), default=None)
+    return CompileSettings(limit_s=job.limit_s, workspace=workspace)
+
+
+def _find_error(unit: CompiledUnit, job: FixJob) -> str:
+    error = next((one for one in unit.messages if one.severity is ProblemSeverity.ERROR), None)
+    if error is None:
+        return "it gives no code"
+    place = "" if error.line is None or error.path not in (None, job.path) else f"line {error.line}: "
+    return f"{place}{error.text}".rstrip(".")
+
+
+def compare_sectors(job: SectorsJob) -> SectorsResult:
+    """Emulate the launches of a kernel with a fix and without it, and compare the sectors of global memory they ask for."""
+    before = _count_sectors(job, job.base.text)
+    after = None if before is None else _count_sectors(job, job.base.edited)
+    if before is None or after is None:
+        return SectorsResult()
+    if before.blocks != after.blocks:
+        return SectorsResult()
+    if before == after:
+        return SectorsResult(
+            sentence=f"Emulated: {format_count(before.sectors)} sectors of memory, as many as without it."
+        )
+    change = f"{format_count(before.sectors)} → {format_count(after.sectors)}"
+    return SectorsResult(
+        words=f"sectors {change} (emulated)",
+        sentence=f"Emulated: {change} sectors of memory.",
+        has_losses=after.sectors > before.sectors,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Traffic:
+    """What the described launches of a kernel asked for.
+
+    Attributes:
+        blocks: of each launch, those that were executed.
+        sectors: of global and local memory, by all of them.
+    """
+
+    blocks: tuple[int, ...]
+    sectors: int
+
+
+def _count_sectors(job: SectorsJob, text: str) -> _Traffic | None:
+    """What one version asks for; None where it is not launched, or does not run to its end."""
+    base = job.base
+    budget = replace(EDITOR_PREDICTION.budget, seconds=job.seconds, memory_bytes=job.memory_bytes)
+    settings = replace(
+        EDITOR_PREDICTION, machine=job.machine, budget=budget, checks_races=False, all_seconds=job.seconds
+    )
+    try:
+        found = predict_source(
+            base.path,
+            text=text,
+            launches=LaunchChoice(path=job.launches_path, text=job.launches_text),
+            compute_capability=base.architecture,
+            settings=settings,
+            compile_settings=_choose_settings(base),
+        )
+    except GpaError:
+        return None
+    mine = [one for one in found.kernels if one.mangled_name == base.kernel]
+    if not mine or not all(one.execution.is_complete for one in mine):
+        return None
+    sectors = sum(
+        fact.sectors
+        for kernel in mine
+        for fact in kernel.accesses
+        if not fact.is_nested and fact.space in (Space.GLOBAL, Space.LOCAL)
+    )
+    return _Traffic(blocks=tuple(one.execution.executed_blocks for one in mine), sectors=sectors)
+
+
+def _explain(job: FixJob | SectorsJob, reason: str) -> FixVerdict | SectorsResult:
+    if isinstance(job, SectorsJob):
+        return SectorsResult()
+    return FixVerdict(state=FixState.UNKNOWN, details=(f"It cannot be compiled here: {reason}.",))
+
+
+WORK = Work(do=lambda job, tell: do_job(job), prepare=_warm_up, explain=_explain)

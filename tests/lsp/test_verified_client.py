@@ -1,0 +1,158 @@
+"""The real server over the wire: a fix is compiled while its line is looked at, and nothing waits for it that need not."""
+
+import copy
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.editors.workspace import DOUBLES, LOOP, Workspace, make_workspace
+from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
+from tests.lsp.test_static_client import list_children
+from tests.patience import wait_until
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+
+RESOLVING = copy.deepcopy(ALL_CAPABILITIES)
+RESOLVING["textDocument"]["codeAction"] = {
+    "dataSupport": True,
+    "resolveSupport": {"properties": ["edit"]},
+    "honorsChangeAnnotations": True,
+    "codeActionLiteralSupport": {"codeActionKind": {"valueSet": ["quickfix"]}},
+}
+RESOLVING["workspace"]["workspaceEdit"] = {
+    "documentChanges": True,
+    "changeAnnotationSupport": {"groupsOnLabel": True},
+}
+COMPILING = {"static": {"enable": True}}
+
+
+@pytest.fixture
+def client() -> Iterator[RawClient]:
+    made = RawClient()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return make_workspace(tmp_path / "wörk")
+
+
+class Looking:
+    """A client that looks at a line."""
+
+    def __init__(
+        self,
+        client: RawClient,
+        workspace: Workspace,
+        text: str,
+        options: Any = COMPILING,
+        capabilities: Any = RESOLVING,
+    ) -> None:
+        self.client = client
+        client.initialize(workspace.folder, capabilities, initializationOptions=options)
+        self.uri = client.open(workspace.source)
+        self.line = workspace.find_line(text)
+        wait_until(self.list_fixes, "a fix")
+
+    def list_fixes(self) -> Any:
+        place = {"line": self.line, "character": 0}
+        context = {"diagnostics": [], "only": ["quickfix"], "triggerKind": 2}
+        params = {"textDocument": {"uri": self.uri}, "range": {"start": place, "end": place}, "context": context}
+        return self.client.request("textDocument/codeAction", params)
+
+    def find_verdict(self, words: str) -> Any:
+        """The first fix whose title says something, as soon as there is one."""
+
+        def find() -> Any:
+            return next((one for one in self.list_fixes() or () if words in one["title"]), None)
+
+        wait_until(find, words)
+        return find()
+
+
+def test_a_fix_comes_with_what_the_compiler_makes_of_it(client: RawClient, workspace: Workspace) -> None:
+    looking = Looking(client, workspace, LOOP, {**COMPILING, "client": {"previews": True}})
+    found = looking.find_verdict("loads in flight 1 → 8")
+    assert found["title"].startswith(
+        "Replace #pragma unroll 1 by #pragma unroll 8: 16 → 32 registers, occupancy unchanged"
+    )
+    assert found["data"]["state"] == "changed"
+    (change,) = found["edit"]["documentChanges"]
+    assert {edit["annotationId"] for edit in change["edits"]} == set(found["edit"]["changeAnnotations"])
+    (said,) = found["edit"]["changeAnnotations"].values()
+    assert said["label"] == "Replace #pragma unroll 1 by #pragma unroll 8" and "needsConfirmation" not in said
+    assert said["description"].startswith("Compiled: 16 → 32 registers")
+    assert client.request("codeAction/resolve", found)["title"] == found["title"]
+
+
+def test_edits_come_at_once_where_nobody_would_ask_for_them(client: RawClient, workspace: Workspace) -> None:
+    looking = Looking(client, workspace, LOOP, capabilities=None)
+    assert all(one["edit"]["changes"] for one in looking.list_fixes())
+    assert "changes" in looking.find_verdict("loads in flight")["edit"], "a client that knows no annotations gets none"
+
+
+def test_a_fix_that_is_taken_before_it_is_compiled_is_not_waited_for(client: RawClient, workspace: Workspace) -> None:
+    looking = Looking(client, workspace, DOUBLES)
+    (fix, *_) = [one for one in looking.list_fixes() if "0.7f" in one["title"]]
+    started_s = time.monotonic()
+    resolved = client.request("codeAction/resolve", fix)
+    assert time.monotonic() - started_s < 3.0
+    assert resolved["edit"], "with or without a verdict"
+    wait_until(lambda: "16 → 12 registers" in client.request("codeAction/resolve", fix)["title"], "a verdict")
+
+
+def test_a_fix_that_is_looked_away_from_is_cancelled_and_others_go_on(client: RawClient, workspace: Workspace) -> None:
+    looking = Looking(client, workspace, DOUBLES)
+    (fix, *_) = looking.list_fixes()
+    client.send(id="away", method="codeAction/resolve", params=fix)
+    client.notify("$/cancelRequest", {"id": "away"})
+    asked_s = []
+    for _ in range(50):
+        started_s = time.monotonic()
+        client.request(
+            "textDocument/hover",
+            {"textDocument": {"uri": looking.uri}, "position": {"line": looking.line, "character": 10}},
+        )
+        looking.list_fixes()
+        asked_s.append(time.monotonic() - started_s)
+    assert sorted(asked_s)[len(asked_s) // 2] < 0.1, "nobody waits for a compiler"
+
+
+def test_a_changed_text_has_other_fixes(client: RawClient, workspace: Workspace) -> None:
+    looking = Looking(client, workspace, DOUBLES)
+    (fix, *_) = [one for one in looking.list_fixes() if "0.7f" in one["title"]]
+    client.change(looking.uri, 2, "\n" + workspace.source.read_text())
+    assert client.request("codeAction/resolve", fix).get("edit") == fix.get("edit")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {**COMPILING, "client": {"trusted": False}},
+        {"static": {"enable": False}},
+        {"static": {"enable": True, "fixes": False}},
+    ],
+)
+def test_nothing_is_compiled_that_nobody_agreed_to(client: RawClient, workspace: Workspace, options: Any) -> None:
+    looking = Looking(client, workspace, LOOP, options)
+    (fix, *_) = looking.list_fixes()
+    assert fix.get("data") is None and fix["edit"], "as before there were verdicts"
+    time.sleep(0.5)
+    names = [path.read_bytes() for path in list_commands(client.process.pid)]
+    assert not any(b"gpa_lsp.editor.verified" in name for name in names)
+
+
+@pytest.mark.parametrize("data", [None, 7, "x", [], {}, {"fix": 7}, {"fix": "nothing"}, {"fix": None, "state": "x"}])
+def test_an_action_of_somebody_else_gets_nothing_new(client: RawClient, workspace: Workspace, data: Any) -> None:
+    client.initialize(workspace.folder, RESOLVING)
+    asked = {"title": "Something", "data": data}
+    answered = client.request("codeAction/resolve", asked)
+    assert answered == {"title": "Something"}
+
+
+def list_commands(process_id: int) -> list[Path]:
+    return [path for child in list_children(process_id) if (path := Path(f"/proc/{child}/cmdline")).exists()]
