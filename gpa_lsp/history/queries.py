@@ -50,6 +50,11 @@ def has_run(connection: sqlite3.Connection, run_id: int) -> bool:
     return connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is not None
 
 
+def find_recorded(connection: sqlite3.Connection, mangled_name: str, identity: str) -> Run | None:
+    """The run that a measurement was recorded as, wherever its sources were then; the latest of several."""
+    return first_run(connection, "kernel.mangled_name = ? AND run.identity = ?", (mangled_name, identity))
+
+
 def find_run(connection: sqlite3.Connection, run_id: int) -> Run | None:
     """A run by its number."""
     return first_run(connection, "run.id = ?", (run_id,)) if has_run(connection, run_id) else None
@@ -186,9 +191,20 @@ def first_run(connection: sqlite3.Connection, condition: str, values: Sequence[s
     return runs[0] if runs else None
 
 
-def select_runs(connection: sqlite3.Connection, condition: str, values: Sequence[str | int]) -> tuple[Run, ...]:
-    """The runs that fulfil a condition on the columns of ``run`` and ``kernel``, newest first; damaged ones are left out."""
-    rows = connection.execute(f"{_SELECT} WHERE {condition} ORDER BY run.measured_ns DESC, run.id DESC", values)
+def select_runs(
+    connection: sqlite3.Connection, condition: str, values: Sequence[str | int], most: int = -1
+) -> tuple[Run, ...]:
+    """The runs that fulfil a condition on the columns of ``run`` and ``kernel``, newest first; damaged ones are left out.
+
+    Args:
+        connection: in a transaction.
+        condition: with a question mark for each of ``values``.
+        values: to be bound.
+        most: rows at most; -1 for all.
+    """
+    rows = connection.execute(
+        f"{_SELECT} WHERE {condition} ORDER BY run.measured_ns DESC, run.id DESC LIMIT ?", (*values, most)
+    )
     return tuple(run for run in (_read_run(row) for row in rows) if run is not None)
 
 
