@@ -6,7 +6,7 @@ from html import escape
 from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.profile.stall_reasons import ISSUED, MEMORY, THROTTLE
 from gpa_lsp.render.stall_picture import COLOURS, TEXT_COLOUR
-from gpa_lsp.render.time_course_words import choose_span, write_time
+from gpa_lsp.render.time_course_words import choose_named_ticks, choose_span, write_time
 from gpa_lsp.report.time_course import TimeCourse, TimedRun
 
 MOST_BYTES = 8192
@@ -15,7 +15,9 @@ MOST_BYTES = 8192
 _WIDTH, _HEIGHT = 360, 92
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 10, 12, 22
 _MOST_RUNS = 24
-_LETTER = 5.8
+_LABEL_PIXELS = 58
+"""A commit's name and a gap."""
+
 _LINE, _SLOWER, _FASTER = COLOURS[MEMORY], COLOURS[THROTTLE], COLOURS[ISSUED]
 
 
@@ -46,11 +48,11 @@ class _Plane:
         self._course = course
         self.runs = tuple(enumerate(course.runs))[first:]
         self._first = first
+        self._step = (_WIDTH - _LEFT - _RIGHT) / max(1, len(self.runs) - 1)
         self._low, self._high = choose_span(course)
 
     def _x(self, position: int) -> float:
-        step = (_WIDTH - _LEFT - _RIGHT) / max(1, len(self.runs) - 1)
-        return _LEFT + (position - self._first) * step
+        return _LEFT + (position - self._first) * self._step
 
     def _y(self, time: float) -> float:
         ratio = min(max((time - self._low) / (self._high - self._low), -0.1), 1.1)  # a range may reach a little further
@@ -65,17 +67,15 @@ class _Plane:
 
     def draw_ticks(self) -> Iterator[str]:
         """Where a commit begins, with its name as far as there is room."""
-        free = 0.0
+        named = choose_named_ticks(self._course, _LABEL_PIXELS / self._step)
         for position, run in self.runs:
             if run.commit is None or not self._course.begins_commit(position):
                 continue
             x, base = self._x(position), _HEIGHT - _BOTTOM + 4
             yield f'<path d="M{x:.1f} {base}v6" stroke="{TEXT_COLOUR}" stroke-width="1.5"/>'
-            wide = _LETTER * len(run.commit.short)
-            left = min(x - 2, _WIDTH - wide - 2)
-            if left >= free:
-                yield _write(left, _HEIGHT - 2, run.commit.short)
-                free = left + wide + 6
+            if position in named:
+                is_last = x > _WIDTH - _LABEL_PIXELS
+                yield _write(x + 3 if is_last else x - 2, _HEIGHT - 2, run.commit.short, "end" if is_last else "start")
 
     def draw_line(self) -> str:
         """From one time to the next."""

@@ -38,9 +38,28 @@ def draw_blocks(course: TimeCourse) -> str:
             marks.append(TICK)
         if run.is_regression:
             marks.append(REGRESSION)
-        level = 0 if run.time is None else round((run.time - low) / (high - low) * (len(BLOCKS) - 1))
-        marks.append(UNTIMED if run.time is None else BLOCKS[level])
+        marks.append(UNTIMED if run.time is None else _choose_block((run.time - low) / (high - low)))
     return "".join(marks)
+
+
+def _choose_block(ratio: float) -> str:
+    """Of the height: half a block counts as a whole one, whatever the last digit of a division is."""
+    return BLOCKS[int(round(ratio, 6) * (len(BLOCKS) - 1) + 0.5)]
+
+
+def choose_named_ticks(course: TimeCourse, gap: float) -> set[int]:
+    """The positions of the runs whose commit is named in a picture, so that no two names touch: those of regressions first.
+
+    Args:
+        course: the runs.
+        gap: runs between two names at least.
+    """
+    ticks = [position for position in range(len(course.runs)) if course.begins_commit(position)]
+    chosen: set[int] = set()
+    for position in sorted(ticks, key=lambda position: not course.runs[position].is_regression):
+        if all(abs(position - other) >= gap for other in chosen):
+            chosen.add(position)
+    return chosen
 
 
 def describe_course(course: TimeCourse, *, with_marks: bool = False) -> Sentence:

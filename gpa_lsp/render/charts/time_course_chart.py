@@ -8,7 +8,14 @@ from gpa_lsp.profile.stall_reasons import ISSUED, MEMORY, THROTTLE
 from gpa_lsp.render.charts.roofline_chart import SCHEMA
 from gpa_lsp.render.moments import format_moment
 from gpa_lsp.render.stall_picture import COLOURS
-from gpa_lsp.render.time_course_words import choose_span, describe_step, name_commit, write_range, write_time
+from gpa_lsp.render.time_course_words import (
+    choose_named_ticks,
+    choose_span,
+    describe_step,
+    name_commit,
+    write_range,
+    write_time,
+)
 from gpa_lsp.report.time_course import TimeCourse, TimedRun
 
 Row = dict[str, Any]
@@ -93,15 +100,12 @@ def _describe_run(course: TimeCourse, run: TimedRun, size: float, zone: tzinfo |
 
 def _draw_ticks(course: TimeCourse, x: Row) -> Iterator[Row]:
     """A line where another commit begins, with its name as far as there is room."""
-    step = _NARROW_PIXELS / max(1, len(course.runs))
-    free = 0.0
+    named = choose_named_ticks(course, _LABEL_PIXELS * len(course.runs) / _NARROW_PIXELS)
     ticks = []
     for position, run in enumerate(course.runs):
         if run.commit is None or not course.begins_commit(position):
             continue
-        is_named = position * step >= free
-        free = position * step + _LABEL_PIXELS if is_named else free
-        label = run.commit.short if is_named else ""
+        label = run.commit.short if position in named else ""
         ticks.append({"run": str(run.number), "commit": name_commit(run.commit), "label": label})
     if not ticks:
         return
