@@ -6,14 +6,14 @@ first entry (a clone that came later) belongs to no commit anybody knows.
 Source: git, "gitrepository-layout" (gitfile, logs/HEAD), and "git-reflog".
 """
 
+import os
 import re
+import stat
 from functools import lru_cache
 from pathlib import Path
 
-from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.file_stamps import Stamp, read_stamp
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.profile.opening import open_regular_file
 from gpa_lsp.report.time_course import Commit
 
 _MOST_FOLDERS = 64
@@ -62,7 +62,7 @@ def find_commit(path: Path, measured_ns: int) -> Commit | None:
         return None
     try:
         entries = _read_log(log, stamp)
-    except (OSError, InputError):
+    except OSError:
         return None
     measured_s = measured_ns // _SECOND_NS
     entry = next((one for one in reversed(entries) if one.begun_s <= measured_s), None)
@@ -80,10 +80,8 @@ def _find_repository(path: Path) -> Path | None:
                 return found
             if not found.exists():
                 continue
-            stream, _ = open_regular_file(found)
-            with stream:
-                text = stream.read(_MOST_LINK_BYTES).decode("utf-8", "surrogateescape")
-        except (OSError, InputError, ValueError):
+            text = _read_end(found, _MOST_LINK_BYTES).decode("utf-8", "surrogateescape")
+        except (OSError, ValueError):
             return None
         target = text.partition("\n")[0].removeprefix("gitdir: ").rstrip("\r")
         return folder / target if text.startswith("gitdir: ") and "\0" not in target else None
@@ -93,10 +91,8 @@ def _find_repository(path: Path) -> Path | None:
 @lru_cache(maxsize=8)
 def _read_log(log: Path, stamp: Stamp) -> tuple[_Entry, ...]:
     """The entries of a log, oldest first: of a state of the file, since a profile has many kernels."""
-    stream, _ = open_regular_file(log)
-    with stream:
-        stream.seek(max(0, stamp.size_bytes - _MOST_LOG_BYTES))
-        found = (_ENTRY.fullmatch(line) for line in stream.read(_MOST_LOG_BYTES).split(b"\n"))
+    del stamp
+    found = (_ENTRY.fullmatch(line) for line in _read_end(log, _MOST_LOG_BYTES).split(b"\n"))
     return tuple(
         _Entry(
             digest=entry[1].decode("ascii"), begun_s=int(entry[2]), message=(entry[3] or b"").decode("utf-8", "replace")
@@ -104,6 +100,24 @@ def _read_log(log: Path, stamp: Stamp) -> tuple[_Entry, ...]:
         for entry in found
         if entry is not None
     )
+
+
+def _read_end(path: Path, most_bytes: int) -> bytes:
+    """The end of a file, opened without blocking: nothing of what is no regular file, such as a pipe without a writer.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    try:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            return b""
+        os.lseek(descriptor, max(0, facts.st_size - most_bytes), os.SEEK_SET)
+        return os.read(descriptor, most_bytes)
+    finally:
+        os.close(descriptor)
 
 
 def _find_subject(entries: tuple[_Entry, ...], digest: str) -> str:

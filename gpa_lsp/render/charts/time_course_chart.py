@@ -1,6 +1,6 @@
 """A kernel's time over its runs as a Vega-Lite specification: the times with their ranges, regressions by shape and colour, commits as ticks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 from typing import Any
 
@@ -65,7 +65,7 @@ def build_course_chart(course: TimeCourse, description: str, zone: tzinfo | None
         "field": "time",
         "type": "quantitative",
         "title": f"time per launch, {unit}",
-        "scale": {"domain": [low / size, high / size], "zero": False, "nice": True},
+        "scale": {"domain": _widen(rows, low / size, high / size), "zero": False, "nice": True},
     }
     return {
         "$schema": SCHEMA,
@@ -77,6 +77,11 @@ def build_course_chart(course: TimeCourse, description: str, zone: tzinfo | None
     }
 
 
+def _widen(rows: Sequence[Row], low: float, high: float) -> list[float]:
+    """The ends of the axis, so that every range lies between them."""
+    return [min([low, *(row["low"] for row in rows)]), max([high, *(row["high"] for row in rows)])]
+
+
 def _choose_unit(course: TimeCourse, high: float) -> tuple[float, str]:
     """What the times of the axis are divided by, and what they are in then."""
     if course.unit == "cycles":
@@ -85,9 +90,14 @@ def _choose_unit(course: TimeCourse, high: float) -> tuple[float, str]:
 
 
 def _describe_run(course: TimeCourse, run: TimedRun, size: float, zone: tzinfo | None) -> Row:
-    times = {"time": run.time, "low": run.low, "high": run.high}
+    assert run.time is not None
+    times = {
+        "time": run.time,
+        "low": run.time if run.low is None else run.low,
+        "high": run.time if run.high is None else run.high,
+    }
     return {
-        **{name: None if time is None else time / size for name, time in times.items()},
+        **{name: time / size for name, time in times.items()},
         "run": str(run.number),
         "kind": "slower" if run.is_regression else "faster" if run.is_gain else "as before",
         "at": format_moment(run.measured_ns, zone),
