@@ -29,7 +29,7 @@ def list_predecessors(connection: sqlite3.Connection, run: Run, most: int) -> tu
     The runs of one kernel are read together, for a history is asked for with every kernel that is loaded.
     """
     found: list[Run] = []
-    known: Sequence[Run] = ()
+    known: Sequence[Run] = _list_before(connection, run, most)
     while len(found) < most:
         variants = _list_earlier(known, run)
         if variants and _read_family(run).line is None:

@@ -3,7 +3,7 @@
 import logging
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.history.model import KernelKey, RememberedFile, RememberedLines, Run, RunFilter
@@ -187,8 +187,7 @@ def _unpack(packed: bytes) -> str | None:
 
 def first_run(connection: sqlite3.Connection, condition: str, values: Sequence[str | int]) -> Run | None:
     """The newest run that fulfils a condition on the columns of ``run`` and ``kernel``."""
-    runs = select_runs(connection, condition, values)
-    return runs[0] if runs else None
+    return next(_iterate_runs(connection, condition, values, -1), None)
 
 
 def select_runs(
@@ -202,10 +201,16 @@ def select_runs(
         values: to be bound.
         most: rows at most; -1 for all.
     """
+    return tuple(_iterate_runs(connection, condition, values, most))
+
+
+def _iterate_runs(
+    connection: sqlite3.Connection, condition: str, values: Sequence[str | int], most: int
+) -> Iterator[Run]:
     rows = connection.execute(
         f"{_SELECT} WHERE {condition} ORDER BY run.measured_ns DESC, run.id DESC LIMIT ?", (*values, most)
     )
-    return tuple(run for run in (_read_run(row) for row in rows) if run is not None)
+    return (run for run in map(_read_run, rows) if run is not None)
 
 
 def _read_run(row: tuple[int, int, int, str | None, str, str, str, str, str, str, int]) -> Run | None:

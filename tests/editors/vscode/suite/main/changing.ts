@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { count, screenshot, waitFor } from "../desk";
+import { count, press, screenshot, waitFor } from "../desk";
 import { answerNotification, api, facts, hoverTexts, lensTitles, openSass, openSource, ourDiagnostics, putCursor, sassEditor, source, startOver, waitForNotification, waitForServer } from "../editor";
 import { type Test, until } from "../runner";
 
@@ -70,6 +70,7 @@ export const changing: readonly Test[] = [
     await vscode.commands.executeCommand("editor.action.showHover", { focus: "autoFocusImmediately" });
     await waitFor(".monaco-hover", "over 2 runs");
     assert.ok((await count(".monaco-hover img[alt^='time over runs']")) > 0, "there is no picture");
+    await press("PageDown"); // the hover has the focus
     await screenshot("hover-history-dark");
     await vscode.commands.executeCommand("editor.action.hideHover");
   }],
