@@ -155,6 +155,8 @@ def make_run(run: Run) -> dict[str, Any]:
         },
         "executed_instructions": measurement.executed_instructions,
         "code_digest": measurement.code_digest,
+        "commit": None if measurement.commit is None else measurement.commit.digest,
+        "commit_subject": None if measurement.commit is None else measurement.commit.subject,
         "grid": None if launch.grid is None else list(launch.grid),
         "block": None if launch.block is None else list(launch.block),
         "registers_per_thread": launch.registers_per_thread,

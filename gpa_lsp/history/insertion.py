@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from gpa_lsp.history import queries
 from gpa_lsp.history.model import Measurement, Recording, RememberedFile
-from gpa_lsp.history.rows import DamagedRowError, make_storable_time, pack_text, write_facts, write_lines
+from gpa_lsp.history.rows import DamagedRowError, make_storable_time, pack_text, read_commit, write_facts, write_lines
 from gpa_lsp.report.families import find_family
+from gpa_lsp.report.time_course import Commit
 
 
 def add_recording(connection: sqlite3.Connection, recording: Recording, now_ns: int) -> tuple[int, bool]:
@@ -32,6 +33,8 @@ def add_recording(connection: sqlite3.Connection, recording: Recording, now_ns: 
         "SELECT id, facts, lines FROM run WHERE kernel_id = ? AND identity = ?", (kernel_id, recording.identity)
     ).fetchone()
     positions = {file.compiled_path: position for position, file in enumerate(content.files)}
+    if known is not None and (commit := _read_commit(known[1])) is not None:
+        measurement = replace(measurement, commit=commit)  # told when the log of git was fresh
     facts = write_facts(measurement)
     lines = write_lines(content.lines, positions, is_whole=content.is_whole)
     if known is None:
@@ -89,6 +92,13 @@ def _knows_code(facts: str) -> bool:
         return json.loads(facts)["code_digest"] is not None
     except (ValueError, TypeError, KeyError):
         return False
+
+
+def _read_commit(facts: str) -> Commit | None:
+    try:
+        return read_commit(json.loads(facts))
+    except (ValueError, TypeError, AttributeError):
+        return None
 
 
 def _add_kernel(connection: sqlite3.Connection, measurement: Measurement) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.report.changes import LaunchTimes, PartChange, TimeChange, Verdict, explain_missing_stalls
+from gpa_lsp.report.time_course import Commit, TimeCourse
 
 Place = tuple[str, int]
 """File as compiled, and line."""
@@ -91,6 +92,7 @@ class Measurement:
         code_digest: of instructions, control codes and launch: equal digests are the same code launched the same way. None where the
             instructions are unknown.
         advice: best first, a few at most.
+        commit: what was checked out here when it was measured; None where unknown.
     """
 
     key: KernelKey
@@ -107,6 +109,7 @@ class Measurement:
     executed_instructions: float | None
     code_digest: str | None
     advice: tuple[RememberedAdvice, ...]
+    commit: Commit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +255,7 @@ class KernelHistory:
         baseline: since the pinned one; None when none is pinned, or it is this one.
         run_count: measurements of this kernel on this GPU, this one included.
         other_device: the GPU of the latest earlier measurement, where there is none on this one; None otherwise.
+        course: the last runs up to this one; None where this is the first.
     """
 
     run: Run
@@ -259,6 +263,7 @@ class KernelHistory:
     baseline: RunChange | None = None
     run_count: int = 1
     other_device: str | None = None
+    course: TimeCourse | None = None
 
     @property
     def is_baseline(self) -> bool:

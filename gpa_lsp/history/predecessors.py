@@ -23,6 +23,49 @@ def find_previous(connection: sqlite3.Connection, run: Run) -> Run | None:
     return relatives[0] if is_only else None
 
 
+def list_predecessors(connection: sqlite3.Connection, run: Run, most: int) -> tuple[Run, ...]:
+    """The run before, the one before that, and so on, newest first: what asking :func:`find_previous` again and again gives.
+
+    The runs of one kernel are read together, for a history is asked for with every kernel that is loaded.
+    """
+    found: list[Run] = []
+    known: Sequence[Run] = _list_before(connection, run, most)
+    while len(found) < most:
+        variants = _list_earlier(known, run)
+        if variants and _read_family(run).line is None:
+            previous = _choose_variant(run, variants)
+        else:
+            previous = find_previous(connection, run)
+            known = () if previous is None else _list_before(connection, previous, most)
+        if previous is None:
+            break
+        found.append(previous)
+        run = previous
+    return tuple(found)
+
+
+def _list_before(connection: sqlite3.Connection, run: Run, most: int) -> tuple[Run, ...]:
+    """The runs of a run's kernel before it, newest first. A session that may be cut off at the end is left out, since its variants are chosen from
+    together."""
+    values = (*bind_key(run.measurement.key), run.measurement.measured_ns)
+    runs = select_runs(connection, f"{IS_KERNEL} AND run.measured_ns < ?", values, most)
+    if len(runs) < most:
+        return runs
+    last = runs[-1].measurement.session
+    return tuple(one for one in runs if one.measurement.session != last)
+
+
+def _list_earlier(known: Sequence[Run], run: Run) -> tuple[Run, ...]:
+    """Of known runs of a run's kernel those of the latest session before it."""
+    mine = run.measurement
+    earlier = [
+        one
+        for one in known
+        if one.measurement.measured_ns < mine.measured_ns and one.measurement.session != mine.session
+    ]
+    return tuple(one for one in earlier if one.measurement.session == earlier[0].measurement.session)
+
+
 def find_baseline_of(connection: sqlite3.Connection, run: Run) -> Run | None:
     """The pinned run; see :meth:`~gpa_lsp.history.store.History.find_baseline_of`."""
     family = _read_family(run)

@@ -3,7 +3,7 @@
 import logging
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.history.model import KernelKey, RememberedFile, RememberedLines, Run, RunFilter
@@ -48,6 +48,11 @@ def has_run(connection: sqlite3.Connection, run_id: int) -> bool:
     if not 0 < run_id < 1 << 63:
         return False
     return connection.execute("SELECT 1 FROM run WHERE id = ?", (run_id,)).fetchone() is not None
+
+
+def find_recorded(connection: sqlite3.Connection, mangled_name: str, identity: str) -> Run | None:
+    """The run that a measurement was recorded as, wherever its sources were then; the latest of several."""
+    return first_run(connection, "kernel.mangled_name = ? AND run.identity = ?", (mangled_name, identity))
 
 
 def find_run(connection: sqlite3.Connection, run_id: int) -> Run | None:
@@ -182,14 +187,30 @@ def _unpack(packed: bytes) -> str | None:
 
 def first_run(connection: sqlite3.Connection, condition: str, values: Sequence[str | int]) -> Run | None:
     """The newest run that fulfils a condition on the columns of ``run`` and ``kernel``."""
-    runs = select_runs(connection, condition, values)
-    return runs[0] if runs else None
+    return next(_iterate_runs(connection, condition, values, -1), None)
 
 
-def select_runs(connection: sqlite3.Connection, condition: str, values: Sequence[str | int]) -> tuple[Run, ...]:
-    """The runs that fulfil a condition on the columns of ``run`` and ``kernel``, newest first; damaged ones are left out."""
-    rows = connection.execute(f"{_SELECT} WHERE {condition} ORDER BY run.measured_ns DESC, run.id DESC", values)
-    return tuple(run for run in (_read_run(row) for row in rows) if run is not None)
+def select_runs(
+    connection: sqlite3.Connection, condition: str, values: Sequence[str | int], most: int = -1
+) -> tuple[Run, ...]:
+    """The runs that fulfil a condition on the columns of ``run`` and ``kernel``, newest first; damaged ones are left out.
+
+    Args:
+        connection: in a transaction.
+        condition: with a question mark for each of ``values``.
+        values: to be bound.
+        most: rows at most; -1 for all.
+    """
+    return tuple(_iterate_runs(connection, condition, values, most))
+
+
+def _iterate_runs(
+    connection: sqlite3.Connection, condition: str, values: Sequence[str | int], most: int
+) -> Iterator[Run]:
+    rows = connection.execute(
+        f"{_SELECT} WHERE {condition} ORDER BY run.measured_ns DESC, run.id DESC LIMIT ?", (*values, most)
+    )
+    return (run for run in map(_read_run, rows) if run is not None)
 
 
 def _read_run(row: tuple[int, int, int, str | None, str, str, str, str, str, str, int]) -> Run | None:

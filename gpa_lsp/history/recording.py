@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.history.commits import find_commit
 from gpa_lsp.history.model import (
     DEFAULT_LIMITS,
     HistoryLimits,
@@ -27,6 +28,7 @@ from gpa_lsp.report.kernel_lines import LineCauses, find_body
 from gpa_lsp.report.measured_files import MeasuredFile
 from gpa_lsp.report.model import KernelReport, ReasonCounts
 from gpa_lsp.report.source_paths import parse_compiled_path
+from gpa_lsp.report.time_course import Commit
 
 _MOST_ADVICE = 5
 _MOST_REASONS = 64
@@ -50,6 +52,7 @@ class Surroundings:
         body: path as compiled of the file the kernel's body is in; None when unknown.
         roots: texts of files below these are kept; of others only what the profile itself carries.
         caused_samples: line → stalls that would go if it were free; None where nobody was blamed.
+        commit: what was checked out where the kernel's body is; None where unknown.
     """
 
     measured_ns: int
@@ -58,6 +61,7 @@ class Surroundings:
     body: str | None
     roots: tuple[Path, ...] = ()
     caused_samples: Mapping[Place, float] | None = None
+    commit: Commit | None = None
 
 
 def describe_surroundings(
@@ -80,14 +84,26 @@ def describe_surroundings(
         roots: texts of files below these are kept.
     """
     body = find_body(kernel)
+    found = {file.compiled_path: file for file in files}
+    body_file = None if body is None else found.get(body[0])
     return Surroundings(
         measured_ns=measured_ns,
         read_ns=read_ns,
-        files={file.compiled_path: file for file in files},
+        files=found,
         body=None if body is None else body[0],
+        commit=_find_commit(kernel, body_file, measured_ns),
         roots=tuple(Path(os.path.realpath(root)) for root in roots),
         caused_samples={place: one.caused_samples for place, one in causes.items()} or None,
     )
+
+
+def _find_commit(kernel: KernelReport, body: MeasuredFile | None, measured_ns: int) -> Commit | None:
+    """Of the working tree the body is in; of the profile's where nobody allowed us to look at the body, or it is not here."""
+    if body is not None and not body.is_outside:
+        return find_commit(Path(body.local_path), measured_ns)
+    if kernel.profile_path is None:
+        return None
+    return find_commit(Path(os.path.realpath(kernel.profile_path)), measured_ns)
 
 
 def build_recording(
@@ -107,7 +123,7 @@ def build_recording(
     stored = tuple(replace(line, file=make_storable(line.file)) for line in lines)
     return Recording(
         measurement=_describe(kernel, surroundings),
-        identity=_identify(kernel),
+        identity=identify(kernel),
         content=RememberedLines(files=files, lines=stored, is_whole=is_whole),
     )
 
@@ -146,7 +162,12 @@ def _describe(kernel: KernelReport, surroundings: Surroundings) -> Measurement:
             RememberedAdvice(optimizer=piece.optimizer, title=piece.title, speedup=piece.speedup.estimate)
             for piece in advice[:_MOST_ADVICE]
         ),
+        commit=_make_storable_commit(surroundings.commit),
     )
+
+
+def _make_storable_commit(commit: Commit | None) -> Commit | None:
+    return None if commit is None else replace(commit, subject=make_storable(commit.subject))
 
 
 def _find_home(kernel: KernelReport, surroundings: Surroundings) -> str:
@@ -159,7 +180,7 @@ def _find_home(kernel: KernelReport, surroundings: Surroundings) -> str:
     return "/".join(part for part in (folder, body) if part)
 
 
-def _identify(kernel: KernelReport) -> str:
+def identify(kernel: KernelReport) -> str:
     """A digest of what the profile says, and of nothing that depends on where it lies or who reads it."""
     launches = [
         [launch.duration_ns, sorted((name, count.all_samples) for name, count in launch.by_reason.items())]

@@ -8,7 +8,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from gpa_lsp.basis.errors import GpaError, Problem, ProblemSeverity
+from gpa_lsp.history.courses import MOST_COURSE_RUNS, build_course
 from gpa_lsp.history.model import KernelHistory, Run, RunChange
+from gpa_lsp.report.time_course import TimeCourse
 
 if TYPE_CHECKING:  # a Python without SQLite must do without memory, not without everything else
     from gpa_lsp.history.recording import Surroundings
@@ -69,7 +71,42 @@ def compare_with_past(history: "History", run: Run) -> KernelHistory:
         baseline=since_baseline,
         run_count=history.count_runs(run.measurement.key),
         other_device=history.find_other_device(run) if previous is None else None,
+        course=None if previous is None else build_course(history, run),
     )
+
+
+def find_courses(
+    kernels: "Sequence[KernelReport]", path: Path | None = None, most_runs: int = MOST_COURSE_RUNS
+) -> dict[int, TimeCourse]:
+    """The past of kernels that were read without being recorded now: nothing is written, and no history is begun.
+
+    Args:
+        kernels: of a report.
+        path: the database; None for the user's.
+        most_runs: of each kernel.
+
+    Returns:
+        Position of the kernel → its runs up to this one; kernels that were not recorded, or not measured before, are left out.
+
+    Raises:
+        InputError: the history cannot be read.
+    """
+    from gpa_lsp.history.location import find_database
+    from gpa_lsp.history.recording import identify
+    from gpa_lsp.history.rows import make_storable
+    from gpa_lsp.history.store import History
+
+    path = path or find_database()
+    if not path.is_file():
+        return {}
+    courses: dict[int, TimeCourse] = {}
+    with History.open(path) as history:
+        for position, kernel in enumerate(kernels):
+            run = history.find_recorded(make_storable(kernel.mangled_name), identify(kernel))
+            course = None if run is None else build_course(history, run, most_runs)
+            if course is not None and len(course.runs) > 1:
+                courses[position] = course
+    return courses
 
 
 def _keep_notable_lines(change: RunChange) -> RunChange:

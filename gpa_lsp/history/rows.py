@@ -17,6 +17,7 @@ from gpa_lsp.history.model import (
     RememberedLine,
 )
 from gpa_lsp.report.changes import LaunchTimes
+from gpa_lsp.report.time_course import Commit
 
 MOST_TEXT_BYTES = 64 << 20
 """Longer than anything that is kept; what unpacks to more is not ours."""
@@ -113,7 +114,7 @@ def unpack_text(packed: bytes) -> str:
 def write_facts(measurement: Measurement) -> str:
     """What of a measurement has no column of its own."""
     launch = measurement.launch
-    facts = {
+    facts: dict[str, Any] = {
         "name": measurement.name,
         "launch": [
             launch.grid,
@@ -132,7 +133,19 @@ def write_facts(measurement: Measurement) -> str:
         "code_digest": measurement.code_digest,
         "advice": [[piece.optimizer, piece.title, _keep_finite(piece.speedup)] for piece in measurement.advice],
     }
+    if (
+        measurement.commit is not None
+    ):  # rows of earlier versions have no such entry, and stay as they are when they are read again
+        facts["commit"] = [measurement.commit.digest, measurement.commit.subject]
     return json.dumps(facts, separators=(",", ":"), allow_nan=False)
+
+
+def read_commit(facts: Mapping[str, Any]) -> Commit | None:
+    """The commit of a measurement, from what :func:`write_facts` wrote; None where it was not known, or not yet asked for."""
+    if facts.get("commit") is None:
+        return None
+    digest, subject = facts["commit"]
+    return Commit(digest=str(digest), subject=str(subject))
 
 
 def read_measurement(key: KernelKey, columns: tuple[int, str | None, str], text: str) -> Measurement:
@@ -174,6 +187,7 @@ def read_measurement(key: KernelKey, columns: tuple[int, str | None, str], text:
             executed_instructions=_read_optional(_read_number, facts["executed_instructions"]),
             code_digest=_read_optional(str, facts["code_digest"]),
             advice=tuple(_read_advice(piece) for piece in facts["advice"]),
+            commit=read_commit(facts),
         )
     except _DAMAGES as error:
         raise DamagedRowError(str(error)) from error

@@ -26,7 +26,7 @@ from gpa_lsp.history.model import (
     Run,
     RunFilter,
 )
-from gpa_lsp.history.predecessors import find_baseline_of, find_previous
+from gpa_lsp.history.predecessors import find_baseline_of, find_previous, list_predecessors
 from gpa_lsp.report.line_map import split_lines
 
 
@@ -122,6 +122,19 @@ class History:
         still the same, where nothing else could be meant. All kernels of the run's profile should have been recorded.
         """
         return self._database.read(lambda connection: find_previous(connection, run))
+
+    def list_predecessors(self, run: Run, most: int) -> tuple[Run, ...]:
+        """The run before, as :meth:`find_previous` finds it, the one before that, and so on: at most so many, newest first."""
+        return self._database.read(lambda connection: list_predecessors(connection, run, most))
+
+    def find_recorded(self, mangled_name: str, identity: str) -> Run | None:
+        """The run that a measurement was recorded as; None when it was not.
+
+        Args:
+            mangled_name: of its kernel.
+            identity: as its :class:`~gpa_lsp.history.model.Recording` has it.
+        """
+        return self._database.read(lambda connection: queries.find_recorded(connection, mangled_name, identity))
 
     def find_baseline_of(self, run: Run) -> Run | None:
         """The pinned run of a run's kernel, or of what it was called before; it may be the run itself."""

@@ -1,12 +1,21 @@
 """What a worker that writes the page of one profile does: a report that was opened as a file, in the workspace or not."""
 
+import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import GpaError, ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.lsp.profile_messages import ProfileJob
 from gpa_lsp.processes.worker import Tell, Work
+
+if TYPE_CHECKING:
+    from gpa_lsp.report.model import Report
+    from gpa_lsp.report.time_course import TimeCourse
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +65,21 @@ def _write(job: PageJob) -> PageWritten:
     failures = [problem for problem in report.problems if problem.severity is ProblemSeverity.ERROR]
     if failures and not report.kernels:
         return PageWritten(failure=str(failures[0]))
+    courses = _find_courses(report) if asked.keeps_history else {}
     with open_whole(job.target, errors="backslashreplace") as stream:
-        stream.write(render_html_report(report, locator=locator))
+        stream.write(render_html_report(report, locator=locator, courses=courses))
     return PageWritten(kernels=tuple(kernel.mangled_name for kernel in report.kernels))
+
+
+def _find_courses(report: "Report") -> "Mapping[int, TimeCourse]":
+    """The past of its kernels; a history that cannot be read costs the past and nothing else."""
+    from gpa_lsp.history.remember import find_courses
+
+    try:
+        return find_courses(report.kernels)
+    except (GpaError, OSError, ImportError) as error:
+        _LOG.warning("the page says nothing of earlier runs: %s", error)
+        return {}
 
 
 def _explain(job: PageJob, reason: str) -> PageWritten:

@@ -21,6 +21,7 @@ from gpa_lsp.processes.supervision import WorkerKind
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import KernelReport
+    from gpa_lsp.report.time_course import TimeCourse
 
 _NAME = "report.html"
 
@@ -107,7 +108,13 @@ def write_page(kernels: Sequence[VisibleKernel], path: Path) -> None:
 
     report = Report(problems=(), kernels=tuple(restore_sources(shown) for shown in kernels))
     with open_whole(path, errors="backslashreplace") as stream:
-        stream.write(render_html_report(report))
+        stream.write(render_html_report(report, courses=_list_courses(kernels)))
+
+
+def _list_courses(kernels: Sequence[VisibleKernel]) -> "dict[int, TimeCourse]":
+    """By position, where there are earlier runs."""
+    pasts = enumerate(shown.kernel.history for shown in kernels)
+    return {position: past.course for position, past in pasts if past is not None and past.course is not None}
 
 
 def restore_sources(shown: VisibleKernel) -> "KernelReport":

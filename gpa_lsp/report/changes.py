@@ -137,6 +137,21 @@ def compare_times(before: LaunchTimes, after: LaunchTimes) -> TimeChange | None:
     return None
 
 
+def measure_range(spread: Spread, unit: str) -> tuple[float, float]:
+    """The range one mean time lies in, by the rules of :func:`compare_times`: ranges without a common value are a change beyond the noise.
+
+    Args:
+        spread: over launches.
+        unit: of it, ``cycles`` or ``ns``.
+    """
+    if spread.count >= _ENOUGH_LAUNCHES and spread.standard_deviation is not None:
+        half = 2 * spread.standard_deviation / math.sqrt(spread.count)
+    else:  # half of what is assumed between two measurements
+        overhead = ASSUMED_OVERHEAD_CYCLES if unit == "cycles" else ASSUMED_OVERHEAD_NS
+        half = (ASSUMED_NOISE_RATIO * spread.mean + overhead) / 2
+    return max(0.0, spread.mean - half), spread.mean + half
+
+
 def judge_change(time: TimeChange | None, *, same_code: bool) -> Verdict:
     """What a change of time means; ``same_code`` says that instructions and launch are the same.
 

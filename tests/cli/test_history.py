@@ -1,8 +1,11 @@
 """``gpa-lsp history`` from the shell."""
 
+import base64
+import gzip
 import io
 import json
 import os
+import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -273,3 +276,62 @@ def test_names_in_the_database_cannot_steer_the_terminal(capsys: pytest.CaptureF
     text = capsys.readouterr().out
     assert "\x1b" not in text
     assert "Un\\x1b[31mroll" in text
+
+
+def test_a_page_of_every_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    record_two()
+    save("other.json", make_kernel(0, 1e6, "FMUL R2, R2, R3", name="other</script>"))
+    assert main(["history", "--record", "other.json"]) == 0
+    capsys.readouterr()
+    assert main(["history", "--html", "-o", "page.html"]) == 0
+    assert capsys.readouterr().out == ""
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "4.00 ms → 3.00 ms over 2 runs; no regression" in page
+    assert "other</script>" not in page
+    assert main(["history", "--format", "html", "--kernel", "saxpy", "--limit", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("<!doctype html>")
+    assert "1 older run" in printed
+    assert '<h2 class="code">other' not in printed.partition("<main")[2].partition("</main>")[0]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-o", "x.html"], ["--html", "--where"], ["--html", "--clear", "--yes"], ["--html", "--pin", "1"]]
+)
+def test_pages_are_of_the_list_alone(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    record_two()
+    assert main(["history", *arguments]) == 2
+    assert "--html" in capsys.readouterr().err
+    assert not Path("x.html").exists()
+    assert len(read_history(capsys)) == 1
+
+
+def test_a_page_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "--html", "-o", "nowhere/page.html"]) == 2
+    assert "choose another file" in capsys.readouterr().err
+
+
+def test_json_tells_the_commit(capsys: pytest.CaptureFixture[str]) -> None:
+    log = Path(".git/logs/HEAD")
+    log.parent.mkdir(parents=True)
+    log.write_text(f"{'0' * 40} {'a' * 40} A <a@example.org> 1763726430 +0000\tcommit (initial): Begin\n")
+    record_two()
+    runs = read_history(capsys)[0]["runs"]
+    assert [(run["commit"], run["commit_subject"]) for run in runs] == [("a" * 40, "Begin"), (None, None)]
+
+
+def test_the_page_of_a_report_has_its_past_when_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    record_two()
+    assert main(["report", "--html", "--history", "two.json", "-o", "with.html"]) == 0
+    assert main(["report", "--html", "two.json", "-o", "without.html"]) == 0
+    pages = [read_packed(Path(name)) for name in ("with.html", "without.html")]
+    assert [" over 2 runs" in page for page in pages] == [True, False]
+    capsys.readouterr()
+    assert main(["report", "--history", "two.json"]) == 2
+    assert "--html" in capsys.readouterr().err
+
+
+def read_packed(page: Path) -> str:
+    """What the page's script unpacks of its kernels."""
+    found = re.findall(r'id="packed\d+">([^<]+)<', page.read_text(encoding="utf-8"))
+    return "".join(gzip.decompress(base64.b64decode(packed)).decode() for packed in found)

@@ -5,10 +5,12 @@ from datetime import UTC
 
 import pytest
 
-from gpa_lsp.editor.history import describe_change_briefly, describe_line_change, describe_past
+from gpa_lsp.editor.history import describe_change_briefly, describe_course_of, describe_line_change, describe_past
 from gpa_lsp.history.comparing import compare_runs
 from gpa_lsp.history.model import KernelHistory, Recording, Run, RunChange
+from gpa_lsp.lsp.safe_markdown import defuse
 from tests.history.recordings import NOON_NS, SECOND_NS, make_key, make_recording
+from tests.render.time_courses import make_commit, make_course
 
 NOW_NS = NOON_NS + 4 * 3600 * SECOND_NS
 MANY = {"long_scoreboard": 7000, "wait": 3000}
@@ -141,3 +143,28 @@ def test_the_page_names_runs_ranges_and_grounds() -> None:
         " (other launch); too few launches to see the noise; 3 % and the launch overhead assumed",
         "- 3 runs on this GPU; this is run 9",
     ]
+
+
+def test_times_over_runs_as_blocks_and_as_a_picture() -> None:
+    course = make_course([2e6, 1e6, 3e6], {0: make_commit(1), 2: make_commit(2, "[a](command:b)")})
+    history = make_history(course=course)
+    said = describe_course_of(history, is_drawn=False)
+    assert said == (
+        "**history** ▅▁╎▲█ 2.00 ms → 3.00 ms over 3 runs; ▲ slower in run 3 (+200 %, 00000002 “\\[a\\](command:b)”); ╎ 2 commits"
+    )
+    words, _, picture = describe_course_of(history, is_drawn=True).partition("\n\n")
+    assert words.startswith("**history** 2.00 ms → 3.00 ms over 3 runs; slower in run 3")
+    assert picture.startswith("![time over runs: 2.00 ms")
+    assert defuse(picture) == picture
+
+
+def test_a_kernel_that_was_measured_once_has_no_course() -> None:
+    assert describe_course_of(None, is_drawn=True) == ""
+    assert describe_course_of(make_history(), is_drawn=False) == ""
+    assert describe_course_of(make_history(course=make_course([1e6])), is_drawn=True) == ""
+
+
+def test_the_page_of_a_kernel_begins_its_past_with_the_course() -> None:
+    found = change(make_recording(0, times_ns=(2e6,)), make_recording(60, times_ns=(3e6,)))
+    said = describe_past(make_history(found, course=make_course([2e6, 3e6])), NOW_NS, UTC)
+    assert said.startswith("- **history** ▁▲█ 2.00 ms → 3.00 ms over 2 runs")

@@ -24,6 +24,7 @@ from gpa_lsp.history.rows import (
     write_lines,
 )
 from gpa_lsp.report.changes import LaunchTimes
+from gpa_lsp.report.time_course import Commit
 from tests.history.recordings import make_recording
 
 COUNTS = st.integers(0, 1 << 70)
@@ -50,6 +51,7 @@ MEASUREMENTS = st.builds(
     advice=st.lists(
         st.builds(RememberedAdvice, optimizer=st.text(), title=st.text(), speedup=st.floats(1, math.inf)), max_size=5
     ).map(tuple),
+    commit=st.none() | st.builds(Commit, digest=st.text(), subject=st.text()),
 )
 LINES = st.lists(
     st.builds(
@@ -109,6 +111,20 @@ def test_times_fit_a_column() -> None:
 @pytest.mark.parametrize("capability", [None, (8, 6), (12, 0)])
 def test_capabilities(capability: tuple[int, int] | None) -> None:
     assert read_capability(write_capability(capability)) == capability
+
+
+def test_rows_of_before_commits_were_remembered_know_none_and_stay_as_they_are() -> None:
+    measurement = make_recording().measurement
+    text = write_facts(measurement)
+    assert "commit" not in json.loads(text)
+    assert read(measurement, text).commit is None
+
+
+@pytest.mark.parametrize("commit", ["abc", ["abc"], ["a", "b", "c"], 5, {}])
+def test_other_commits_are_damage(commit: object) -> None:
+    facts = {**json.loads(write_facts(make_recording().measurement)), "commit": commit}
+    with pytest.raises(DamagedRowError):
+        read(make_recording().measurement, json.dumps(facts))
 
 
 @given(st.text())

@@ -6,6 +6,7 @@ import stat
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from gpa_lsp.basis.errors import InputError
 from gpa_lsp.history.location import measure_bytes
 from gpa_lsp.history.model import KernelKey, Run, RunFilter
 from gpa_lsp.history.store import History
+from gpa_lsp.report.time_course import Commit
 from tests.history.recordings import HOME, NOON_NS, SECOND_NS, SOURCE, make_key, make_recording, open_history
 
 
@@ -53,6 +55,21 @@ def test_a_second_reading_brings_figures_up_to_date_but_keeps_time_and_source(tm
         assert [line.line for line in content.lines] == [2, 3]
         # A reader without a disassembler knows less and takes nothing away.
         assert history.record(make_recording(code="")).measurement.code_digest == "known"
+
+
+def test_a_commit_is_the_one_of_the_first_reading_that_knew_it(tmp_path: Path) -> None:
+    def record(commit: Commit | None, **changes: Any) -> Commit | None:
+        recording = make_recording(**changes)
+        measurement = replace(recording.measurement, commit=commit)
+        return history.record(replace(recording, measurement=measurement)).measurement.commit
+
+    first, second = Commit(digest="a" * 40, subject="First"), Commit(digest="b" * 40)
+    with open_history(tmp_path) as history:
+        assert record(None) is None
+        assert record(first) == first  # a row of before, read again while git's log still tells
+        assert record(second) == first
+        assert record(None, lines={2: 7}) == first  # the log was emptied, and other details are brought up to date
+        assert history.count_runs(make_key()) == 1
 
 
 def test_a_source_that_was_not_at_hand_is_added_by_a_later_reading(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from gpa_lsp.history.recording import Surroundings, build_recording, describe_su
 from gpa_lsp.report.kernel_lines import find_causes
 from gpa_lsp.report.measured_files import MeasuredFile, read_measured_ns
 from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.time_course import Commit
 from tests.report_builder import build_kernel
 
 KERNEL = build_kernel(
@@ -42,6 +43,23 @@ def test_files_body_roots_and_causes(tmp_path: Path) -> None:
     assert recorded.measurement.key.home == file.local_path
     assert recorded.content.files[0].text == "text"
     assert {line.line: line.caused_samples for line in recorded.content.lines} == {5: 0.0, 4: 60.0}
+
+
+def test_the_commit_is_of_the_tree_the_body_is_in_else_of_the_profiles(tmp_path: Path) -> None:
+    for name, digest in (("sources", "a" * 40), ("measured", "b" * 40)):
+        (tmp_path / name / ".git" / "logs").mkdir(parents=True)
+        entry = f"{'0' * 40} {digest} A <a@example.org> 1600000000 +0000\tcommit (initial): In {name}\n"
+        (tmp_path / name / ".git" / "logs" / "HEAD").write_text(entry)
+    kernel = replace(KERNEL, profile_path=tmp_path / "measured" / "run.ncu-rep")
+    body = MeasuredFile(
+        compiled_path="/build/k.cu", local_path=str(tmp_path / "sources" / "k.cu"), lines=None, saved_since=False
+    )
+    assert describe(kernel, (body,)).commit == Commit(digest="a" * 40, subject="In sources")
+    outside = describe(kernel, (replace(body, is_outside=True),))
+    assert outside.commit == describe(kernel).commit == Commit(digest="b" * 40, subject="In measured")
+    assert build_recording(kernel, outside).measurement.commit == outside.commit
+    assert describe(KERNEL).commit is None
+    assert describe(replace(kernel, measured_unix_s=1_500_000_000), (body,)).commit is None
 
 
 def test_where_nothing_was_blamed_nothing_is_said_of_causes() -> None:

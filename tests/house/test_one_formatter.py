@@ -45,6 +45,7 @@ READ_BY_NOBODY = {
     "render/charts/roofline_rows.py": "the coordinates of points, which a chart draws by",
     "render/roofline_picture.py": "the coordinates of an SVG",
     "render/stall_picture.py": "the coordinates of an SVG",
+    "render/time_course_picture.py": "the coordinates of an SVG",
 }
 """Numbers that are written, but not by the rules for what people read."""
 

@@ -1,8 +1,13 @@
 """What the server says of earlier measurements."""
 
+import base64
+import gzip
+import json
 import os
+import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 from gpa_lsp.history.location import FILE_NAME
 from gpa_lsp.history.store import History
@@ -50,6 +55,17 @@ def test_a_new_measurement_is_compared_with_the_last_one(start_client: StartClie
     title = wait_for_lens(client, uri, " since ")
     assert "−50 % since" in title
     assert "this line: " in read_hover(client, uri, 5) and "since the last run" in read_hover(client, uri, 5)
+    said = "200 µs → 100 µs over 2 runs; no regression"
+    assert f"**history** █▁ {said}" in read_hover(client, uri, 5)
+    for command, *arguments in (("showPage",), ("openReport", (workspace / "saxpy.ncu-rep").as_uri())):
+        answer = client.request("workspace/executeCommand", {"command": f"gpaLsp.{command}", "arguments": arguments})
+        assert said in read_kernels(Path(unquote(urlparse(str(answer["uri"])).path)).read_text(encoding="utf-8"))
+
+
+def read_kernels(page: str) -> str:
+    """What a page's script unpacks."""
+    packed = re.findall(r'id="packed\d+">([^<]+)<', page)
+    return "".join(json.loads(gzip.decompress(base64.b64decode(one)))["html"] for one in packed)
 
 
 def test_an_older_measurement_read_later_is_the_past_too(start_client: StartClient, workspace: Path) -> None:

@@ -18,6 +18,7 @@ from tests.render.html_report.page_examples import (
     make_hostile,
     make_page_example,
 )
+from tests.render.time_courses import make_commit, make_course
 
 VS_CODE = (
     "window.heard = []; window.acquireVsCodeApi = () => ({ postMessage: (message) => window.heard.push(message) });"
@@ -414,3 +415,25 @@ def test_data_that_cannot_be_unpacked_is_said_to_be(browser: Browser, example: P
         opened.page.wait_for_selector("#kernel .notice")
         assert "cannot unpack" in opened.page.inner_text("#kernel .notice")
         assert len(list_kernels(opened.page)) == 6
+
+
+def test_times_over_runs_are_folded_under_one_sentence(browser: Browser, tmp_path: Path, pictures: Path) -> None:
+    course = make_course([2.1e6, 1.6e6, 2.2e6, 1.3e6], {0: make_commit(1, MARKUP), 2: make_commit(2, "Unroll by 4")})
+    file = tmp_path / "page.html"
+    page = render_html_report(make_page_example(), courses={0: course})
+    file.write_text(page, encoding="utf-8", errors="backslashreplace")
+    with open_page(browser, file) as opened:
+        opened.page.wait_for_selector(READY)
+        part = opened.page.locator("#k0-history")
+        assert "2.10 ms → 1.30 ms over 4 runs; slower in run 3" in part.locator(".one-line").inner_text()
+        part.locator("summary").first.focus()
+        opened.page.keyboard.press("Enter")
+        part.locator("[data-chart] svg").wait_for()
+        part.scroll_into_view_if_needed()
+        opened.photograph(pictures, "report-history")
+        assert part.locator("tbody tr").count() == 4
+        assert list_violations(opened.page) == []
+        assert list_errors(opened) == []
+        opened.page.click("#kernel-table tr[data-kernel='1'] a")
+        opened.page.wait_for_selector("#k1-measured")
+        assert opened.page.locator("#k1-history").count() == 0

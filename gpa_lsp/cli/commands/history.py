@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpa_lsp.history.store import History
 
 _DEFAULT_LIMIT = 10
+_PAGE_LIMIT = 60
 _EXIT_DECLINED = 1
 
 
@@ -34,10 +35,21 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--limit",
         metavar="N",
         type=_parse_limit,
-        default=_DEFAULT_LIMIT,
-        help=f"runs shown of each kernel; 0 shows all (default: {_DEFAULT_LIMIT})",
+        help=f"runs shown of each kernel; 0 shows all (default: {_DEFAULT_LIMIT}, on a page {_PAGE_LIMIT})",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to print (default: text)")
+    parser.add_argument(
+        "--format", choices=("text", "json", "html"), default="text", help="how to print (default: text)"
+    )
+    parser.add_argument(
+        "--html",
+        dest="format",
+        action="store_const",
+        const="html",
+        help="the same as --format html: one page with the time of each kernel over its runs, which opens from disk without a network",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, help="html: write to FILE instead of standard output"
+    )
     parser.add_argument("--yes", action="store_true", help="do not ask before --clear")
     actions = parser.add_mutually_exclusive_group()
     actions.add_argument(
@@ -69,6 +81,7 @@ def _parse_limit(text: str) -> int:
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.history.store import History  # a Python without SQLite still has all other commands
 
+    _check_page(arguments)
     if arguments.where:
         return _print_where(arguments, terminal)
     if arguments.clear and not (arguments.yes or _ask(terminal)):
@@ -79,6 +92,16 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         for problem in history.problems:
             terminal.complain(f"gpa-lsp: {problem}")
     return code
+
+
+def _check_page(arguments: argparse.Namespace) -> None:
+    """Raises:
+    InputError: a page was asked for of something else than the list of runs.
+    """
+    if arguments.output is not None and arguments.format != "html":
+        raise InputError("-o works with pages only", remedy="add --html")
+    if arguments.format == "html" and (arguments.where or _choose_action(arguments) is not _list):
+        raise InputError("--html works with the list of runs only", remedy="leave it out")
 
 
 _Action = Callable[["History", argparse.Namespace, Terminal], int]
@@ -99,14 +122,33 @@ def _choose_action(arguments: argparse.Namespace) -> _Action:
 
 
 def _list(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
+    if arguments.format == "html":
+        return _write_page(history, arguments, terminal)
     from gpa_lsp.cli.history_text import make_history_document, render_history
     from gpa_lsp.history.overview import build_overview
 
-    overview = build_overview(history, _read_filter(arguments), arguments.limit or None)
+    limit = _DEFAULT_LIMIT if arguments.limit is None else arguments.limit
+    overview = build_overview(history, _read_filter(arguments), limit or None)
     if arguments.format == "json":
         _print_json(terminal, make_history_document(overview, history.path))
     else:
         terminal.print_safely(lambda: terminal.write_lines(render_history(overview, Path.cwd(), terminal.width)))
+    return 0
+
+
+def _write_page(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.cli.history_page import draw_history  # draws, which takes much to import
+
+    limit = _PAGE_LIMIT if arguments.limit is None else arguments.limit
+    page = draw_history(history, _read_filter(arguments), limit or None, Path.cwd())
+    if arguments.output is None:
+        terminal.print_safely(lambda: terminal.write_page(page))
+        return 0
+    try:
+        arguments.output.write_text(page, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        message = f"cannot be written: {error.strerror or error}"
+        raise InputError(message, path=arguments.output, remedy="choose another file") from error
     return 0
 
 

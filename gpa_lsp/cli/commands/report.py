@@ -1,6 +1,7 @@
 """``gpa-lsp report``: everything that was found."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -20,6 +21,7 @@ from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from gpa_lsp.report.model import Report
+    from gpa_lsp.report.time_course import TimeCourse
 
 _MOST_FILES = 1000
 """Pages of one profile in one folder before a name has to be given."""
@@ -42,6 +44,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--before", metavar="PATH", type=Path, help="html: an earlier profile; the page shows how each kernel changed"
     )
+    parser.add_argument(
+        "--history",
+        action="store_true",
+        help="html: add the time of each kernel over the runs that this user recorded; see gpa-lsp history",
+    )
     parser.add_argument("--top", metavar="N", type=parse_count, help="text: at most N rows per table")
     parser.add_argument(
         "--indent", metavar="N", type=parse_count, help="json: spaces per level (default: one row per line)"
@@ -53,6 +60,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.before is not None and arguments.format != "html":
         raise InputError("--before works with pages only", remedy="add --html, or use gpa-lsp compare")
+    if arguments.history and arguments.format != "html":
+        raise InputError("--history works with pages only", remedy="add --html, or use gpa-lsp history")
     report = load_report(arguments, terminal)
     if arguments.output is None and arguments.format == "html" and terminal.is_interactive:
         arguments.output = _choose_file(arguments.paths[0])
@@ -117,7 +126,14 @@ def _render_page(report: "Report", arguments: argparse.Namespace, terminal: Term
         locator=locate_sources(arguments),
         with_sources=not arguments.no_sources,
         before=load_before(arguments, terminal),
+        courses=_find_courses(report) if arguments.history else None,
     )
+
+
+def _find_courses(report: "Report") -> "Mapping[int, TimeCourse]":
+    from gpa_lsp.history.remember import find_courses  # a Python without SQLite still writes pages
+
+    return find_courses(report.kernels)
 
 
 def _choose_file(profile: Path) -> Path:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.editor.cause_table import describe_causes, summarise_cause
 from gpa_lsp.editor.document_view import DocumentView, HotLine
+from gpa_lsp.editor.history import describe_course_of
 from gpa_lsp.editor.kernel_page import describe_verdict
 from gpa_lsp.editor.lines.causes import CauseLine
 from gpa_lsp.editor.lines.names import name_place
@@ -45,6 +46,7 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
         describe_verdict(shown),
         summary,
         draw_picture(lines[0] if lines else None, shown) if view.abilities.images else "",
+        describe_course_of(shown.kernel.history, is_drawn=view.abilities.images),
         describe_roofs_of(shown, with_bars=not view.abilities.images),
         details,
         _describe_marks(lines),

@@ -17,6 +17,7 @@ from gpa_lsp.render.html_report.cause_links import link_lines, link_marks, link_
 from gpa_lsp.render.html_report.changes_section import ChangeSection
 from gpa_lsp.render.html_report.code_columns import build_code
 from gpa_lsp.render.html_report.flame_frames import build_flame_frames
+from gpa_lsp.render.html_report.history_section import build_history_section
 from gpa_lsp.render.html_report.pool import TextPool
 from gpa_lsp.render.html_report.roofline_section import build_roofline_section
 from gpa_lsp.render.html_report.source_columns import build_sources
@@ -27,6 +28,7 @@ from gpa_lsp.render.page.frame import make_environment
 from gpa_lsp.render.silence_text import count_silences, explain_silence
 from gpa_lsp.render.starlight_text import list_answers
 from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.time_course import TimeCourse
 
 ROOFLINE = "roofline"
 """The analysis whose answer stands under the chart."""
@@ -60,6 +62,7 @@ class KernelPlace:
         change: since an earlier profile; None without one.
         before: the kernel in that profile; None without one.
         problems: messages about this kernel.
+        course: its runs up to this one; None where no earlier one is known.
     """
 
     number: int
@@ -70,6 +73,7 @@ class KernelPlace:
     change: ChangeSection | None = None
     before: KernelReport | None = None
     problems: tuple[str, ...] = ()
+    course: TimeCourse | None = None
 
 
 def build_kernel_data(kernel: KernelReport, place: KernelPlace, texts: SourceTexts) -> dict[str, Any]:
@@ -119,6 +123,7 @@ def _render(
         "verdict": build_verdict(kernel, addresses, texts),
         "facts": kernel_facts.list_facts(kernel, place.profile, place.measured),
         "flame": flame,
+        "history": None if place.course is None else build_history_section(place.course, charts),
         "bases": kernel_facts.describe_bases(kernel),
         "stalls_summary": capitalize(describe_stalls(kernel)),
         "states": kernel_facts.measure_states(kernel),

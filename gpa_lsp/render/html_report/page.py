@@ -22,6 +22,7 @@ from gpa_lsp.report.compare import compare_reports
 from gpa_lsp.report.comparison import Comparison
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.source_paths import SourceLocator
+from gpa_lsp.report.time_course import TimeCourse
 
 _HERE = "gpa_lsp.render.html_report"
 TEMPLATE = f"{_HERE}/report.html.jinja"
@@ -34,6 +35,7 @@ def render_html_report(
     locator: SourceLocator | None = None,
     with_sources: bool = True,
     before: Report | None = None,
+    courses: Mapping[int, TimeCourse] | None = None,
 ) -> str:
     """The page.
 
@@ -44,6 +46,7 @@ def render_html_report(
         locator: finds sources here, where the profile does not carry them; a file that has changed since is not shown.
         with_sources: False leaves the texts of sources out.
         before: an earlier profile of the same program; the page then says what became of each kernel.
+        courses: number of a kernel → its runs up to this one.
 
     Returns:
         HTML, to be written as UTF-8.
@@ -52,7 +55,8 @@ def render_html_report(
     names = name_kernels(kernels)
     comparison = None if before is None else compare_reports(before, report)
     changes, earlier = _find_changes(kernels, comparison)
-    data = _build_data(report, names, changes, earlier, SourceTexts(locator, is_wanted=with_sources))
+    texts = SourceTexts(locator, is_wanted=with_sources)
+    data = _build_data(report, names, changes, earlier, courses=courses or {}, texts=texts)
     return render_page(
         TEMPLATE,
         title=_name_page(kernels, names),
@@ -75,6 +79,8 @@ def _build_data(
     names: Mapping[str, str],
     changes: Mapping[int, ChangeSection],
     earlier: Mapping[int, KernelReport],
+    *,
+    courses: Mapping[int, TimeCourse],
     texts: SourceTexts,
 ) -> list[dict[str, Any]]:
     """What the page's script draws of each kernel."""
@@ -91,6 +97,7 @@ def _build_data(
                 change=changes.get(number),
                 before=earlier.get(number),
                 problems=_list_own_problems(report.problems, kernel),
+                course=courses.get(number),
             ),
             texts,
         )

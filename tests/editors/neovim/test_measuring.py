@@ -1,6 +1,8 @@
 """Saving measures again: asked first, shown as it goes, cancelled, and the change shown afterwards."""
 
+import re
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,7 +52,23 @@ def fix_doubles(neovim: Neovim, workspace: Workspace) -> None:
     neovim.command("write")
 
 
+COMMITS = (("1" * 40, 90 * 60, "Begin"), ("2" * 40, 1, "Constants of one precision"))
+"""Names, how many seconds ago, and subjects: one before the profile that is there, one before the test's own."""
+
+
+def make_git_log(folder: Path) -> None:
+    """What git writes when somebody commits."""
+    log = folder / ".git" / "logs" / "HEAD"
+    log.parent.mkdir(parents=True)
+    before, text = "0" * 40, ""
+    for digest, ago_s, subject in COMMITS:
+        text += f"{before} {digest} Ada <ada@example.org> {int(time.time() - ago_s)} +0000\tcommit: {subject}\n"
+        before = digest
+    log.write_text(text, encoding="utf-8")
+
+
 def test_a_save_measures_again_and_the_change_is_shown(start_measuring: StartMeasuring, workspace: Workspace) -> None:
+    make_git_log(workspace.folder)
     neovim = start_measuring(ALLOW)
     neovim.wait_for_text("relax · 186 µs")
     fix_doubles(neovim, workspace)
@@ -63,7 +81,9 @@ def test_a_save_measures_again_and_the_change_is_shown(start_measuring: StartMea
     neovim.wait_for_text("größer geht es nicht")
     neovim.command("close")
     put_cursor(neovim, workspace.find_line(VICTIM), 8)
-    assert "long_scoreboard" in hover(neovim)
+    text = hover(neovim)
+    assert "long_scoreboard" in text
+    assert re.search(r"history\W+█╎▁ 186 µs → 10\d µs over 2 runs; no regression; ╎ 2 commits", text), text
     assert neovim.lua("return #_G.asked") == 1, "asked once"
     neovim.lua("vim.cmd('silent write')")
     neovim.command("GpaLsp history")

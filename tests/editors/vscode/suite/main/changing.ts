@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { screenshot } from "../desk";
-import { answerNotification, api, facts, lensTitles, openSass, openSource, ourDiagnostics, sassEditor, source, startOver, waitForNotification, waitForServer } from "../editor";
+import { count, press, screenshot, waitFor } from "../desk";
+import { answerNotification, api, facts, hoverTexts, lensTitles, openSass, openSource, ourDiagnostics, putCursor, sassEditor, source, startOver, waitForNotification, waitForServer } from "../editor";
 import { type Test, until } from "../runner";
 
 const { lines } = facts;
@@ -61,6 +61,18 @@ export const changing: readonly Test[] = [
     await until("a lens that says what changed", () => lensTitles(source), (titles) => titles.some((title) => /−\s*\d+ % since/.test(title)));
     await until("other instructions in the SASS that is open", () => sassTextOf(sassEditor()), (now) => now !== "" && now !== text);
     await screenshot("measured-dark");
+  }],
+  ["the hover draws the time over the runs", async () => {
+    const editor = await openSource();
+    const said = await until("two runs", () => hoverTexts(source, new vscode.Position(lines.victim, 12)), (all) => all.some((text) => text.includes("over 2 runs")));
+    assert.match(said.join("\n"), /\*\*history\*\* 186 µs → 10\d µs over 2 runs; no regression[^]*!\[time over runs: [^\]]*\]\(data:image\/svg/);
+    putCursor(editor, lines.victim);
+    await vscode.commands.executeCommand("editor.action.showHover", { focus: "autoFocusImmediately" });
+    await waitFor(".monaco-hover", "over 2 runs");
+    assert.ok((await count(".monaco-hover img[alt^='time over runs']")) > 0, "there is no picture");
+    for (let step = 0; step < 5; step += 1) await press("ArrowDown"); // the hover has the focus
+    await screenshot("hover-history-dark");
+    await vscode.commands.executeCommand("editor.action.hideHover");
   }],
   ["measuring is cancelled, and no process is left", async () => {
     behave("hang");

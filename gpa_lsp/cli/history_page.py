@@ -1,0 +1,38 @@
+"""The history as a page."""
+
+from pathlib import Path
+
+from gpa_lsp.basis.numbers import format_dim3
+from gpa_lsp.cli.history_text import show_path
+from gpa_lsp.history.courses import KernelCourse, build_courses
+from gpa_lsp.history.model import RunFilter
+from gpa_lsp.history.store import History
+from gpa_lsp.render.history_page.page import KernelPast, render_history_page
+
+
+def draw_history(history: History, wanted: RunFilter, most_runs: int | None, folder: Path) -> str:
+    """The page of the kernels that match.
+
+    Args:
+        history: open.
+        wanted: which runs.
+        most_runs: of each kernel; None for all.
+        folder: paths below it are shown relative to it.
+
+    Raises:
+        InputError: the history cannot be read.
+        MissingToolError: what draws charts is not installed.
+    """
+    return render_history_page([_describe(found, folder) for found in build_courses(history, wanted, most_runs)])
+
+
+def _describe(found: KernelCourse, folder: Path) -> KernelPast:
+    measurement = found.newest.measurement
+    launch = measurement.launch
+    facts = (
+        measurement.key.device,
+        "" if launch.grid is None else f"grid {format_dim3(launch.grid)}",
+        "" if launch.block is None else f"block {format_dim3(launch.block)}",
+        show_path(measurement.key.home, folder),
+    )
+    return KernelPast(name=measurement.name, facts=facts, course=found.course)

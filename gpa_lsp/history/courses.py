@@ -1,0 +1,124 @@
+"""Measurements of a kernel one after the other, as a picture of its time needs them."""
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.figures import Spread
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.history.comparing import judge_runs
+from gpa_lsp.history.model import Measurement, Run, RunFilter
+from gpa_lsp.report.changes import measure_range
+from gpa_lsp.report.time_course import TimeCourse, TimedRun
+
+if TYPE_CHECKING:  # a Python without SQLite must do without memory, not without everything else
+    from gpa_lsp.history.store import History
+
+MOST_COURSE_RUNS = 24
+"""Of a kernel: what a small picture can hold, and a server keep for each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelCourse:
+    """A kernel and what became of its time.
+
+    Attributes:
+        newest: its newest run, which says what it is called and how it is launched.
+        course: its runs up to that one.
+    """
+
+    newest: Run
+    course: TimeCourse
+
+
+def build_course(history: "History", run: Run, most: int = MOST_COURSE_RUNS) -> TimeCourse:
+    """A run and those before it.
+
+    Args:
+        history: open.
+        run: the last one of the course.
+        most: runs at most.
+
+    Raises:
+        InputError: the history cannot be read.
+    """
+    return _make_course(history, [run, *history.list_predecessors(run, most - 1)])
+
+
+def build_courses(history: "History", wanted: RunFilter, most: int | None) -> tuple[KernelCourse, ...]:
+    """Every kernel that matches, the one with the newest run first. Variants of a kernel in one profile have a course each.
+
+    Args:
+        history: open.
+        wanted: which runs.
+        most: runs of each kernel at most; None for all.
+
+    Raises:
+        InputError: the history cannot be read.
+    """
+    claimed: set[int] = set()
+    found = []
+    for run in history.list_runs(wanted):
+        if run.run_id in claimed:
+            continue
+        earlier = history.list_predecessors(run, history.limits.runs_per_kernel)
+        own = itertools.takewhile(
+            lambda one: one.run_id not in claimed, earlier
+        )  # a past of two variants is shown once
+        chain = [run, *own]
+        claimed.update(one.run_id for one in chain)
+        found.append(KernelCourse(newest=run, course=_make_course(history, chain[:most])))
+    return tuple(found)
+
+
+def _make_course(history: "History", chain: Sequence[Run]) -> TimeCourse:
+    """The course of some runs, newest first."""
+    measurements = [run.measurement for run in chain]
+    unit = _choose_unit(measurements)
+    timed = [
+        _make_timed(run, None if position + 1 == len(chain) else chain[position + 1].measurement, unit)
+        for position, run in enumerate(chain)
+    ]
+    return TimeCourse(
+        unit=unit,
+        runs=tuple(reversed(timed)),
+        run_count=max(len(chain), history.count_runs(chain[0].measurement.key)),
+    )
+
+
+def _choose_unit(measurements: Sequence[Measurement]) -> str:
+    """Time on the clock, unless only cycles are known of every run."""
+    has_ns = [_find_spread(one, "ns") is not None for one in measurements]
+    has_cycles = [_find_spread(one, "cycles") is not None for one in measurements]
+    return "cycles" if sum(has_cycles) > sum(has_ns) else "ns"
+
+
+def _make_timed(run: Run, before: Measurement | None, unit: str) -> TimedRun:
+    measurement = run.measurement
+    spread = _find_spread(measurement, unit)
+    low, high = (None, None) if spread is None else measure_range(spread, unit)
+    is_same_launch = before is None or before.launch.is_like(measurement.launch)
+    verdict, change = None, None
+    if before is not None:
+        verdict, change = judge_runs(before, measurement)
+    return TimedRun(
+        number=run.run_id,
+        measured_ns=measurement.measured_ns,
+        time=None if spread is None else spread.mean,
+        low=low,
+        high=high,
+        launch_count=0 if spread is None else spread.count,
+        verdict=verdict if is_same_launch else None,
+        change_ratio=None if change is None else change.after / change.before - 1,
+        is_same_launch=is_same_launch,
+        commit=measurement.commit,
+        is_baseline=run.is_baseline,
+    )
+
+
+def _find_spread(measurement: Measurement, unit: str) -> Spread | None:
+    """The time per launch; what is not a positive time says nothing."""
+    spread = measurement.times.cycles if unit == "cycles" else measurement.times.ns
+    if unit == "ns" and spread is None and measurement.duration_ns is not None:
+        spread = Spread(count=1, mean=measurement.duration_ns, minimum=None, maximum=None, standard_deviation=None)
+    return spread if spread is not None and spread.mean > 0 else None

@@ -1,0 +1,113 @@
+"""A kernel's time from one measurement to the next: what a history tells the pages and pictures, which do not know where it is kept."""
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.report.changes import Verdict
+
+SHORT_DIGEST = 8
+"""Digits of a commit that are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """What git had checked out.
+
+    Attributes:
+        digest: the name of the commit, in hexadecimal digits.
+        subject: the first line of its message; empty where nothing near tells it.
+    """
+
+    digest: str
+    subject: str = ""
+
+    @property
+    def short(self) -> str:
+        """As people write it.
+
+        >>> Commit(digest="8f3c2a91d0e4b7c6").short
+        '8f3c2a91'
+        """
+        return self.digest[:SHORT_DIGEST]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedRun:
+    """One measurement.
+
+    Attributes:
+        number: what people call the run by.
+        measured_ns: when, since 1970.
+        time: per launch, in the unit of the course; None where unknown.
+        low: lower end of the range the time lies in, as far as its launches tell; None where the time is unknown.
+        high: upper end.
+        launch_count: launches the time is the mean of.
+        verdict: what became of the time since the run before; None for the first, and where the launches differ.
+        change_ratio: what came or went, of the time before; None as ``verdict`` is, and where one has no time.
+        is_same_launch: launched like the run before; True for the first.
+        commit: what was checked out here when it was measured; None where unknown.
+        is_baseline: pinned.
+    """
+
+    number: int
+    measured_ns: int
+    time: float | None
+    low: float | None
+    high: float | None
+    launch_count: int
+    verdict: Verdict | None = None
+    change_ratio: float | None = None
+    is_same_launch: bool = True
+    commit: Commit | None = None
+    is_baseline: bool = False
+
+    @property
+    def is_regression(self) -> bool:
+        """Slower than the run before by more than the launches of the two leave in doubt, other code in the same launch."""
+        return self.verdict is Verdict.SLOWER
+
+    @property
+    def is_gain(self) -> bool:
+        """Faster, likewise."""
+        return self.verdict is Verdict.FASTER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeCourse:
+    """Measurements of one kernel, each compared with the one before.
+
+    Attributes:
+        unit: of the times, ``ns`` or ``cycles``.
+        runs: oldest first; the last one is what is shown.
+        run_count: runs there are, with older ones that are not listed.
+    """
+
+    unit: str
+    runs: tuple[TimedRun, ...]
+    run_count: int
+
+    @property
+    def timed(self) -> tuple[TimedRun, ...]:
+        """The runs whose time is known."""
+        return tuple(run for run in self.runs if run.time is not None)
+
+    @property
+    def regressions(self) -> tuple[TimedRun, ...]:
+        """The runs that were slower than the one before, oldest first."""
+        return tuple(run for run in self.runs if run.is_regression)
+
+    def is_made_good(self, position: int) -> bool:
+        """A later run is no slower than the one before this one was, as far as its launches tell."""
+        limit = next((run.high for run in reversed(self.runs[:position]) if run.high is not None), None)
+        later = (run.time for run in self.runs[position + 1 :] if run.time is not None)
+        return limit is not None and any(time <= limit for time in later)
+
+    @property
+    def commits(self) -> tuple[Commit, ...]:
+        """Every commit that was measured, once, oldest first."""
+        known = {run.commit.digest: run.commit for run in self.runs if run.commit is not None}
+        return tuple(known.values())
+
+    def begins_commit(self, position: int) -> bool:
+        """Another commit was checked out than at the run before; the first run of a known commit begins it."""
+        commit = self.runs[position].commit
+        earlier = next((run.commit for run in reversed(self.runs[:position]) if run.commit is not None), None)
+        return commit is not None and (earlier is None or earlier.digest != commit.digest)

@@ -1,0 +1,169 @@
+"""A kernel's time over its runs: as blocks, as a sentence, as a small picture and as a chart."""
+
+import json
+from dataclasses import replace
+from datetime import UTC
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpa_lsp.render.charts.pictures import draw_svg
+from gpa_lsp.render.charts.time_course_chart import build_course_chart
+from gpa_lsp.render.html_report.history_section import build_history_section
+from gpa_lsp.render.time_course_picture import MOST_BYTES, draw_course_picture
+from gpa_lsp.render.time_course_words import describe_course, describe_step, draw_blocks
+from gpa_lsp.report.changes import Verdict
+from gpa_lsp.report.time_course import Commit, TimeCourse
+from tests.render.time_courses import make_commit, make_course
+
+SVG = "{http://www.w3.org/2000/svg}"
+TIMES = st.lists(st.none() | st.floats(1.0, 1e15), max_size=60)
+
+
+@pytest.mark.parametrize(
+    ("times", "blocks"),
+    [
+        ([], ""),
+        ([None, None], ""),
+        ([5.0], "▅"),
+        ([1.0, 2.0, 8.0], "▁▲▂▲█"),
+        ([8.0, 1.0], "█▁"),
+        ([100.0, 101.0, 99.0], "▅▅▄"),
+        ([2.0, None, 1.0], "█·▁"),
+    ],
+)
+def test_blocks(times: list[float | None], blocks: str) -> None:
+    assert draw_blocks(make_course(times)) == blocks
+
+
+def test_commits_are_ticks_between_blocks() -> None:
+    course = make_course([1.0, 1.0, 1.0, 1.0], {0: make_commit(1), 2: make_commit(2)})
+    assert draw_blocks(course) == "▅▅╎▅▅"
+    assert draw_blocks(make_course([1.0, 1.0], {1: make_commit(1)})) == "▅╎▅"  # unknown before
+
+
+@pytest.mark.parametrize(
+    ("times", "commits", "words"),
+    [
+        ([2e6], {}, ""),
+        ([2e6, None], {}, ""),
+        ([2e6, 1.2e6], {}, "2.00 ms → 1.20 ms over 2 runs; no regression"),
+        ([1e6, 2e6], {}, "1.00 ms → 2.00 ms over 2 runs; slower in run 2 (+100 %)"),
+        (
+            [1e6, 2e6, 1e6],
+            {0: make_commit(1), 1: make_commit(0xABC, "Unroll")},
+            "1.00 ms → 1.00 ms over 3 runs; slower in run 2 (+100 %, 00000abc “Unroll”), made good since; 2 commits",
+        ),
+        ([1e6, 2e6, 4e6], {}, "1.00 ms → 4.00 ms over 3 runs; 2 regressions, the last in run 3 (+100 %)"),
+    ],
+)
+def test_one_sentence(times: list[float | None], commits: dict[int, Commit], words: str) -> None:
+    assert describe_course(make_course(times, commits)) == words
+
+
+def test_marks_are_named_where_they_are_drawn_and_cycles_are_said() -> None:
+    course = make_course([1000.0, 2000.0], {0: make_commit(1), 1: make_commit(2)}, unit="cycles")
+    said = describe_course(course, with_marks=True)
+    assert said == "1,000 cycles → 2,000 cycles over 2 runs; ▲ slower in run 2 (+100 %, 00000002); ╎ 2 commits"
+
+
+def test_steps_of_a_list() -> None:
+    runs = make_course([1.0, 2.0, 1.0, 1.0, None]).runs
+    assert [describe_step(run) for run in runs] == [
+        "",
+        "+100 %, slower",
+        "−50 %, faster",
+        "no change beyond the noise",
+        "no time to compare",
+    ]
+    assert describe_step(replace(runs[3], verdict=Verdict.SAME_CODE)) == "same code"
+    assert describe_step(replace(runs[1], verdict=None, is_same_launch=False)) == "+100 %, other launch"
+
+
+def draw(course: TimeCourse) -> ElementTree.Element:
+    picture = draw_course_picture(course)
+    assert picture is not None
+    assert len(picture) * 4 / 3 < MOST_BYTES
+    return ElementTree.fromstring(picture)
+
+
+def list_texts(picture: ElementTree.Element) -> list[str]:
+    return [text.text or "" for text in picture.iter(f"{SVG}text")]
+
+
+def test_a_picture_has_a_mark_for_each_run_a_tick_for_each_commit_and_the_ends() -> None:
+    course = make_course([2e6, 2e6, 1e6, 3e6], {0: make_commit(1), 3: make_commit(2)})
+    picture = draw(course)
+    assert len(list(picture.iter(f"{SVG}circle"))) == 2
+    assert len([path for path in picture.iter(f"{SVG}path") if (path.get("d") or "").endswith("z")]) == 2
+    assert len([path for path in picture.iter(f"{SVG}path") if (path.get("d") or "").endswith("v6")]) == 2
+    assert list_texts(picture) == ["3.00 ms", "1.00 ms", "00000001", "00000002"]
+
+
+def test_names_of_commits_do_not_touch_and_a_regression_has_its_own() -> None:
+    course = make_course([1e6] * 10 + [2e6] + [2e6] * 10, {number: make_commit(number) for number in range(21)})
+    named = [text for text in list_texts(draw(course)) if "ms" not in text]
+    assert "0000000a" in named
+    assert 2 < len(named) < 8
+
+
+def test_of_many_runs_the_last_are_drawn() -> None:
+    picture = draw(make_course([1e6] * 100))
+    assert len(list(picture.iter(f"{SVG}circle"))) == 24
+
+
+def test_one_time_is_no_picture() -> None:
+    assert draw_course_picture(make_course([1e6])) is None
+    assert draw_course_picture(make_course([1e6, None])) is None
+
+
+@given(TIMES, st.sampled_from(["ns", "cycles"]))
+def test_any_times_can_be_said_drawn_and_charted(times: list[float | None], unit: str) -> None:
+    course = make_course(times, {position: make_commit(position) for position in range(0, 60, 7)}, unit=unit)
+    known = sum(time is not None for time in times)
+    assert (draw_course_picture(course) is not None) == (known > 1)
+    assert bool(describe_course(course)) == (known > 1)
+    blocks = draw_blocks(course)
+    assert sum(mark not in "▲╎" for mark in blocks) == (len(times) if known else 0)
+    if known:
+        json.dumps(build_course_chart(course, "times", UTC), allow_nan=False)
+
+
+def test_a_chart_can_be_drawn_and_its_times_are_in_the_unit_that_suits() -> None:
+    course = make_course([2.1e6, None, 1.2e6, 1.9e6], {0: make_commit(1, "</script>"), 3: make_commit(2)})
+    chart = build_course_chart(course, "times", UTC)
+    values = chart["data"]["values"]
+    assert [row["time"] for row in values] == pytest.approx([2.1, 1.2, 1.9])
+    assert [row["kind"] for row in values] == ["as before", "as before", "slower"]
+    assert values[0]["at"] == "2025-11-21 12:00"
+    assert chart["layer"][0]["data"]["values"] == [
+        {"run": "1", "commit": "00000001 “</script>”", "label": "00000001"},
+        {"run": "4", "commit": "00000002", "label": "00000002"},
+    ]
+    drawn = draw_svg({**chart, "width": 400})
+    assert "time per launch, ms" in drawn
+    assert "00000002" in drawn
+
+
+def test_the_section_of_a_page_lists_every_run_newest_first() -> None:
+    charts: dict = {"chart0": {}}
+    course = replace(make_course([1e6, 2e6, None], {1: make_commit(7, "Tile")}), run_count=9)
+    section = build_history_section(course, charts, UTC)
+    assert section.number == "chart1"
+    assert list(charts) == ["chart0", "chart1"]
+    assert section.summary == "1.00 ms → 2.00 ms over 3 runs; slower in run 2 (+100 %, 00000007 “Tile”)"
+    rows = [[cell.text for cell in row] for row in section.table.rows]
+    assert rows == [
+        ["3", "2025-11-21 14:00", "–", "", "–", "no time to compare", "00000007 “Tile”"],
+        ["2", "2025-11-21 13:00", "2.00 ms", "1.96 ms to 2.04 ms", "5", "▲ +100 %, slower", "00000007 “Tile”"],
+        ["1", "2025-11-21 12:00", "1.00 ms", "980 µs to 1.02 ms", "5", "", "unknown"],
+    ]
+    assert section.rest == "6 older runs: gpa-lsp history --limit 0"
+
+
+def test_a_single_run_has_a_list_and_no_chart() -> None:
+    charts: dict = {}
+    section = build_history_section(make_course([1e6]), charts, UTC)
+    assert (section.number, charts, section.summary) == ("", {}, "One run")
