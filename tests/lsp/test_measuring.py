@@ -257,7 +257,7 @@ def test_settings_of_the_workspace_start_nothing_by_themselves(start_client: Sta
     (project / "gpa_lsp" / "__init__.py").write_text(f"open({str(project / 'ran')!r}, 'w')")
     (project / "numpy.py").write_text(f"open({str(project / 'ran')!r}, 'w')")
     client = start_client(settings={"pollSeconds": 0.05, "profile": {"command": trap}}, cwd=project)
-    client.initialize(project, initializationOptions={"client": {}})
+    client.initialize(project, initializationOptions={"client": {"status": False}})
     uri = client.open(project / "saxpy.cu")
     client.wait_for_diagnostics(uri)
     client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
