@@ -139,7 +139,8 @@ class Settings:
         _COMMAND,
         "What measures: a command line, or a list of its arguments; no shell is involved. `${file}`, `${fileDirname}`, "
         "`${fileBasenameNoExtension}`, `${workspaceFolder}`, `${kernel}`, `${output}` and `${env:NAME}` stand for what they say; the report is "
-        "expected in `${output}`, or anywhere profiles are looked for. Each command is run only after you agreed to it, once per workspace.",
+        "expected in `${output}`, or anywhere profiles are looked for. A command is run only after you agreed to it, once or always in this "
+        "workspace.",
         is_restricted=True,
     )
     build_command: Command | None = option(

@@ -18,7 +18,7 @@ FAILED = "failed"
 _BUSY = (MEASURING, ASKING, READING)
 """What is said first when several go on."""
 
-_WAITING = "a save waits for your answer: may it be measured?"
+_WAITING = "a save waits for your answer: measure it?"
 
 
 class Status:

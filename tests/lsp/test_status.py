@@ -82,7 +82,7 @@ def test_a_question_stands_there_until_it_is_answered() -> None:
     line = Line()
     reading = line.status.watch(READING, Display())
     line.status.ask("may it run?")
-    assert line.state == (ASKING, "a save waits for your answer: may it be measured?")
+    assert line.state == (ASKING, "a save waits for your answer: measure it?")
     assert line.said[-1]["question"] == "may it run?"
     reading.end("done")
     assert line.state[0] == ASKING
