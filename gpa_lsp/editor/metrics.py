@@ -23,9 +23,9 @@ class MetricKind(Enum):
 
 
 _WORDS = {
-    MetricKind.USUAL: ("samples and causes", "samples taken on a line, or blamed on it, whichever are more"),
+    MetricKind.USUAL: ("samples and causes", "samples taken on a line, or of stalls it causes, whichever are more"),
     MetricKind.TIME: ("time", "share of the kernel's samples that were taken on a line"),
-    MetricKind.CAUSE: ("causes", "share of the kernel's samples that are blamed on a line"),
+    MetricKind.CAUSE: ("causes", "share of the kernel's samples that are stalls a line causes"),
     MetricKind.EXECUTIONS: ("executions", "warp instructions executed"),
     MetricKind.DIVERGENCE: ("divergence", "threads active in a warp, of 32, when it executed a line"),
     MetricKind.SECTORS: (

@@ -43,6 +43,6 @@ export async function answerMeasuring(connection: Connection, showNotifications:
   if (outcome === "open") {
     await showNotifications();
   } else if (outcome === "nothing") {
-    window.setStatusBarMessage("$(info) No save waits for an answer", 4_000);
+    window.setStatusBarMessage("$(info) There is nothing to answer", 4_000);
   }
 }

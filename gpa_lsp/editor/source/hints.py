@@ -212,7 +212,7 @@ def _say_blamed(view: DocumentView, cause: CauseLine) -> _Side | None:
         ratio=ratio,
         link=_link(view, cause.shown, cause.place, others, whole=cause.causes.caused_samples, arrow="→"),
         words=f"causes {format_percent(ratio)}",
-        tooltip=f"{format_percent(ratio)} of the samples of {cause.shown.name} are stalls blamed on this line",
+        tooltip=f"{format_percent(ratio)} of the samples of {cause.shown.name} are stalls that this line causes",
     )
 
 

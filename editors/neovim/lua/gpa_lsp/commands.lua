@@ -243,7 +243,7 @@ local subcommands = {
   allow = {
     run = function(arguments)
       execute('gpaLsp.answerMeasuring', arguments, function(outcome)
-        return outcome == 'nothing' and 'no save waits for an answer' or nil
+        return outcome == 'nothing' and 'there is nothing to answer' or nil
       end)
     end,
     complete = offer({ 'once', 'always', 'never' }),
