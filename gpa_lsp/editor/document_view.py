@@ -10,7 +10,8 @@ from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.lines.causes import CauseLine, RemedyAnchor, make_cause_line, place_remedies
 from gpa_lsp.editor.lines.finder import LineFinder
-from gpa_lsp.editor.lines.index import CauseEntry, HotEntry, MeasuredText, index_lines
+from gpa_lsp.editor.lines.index import CauseEntry, HotEntry, MeasuredText, ValueEntry, index_lines
+from gpa_lsp.editor.lines.metric_values import MetricValue
 from gpa_lsp.editor.lines.placed import PlacedLines
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter
@@ -67,6 +68,23 @@ class HotLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ValueLine:
+    """What a line of the document is in the metric that is shown, in one kernel.
+
+    Attributes:
+        shown: the kernel and its profile.
+        file: the measured file the line stands in.
+        value: with its number.
+        is_edited: other lines of the document changed since the measurement.
+    """
+
+    shown: VisibleKernel
+    file: MeasuredFile
+    value: MetricValue
+    is_edited: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelAnchor:
     """A kernel and the line its lens stands on.
 
@@ -96,6 +114,7 @@ class DocumentView(SharedFacts):
         positions: translates lines for the client.
         hot_lines: current line → what the kernels say of it, hottest first; every line with samples.
         cause_lines: current line → what the kernels' stalls have to do with it, costliest first; every line that waits or is waited for.
+        value_lines: current line → what it is in the metric that is shown; empty where that is samples or causes, or emulated.
         texts: what was measured on its file, by the text it had then.
         finder: maps measured lines to the document's.
         settings: the options.
@@ -112,6 +131,7 @@ class DocumentView(SharedFacts):
     positions: Positions
     hot_lines: PlacedLines[HotEntry, HotLine]
     cause_lines: PlacedLines[CauseEntry, CauseLine]
+    value_lines: PlacedLines[ValueEntry, ValueLine]
     texts: Sequence[MeasuredText]
     finder: LineFinder
     settings: Settings
@@ -203,7 +223,7 @@ def build_view(
         return None
     lines = split_lines(document.text)
     finder = LineFinder(lines, saved=document.saved, unverified=settings.unverified_lines)
-    texts = index_lines(kernels, local_path) if texts is None else texts
+    texts = index_lines(kernels, local_path, settings.metric) if texts is None else texts
     hot_lines = PlacedLines(texts, lambda text: text.hot, finder, _make_hot_line)
     cause_lines = PlacedLines(texts, lambda text: text.causes, finder, make_cause_line)
     return DocumentView(
@@ -213,6 +233,7 @@ def build_view(
         positions=Positions(lines=lines, units=known.units),
         hot_lines=hot_lines,
         cause_lines=cause_lines,
+        value_lines=PlacedLines(texts, lambda text: text.values, finder, _make_value_line),
         texts=texts,
         finder=finder,
         settings=settings,
@@ -232,6 +253,10 @@ def _make_hot_line(entry: HotEntry, is_edited: bool) -> HotLine:
     return HotLine(
         shown=entry.shown, row=entry.row, file=entry.file, share_ratio=entry.share_ratio, is_edited=is_edited
     )
+
+
+def _make_value_line(entry: ValueEntry, is_edited: bool) -> ValueLine:
+    return ValueLine(shown=entry.shown, file=entry.file, value=entry.value, is_edited=is_edited)
 
 
 def _place_remedies(view: DocumentView) -> tuple[RemedyAnchor, ...]:

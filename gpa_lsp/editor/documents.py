@@ -253,7 +253,8 @@ class Documents:
     def _index(self, local_path: str) -> tuple[MeasuredText, ...]:
         """What was measured on a file, indexed once for each new knowledge and not with every keystroke."""
         if local_path not in self._indexes:
-            self._indexes[local_path] = index_lines(self._known.snapshot.by_file.get(local_path, ()), local_path)
+            kernels = self._known.snapshot.by_file.get(local_path, ())
+            self._indexes[local_path] = index_lines(kernels, local_path, self._known.settings.metric)
         return self._indexes[local_path]
 
     def _find_open(self, local_path: str) -> DocumentView | None:

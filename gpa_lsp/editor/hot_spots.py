@@ -5,11 +5,13 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.editor.document_view import HotLine
+from gpa_lsp.editor.document_view import HotLine, ValueLine
 from gpa_lsp.editor.lines.causes import CauseLine
-from gpa_lsp.editor.lines.heat import HeatKind, label_cause
-from gpa_lsp.editor.lines.names import read_text
+from gpa_lsp.editor.lines.heat import HeatKind, label_cause, measure_heat
+from gpa_lsp.editor.lines.metric_values import label_value, measure_values
+from gpa_lsp.editor.lines.names import read_text, shorten_text
 from gpa_lsp.editor.lines.places import Place
+from gpa_lsp.editor.metrics import LineMetric, MetricKind
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.sass.hot_rows import list_hot_rows
 from gpa_lsp.editor.sass.library import is_sass_uri
@@ -27,15 +29,15 @@ class HotSpot:
 
     Attributes:
         location: the whole text of the line.
-        ratio: of the kernel's samples.
-        shown: the kernel.
+        ratio: of the kernel's samples, or of what else is shown.
+        kernel: short name.
         kind: whether they were taken there or are blamed on it.
         text: a few words.
     """
 
     location: Location
     ratio: float
-    shown: VisibleKernel
+    kernel: str
     kind: HeatKind
     text: str
 
@@ -45,9 +47,11 @@ class _Candidate:
     place: Place
     ratio: float
     kind: HeatKind
-    line: HotLine | CauseLine
+    line: HotLine | CauseLine | ValueLine
 
-    def label(self) -> str:
+    def label(self, metric: LineMetric) -> str:
+        if isinstance(self.line, ValueLine):
+            return label_value(metric, self.line.value)
         return label_line(self.line) if isinstance(self.line, HotLine) else label_cause(self.line)
 
 
@@ -56,10 +60,12 @@ def list_hot_spots(session: SessionView, uri: str | None = None) -> list[HotSpot
 
     Args:
         session: the session.
-        uri: of the document; None for all files on this machine.
+        uri: of the document; None for all files on this machine. What is emulated is known of open documents alone.
     """
     if uri is not None and is_sass_uri(uri):
         return _list_in_sass(session, uri)
+    if session.settings.metric.is_from_emulation:
+        return [] if uri is None else _list_emulated(session, uri)
     wanted = None if uri is None else _find_paths(session, uri)
     candidates = [one for shown in session.snapshot.visible for one in _list_candidates(session, shown, wanted)]
     candidates.sort(key=lambda one: (-one.ratio, one.kind is HeatKind.CAUSES, one.place))
@@ -68,11 +74,11 @@ def list_hot_spots(session: SessionView, uri: str | None = None) -> list[HotSpot
         location = session.places.locate(one.line.shown, one.place)
         if location is None or (location.uri, location.range.start.line) in spots:
             continue
-        label, text = one.label(), read_text(one.line.shown, one.place)
+        label, text = one.label(session.settings.metric), read_text(one.line.shown, one.place)
         spots[(location.uri, location.range.start.line)] = HotSpot(
             location=location,
             ratio=one.ratio,
-            shown=one.line.shown,
+            kernel=one.line.shown.name,
             kind=one.kind,
             text=f"{label} · {text}" if text else label,
         )
@@ -86,9 +92,26 @@ def _list_in_sass(session: SessionView, uri: str) -> list[HotSpot]:
     if view is None:
         return []
     return [
-        HotSpot(location=location, ratio=ratio, shown=view.document.shown, kind=kind, text=text)
+        HotSpot(location=location, ratio=ratio, kernel=view.document.shown.name, kind=kind, text=text)
         for location, ratio, kind, text in list_hot_rows(view)
     ]
+
+
+def _list_emulated(session: SessionView, uri: str) -> list[HotSpot]:
+    view = session.view(uri)
+    if view is None:
+        return []
+    spots = (
+        HotSpot(
+            location=Location(uri=view.uri, range=view.positions.find_text(heat.line)),
+            ratio=heat.share_ratio,
+            kernel=heat.kernel,
+            kind=heat.kind,
+            text=f"{heat.text} · {shorten_text(view.positions.lines[heat.line - 1])}",
+        )
+        for heat in measure_heat(view, session.settings.min_share_ratio)
+    )
+    return sorted(spots, key=lambda spot: -spot.ratio)[:_MOST_SPOTS]
 
 
 def _find_paths(session: SessionView, uri: str) -> frozenset[str]:
@@ -105,9 +128,26 @@ def _list_candidates(session: SessionView, shown: VisibleKernel, wanted: frozens
     if not total or not files:
         return
     least = session.settings.min_share_ratio
-    for one in (*_list_hot(shown, files, total), *_list_causing(shown, files, total)):
+    for one in _list_in_metric(session.settings.metric, shown, files, total):
         if one.ratio >= least and one.ratio > 0:
             yield one
+
+
+def _list_in_metric(
+    metric: LineMetric, shown: VisibleKernel, files: Mapping[str, MeasuredFile], total: int
+) -> Iterator[_Candidate]:
+    if metric.kind in (MetricKind.USUAL, MetricKind.TIME):
+        yield from _list_hot(shown, files, total)
+    if metric.kind in (MetricKind.USUAL, MetricKind.CAUSE):
+        yield from _list_causing(shown, files, total)
+    if metric.kind in (MetricKind.USUAL, MetricKind.TIME, MetricKind.CAUSE):
+        return
+    values = measure_values(shown.kernel, metric)
+    for place, value in ({} if values is None else values.by_line).items():
+        file = files.get(place[0])
+        if file is not None:
+            line = ValueLine(shown=shown, file=file, value=value, is_edited=False)
+            yield _Candidate(place=place, ratio=value.ratio, kind=HeatKind.SUFFERS, line=line)
 
 
 def _list_hot(shown: VisibleKernel, files: Mapping[str, MeasuredFile], total: int) -> Iterator[_Candidate]:

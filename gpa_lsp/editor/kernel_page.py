@@ -29,12 +29,13 @@ _LEAST_PARTS = 2
 _MAX_LINES = 20
 
 
-def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS) -> str:
+def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, chosen: str = "") -> str:
     """One line for a lens: name, time, what changed, what limits it, what to do first. What comes last is left out first where there is no room.
 
     Args:
         shown: the kernel.
         room: characters at most.
+        chosen: what it is in the metric that somebody chose, said first.
     """
     # It needs numpy, which the answer to initialize must not wait for.
     from gpa_lsp.render.advice_words import NO_SASS, describe_limit_briefly, find_first_suggestion, label_suggestion
@@ -48,13 +49,14 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS) -
     first = find_first_suggestion(report)
     parts = [
         cut(shown.name, _MOST_NAME_CELLS),
+        chosen,
         time,
         describe_change_briefly(shown.kernel.history) or "",
         describe_limit_briefly(report) or ("" if report.lacks_sass and first else _describe_top_reason(report)),
         "" if first is None else label_suggestion(first),
     ]
     doubt = f" · {NO_SASS}" if report.lacks_sass else ""
-    said = [part for part in parts if part]
+    said = list(dict.fromkeys(part for part in parts if part))
     while len(" · ".join(said)) + len(doubt) > room and len(said) > _LEAST_PARTS:
         said.pop()
     return cut(" · ".join(said), room - len(doubt)) + doubt

@@ -60,8 +60,8 @@ def option(name: str, default: object, kind: Kind[Value], summary: str, *, is_re
 
 
 def list_options(settings: type) -> dict[str, Option]:
-    """The options that are declared in a dataclass, by name, in their order there."""
-    declared = [Option(field=field.name, **field.metadata) for field in dataclasses.fields(settings)]
+    """The options that are declared in a dataclass, by name, in their order there; fields that no editor sets are not among them."""
+    declared = [Option(field=field.name, **field.metadata) for field in dataclasses.fields(settings) if field.metadata]
     return {one.name: one for one in declared}
 
 

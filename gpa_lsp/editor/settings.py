@@ -10,6 +10,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame import DEFAULT_BLAMER
 from gpa_lsp.collect.model import PATIENCE_S
 from gpa_lsp.collect.variables import Command, parse_command_setting
+from gpa_lsp.editor.metrics import USUAL, LineMetric
 from gpa_lsp.editor.option import (
     ARCHITECTURE,
     COUNT,
@@ -68,6 +69,9 @@ class Settings:
     """Every option: its name in the editor, its default as the editor writes it, what values it takes, and what it means.
 
     The page for people, VS Code's list of settings and Neovim's help are made from here: ``python editors/write_settings.py``.
+
+    Attributes:
+        metric: what is shown on lines; no option, but chosen by a command.
     """
 
     min_share_ratio: float = option(
@@ -135,7 +139,8 @@ class Settings:
         _COMMAND,
         "What measures: a command line, or a list of its arguments; no shell is involved. `${file}`, `${fileDirname}`, "
         "`${fileBasenameNoExtension}`, `${workspaceFolder}`, `${kernel}`, `${output}` and `${env:NAME}` stand for what they say; the report is "
-        "expected in `${output}`, or anywhere profiles are looked for. Each command is run only after you agreed to it, once per workspace.",
+        "expected in `${output}`, or anywhere profiles are looked for. A command is run only after you agreed to it, once or always in this "
+        "workspace.",
         is_restricted=True,
     )
     build_command: Command | None = option(
@@ -228,6 +233,7 @@ class Settings:
         seconds(0, 600),
         "Time for looking for a block that is predicted to be faster, after each prediction; 0 looks for none.",
     )
+    metric: LineMetric = USUAL
 
     @property
     def least_share_ratio(self) -> float:
@@ -257,6 +263,7 @@ class HeldSettings:
         self.is_trusted = False
         self.shows_all_hints = False
         self._chosen = UnverifiedChoice.FITTING
+        self._metric = USUAL
 
     def begin(self, initialization_options: object, *, is_trusted: bool) -> tuple[str, ...]:
         """The first thing the client says; a sentence for each value that makes no sense."""
@@ -290,6 +297,11 @@ class HeldSettings:
         self.shows_all_hints = is_wanted
         self._apply()
 
+    def choose_metric(self, metric: LineMetric) -> None:
+        """What is shown on lines from now on."""
+        self._metric = metric
+        self._apply()
+
     def choose_unverified(self, choice: UnverifiedChoice) -> None:
         """What the user answered about sources that may have changed; it counts where their settings leave it open."""
         self._chosen = choice
@@ -298,7 +310,9 @@ class HeldSettings:
     def _apply(self) -> None:
         current = self._said if self.is_trusted else drop_restricted(self._said)
         is_open = current.unverified_lines is UnverifiedChoice.FITTING
-        current = replace(current, unverified_lines=self._chosen) if is_open else current
+        current = replace(
+            current, metric=self._metric, unverified_lines=self._chosen if is_open else current.unverified_lines
+        )
         self.current = replace(current, most_hints_on_screen=0) if self.shows_all_hints else current
 
 

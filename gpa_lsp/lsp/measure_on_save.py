@@ -42,7 +42,7 @@ class MeasuringAudience(Protocol):
         """Long work begins; ``cancel`` ends it."""
         ...
 
-    async def confirm(self, text: str, actions: tuple[str, ...]) -> str | None:
+    async def confirm(self, text: str, actions: tuple[str, ...], *, is_explicit: bool) -> str | None:
         """Ask the user, however long the answer takes; the action chosen, None when there was no answer or the client cannot ask."""
         ...
 
@@ -107,8 +107,8 @@ class Measuring:
 
     @property
     def is_measuring(self) -> bool:
-        """A measurement is going on."""
-        return self._run is not None
+        """A measurement is going on, or waits for an answer."""
+        return self._run is not None or self._is_asking
 
     def contains(self, file: Path) -> bool:
         """Whether a file lies in one of the workspace folders."""
@@ -143,6 +143,7 @@ class Measuring:
         self._number += 1
         self._wanted = None
         self._stop()
+        self._stop_asking()
 
     async def leave(self) -> None:
         """End everything, and wait until it has ended, but never long."""
@@ -161,9 +162,8 @@ class Measuring:
         self._number += 1
         self._wanted = _Request(file, kernel, is_explicit, self._number)
         self._stop()
-        if is_explicit and self._is_asking and self._work is not None:
-            self._work.cancel()  # a question nobody answered must not stand in the way of the next one
-            self._work = None
+        if is_explicit:
+            self._stop_asking()  # a question nobody answered must not stand in the way of the next one
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._begin)
 
     def _stop(self) -> None:
@@ -174,6 +174,11 @@ class Measuring:
             self._run.cancel()
         if self._progress is not None:
             self._progress.end("cancelled")
+
+    def _stop_asking(self) -> None:
+        if self._is_asking and self._work is not None:
+            self._work.cancel()
+            self._work = None
 
     def _begin(self) -> None:
         self._timer = None
@@ -218,6 +223,7 @@ class Measuring:
             return
         if not self._is_current(request):
             return
+        self._permission.use()
         result = await self._measure(measurement)
         if result.report is not None:
             report = result.report

@@ -10,8 +10,8 @@ from gpa_lsp.collect.result_words import ask_to_run, name_allow_command
 from gpa_lsp.collect.variables import Command
 from gpa_lsp.lsp.threads import call_in_thread
 
-RUN = "Run"
-"""For as long as the server lives."""
+RUN = "Run once"
+"""The save or the wish that waits; a later one asks again."""
 
 ALWAYS = "Always in this workspace"
 """Also next time."""
@@ -19,11 +19,14 @@ ALWAYS = "Always in this workspace"
 NEVER = "Never"
 """Not on save, for as long as the server lives; whoever asks for a measurement is asked again."""
 
+ANSWERS = {"once": RUN, "always": ALWAYS, "never": NEVER}
+"""The answers by the words clients send."""
+
 
 class Asker(Protocol):
     """Who can ask the user."""
 
-    async def confirm(self, text: str, actions: tuple[str, ...]) -> str | None:
+    async def confirm(self, text: str, actions: tuple[str, ...], *, is_explicit: bool) -> str | None:
         """Ask the user, however long the answer takes; the action chosen, None when there was no answer or the client cannot ask."""
         ...
 
@@ -48,6 +51,7 @@ class Permission:
         self._asker = asker
         self._allowance = allowance
         self._allowed: set[str] = set()
+        self._allowed_once: set[str] = set()
         self._refused: set[str] = set()
 
     async def is_given(self, workspace: Path, build: Command | None, profile: Command, *, is_explicit: bool) -> bool:
@@ -60,23 +64,35 @@ class Permission:
             is_explicit: the user asks for it now, and may change an earlier answer.
         """
         digest = make_digest(os.path.realpath(workspace), build, profile)
-        if digest in self._allowed or await call_in_thread(lambda: self._is_remembered(workspace, build, profile)):
+        if digest in self._allowed | self._allowed_once or await call_in_thread(
+            lambda: self._is_remembered(workspace, build, profile)
+        ):
             return True
         if digest in self._refused and not is_explicit:
             return False
         question = ask_to_run(workspace, build, profile)
-        answer = None if question is None else await self._asker.confirm(question, (RUN, ALWAYS, NEVER))
+        answer = (
+            None
+            if question is None
+            else await self._asker.confirm(question, (RUN, ALWAYS, NEVER), is_explicit=is_explicit)
+        )
         if answer not in (RUN, ALWAYS):
             self._refused.add(digest)
             if answer is None:
                 confirming = name_allow_command(workspace, build, profile)
                 self._asker.inform(f"nothing was run; the command is confirmed with: {confirming}")
             return False
-        self._allowed.add(digest)
         self._refused.discard(digest)
         if answer == ALWAYS:
+            self._allowed.add(digest)
             await self._remember(workspace, build, profile)
+        else:
+            self._allowed_once.add(digest)  # a newer save may take the place of the one that asked
         return True
+
+    def use(self) -> None:
+        """A command runs now: what was allowed once is used up."""
+        self._allowed_once.clear()
 
     def _find_allowance(self) -> Allowance:
         if self._allowance is None:

@@ -9,9 +9,11 @@ from lsprotocol import types
 from gpa_lsp.collect.measured_reports import find_measured_folder
 from gpa_lsp.collect.model import RunResult
 from gpa_lsp.collect.result_words import describe_result
+from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.lsp.client import Client
 from gpa_lsp.lsp.loader import ProgressDisplay
+from gpa_lsp.lsp.open_question import OpenQuestion
 from gpa_lsp.lsp.status import MEASURING, Status
 
 _SUFFIXES = (".ncu-rep", ".ncu-repz")
@@ -25,17 +27,21 @@ class MeasuringClient:
     Args:
         client: the editor.
         status: its status line.
-        sends_output: the client has a place for what commands print; otherwise it goes to its log.
+        abilities: what the client wants to be sent.
         finished: told about every run that is over.
+
+    Attributes:
+        question: whether a command may run.
     """
 
     def __init__(
-        self, client: Client, status: Status, *, sends_output: bool, finished: Callable[[RunResult], None]
+        self, client: Client, status: Status, abilities: Abilities, *, finished: Callable[[RunResult], None]
     ) -> None:
         self._client = client
         self._status = status
-        self._sends_output = sends_output
+        self._sends_output = abilities.output
         self._finished = finished
+        self.question = OpenQuestion(self, status, is_shown=abilities.status, is_beside=abilities.questions)
         self._is_new_run = True
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
@@ -44,9 +50,17 @@ class MeasuringClient:
         self._status.fail("")
         return self._status.watch(MEASURING, self._client.start_progress(title, cancel))
 
-    async def confirm(self, text: str, actions: tuple[str, ...]) -> str | None:
+    async def confirm(self, text: str, actions: tuple[str, ...], *, is_explicit: bool) -> str | None:
         """Ask the user, however long the answer takes."""
+        return await self.question.ask(text, actions, is_wanted=is_explicit)
+
+    async def ask(self, text: str, actions: Sequence[str]) -> str | None:
+        """Put a question."""
         return await self._client.choose(text, actions, types.MessageType.Warning)
+
+    def mention(self, text: str) -> None:
+        """Say that a save waits for an answer."""
+        self._client.warn(f"a save waits for your answer (gpaLsp.answerMeasuring): {text}")
 
     def log(self, text: str) -> None:
         """Add lines to the output channel."""

@@ -77,7 +77,7 @@ def encode_spot(spot: "HotSpot") -> dict[str, Any]:
     return {
         **encode_location(spot.location),
         "ratio": spot.ratio,
-        "kernel": spot.shown.name,
+        "kernel": spot.kernel,
         "kind": spot.kind.value,
         "text": spot.text,
     }

@@ -18,6 +18,7 @@ from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.late_imports import build_sass, warm_up
 from gpa_lsp.editor.lines.places import PlaceFinder
 from gpa_lsp.editor.lines.positions import UnitCounter
+from gpa_lsp.editor.metrics import USUAL, LineMetric, find_metric
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.sass.library import SassDocuments, is_sass_uri
 from gpa_lsp.editor.sass.model import SCHEME
@@ -29,6 +30,7 @@ from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature
 from gpa_lsp.lsp.kept_choices import KeptChoices
 from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay
 from gpa_lsp.lsp.measure_on_save import Measuring
+from gpa_lsp.lsp.measure_permission import ANSWERS
 from gpa_lsp.lsp.measuring_client import MeasuringClient, watch_measured
 from gpa_lsp.lsp.pages import Pages
 from gpa_lsp.lsp.past import pin_kernels
@@ -57,6 +59,9 @@ _HELD_LOOK_S = 0.05
 
 _COLUMNS = "sass.columns"
 """What the chosen columns of SASS documents are called among the choices that are kept."""
+
+_METRIC = "metric"
+"""What the metric on lines is called there."""
 
 _FOLDER_DEPTH = 32
 _LONE_FILE_DEPTH = 3
@@ -116,10 +121,9 @@ class Session:
         self._choices = KeptChoices()
         self._doubts = SourceDoubts(self._client, self._documents, self._take_choice, is_asked=self.abilities.questions)
         self._status = Status(self._client.notify if self.abilities.status else None)
-        measuring = MeasuringClient(
-            self._client, self._status, sends_output=self.abilities.output, finished=self._take_measurement
-        )
-        self._measuring = Measuring(measuring, is_relevant=self._is_worth_measuring)
+        client = MeasuringClient(self._client, self._status, self.abilities, finished=self._take_measurement)
+        self._question = client.question
+        self._measuring = Measuring(client, is_relevant=self._is_worth_measuring)
         self._loader = ProfileLoader(self)
         self._loading: asyncio.Task[None] | None = None
         self._settings_sync.begin(params.initialization_options, is_trusted=self.abilities.is_trusted)
@@ -172,6 +176,7 @@ class Session:
         roots, max_depth = choose_roots(self._list_folders(), self._root, self._lone_folder)
         self._choices.configure(roots)
         self._show_columns(self._choices.read_names(_COLUMNS))
+        self._show_metric(find_metric(next(iter(self._choices.read_names(_METRIC) or ()), USUAL.name)))
         watched = watch_measured(self._held.current, roots)
         self._loader.configure(roots, watched, max_depth=max_depth, may_ask_git=self._held.is_trusted)
         self._client.start(self._doubts.configure(roots[0] if roots else None))
@@ -278,6 +283,14 @@ class Session:
         for uri in self.sass.choose_columns(names):
             self._client.say_changed(uri)
 
+    def _show_metric(self, metric: LineMetric) -> None:
+        if metric == self._held.current.metric:
+            return
+        self._held.choose_metric(metric)
+        self._status.show_metric(metric)
+        if self.snapshot.generation:
+            self.take_snapshot(self.snapshot)
+
     def _refresh(self) -> None:
         """Let the client ask again for what it shows."""
         asking = ((one.refresh_method, one.refresh_capability) for one in self._requests)
@@ -339,6 +352,11 @@ class Session:
         self._show_columns(names)
         self._choices.keep_names(_COLUMNS, names)
 
+    def choose_metric(self, metric: LineMetric) -> None:
+        """Show a metric on lines from now on, in this workspace."""
+        self._show_metric(metric)
+        self._choices.keep_names(_METRIC, None if metric == USUAL else (metric.name,))
+
     def reload(self) -> None:
         """Read every profile again."""
         self._loader.reload()
@@ -361,6 +379,10 @@ class Session:
         kernel = self._choose_kernel(path) if path is not None else None
         self._measuring.measure_now(None if path is None else Path(path), kernel)
         return self._held.is_trusted and self._held.current.profile_command is not None
+
+    def answer_measuring(self, answer: str | None) -> str:
+        """Whether the command that measures may run, where that is asked."""
+        return self._question.take(ANSWERS.get(answer or "")).value
 
     def cancel_measuring(self) -> bool:
         """End the run that goes on."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from gpa_lsp.editor.metrics import USUAL, LineMetric
 from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.lsp.loader import ProgressDisplay
 
@@ -10,11 +11,14 @@ METHOD = "gpaLsp/status"
 
 READING = "reading"
 MEASURING = "measuring"
+ASKING = "asking"
 IDLE = "idle"
 FAILED = "failed"
 
-_BUSY = (MEASURING, READING)
-"""What is said first when both go on."""
+_BUSY = (MEASURING, ASKING, READING)
+"""What is said first when several go on."""
+
+_WAITING = "a save waits for your answer: measure it?"
 
 
 class Status:
@@ -31,12 +35,25 @@ class Status:
         self._failure = ""
         self._profile_count = 0
         self._kernel_count = 0
+        self._metric = USUAL
+        self._question = ""
         self._said: dict[str, Any] | None = None
 
     def take(self, snapshot: Snapshot) -> None:
         """There is a new state of knowledge."""
         shown = {one.profile.path for one in snapshot.visible}  # earlier measurements of the same kernels are history
         self._profile_count, self._kernel_count = len(shown) or len(snapshot.profiles), len(snapshot.visible)
+        self.say()
+
+    def show_metric(self, metric: LineMetric) -> None:
+        """Lines show something else from now on."""
+        self._metric = metric
+        self.say()
+
+    def ask(self, question: str) -> None:
+        """The user is asked something, or not any more: an empty question."""
+        self._question = question
+        self._busy[ASKING], self._texts[ASKING] = int(bool(question)), _WAITING
         self.say()
 
     def fail(self, reason: str) -> None:
@@ -70,7 +87,14 @@ class Status:
         """Send the state, if it is another one than was sent before."""
         state = next((busy for busy in _BUSY if self._busy[busy]), FAILED if self._failure else IDLE)
         text = {**self._texts, FAILED: self._failure, IDLE: self._describe()}[state]
-        now = {"state": state, "text": text, "profiles": self._profile_count, "kernels": self._kernel_count}
+        now = {
+            "state": state,
+            "text": text,
+            "profiles": self._profile_count,
+            "kernels": self._kernel_count,
+            "metric": {"name": self._metric.name, "title": self._metric.title},
+            "question": self._question,
+        }
         if self._send is not None and now != self._said:
             self._said = now
             self._send(METHOD, now)

@@ -3,6 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+import numpy as np
+import numpy.typing as npt
+
 from gpa_lsp.advice.model import Advice
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain
@@ -98,6 +101,28 @@ def _list_places(advice: Advice, kernel: KernelReport) -> Iterator[Place]:
 def list_places(chain: InlineChain) -> Iterable[Place]:
     """The lines of an inline chain, innermost first."""
     return ((frame.file, frame.line) for frame in chain if frame.line)
+
+
+def sum_by_line(
+    instructions: InstructionColumns, values: npt.NDArray[np.float64]
+) -> dict[Place, npt.NDArray[np.float64]]:
+    """Line → sums over the instructions with that line anywhere in their inline chain.
+
+    Args:
+        instructions: n of them.
+        values: float64[n, k].
+
+    Returns:
+        float64[k] for each line; lines whose sums are all zero are left out.
+    """
+    sums = np.zeros((len(instructions.chains), values.shape[1]))
+    known = instructions.chain_index >= 0
+    np.add.at(sums, instructions.chain_index[known], values[known])
+    found: dict[Place, npt.NDArray[np.float64]] = {}
+    for number in np.flatnonzero(sums.any(axis=1)).tolist():
+        for place in dict.fromkeys(list_places(instructions.chains[number])):
+            found[place] = found[place] + sums[number] if place in found else sums[number]
+    return found
 
 
 def find_hottest(instructions: InstructionColumns) -> dict[tuple[str, int], tuple[int, ...]]:

@@ -1,6 +1,7 @@
 """A session without a server: what features and commands ask about it, over real snapshots, views and SASS documents."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pygls.workspace import PositionCodec
@@ -9,6 +10,7 @@ from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.lines.places import PlaceFinder
+from gpa_lsp.editor.metrics import LineMetric
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.sass.document import build_document
 from gpa_lsp.editor.sass.library import SassDocuments
@@ -88,6 +90,11 @@ class Session:
 
     async def choose_sources(self, wanted: str | None) -> str | None:
         return wanted
+
+    def choose_metric(self, metric: LineMetric) -> None:
+        self.settings = replace(self.settings, metric=metric)
+        self.documents.take(self.snapshot, self.settings)
+        self.sass.take(self.snapshot.visible, self.settings, self.places)
 
     def show_all_hints(self, is_wanted: bool | None) -> bool:
         return bool(is_wanted)

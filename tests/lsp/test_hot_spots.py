@@ -90,8 +90,7 @@ def test_a_line_of_several_kernels_is_listed_once_by_the_one_it_is_hottest_in() 
     cold = build_kernel("saxpy.cu:5  X  ; barrier=3\nsaxpy.cu:4  X  ; wait=97", name="cold", mangled_name="cold")
     session = Session(make_profile(make_kernel(), cold), {"/project/saxpy.cu": SOURCE})
     found = {
-        line: kernel
-        for kernel, line in ((s.shown.name, s.location.range.start.line + 1) for s in list_hot_spots(session))
+        line: kernel for kernel, line in ((s.kernel, s.location.range.start.line + 1) for s in list_hot_spots(session))
     }
     assert found == {4: "cold", 5: "saxpy", 6: "saxpy", 7: "saxpy"}
 

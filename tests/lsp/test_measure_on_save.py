@@ -54,6 +54,7 @@ class FakeHost:
         self.logs: list[str] = []
         self.warnings: list[str] = []
         self.messages: list[str] = []
+        self.wishes: list[bool] = []
         self.questions: list[tuple[str, tuple[str, ...]]] = []
         self.results: list[RunResult] = []
         self.answer: str | None = RUN
@@ -66,7 +67,8 @@ class FakeHost:
         self.cancel = cancel
         return self.bars[-1]
 
-    async def confirm(self, text: str, actions: tuple[str, ...]) -> str | None:
+    async def confirm(self, text: str, actions: tuple[str, ...], *, is_explicit: bool) -> str | None:
+        self.wishes.append(is_explicit)
         self.questions.append((text, actions))
         if self.thinking is not None:
             await self.thinking.wait()
@@ -249,7 +251,19 @@ async def test_the_question_shows_the_very_command(desk: Desk) -> None:
     assert "'${output}' 'two words' '\\u202etxt.exe'" in text
 
 
-async def test_run_asks_once_per_command(desk: Desk) -> None:
+async def test_run_once_is_for_one_run(desk: Desk) -> None:
+    for count in (1, 2):
+        desk.measuring.saved(desk.source)
+        await desk.result(count)
+        assert len(desk.host.questions) == count
+    desk.measuring.measure_now(desk.source)
+    await desk.result(3)
+    assert desk.host.wishes == [False, False, True]
+    assert desk.allowance.list_entries() == ()
+
+
+async def test_always_is_for_one_command(desk: Desk) -> None:
+    desk.host.answer = ALWAYS
     for count in (1, 2):
         desk.measuring.saved(desk.source)
         await desk.result(count)
@@ -258,7 +272,6 @@ async def test_run_asks_once_per_command(desk: Desk) -> None:
     desk.measuring.saved(desk.source)
     await desk.result(3)
     assert len(desk.host.questions) == 2
-    assert desk.allowance.list_entries() == ()
 
 
 async def test_always_is_remembered_and_run_is_not(desk: Desk) -> None:

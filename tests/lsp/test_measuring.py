@@ -32,7 +32,7 @@ def report(listing: str, measured_s: int, time_ns: int) -> str:
 class Session:
     """A client whose user answers questions about commands as told."""
 
-    def __init__(self, workspace: Path, command: Any, *, answer: str | None = "Run", **options: Any) -> None:
+    def __init__(self, workspace: Path, command: Any, *, answer: str | None = "Run once", **options: Any) -> None:
         self.folder = workspace
         profile = {"command": command, "debounceSeconds": 0.05}
         self.client = RawClient(
@@ -46,7 +46,7 @@ class Session:
         self.client.replies["window/showMessageRequest"] = lambda params: (
             {"title": answer} if answer is not None else None
         )
-        asked = {"client": {"output": True, "status": True, **options}}
+        asked = {"client": {"output": True, "status": True, "questions": True, **options}}
         self.client.initialize(workspace, initializationOptions=asked)
         self.uri = self.client.open(workspace / "saxpy.cu")
         self.client.wait_for_diagnostics(self.uri)
@@ -108,14 +108,69 @@ def test_a_save_measures_and_says_what_changed(project: Path) -> None:
         session.client.forget()
         session.save()
         wait_until(lambda: "measuring" in session.output(), "the second save measures")
-        assert len(session.questions()) == 1  # asked once
+        assert len(session.questions()) == 2  # once is once
+    finally:
+        session.client.kill()
+
+
+def test_after_always_nobody_is_asked_again(project: Path) -> None:
+    session = Session(project, write_profiler(project, "print('measuring')"), answer="Always in this workspace")
+    try:
+        for _ in range(2):
+            session.client.forget()
+            session.save()
+            wait_until(lambda: "measuring" in session.output(), "it is measured")
+        assert len(session.questions()) == 1
+    finally:
+        session.client.kill()
+
+
+def test_a_question_that_was_closed_waits_in_the_status_line(project: Path) -> None:
+    session = Session(project, write_profiler(project, f"open({str(project / 'ran')!r}, 'w')"), answer=None)
+    try:
+        assert session.execute("gpaLsp.answerMeasuring", "once") == "nothing"
+        session.save()
+        status = session.client.wait_for("gpaLsp/status", lambda params: params["state"] == "asking")
+        assert "a save waits" in status["text"] and "profile.py" in status["question"]
+        wait_until(session.questions, "the user is asked")
+        wait_until(lambda: session.execute("gpaLsp.answerMeasuring") == "asked", "it can be asked again")
+        session.client.forget()
+        asked = len(session.questions())
+        session.save()  # it takes the place of the one before, and nobody is asked twice
+        assert session.execute("gpaLsp.listKernels") and not (project / "ran").exists()
+        assert session.execute("gpaLsp.answerMeasuring", "once") == "answered"
+        session.wait_for_state("failed")  # it writes no report
+        assert (project / "ran").exists() and len(session.questions()) == asked
+    finally:
+        session.client.kill()
+
+
+def test_where_questions_are_in_the_way_a_save_only_says_that_it_waits(project: Path) -> None:
+    command = write_profiler(project, f"open({str(project / 'ran')!r}, 'w')")
+    session = Session(project, command, questions=False)
+    try:
+        session.save()
+        message = session.client.wait_for("window/showMessage")["message"]
+        assert "a save waits for your answer (gpaLsp.answerMeasuring)" in message and "profile.py" in message
+        session.wait_for_state("asking")
+        assert session.questions() == []
+        assert session.execute("gpaLsp.answerMeasuring") == "asked"  # who wants to see it is asked, and says "once"
+        session.wait_for_state("failed")
+        assert (project / "ran").exists() and len(session.questions()) == 1
+        session.client.forget()
+        session.save()
+        session.wait_for_state("asking")
+        assert session.execute("gpaLsp.cancelMeasuring") is True
+        session.client.wait_for("gpaLsp/status", lambda params: params["question"] == "")
+        assert session.execute("gpaLsp.answerMeasuring", "once") == "nothing"
     finally:
         session.client.kill()
 
 
 @pytest.mark.parametrize("answer", ["Never", None])
 def test_nothing_runs_that_the_user_did_not_confirm(project: Path, answer: str | None) -> None:
-    session = Session(project, write_profiler(project, f"open({str(project / 'ran')!r}, 'w')"), answer=answer)
+    command = write_profiler(project, f"open({str(project / 'ran')!r}, 'w')")
+    session = Session(project, command, answer=answer, status=False)
     try:
         session.save()
         wait_until(session.questions, "the user is asked")
@@ -202,7 +257,7 @@ def test_settings_of_the_workspace_start_nothing_by_themselves(start_client: Sta
     (project / "gpa_lsp" / "__init__.py").write_text(f"open({str(project / 'ran')!r}, 'w')")
     (project / "numpy.py").write_text(f"open({str(project / 'ran')!r}, 'w')")
     client = start_client(settings={"pollSeconds": 0.05, "profile": {"command": trap}}, cwd=project)
-    client.initialize(project)
+    client.initialize(project, initializationOptions={"client": {"status": False}})
     uri = client.open(project / "saxpy.cu")
     client.wait_for_diagnostics(uri)
     client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})

@@ -109,7 +109,7 @@ def test_a_client_that_never_reads_again_is_left(start: Callable[..., StallingCl
 def test_the_end_of_stdin_is_heard_behind_a_full_pipe(start: Callable[..., StallingClient], project: Path) -> None:
     hanging = write_profiler(project, "print('hanging', flush=True)\ntime.sleep(3600)")
     client = start(profile={"command": hanging})
-    client.replies["window/showMessageRequest"] = lambda params: {"title": "Run"}
+    client.replies["window/showMessageRequest"] = lambda params: {"title": "Run once"}
     question = open_large_document(client, project)
     ask_to_measure(client)
     client.wait_for("gpaLsp/output", lambda params: "hanging" in params["text"])
@@ -143,7 +143,7 @@ def begin_reading(client: RawClient, project: Path) -> None:
 
 def begin_measuring(client: RawClient, project: Path) -> None:
     del project
-    client.replies["window/showMessageRequest"] = lambda params: {"title": "Run"}
+    client.replies["window/showMessageRequest"] = lambda params: {"title": "Run once"}
     ask_to_measure(client)
     client.wait_for("gpaLsp/output", lambda params: "hanging" in params["text"])
     wait_for_tools(client, 1)

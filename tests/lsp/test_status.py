@@ -5,8 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpa_lsp.editor.metrics import find_metric
 from gpa_lsp.editor.snapshot import Snapshot
-from gpa_lsp.lsp.status import FAILED, IDLE, MEASURING, METHOD, READING, Status
+from gpa_lsp.lsp.status import ASKING, FAILED, IDLE, MEASURING, METHOD, READING, Status
 from tests.editor.views import make_profile, make_snapshot
 from tests.report_builder import build_kernel
 
@@ -61,7 +62,32 @@ def test_what_is_known_is_said_in_words() -> None:
     ):
         line.status.take(snapshot)
         assert line.state == (IDLE, words)
-    assert line.said[-1] == {"state": "idle", "text": "3 kernels from 3 profiles", "profiles": 3, "kernels": 3}
+    assert line.said[-1] == {
+        "state": "idle",
+        "text": "3 kernels from 3 profiles",
+        "profiles": 3,
+        "kernels": 3,
+        "metric": {"name": "usual", "title": "samples and causes"},
+        "question": "",
+    }
+
+
+def test_what_is_shown_on_lines_is_said() -> None:
+    line = Line()
+    line.status.show_metric(find_metric("sectors"))
+    assert line.said[-1]["metric"] == {"name": "sectors", "title": "sectors"}
+
+
+def test_a_question_stands_there_until_it_is_answered() -> None:
+    line = Line()
+    reading = line.status.watch(READING, Display())
+    line.status.ask("may it run?")
+    assert line.state == (ASKING, "a save waits for your answer: measure it?")
+    assert line.said[-1]["question"] == "may it run?"
+    reading.end("done")
+    assert line.state[0] == ASKING
+    line.status.ask("")
+    assert (line.state[0], line.said[-1]["question"]) == (IDLE, "")
 
 
 def test_measuring_comes_before_reading_and_failures_last() -> None:

@@ -26,6 +26,7 @@ local keys = {
   ['hotspots'] = 'hotspots',
   ['instructions'] = 'instructions',
   ['columns'] = 'columns',
+  ['show'] = 'show',
   ['chain'] = 'chain',
   ['measure'] = 'measure',
   ['cancel'] = 'cancel',

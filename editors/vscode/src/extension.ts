@@ -9,6 +9,7 @@ import { findPythonEnvironments } from "./interpreters";
 import { JumpMemory } from "./jumpMemory";
 import { chooseCause, goBack, goToHotLine, jump } from "./jumps";
 import { listHotSpots, listKernels, showKernel } from "./lists";
+import { answerMeasuring, chooseMetric } from "./metrics";
 import { MeasuringOutput } from "./output";
 import { ReportPanel } from "./page";
 import { toProtocol } from "./placement";
@@ -22,6 +23,7 @@ import { TieView } from "./ties";
 export interface Api {
   readonly isRunning: boolean;
   readonly status: Status | undefined;
+  readonly statusBar: readonly string[];
   readonly measuringOutput: string;
   heatOf(uri: Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[] };
   readonly lit: CursorSync["lit"];
@@ -60,6 +62,8 @@ export function activate(context: ExtensionContext): Api {
     "gpa.listInstructions": () => listInstructions(server, memory),
     "gpa.listInstructionsBy": () => listInstructionsBy(server, memory),
     "gpa.chooseColumns": () => chooseColumns(server),
+    "gpa.chooseMetric": () => chooseMetric(server),
+    "gpa.answerMeasuring": () => answerMeasuring(server, () => commands.executeCommand("notifications.showList")),
     "gpa.toggleTies": () => workspace.getConfiguration(SECTION).update("sass.colours", !areTiesShown(), ConfigurationTarget.Global),
     "gpa.showChain": () => chain.showChain(),
     "gpa.refreshChain": () => chain.showChain(),
@@ -104,6 +108,7 @@ export function activate(context: ExtensionContext): Api {
   return {
     get isRunning() { return server.isRunning; },
     get status() { return status.present; },
+    get statusBar() { return status.texts; },
     get measuringOutput() { return output.text; },
     get lit() { return sync.lit; },
     get ties() { return ties.shown; },

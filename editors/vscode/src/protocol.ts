@@ -23,11 +23,35 @@ export interface Heat {
 }
 
 export interface Status {
-  readonly state: "idle" | "reading" | "measuring" | "failed";
+  readonly state: "idle" | "reading" | "measuring" | "asking" | "failed";
   readonly text: string;
   readonly profiles: number;
   readonly kernels: number;
+  /** What lines show. */
+  readonly metric: { readonly name: string; readonly title: string };
+  /** What a save waits for; empty when nothing is asked. */
+  readonly question: string;
 }
+
+/** What lines can show. */
+export interface Metric {
+  readonly name: string;
+  readonly title: string;
+  readonly detail: string;
+  /** Which kernels lack it, a sentence without its stop; empty where none does. */
+  readonly lack: string;
+  readonly isShown: boolean;
+  readonly isKnown: boolean;
+}
+
+export interface ShownMetric {
+  readonly name: string;
+  readonly title: string;
+  readonly lack: string;
+}
+
+/** What came of answering a question, or of asking it again. */
+export type Outcome = "nothing" | "answered" | "asked" | "open";
 
 export interface Output {
   readonly text: string;

@@ -1,14 +1,15 @@
-/** The item in the status bar, and the menu behind it. */
+/** The items in the status bar, what the server does and what lines show, and the menu behind the first. */
 
 import { commands, type Disposable, type QuickPickItem, StatusBarAlignment, ThemeColor, window } from "vscode";
 import type { Connection } from "./client";
+import { USUAL } from "./metrics";
 import type { Status } from "./protocol";
 import { SECTION } from "./settings";
 
 /** A sentence fits the tooltip, not the bar. */
 const MOST_CHARACTERS = 48;
 
-const ICONS: Readonly<Record<Status["state"], string>> = { idle: "flame", reading: "sync~spin", measuring: "sync~spin", failed: "warning" };
+const ICONS: Readonly<Record<Status["state"], string>> = { idle: "flame", reading: "sync~spin", measuring: "sync~spin", asking: "question", failed: "warning" };
 
 interface Choice extends QuickPickItem {
   readonly command: string;
@@ -16,12 +17,14 @@ interface Choice extends QuickPickItem {
 
 export class StatusItem implements Disposable {
   readonly #item = window.createStatusBarItem(`${SECTION}.status`, StatusBarAlignment.Right, 90);
+  readonly #metric = window.createStatusBarItem(`${SECTION}.metric`, StatusBarAlignment.Right, 89.9);
   readonly #disposables: Disposable[];
   #status: Status | undefined;
 
   constructor(connection: Connection) {
     this.#item.name = "GPU Performance Advisor";
-    this.#item.command = "gpa.menu";
+    this.#metric.name = "GPU Performance Advisor: What Is Shown";
+    this.#metric.command = "gpa.chooseMetric";
     this.#disposables = [connection.onStatus((status) => this.#take(status)), connection.onRunning((isRunning) => !isRunning && this.#leave())];
   }
 
@@ -29,8 +32,13 @@ export class StatusItem implements Disposable {
     return this.#status;
   }
 
+  /** What stands in the status bar, for the tests. */
+  get texts(): readonly string[] {
+    return [this.#item.text, this.#metric.text];
+  }
+
   dispose(): void {
-    for (const disposable of [...this.#disposables, this.#item]) {
+    for (const disposable of [...this.#disposables, this.#item, this.#metric]) {
       disposable.dispose();
     }
   }
@@ -39,16 +47,33 @@ export class StatusItem implements Disposable {
     this.#status = status;
     const text = status.text.length > MOST_CHARACTERS ? `${status.text.slice(0, MOST_CHARACTERS - 1).trimEnd()}…` : status.text;
     this.#item.text = `$(${ICONS[status.state]}) ${text}`;
-    this.#item.tooltip = `GPU Performance Advisor: ${status.text}`;
-    this.#item.backgroundColor = status.state === "failed" ? new ThemeColor("statusBarItem.warningBackground") : undefined;
+    const isAsking = status.state === "asking";
+    this.#item.tooltip = `GPU Performance Advisor: ${isAsking ? `${status.question} (click to answer)` : status.text}`;
+    this.#item.accessibilityInformation = { label: `GPU Performance Advisor: ${status.text}`, role: "button" };
+    this.#item.command = isAsking ? "gpa.answerMeasuring" : "gpa.menu";
+    this.#item.backgroundColor = isAsking || status.state === "failed" ? new ThemeColor("statusBarItem.warningBackground") : undefined;
     this.#item.show();
+    this.#showMetric(status);
     void commands.executeCommand("setContext", `${SECTION}.hasKernels`, status.kernels > 0);
     void commands.executeCommand("setContext", `${SECTION}.measuring`, status.state === "measuring");
+  }
+
+  /** Where somebody chose, what they chose; where nobody did it would only take room. */
+  #showMetric({ metric, kernels }: Status): void {
+    this.#metric.text = `$(eye) ${metric.title}`;
+    this.#metric.tooltip = `Hints, colours and lenses show: ${metric.title} (click to choose)`;
+    this.#metric.accessibilityInformation = { label: `GPU lines show ${metric.title}`, role: "button" };
+    if (metric.name !== USUAL && kernels > 0) {
+      this.#metric.show();
+    } else {
+      this.#metric.hide();
+    }
   }
 
   #leave(): void {
     this.#status = undefined;
     this.#item.hide();
+    this.#metric.hide();
     void commands.executeCommand("setContext", `${SECTION}.measuring`, false);
   }
 }
@@ -57,7 +82,9 @@ export class StatusItem implements Disposable {
 export async function showMenu(status: Status | undefined): Promise<void> {
   const isMeasuring = status?.state === "measuring";
   const hasKernels = (status?.kernels ?? 0) > 0;
+  const isAsking = (status?.question ?? "") !== "";
   const choices: Choice[] = [
+    ...(isAsking ? [{ label: "$(question) Answer Whether a Save May Be Measured…", command: "gpa.answerMeasuring" }] : []),
     ...(isMeasuring ? [{ label: "$(debug-stop) Cancel Measuring", command: "gpa.cancelMeasuring" }] : [{ label: "$(play) Measure Now", command: "gpa.measure" }]),
     ...(hasKernels
       ? [
@@ -66,6 +93,7 @@ export async function showMenu(status: Status | undefined): Promise<void> {
           { label: "$(graph) Show Report", command: "gpa.showPage" },
           { label: "$(history) Show History of Measurements", command: "gpa.showHistory" },
           { label: "$(pin) Compare With the Present Measurement From Now On", command: "gpa.pinBaseline" },
+          { label: `$(eye) Choose What Is Shown… (now ${status?.metric.title ?? ""})`, command: "gpa.chooseMetric" },
           { label: "$(paintcan) Toggle Heat", command: "gpa.toggleHeat" },
           { label: "$(list-flat) Show All Hints, or as Many as a Screen Bears", command: "gpa.showAllHints" },
           { label: "$(question) Sources That May Have Changed…", command: "gpa.chooseSources" },

@@ -1,4 +1,6 @@
-"""How hot each line of a document is, in one number and a few words: what it suffers, or what it makes others suffer, whichever is more."""
+"""How hot each line of a document is, in one number and a few words: what it suffers, or what it makes others suffer, whichever is more; or what it
+is in the metric that somebody chose.
+"""
 
 from enum import Enum
 
@@ -7,7 +9,9 @@ from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.cause_table import find_caused_reason
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.causes import CauseLine
-from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.editor.lines.metric_values import label_value
+from gpa_lsp.editor.metrics import MetricKind
+from gpa_lsp.editor.predicted.metric_values import measure_emulation
 from gpa_lsp.editor.stall_table import label_called, label_line
 
 
@@ -15,7 +19,7 @@ class HeatKind(Enum):
     """What a line's samples mean."""
 
     SUFFERS = "suffers"
-    """They were taken here."""
+    """They were taken here; or it is no samples that are shown."""
     CAUSES = "causes"
     """They were taken elsewhere and are blamed on this line."""
 
@@ -26,14 +30,14 @@ class LineHeat:
 
     Attributes:
         line: 1-based, as the document is now.
-        shown: the kernel it is hottest in.
-        share_ratio: of that kernel's samples.
+        kernel: short name of the one it is hottest in.
+        share_ratio: of that kernel's samples, or of what else is shown.
         kind: what they mean.
         text: a few words.
     """
 
     line: int
-    shown: VisibleKernel
+    kernel: str
     share_ratio: float
     kind: HeatKind
     text: str
@@ -41,22 +45,53 @@ class LineHeat:
 
 def measure_heat(view: DocumentView, least_ratio: float) -> tuple[LineHeat, ...]:
     """The lines of a document with at least some share, ascending."""
-    lines = sorted({*view.hot_lines.list_above(least_ratio), *view.cause_lines.list_above(least_ratio)})
+    metric = view.settings.metric
+    if metric.is_from_emulation:
+        return _measure_emulated(view, least_ratio)
+    tables = {
+        MetricKind.USUAL: (view.hot_lines, view.cause_lines),
+        MetricKind.TIME: (view.hot_lines,),
+        MetricKind.CAUSE: (view.cause_lines,),
+    }
+    chosen = tables.get(metric.kind, (view.value_lines,))
+    lines = sorted({line for table in chosen for line in table.list_above(least_ratio)})
     found = (measure_line(view, line, least_ratio) for line in lines)
     return tuple(heat for heat in found if heat is not None)
 
 
+def _measure_emulated(view: DocumentView, least_ratio: float) -> tuple[LineHeat, ...]:
+    return tuple(
+        LineHeat(line=line, kernel=one.kernel, share_ratio=one.ratio, kind=HeatKind.SUFFERS, text=one.words)
+        for line, one in sorted(measure_emulation(view, view.settings.metric).items())
+        if one.ratio >= least_ratio
+    )
+
+
 def measure_line(view: DocumentView, line: int, least_ratio: float) -> LineHeat | None:
     """One line by the kernel in which it is hottest; None below the least share."""
-    hot, cause = view.hot_lines.find_top(line), view.cause_lines.find_top(line)
+    kind = view.settings.metric.kind
+    if kind not in (MetricKind.USUAL, MetricKind.TIME, MetricKind.CAUSE):
+        return _measure_value(view, line, least_ratio)
+    hot = None if kind is MetricKind.CAUSE else view.hot_lines.find_top(line)
+    cause = None if kind is MetricKind.TIME else view.cause_lines.find_top(line)
     suffered = 0.0 if hot is None else hot.share_ratio
     caused = 0.0 if cause is None else cause.share_ratio
     if max(suffered, caused) < least_ratio or max(suffered, caused) <= 0:
         return None
     if cause is not None and caused > suffered:
-        return LineHeat(line=line, shown=cause.shown, share_ratio=caused, kind=HeatKind.CAUSES, text=label_cause(cause))
+        return LineHeat(
+            line=line, kernel=cause.shown.name, share_ratio=caused, kind=HeatKind.CAUSES, text=label_cause(cause)
+        )
     assert hot is not None  # it has the larger share
-    return LineHeat(line=line, shown=hot.shown, share_ratio=suffered, kind=HeatKind.SUFFERS, text=label_line(hot))
+    return LineHeat(line=line, kernel=hot.shown.name, share_ratio=suffered, kind=HeatKind.SUFFERS, text=label_line(hot))
+
+
+def _measure_value(view: DocumentView, line: int, least_ratio: float) -> LineHeat | None:
+    top = view.value_lines.find_top(line)
+    if top is None or top.value.ratio < least_ratio:
+        return None
+    text = label_value(view.settings.metric, top.value)
+    return LineHeat(line=line, kernel=top.shown.name, share_ratio=top.value.ratio, kind=HeatKind.SUFFERS, text=text)
 
 
 def label_cause(cause: CauseLine) -> str:

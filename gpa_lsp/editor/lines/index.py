@@ -11,6 +11,8 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.editor.lines.metric_values import MetricValue, measure_values
+from gpa_lsp.editor.metrics import USUAL, LineMetric, MetricKind
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.report.measured_files import MeasuredFile
 
@@ -53,8 +55,29 @@ class CauseEntry(NamedTuple):
     causes: "LineCauses"
 
 
-Entry = HotEntry | CauseEntry
-_Entry = TypeVar("_Entry", HotEntry, CauseEntry)
+class ValueEntry(NamedTuple):
+    """What a line is in the metric that is shown, in one kernel.
+
+    Attributes:
+        share_ratio: of all there is in the kernel.
+        shown: the kernel.
+        file: with the line.
+        place: the line as measured.
+        value: with its number.
+    """
+
+    share_ratio: float
+    shown: VisibleKernel
+    file: MeasuredFile
+    place: tuple[str, int]
+    value: MetricValue
+
+
+Entry = HotEntry | CauseEntry | ValueEntry
+_Entry = TypeVar("_Entry", HotEntry, CauseEntry, ValueEntry)
+
+_OWN_ROWS = (MetricKind.USUAL, MetricKind.TIME, MetricKind.CAUSE, MetricKind.EMULATED, MetricKind.PREDICTED)
+"""Metrics that are read elsewhere."""
 
 LEADING_LINES = 3
 """Of each kernel: a flat one has no line above anybody's threshold, and a reader wants to know where to begin all the same."""
@@ -88,11 +111,13 @@ class MeasuredText:
         file: with that text; any of those that have it.
         hot: samples.
         causes: stalls.
+        values: of the metric that is shown, where that is neither of those.
     """
 
     file: MeasuredFile
     hot: LineTable[HotEntry]
     causes: LineTable[CauseEntry]
+    values: LineTable[ValueEntry]
 
 
 @dataclass(slots=True)
@@ -100,7 +125,10 @@ class _Draft:
     file: MeasuredFile
     hot: dict[int, list[HotEntry]] = field(default_factory=dict)
     causes: dict[int, list[CauseEntry]] = field(default_factory=dict)
+    values: dict[int, list[ValueEntry]] = field(default_factory=dict)
     leading: set[int] = field(default_factory=set)
+    causing: set[int] = field(default_factory=set)
+    largest: set[int] = field(default_factory=set)
 
 
 def _make_table(by_line: dict[int, list[_Entry]], leading: frozenset[int] = frozenset()) -> LineTable[_Entry]:
@@ -110,12 +138,15 @@ def _make_table(by_line: dict[int, list[_Entry]], leading: frozenset[int] = froz
     return LineTable(by_line=by_line, ranked=ranked, leading=leading)
 
 
-def index_lines(kernels: Sequence[VisibleKernel], local_path: str) -> tuple[MeasuredText, ...]:
+def index_lines(
+    kernels: Sequence[VisibleKernel], local_path: str, metric: LineMetric = USUAL
+) -> tuple[MeasuredText, ...]:
     """What some kernels say of the lines of a file, by the texts it had when they were measured.
 
     Args:
         kernels: with lines in it.
         local_path: the file here, links resolved.
+        metric: what is shown.
     """
     drafts: dict[tuple[tuple[str, ...] | None, bool], _Draft] = {}
     drafts_by_file: dict[
@@ -134,14 +165,34 @@ def index_lines(kernels: Sequence[VisibleKernel], local_path: str) -> tuple[Meas
             files[path].hot.setdefault(entry.row.line or 0, []).append(entry)
         for path, line in _choose_leading(shown, [entry for _, entry in entries]):
             files[path].leading.add(line)
-        for path, cause in _list_causes(shown, files):
+        causes = list(_list_causes(shown, files))
+        for path, cause in causes:
             files[path].causes.setdefault(cause.place[1], []).append(cause)
+        for path, cause in nlargest(LEADING_LINES, causes, key=lambda one: one[1].share_ratio):
+            files[path].causing.add(cause.place[1])
+        values = list(_list_values(shown, files, metric))
+        for path, value in values:
+            files[path].values.setdefault(value.place[1], []).append(value)
+        for path, value in nlargest(LEADING_LINES, values, key=lambda one: one[1].share_ratio):
+            files[path].largest.add(value.place[1])
     return tuple(
         MeasuredText(
-            file=draft.file, hot=_make_table(draft.hot, frozenset(draft.leading)), causes=_make_table(draft.causes)
+            file=draft.file,
+            hot=_make_table(draft.hot, frozenset(draft.leading)),
+            causes=_make_table(draft.causes, frozenset(draft.causing)),
+            values=_make_table(draft.values, frozenset(draft.largest)),
         )
         for draft in drafts.values()
     )
+
+
+def _list_values(
+    shown: VisibleKernel, files: Mapping[str, object], metric: LineMetric
+) -> Iterator[tuple[str, ValueEntry]]:
+    values = None if metric.kind in _OWN_ROWS else measure_values(shown.kernel, metric)
+    for place, value in ({} if values is None else values.by_line).items():
+        if place[0] in files and value.ratio > 0:
+            yield place[0], ValueEntry(value.ratio, shown, shown.profile.files[place[0]], place, value)
 
 
 def _choose_leading(shown: VisibleKernel, entries: Sequence[HotEntry]) -> Iterator[tuple[str, int]]:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from gpa_lsp.editor.lines.finder import LineFinder
-from gpa_lsp.editor.lines.index import CauseEntry, HotEntry, LineTable, MeasuredText, order_entry
+from gpa_lsp.editor.lines.index import CauseEntry, HotEntry, LineTable, MeasuredText, ValueEntry, order_entry
 from gpa_lsp.report.measured_files import MeasuredFile
 
-_Entry = TypeVar("_Entry", HotEntry, CauseEntry)
+_Entry = TypeVar("_Entry", HotEntry, CauseEntry, ValueEntry)
 _Line = TypeVar("_Line")
 
 

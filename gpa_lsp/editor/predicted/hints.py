@@ -1,12 +1,14 @@
-"""The few words at the end of a line about its emulation: ``8.0 sectors/req``, ``4.0 wavefronts/req``, ``50 % diverge``."""
+"""The few words at the end of a line about its emulation: ``8.0 sectors/req``, ``4.0 wavefronts/req``, ``50 % diverge``, ``L1 hits 80 %``."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.numbers import format_number, format_percent
 from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.metrics import MetricKind
 from gpa_lsp.editor.model import Hint
 from gpa_lsp.editor.predicted.hover import count_cost, name_access
+from gpa_lsp.editor.predicted.metric_values import measure_emulation
 from gpa_lsp.editor.predicted.results import LaunchFact
 from gpa_lsp.editor.predicted.view import PlacedPredictions
 from gpa_lsp.editor.settings import HintChoice
@@ -22,13 +24,33 @@ LEAST_DIVERGENT_RATIO = 0.1
 
 
 def list_predicted_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
-    """The hints of some lines, by line; of several launches the one that is worst."""
-    choice, predicted = view.settings.emulation_hints, view.predicted
-    if predicted is None or not predicted.is_source or choice is HintChoice.OFF:
+    """The hints of some lines, by line; of several launches the one that is worst. Who chose to see another metric sees none of them."""
+    choice, predicted, metric = view.settings.emulation_hints, view.predicted, view.settings.metric
+    if predicted is None or not predicted.is_source:
+        return []
+    if metric.kind is MetricKind.PREDICTED:
+        return _list_hits(view, first, last)
+    if metric.kind is MetricKind.EMULATED:
+        choice = HintChoice.ALL
+    elif metric.kind is not MetricKind.USUAL:
+        choice = HintChoice.OFF
+    if choice is HintChoice.OFF:
         return []
     lines = sorted({*predicted.accesses, *predicted.branches})
     made = (_make_hint(view, predicted, line, choice) for line in lines if first <= line <= last)
     return [hint for hint in made if hint is not None]
+
+
+def _list_hits(view: DocumentView, first: int, last: int) -> list[Hint]:
+    return [
+        Hint(
+            position=view.positions.find_end(line),
+            label=one.words,
+            tooltip=f"not measured: {format_percent(one.ratio)} of the sectors of {one.kernel} that miss the caches are asked for here",
+        )
+        for line, one in sorted(measure_emulation(view, view.settings.metric).items())
+        if first <= line <= last
+    ]
 
 
 def _make_hint(view: DocumentView, predicted: PlacedPredictions, line: int, choice: HintChoice) -> Hint | None:

@@ -3,6 +3,8 @@
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.lines.heat import HeatKind
+from gpa_lsp.editor.lines.metric_values import label_value, measure_rows
+from gpa_lsp.editor.metrics import USUAL, LineMetric, MetricKind
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.jumps import locate_row
@@ -24,17 +26,32 @@ class RowHeat:
 
     Attributes:
         row: the instruction.
-        share_ratio: of the kernel's samples: those taken there or those blamed on it, whichever are more.
+        share_ratio: of the kernel's samples: those taken there or those blamed on it, whichever are more; or of what else is shown.
         kind: which.
+        words: what else is shown; empty where it is samples.
     """
 
     row: int
     share_ratio: float
     kind: HeatKind
+    words: str = ""
 
 
-def measure_row_heat(document: SassDocument, least_ratio: float) -> list[RowHeat]:
-    """The instructions with at least some share of the kernel's samples, hottest first."""
+def measure_row_heat(document: SassDocument, least_ratio: float, metric: LineMetric = USUAL) -> list[RowHeat]:
+    """The instructions with at least some share of the kernel's samples, or of what is shown, hottest first; what is emulated is no SASS."""
+    if metric.is_from_emulation:
+        return []
+    if metric.kind in (MetricKind.USUAL, MetricKind.TIME, MetricKind.CAUSE):
+        return _measure_samples(document, least_ratio, metric.kind)
+    values = measure_rows(document.shown.kernel.report, metric)
+    hot = [(row, value) for row, value in enumerate(values) if value.ratio >= least_ratio and value.ratio > 0]
+    return [
+        RowHeat(row=row, share_ratio=value.ratio, kind=HeatKind.SUFFERS, words=label_value(metric, value))
+        for row, value in sorted(hot, key=lambda one: -one[1].ratio)
+    ]
+
+
+def _measure_samples(document: SassDocument, least_ratio: float, kind: MetricKind) -> list[RowHeat]:
     import numpy as np  # not before the client has its answer to initialize
 
     report = document.shown.kernel.report
@@ -43,9 +60,11 @@ def measure_row_heat(document: SassDocument, least_ratio: float) -> list[RowHeat
         return []
     taken = report.instructions.all_samples.sum(axis=1).astype(np.float64)
     caused = np.zeros(len(taken))
-    if report.blame is not None:
+    if report.blame is not None and kind is not MetricKind.TIME:
         edges = report.blame.edges
         np.add.at(caused, edges.def_row[edges.is_moved], edges.all_samples[edges.is_moved])
+    if kind is MetricKind.CAUSE:
+        taken[:] = 0
     hottest = np.maximum(taken, caused)
     order = np.argsort(-hottest, kind="stable")
     return [
@@ -60,7 +79,7 @@ def measure_row_heat(document: SassDocument, least_ratio: float) -> list[RowHeat
 
 def list_hot_rows(view: SassView) -> list[HotRow]:
     """The instructions that take or cause most samples, hottest first."""
-    hottest = measure_row_heat(view.document, _LEAST_RATIO)[:_MOST_ROWS]
+    hottest = measure_row_heat(view.document, _LEAST_RATIO, view.settings.metric)[:_MOST_ROWS]
     return [(locate_row(view, heat.row), heat.share_ratio, heat.kind, label_row(view, heat)) for heat in hottest]
 
 
@@ -68,6 +87,8 @@ def label_row(view: SassView, heat: RowHeat) -> str:
     """``84 % long_scoreboard · /*0030*/ FFMA`` or ``causes 67 % · /*0020*/ LDG``."""
     share = format_percent(heat.share_ratio)
     name = name_instruction(view.document, heat.row)
+    if heat.words:
+        return f"{heat.words} · {name}"
     if heat.kind is HeatKind.CAUSES:
         return f"causes {share} · {name}"
     reason = _find_reason(view, heat.row)

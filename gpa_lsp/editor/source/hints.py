@@ -9,15 +9,18 @@ from collections.abc import Sequence
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts
-from gpa_lsp.editor.document_view import DocumentView, HotLine
+from gpa_lsp.editor.document_view import DocumentView, HotLine, ValueLine
 from gpa_lsp.editor.lines.causes import CauseLine
+from gpa_lsp.editor.lines.metric_values import describe_value, label_value
 from gpa_lsp.editor.lines.names import locate_from, name_briefly
 from gpa_lsp.editor.lines.places import Place
+from gpa_lsp.editor.metrics import MetricKind
 from gpa_lsp.editor.model import Hint, LabelPart
 from gpa_lsp.editor.predicted.hints import list_predicted_hints
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.source.thinning import thin_out
 from gpa_lsp.editor.stall_table import describe_taken, label_called_from, label_reason
+from gpa_lsp.report.measured_files import MeasuredFile
 
 MOST_CHARS = 43
 """Of a hint; VS Code cuts what is longer."""
@@ -63,15 +66,27 @@ def list_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
 
 def _list_measured(view: DocumentView, first: int, last: int) -> list[Hint]:
     """By line."""
-    least = view.settings.min_share_ratio
-    shares = view.hot_lines.measure_above(least)
-    for line, ratio in view.cause_lines.measure_above(least).items():
-        shares[line] = max(ratio, shares.get(line, 0.0))
-    leading = view.hot_lines.list_leading()
+    shares, leading = _measure_shares(view)
     chosen = thin_out(shares, leading, view.settings.most_hints_on_screen)
     wanted = (line for line in sorted({*chosen, *_list_first(view.stale)}) if first <= line <= last)
     hints = (_make_hint(view, line, is_leading=line in leading) for line in wanted)
     return [hint for hint in hints if hint is not None]
+
+
+def _measure_shares(view: DocumentView) -> tuple[dict[int, float], frozenset[int]]:
+    """Line → its share of what is shown, of lines at or above the user's threshold; and the lines that lead, however little they have."""
+    kind, least = view.settings.metric.kind, view.settings.min_share_ratio
+    if view.settings.metric.is_from_emulation:
+        return {}, frozenset()
+    if kind is MetricKind.CAUSE:
+        return view.cause_lines.measure_above(least), view.cause_lines.list_leading()
+    if kind not in (MetricKind.USUAL, MetricKind.TIME):
+        return view.value_lines.measure_above(least), view.value_lines.list_leading()
+    shares = view.hot_lines.measure_above(least)
+    if kind is MetricKind.USUAL:
+        for line, ratio in view.cause_lines.measure_above(least).items():
+            shares[line] = max(ratio, shares.get(line, 0.0))
+    return shares, view.hot_lines.list_leading()
 
 
 def _list_first(stale: tuple[int, ...]) -> list[int]:
@@ -82,20 +97,36 @@ def _list_first(stale: tuple[int, ...]) -> list[int]:
 
 def _make_hint(view: DocumentView, line: int, *, is_leading: bool) -> Hint | None:
     """Its tooltip is short: all hints of a file are asked for with every edit, and the stall table is what the line's hover is for."""
-    hot, cause = view.hot_lines.find_top(line), view.cause_lines.find_top(line)
-    found = (_say_suffering(view, hot, is_leading=is_leading), _say_causing(view, cause))
+    found, file = _find_sides(view, line, is_leading=is_leading)
     sides = sorted((side for side in found if side is not None), key=lambda side: -side.ratio)
     if not sides and line in view.stale:
         return Hint(position=view.positions.find_end(line), label=_EDITED, tooltip=_WHEN)
     if not sides:
         return None
-    file = hot.file if hot is not None else cause.file if cause is not None else None
     doubt = "" if file is None else file.describe_doubt()
     return Hint(
         position=view.positions.find_end(line),
         label=_join(_fit(sides, MOST_CHARS - len(UNVERIFIED_MARK) * bool(doubt)), UNVERIFIED_MARK * bool(doubt)),
         tooltip="; ".join([*(side.tooltip for side in sides), *([f"unverified: {doubt}"] if doubt else [])]),
     )
+
+
+def _find_sides(
+    view: DocumentView, line: int, *, is_leading: bool
+) -> tuple[tuple[_Side | None, ...], MeasuredFile | None]:
+    """What there is to say of a line in the metric that is shown, and the file it was measured in."""
+    metric = view.settings.metric
+    if metric.is_from_emulation:
+        return (), None
+    if metric.kind not in (MetricKind.USUAL, MetricKind.TIME, MetricKind.CAUSE):
+        value = view.value_lines.find_top(line)
+        return (() if value is None else (_say_value(view, value),)), None if value is None else value.file
+    hot = None if metric.kind is MetricKind.CAUSE else view.hot_lines.find_top(line)
+    cause = None if metric.kind is MetricKind.TIME else view.cause_lines.find_top(line)
+    file = hot.file if hot is not None else cause.file if cause is not None else None
+    if metric.kind is MetricKind.CAUSE:
+        return (None if cause is None else _say_blamed(view, cause),), file
+    return (_say_suffering(view, hot, is_leading=is_leading), _say_causing(view, cause)), file
 
 
 def _fit(sides: Sequence[_Side], room: int) -> list[LabelPart]:
@@ -148,8 +179,40 @@ def _say_suffering(view: DocumentView, hot: HotLine | None, *, is_leading: bool)
     return _Side(
         ratio=hot.share_ratio,
         link=link,
-        words=called if hot.is_mostly_called else label_reason(hot),
+        words=called if hot.is_mostly_called else _label_taken(view, hot),
         tooltip="; ".join(part for part in (taken, called and f"{called}, an estimate") if part),
+    )
+
+
+def _label_taken(view: DocumentView, hot: HotLine) -> str:
+    """Who chose time sees all that was taken on the line; else its heaviest stall reason says more."""
+    if view.settings.metric.kind is not MetricKind.TIME:
+        return label_reason(hot)
+    return f"{format_percent(hot.shown.kernel.report.share_of(hot.row.inclusive_samples).ratio)} of samples"
+
+
+def _say_value(view: DocumentView, line: ValueLine) -> _Side:
+    """``1,024 sectors, 512 at best``: a number and its unit; its share of the kernel is in the tooltip."""
+    metric = view.settings.metric
+    return _Side(
+        ratio=line.value.ratio,
+        link=None,
+        words=label_value(metric, line.value),
+        tooltip=describe_value(metric, line.value, line.shown.name),
+    )
+
+
+def _say_blamed(view: DocumentView, cause: CauseLine) -> _Side | None:
+    """``→ line 14 · causes 73 %``: all stalls that are blamed on this line, those it waits for itself among them."""
+    ratio = cause.caused_ratio
+    if ratio <= 0:
+        return None
+    others = [one for one in gather_counterparts(cause.causes.waiters) if one.place != cause.place]
+    return _Side(
+        ratio=ratio,
+        link=_link(view, cause.shown, cause.place, others, whole=cause.causes.caused_samples, arrow="→"),
+        words=f"causes {format_percent(ratio)}",
+        tooltip=f"{format_percent(ratio)} of the samples of {cause.shown.name} are stalls that this line causes",
     )
 
 

@@ -15,6 +15,7 @@ from gpa_lsp.editor.cause_table import label_remedy
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
 from gpa_lsp.editor.lines.causes import RemedyAnchor
+from gpa_lsp.editor.lines.metric_values import label_kernel
 from gpa_lsp.editor.model import CommandCall, Lens, Range
 from gpa_lsp.editor.predicted.view import PredictedAnchor
 from gpa_lsp.editor.source.thinning import thin_out
@@ -36,7 +37,7 @@ def list_lenses(view: DocumentView) -> list[Lens]:
     ends = [*(line for line, _ in kernels[1:]), len(view.positions.lines) + 1]
     for (line, anchors), end in zip(kernels, ends, strict=False):  # without kernels there is an end all the same
         stale = bisect_left(view.stale, end) - bisect_left(view.stale, line)
-        lenses.extend(_place(view, line, _list_commands(anchors, stale)))
+        lenses.extend(_place(view, line, _list_commands(view, anchors, stale)))
     for line, remedies in _choose_remedies(view):
         lenses.extend(_place(view, line, _list_remedies(remedies)))
     for line, group in groupby(() if view.statics is None else view.statics.anchors, key=lambda anchor: anchor.line):
@@ -95,10 +96,19 @@ def _remark(anchor: KernelAnchor, stale: int) -> str:
     return f"{doubt}{_EDITED}" if anchor.is_edited else doubt
 
 
-def _list_commands(anchors: Sequence[KernelAnchor], stale: int) -> Iterator[CommandCall]:
+def _say_unemulated(view: DocumentView, mangled_name: str) -> str:
+    """A kernel that has no lens of a launch lacks what is emulated."""
+    metric = view.settings.metric
+    launches = () if view.predicted is None else view.predicted.anchors
+    is_emulated = any(anchor.launch.mangled_name == mangled_name for anchor in launches)
+    return f"{metric.title}: no launch of it is described" if metric.is_from_emulation and not is_emulated else ""
+
+
+def _list_commands(view: DocumentView, anchors: Sequence[KernelAnchor], stale: int) -> Iterator[CommandCall]:
     """The lenses of the kernels on one line.
 
     Args:
+        view: the document.
         anchors: longest first.
         stale: lines between this line and the next one with kernels that were edited since they were measured.
     """
@@ -106,7 +116,8 @@ def _list_commands(anchors: Sequence[KernelAnchor], stale: int) -> Iterator[Comm
     for anchor in shown:
         kernel = anchor.shown.kernel
         remark = _remark(anchor, stale)
-        title = describe_kernel_briefly(anchor.shown, MOST_LENS_CHARS - len(remark)) + remark
+        chosen = label_kernel(anchor.shown, view.settings.metric) or _say_unemulated(view, kernel.report.mangled_name)
+        title = describe_kernel_briefly(anchor.shown, MOST_LENS_CHARS - len(remark), chosen) + remark
         yield CommandCall(title=title, command="gpaLsp.showKernel", arguments=(kernel.report.mangled_name,))
     if len(shown) < len(anchors):
         rest = len(anchors) - len(shown)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.editor.metrics import LineMetric
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
@@ -49,6 +50,10 @@ class SessionActions(SessionView, Protocol):
         """Show some columns in SASS documents from now on, in this workspace; None for the usual ones."""
         ...
 
+    def choose_metric(self, metric: LineMetric) -> None:
+        """Show a metric on lines from now on, in this workspace."""
+        ...
+
     def show_document(self, title: str, markdown: str) -> None:
         """Open a text in the editor, or say where it lies when the editor cannot be asked to."""
         ...
@@ -67,6 +72,10 @@ class SessionActions(SessionView, Protocol):
 
     def measure(self, uri: str | None) -> bool:
         """Run the user's command for a document, or for none; whether there is one that may be run."""
+        ...
+
+    def answer_measuring(self, answer: str | None) -> str:
+        """Whether the command that measures may run: ``once``, ``always`` or ``never``; None to be asked again. What came of it."""
         ...
 
     def cancel_measuring(self) -> bool:

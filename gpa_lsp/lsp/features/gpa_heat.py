@@ -66,13 +66,13 @@ def list_sass_heat(view: SassView) -> tuple[HeatMark, ...]:
             kernel=shown.name,
             text=label_row(view, heat),
         )
-        for heat in measure_row_heat(view.document, view.settings.least_share_ratio)
+        for heat in measure_row_heat(view.document, view.settings.least_share_ratio, view.settings.metric)
     )
     return tuple(sorted(marks, key=lambda mark: mark.line))
 
 
 def _make_mark(heat: LineHeat) -> HeatMark:
-    return _scale(line=heat.line, share_ratio=heat.share_ratio, kind=heat.kind, kernel=heat.shown.name, text=heat.text)
+    return _scale(line=heat.line, share_ratio=heat.share_ratio, kind=heat.kind, kernel=heat.kernel, text=heat.text)
 
 
 def _scale(*, line: int, share_ratio: float, kind: HeatKind, kernel: str, text: str) -> HeatMark:

@@ -16,7 +16,7 @@ from tests.editors.workspace import DOUBLES, VICTIM, Workspace
 StartMeasuring = Callable[[str], Neovim]
 """From the title of the answer that the user gives."""
 
-ALLOW, REFUSE = "Run", "Never"
+ALLOW, REFUSE = "Run once", "Never"
 
 
 def make_options(workspace: Workspace) -> str:
@@ -67,14 +67,30 @@ def make_git_log(folder: Path) -> None:
     log.write_text(text, encoding="utf-8")
 
 
+def wait_for_question(neovim: Neovim) -> None:
+    neovim.wait_for("the question", lambda: "a save waits" in neovim.lua("return require('gpa_lsp').status()"))
+
+
+def fix_and_measure(neovim: Neovim, workspace: Workspace) -> None:
+    fix_doubles(neovim, workspace)
+    wait_for_question(neovim)
+    neovim.command("GpaLsp allow once")
+
+
 def test_a_save_measures_again_and_the_change_is_shown(start_measuring: StartMeasuring, workspace: Workspace) -> None:
     make_git_log(workspace.folder)
     neovim = start_measuring(ALLOW)
     neovim.wait_for_text("relax · 186 µs")
     fix_doubles(neovim, workspace)
+    wait_for_question(neovim)
+    assert "a save waits for your answer (:GpaLsp allow)" in neovim.messages()
+    assert "measure.py" in neovim.lua("return require('gpa_lsp').question()")
+    assert neovim.lua("return #_G.asked") == 0, "a save puts nothing in the way"
+    neovim.command("GpaLsp allow")
     prompt, titles = neovim.wait_for_lua("return _G.asked[1]")
-    assert "measure.py" in prompt and len(titles) >= 2
+    assert "measure.py" in prompt and titles[0] == "Run once" and len(titles) == 3
     neovim.wait_for("a run", lambda: workspace.runs == 1)
+    assert neovim.lua("return require('gpa_lsp').question()") == ""
     neovim.wait_for_text("relax · 10")
     neovim.wait_for("the change in the lens", lambda: _has_change(neovim.screen.text))
     neovim.command("GpaLsp log")
@@ -84,8 +100,13 @@ def test_a_save_measures_again_and_the_change_is_shown(start_measuring: StartMea
     text = hover(neovim)
     assert "long_scoreboard" in text
     assert re.search(r"history\W+█╎▁ 186 µs → 10\d µs over 2 runs; no regression; ╎ 2 commits", text), text
-    assert neovim.lua("return #_G.asked") == 1, "asked once"
     neovim.lua("vim.cmd('silent write')")
+    wait_for_question(neovim)
+    assert workspace.runs == 1, "once was once"
+    neovim.command("GpaLsp allow always")
+    neovim.wait_for("another run", lambda: workspace.runs == 2)
+    neovim.lua("vim.cmd('silent write')")
+    neovim.wait_for("a third, unasked", lambda: workspace.runs == 3)
     neovim.command("GpaLsp history")
     neovim.wait_for_lua("return vim.bo.filetype == 'markdown'")
 
@@ -130,12 +151,14 @@ def test_a_failure_is_explained(start_measuring: StartMeasuring, workspace: Work
 def test_nothing_runs_without_a_yes(start_measuring: StartMeasuring, workspace: Workspace) -> None:
     neovim = start_measuring(REFUSE)
     neovim.command("write")
-    neovim.wait_for_lua("return #_G.asked == 1")
+    wait_for_question(neovim)
+    neovim.command("GpaLsp allow never")
+    neovim.wait_for_lua("return require('gpa_lsp').question() == ''")
     neovim.command("GpaLsp measure")
-    neovim.wait_for_lua("return #_G.asked == 2")
+    neovim.wait_for_lua("return #_G.asked == 1")
     neovim.command("write")
     neovim.lua("vim.wait(1000)")
-    assert neovim.lua("return #_G.asked") == 2, "who said never is not asked with each save"
+    assert neovim.lua("return require('gpa_lsp').question()") == "", "who said never is not asked with each save"
     assert workspace.runs == 0
 
 
@@ -205,7 +228,7 @@ def test_sass_that_is_open_becomes_that_of_the_new_code(start_measuring: StartMe
     text = "return table.concat(vim.fn.getbufline('gpa-sass:', 1, '$'), '\\n')"
     neovim.wait_for("the doubles", lambda: "DFMA" in neovim.lua(text))
     neovim.command("wincmd p")
-    fix_doubles(neovim, workspace)
+    fix_and_measure(neovim, workspace)
     neovim.wait_for("no doubles", lambda: "FFMA" in neovim.lua(text) and "DFMA" not in neovim.lua(text))
     neovim.command("wincmd p")
     assert not neovim.lua("return vim.bo.modifiable")

@@ -16,7 +16,7 @@ from tests.editors.neovim.reading import (
     read_heat,
     wait_for_heat,
 )
-from tests.editors.neovim.test_measuring import ALLOW, ANSWER, fix_doubles, make_options
+from tests.editors.neovim.test_measuring import ALLOW, ANSWER, fix_and_measure, make_options
 from tests.editors.neovim.test_sass import KEYS
 from tests.editors.workspace import VICTIM, Workspace, make_workspace
 
@@ -71,7 +71,7 @@ def test_pictures(start_neovim: StartNeovim, workspace: Workspace, folder: Path,
 
 
 def _measure_again(neovim: Neovim, workspace: Workspace) -> None:
-    fix_doubles(neovim, workspace)
+    fix_and_measure(neovim, workspace)
     neovim.wait_for_text("−44 %")
     neovim.wait_for_text("71 % long_scoreboard")
     neovim.command("normal! gg")

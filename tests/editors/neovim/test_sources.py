@@ -183,3 +183,35 @@ def test_a_fresh_clone_has_its_numbers_marked_until_they_are_hidden(
         neovim.wait_for_text("% long_scoreboard ?")
     finally:
         neovim.quit()
+
+
+def test_lines_show_what_was_chosen_and_it_is_kept(source: Neovim, workspace: Workspace) -> None:
+    neovim = source
+    victim, cause = (workspace.find_line(text) for text in (VICTIM, CAUSE))
+    assert wait_for_heat(neovim)[cause].startswith("GpaCause")
+    assert neovim.lua("return require('gpa_lsp').shown()") == ""
+    names = neovim.lua("return vim.fn.getcompletion('GpaLsp show ', 'cmdline')")
+    assert {"usual", "time", "cause", "executions", "divergence", "sectors", "emulated", "predicted"} < set(names)
+    assert "long_scoreboard" in names
+    try:
+        neovim.command("GpaLsp show long_scoreboard")
+        neovim.wait_for("other heat", lambda: not read_heat(neovim).get(cause, "").startswith("GpaCause"))
+        neovim.wait_for("words", lambda: "lines show long_scoreboard" in neovim.messages())
+        assert read_heat(neovim)[victim].startswith("GpaHeat")
+        neovim.wait_for_text("signal; 37 % long_scoreboard")
+        neovim.wait_for_text("relax · 37 % long_scoreboard")
+        assert neovim.lua("return require('gpa_lsp').shown()") == "long_scoreboard"
+        assert "showing long_scoreboard" in neovim.lua("return require('gpa_lsp').status()")
+
+        neovim.command("GpaLsp show sectors")
+        neovim.wait_for_text("sectors: not in this profile")
+        neovim.wait_for("words", lambda: "no kernel has it here" in neovim.messages())
+        neovim.wait_for("no heat", lambda: read_heat(neovim) == {})
+        neovim.command("GpaLsp show nonsense")
+        neovim.wait_for("words", lambda: "nothing is called nonsense" in neovim.messages())
+        assert neovim.lua("return require('gpa_lsp').shown()") == "sectors"
+    finally:
+        neovim.command("GpaLsp show usual")
+    neovim.wait_for("the usual heat", lambda: read_heat(neovim).get(cause, "").startswith("GpaCause"))
+    neovim.wait_for_text("← line")
+    neovim.command("messages clear")

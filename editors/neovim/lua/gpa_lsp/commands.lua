@@ -245,6 +245,22 @@ local subcommands = {
       end)
     end,
   },
+  allow = {
+    run = function(arguments)
+      execute('gpaLsp.answerMeasuring', arguments, function(outcome)
+        return outcome == 'nothing' and 'there is nothing to answer' or nil
+      end)
+    end,
+    complete = offer({ 'once', 'always', 'never' }),
+  },
+  show = {
+    run = function(arguments)
+      require('gpa_lsp.metrics').choose(arguments[1])
+    end,
+    complete = function()
+      return require('gpa_lsp.metrics').list_names()
+    end,
+  },
   pin = {
     run = function(arguments)
       pin('gpaLsp.pinBaseline', arguments, 'later measurements are compared with this one')

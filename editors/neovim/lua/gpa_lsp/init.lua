@@ -44,4 +44,16 @@ function M.status()
   return require('gpa_lsp.status').text()
 end
 
+--- What hints, colours and lenses show where somebody chose, for a status line of your own; '' where nobody did.
+---@return string
+function M.shown()
+  return require('gpa_lsp.status').shown()
+end
+
+--- The question a save waits for, for a status line of your own; '' when nothing is asked. `:GpaLsp allow` answers it.
+---@return string
+function M.question()
+  return require('gpa_lsp.status').question()
+end
+
 return M

@@ -3,10 +3,12 @@
 local M = {}
 
 ---@class gpa_lsp.Status
----@field state 'idle'|'reading'|'measuring'|'failed'
+---@field state 'idle'|'reading'|'measuring'|'asking'|'failed'
 ---@field text string
 ---@field profiles integer
 ---@field kernels integer
+---@field metric { name: string, title: string } what lines show
+---@field question string what a save waits for; '' when nothing is asked
 
 ---@type table<integer, gpa_lsp.Status>
 local by_client = {}
@@ -46,7 +48,26 @@ end
 ---@return string
 function M.text()
   local status = M.get()
-  return status and status.text or ''
+  if not status then
+    return ''
+  end
+  local shown = M.shown()
+  return shown == '' and status.text or ('%s, showing %s'):format(status.text, shown)
+end
+
+--- What lines show, where somebody chose; '' where nobody did.
+---@return string
+function M.shown()
+  local status = M.get()
+  local metric = status and status.metric
+  return metric and metric.name ~= 'usual' and metric.title or ''
+end
+
+--- The question a save waits for; '' when nothing is asked.
+---@return string
+function M.question()
+  local status = M.get()
+  return status and status.question or ''
 end
 
 return M

@@ -4,6 +4,7 @@ import { reading, startUp } from "./main/reading";
 import { heat } from "./main/heat";
 import { sass } from "./main/sass";
 import { columns } from "./main/columns";
+import { metrics } from "./main/metrics";
 import { jumps } from "./main/jumps";
 import { pages } from "./main/pages";
 import { changing } from "./main/changing";
@@ -12,5 +13,5 @@ import { looks } from "./main/looks";
 import { runTests } from "./runner";
 
 export async function run(): Promise<void> {
-  await runTests([...startUp, ...reading, ...heat, ...sass, ...columns, ...jumps, ...pages, ...changing, ...predicting, ...looks]);
+  await runTests([...startUp, ...reading, ...heat, ...sass, ...columns, ...metrics, ...jumps, ...pages, ...changing, ...predicting, ...looks]);
 }

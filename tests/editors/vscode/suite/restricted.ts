@@ -41,7 +41,7 @@ const tests: readonly Test[] = [
     await until("trust", () => vscode.workspace.isTrusted, Boolean);
     await waitForServer(api);
     await saveChange();
-    await answerNotification("measure.py", "Run");
+    await answerNotification("measure.py", "Run once");
     await until("a run", wasMeasured);
   }],
 ];

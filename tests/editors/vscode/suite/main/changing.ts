@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { count, press, screenshot, waitFor } from "../desk";
+import { click, count, press, screenshot, waitFor } from "../desk";
 import { answerNotification, api, facts, hoverTexts, lensTitles, openSass, openSource, ourDiagnostics, putCursor, sassEditor, source, startOver, waitForNotification, waitForServer } from "../editor";
 import { type Test, until } from "../runner";
 
@@ -55,7 +55,13 @@ export const changing: readonly Test[] = [
     await waitForNotification("measure.py");
     await screenshot("confirm-dark");
     assert.equal(runs(), 0);
-    await answerNotification("measure.py", "Run");
+    await until("the question in the status bar", () => api.statusBar[0], (text) => text?.includes("a save waits for your answer") === true);
+    await vscode.commands.executeCommand("notifications.hideToasts"); // as it does by itself after a while
+    await waitFor(".notifications-toasts .notification-list-item", "measure.py", "hidden");
+    await screenshot("save-waits-dark");
+    assert.equal(api.status?.state, "asking");
+    await click(".statusbar-item a", "a save waits");
+    await answerNotification("measure.py", "Run once");
     await until("a run", runs, (times) => times === 1);
     await until("its output", () => api.measuringOutput, (text) => text.includes("profiler: done"));
     await until("a lens that says what changed", () => lensTitles(source), (titles) => titles.some((title) => /−\s*\d+ % since/.test(title)));
@@ -73,6 +79,20 @@ export const changing: readonly Test[] = [
     for (let step = 0; step < 5; step += 1) await press("ArrowDown"); // the hover has the focus
     await screenshot("hover-history-dark");
     await vscode.commands.executeCommand("editor.action.hideHover");
+  }],
+  ["after once a later save asks again, and closing the question is no answer", async () => {
+    await startOver();
+    await edit("value * 0.7f + 0.1f", "value * 0.7 + 0.1");
+    await (await openSource()).document.save();
+    await waitForNotification("measure.py");
+    assert.equal(runs(), 1);
+    await vscode.commands.executeCommand("notifications.clearAll");
+    await until("it still waits", () => api.status?.state, (state) => state === "asking");
+    await vscode.commands.executeCommand("gpa.answerMeasuring");
+    await answerNotification("measure.py", "Always in this workspace");
+    await until("a run", runs, (times) => times === 2);
+    await until("its end", () => api.status?.state, (state) => state === "idle");
+    assert.equal(api.status?.question, "");
   }],
   ["measuring is cancelled, and no process is left", async () => {
     behave("hang");

@@ -1,0 +1,91 @@
+"""What is shown on lines, in hints, colours and lenses: :class:`LineMetric`, one at a time, of a person's choice."""
+
+from collections.abc import Iterator
+from enum import Enum
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+
+
+class MetricKind(Enum):
+    """What can be shown; the values are the names it is chosen by."""
+
+    USUAL = "usual"
+    """Samples and causes, whichever are more."""
+    TIME = "time"
+    CAUSE = "cause"
+    REASON = "reason"
+    """One stall reason; it is chosen by the name of that."""
+    EXECUTIONS = "executions"
+    DIVERGENCE = "divergence"
+    SECTORS = "sectors"
+    EMULATED = "emulated"
+    PREDICTED = "predicted"
+
+
+_WORDS = {
+    MetricKind.USUAL: ("samples and causes", "samples taken on a line, or of stalls it causes, whichever are more"),
+    MetricKind.TIME: ("time", "share of the kernel's samples that were taken on a line"),
+    MetricKind.CAUSE: ("causes", "share of the kernel's samples that are stalls a line causes"),
+    MetricKind.EXECUTIONS: ("executions", "warp instructions executed"),
+    MetricKind.DIVERGENCE: ("divergence", "threads active in a warp, of 32, when it executed a line"),
+    MetricKind.SECTORS: (
+        "sectors",
+        "32-byte sectors of global and local memory asked for, and the fewest there could be",
+    ),
+    MetricKind.EMULATED: ("emulated", "sectors or wavefronts of a request, and divergence, as emulated without a GPU"),
+    MetricKind.PREDICTED: ("predicted", "hit rates of the caches, as predicted without a GPU"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineMetric:
+    """One thing lines can be measured by.
+
+    Attributes:
+        kind: which.
+        reason: the stall reason; empty for the other kinds.
+    """
+
+    kind: MetricKind
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """By which it is chosen."""
+        return self.reason or self.kind.value
+
+    @property
+    def title(self) -> str:
+        """A word or two for lists and status lines."""
+        return self.reason or _WORDS[self.kind][0]
+
+    @property
+    def detail(self) -> str:
+        """What it is, in a few words."""
+        if self.kind is MetricKind.REASON:
+            return f"share of the kernel's samples that are {self.reason}, taken on a line"
+        return _WORDS[self.kind][1]
+
+    @property
+    def is_from_emulation(self) -> bool:
+        """It was never measured."""
+        return self.kind in (MetricKind.EMULATED, MetricKind.PREDICTED)
+
+
+USUAL = LineMetric(kind=MetricKind.USUAL)
+"""What is shown where nobody has chosen."""
+
+
+def find_metric(name: str) -> LineMetric:
+    """The metric with a name; what is the name of none is that of a stall reason.
+
+    >>> find_metric("sectors").kind, find_metric("long_scoreboard").reason
+    (<MetricKind.SECTORS: 'sectors'>, 'long_scoreboard')
+    """
+    kinds = {metric.name: metric for metric in list_plain_metrics()}
+    return kinds.get(name) or LineMetric(kind=MetricKind.REASON, reason=name)
+
+
+def list_plain_metrics() -> Iterator[LineMetric]:
+    """All but the stall reasons, of which every profile has its own."""
+    return (LineMetric(kind=kind) for kind in MetricKind if kind is not MetricKind.REASON)

@@ -1,0 +1,100 @@
+"""What the lines of a source are in a metric that is emulated or predicted."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_number, format_percent
+from gpa_lsp.editor.metrics import LineMetric, MetricKind
+from gpa_lsp.editor.predicted.results import LaunchFact
+from gpa_lsp.editor.predicted.view import PlacedPredictions
+from gpa_lsp.report.names import shorten_name
+
+if TYPE_CHECKING:
+    from gpa_lsp.editor.document_view import DocumentView
+    from gpa_lsp.traces.line_facts import AccessLineFact
+
+    Access = LaunchFact[AccessLineFact]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmulatedValue:
+    """A line.
+
+    Attributes:
+        kernel: short name of the one it is hottest in.
+        ratio: of the launch's sectors or wavefronts, of its sectors that miss the caches, or of a line's branches that diverge.
+        words: for a hint.
+    """
+
+    kernel: str
+    ratio: float
+    words: str
+
+
+def measure_emulation(view: "DocumentView", metric: LineMetric) -> Mapping[int, EmulatedValue]:
+    """Current line → what was emulated or predicted of it, of several launches the one in which it is hottest."""
+    predicted = view.predicted
+    if predicted is None or not predicted.is_source:
+        return {}
+    measure = _list_emulated if metric.kind is MetricKind.EMULATED else _list_predicted
+    found: dict[int, EmulatedValue] = {}
+    for line, value in measure(predicted):
+        if line not in found or value.ratio > found[line].ratio:
+            found[line] = value
+    return found
+
+
+def _list_emulated(predicted: PlacedPredictions) -> Iterator[tuple[int, EmulatedValue]]:
+    own = list(_list_own(predicted))
+    totals = _sum_up((one, one.fact.requests * one.fact.cost) for _, one in own)
+    for line, one in own:
+        cost = one.fact.requests * one.fact.cost
+        if cost > 0:
+            unit = "wavefronts" if one.fact.is_shared else "sectors"
+            words = f"{format_number(one.fact.cost)} {unit}/req · emulated"
+            yield line, _make(predicted, one.launch, cost / totals[_key(one)], words)
+    for line, branches in predicted.branches.items():
+        for branch in branches:
+            if not branch.fact.is_nested and branch.fact.divergent_ratio > 0:
+                words = f"{format_percent(branch.fact.divergent_ratio)} diverge · emulated"
+                yield line, _make(predicted, branch.launch, branch.fact.divergent_ratio, words)
+
+
+def _list_predicted(predicted: PlacedPredictions) -> Iterator[tuple[int, EmulatedValue]]:
+    """Accesses whose hits are predicted: what misses is what a line costs the next level."""
+    own = [(line, one) for line, one in _list_own(predicted) if one.fact.l1_hit_ratio is not None]
+    totals = _sum_up((one, _count_misses(one.fact)) for _, one in own)
+    for line, one in own:
+        hits = (("L1", one.fact.l1_hit_ratio), ("L2", one.fact.l2_hit_ratio))
+        words = " · ".join(f"{level} hits {format_percent(ratio)}" for level, ratio in hits if ratio is not None)
+        total = totals[_key(one)]
+        ratio = _count_misses(one.fact) / total if total else 0.0
+        yield line, _make(predicted, one.launch, ratio, f"{words} · predicted")
+
+
+def _count_misses(access: "AccessLineFact") -> float:
+    """Sectors that no cache holds, as far as that is predicted."""
+    return access.sectors * (1 - (access.l1_hit_ratio or 0.0)) * (1 - (access.l2_hit_ratio or 0.0))
+
+
+def _list_own(predicted: PlacedPredictions) -> "Iterator[tuple[int, Access]]":
+    """What a line does itself; what is called there stands at its own line."""
+    for line, accesses in predicted.accesses.items():
+        yield from ((line, one) for one in accesses if not one.fact.is_nested)
+
+
+def _key(access: "Access") -> tuple[int, bool]:
+    """Sectors are compared with sectors of the same launch."""
+    return access.launch, access.fact.is_shared
+
+
+def _sum_up(costs: "Iterator[tuple[Access, float]]") -> dict[tuple[int, bool], float]:
+    totals: dict[tuple[int, bool], float] = {}
+    for access, cost in costs:
+        totals[_key(access)] = totals.get(_key(access), 0.0) + cost
+    return totals
+
+
+def _make(predicted: PlacedPredictions, launch: int, ratio: float, words: str) -> EmulatedValue:
+    return EmulatedValue(kernel=shorten_name(predicted.find_launch(launch).name), ratio=min(1.0, ratio), words=words)
