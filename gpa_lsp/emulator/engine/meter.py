@@ -50,6 +50,13 @@ class Meter:
         self.peak_bytes = 0
         self._deadline = self.started + budget.seconds
 
+    def restart(self) -> None:
+        """Begin with the budget again; what is held stays."""
+        self.started = time.perf_counter()
+        self.sink_seconds = 0.0
+        self.warp_instructions = 0
+        self._deadline = self.started + self.budget.seconds
+
     @property
     def seconds(self) -> float:
         """Since it began, without those of the sink."""

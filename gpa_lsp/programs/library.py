@@ -1,0 +1,111 @@
+"""The runtime library a program gets in place of NVIDIA's: compiled once per release of CUDA, kept in the user's cache."""
+
+import hashlib
+import re
+import tempfile
+from pathlib import Path
+
+from gpa_lsp.basis.errors import GpaError, MissingToolError, ToolError
+from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
+
+SOURCES = Path(__file__).parent / "runtime"
+_COMPILERS = ("cc", "gcc", "clang")
+_FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-Wl,-z,now")
+_VERSION = re.compile(r"^#define\s+CUDART_VERSION\s+(\d+)", re.MULTILINE)
+_LIMIT_S = 60.0
+_MEMORY_BYTES = 4 << 30
+_KEPT_BYTES = 16 << 20
+_OLD_SONAME = 11
+"""Releases of CUDA 11 share one name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaHeaders:
+    """Headers of one release of CUDA.
+
+    Attributes:
+        folder: with ``cuda_runtime_api.h``.
+        version: as ``CUDART_VERSION`` has it, such as 13000.
+    """
+
+    folder: Path
+    version: int
+
+    @property
+    def soname(self) -> str:
+        """Name of the runtime library of this release, as programs ask for it.
+
+        >>> CudaHeaders(folder=Path("."), version=13000).soname, CudaHeaders(folder=Path("."), version=11080).soname
+        ('libcudart.so.13', 'libcudart.so.11.0')
+        """
+        major = self.version // 1000
+        return f"libcudart.so.{major}.0" if major == _OLD_SONAME else f"libcudart.so.{major}"
+
+
+def read_headers(folder: Path) -> CudaHeaders | None:
+    """The headers in a folder; None where it has none."""
+    try:
+        text = (folder / "cuda_runtime_api.h").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = _VERSION.search(text)
+    return None if found is None else CudaHeaders(folder=folder, version=int(found[1]))
+
+
+def build_library(headers: CudaHeaders, into: Path) -> Path:
+    """Put the library for a release of CUDA into a folder, under the name that programs ask for.
+
+    Args:
+        headers: of the release.
+        into: an existing folder of ours.
+
+    Raises:
+        MissingToolError: there is no C compiler.
+        ToolError: it failed.
+        GpaError: the library cannot be written.
+    """
+    sources = sorted(SOURCES.glob("*.[ch]"))
+    digest = hashlib.sha256(f"{headers.version} {_FLAGS}".encode())
+    for source in sources:
+        digest.update(source.read_bytes())
+    kept = KeptFiles(find_cache_folder() / "runtime", limit_bytes=_KEPT_BYTES)
+    key = digest.hexdigest()
+    content = kept.load(key)
+    if content is None:
+        content = _compile(headers)
+        kept.store(key, content)
+    path = into / headers.soname
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise GpaError(f"{path} cannot be written: {error.strerror or error}") from error
+    return path
+
+
+def _compile(headers: CudaHeaders) -> bytes:
+    compiler = next((found for name in _COMPILERS if (found := find_program(name))), None)
+    if compiler is None:
+        raise MissingToolError("cc", needed_for="the runtime library that programs run on", install="install gcc or clang")
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        versions = folder / "versions.map"
+        versions.write_text(f"{headers.soname} {{ global: cuda*; __cuda*; local: *; }};\n")
+        library = folder / headers.soname
+        command = [
+            str(compiler), *_FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(SOURCES.glob("*.c"))),
+            "-o", str(library), f"-Wl,-soname,{headers.soname}", f"-Wl,--version-script={versions}",
+        ]  # fmt: skip
+        limits = RunLimits(limit_s=_LIMIT_S, memory_limit_bytes=_MEMORY_BYTES)
+        is_well, output = run_command("cc", command, folder=folder, environment=_make_environment(folder), limits=limits)
+        if not is_well:
+            raise ToolError("cc", "it could not compile the runtime library", output=output[-2000:])
+        return library.read_bytes()
+
+
+def _make_environment(folder: Path) -> dict[str, str]:
+    import os
+
+    return {"PATH": os.environ.get("PATH", os.defpath), "TMPDIR": str(folder), "LC_ALL": "C"}

@@ -1,0 +1,138 @@
+"""The end of the socket that programs talk to: :class:`RuntimeServer`. One launch runs at a time, whoever asked for it."""
+
+import array
+import contextlib
+import logging
+import os
+import selectors
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.programs.messages import (
+    ANSWER_HEAD,
+    MOST_REQUEST_BYTES,
+    REQUEST_HEAD,
+    CudaError,
+    MalformedMessage,
+    Request,
+    parse_hello,
+)
+from gpa_lsp.programs.session import Session
+
+_LOG = logging.getLogger(__name__)
+_MOST_PROCESSES = 64
+_TICK_S = 0.2
+_PIECE_BYTES = 1 << 20
+
+
+class RuntimeServer:
+    """Answers the processes of a program, until it is closed.
+
+    Args:
+        folder: private; the socket is made in it.
+        open_session: makes the session of a process.
+
+    Attributes:
+        path: of the socket.
+        sessions: all that there were, in order.
+        failures: what went wrong between the two, a sentence each.
+    """
+
+    def __init__(self, folder: Path, open_session: Callable[[], Session]) -> None:
+        self.path = folder / "runtime"
+        self._open_session = open_session
+        self.sessions: list[Session] = []
+        self.failures: dict[str, None] = {}
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(self.path))
+        self._listener.listen(_MOST_PROCESSES)
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._serve, name="runtime", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer, in a thread."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Answer no more. Waits for a launch at work."""
+        self._is_closing = True
+        self._thread.join()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._listener, selectors.EVENT_READ)
+            while not self._is_closing:
+                for key, _ in selector.select(_TICK_S):
+                    if key.fileobj is self._listener:
+                        self._accept(selector)
+                    elif not self._answer(key.data, key.fileobj):
+                        selector.unregister(key.fileobj)
+                        key.fileobj.close()  # type: ignore[union-attr]
+            for key in list(selector.get_map().values()):
+                if key.fileobj is not self._listener:
+                    key.fileobj.close()  # type: ignore[union-attr]
+
+    def _accept(self, selector: selectors.BaseSelector) -> None:
+        connection, _ = self._listener.accept()
+        if len(self.sessions) >= _MOST_PROCESSES:
+            self.failures[f"more than {_MOST_PROCESSES} processes asked for the GPU; the others had none"] = None
+            connection.close()
+            return
+        connection.setblocking(True)
+        session = self._open_session()
+        self.sessions.append(session)
+        selector.register(connection, selectors.EVENT_READ, session)
+
+    def _answer(self, session: Session, connection: socket.socket) -> bool:
+        """One request; False when the process is gone, or speaks another language."""
+        try:
+            head = _receive(connection, REQUEST_HEAD.size)
+            if head is None:
+                return False
+            request, size = REQUEST_HEAD.unpack(head)
+            if size > MOST_REQUEST_BYTES:
+                raise MalformedMessage("a request of more than 1 GiB")
+            payload = _receive(connection, size)
+            if payload is None:
+                return False
+            if request == Request.HELLO:
+                parse_hello(payload)
+                facts = session.describe_device().pack()
+                connection.sendall(ANSWER_HEAD.pack(CudaError.SUCCESS, len(facts)) + facts)
+                files = array.array("i", [session.file])
+                connection.sendmsg([b"m"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files.tobytes())])
+                return True
+            error, answer = session.answer(request, payload)
+            connection.sendall(ANSWER_HEAD.pack(error, len(answer)) + answer)
+        except OSError:
+            return False
+        except GpaError as failure:
+            self.failures[f"the program and the emulator did not understand each other: {failure.message}"] = None
+            return False
+        except Exception as failure:  # a defect of ours costs this process its GPU, not the person the answer
+            _LOG.exception("a request of the program failed")
+            self.failures[f"the emulator failed ({failure!r}); please report it"] = None
+            return False
+        return True
+
+
+def _receive(connection: socket.socket, size: int) -> bytes | None:
+    """So many bytes; None when the process is gone before."""
+    pieces = []
+    while size > 0:
+        piece = connection.recv(min(size, _PIECE_BYTES))
+        if not piece:
+            return None
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def remove_socket(path: Path) -> None:
+    """Take the socket away again."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
