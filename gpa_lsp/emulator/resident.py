@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +18,22 @@ from gpa_lsp.emulator.engine.geometry import Geometry
 from gpa_lsp.emulator.engine.launching import Heap
 from gpa_lsp.emulator.engine.machine import Machine, lay_out_shared
 from gpa_lsp.emulator.engine.meter import Meter
-from gpa_lsp.emulator.engine.textures import Texture
+from gpa_lsp.emulator.engine.textures import TEXTURE_HANDLE_BASE, TEXTURE_HANDLE_STEP, Texture
 from gpa_lsp.emulator.model import Budget, Fault, FaultKind
 from gpa_lsp.emulator.static_instructions import list_static_instructions
 from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.model import TextureInput
 from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.ptx.reachable import list_reachable
 
 _LARGEST_PARAMETERS = 32 << 10
 _ALIGNMENT_BYTES = 512
+_WORKSPACE_BYTES = 64
+_WORKSPACE = (8).to_bytes(4, "little") + bytes(4)
+"""What the blocks of a cooperative launch meet by: its own size, and a barrier that nobody has reached.
+
+Source: the headers of cooperative groups in CUDA 13.0 (``details/driver_abi.h``).
+"""
 _HEAP_BYTES = 8 << 20  # what CUDA gives device code without being asked
 
 
@@ -77,8 +85,12 @@ class ResidentMemory:
         self.textures: dict[int, Texture] = {}
         self.parameters = self.place("parameters", Space.PARAM, _LARGEST_PARAMETERS, is_array=False)
         heap = self.place("device heap", Space.GLOBAL, _HEAP_BYTES, is_array=False)
-        assert self.parameters is not None and heap is not None
+        workspace = self.place("grid workspace", Space.GLOBAL, _WORKSPACE_BYTES, is_array=False)
+        assert self.parameters is not None and heap is not None and workspace is not None
         self.heap = Heap(heap)
+        self.workspace: Region = workspace
+        self._copied: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+        self._textures_made = 0
 
     def place(
         self, name: str, space: Space, size_bytes: int, *, element_bytes: int = 1, is_array: bool = True
@@ -110,6 +122,52 @@ class ResidentMemory:
             for base, size in allocations
             if self._own_end <= base and 0 < size <= last - base
         )
+
+    def allocate_one(self, base: int, size_bytes: int) -> None:
+        """Take over one allocation more."""
+        if self.find(base) is None:
+            self.allocate([*((one.base, one.size_bytes) for one in self.allocations), (base, size_bytes)])
+
+    def add_texture(self, source: TextureInput, base: int, row_bytes: int) -> int | None:
+        """Make a texture of what lies in the memory.
+
+        Args:
+            source: how it is read; its texels are not looked at, but for their shape and type.
+            base: address of the first texel.
+            row_bytes: from one row to the next.
+
+        Returns:
+            Its handle; None where no allocation holds all of it.
+        """
+        depth, height, width, channels = source.texels.shape
+        texels = source.texels
+        region = self.find(base)
+        plane = row_bytes * height
+        if region is None or base + plane * (depth - 1) + row_bytes * (height - 1) + texels.itemsize * channels * width > (
+            region.base + region.size_bytes
+        ):
+            return None
+        memory = self.bytes_at(base, plane * depth)
+        strides = (plane, row_bytes, texels.itemsize * channels, texels.itemsize)
+        seen = np.ndarray(texels.shape, texels.dtype, memory, strides=strides)
+        handle = TEXTURE_HANDLE_BASE + self._textures_made * TEXTURE_HANDLE_STEP
+        self._textures_made += 1
+        if not seen.flags.c_contiguous:  # rows are padded, and samplers count texels
+            self._copied[handle] = seen, np.ascontiguousarray(seen)
+            seen = self._copied[handle][1]
+        place = replace(region, base=base, size_bytes=plane * depth)
+        self.textures[handle] = Texture(source=replace(source, texels=seen), region=place)
+        return handle
+
+    def drop_texture(self, handle: int) -> None:
+        """Forget one."""
+        self.textures.pop(handle, None)
+        self._copied.pop(handle, None)
+
+    def refresh_textures(self) -> None:
+        """Take over what was written since to the memory of textures that are copies."""
+        for memory, copied in self._copied.values():
+            copied[:] = memory
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -176,6 +234,7 @@ class ResidentKernel:
         launch: grid, block and dynamic shared memory; its arguments are not looked at.
         budget: of each launch.
         checks_races: watch shared memory.
+        is_cooperative: its blocks wait for each other.
 
     Attributes:
         problem: what is wrong with the launch, one sentence; None when nothing is.
@@ -189,8 +248,10 @@ class ResidentKernel:
         *,
         budget: Budget,
         checks_races: bool,
+        is_cooperative: bool = False,
     ) -> None:
         self._memory = module.memory
+        self._workspace = module.memory.workspace if is_cooperative else None
         self._blocks = prod(launch.grid)
         self._meter = Meter(budget)
         self._budget_s = budget.seconds
@@ -203,6 +264,7 @@ class ResidentKernel:
             block=launch.block,
             static_shared_bytes=static_bytes,
             dynamic_shared_bytes=launch.shared_bytes,
+            workspace=0 if self._workspace is None else self._workspace.base,
         )
         arena = Arena(self._meter, self.faults)
         arena.adopt(module.memory.data, module.memory.regions)
@@ -237,6 +299,9 @@ class ResidentKernel:
         assert self._memory.parameters is not None
         place = self._memory.bytes_at(self._memory.parameters.base, len(parameters))
         place[:] = np.frombuffer(parameters, np.uint8)
+        if self._workspace is not None:
+            self._memory.bytes_at(self._workspace.base, 8)[:] = np.frombuffer(_WORKSPACE, np.uint8)
+        self._memory.refresh_textures()
         before = len(self._machine.printed)
         finished = self._runner.run(range(self._blocks), lambda batch: None)
         ends = [fault.message for fault in self.list_faults() if fault.kind in _ENDS] if finished < self._blocks else []

@@ -17,7 +17,7 @@ _HELLO = struct.Struct("<II")
 _DEVICE = struct.Struct("<4Q13i128s4x")
 _LAUNCH = struct.Struct("<12I")
 _ALLOCATION = struct.Struct("<QQi4x")
-_TEXTURE = struct.Struct("<QQ11I4x")
+_TEXTURE = struct.Struct("<4Q11I4x")
 _OCCUPANCY = struct.Struct("<III")
 _MOST_ALLOCATIONS = 1 << 20
 _LARGEST_PARAMETERS = 32764
@@ -150,6 +150,7 @@ class TextureRequest:
         is_normalized: coordinates run from 0 to 1.
         reads_normalized: integers are read as fractions.
         is_surface: it is written to, too.
+        held: address and size of the allocation it lies in.
     """
 
     base: int
@@ -163,6 +164,7 @@ class TextureRequest:
     is_normalized: bool
     reads_normalized: bool
     is_surface: bool
+    held: tuple[int, int]
 
 
 def parse_hello(payload: bytes) -> tuple[int, int]:
@@ -198,7 +200,8 @@ def parse_launch(payload: bytes) -> LaunchRequest:
 def parse_texture(payload: bytes) -> TextureRequest:
     """A texture or surface object."""
     found = _unpack(_TEXTURE, payload)
-    base, row_bytes, width, height, depth, channels, channel_bytes, kind, linear, mode, normalized, reads, surface = found
+    base, row_bytes, held_base, held_bytes, width, height, depth, channels, channel_bytes, kind, linear, mode = found[:12]
+    normalized, reads, surface = found[12:]
     return TextureRequest(
         base=base,
         row_bytes=row_bytes,
@@ -211,6 +214,7 @@ def parse_texture(payload: bytes) -> TextureRequest:
         is_normalized=bool(normalized),
         reads_normalized=bool(reads),
         is_surface=bool(surface),
+        held=(held_base, held_bytes),
     )
 
 

@@ -23,6 +23,7 @@ from gpa_lsp.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.emulator.model import Budget, Fault
 from gpa_lsp.emulator.resident import ResidentKernel, ResidentMemory
 from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.model import TextureInput
 from gpa_lsp.programs.loaded_code import FunctionFacts, LoadedModule
 from gpa_lsp.programs.messages import (
     CudaError,
@@ -37,6 +38,7 @@ from gpa_lsp.programs.messages import (
     parse_texture,
 )
 from gpa_lsp.programs.model import RunSettings
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,6 +49,13 @@ _MOST_KERNELS_KEPT = 256
 _MOST_NAME_BYTES = 1 << 16
 _FUNCTION = struct.Struct("<II6i")
 _PLACE = struct.Struct("<QQ")
+_ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
+_ELEMENTS = {
+    (0, 1): ScalarType.S8, (0, 2): ScalarType.S16, (0, 4): ScalarType.S32,
+    (1, 1): ScalarType.U8, (1, 2): ScalarType.U16, (1, 4): ScalarType.U32,
+    (2, 2): ScalarType.F16, (2, 4): ScalarType.F32,
+}  # fmt: skip
+"""Channel kind, as ``cudaChannelFormatKind``, and bytes → the type."""
 _EVENT_TIMES = "times between events are those of the emulator, not of a GPU"
 
 Answer = tuple[CudaError, bytes]
@@ -243,7 +252,7 @@ class Session:
         return CudaError.SUCCESS, cost.printed.encode()
 
     def _find_resident(self, tally: KernelTally, request: LaunchRequest) -> ResidentKernel:
-        key = (request.function, request.grid, request.block, request.shared_bytes)
+        key = (request.function, request.grid, request.block, request.shared_bytes, request.is_cooperative)
         found = self._resident.get(key)
         if found is None:
             if len(self._resident) >= _MOST_KERNELS_KEPT:
@@ -260,6 +269,7 @@ class Session:
                 launch,
                 budget=Budget(seconds=self._settings.limit_s, memory_bytes=self._settings.memory_bytes),
                 checks_races=self._settings.checks_races,
+                is_cooperative=request.is_cooperative,
             )
         return found
 
@@ -277,11 +287,33 @@ class Session:
         return CudaError.SUCCESS, found.blocks_per_sm.to_bytes(4, "little")
 
     def _add_texture(self, payload: bytes) -> Answer:
-        parse_texture(payload)
-        self.notes["texture and surface objects are not emulated yet"] = None
-        return CudaError.NOT_SUPPORTED, b""
+        wanted = parse_texture(payload)
+        element = _ELEMENTS.get((wanted.channel_kind, wanted.channel_bytes))
+        width, height, depth = wanted.size
+        if element is None or not 1 <= wanted.channels <= 4 or width < 1 or wanted.address_mode >= len(_ADDRESS_MODES):
+            self.notes["a texture of a format that is not emulated"] = None
+            return CudaError.NOT_SUPPORTED, b""
+        shape = max(depth, 1), max(height, 1), width, wanted.channels
+        source = TextureInput(
+            name=f"texture {len(self.memory.textures) + 1}",
+            buffer=0,
+            texels=np.broadcast_to(np.zeros(1, element.natural_dtype), shape),
+            element=element,
+            dimensions=3 if depth else 2 if height else 1,
+            is_linear_filter=wanted.is_linear_filter,
+            address_mode=_ADDRESS_MODES[wanted.address_mode],
+            is_normalized=wanted.is_normalized,
+            reads_normalized=wanted.reads_normalized,
+            parameter_offset_bytes=None,
+        )
+        self.memory.allocate_one(*wanted.held)
+        handle = self.memory.add_texture(source, wanted.base, wanted.row_bytes)
+        if handle is None:
+            return CudaError.INVALID_VALUE, b""
+        return CudaError.SUCCESS, handle.to_bytes(8, "little")
 
     def _drop_texture(self, payload: bytes) -> Answer:
+        self.memory.drop_texture(int.from_bytes(payload[:8], "little"))
         return CudaError.SUCCESS, b""
 
     def _note(self, payload: bytes) -> Answer:

@@ -9,7 +9,7 @@
 
 /* What the emulator is told of a texture or surface; gpa_lsp/programs/messages.py reads it. */
 struct texture_message {
-    uint64_t base, row_bytes;
+    uint64_t base, row_bytes, held_base, held_bytes; /* the allocation it lies in */
     uint32_t width, height, depth, channels, channel_bytes, channel_kind;
     uint32_t is_linear_filter, address_mode, is_normalized, reads_normalized, is_surface;
 };
@@ -133,6 +133,11 @@ static cudaError_t make_object(uint64_t *into, const struct cudaResourceDesc *re
     struct texture_message message = {0};
     if (result == cudaSuccess)
         result = take_resource(&message, resource);
+    const struct allocation *held = find_allocation(message.base);
+    if (held != NULL) {
+        message.held_base = held->base;
+        message.held_bytes = held->size;
+    }
     message.is_surface = texture == NULL;
     if (texture != NULL) {
         message.is_linear_filter = texture->filterMode == cudaFilterModeLinear;
