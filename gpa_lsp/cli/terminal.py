@@ -120,6 +120,19 @@ class Terminal:
         """Print plain text of any number of lines on standard output."""
         self.out.write(make_lines_visible(text))
 
+    def pass_on(self, content: bytes) -> None:
+        """Print what a program of the user's printed, as it is."""
+        try:
+            raw = getattr(self.out, "buffer", None)
+            if raw is None:
+                self.out.write(content.decode("utf-8", "replace"))
+            else:
+                self.out.flush()
+                raw.write(content)
+            self.out.flush()
+        except (OSError, ValueError):
+            return  # nobody listens any more; the program goes on
+
     def write_page(self, text: str) -> None:
         """Print HTML on standard output: in UTF-8, as the page says of itself, whatever the locale."""
         if hasattr(self.out, "reconfigure"):

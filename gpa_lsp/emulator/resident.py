@@ -1,6 +1,6 @@
 """Device memory that outlives a launch, and kernels that run in it one launch after the other: :class:`ResidentMemory`, :class:`ResidentKernel`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -235,6 +235,7 @@ class ResidentKernel:
         budget: of each launch.
         checks_races: watch shared memory.
         is_cooperative: its blocks wait for each other.
+        names: what allocations are called in messages: base → name, and bytes of an element.
 
     Attributes:
         problem: what is wrong with the launch, one sentence; None when nothing is.
@@ -249,6 +250,7 @@ class ResidentKernel:
         budget: Budget,
         checks_races: bool,
         is_cooperative: bool = False,
+        names: Mapping[int, tuple[str, int]] | None = None,
     ) -> None:
         self._memory = module.memory
         self._workspace = module.memory.workspace if is_cooperative else None
@@ -267,7 +269,7 @@ class ResidentKernel:
             workspace=0 if self._workspace is None else self._workspace.base,
         )
         arena = Arena(self._meter, self.faults)
-        arena.adopt(module.memory.data, module.memory.regions)
+        arena.adopt(module.memory.data, _name(module.memory.regions, names or {}))
         self._machine = Machine(
             module=module.module,
             kernel=kernel,
@@ -320,6 +322,12 @@ class ResidentKernel:
     def count_warp_executions(self) -> npt.NDArray[np.int64]:
         """Per static instruction, over all its launches."""
         return count_executions(len(self._instructions), self._machine)[0]
+
+
+def _name(regions: Iterable[Region], names: Mapping[int, tuple[str, int]]) -> Iterator[Region]:
+    for region in regions:
+        name, element_bytes = names.get(region.base, (region.name, region.element_bytes))
+        yield replace(region, name=name, element_bytes=element_bytes)
 
 
 _ENDS = frozenset({FaultKind.TIME_BUDGET, FaultKind.INSTRUCTION_BUDGET, FaultKind.MEMORY_BUDGET})

@@ -9,9 +9,13 @@ from gpa_lsp.compiler.builds import read_build
 from gpa_lsp.compiler.model import CompiledUnit
 from gpa_lsp.emulator.emulate import find_static_shared_bytes
 from gpa_lsp.emulator.resident import ResidentMemory, ResidentModule
+from gpa_lsp.launches.pointer_uses import find_pointer_uses
+from gpa_lsp.launches.source_parameters import SourceParameter, read_source_parameters
+from gpa_lsp.launches.type_names import find_type
 from gpa_lsp.ptx.model import PtxFunction
 from gpa_lsp.ptx.parse import parse_ptx
 
+_POINTER_BYTES = 8
 _UNKNOWN_REGISTERS = 32
 """Told to a program that asks, where its code was never assembled; occupancy and attributes are all it decides."""
 
@@ -29,6 +33,7 @@ class FunctionFacts:
         static_shared_bytes: of a block.
         most_threads: of a block.
         capability: it was compiled for.
+        sources: names and types of the parameters, where the source is at hand; else empty.
     """
 
     kernel: PtxFunction
@@ -37,6 +42,26 @@ class FunctionFacts:
     static_shared_bytes: int
     most_threads: int
     capability: tuple[int, int]
+    sources: tuple[SourceParameter, ...]
+
+    def name_arrays(self, parameters: bytes, memory: ResidentMemory) -> dict[int, tuple[str, int]]:
+        """The allocations that parameters point to: base → the parameter's name, and the bytes of an element."""
+        uses = find_pointer_uses(self.kernel)
+        found: dict[int, tuple[str, int]] = {}
+        for number, parameter in enumerate(self.kernel.parameters):
+            if parameter.size_bytes != _POINTER_BYTES:
+                continue
+            start = parameter.offset_bytes
+            region = memory.find(int.from_bytes(parameters[start : start + _POINTER_BYTES], "little"))
+            if region is None:
+                continue
+            use = uses.get(parameter.name)
+            source = self.sources[number] if self.sources else None
+            declared = None if source is None else find_type(source.type)
+            size = declared.bytes if declared is not None else 1 if use is None or use.type is None else use.type.bytes
+            name = source.name if source is not None and source.name else f"argument {number + 1}"
+            found.setdefault(region.base, (name, size))
+        return found
 
 
 class LoadedModule:
@@ -81,4 +106,18 @@ class LoadedModule:
             static_shared_bytes=find_static_shared_bytes(self.resident.module, kernel),
             most_threads=kernel.max_threads or 1024,
             capability=self.unit.compute_capability,
+            sources=_read_sources(kernel),
         )
+
+
+def _read_sources(kernel: PtxFunction) -> tuple[SourceParameter, ...]:
+    """Names and types of the parameters, where the source is at hand and has as many of them."""
+    chain = next((one.chain for one in kernel.instructions if one.chain), None)
+    if chain is None:
+        return ()
+    path = Path(chain[-1].file)
+    try:
+        found = read_source_parameters(path.name, path.read_text(encoding="utf-8", errors="replace"), kernel.name)
+    except OSError:
+        return ()
+    return found if len(found) == len(kernel.parameters) else ()

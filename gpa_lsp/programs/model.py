@@ -18,7 +18,6 @@ class RunSettings:
         launches_per_kernel: that are emulated; later ones do nothing. None for all.
         memory_bytes: device memory it may allocate, and what the emulator may use besides.
         checks_races: look for races on shared memory.
-        records: keep the heaviest launch of each kernel, with its data.
         record_bytes: of the data of one launch; larger ones are not kept.
     """
 
@@ -27,7 +26,6 @@ class RunSettings:
     launches_per_kernel: int | None = None
     memory_bytes: int = 4 << 30
     checks_races: bool = False
-    records: bool = True
     record_bytes: int = 256 << 20
 
 

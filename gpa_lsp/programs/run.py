@@ -14,8 +14,9 @@ from gpa_lsp.device.products import find_product
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.watched_command import TEMPORARY, WatchedCommand
 from gpa_lsp.programs.library import CudaHeaders, build_library, read_headers
-from gpa_lsp.programs.model import KernelRuns, LaunchShape, ProgramRun, RunSettings
+from gpa_lsp.programs.model import KernelRuns, LaunchShape, ProgramRun, RecordedLaunch, RunSettings
 from gpa_lsp.programs.program_file import ProgramFile, examine_program
+from gpa_lsp.programs.recording import Recorder
 from gpa_lsp.programs.server import RuntimeServer
 from gpa_lsp.programs.session import KernelTally, Session
 
@@ -31,6 +32,7 @@ def run_program(
     *,
     folder: Path,
     take: Callable[[bytes], object],
+    records: Path | None = None,
     is_cancelled: Callable[[], bool] | None = None,
 ) -> ProgramRun:
     """Run a command; what it launches is emulated.
@@ -40,6 +42,7 @@ def run_program(
         settings: how.
         folder: it runs in.
         take: gets what it prints, as it comes.
+        records: the heaviest launch of each kernel is written to this folder, with its data; None to keep none.
         is_cancelled: asked again and again; True ends it.
 
     Raises:
@@ -57,9 +60,11 @@ def run_program(
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         private = Path(name)
         library = build_library(headers, private)
+        recorder = None if records is None else Recorder(settings.record_bytes)
+        deadline = started + settings.limit_s
+        watch = None if recorder is None else recorder.watch
         server = RuntimeServer(
-            private,
-            lambda: Session(settings, product, folder=private, deadline=started + settings.limit_s),
+            private, lambda: Session(settings, product, folder=private, deadline=deadline, watch=watch)
         )
         server.start()
         try:
@@ -79,20 +84,34 @@ def run_program(
                 end = running.future.result()
         finally:
             server.close()
-    sessions = server.sessions
+        sessions = server.sessions
+        tallies = [tally for session in sessions for tally in session.kernels.values() if tally.launches]
+        kernels = tuple(_sum(tally, *_write_record(tally, recorder, records)) for tally in tallies)
     notes = [f"{name} comes as machine code, and is not emulated" for name in program.libraries]
     notes += [note for session in sessions for note in session.notes]
     return ProgramRun(
         end=end,
         machine=product.name,
-        kernels=tuple(_sum(tally) for session in sessions for tally in session.kernels.values() if tally.launches),
+        kernels=kernels,
         notes=tuple(dict.fromkeys([*notes, *server.failures])),
         seconds=time.monotonic() - started,
         peak_bytes=max((session.peak_bytes for session in sessions), default=0),
     )
 
 
-def _sum(tally: KernelTally) -> KernelRuns:
+def _write_record(
+    tally: KernelTally, recorder: Recorder | None, folder: Path | None
+) -> tuple[RecordedLaunch | None, str]:
+    """What was kept of a kernel, and why nothing was."""
+    if recorder is None or folder is None:
+        return None, ""
+    try:
+        return recorder.write(tally, folder), recorder.explain(tally)
+    except OSError as error:
+        return None, f"it cannot be written: {error.strerror or error}"
+
+
+def _sum(tally: KernelTally, recorded: RecordedLaunch | None, unrecorded: str) -> KernelRuns:
     name = tally.facts.kernel.name
     return KernelRuns(
         mangled_name=name,
@@ -108,6 +127,8 @@ def _sum(tally: KernelTally) -> KernelRuns:
         ),
         faults=tuple(tally.faults.values()),
         unfinished=tuple(tally.unfinished),
+        recorded=recorded,
+        unrecorded=unrecorded,
     )
 
 

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field
-from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.device.products import Product
 from gpa_lsp.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.emulator.model import Budget, Fault
@@ -270,6 +268,7 @@ class Session:
                 budget=Budget(seconds=self._settings.limit_s, memory_bytes=self._settings.memory_bytes),
                 checks_races=self._settings.checks_races,
                 is_cooperative=request.is_cooperative,
+                names=tally.facts.name_arrays(request.parameters, self.memory),
             )
         return found
 
@@ -323,10 +322,6 @@ class Session:
         elif kind == NoteKind.EVENT_TIME:
             self.notes[_EVENT_TIMES] = None
         return CudaError.SUCCESS, b""
-
-    def describe_shape(self, request: LaunchRequest) -> str:
-        """For people."""
-        return f"{format_count(prod(request.grid))} blocks of {format_count(prod(request.block))} threads"
 
 
 def _decode(name: bytes) -> str:
