@@ -28,6 +28,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--machine", metavar="GPU", default=_DEFAULT_MACHINE, help=f"the GPU the program sees (default: {_DEFAULT_MACHINE})"
     )
     parser.add_argument(
+        "--build",
+        metavar="COMMAND",
+        help='build the program first, with what it needs to run here, e.g. --build "make -B"',
+    )
+    parser.add_argument(
         "--each-kernel", metavar="N", type=parse_count, help="emulate the first N launches of each kernel; later ones do nothing"
     )
     parser.add_argument(
@@ -71,6 +76,10 @@ def _emulate(arguments: argparse.Namespace, application: list[str], records: Pat
     from gpa_lsp.programs.model import RunSettings
     from gpa_lsp.programs.run import run_program
 
+    if arguments.build is not None:
+        from gpa_lsp.programs.build import build_program
+
+        build_program(arguments.build, folder=Path.cwd(), limit_s=arguments.seconds, take=terminal.pass_on)
     settings = RunSettings(
         machine=arguments.machine,
         limit_s=arguments.seconds,
