@@ -213,6 +213,12 @@ class ResidentModule:
                 given = np.frombuffer(one.initial, np.uint8)[: region.size_bytes]
                 memory.bytes_at(region.base, len(given))[:] = given
         self._fill_addresses()
+        self._begun = {name: memory.bytes_at(one.base, one.size_bytes).copy() for name, one in self.variables.items()}
+
+    def is_changed(self, name: str) -> bool:
+        """Whether a variable holds something else than it began with."""
+        region = self.variables[name]
+        return not np.array_equal(self._begun[name], self.memory.bytes_at(region.base, region.size_bytes))
 
     def _fill_addresses(self) -> None:
         for name, region in self.variables.items():

@@ -93,7 +93,9 @@ class Recorder:
     def _take(self, tally: KernelTally, request: LaunchRequest, memory: ResidentMemory) -> _Snapshot | None:
         regions = {region.base: region for region in _find_reached(tally, request, memory)}
         variables = {
-            region.base: name for name, region in tally.module.resident.variables.items() if _is_kept(name, region)
+            region.base: name
+            for name, region in tally.module.resident.variables.items()
+            if _is_kept(name, region) and tally.module.resident.is_changed(name)
         }
         held = sum(region.size_bytes for region in regions.values())
         if held > self._limit_bytes:

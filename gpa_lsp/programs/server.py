@@ -111,7 +111,7 @@ class RuntimeServer:
         except OSError:
             return False
         except GpaError as failure:
-            self.failures[f"the program and the emulator did not understand each other: {failure.message}"] = None
+            self.failures[f"the program and the emulator did not understand each other: {failure}"] = None
             return False
         except Exception as failure:  # a defect of ours costs this process its GPU, not the person the answer
             _LOG.exception("a request of the program failed")

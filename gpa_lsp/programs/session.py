@@ -173,7 +173,7 @@ class Session:
         try:
             module = LoadedModule(path, self.memory, self._product.compute_capability)
         except GpaError as error:
-            self.notes[f"no kernel of one part of the program can run: {error.message}"] = None
+            self.notes[f"no kernel of one part of the program can run: {error}"] = None
             return CudaError.NO_KERNEL_IMAGE, b""
         self._modules.append(module)
         return CudaError.SUCCESS, len(self._modules).to_bytes(4, "little")

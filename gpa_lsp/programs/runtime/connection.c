@@ -24,6 +24,11 @@ static pid_t connected_process;
 static int is_lost;
 static __thread cudaError_t last_error;
 
+static cudaError_t fatal_error;
+
+/* A kernel that did not run to its end: from then on every call says so, as on a GPU. */
+void set_fatal_error(cudaError_t error) { fatal_error = error; }
+
 cudaError_t keep_error(cudaError_t error) {
     if (error != cudaSuccess && error != cudaErrorNotReady)
         last_error = error;
@@ -178,6 +183,8 @@ cudaError_t connect_once(void) {
     }
     if (is_lost)
         return cudaErrorNoDevice;
+    if (fatal_error != cudaSuccess)
+        return fatal_error;
     return connection >= 0 ? cudaSuccess : connect_now();
 }
 

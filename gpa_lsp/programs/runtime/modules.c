@@ -288,6 +288,8 @@ static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **argume
     }
     free_reply(&reply);
     free(parameters);
+    if (error == cudaErrorLaunchFailure || error == cudaErrorLaunchTimeout)
+        set_fatal_error(error);
     return error;
 }
 

@@ -54,6 +54,7 @@ HIDDEN cudaError_t ask(uint32_t request, const struct part *parts, int count, st
 HIDDEN void free_reply(struct reply *reply);
 HIDDEN void send_note(uint32_t kind, const char *name);
 HIDDEN cudaError_t keep_error(cudaError_t error);
+HIDDEN void set_fatal_error(cudaError_t error);
 
 #define LOCK()                                                                                                         \
     pthread_mutex_lock(&runtime_lock);                                                                                 \
