@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TextIO
@@ -132,6 +133,14 @@ class Terminal:
             self.out.flush()
         except (OSError, ValueError):
             return  # nobody listens any more; the program goes on
+
+    def find_streams(self) -> tuple[int, int, int] | None:
+        """Descriptors of standard input, output and error, for a program of the user's; None where one of them has none."""
+        try:
+            self.out.flush()
+            return sys.stdin.fileno(), self.out.fileno(), self.err.fileno()
+        except (AttributeError, OSError, ValueError):
+            return None
 
     def write_page(self, text: str) -> None:
         """Print HTML on standard output: in UTF-8, as the page says of itself, whatever the locale."""

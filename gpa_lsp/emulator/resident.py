@@ -143,9 +143,9 @@ class ResidentMemory:
         texels = source.texels
         region = self.find(base)
         plane = row_bytes * height
-        if region is None or base + plane * (depth - 1) + row_bytes * (height - 1) + texels.itemsize * channels * width > (
-            region.base + region.size_bytes
-        ):
+        if region is None or base + plane * (depth - 1) + row_bytes * (
+            height - 1
+        ) + texels.itemsize * channels * width > (region.base + region.size_bytes):
             return None
         memory = self.bytes_at(base, plane * depth)
         strides = (plane, row_bytes, texels.itemsize * channels, texels.itemsize)
@@ -226,7 +226,9 @@ class ResidentModule:
                 target = self.variables.get(symbol)
                 if target is not None and offset + 8 <= region.size_bytes:
                     value = (target.base + added) % (1 << 64)
-                    self.memory.bytes_at(region.base + offset, 8)[:] = np.frombuffer(value.to_bytes(8, "little"), np.uint8)
+                    self.memory.bytes_at(region.base + offset, 8)[:] = np.frombuffer(
+                        value.to_bytes(8, "little"), np.uint8
+                    )
 
 
 class ResidentKernel:
@@ -297,6 +299,10 @@ class ResidentKernel:
     def limit_seconds(self, seconds: float) -> None:
         """Let the next launch take no longer."""
         self._meter.budget = replace(self._meter.budget, seconds=min(seconds, self._budget_s))
+
+    def end(self) -> None:
+        """End the launch at work, and every later one; from any thread."""
+        self._meter.end()
 
     def run(self, parameters: bytes) -> LaunchCost:
         """Launch it once, with these bytes of parameters."""

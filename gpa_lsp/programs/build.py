@@ -3,7 +3,6 @@
 import os
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import wait
@@ -15,12 +14,13 @@ from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL
 from gpa_lsp.processes.search_paths import find_program
-from gpa_lsp.processes.watched_command import TEMPORARY, WatchedCommand
+from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, WatchedCommand, run_command
 from gpa_lsp.programs.library import build_library, read_headers
 
 _SOURCES = Path(__file__).parent / "building"
 _POLL_S = 0.05
 _LIST_LIMIT_S = 20.0
+_MEMORY_BYTES = 4 << 30
 _ARCHITECTURES = "GPA_LSP_ARCHITECTURES"
 _NVCC = "GPA_LSP_NVCC"
 _FLAGS = "NVCC_APPEND_FLAGS"
@@ -31,7 +31,12 @@ _WANTED = 80
 
 
 def build_program(
-    command: str, *, folder: Path, limit_s: float, take: Callable[[bytes], object], is_cancelled: Callable[[], bool] | None = None
+    command: str,
+    *,
+    folder: Path,
+    limit_s: float,
+    take: Callable[[bytes], object],
+    is_cancelled: Callable[[], bool] = lambda: False,
 ) -> None:
     """Run a build command of the user's, with nvcc asked for what is needed here.
 
@@ -57,8 +62,11 @@ def build_program(
     if nvcc is None:
         raise MissingToolError(TOOL, needed_for="building a program", install=INSTALL)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
-        environment = _make_environment(nvcc.resolve(), _place_library(nvcc.resolve(), Path(name)))
-        running = WatchedCommand(words, folder=folder, environment=environment, limit_s=limit_s, take=take)
+        private = Path(name)
+        environment = _make_environment(nvcc.resolve(), _place_library(nvcc.resolve(), private))
+        running = WatchedCommand(
+            words, folder=folder, environment=environment, limit_s=limit_s, take=take, temporary=private
+        )
         _wait(running, is_cancelled)
     end = running.future.result()
     if end.status != 0:
@@ -66,11 +74,10 @@ def build_program(
         raise ToolError(words[0], f"the build failed: {why}")
 
 
-def _wait(running: WatchedCommand, is_cancelled: Callable[[], bool] | None) -> None:
+def _wait(running: WatchedCommand, is_cancelled: Callable[[], bool]) -> None:
     try:
-        while not wait([running.future], _POLL_S).done:
-            if is_cancelled is not None and is_cancelled():
-                break
+        while not wait([running.future], _POLL_S).done and not is_cancelled():
+            pass
     finally:
         running.cancel()
         running.future.result()
@@ -122,11 +129,12 @@ def _place_wrapper() -> Path:
 
 def _list_architectures(nvcc: Path) -> list[int]:
     """The numbers nvcc knows, ascending; none where it does not say."""
+    limits = RunLimits(limit_s=_LIST_LIMIT_S, memory_limit_bytes=_MEMORY_BYTES)
     try:
-        done = subprocess.run(
-            [str(nvcc), "--list-gpu-arch"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_LIST_LIMIT_S, check=False
+        is_well, listed = run_command(
+            TOOL, [str(nvcc), "--list-gpu-arch"], folder=nvcc.parent, environment=os.environ, limits=limits
         )
-    except (OSError, subprocess.SubprocessError):
+    except ToolError:
         return []
-    words = (line.strip().removeprefix("compute_") for line in done.stdout.splitlines())
+    words = (line.strip().removeprefix("compute_") for line in listed.splitlines() if is_well)
     return sorted(int(word) for word in words if word.isdecimal())

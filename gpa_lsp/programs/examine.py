@@ -38,9 +38,7 @@ def examine_recorded(
     return tuple(_examine(kernel, settings, tell) for kernel in run.kernels)
 
 
-def _examine(
-    kernel: KernelRuns, settings: PredictionSettings, tell: Callable[[str], object] | None
-) -> ExaminedKernel:
+def _examine(kernel: KernelRuns, settings: PredictionSettings, tell: Callable[[str], object] | None) -> ExaminedKernel:
     recorded = kernel.recorded
     if recorded is None:
         return ExaminedKernel(runs=kernel, prediction=None)

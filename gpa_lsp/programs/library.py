@@ -1,13 +1,15 @@
 """The runtime library a program gets in place of NVIDIA's: compiled once per release of CUDA, kept in the user's cache."""
 
 import hashlib
+import os
 import re
 import tempfile
 from pathlib import Path
 
-from gpa_lsp.basis.errors import GpaError, MissingToolError, ToolError
+from gpa_lsp.basis.errors import GpaError, InputError, MissingToolError, ToolError
 from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
 
@@ -55,6 +57,50 @@ def read_headers(folder: Path) -> CudaHeaders | None:
     return None if found is None else CudaHeaders(folder=folder, version=int(found[1]))
 
 
+def find_headers(program: Path, soname: str | None) -> CudaHeaders:
+    """The headers that go with a program.
+
+    Args:
+        program: for messages.
+        soname: the runtime library it asks for; None where any will do.
+
+    Raises:
+        InputError: there are none.
+    """
+    found = list_headers()
+    if not found:
+        raise InputError(
+            "needs CUDA's headers, and there are none",
+            path=program,
+            remedy="pip install nvidia-cuda-runtime, or install the CUDA toolkit",
+        )
+    fitting = found[0] if soname is None else next((one for one in found if one.soname == soname), None)
+    if fitting is None:
+        have = ", ".join(dict.fromkeys(one.soname for one in found))
+        raise InputError(
+            f"was built for {soname}, and the headers here are those of {have}",
+            path=program,
+            remedy="build it with the CUDA toolkit that is installed, or install the headers of its own (CUDA_PATH names their toolkit)",
+        )
+    return fitting
+
+
+def list_headers() -> list[CudaHeaders]:
+    """Those of all releases that are installed, in the order they are looked for."""
+    return [headers for folder in _list_header_folders() if (headers := read_headers(folder)) is not None]
+
+
+def find_c_compiler() -> Path | None:
+    """What the runtime library is compiled with; None where there is nothing."""
+    return next((found for name in _COMPILERS if (found := find_program(name))), None)
+
+
+def _list_header_folders() -> list[Path]:
+    named = [Path(os.environ[name]) / "include" for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
+    installed = sorted(Path("/usr/local").glob("cuda-*/include"))
+    return [*named, *find_cuda_headers(), Path("/usr/local/cuda/include"), *installed]
+
+
 def build_library(headers: CudaHeaders, into: Path) -> Path:
     """Put the library for a release of CUDA into a folder, under the name that programs ask for.
 
@@ -86,9 +132,11 @@ def build_library(headers: CudaHeaders, into: Path) -> Path:
 
 
 def _compile(headers: CudaHeaders) -> bytes:
-    compiler = next((found for name in _COMPILERS if (found := find_program(name))), None)
+    compiler = find_c_compiler()
     if compiler is None:
-        raise MissingToolError("cc", needed_for="the runtime library that programs run on", install="install gcc or clang")
+        raise MissingToolError(
+            "cc", needed_for="the runtime library that programs run on", install="install gcc or clang"
+        )
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         versions = folder / "versions.map"
@@ -99,13 +147,13 @@ def _compile(headers: CudaHeaders) -> bytes:
             "-o", str(library), f"-Wl,-soname,{headers.soname}", f"-Wl,--version-script={versions}",
         ]  # fmt: skip
         limits = RunLimits(limit_s=_LIMIT_S, memory_limit_bytes=_MEMORY_BYTES)
-        is_well, output = run_command("cc", command, folder=folder, environment=_make_environment(folder), limits=limits)
+        is_well, output = run_command(
+            "cc", command, folder=folder, environment=_make_environment(folder), limits=limits
+        )
         if not is_well:
             raise ToolError("cc", "it could not compile the runtime library", output=output[-2000:])
         return library.read_bytes()
 
 
 def _make_environment(folder: Path) -> dict[str, str]:
-    import os
-
     return {"PATH": os.environ.get("PATH", os.defpath), "TMPDIR": str(folder), "LC_ALL": "C"}

@@ -19,7 +19,9 @@ _POINTER_BYTES = 8
 _UNKNOWN_REGISTERS = 32
 """Told to a program that asks, where its code was never assembled; occupancy and attributes are all it decides."""
 
-REBUILD = "build it with -cudart shared -gencode arch=compute_80,code=compute_80, or give its build command with --build"
+REBUILD = (
+    "build it with -cudart shared -gencode arch=compute_80,code=compute_80, or give its build command with --build"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,7 +200,9 @@ def parse_launch(payload: bytes) -> LaunchRequest:
 def parse_texture(payload: bytes) -> TextureRequest:
     """A texture or surface object."""
     found = _unpack(_TEXTURE, payload)
-    base, row_bytes, held_base, held_bytes, width, height, depth, channels, channel_bytes, kind, linear, mode = found[:12]
+    base, row_bytes, held_base, held_bytes, width, height, depth, channels, channel_bytes, kind, linear, mode = found[
+        :12
+    ]
     normalized, reads, surface = found[12:]
     return TextureRequest(
         base=base,

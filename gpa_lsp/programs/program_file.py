@@ -2,16 +2,23 @@
 
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.dynamic import DynamicSection
-from elftools.elf.elffile import ELFFile
+import numpy as np
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.elf import ELF_MAGIC, ElfImage, read_elf
+from gpa_lsp.binary.file_bytes import FileBytes
 from gpa_lsp.programs.loaded_code import REBUILD
 
 _RUNTIME = "libcudart.so."
 _DEVICE_CODE = (".nv_fatbin", ".nvFatBinSegment")
+_UNLINKED_CODE = "__nv_relfatbin"
+"""Where objects of ``-rdc=true`` keep what is linked."""
+_DYNAMIC = 6
+"""``sh_type`` of ``.dynamic``."""
+_NEEDED = 1
+"""``d_tag`` of a library that is asked for."""
+_DYNAMIC_DTYPE = np.dtype([("tag", "<i8"), ("value", "<u8")])
 _LIBRARIES = {
     "libcublas.so": "cuBLAS",
     "libcublasLt.so": "cuBLAS",
@@ -47,30 +54,38 @@ def examine_program(path: Path) -> ProgramFile:
         path: a file; one that is no ELF file (a script) needs nothing that can be told.
 
     Raises:
-        InputError: it cannot be read; or it brings NVIDIA's runtime with it, so that ours cannot take its place.
+        InputError: it cannot be read; or it was built in a way that cannot run here, and how to build it.
     """
-    try:
-        with path.open("rb") as stream:
-            if stream.read(4) != b"\x7fELF":
-                return ProgramFile(path=path, runtime=None, libraries=())
-            stream.seek(0)
-            needed, has_code = _read_needs(ELFFile(stream))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", path=path) from error
-    except (ELFError, ValueError, KeyError) as error:
-        raise InputError("is a damaged program", path=path) from error
+    with FileBytes(path) as data:
+        if data[:4] != ELF_MAGIC:
+            return ProgramFile(path=path, runtime=None, libraries=())
+        elf = read_elf(data, path=path)
+        needed = _list_needed(elf)
     runtime = next((name for name in needed if name.startswith(_RUNTIME)), None)
-    if has_code and runtime is None:
-        raise InputError("brings NVIDIA's runtime library with it (nvcc's default), so no other can take its place", path=path, remedy=REBUILD)
-    libraries = tuple(dict.fromkeys(_LIBRARIES[stem] for name in needed if (stem := name.partition(".so")[0] + ".so") in _LIBRARIES))
-    return ProgramFile(path=path, runtime=runtime, libraries=libraries)
+    if _UNLINKED_CODE in elf.section_names:
+        raise InputError(
+            "was built with -rdc=true, whose device code is linked to machine code without PTX",
+            path=path,
+            remedy="build it without -rdc=true (in CMake: CUDA_SEPARABLE_COMPILATION OFF)",
+        )
+    if runtime is None and any(name in elf.section_names for name in _DEVICE_CODE):
+        raise InputError(
+            "brings NVIDIA's runtime library with it (nvcc's default), so no other can take its place",
+            path=path,
+            remedy=REBUILD,
+        )
+    libraries = dict.fromkeys(
+        _LIBRARIES[stem] for name in needed if (stem := name.partition(".so")[0] + ".so") in _LIBRARIES
+    )
+    return ProgramFile(path=path, runtime=runtime, libraries=tuple(libraries))
 
 
-def _read_needs(elf: ELFFile) -> tuple[list[str], bool]:
-    needed: list[str] = []
-    has_code = False
-    for section in elf.iter_sections():
-        has_code |= section.name in _DEVICE_CODE
-        if isinstance(section, DynamicSection):
-            needed += [tag.needed for tag in section.iter_tags("DT_NEEDED")]
-    return needed, has_code
+def _list_needed(elf: ElfImage) -> list[str]:
+    """The libraries it asks for."""
+    found = []
+    for index in np.flatnonzero(elf.sections["type"] == _DYNAMIC):
+        content = elf.section_bytes(int(index))
+        rows = np.frombuffer(content, _DYNAMIC_DTYPE, count=len(content) // _DYNAMIC_DTYPE.itemsize)
+        strings = elf.read_strings(int(elf.sections[index]["link"]))
+        found += [strings.read(offset) for offset in rows["value"][rows["tag"] == _NEEDED].tolist()]
+    return found

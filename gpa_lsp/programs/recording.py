@@ -29,6 +29,8 @@ _POINTER_BYTES = 8
 _WORD_BYTES = 4
 _TIME_SHARE = 0.1
 """Copies of data may take this part of the time a program runs."""
+_MOST_HELD = 4
+"""Launches of the largest size that are held at once, of all kernels."""
 _FORMATS = {
     ScalarType.S8: "<b", ScalarType.U8: "<B", ScalarType.B8: "<B", ScalarType.S16: "<h", ScalarType.U16: "<H",
     ScalarType.B16: "<H", ScalarType.S32: "<i", ScalarType.U32: "<I", ScalarType.B32: "<I", ScalarType.F32: "<f",
@@ -47,6 +49,11 @@ class _Snapshot:
     """Base of the allocation or variable → its bytes."""
     names: dict[int, str]
     """Of variables."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all arrays."""
+        return sum(data.nbytes for data in self.arrays.values())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,13 +74,12 @@ class Recorder:
         self._started = time.monotonic()
         self._spent_s = 0.0
         self._kept: dict[int, _Kept] = {}
-        self._tallies: dict[int, KernelTally] = {}
         self._refused: dict[int, str] = {}
+        self._stems: set[str] = set()
 
     def watch(self, tally: KernelTally, request: LaunchRequest, memory: ResidentMemory) -> Callable[[int], None] | None:
         """Copy what a launch reads, where there is time for it; gives what is to be told of its cost."""
         key = id(tally)
-        self._tallies[key] = tally
         begun = time.monotonic()
         if key in self._kept and self._spent_s > _TIME_SHARE * (begun - self._started):
             return None
@@ -84,7 +90,9 @@ class Recorder:
 
         def judge(warp_instructions: int) -> None:
             before = self._kept.get(key)
-            if before is None or warp_instructions > before.warp_instructions:
+            if before is None and self._count_held_bytes() + snapshot.size_bytes > _MOST_HELD * self._limit_bytes:
+                self._refused.setdefault(key, "too much is kept of other kernels")
+            elif before is None or warp_instructions > before.warp_instructions:
                 self._kept[key] = _Kept(snapshot=snapshot, warp_instructions=warp_instructions)
                 self._refused.pop(key, None)
 
@@ -126,9 +134,8 @@ class Recorder:
             return None
         folder.mkdir(parents=True, exist_ok=True)
         module = folder / tally.module.path.name
-        if not module.exists():
-            module.write_bytes(tally.module.path.read_bytes())
-        stem = _choose_stem(folder, find_bare_name(tally.facts.kernel.name))
+        module.write_bytes(tally.module.path.read_bytes())
+        stem = self._choose_stem(find_bare_name(tally.facts.kernel.name))
         path = folder / f"{stem}.launch.toml"
         text = _Writer(tally, kept.snapshot, folder, stem).write()
         with open_whole(path) as stream:
@@ -140,13 +147,18 @@ class Recorder:
             number=kept.snapshot.number,
         )
 
+    def _count_held_bytes(self) -> int:
+        return sum(one.snapshot.size_bytes for one in self._kept.values())
 
-def _choose_stem(folder: Path, name: str) -> str:
-    stem = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)[:80] or "kernel"
-    number = 1
-    while (folder / f"{stem}{'' if number == 1 else f'_{number}'}.launch.toml").exists():
-        number += 1
-    return stem if number == 1 else f"{stem}_{number}"
+    def _choose_stem(self, name: str) -> str:
+        """A name that no other kernel of this run has; files of earlier runs are replaced."""
+        wanted = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)[:80] or "kernel"
+        stem, number = wanted, 1
+        while stem in self._stems:
+            number += 1
+            stem = f"{wanted}_{number}"
+        self._stems.add(stem)
+        return stem
 
 
 def _is_kept(name: str, region: Region) -> bool:
@@ -204,7 +216,9 @@ class _Writer:
         for number, parameter in enumerate(self._kernel.parameters):
             lines.append(f"  {self._write_parameter(number, parameter)},")
         lines.append("]")
-        variables = [f"  {self._write_array(name, base, ScalarType.U8, 0)}," for base, name in self._snapshot.names.items()]
+        variables = [
+            f"  {self._write_array(name, base, ScalarType.U8, 0)}," for base, name in self._snapshot.names.items()
+        ]
         if variables:
             lines += ["variables = [", *variables, "]"]
         return "\n".join(lines) + "\n"
@@ -258,7 +272,7 @@ class _Writer:
             self._written[base] = name
             if data.any():
                 file = f"{self._stem}.{len(self._written)}.bin"
-                (self._folder / file).write_bytes(data.tobytes())
+                data.tofile(self._folder / file)
                 parts |= {"fill": "file", "file": file}
         if offset:
             parts["offset"] = offset // kind.bytes
@@ -269,7 +283,9 @@ class _Writer:
         place = 0
         while place < len(content):
             value = int.from_bytes(content[place : place + _POINTER_BYTES], "little")
-            found = self._find(value) if place % _POINTER_BYTES == 0 and place + _POINTER_BYTES <= len(content) else None
+            found = (
+                self._find(value) if place % _POINTER_BYTES == 0 and place + _POINTER_BYTES <= len(content) else None
+            )
             member = self._choose_name(f"{name}_{place}")
             if found is not None:
                 members.append((place, self._write_array(member, found[0], ScalarType.U8, found[1])))

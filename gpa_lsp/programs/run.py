@@ -3,100 +3,153 @@
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpa_lsp.basis.errors import GpaError, InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.linkage_names import demangle
-from gpa_lsp.compiler.header_folders import find_cuda_headers
-from gpa_lsp.device.products import find_product
+from gpa_lsp.device.products import Product, find_product_family
 from gpa_lsp.processes.search_paths import find_program
-from gpa_lsp.processes.watched_command import TEMPORARY, WatchedCommand
-from gpa_lsp.programs.library import CudaHeaders, build_library, read_headers
+from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, WatchedCommand
+from gpa_lsp.programs.library import build_library, find_headers
 from gpa_lsp.programs.model import KernelRuns, LaunchShape, ProgramRun, RecordedLaunch, RunSettings
-from gpa_lsp.programs.program_file import ProgramFile, examine_program
+from gpa_lsp.programs.program_file import examine_program
 from gpa_lsp.programs.recording import Recorder
-from gpa_lsp.programs.server import RuntimeServer
+from gpa_lsp.programs.server import MOST_PATH_BYTES, SOCKET_NAME, RuntimeServer
 from gpa_lsp.programs.session import KernelTally, Session
 
 SOCKET_VARIABLE = "GPA_LSP_RUNTIME_SOCKET"
 _PRELOAD = "LD_PRELOAD"
 _LIBRARIES = "LD_LIBRARY_PATH"
 _POLL_S = 0.05
+_SEPARATORS = set(" \t:")
+"""Of what is preloaded."""
+_TEMPORARY_FOLDERS = ("/tmp", "/dev/shm")
+"""Where that of the environment has too long a name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a program runs in.
+
+    Attributes:
+        folder: it runs in.
+        streams: descriptors that become its standard input, output and error; None for no input, and ``take`` for the others.
+        take: gets what it prints, both streams together, where it has no streams of its own.
+        tell: told what is to be known before it starts, a sentence each.
+        is_cancelled: asked again and again; True ends it.
+    """
+
+    folder: Path
+    streams: tuple[int, int, int] | None = None
+    take: Callable[[bytes], object] = lambda piece: None
+    tell: Callable[[str], object] = lambda sentence: None
+    is_cancelled: Callable[[], bool] = lambda: False
 
 
 def run_program(
-    command: Sequence[str],
-    settings: RunSettings,
-    *,
-    folder: Path,
-    take: Callable[[bytes], object],
-    records: Path | None = None,
-    is_cancelled: Callable[[], bool] | None = None,
+    command: Sequence[str], settings: RunSettings, surroundings: Surroundings, *, records: Path | None = None
 ) -> ProgramRun:
-    """Run a command; what it launches is emulated.
+    """Run a command; what it launches is emulated. Ctrl-C ends it, and what was seen until then is told.
 
     Args:
         command: program and arguments; no shell looks at them.
         settings: how.
-        folder: it runs in.
-        take: gets what it prints, as it comes.
+        surroundings: where.
         records: the heaviest launch of each kernel is written to this folder, with its data; None to keep none.
-        is_cancelled: asked again and again; True ends it.
 
     Raises:
         InputError: there is no such program or GPU; or the program cannot run on our runtime, and how to rebuild it.
-        MissingToolError: there are no CUDA headers, or no C compiler.
+        MissingToolError: there is no C compiler.
         ToolError: the runtime library could not be compiled.
         GpaError: this system has no memory files (it is no Linux).
     """
     if not hasattr(os, "memfd_create"):
         raise GpaError("programs can be run on Linux only; kernels are emulated everywhere: gpa-lsp memory SOURCE")
-    product = find_product(settings.machine)
-    program = examine_program(_find(command[0], folder))
-    headers = _find_headers(program)
+    product, *others = find_product_family(settings.machine)
+    program = examine_program(_find(command[0], surroundings.folder))
+    headers = find_headers(program.path, program.runtime)
+    early = [f"kernels of {name} come as machine code, and are not emulated" for name in program.libraries]
+    if others:
+        kinds = ", ".join(one.name for one in (product, *others))
+        early.append(f"{settings.machine} is one of {kinds}; the first was taken")
+    for sentence in early:
+        surroundings.tell(sentence)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
-        private = Path(name)
+    recorder = None if records is None else Recorder(settings.record_bytes)
+    with _make_private_folder() as private:
         library = build_library(headers, private)
-        recorder = None if records is None else Recorder(settings.record_bytes)
-        deadline = started + settings.limit_s
-        watch = None if recorder is None else recorder.watch
-        server = RuntimeServer(
-            private, lambda: Session(settings, product, folder=private, deadline=deadline, watch=watch)
-        )
+        server = RuntimeServer(private, _make_opener(settings, product, private, recorder, started))
         server.start()
         try:
-            running = WatchedCommand(
-                [str(program.path), *command[1:]],
-                folder=folder,
-                environment=_make_environment(library, server.path),
-                limit_s=settings.limit_s,
-                take=take,
-            )
-            try:
-                while not wait([running.future], _POLL_S).done:
-                    if is_cancelled is not None and is_cancelled():
-                        break
-            finally:
-                running.cancel()
-                end = running.future.result()
+            words = [str(program.path), *command[1:]]
+            end = _run(words, _make_environment(library, server.path), settings, surroundings, private)
         finally:
             server.close()
-        sessions = server.sessions
-        tallies = [tally for session in sessions for tally in session.kernels.values() if tally.launches]
+        tallies = [tally for session in server.sessions for tally in session.kernels.values() if tally.launches]
         kernels = tuple(_sum(tally, *_write_record(tally, recorder, records)) for tally in tallies)
-    notes = [f"{name} comes as machine code, and is not emulated" for name in program.libraries]
-    notes += [note for session in sessions for note in session.notes]
+    notes = [note for session in server.sessions for note in session.notes]
     return ProgramRun(
         end=end,
         machine=product.name,
         kernels=kernels,
-        notes=tuple(dict.fromkeys([*notes, *server.failures])),
+        notes=tuple(dict.fromkeys([*early, *notes, *server.failures])),
         seconds=time.monotonic() - started,
-        peak_bytes=max((session.peak_bytes for session in sessions), default=0),
+        peak_bytes=max((session.peak_bytes for session in server.sessions), default=0),
     )
+
+
+def _make_opener(
+    settings: RunSettings, product: Product, folder: Path, recorder: Recorder | None, started: float
+) -> Callable[[], Session]:
+    deadline = started + settings.limit_s
+    watch = None if recorder is None else recorder.watch
+    return lambda: Session(settings, product, folder=folder, deadline=deadline, watch=watch)
+
+
+def _run(
+    words: Sequence[str], environment: dict[str, str], settings: RunSettings, surroundings: Surroundings, private: Path
+) -> CommandEnd:
+    running = WatchedCommand(
+        words,
+        folder=surroundings.folder,
+        environment=environment,
+        limit_s=settings.limit_s,
+        take=surroundings.take,
+        streams=surroundings.streams,
+        temporary=private,
+    )
+    try:
+        with suppress(KeyboardInterrupt):
+            while not wait([running.future], _POLL_S).done and not surroundings.is_cancelled():
+                pass
+    finally:
+        running.cancel()
+    return running.future.result()
+
+
+@contextmanager
+def _make_private_folder() -> Iterator[Path]:
+    """A folder that only we may enter, with a name short enough for a socket in it."""
+    wanted = [tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR", ""), *_TEMPORARY_FOLDERS]
+    name_bytes = len(f"/{TEMPORARY}12345678/{SOCKET_NAME}")
+    fitting = [
+        one
+        for one in wanted
+        if one and len(os.fsencode(one)) + name_bytes < MOST_PATH_BYTES and not set(one) & _SEPARATORS
+    ]
+    for parent in fitting:
+        try:
+            made = tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=parent, ignore_cleanup_errors=True)
+        except OSError:
+            continue
+        with made as name:
+            yield Path(name)
+        return
+    raise GpaError(f"no folder for temporary files can be written to: {', '.join(filter(None, wanted))}")
 
 
 def _write_record(
@@ -135,34 +188,10 @@ def _sum(tally: KernelTally, recorded: RecordedLaunch | None, unrecorded: str) -
 def _find(word: str, folder: Path) -> Path:
     path = folder / word if os.sep in word else find_program(word)
     if path is None or not path.is_file():
-        raise InputError("there is no such program", path=Path(word), remedy="give the program and its arguments after two dashes")
-    return path.resolve()
-
-
-def _find_headers(program: ProgramFile) -> CudaHeaders:
-    found = [headers for folder in _list_header_folders() if (headers := read_headers(folder)) is not None]
-    if not found:
         raise InputError(
-            "needs CUDA's headers, and there are none",
-            path=program.path,
-            remedy="pip install nvidia-cuda-runtime, or install the CUDA toolkit",
+            "there is no such program", path=Path(word), remedy="give the program and its arguments after two dashes"
         )
-    if program.runtime is None:
-        return found[0]
-    fitting = next((one for one in found if one.soname == program.runtime), None)
-    if fitting is None:
-        have = ", ".join(dict.fromkeys(one.soname for one in found))
-        raise InputError(
-            f"was built for {program.runtime}, and the headers here are those of {have}",
-            path=program.path,
-            remedy="build it with the CUDA toolkit that is installed, or install the headers of its own (CUDA_PATH names their toolkit)",
-        )
-    return fitting
-
-
-def _list_header_folders() -> list[Path]:
-    toolkits = [Path(os.environ[name]) / "include" for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
-    return [*toolkits, *find_cuda_headers(), Path("/usr/local/cuda/include"), *sorted(Path("/usr/local").glob("cuda-*/include"))]
+    return path.absolute()
 
 
 def _make_environment(library: Path, socket: Path) -> dict[str, str]:

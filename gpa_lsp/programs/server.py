@@ -1,9 +1,7 @@
 """The end of the socket that programs talk to: :class:`RuntimeServer`. One launch runs at a time, whoever asked for it."""
 
 import array
-import contextlib
 import logging
-import os
 import selectors
 import socket
 import threading
@@ -23,8 +21,13 @@ from gpa_lsp.programs.messages import (
 from gpa_lsp.programs.session import Session
 
 _LOG = logging.getLogger(__name__)
+SOCKET_NAME = "runtime"
+MOST_PATH_BYTES = 100
+"""Of a socket, with some to spare; Linux takes 107."""
 _MOST_PROCESSES = 64
 _TICK_S = 0.2
+_SILENCE_S = 20.0
+"""In the middle of a request; then the process is taken for dead."""
 _PIECE_BYTES = 1 << 20
 
 
@@ -42,7 +45,7 @@ class RuntimeServer:
     """
 
     def __init__(self, folder: Path, open_session: Callable[[], Session]) -> None:
-        self.path = folder / "runtime"
+        self.path = folder / SOCKET_NAME
         self._open_session = open_session
         self.sessions: list[Session] = []
         self.failures: dict[str, None] = {}
@@ -57,10 +60,14 @@ class RuntimeServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer no more. Waits for a launch at work."""
+        """Answer no more. A launch at work is ended."""
         self._is_closing = True
+        for session in list(self.sessions):
+            session.end_launches()
         self._thread.join()
         self._listener.close()
+        for session in self.sessions:
+            session.close()
 
     def _serve(self) -> None:
         with selectors.DefaultSelector() as selector:
@@ -69,23 +76,33 @@ class RuntimeServer:
                 for key, _ in selector.select(_TICK_S):
                     if key.fileobj is self._listener:
                         self._accept(selector)
-                    elif not self._answer(key.data, key.fileobj):
-                        selector.unregister(key.fileobj)
-                        key.fileobj.close()  # type: ignore[union-attr]
+                        continue
+                    session, connection = key.data
+                    if not self._answer(session, connection):
+                        selector.unregister(connection)
+                        connection.close()
+                        session.close()
             for key in list(selector.get_map().values()):
                 if key.fileobj is not self._listener:
-                    key.fileobj.close()  # type: ignore[union-attr]
+                    key.data[1].close()
 
     def _accept(self, selector: selectors.BaseSelector) -> None:
         connection, _ = self._listener.accept()
-        if len(self.sessions) >= _MOST_PROCESSES:
-            self.failures[f"more than {_MOST_PROCESSES} processes asked for the GPU; the others had none"] = None
-            connection.close()
+        if sum(not session.is_closed for session in self.sessions) >= _MOST_PROCESSES:
+            self._refuse(connection, f"more than {_MOST_PROCESSES} processes asked for the GPU at once")
             return
-        connection.setblocking(True)
-        session = self._open_session()
+        connection.settimeout(_SILENCE_S)
+        try:
+            session = self._open_session()
+        except (OSError, ValueError) as error:
+            self._refuse(connection, f"no device memory could be made ({error})")
+            return
         self.sessions.append(session)
-        selector.register(connection, selectors.EVENT_READ, session)
+        selector.register(connection, selectors.EVENT_READ, (session, connection))
+
+    def _refuse(self, connection: socket.socket, why: str) -> None:
+        self.failures[f"{why}; a process had no GPU"] = None
+        connection.close()
 
     def _answer(self, session: Session, connection: socket.socket) -> bool:
         """One request; False when the process is gone, or speaks another language."""
@@ -130,9 +147,3 @@ def _receive(connection: socket.socket, size: int) -> bytes | None:
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
-
-
-def remove_socket(path: Path) -> None:
-    """Take the socket away again."""
-    with contextlib.suppress(OSError):
-        os.unlink(path)

@@ -1,5 +1,7 @@
 """One process of the program: its code, its memory and its launches, as the requests of its runtime library tell them: :class:`Session`."""
 
+import fcntl
+import hashlib
 import logging
 import mmap
 import os
@@ -40,11 +42,14 @@ from gpa_lsp.ptx.scalar_types import ScalarType
 
 _LOG = logging.getLogger(__name__)
 
-ARENA_BYTES = 64 << 30
-"""Of address space; memory is taken as it is touched."""
 _OWN_BYTES = 1 << 30
+"""Of address space for what is the emulator's, and as much for gaps between allocations; memory is taken as it is touched."""
+_GAPS_SHARE = 4
+_SEALS = ("F_SEAL_GROW", "F_SEAL_SHRINK", "F_SEAL_SEAL")
+"""The program, which has the file as well, makes it no larger and no smaller."""
 _MOST_KERNELS_KEPT = 256
 _MOST_NAME_BYTES = 1 << 16
+_NAME_DIGITS = 12
 _FUNCTION = struct.Struct("<II6i")
 _PLACE = struct.Struct("<QQ")
 _ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
@@ -89,6 +94,8 @@ class Session:
         kernels: by module and name, in the order of their first launches.
         notes: what was not done as a GPU would do it.
         file: of device memory.
+        peak_bytes: most device memory it had allocated.
+        is_closed: the process is gone.
     """
 
     def __init__(
@@ -98,25 +105,45 @@ class Session:
         *,
         folder: Path,
         deadline: float,
-        watch: "Callable[[KernelTally, LaunchRequest, ResidentMemory], Callable[[int], None]] | None" = None,
+        watch: "Callable[[KernelTally, LaunchRequest, ResidentMemory], Callable[[int], None] | None] | None" = None,
     ) -> None:
         self._settings = settings
         self._product = product
         self._folder = folder
         self._deadline = deadline
         self._watch = watch
-        self.file = os.memfd_create("gpa-lsp-device-memory", os.MFD_CLOEXEC)
-        os.ftruncate(self.file, ARENA_BYTES)
-        self._mapping = mmap.mmap(self.file, ARENA_BYTES, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0))
+        self._arena_bytes = _round_up(2 * _OWN_BYTES + settings.memory_bytes + settings.memory_bytes // _GAPS_SHARE)
+        self.file = os.memfd_create("gpa-lsp-device-memory", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.file, self._arena_bytes)
+        fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, sum(getattr(fcntl, seal) for seal in _SEALS))
+        self._mapping = mmap.mmap(
+            self.file, self._arena_bytes, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0)
+        )
         self.memory = ResidentMemory(np.frombuffer(self._mapping, np.uint8), _OWN_BYTES)
         self._modules: list[LoadedModule] = []
         self._functions: list[KernelTally] = []
         self._resident: dict[tuple[object, ...], ResidentKernel] = {}
         self._generation = 0
-        self._textures = 0
+        self._running: ResidentKernel | None = None
+        self.is_closed = False
         self.kernels: dict[tuple[int, str], KernelTally] = {}
         self.notes: dict[str, None] = {}
         self.peak_bytes = 0
+
+    def end_launches(self) -> None:
+        """End the launch at work, and every later one; from any thread."""
+        self._deadline = time.monotonic()
+        if self._running is not None:
+            self._running.end()
+
+    def close(self) -> None:
+        """Give its memory back; what is known of its launches stays."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._resident.clear()
+        self._mapping.madvise(mmap.MADV_REMOVE)
+        os.close(self.file)
 
     def describe_device(self) -> DeviceFacts:
         """The GPU, for the program."""
@@ -124,7 +151,7 @@ class Session:
         rules = find_architecture(product.compute_capability).occupancy
         return DeviceFacts(
             arena_base=ARENA_BASE,
-            arena_bytes=ARENA_BYTES,
+            arena_bytes=self._arena_bytes,
             client_base=ARENA_BASE + _OWN_BYTES,
             memory_bytes=self._settings.memory_bytes,
             major=product.compute_capability[0],
@@ -168,7 +195,7 @@ class Session:
         if is_linked:
             self.notes["device code that was compiled with -rdc=true is not linked here; build without it"] = None
             return CudaError.NO_KERNEL_IMAGE, b""
-        path = self._folder / f"module_{len(self._modules) + 1}.fatbin"
+        path = self._folder / f"{hashlib.sha256(content).hexdigest()[:_NAME_DIGITS]}.fatbin"
         path.write_bytes(content)
         try:
             module = LoadedModule(path, self.memory, self._product.compute_capability)
@@ -236,7 +263,9 @@ class Session:
             tally.unfinished[kernel.problem] = None
             return CudaError.INVALID_CONFIGURATION, b""
         done = None if self._watch is None else self._watch(tally, request, self.memory)
+        self._running = kernel
         cost = kernel.run(request.parameters)
+        self._running = None
         tally.warp_instructions += cost.warp_instructions
         tally.seconds += cost.seconds
         for fault in kernel.list_faults():
@@ -322,6 +351,10 @@ class Session:
         elif kind == NoteKind.EVENT_TIME:
             self.notes[_EVENT_TIMES] = None
         return CudaError.SUCCESS, b""
+
+
+def _round_up(size_bytes: int) -> int:
+    return -(-size_bytes // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
 
 
 def _decode(name: bytes) -> str:

@@ -1,6 +1,9 @@
-"""Fixture programs, built once per run of the tests."""
+"""Programs to run, built once per change of theirs and kept in pytest's cache."""
 
+import hashlib
+import shutil
 import subprocess
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -9,11 +12,16 @@ import pytest
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.processes.search_paths import find_program
-from gpa_lsp.programs.library import build_library, read_headers
+from gpa_lsp.programs.library import SOURCES as RUNTIME
+from gpa_lsp.programs.library import build_library, list_headers
 from gpa_lsp.programs.model import ProgramRun, RunSettings
-from gpa_lsp.programs.run import run_program
+from gpa_lsp.programs.run import Surroundings, run_program
+from tests.conftest import ROOT
 
-SOURCES = Path(__file__).parents[2] / "fixtures" / "programs"
+SOURCES = ROOT / "fixtures" / "programs"
+SHARED_RUNTIME = ("-cudart", "shared", "-gencode", "arch=compute_80,code=compute_80")
+MACHINE = "A100 PCIe 40GB"
+_KEPT = ROOT / ".pytest_cache" / "d" / "programs"
 _LIMIT_S = 300
 
 
@@ -26,27 +34,59 @@ def require_compiler() -> Path:
     return nvcc
 
 
-def build(source: Path, folder: Path, *options: str, has_lines: bool = True) -> Path:
-    """A program, linked with the shared runtime library; the link is against ours, as some installations of nvcc bring none."""
-    nvcc = require_compiler()
-    headers = next(found for folder in find_cuda_headers() if (found := read_headers(folder)) is not None)
-    library = build_library(headers, folder)
+def place_library(folder: Path) -> Path:
+    """Our runtime library, and the name the linker looks for: some installations of nvcc bring none."""
+    library = build_library(list_headers()[0], folder)
     link = folder / "libcudart.so"
     if not link.exists():
         link.symlink_to(library.name)
-    program = folder / source.stem
-    chosen = options or ("-cudart", "shared", "-gencode", "arch=compute_80,code=compute_80")
-    command = [str(nvcc), "-std=c++17", *(("-lineinfo",) if has_lines else ()), *chosen, str(source), "-o", str(program), f"-L{folder}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    return library
+
+
+def build(
+    source: Path, folder: Path, *options: str, has_lines: bool = True, others: tuple[Path, ...] = (), name: str = ""
+) -> Path:
+    """A program in a folder, of one source or several."""
+    nvcc = require_compiler()
+    program = folder / (name or source.stem)
+    chosen = [*(("-lineinfo",) if has_lines else ()), *(options or SHARED_RUNTIME)]
+    digest = hashlib.sha256(f"{nvcc.resolve()} {nvcc.stat().st_mtime} {chosen}".encode())
+    for path in (*sorted(SOURCES.glob("*.h")), *sorted(source.parent.glob("*.h*")), source, *others):
+        digest.update(path.name.encode() + path.read_bytes())
+    kept = _KEPT / digest.hexdigest()
+    if not kept.exists():
+        _KEPT.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=_KEPT) as work:
+            place_library(Path(work))
+            sources = [str(path) for path in (source, *others)]
+            command = [str(nvcc), "-std=c++17", *chosen, *sources, "-o", f"{work}/program", f"-L{work}", f"-I{SOURCES}"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+            Path(work, "program").replace(kept)
+    shutil.copy(kept, program)
     return program
 
 
-def run(program: Path, *arguments: str, records: Path | None = None, **settings: object) -> tuple[ProgramRun, str]:
+def write(folder: Path, text: str, name: str = "program.cu") -> Path:
+    """A source."""
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def run(
+    program: Path | str, *arguments: str, records: Path | None = None, folder: Path | None = None, **settings: object
+) -> tuple[ProgramRun, str]:
     """What a program did, and what it printed."""
     printed = bytearray()
-    chosen = RunSettings(**{"machine": "A100 PCIe 40GB", "limit_s": 300.0, **settings})  # type: ignore[arg-type]
-    found = run_program(
-        [str(program), *arguments], chosen, folder=program.parent, take=printed.extend, records=records
-    )
+    chosen = RunSettings(**{"machine": MACHINE, "limit_s": 300.0, **settings})  # type: ignore[arg-type]
+    surroundings = Surroundings(folder=folder or Path(program).parent, take=printed.extend)
+    found = run_program([str(program), *arguments], chosen, surroundings, records=records)
     return found, printed.decode()
+
+
+def compile_c(source: Path, into: Path) -> Path:
+    """A C program that sees the headers of the runtime library."""
+    folders = [f"-I{folder}" for folder in (RUNTIME, *find_cuda_headers())]
+    subprocess.run(["cc", *folders, str(source), "-o", str(into)], check=True, capture_output=True)
+    return into

@@ -1,6 +1,5 @@
 """What a program cannot do, and what is left of one that is ended."""
 
-import os
 import socket
 import struct
 import subprocess
@@ -13,33 +12,54 @@ import pytest
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.device.products import find_product
 from gpa_lsp.processes.watched_command import Ending
-from gpa_lsp.programs.library import SOURCES as RUNTIME
 from gpa_lsp.programs.messages import ANSWER_HEAD, REQUEST_HEAD, CudaError, Request
 from gpa_lsp.programs.model import RunSettings
 from gpa_lsp.programs.server import RuntimeServer
 from gpa_lsp.programs.session import Session
-from tests.programs.built import SOURCES, build, require_compiler, run
+from tests.programs.built import SOURCES, build, compile_c, require_compiler, run, write
 
 _ENDLESS = """
 #include <cstdio>
 __global__ void spin(int *p) { while (atomicAdd(p, 0) == 0) {} }
-int main() { int *p; cudaMalloc(&p, 4); cudaMemset(p, 0, 4); std::printf("begun\\n"); std::fflush(stdout); spin<<<1, 1>>>(p); return cudaDeviceSynchronize() != cudaSuccess; }
+int main() {
+    int *p;
+    cudaMalloc(&p, 4);
+    cudaMemset(p, 0, 4);
+    std::printf("begun\\n");
+    std::fflush(stdout);
+    spin<<<1, 1>>>(p);
+    return cudaDeviceSynchronize() != cudaSuccess;
+}
 """
 _GREEDY = """
 #include <cstdio>
-int main() { int n = 0; void *p; while (cudaMalloc(&p, 1 << 20) == cudaSuccess) n++; std::printf("%d %s\\n", n, cudaGetErrorString(cudaGetLastError())); }
+int main() {
+    int n = 0;
+    void *p;
+    while (cudaMalloc(&p, 1 << 20) == cudaSuccess)
+        n++;
+    std::printf("%d %s\\n", n, cudaGetErrorString(cudaGetLastError()));
+}
 """
-
-
-def write(folder: Path, text: str) -> Path:
-    path = folder / "program.cu"
-    path.write_text(text)
-    return path
+_BEYOND = """
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+int main() {
+    char *p;
+    cudaMalloc(&p, 1 << 20);
+    std::signal(SIGBUS, [](int) { std::printf("stopped\\n"); std::fflush(stdout); std::_Exit(0); });
+    std::signal(SIGSEGV, [](int) { std::printf("stopped\\n"); std::fflush(stdout); std::_Exit(0); });
+    for (size_t i = 0; i < (size_t)8 << 30; i += 1 << 20)
+        p[i] = 1;
+    std::printf("not stopped\\n");
+}
+"""
 
 
 def test_a_kernel_without_end_ends_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = build(write(tmp_path, _ENDLESS), tmp_path)
-    temporary = tmp_path / "temporary"
+    temporary = tmp_path / "t"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     begun = time.monotonic()
@@ -47,7 +67,7 @@ def test_a_kernel_without_end_ends_with_the_run(tmp_path: Path, monkeypatch: pyt
     assert printed.startswith("begun") and time.monotonic() - begun < 60
     assert found.end.ending is Ending.TIMED_OUT or found.end.status == 1
     assert found.kernels[0].emulated == 0 and found.kernels[0].unfinished
-    assert not os.listdir(temporary)
+    assert list(temporary.iterdir()) == []
 
 
 def test_device_memory_has_its_bound(tmp_path: Path) -> None:
@@ -55,15 +75,24 @@ def test_device_memory_has_its_bound(tmp_path: Path) -> None:
     assert printed == "10 out of memory\n" and found.end.status == 0
 
 
+def test_memory_that_was_not_allocated_is_bounded_as_well(tmp_path: Path) -> None:
+    found, printed = run(build(write(tmp_path, _BEYOND), tmp_path), memory_bytes=10 << 20)
+    assert printed == "stopped\n" and found.end.status == 0
+
+
 def test_a_program_with_nvidias_own_runtime_is_refused_before_it_starts(tmp_path: Path) -> None:
-    program = build(SOURCES / "symbols.cu", tmp_path, "-cudart", "static", "-gencode", "arch=compute_80,code=compute_80")
+    program = build(
+        SOURCES / "symbols.cu", tmp_path, "-cudart", "static", "-gencode", "arch=compute_80,code=compute_80"
+    )
     with pytest.raises(InputError, match="brings NVIDIA's runtime library") as caught:
         run(program)
     assert "-cudart shared" in (caught.value.remedy or "")
 
 
 def test_machine_code_alone_is_named(tmp_path: Path) -> None:
-    program = build(SOURCES / "symbols.cu", tmp_path, "-cudart", "shared", "-gencode", "arch=compute_80,code=sm_80", has_lines=False)
+    program = build(
+        SOURCES / "symbols.cu", tmp_path, "-cudart", "shared", "-gencode", "arch=compute_80,code=sm_80", has_lines=False
+    )
     found, _ = run(program)
     assert found.end.status == 1
     assert any("machine code only" in note and "--build" in note for note in found.notes)
@@ -71,26 +100,26 @@ def test_machine_code_alone_is_named(tmp_path: Path) -> None:
 
 def test_the_runtime_library_and_we_lay_messages_out_alike(tmp_path: Path) -> None:
     require_compiler()
-    from gpa_lsp.compiler.header_folders import find_cuda_headers
-
-    source = tmp_path / "sizes.c"
-    source.write_text(
+    source = write(
+        tmp_path,
         '#include "runtime.h"\n#include <stdio.h>\n'
-        'int main(void) { printf("%zu %zu %d\\n", sizeof(struct device), sizeof(struct allocation), REQUEST_DROP_TEXTURE); }\n'
+        'int main(void) { printf("%zu %zu %d\\n", sizeof(struct device), sizeof(struct allocation), REQUEST_DROP_TEXTURE); }\n',
+        "sizes.c",
     )
-    folders = [f"-I{folder}" for folder in (RUNTIME, *find_cuda_headers())]
-    subprocess.run(["cc", *folders, str(source), "-o", str(tmp_path / "sizes")], check=True, capture_output=True)
-    said = subprocess.run([str(tmp_path / "sizes")], check=True, capture_output=True, text=True).stdout.split()
-    assert said == [str(struct.calcsize("<4Q13i128s4x")), str(struct.calcsize("<QQi4x")), str(int(Request.DROP_TEXTURE))]
+    program = compile_c(source, tmp_path / "sizes")
+    said = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.split()
+    assert said == [
+        str(struct.calcsize("<4Q13i128s4x")),
+        str(struct.calcsize("<QQi4x")),
+        str(int(Request.DROP_TEXTURE)),
+    ]
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> RuntimeServer:
     product = find_product("A100 PCIe 40GB")
     settings = RunSettings(machine=product.name)
-    made = RuntimeServer(
-        tmp_path, lambda: Session(settings, product, folder=tmp_path, deadline=time.monotonic() + 60)
-    )
+    made = RuntimeServer(tmp_path, lambda: Session(settings, product, folder=tmp_path, deadline=time.monotonic() + 60))
     made.start()
     return made
 
