@@ -15,7 +15,7 @@ from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, WatchedCommand, run_command
-from gpa_lsp.programs.library import build_library, read_headers
+from gpa_lsp.programs.library import build_libraries, read_headers
 
 _SOURCES = Path(__file__).parent / "building"
 _POLL_S = 0.05
@@ -89,7 +89,7 @@ def _place_library(nvcc: Path, folder: Path) -> Path | None:
     found = next((one for path in headers if (one := read_headers(path)) is not None), None)
     if found is None:
         return None
-    (folder / "libcudart.so").symlink_to(build_library(found, folder).name)
+    (folder / "libcudart.so").symlink_to(build_libraries(found, folder)[0].name)
     return folder
 
 

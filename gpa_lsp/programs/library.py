@@ -1,4 +1,4 @@
-"""The runtime library a program gets in place of NVIDIA's: compiled once per release of CUDA, kept in the user's cache."""
+"""The libraries a program gets in place of NVIDIA's: compiled once per release of CUDA, kept in the user's cache."""
 
 import hashlib
 import os
@@ -13,6 +13,7 @@ from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
 
+DRIVER_NAME = "libcuda.so.1"
 SOURCES = Path(__file__).parent / "runtime"
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-Wl,-z,now")
@@ -20,6 +21,7 @@ _VERSION = re.compile(r"^#define\s+CUDART_VERSION\s+(\d+)", re.MULTILINE)
 _LIMIT_S = 60.0
 _MEMORY_BYTES = 4 << 30
 _KEPT_BYTES = 16 << 20
+_DRIVER_HEADER = "cuda.h"
 _OLD_SONAME = 11
 """Releases of CUDA 11 share one name."""
 
@@ -101,58 +103,66 @@ def _list_header_folders() -> list[Path]:
     return [*named, *find_cuda_headers(), Path("/usr/local/cuda/include"), *installed]
 
 
-def build_library(headers: CudaHeaders, into: Path) -> Path:
-    """Put the library for a release of CUDA into a folder, under the name that programs ask for.
+def build_libraries(headers: CudaHeaders, into: Path) -> tuple[Path, ...]:
+    """Put the libraries for a release of CUDA into a folder, under the names that programs ask for.
 
     Args:
         headers: of the release.
         into: an existing folder of ours.
 
+    Returns:
+        The runtime library, and the driver library where there are headers for it.
+
     Raises:
         MissingToolError: there is no C compiler.
         ToolError: it failed.
-        GpaError: the library cannot be written.
+        GpaError: the libraries cannot be written.
     """
-    sources = sorted(SOURCES.glob("*.[ch]"))
-    digest = hashlib.sha256(f"{headers.version} {_FLAGS}".encode())
-    for source in sources:
-        digest.update(source.read_bytes())
     kept = KeptFiles(find_cache_folder() / "runtime", limit_bytes=_KEPT_BYTES)
+    runtime = _place(kept, headers, into / headers.soname, SOURCES)
+    if not (headers.folder / _DRIVER_HEADER).is_file():
+        return (runtime,)
+    return runtime, _place(kept, headers, into / DRIVER_NAME, SOURCES / "driver")
+
+
+def _place(kept: KeptFiles, headers: CudaHeaders, path: Path, sources: Path) -> Path:
+    """One library, compiled where it was not before."""
+    digest = hashlib.sha256(f"{headers.folder} {headers.version} {_FLAGS} {path.name}".encode())
+    for source in sorted(SOURCES.rglob("*.[ch]")):
+        digest.update(source.read_bytes())
     key = digest.hexdigest()
     content = kept.load(key)
-    if content is None:
-        content = _compile(headers)
-        kept.store(key, content)
-    path = into / headers.soname
     try:
-        path.write_bytes(content)
+        if content is not None:
+            path.write_bytes(content)
+        else:
+            _compile(headers, path, sources)
+            kept.store(key, path.read_bytes())
     except OSError as error:
         raise GpaError(f"{path} cannot be written: {error.strerror or error}") from error
     return path
 
 
-def _compile(headers: CudaHeaders) -> bytes:
+def _compile(headers: CudaHeaders, library: Path, sources: Path) -> None:
     compiler = find_c_compiler()
     if compiler is None:
-        raise MissingToolError(
-            "cc", needed_for="the runtime library that programs run on", install="install gcc or clang"
-        )
+        raise MissingToolError("cc", needed_for="the library that programs run on", install="install gcc or clang")
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        versions = folder / "versions.map"
-        versions.write_text(f"{headers.soname} {{ global: cuda*; __cuda*; local: *; }};\n")
-        library = folder / headers.soname
-        command = [
-            str(compiler), *_FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(SOURCES.glob("*.c"))),
-            "-o", str(library), f"-Wl,-soname,{headers.soname}", f"-Wl,--version-script={versions}",
-        ]  # fmt: skip
+        command = [str(compiler), *_FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
+        if sources == SOURCES:
+            versions = folder / "versions.map"
+            versions.write_text(f"{headers.soname} {{ global: cuda*; __cuda*; gpa_lsp_runtime; local: *; }};\n")
+            command.append(f"-Wl,--version-script={versions}")
+        else:
+            command.append(str(library.with_name(headers.soname)))
+        command += ["-o", str(library), f"-Wl,-soname,{library.name}"]
         limits = RunLimits(limit_s=_LIMIT_S, memory_limit_bytes=_MEMORY_BYTES)
         is_well, output = run_command(
             "cc", command, folder=folder, environment=_make_environment(folder), limits=limits
         )
         if not is_well:
-            raise ToolError("cc", "it could not compile the runtime library", output=output[-2000:])
-        return library.read_bytes()
+            raise ToolError("cc", f"it could not compile {library.name}", output=output[-2000:])
 
 
 def _make_environment(folder: Path) -> dict[str, str]:

@@ -14,7 +14,7 @@ from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.device.products import Product, find_product_family
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, WatchedCommand
-from gpa_lsp.programs.library import build_library, find_headers
+from gpa_lsp.programs.library import build_libraries, find_headers
 from gpa_lsp.programs.model import KernelRuns, LaunchShape, ProgramRun, RecordedLaunch, RunSettings
 from gpa_lsp.programs.program_file import examine_program
 from gpa_lsp.programs.recording import Recorder
@@ -81,12 +81,12 @@ def run_program(
     started = time.monotonic()
     recorder = None if records is None else Recorder(settings.record_bytes)
     with _make_private_folder() as private:
-        library = build_library(headers, private)
+        libraries = build_libraries(headers, private)
         server = RuntimeServer(private, _make_opener(settings, product, private, recorder, started))
         server.start()
         try:
             words = [str(program.path), *command[1:]]
-            end = _run(words, _make_environment(library, server.path), settings, surroundings, private)
+            end = _run(words, _make_environment(libraries, server.path), settings, surroundings, private)
         finally:
             server.close()
         tallies = [tally for session in server.sessions for tally in session.kernels.values() if tally.launches]
@@ -194,9 +194,9 @@ def _find(word: str, folder: Path) -> Path:
     return path.absolute()
 
 
-def _make_environment(library: Path, socket: Path) -> dict[str, str]:
+def _make_environment(libraries: Sequence[Path], socket: Path) -> dict[str, str]:
     environment = dict(os.environ)
     environment[SOCKET_VARIABLE] = str(socket)
-    environment[_PRELOAD] = " ".join(filter(None, (str(library), environment.get(_PRELOAD, ""))))
-    environment[_LIBRARIES] = os.pathsep.join(filter(None, (str(library.parent), environment.get(_LIBRARIES, ""))))
+    environment[_PRELOAD] = " ".join(filter(None, (*map(str, libraries), environment.get(_PRELOAD, ""))))
+    environment[_LIBRARIES] = os.pathsep.join(filter(None, (str(libraries[0].parent), environment.get(_LIBRARIES, ""))))
     return environment

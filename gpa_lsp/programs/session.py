@@ -1,7 +1,6 @@
 """One process of the program: its code, its memory and its launches, as the requests of its runtime library tell them: :class:`Session`."""
 
 import fcntl
-import hashlib
 import logging
 import mmap
 import os
@@ -24,6 +23,7 @@ from gpa_lsp.emulator.model import Budget, Fault
 from gpa_lsp.emulator.resident import ResidentKernel, ResidentMemory
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.model import TextureInput
+from gpa_lsp.programs.images import place_image
 from gpa_lsp.programs.loaded_code import FunctionFacts, LoadedModule
 from gpa_lsp.programs.messages import (
     CudaError,
@@ -49,7 +49,6 @@ _SEALS = ("F_SEAL_GROW", "F_SEAL_SHRINK", "F_SEAL_SEAL")
 """The program, which has the file as well, makes it no larger and no smaller."""
 _MOST_KERNELS_KEPT = 256
 _MOST_NAME_BYTES = 1 << 16
-_NAME_DIGITS = 12
 _FUNCTION = struct.Struct("<II6i")
 _PLACE = struct.Struct("<QQ")
 _ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
@@ -195,9 +194,8 @@ class Session:
         if is_linked:
             self.notes["device code that was compiled with -rdc=true is not linked here; build without it"] = None
             return CudaError.NO_KERNEL_IMAGE, b""
-        path = self._folder / f"{hashlib.sha256(content).hexdigest()[:_NAME_DIGITS]}.fatbin"
-        path.write_bytes(content)
         try:
+            path = place_image(content, self._folder)
             module = LoadedModule(path, self.memory, self._product.compute_capability)
         except GpaError as error:
             self.notes[f"no kernel of one part of the program can run: {error}"] = None

@@ -13,7 +13,7 @@ from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.programs.library import SOURCES as RUNTIME
-from gpa_lsp.programs.library import build_library, list_headers
+from gpa_lsp.programs.library import build_libraries, list_headers
 from gpa_lsp.programs.model import ProgramRun, RunSettings
 from gpa_lsp.programs.run import Surroundings, run_program
 from tests.conftest import ROOT
@@ -36,7 +36,7 @@ def require_compiler() -> Path:
 
 def place_library(folder: Path) -> Path:
     """Our runtime library, and the name the linker looks for: some installations of nvcc bring none."""
-    library = build_library(list_headers()[0], folder)
+    library = build_libraries(list_headers()[0], folder)[0]
     link = folder / "libcudart.so"
     if not link.exists():
         link.symlink_to(library.name)

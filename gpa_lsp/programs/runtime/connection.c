@@ -177,10 +177,8 @@ static cudaError_t connect_now(void) {
 }
 
 cudaError_t connect_once(void) {
-    if (connection >= 0 && connected_process != getpid()) {
-        close(connection); /* a fork: the child is a process of its own */
-        connection = -1;
-    }
+    if (connected_process != 0 && connected_process != getpid())
+        return cudaErrorInitializationError; /* the child of a fork has no part in what its parent began, as on a GPU */
     if (is_lost)
         return cudaErrorNoDevice;
     if (fatal_error != cudaSuccess)

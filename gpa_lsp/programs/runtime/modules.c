@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "runtime.h"
 
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ struct fatbin {
 
 struct module {
     struct module *next;
-    const struct wrapper *wrapper;
+    const struct wrapper *wrapper; /* NULL where an image was loaded */
     uint32_t id; /* 0 until the code was sent */
 };
 
@@ -64,21 +65,63 @@ static __thread struct configuration configurations[MOST_CONFIGURATIONS];
 static __thread int configuration_count;
 static uint32_t sent_generation;
 
-static cudaError_t send_module(struct module *module) {
-    if (module->id != 0)
-        return cudaSuccess;
-    const struct wrapper *wrapper = module->wrapper;
-    const struct fatbin *fatbin = wrapper->binary;
-    if (wrapper->magic != FATBIN_WRAPPER_MAGIC || fatbin == NULL || fatbin->magic != FATBIN_MAGIC)
-        return cudaErrorInvalidKernelImage;
-    uint32_t is_linked = wrapper->version == WRAPPER_LINKED;
-    struct part parts[2] = {{&is_linked, sizeof is_linked}, {fatbin, fatbin->header_bytes + fatbin->bytes}};
+static cudaError_t send_image(struct module *module, const void *image, size_t size, uint32_t is_linked) {
+    struct part parts[2] = {{&is_linked, sizeof is_linked}, {image, size}};
     struct reply reply;
     cudaError_t error = ask(REQUEST_MODULE, parts, 2, &reply);
     if (error == cudaSuccess && reply.size == sizeof module->id)
         memcpy(&module->id, reply.bytes, sizeof module->id);
     free_reply(&reply);
     return error;
+}
+
+static cudaError_t send_wrapped(struct module *module, const struct wrapper *wrapper) {
+    const struct fatbin *fatbin = wrapper->binary;
+    if (wrapper->magic != FATBIN_WRAPPER_MAGIC || fatbin == NULL || fatbin->magic != FATBIN_MAGIC)
+        return cudaErrorInvalidKernelImage;
+    return send_image(module, fatbin, fatbin->header_bytes + fatbin->bytes, wrapper->version == WRAPPER_LINKED);
+}
+
+static cudaError_t send_module(struct module *module) {
+    return module->id != 0 ? cudaSuccess : send_wrapped(module, module->wrapper);
+}
+
+/* Its end is nowhere told: it is that of the last thing in it. */
+static size_t measure_elf(const unsigned char *image) {
+    const Elf64_Ehdr *head = (const Elf64_Ehdr *)image;
+    size_t end = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
+    size_t segments = head->e_phoff + (size_t)head->e_phnum * head->e_phentsize;
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)(image + head->e_shoff);
+    for (unsigned i = 0; i < head->e_shnum; i++)
+        if (sections[i].sh_type != SHT_NOBITS && sections[i].sh_offset + sections[i].sh_size > end)
+            end = sections[i].sh_offset + sections[i].sh_size;
+    return segments > end ? segments : end;
+}
+
+/* An image as the driver takes it: a fat binary with or without its wrapper, machine code, or the text of PTX. */
+static cudaError_t load_image(const void *image, struct module **into) {
+    LOCK();
+    struct module *module = result == cudaSuccess ? calloc(1, sizeof *module) : NULL;
+    if (result == cudaSuccess && module == NULL)
+        result = cudaErrorMemoryAllocation;
+    if (result == cudaSuccess) {
+        uint32_t magic;
+        memcpy(&magic, image, sizeof magic);
+        const struct fatbin *fatbin = image;
+        if (magic == FATBIN_WRAPPER_MAGIC)
+            result = send_wrapped(module, image);
+        else if (magic == FATBIN_MAGIC)
+            result = send_image(module, image, fatbin->header_bytes + fatbin->bytes, 0);
+        else if (memcmp(image, ELFMAG, SELFMAG) == 0)
+            result = send_image(module, image, measure_elf(image), 0);
+        else
+            result = send_image(module, image, strlen(image), 0);
+    }
+    if (result == cudaSuccess)
+        *into = module;
+    else
+        free(module);
+    UNLOCK();
 }
 
 PUBLIC void **__cudaRegisterFatBinary(void *wrapper) {
@@ -97,19 +140,24 @@ PUBLIC void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
 
 PUBLIC void __cudaUnregisterFatBinary(void **handle) { (void)handle; /* the process ends, and with it what we know of it */ }
 
-PUBLIC void __cudaRegisterFunction(void **handle, const char *host, char *device_function, const char *name, int limit,
-                                   uint3 *thread, uint3 *block, dim3 *block_size, dim3 *grid_size, int *warp) {
-    (void)device_function, (void)limit, (void)thread, (void)block, (void)block_size, (void)grid_size, (void)warp;
+static struct function *add_function(struct module *module, const void *host, const char *name) {
     struct function *function = calloc(1, sizeof *function);
     if (function == NULL)
         abort();
-    function->module = (struct module *)handle;
+    function->module = module;
     function->host = host;
     function->name = strdup(name);
     pthread_mutex_lock(&runtime_lock);
     function->next = functions;
     functions = function;
     pthread_mutex_unlock(&runtime_lock);
+    return function;
+}
+
+PUBLIC void __cudaRegisterFunction(void **handle, const char *host, char *device_function, const char *name, int limit,
+                                   uint3 *thread, uint3 *block, dim3 *block_size, dim3 *grid_size, int *warp) {
+    (void)device_function, (void)limit, (void)thread, (void)block, (void)block_size, (void)grid_size, (void)warp;
+    add_function((struct module *)handle, host, name);
 }
 
 static struct variable *add_variable(void **handle, const void *host, const char *name, size_t size) {
@@ -170,7 +218,7 @@ PUBLIC char __cudaInitModule(void **handle) {
 
 uint64_t find_symbol(const void *symbol, uint64_t *size) {
     for (struct variable *one = variables; one != NULL; one = one->next)
-        if (one->host == symbol || (one->managed != NULL && (void *)one->managed == symbol)) {
+        if ((symbol != NULL && one->host == symbol) || (one->managed != NULL && (void *)one->managed == symbol)) {
             if (place_variable(one) != cudaSuccess)
                 return 0;
             *size = one->size;
@@ -201,7 +249,7 @@ PUBLIC cudaError_t cudaGetSymbolSize(size_t *into, const void *symbol) {
 
 static struct function *find_function(const void *host) {
     for (struct function *one = functions; one != NULL; one = one->next)
-        if (one->host == host || (const void *)one == host)
+        if ((host != NULL && one->host == host) || (const void *)one == host)
             return one;
     return NULL;
 }
@@ -258,18 +306,8 @@ PUBLIC cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *s
     return cudaSuccess;
 }
 
-static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, uint32_t is_cooperative) {
-    struct function *function = find_function(host);
-    if (function == NULL)
-        return cudaErrorInvalidDeviceFunction;
-    cudaError_t error = describe_function(function);
-    if (error != cudaSuccess)
-        return error;
-    char *parameters = calloc(1, function->parameter_bytes + 1u);
-    if (parameters == NULL)
-        return cudaErrorMemoryAllocation;
-    for (uint32_t i = 0; i < function->parameter_count; i++)
-        memcpy(parameters + function->parameters[2 * i], arguments[i], function->parameters[2 * i + 1]);
+static cudaError_t send_launch(struct function *function, dim3 grid, dim3 block, const char *parameters, size_t shared,
+                               uint32_t is_cooperative) {
     uint32_t count, generation;
     const struct allocation *list = list_allocations(&count, &generation);
     if (generation == sent_generation)
@@ -280,17 +318,42 @@ static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **argume
         {head, sizeof head}, {list, count * sizeof *list}, {parameters, function->parameter_bytes}};
     struct reply reply;
     fflush(stdout); /* what the program printed before stands before what the kernel prints */
-    error = ask(REQUEST_LAUNCH, parts, 3, &reply);
+    cudaError_t error = ask(REQUEST_LAUNCH, parts, 3, &reply);
     sent_generation = generation;
     if (reply.bytes != NULL && reply.size > 0) {
         fwrite(reply.bytes, 1, reply.size, stdout);
         fflush(stdout);
     }
     free_reply(&reply);
-    free(parameters);
     if (error == cudaErrorLaunchFailure || error == cudaErrorLaunchTimeout)
         set_fatal_error(error);
     return error;
+}
+
+/* The parameters come one by one, or packed as the kernel has them. */
+static cudaError_t launch_function(struct function *function, dim3 grid, dim3 block, void **arguments, const void *packed,
+                                   size_t packed_bytes, size_t shared, uint32_t is_cooperative) {
+    cudaError_t error = describe_function(function);
+    if (error != cudaSuccess)
+        return error;
+    char *parameters = calloc(1, function->parameter_bytes + 1u);
+    if (parameters == NULL)
+        return cudaErrorMemoryAllocation;
+    if (packed != NULL)
+        memcpy(parameters, packed, packed_bytes < function->parameter_bytes ? packed_bytes : function->parameter_bytes);
+    else
+        for (uint32_t i = 0; i < function->parameter_count; i++)
+            memcpy(parameters + function->parameters[2 * i], arguments[i], function->parameters[2 * i + 1]);
+    error = send_launch(function, grid, block, parameters, shared, is_cooperative);
+    free(parameters);
+    return error;
+}
+
+static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, uint32_t is_cooperative) {
+    struct function *function = find_function(host);
+    if (function == NULL)
+        return cudaErrorInvalidDeviceFunction;
+    return launch_function(function, grid, block, arguments, NULL, 0, shared, is_cooperative);
 }
 
 PUBLIC cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
@@ -419,3 +482,74 @@ PUBLIC cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *into, const
     *into = blocks > 0 ? (size_t)(device.shared_per_sm / blocks) : 0;
     return cudaSuccess;
 }
+
+static cudaError_t find_function_by_name(struct module *module, const char *name, struct function **into) {
+    LOCK();
+    *into = NULL;
+    for (struct function *one = functions; one != NULL && *into == NULL; one = one->next)
+        if (one->module == module && strcmp(one->name, name) == 0)
+            *into = one;
+    if (result == cudaSuccess && *into == NULL)
+        *into = add_function(module, NULL, name);
+    if (result == cudaSuccess)
+        result = describe_function(*into);
+    UNLOCK();
+}
+
+static cudaError_t find_variable_by_name(struct module *module, const char *name, uint64_t *address, uint64_t *size) {
+    LOCK();
+    struct variable *found = NULL;
+    for (struct variable *one = variables; one != NULL && found == NULL; one = one->next)
+        if (one->module == module && strcmp(one->name, name) == 0)
+            found = one;
+    if (result == cudaSuccess) {
+        if (found == NULL)
+            found = add_variable((void **)module, NULL, name, 0);
+        result = place_variable(found);
+        *address = found->address;
+        *size = found->size;
+    }
+    UNLOCK();
+}
+
+static cudaError_t find_parameter(struct function *function, size_t number, size_t *offset, size_t *size) {
+    LOCK();
+    if (result == cudaSuccess)
+        result = describe_function(function);
+    if (result == cudaSuccess && number >= function->parameter_count) {
+        pthread_mutex_unlock(&runtime_lock);
+        return cudaErrorInvalidValue; /* how callers find out how many there are */
+    }
+    if (result == cudaSuccess) {
+        *offset = function->parameters[2 * number];
+        *size = function->parameters[2 * number + 1];
+    }
+    UNLOCK();
+}
+
+static const char *name_function(struct function *function) { return function->name; }
+
+static cudaError_t launch_locked(struct function *function, dim3 grid, dim3 block, void **arguments, const void *packed,
+                                 size_t packed_bytes, size_t shared, uint32_t is_cooperative) {
+    LOCK();
+    if (result == cudaSuccess)
+        result = launch_function(function, grid, block, arguments, packed, packed_bytes, shared, is_cooperative);
+    UNLOCK();
+}
+
+static cudaError_t find_range(uint64_t address, uint64_t *base, uint64_t *size, int *is_host) {
+    LOCK();
+    const struct allocation *found = result == cudaSuccess ? find_allocation(address) : NULL;
+    if (found == NULL) {
+        pthread_mutex_unlock(&runtime_lock);
+        return result != cudaSuccess ? result : cudaErrorInvalidValue;
+    }
+    *base = found->base;
+    *size = found->size;
+    *is_host = found->is_host;
+    UNLOCK();
+}
+
+PUBLIC const struct parts_of_runtime gpa_lsp_runtime = {
+    load_image, find_function_by_name, find_variable_by_name, find_parameter, name_function, launch_locked, find_range, send_note,
+};

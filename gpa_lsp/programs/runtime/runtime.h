@@ -74,7 +74,21 @@ HIDDEN const struct allocation *find_allocation(uint64_t address);
 HIDDEN const struct allocation *list_allocations(uint32_t *count, uint32_t *generation);
 HIDDEN uint64_t count_allocated_bytes(void);
 
-/* modules.c */
+/* modules.c: what the driver library, which has the same connection and memory, asks of this one beside the public functions */
+struct module;
+struct function;
+struct parts_of_runtime {
+    cudaError_t (*load_image)(const void *image, struct module **into);
+    cudaError_t (*find_function)(struct module *module, const char *name, struct function **into);
+    cudaError_t (*find_variable)(struct module *module, const char *name, uint64_t *address, uint64_t *size);
+    cudaError_t (*find_parameter)(struct function *function, size_t number, size_t *offset, size_t *size);
+    const char *(*name_function)(struct function *function);
+    cudaError_t (*launch)(struct function *function, dim3 grid, dim3 block, void **arguments, const void *packed,
+                          size_t packed_bytes, size_t shared, uint32_t is_cooperative);
+    cudaError_t (*find_range)(uint64_t address, uint64_t *base, uint64_t *size, int *is_host);
+    void (*send_note)(uint32_t kind, const char *name);
+};
+extern const struct parts_of_runtime gpa_lsp_runtime;
 HIDDEN uint64_t find_symbol(const void *symbol, uint64_t *size);
 
 /* arrays.c */
