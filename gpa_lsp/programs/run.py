@@ -51,7 +51,11 @@ class Surroundings:
 
 
 def run_program(
-    command: Sequence[str], settings: RunSettings, surroundings: Surroundings, *, records: Path | None = None
+    command: Sequence[str],
+    settings: RunSettings,
+    surroundings: Surroundings,
+    *,
+    records: Callable[[], Path] | None = None,
 ) -> ProgramRun:
     """Run a command; what it launches is emulated. Ctrl-C ends it, and what was seen until then is told.
 
@@ -59,7 +63,8 @@ def run_program(
         command: program and arguments; no shell looks at them.
         settings: how.
         surroundings: where.
-        records: the heaviest launch of each kernel is written to this folder, with its data; None to keep none.
+        records: gives the folder that the heaviest launch of each kernel is written to, with its data, once the program has ended; None to keep
+            none.
 
     Raises:
         InputError: there is no such program or GPU; or the program cannot run on our runtime, and how to rebuild it.
@@ -90,7 +95,8 @@ def run_program(
         finally:
             server.close()
         tallies = [tally for session in server.sessions for tally in session.kernels.values() if tally.launches]
-        kernels = tuple(_sum(tally, *_write_record(tally, recorder, records)) for tally in tallies)
+        folder = None if records is None or not tallies else records()
+        kernels = tuple(_sum(tally, *_write_record(tally, recorder, folder)) for tally in tallies)
     notes = [note for session in server.sessions for note in session.notes]
     return ProgramRun(
         end=end,

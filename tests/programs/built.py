@@ -81,7 +81,9 @@ def run(
     printed = bytearray()
     chosen = RunSettings(**{"machine": MACHINE, "limit_s": 300.0, **settings})  # type: ignore[arg-type]
     surroundings = Surroundings(folder=folder or Path(program).parent, take=printed.extend)
-    found = run_program([str(program), *arguments], chosen, surroundings, records=records)
+    found = run_program(
+        [str(program), *arguments], chosen, surroundings, records=None if records is None else lambda: records
+    )
     return found, printed.decode()
 
 

@@ -18,7 +18,7 @@ from gpa_lsp.programs.server import RuntimeServer
 from gpa_lsp.programs.session import Session
 from tests.programs.built import SOURCES, build, compile_c, require_compiler, run, write
 
-_ENDLESS = """
+ENDLESS = """
 #include <cstdio>
 __global__ void spin(int *p) { while (atomicAdd(p, 0) == 0) {} }
 int main() {
@@ -58,7 +58,7 @@ int main() {
 
 
 def test_a_kernel_without_end_ends_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = build(write(tmp_path, _ENDLESS), tmp_path)
+    program = build(write(tmp_path, ENDLESS), tmp_path)
     temporary = tmp_path / "t"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))

@@ -4,8 +4,10 @@ import argparse
 import json
 import shlex
 import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
@@ -85,13 +87,21 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise InputError("no program to run", remedy="give it after two dashes: gpa-lsp emulate -- ./app")
     if arguments.format == "json" and arguments.output is None:
         raise InputError("standard output is the program's own", remedy="name a file for the JSON with -o FILE")
+    with ExitStack() as stack:
+        return _emulate(arguments, application, lambda: _choose_folder(arguments, stack), terminal)
+
+
+def _choose_folder(arguments: argparse.Namespace, stack: ExitStack) -> Path:
+    """Where launches are recorded: a folder that stays where one was asked for."""
     if arguments.record is not None:
-        return _emulate(arguments, application, arguments.record, terminal)
-    with tempfile.TemporaryDirectory(prefix=_TEMPORARY, ignore_cleanup_errors=True) as name:
-        return _emulate(arguments, application, Path(name), terminal)
+        return cast(Path, arguments.record)
+    made = tempfile.TemporaryDirectory(prefix=_TEMPORARY, ignore_cleanup_errors=True)
+    return Path(stack.enter_context(made))
 
 
-def _emulate(arguments: argparse.Namespace, application: list[str], records: Path, terminal: Terminal) -> int:
+def _emulate(
+    arguments: argparse.Namespace, application: list[str], records: Callable[[], Path], terminal: Terminal
+) -> int:
     from gpa_lsp.programs.model import RunSettings
     from gpa_lsp.programs.run import Surroundings, run_program
 
