@@ -16,7 +16,7 @@ from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.functions import bind_function
 from gpa_lsp.emulator.engine.geometry import Geometry
 from gpa_lsp.emulator.engine.launching import Heap
-from gpa_lsp.emulator.engine.machine import Machine, lay_out_shared
+from gpa_lsp.emulator.engine.machine import Machine, find_function_addresses, lay_out_shared
 from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.textures import TEXTURE_HANDLE_BASE, TEXTURE_HANDLE_STEP, Texture
 from gpa_lsp.emulator.model import Budget, Fault, FaultKind
@@ -221,11 +221,12 @@ class ResidentModule:
         return not np.array_equal(self._begun[name], self.memory.bytes_at(region.base, region.size_bytes))
 
     def _fill_addresses(self) -> None:
+        addresses = find_function_addresses(self.module) | {name: one.base for name, one in self.variables.items()}
         for name, region in self.variables.items():
             for offset, symbol, added in self.module.variables[name].initial_symbols:
-                target = self.variables.get(symbol)
-                if target is not None and offset + 8 <= region.size_bytes:
-                    value = (target.base + added) % (1 << 64)
+                address = addresses.get(symbol)
+                if address is not None and offset + 8 <= region.size_bytes:
+                    value = (address + added) % (1 << 64)
                     self.memory.bytes_at(region.base + offset, 8)[:] = np.frombuffer(
                         value.to_bytes(8, "little"), np.uint8
                     )

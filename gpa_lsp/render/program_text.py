@@ -74,10 +74,9 @@ def _render_kernel(kernel: ExaminedKernel, width: int | None, folder: Path | Non
     for end in runs.unfinished:
         yield from _row("ended", end, width, Style.WARNING)
     prediction = kernel.prediction
-    if prediction is None:
-        why = runs.unrecorded or "its heaviest launch was not kept"
-        yield from _row("lines", f"not known: {why}", width, Style.DIM)
-    else:
+    if prediction is None and runs.unrecorded:
+        yield from _row("lines", f"not known: {runs.unrecorded}", width, Style.DIM)
+    elif prediction is not None:
         volumes = prediction.volumes
         if volumes is not None:
             time = "" if volumes.duration_ns is None else f"{format_duration_ns(volumes.duration_ns)} predicted"

@@ -58,3 +58,22 @@ def test_arrays_beyond_the_limit_are_not_recorded_and_it_is_said(tmp_path: Path)
     found, _ = run(program, records=tmp_path / "records", record_bytes=1000)
     assert found.kernels[0].recorded is None
     assert found.kernels[0].unrecorded == "its arrays have 8 KiB; up to 1,000 B are kept"
+
+
+def test_what_kernels_print_stands_where_they_printed_it(tmp_path: Path) -> None:
+    _, printed = run(build(SOURCES / "printing.cu", tmp_path))
+    assert printed.splitlines() == [
+        "before",
+        "thread 3 of block 0 says odd 1.50",
+        "between",
+        "thread 4 of block 0 says even 2.00",
+        "printing: right (0 wrong)",
+    ]
+
+
+def test_small_launches_cost_little(tmp_path: Path) -> None:
+    program = build(SOURCES / "benchmark_loop.cu", tmp_path)
+    run(program, "1")  # what is compiled and cached on first use
+    found, printed = run(program, "1000")
+    assert "benchmark_loop: right" in printed and found.kernels[0].emulated == 1000
+    assert found.seconds < 10  # two seconds on a machine that does nothing else
