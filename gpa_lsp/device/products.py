@@ -137,21 +137,6 @@ def _split_words(name: str) -> list[str]:
     return re.findall(r"[a-z0-9]+", _VENDOR_WORDS.sub("", name).lower())
 
 
-def find_product_family(name: str) -> tuple[Product, ...]:
-    """The product of a name, or else all whose names begin with these words.
-
-    Raises:
-        InputError: none does; the message lists near names.
-
-    >>> [product.name for product in find_product_family("a100 sxm4")]
-    ['A100 SXM4 40GB', 'A100 SXM4 80GB']
-    """
-    wanted = _simplify(name)
-    exact = [product for product in load_products() if wanted and wanted in _list_keys(product)]
-    family = exact[:1] or [product for product in load_products() if wanted in _list_beginnings(product)]
-    return tuple(family) or (find_product(name),)
-
-
 def find_product_of(device: Device) -> Product | None:
     """The product a device is, by the name the driver reports; None when none has it, or its figures are of another variant."""
     if device.name is None:
@@ -197,12 +182,6 @@ def _list_near(wanted: str) -> list[str]:
 
 def _list_keys(product: Product) -> set[str]:
     return {_simplify(name) for name in (product.name, *product.device_names)}
-
-
-def _list_beginnings(product: Product) -> set[str]:
-    """Its names, and those cut behind each word."""
-    lists = [_VENDOR_WORDS.sub("", name).split() for name in (product.name, *product.device_names)]
-    return {_simplify("".join(words[:count])) for words in lists for count in range(1, len(words) + 1)}
 
 
 def _simplify(name: str) -> str:

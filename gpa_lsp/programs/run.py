@@ -11,7 +11,7 @@ from pathlib import Path
 from gpa_lsp.basis.errors import GpaError, InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.linkage_names import demangle
-from gpa_lsp.device.products import Product, find_product_family
+from gpa_lsp.device.products import Product, find_product, list_products_named
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, WatchedCommand
 from gpa_lsp.programs.library import build_libraries, find_headers
@@ -74,7 +74,8 @@ def run_program(
     """
     if not hasattr(os, "memfd_create"):
         raise GpaError("programs can be run on Linux only; kernels are emulated everywhere: gpa-lsp memory SOURCE")
-    product, *others = find_product_family(settings.machine)
+    product = find_product(settings.machine)
+    others = list_products_named(settings.machine)[1:]
     program = examine_program(_find(command[0], surroundings.folder))
     headers = find_headers(program.path, program.runtime)
     early = [f"kernels of {name} come as machine code, and are not emulated" for name in program.libraries]
