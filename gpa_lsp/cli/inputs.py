@@ -23,6 +23,8 @@ _MAX_FILES = 50_000
 """Bound of the search for moved sources; smaller than the server's, since a command should answer at once anywhere."""
 
 EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+"""As shells have it of what Ctrl-C ended."""
 
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
@@ -108,6 +110,22 @@ def parse_count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
+
+
+def write_file(text: str, path: Path) -> None:
+    """Write what a command made to a file, whole or not at all.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    from gpa_lsp.basis.whole_files import open_whole
+
+    try:
+        with open_whole(path, errors="backslashreplace") as stream:
+            stream.write(text)
+    except OSError as error:
+        message = f"cannot be written: {error.strerror or error}"
+        raise InputError(message, path=path, remedy="choose another file") from error
 
 
 def parse_output_path(text: str, suffixes: Sequence[str]) -> Path:

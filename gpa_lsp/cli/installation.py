@@ -24,6 +24,7 @@ from gpa_lsp.device.roofs_file import find_roofs_folder
 from gpa_lsp.history.location import find_database
 from gpa_lsp.processes.python_children import isolate_code
 from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.programs.library import find_c_compiler, list_headers
 from gpa_lsp.render.charts.javascript import open_scripts
 from gpa_lsp.report_file.kept_reports import open_kept_reports
 
@@ -127,6 +128,7 @@ def inspect_installation() -> tuple[Component, ...]:
             "pip install nvidia-cuda-nvcc nvidia-cuda-cccl",
         ),
         _inspect_host_compiler(),
+        _inspect_program_runtime(),
         _inspect_package("pyarrow", "keeping traces in files (gpa-lsp trace)", "traces"),
         _inspect_package("distributed", "exploring on a Dask cluster (gpa-lsp explore --scheduler)", "dask"),
         *map(_inspect_outside_package, list_outside_packages()),
@@ -240,6 +242,18 @@ def _inspect_host_compiler() -> Component:
     return Component(
         name=HOST_COMPILERS[0], state=State.MISSING, detail="not installed", adds=_HOST_ADDS, install=_HOST_INSTALL
     )
+
+
+def _inspect_program_runtime() -> Component:
+    """What the runtime library is compiled from and with that programs run on without a GPU."""
+    name, adds = "CUDA headers and cc", "running whole programs without a GPU (gpa-lsp emulate)"
+    headers, compiler = list_headers(), find_c_compiler()
+    versions = ", ".join(dict.fromkeys(f"{one.version // 1000}.{one.version % 1000 // 10}" for one in headers))
+    if versions and compiler is not None:
+        return _found(name, f"CUDA {versions}, {compiler}", adds)
+    lacking = [word for word, there in (("no headers", versions), ("no C compiler", compiler)) if not there]
+    install = "pip install nvidia-cuda-runtime; install gcc or clang"
+    return Component(name=name, state=State.MISSING, detail=", ".join(lacking), adds=adds, install=install)
 
 
 def _inspect_driver() -> Component:

@@ -16,13 +16,12 @@ from gpa_lsp.basis.catalogue import list_members, load_catalogue, load_member
 from gpa_lsp.basis.errors import GpaError, MissingToolError
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 from gpa_lsp.cli.terminal import Terminal
 
 _GARBAGE_THRESHOLD = 200_000
 """New objects between two searches for unreachable cycles. Imports make tens of thousands that stay: looking at them is an eighth of a start."""
 
-_EXIT_INTERRUPTED = 130
 _EXIT_CRASHED = 70
 _DEBUG_VARIABLE = "GPA_LSP_DEBUG"
 
@@ -51,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         terminal.complain(f"gpa-lsp: error: {error}")
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
-        return _EXIT_INTERRUPTED
+        return EXIT_INTERRUPTED
     except Exception as error:
         if os.environ.get(_DEBUG_VARIABLE):
             raise

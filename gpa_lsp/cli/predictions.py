@@ -64,7 +64,7 @@ def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str =
     parser.add_argument(
         "--seconds",
         metavar="N",
-        type=_parse_seconds,
+        type=parse_seconds,
         default=_DEFAULT_SECONDS,
         help=f"seconds for each launch (default: {format_number(_DEFAULT_SECONDS)})",
     )
@@ -250,7 +250,8 @@ def parse_blocks(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _parse_seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
+    """A time, for the parser of arguments."""
     try:
         seconds = float(text)
     except ValueError:

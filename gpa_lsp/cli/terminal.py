@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TextIO
@@ -119,6 +120,27 @@ class Terminal:
     def write_text(self, text: str) -> None:
         """Print plain text of any number of lines on standard output."""
         self.out.write(make_lines_visible(text))
+
+    def pass_on(self, content: bytes) -> None:
+        """Print what a program of the user's printed, as it is."""
+        try:
+            raw = getattr(self.out, "buffer", None)
+            if raw is None:
+                self.out.write(content.decode("utf-8", "replace"))
+            else:
+                self.out.flush()
+                raw.write(content)
+            self.out.flush()
+        except (OSError, ValueError):
+            return  # nobody listens any more; the program goes on
+
+    def find_streams(self) -> tuple[int, int, int] | None:
+        """Descriptors of standard input, output and error, for a program of the user's; None where one of them has none."""
+        try:
+            self.out.flush()
+            return sys.stdin.fileno(), self.out.fileno(), self.err.fileno()
+        except (AttributeError, OSError, ValueError):
+            return None
 
     def write_page(self, text: str) -> None:
         """Print HTML on standard output: in UTF-8, as the page says of itself, whatever the locale."""

@@ -71,6 +71,11 @@ def check_launch(kernel: PtxFunction, launch: LaunchDescription, static_shared_b
     return None
 
 
+def find_static_shared_bytes(module: PtxModule, kernel: PtxFunction) -> int:
+    """Shared memory that a kernel and what it calls declare, without the dynamic part."""
+    return lay_out_shared(module, list(list_reachable(module, kernel.name)), kernel)[1]
+
+
 def count_executions(count: int, machine: Machine | None) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Executions by warps and by lanes, int64[n] each.
 

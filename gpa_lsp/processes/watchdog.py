@@ -5,7 +5,8 @@ up, or when its own standard input ends; that is how a supervisor cancels a comm
 dies of. On Linux the watchdog is the *subreaper* of the command's processes: those that leave their session or whose parent ends become its
 children, so that none can escape, and no child left means that nothing is left.
 
-The command's output goes to the watchdog's standard error, untouched; what happened is said in one line of JSON on standard output.
+The command's output goes to the watchdog's standard error, untouched, where the command was given no streams of its own; what happened is said
+in one line of JSON on standard output.
 
 A file of its own, without imports from this package: it starts in a third of the time, and nothing in the folder it runs in or in the
 environment has a say in what it imports.
@@ -173,13 +174,14 @@ def main(arguments: list[str]) -> int:
         _conclude(options, {"ending": "cancelled", "status": None, "duration_s": 0.0, "left": []})
         return 0  # before it began
     started_s = time.monotonic()
+    given = options["streams"]
     try:
         process = subprocess.Popen(
             command,
             cwd=options["folder"],
-            stdin=subprocess.DEVNULL,
-            stdout=2,
-            stderr=2,
+            stdin=subprocess.DEVNULL if given is None else given[0],
+            stdout=2 if given is None else given[1],
+            stderr=2 if given is None else given[2],
             start_new_session=True,
             preexec_fn=lambda: _limit_command(options),  # noqa: PLW1509 - there is one thread
         )
@@ -239,10 +241,9 @@ def _describe(error: OSError | ValueError, program: str) -> str:
 
 
 def _conclude(options: dict[str, object], event: dict[str, object]) -> None:
-    if event["ending"] == "cancelled" and options["is_temporary"]:
-        shutil.rmtree(
-            str(options["folder"]), ignore_errors=True
-        )  # the supervisor may be dead; then nobody else removes it
+    if event["ending"] == "cancelled" and options["temporary"]:
+        # The supervisor may be dead; then nobody else removes it.
+        shutil.rmtree(str(options["temporary"]), ignore_errors=True)
     _say(event)
 
 

@@ -108,6 +108,8 @@ class WatchedCommand:
         take: gets, in a thread of its own, what it prints, both streams together; it is read no further before that returns.
         memory_bytes: address space of each of its processes; 0 for no limit of either.
         file_bytes: of each file it writes.
+        streams: descriptors that become its standard input, output and error; then ``take`` gets nothing. Not on Windows.
+        temporary: a folder of ours that is removed with the command should we die; the one it runs in where that is temporary.
 
     Attributes:
         future: how it ended; done when nothing of it is left.
@@ -126,23 +128,34 @@ class WatchedCommand:
         take: Callable[[bytes], object],
         memory_bytes: int = 0,
         file_bytes: int = 0,
+        streams: tuple[int, int, int] | None = None,
+        temporary: Path | None = None,
     ) -> None:
+        if temporary is None and folder.name.startswith(TEMPORARY):
+            temporary = folder
+        given = None if streams is None else [os.dup(stream) for stream in streams]
         options = {
             "folder": str(folder),
             "limit_s": limit_s,
             "memory_bytes": memory_bytes,
             "file_bytes": file_bytes,
-            "is_temporary": folder.name.startswith(TEMPORARY),
+            "temporary": "" if temporary is None else str(temporary),
+            "streams": given,
         }
         self._run_id = secrets.token_hex(8)
-        self._process = subprocess.Popen(
-            isolate_script(_WATCHDOG, json.dumps(options), *command).words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**environment, RUN_VARIABLE: self._run_id},
-            start_new_session=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                isolate_script(_WATCHDOG, json.dumps(options), *command).words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**environment, RUN_VARIABLE: self._run_id},
+                start_new_session=True,
+                pass_fds=given or (),
+            )
+        finally:
+            for stream in given or ():
+                os.close(stream)
         self._take = take
         self._late: threading.Timer | None = None
         self._expect_end(limit_s)

@@ -82,7 +82,7 @@ def make_kernel_prediction(kernel: KernelPrediction) -> dict[str, Any]:
         "shared_bytes": kernel.shared_bytes,
         "warps_per_sm": kernel.warps_per_sm,
         "execution": make_record(kernel.execution),
-        "faults": [_make_fault(fault) for fault in kernel.faults],
+        "faults": [make_fault(fault) for fault in kernel.faults],
         "accesses": [_make_access(fact) for fact in kernel.accesses],
         "branches": [_make_branch(fact) for fact in kernel.branches],
         "volumes": None if volumes is None else {
@@ -146,7 +146,8 @@ def _make_branch(fact: BranchLineFact) -> dict[str, Any]:
     }
 
 
-def _make_fault(fault: Fault) -> dict[str, Any]:
+def make_fault(fault: Fault) -> dict[str, Any]:
+    """What a kernel did wrong."""
     return {
         "kind": fault.kind.value,
         "message": fault.message,

@@ -51,6 +51,7 @@ CASES: dict[str, tuple[list[str], int]] = {
     "check": (["k.cu"], 0),
     "compare": ([EXAMPLE, EXAMPLE], 0),
     "doctor": ([], 0),
+    "emulate": (["--", "/bin/true"], 0),
     "explore": (["k.cu", "--block", "32,64x1..8", "--jobs", "2", "-o", "explored.html"], 0),
     "history": (["--record", EXAMPLE], 0),
     "memory": (["k.cu", "--paper"], 0),

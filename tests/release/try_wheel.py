@@ -72,6 +72,7 @@ TRIALS = (
     Trial(("check", "saxpy.cu"), shows="saxpy", needs="cuda"),
     Trial(("compare", "example.gpa-profile.json", "example.gpa-profile.json"), shows="no change"),
     Trial(("doctor",), shows="nvdisasm"),
+    Trial(("emulate", "--", "true"), shows="0 launches", needs="cuda"),
     Trial(("explore", "saxpy.cu", "--block", "128,256", "--jobs", "2"), shows="256", needs="cuda"),
     Trial(("history", "--record", "example.gpa-profile.json")),
     Trial(("history",), shows="short_def_use"),

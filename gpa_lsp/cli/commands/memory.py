@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import parse_count
+from gpa_lsp.cli.inputs import parse_count, write_file
 from gpa_lsp.cli.predictions import (
     InputKind,
     add_prediction_arguments,
@@ -139,7 +139,7 @@ def _find_most(arguments: argparse.Namespace) -> int | None:
 
 def _put(renderers: _Renderers, arguments: argparse.Namespace, terminal: Terminal) -> None:
     if arguments.output is not None:
-        _write(_render(renderers, arguments.format), arguments.output)
+        write_file(_render(renderers, arguments.format), arguments.output)
         return
     if arguments.format == "text":
         terminal.print_safely(lambda: terminal.write_lines(renderers.lines(terminal.width)))
@@ -157,17 +157,6 @@ def _render(renderers: _Renderers, name: str) -> str:
     from gpa_lsp.render.layout import join_lines
 
     return join_lines(renderers.lines(None))
-
-
-def _write(text: str, path: Path) -> None:
-    from gpa_lsp.basis.whole_files import open_whole
-
-    try:
-        with open_whole(path, errors="backslashreplace") as stream:
-            stream.write(text)
-    except OSError as error:
-        message = f"cannot be written: {error.strerror or error}"
-        raise InputError(message, path=path, remedy="choose another file") from error
 
 
 def _judge(prediction: "SourcePrediction", fail_on: str) -> int:

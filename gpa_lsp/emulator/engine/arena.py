@@ -1,5 +1,6 @@
 """Global memory: one array of bytes with fixed virtual addresses, :class:`Arena`."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,21 @@ class Arena:
         self._end = max(self._end, _ALIGNMENT_BYTES)
         self._meter.hold(self._end, "memory of the arrays")
         self._data = np.zeros(self._end, np.uint8)
+        self._index()
+
+    def adopt(self, data: npt.NDArray[np.uint8], regions: Iterable[Region]) -> None:
+        """Use memory that is there already, in place of :meth:`allocate`.
+
+        Args:
+            data: from :data:`ARENA_BASE` on.
+            regions: that lie in it and do not overlap; they take the place of those laid out before.
+        """
+        self.regions = sorted(regions, key=lambda region: region.base)
+        self._data = data
+        self._end = len(data)
+        self._index()
+
+    def _index(self) -> None:
         self._bases = np.array([region.base for region in self.regions], np.uint64)
         self._lasts = np.array([region.size_bytes for region in self.regions], np.int64)
         self._is_fixed = np.array([region.space is not Space.GLOBAL for region in self.regions], np.bool_)

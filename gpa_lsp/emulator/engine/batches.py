@@ -85,6 +85,8 @@ class Runner:
     def _choose_count(self, kernel: Frame) -> int:
         """Blocks of the next batch."""
         geometry, meter = self._machine.geometry, self._machine.meter
+        if geometry.workspace:
+            return geometry.block_count  # they wait for each other
         lanes = geometry.lanes_per_block
         count = max(1, _BEST_LANES // lanes)
         if self.trace_bytes is not None:

@@ -23,6 +23,7 @@ class Geometry:
         static_shared_bytes: of the kernel.
         dynamic_shared_bytes: of the launch.
         sm_count: multiprocessors that ``%nsmid`` tells of.
+        workspace: address of what the blocks of a cooperative launch meet by; 0 where the launch is none.
     """
 
     grid: tuple[int, int, int]
@@ -30,6 +31,7 @@ class Geometry:
     static_shared_bytes: int
     dynamic_shared_bytes: int
     sm_count: int = 132
+    workspace: int = 0
 
     @property
     def threads(self) -> int:

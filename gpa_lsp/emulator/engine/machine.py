@@ -19,6 +19,11 @@ _FUNCTION_STEP = 16
 _MOST_PRINTED = 64 << 10
 
 
+def find_function_addresses(module: PtxModule) -> dict[str, int]:
+    """What the address of each function is: that of no memory."""
+    return {name: FUNCTION_BASE + _FUNCTION_STEP * place for place, name in enumerate(module.functions)}
+
+
 class Machine:
     """One launch that is being emulated.
 
@@ -69,9 +74,7 @@ class Machine:
         self.texture_references: dict[str, int] = {}
         self.heap: Any = None
         self._shared_offsets = shared_offsets
-        self._function_addresses = {
-            name: FUNCTION_BASE + _FUNCTION_STEP * place for place, name in enumerate(module.functions)
-        }
+        self._function_addresses = find_function_addresses(module)
         self._functions_by_address = {address: name for name, address in self._function_addresses.items()}
         self._parameter_offsets = {one.name: one.offset_bytes for one in kernel.parameters}
         self._bound: dict[str, BoundFunction] = {}

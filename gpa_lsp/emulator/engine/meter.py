@@ -49,6 +49,19 @@ class Meter:
         self.held_bytes = 0
         self.peak_bytes = 0
         self._deadline = self.started + budget.seconds
+        self._is_ended = False
+
+    def end(self) -> None:
+        """Let the time be over, for good; from any thread."""
+        self._is_ended = True
+        self._deadline = self.started
+
+    def restart(self) -> None:
+        """Begin with the budget again; what is held stays."""
+        self.started = time.perf_counter()
+        self.sink_seconds = 0.0
+        self.warp_instructions = 0
+        self._deadline = self.started + self.budget.seconds
 
     @property
     def seconds(self) -> float:
@@ -80,7 +93,7 @@ class Meter:
         Raises:
             BudgetReached: the time is over.
         """
-        if time.perf_counter() > self._deadline:
+        if self._is_ended or time.perf_counter() > self._deadline:
             raise BudgetReached(
                 FaultKind.TIME_BUDGET,
                 f"not done after {self._describe_time()} and {format_count(self.warp_instructions)} warp instructions",
@@ -88,6 +101,8 @@ class Meter:
 
     def _describe_time(self) -> str:
         """The time that is over, and what of it went to whoever took the trace."""
+        if self._is_ended:
+            return format_seconds(min(self.budget.seconds, self.seconds))
         whole = format_seconds(self.budget.seconds)
         taken = self.sink_seconds
         return (

@@ -1,0 +1,195 @@
+"""``gpa-lsp emulate``: a whole CUDA program without a GPU: its own output, and what each of its kernels does."""
+
+import argparse
+import json
+import shlex
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_INTERRUPTED, parse_count, write_file
+from gpa_lsp.cli.predictions import parse_seconds, parse_size
+from gpa_lsp.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from gpa_lsp.programs.examine import ExaminedKernel
+    from gpa_lsp.programs.model import ProgramRun
+
+_EXIT_FAULTS = 3
+_EXIT_ENDED = 1
+_DEFAULT_MACHINE = "A100 PCIe 40GB"
+_DEFAULT_LIMIT = "600"
+_DEFAULT_MEMORY = "4GiB"
+_KERNEL_SECONDS = 20.0
+_TEMPORARY = "gpa-lsp-"
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--machine",
+        metavar="GPU",
+        default=_DEFAULT_MACHINE,
+        help=f"the GPU the program sees (default: {_DEFAULT_MACHINE})",
+    )
+    parser.add_argument(
+        "--build",
+        metavar="COMMAND",
+        help='build the program first, with what it needs to run here, e.g. --build "make -B"',
+    )
+    parser.add_argument(
+        "--each-kernel",
+        metavar="N",
+        type=parse_count,
+        help="emulate the first N launches of each kernel; later ones do nothing",
+    )
+    parser.add_argument(
+        "--seconds",
+        metavar="S",
+        type=parse_seconds,
+        default=_DEFAULT_LIMIT,
+        help=f"end the program after so many seconds (default: {_DEFAULT_LIMIT})",
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=parse_size,
+        default=_DEFAULT_MEMORY,
+        help=f"device memory the program may allocate (default: {_DEFAULT_MEMORY})",
+    )
+    parser.add_argument(
+        "--races", action="store_true", help="look for races on shared memory in every launch; takes longer"
+    )
+    parser.add_argument(
+        "--record",
+        metavar="DIR",
+        type=Path,
+        help="keep the heaviest launch of each kernel in this folder, for gpa-lsp memory and the editor",
+    )
+    parser.add_argument(
+        "--no-lines", action="store_true", help="run only: do not look at the lines of the heaviest launches"
+    )
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="how to tell what was seen (default: text)"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="tell it in a file, not behind the output")
+    parser.add_argument(
+        "application", metavar="-- APP ARGS", nargs=argparse.REMAINDER, help="the program to run, and its arguments"
+    )
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    application = arguments.application[1:] if arguments.application[:1] == ["--"] else arguments.application
+    if not application:
+        raise InputError("no program to run", remedy="give it after two dashes: gpa-lsp emulate -- ./app")
+    if arguments.format == "json" and arguments.output is None:
+        raise InputError("standard output is the program's own", remedy="name a file for the JSON with -o FILE")
+    with ExitStack() as stack:
+        return _emulate(arguments, application, lambda: _choose_folder(arguments, stack), terminal)
+
+
+def _choose_folder(arguments: argparse.Namespace, stack: ExitStack) -> Path:
+    """Where launches are recorded: a folder that stays where one was asked for."""
+    if arguments.record is not None:
+        return cast(Path, arguments.record)
+    made = tempfile.TemporaryDirectory(prefix=_TEMPORARY, ignore_cleanup_errors=True)
+    return Path(stack.enter_context(made))
+
+
+def _emulate(
+    arguments: argparse.Namespace, application: list[str], records: Callable[[], Path], terminal: Terminal
+) -> int:
+    from gpa_lsp.programs.model import RunSettings
+    from gpa_lsp.programs.run import Surroundings, run_program
+
+    if arguments.build is not None:
+        from gpa_lsp.programs.build import build_program
+
+        build_program(arguments.build, folder=Path.cwd(), limit_s=arguments.seconds, take=terminal.pass_on)
+    settings = RunSettings(
+        machine=arguments.machine,
+        limit_s=arguments.seconds,
+        launches_per_kernel=arguments.each_kernel,
+        memory_bytes=arguments.memory,
+        checks_races=arguments.races,
+    )
+    surroundings = Surroundings(
+        folder=Path.cwd(),
+        streams=terminal.find_streams(),
+        take=terminal.pass_on,
+        tell=lambda sentence: terminal.complain(f"gpa-lsp: {sentence}"),
+    )
+    keeps = arguments.record is not None or not arguments.no_lines
+    run = run_program(application, settings, surroundings, records=records if keeps else None)
+    _tell(run, _examine(run, arguments), arguments, terminal)
+    if arguments.record is not None:
+        _tell_records(run, terminal)
+    return _judge(run, terminal)
+
+
+def _examine(run: "ProgramRun", arguments: argparse.Namespace) -> "tuple[ExaminedKernel, ...]":
+    from gpa_lsp.programs.examine import ExaminedKernel, examine_recorded
+
+    if arguments.no_lines:
+        return tuple(ExaminedKernel(runs=kernel, prediction=None) for kernel in run.kernels)
+    from gpa_lsp.emulator.model import Budget
+    from gpa_lsp.prediction.model import PredictionSettings
+
+    budget = Budget(seconds=_KERNEL_SECONDS, memory_bytes=arguments.memory)
+    return examine_recorded(run, PredictionSettings(machine=run.machine, budget=budget))
+
+
+def _tell(
+    run: "ProgramRun", kernels: "tuple[ExaminedKernel, ...]", arguments: argparse.Namespace, terminal: Terminal
+) -> None:
+    from gpa_lsp.render.layout import join_lines
+    from gpa_lsp.render.program_text import render_program
+
+    if arguments.output is None:
+        lines = render_program(run, kernels, terminal.width, folder=Path.cwd())
+        terminal.print_safely(lambda: terminal.write_lines(lines))
+    elif arguments.format == "text":
+        write_file(join_lines(render_program(run, kernels, folder=Path.cwd())), arguments.output)
+    else:
+        from gpa_lsp.render.program_json import make_program
+
+        write_file(json.dumps(make_program(run, kernels), indent=2) + "\n", arguments.output)
+
+
+def _tell_records(run: "ProgramRun", terminal: Terminal) -> None:
+    """What was recorded, as the commands that look at it."""
+    for kernel in run.kernels:
+        one = kernel.recorded
+        if one is not None:
+            words = ["gpa-lsp", "memory", str(one.module), "--launches", str(one.description)]
+            terminal.complain(f"gpa-lsp: recorded {one.description}: {shlex.join(words)}")
+
+
+def _judge(run: "ProgramRun", terminal: Terminal) -> int:
+    """The program's own status; 3 where it was well, and kernels were not."""
+    from gpa_lsp.processes.watched_command import Ending
+
+    end = run.end
+    if end.ending is Ending.NOT_STARTED:
+        terminal.complain(f"gpa-lsp: the program was not started: {end.words}")
+        return EXIT_BAD_INPUT
+    if end.ending is not Ending.ENDED:
+        terminal.complain(f"gpa-lsp: the program did not end by itself: {end.ending.value}")
+        return EXIT_INTERRUPTED if end.ending is Ending.CANCELLED else _EXIT_ENDED
+    status = _EXIT_ENDED if end.status is None else end.status if end.status >= 0 else 128 - end.status
+    return status or (_EXIT_FAULTS if run.has_faults else 0)
+
+
+COMMAND = Command(
+    summary="run a CUDA program without a GPU: its own output, then faults, memory and divergence of its kernels",
+    description=(
+        "Run a program whose kernels are emulated from their PTX. It must be linked with the shared runtime library and carry PTX: "
+        "nvcc -cudart shared -lineinfo -gencode arch=compute_80,code=compute_80; --build sees to that. What it computes is right; what it times "
+        "is not. Exit code: the program's own; 3 where it ended well and kernels did something wrong; 130 after Ctrl-C."
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,346 @@
+"""Device memory that outlives a launch, and kernels that run in it one launch after the other: :class:`ResidentMemory`, :class:`ResidentKernel`."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.emulate import check_launch, count_executions
+from gpa_lsp.emulator.engine.arena import ARENA_BASE, Arena, Region
+from gpa_lsp.emulator.engine.batches import Runner
+from gpa_lsp.emulator.engine.faults import FaultLog
+from gpa_lsp.emulator.engine.functions import bind_function
+from gpa_lsp.emulator.engine.geometry import Geometry
+from gpa_lsp.emulator.engine.launching import Heap
+from gpa_lsp.emulator.engine.machine import Machine, find_function_addresses, lay_out_shared
+from gpa_lsp.emulator.engine.meter import Meter
+from gpa_lsp.emulator.engine.textures import TEXTURE_HANDLE_BASE, TEXTURE_HANDLE_STEP, Texture
+from gpa_lsp.emulator.model import Budget, Fault, FaultKind
+from gpa_lsp.emulator.static_instructions import list_static_instructions
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.model import TextureInput
+from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
+from gpa_lsp.ptx.reachable import list_reachable
+
+_LARGEST_PARAMETERS = 32 << 10
+_ALIGNMENT_BYTES = 512
+_WORKSPACE_BYTES = 64
+_WORKSPACE = (8).to_bytes(4, "little") + bytes(4)
+"""What the blocks of a cooperative launch meet by: its own size, and a barrier that nobody has reached.
+
+Source: the headers of cooperative groups in CUDA 13.0 (``details/driver_abi.h``).
+"""
+_HEAP_BYTES = 8 << 20  # what CUDA gives device code without being asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchCost:
+    """What one launch did.
+
+    Attributes:
+        blocks: that ran to their end.
+        warp_instructions: executed.
+        seconds: it took.
+        printed: what the kernel printed.
+        end: why it did not run to its end, a sentence; empty where it did.
+    """
+
+    blocks: int
+    warp_instructions: int
+    seconds: float
+    printed: str
+    end: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every block ran to its end."""
+        return not self.end
+
+
+class ResidentMemory:
+    """Memory of a device: what the emulator keeps in it, and what a program allocated.
+
+    The first part is the emulator's own: parameters, the heap of device code and the variables of modules. What a program allocates lies behind it.
+
+    Args:
+        data: all of it, from :data:`~gpa_lsp.emulator.engine.arena.ARENA_BASE` on, zeros; others may write to it, too.
+        own_bytes: of the first part.
+
+    Attributes:
+        textures: by handle.
+        heap: of device code.
+        parameters: where those of a launch go.
+    """
+
+    def __init__(self, data: npt.NDArray[np.uint8], own_bytes: int) -> None:
+        self.data = data
+        self._own_end = ARENA_BASE + own_bytes
+        self._next = ARENA_BASE
+        self._own: list[Region] = []
+        self.allocations: tuple[Region, ...] = ()
+        self.textures: dict[int, Texture] = {}
+        self.parameters = self.place("parameters", Space.PARAM, _LARGEST_PARAMETERS, is_array=False)
+        heap = self.place("device heap", Space.GLOBAL, _HEAP_BYTES, is_array=False)
+        workspace = self.place("grid workspace", Space.GLOBAL, _WORKSPACE_BYTES, is_array=False)
+        assert self.parameters is not None and heap is not None and workspace is not None
+        self.heap = Heap(heap)
+        self.workspace: Region = workspace
+        self._copied: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+        self._textures_made = 0
+
+    def place(
+        self, name: str, space: Space, size_bytes: int, *, element_bytes: int = 1, is_array: bool = True
+    ) -> Region | None:
+        """A region of the emulator's own; None when there is no room for it."""
+        end = self._next + -(-(size_bytes + _ALIGNMENT_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+        if end > self._own_end:
+            return None
+        region = Region(
+            name=name,
+            space=space,
+            base=self._next,
+            size_bytes=size_bytes,
+            element_bytes=element_bytes,
+            is_array=is_array,
+        )
+        self._next = end
+        self._own.append(region)
+        return region
+
+    def allocate(self, allocations: Iterable[tuple[int, int]]) -> None:
+        """Take over what the program has allocated now: addresses and sizes.
+
+        What lies outside the program's part of the memory is left out.
+        """
+        last = ARENA_BASE + len(self.data)
+        self.allocations = tuple(
+            Region(name=f"the allocation at 0x{base:x}", space=Space.GLOBAL, base=base, size_bytes=size)
+            for base, size in allocations
+            if self._own_end <= base and 0 < size <= last - base
+        )
+
+    def allocate_one(self, base: int, size_bytes: int) -> None:
+        """Take over one allocation more."""
+        if self.find(base) is None:
+            self.allocate([*((one.base, one.size_bytes) for one in self.allocations), (base, size_bytes)])
+
+    def add_texture(self, source: TextureInput, base: int, row_bytes: int) -> int | None:
+        """Make a texture of what lies in the memory.
+
+        Args:
+            source: how it is read; its texels are not looked at, but for their shape and type.
+            base: address of the first texel.
+            row_bytes: from one row to the next.
+
+        Returns:
+            Its handle; None where no allocation holds all of it.
+        """
+        depth, height, width, channels = source.texels.shape
+        texels = source.texels
+        region = self.find(base)
+        plane = row_bytes * height
+        if region is None or base + plane * (depth - 1) + row_bytes * (
+            height - 1
+        ) + texels.itemsize * channels * width > (region.base + region.size_bytes):
+            return None
+        memory = self.bytes_at(base, plane * depth)
+        strides = (plane, row_bytes, texels.itemsize * channels, texels.itemsize)
+        seen = np.ndarray(texels.shape, texels.dtype, memory, strides=strides)
+        handle = TEXTURE_HANDLE_BASE + self._textures_made * TEXTURE_HANDLE_STEP
+        self._textures_made += 1
+        if not seen.flags.c_contiguous:  # rows are padded, and samplers count texels
+            self._copied[handle] = seen, np.ascontiguousarray(seen)
+            seen = self._copied[handle][1]
+        place = replace(region, base=base, size_bytes=plane * depth)
+        self.textures[handle] = Texture(source=replace(source, texels=seen), region=place)
+        return handle
+
+    def drop_texture(self, handle: int) -> None:
+        """Forget one."""
+        self.textures.pop(handle, None)
+        self._copied.pop(handle, None)
+
+    def refresh_textures(self) -> None:
+        """Take over what was written since to the memory of textures that are copies."""
+        for memory, copied in self._copied.values():
+            copied[:] = memory
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """Everything that may be accessed."""
+        return (*self._own, *self.allocations)
+
+    def bytes_at(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
+        """A stretch of the memory, not copied."""
+        start = address - ARENA_BASE
+        return self.data[start : start + size_bytes]
+
+    def find(self, address: int) -> Region | None:
+        """The allocation or variable an address lies in."""
+        for region in self.regions:
+            if region.base <= address < region.base + region.size_bytes and region.is_array:
+                return region
+        return None
+
+
+class ResidentModule:
+    """A module with its variables in device memory.
+
+    Args:
+        module: the PTX.
+        memory: where they are laid out, and filled with what they begin with.
+
+    Attributes:
+        variables: by name.
+    """
+
+    def __init__(self, module: PtxModule, memory: ResidentMemory) -> None:
+        self.module = module
+        self.memory = memory
+        self.variables: dict[str, Region] = {}
+        for name, one in module.variables.items():
+            if one.space not in (Space.GLOBAL, Space.CONST) or one.is_texture:
+                continue
+            region = memory.place(name, one.space, max(one.size_bytes, 1), element_bytes=one.type.bytes)
+            if region is None:
+                continue
+            self.variables[name] = region
+            if one.initial:
+                given = np.frombuffer(one.initial, np.uint8)[: region.size_bytes]
+                memory.bytes_at(region.base, len(given))[:] = given
+        self._fill_addresses()
+        self._begun = {name: memory.bytes_at(one.base, one.size_bytes).copy() for name, one in self.variables.items()}
+
+    def is_changed(self, name: str) -> bool:
+        """Whether a variable holds something else than it began with."""
+        region = self.variables[name]
+        return not np.array_equal(self._begun[name], self.memory.bytes_at(region.base, region.size_bytes))
+
+    def _fill_addresses(self) -> None:
+        addresses = find_function_addresses(self.module) | {name: one.base for name, one in self.variables.items()}
+        for name, region in self.variables.items():
+            for offset, symbol, added in self.module.variables[name].initial_symbols:
+                address = addresses.get(symbol)
+                if address is not None and offset + 8 <= region.size_bytes:
+                    value = (address + added) % (1 << 64)
+                    self.memory.bytes_at(region.base + offset, 8)[:] = np.frombuffer(
+                        value.to_bytes(8, "little"), np.uint8
+                    )
+
+
+class ResidentKernel:
+    """A kernel of one shape, bound once, launched often.
+
+    Valid as long as the memory's allocations and textures stay; then it is made again.
+
+    Args:
+        module: it belongs to.
+        kernel: the kernel.
+        launch: grid, block and dynamic shared memory; its arguments are not looked at.
+        budget: of each launch.
+        checks_races: watch shared memory.
+        is_cooperative: its blocks wait for each other.
+        names: what allocations are called in messages: base → name, and bytes of an element.
+
+    Attributes:
+        problem: what is wrong with the launch, one sentence; None when nothing is.
+    """
+
+    def __init__(
+        self,
+        module: ResidentModule,
+        kernel: PtxFunction,
+        launch: LaunchDescription,
+        *,
+        budget: Budget,
+        checks_races: bool,
+        is_cooperative: bool = False,
+        names: Mapping[int, tuple[str, int]] | None = None,
+    ) -> None:
+        self._memory = module.memory
+        self._workspace = module.memory.workspace if is_cooperative else None
+        self._blocks = prod(launch.grid)
+        self._meter = Meter(budget)
+        self._budget_s = budget.seconds
+        self._instructions = list_static_instructions(module.module, kernel.name)
+        self.faults = FaultLog(self._instructions)
+        offsets, static_bytes = lay_out_shared(module.module, list(list_reachable(module.module, kernel.name)), kernel)
+        self.problem = check_launch(kernel, launch, static_bytes)
+        geometry = Geometry(
+            grid=launch.grid,
+            block=launch.block,
+            static_shared_bytes=static_bytes,
+            dynamic_shared_bytes=launch.shared_bytes,
+            workspace=0 if self._workspace is None else self._workspace.base,
+        )
+        arena = Arena(self._meter, self.faults)
+        arena.adopt(module.memory.data, _name(module.memory.regions, names or {}))
+        self._machine = Machine(
+            module=module.module,
+            kernel=kernel,
+            geometry=geometry,
+            meter=self._meter,
+            faults=self.faults,
+            arena=arena,
+            tracer=None,
+            instructions=self._instructions,
+            shared_offsets=offsets,
+        )
+        self._machine.variables = module.variables
+        self._machine.parameters = module.memory.parameters
+        self._machine.heap = module.memory.heap
+        self._machine.textures = module.memory.textures
+        self._machine.use_binder(bind_function)
+        self._runner = None if self.problem else Runner(self._machine, checks_races=checks_races, trace_bytes=None)
+
+    def limit_seconds(self, seconds: float) -> None:
+        """Let the next launch take no longer."""
+        self._meter.budget = replace(self._meter.budget, seconds=min(seconds, self._budget_s))
+
+    def end(self) -> None:
+        """End the launch at work, and every later one; from any thread."""
+        self._meter.end()
+
+    def run(self, parameters: bytes) -> LaunchCost:
+        """Launch it once, with these bytes of parameters."""
+        self._meter.restart()
+        if self._runner is None:
+            self.faults.add(FaultKind.BAD_LAUNCH, self.problem or "", is_fatal=True)
+            return LaunchCost(blocks=0, warp_instructions=0, seconds=0.0, printed="", end=self.problem or "")
+        assert self._memory.parameters is not None
+        place = self._memory.bytes_at(self._memory.parameters.base, len(parameters))
+        place[:] = np.frombuffer(parameters, np.uint8)
+        if self._workspace is not None:
+            self._memory.bytes_at(self._workspace.base, 8)[:] = np.frombuffer(_WORKSPACE, np.uint8)
+        self._memory.refresh_textures()
+        before = len(self._machine.printed)
+        finished = self._runner.run(range(self._blocks), lambda batch: None)
+        ends = [fault.message for fault in self.list_faults() if fault.kind in _ENDS] if finished < self._blocks else []
+        return LaunchCost(
+            blocks=finished,
+            warp_instructions=self._meter.warp_instructions,
+            seconds=self._meter.seconds,
+            printed=self._machine.printed[before:],
+            end=(ends[-1] if ends else "it did not run to its end") if finished < self._blocks else "",
+        )
+
+    def list_faults(self) -> tuple[Fault, ...]:
+        """Of all its launches."""
+        return self.faults.list_faults()
+
+    def count_warp_executions(self) -> npt.NDArray[np.int64]:
+        """Per static instruction, over all its launches."""
+        return count_executions(len(self._instructions), self._machine)[0]
+
+
+def _name(regions: Iterable[Region], names: Mapping[int, tuple[str, int]]) -> Iterator[Region]:
+    for region in regions:
+        name, element_bytes = names.get(region.base, (region.name, region.element_bytes))
+        yield replace(region, name=name, element_bytes=element_bytes)
+
+
+_ENDS = frozenset({FaultKind.TIME_BUDGET, FaultKind.INSTRUCTION_BUDGET, FaultKind.MEMORY_BUDGET})

@@ -1,0 +1,140 @@
+"""A program built again so that it can run here: with the shared runtime library, PTX and line tables: :func:`build_program`."""
+
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import wait
+from pathlib import Path
+
+from gpa_lsp.basis.errors import InputError, MissingToolError, ToolError
+from gpa_lsp.basis.kept_files import find_cache_folder
+from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.compiler.header_folders import find_cuda_headers
+from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL
+from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, WatchedCommand, run_command
+from gpa_lsp.programs.library import build_libraries, read_headers
+
+_SOURCES = Path(__file__).parent / "building"
+_POLL_S = 0.05
+_LIST_LIMIT_S = 20.0
+_MEMORY_BYTES = 4 << 30
+_ARCHITECTURES = "GPA_LSP_ARCHITECTURES"
+_NVCC = "GPA_LSP_NVCC"
+_FLAGS = "NVCC_APPEND_FLAGS"
+_ARCHITECTURE_VARIABLE = "CUDAARCHS"
+"""CMake's."""
+_WANTED = 80
+"""Code for compute capability 8.0 runs on everything newer."""
+
+
+def build_program(
+    command: str,
+    *,
+    folder: Path,
+    limit_s: float,
+    take: Callable[[bytes], object],
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> None:
+    """Run a build command of the user's, with nvcc asked for what is needed here.
+
+    Args:
+        command: program and arguments as a shell would split them; no shell runs them.
+        folder: it runs in.
+        limit_s: seconds it may take.
+        take: gets what it prints.
+        is_cancelled: asked again and again; True ends it.
+
+    Raises:
+        InputError: the command cannot be split or started.
+        MissingToolError: there is no nvcc.
+        ToolError: it failed.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InputError(f"the build command cannot be read: {error}", remedy="close its quotes") from error
+    if not words:
+        raise InputError("the build command is empty", remedy='give one, such as --build "make -B"')
+    nvcc = find_program(TOOL) or find_tool(TOOL)  # the user's own first: it is the user's command that is run
+    if nvcc is None:
+        raise MissingToolError(TOOL, needed_for="building a program", install=INSTALL)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
+        private = Path(name)
+        environment = _make_environment(nvcc.resolve(), _place_library(nvcc.resolve(), private))
+        running = WatchedCommand(
+            words, folder=folder, environment=environment, limit_s=limit_s, take=take, temporary=private
+        )
+        _wait(running, is_cancelled)
+    end = running.future.result()
+    if end.status != 0:
+        why = end.words or (end.ending.value if end.status is None else f"exit status {end.status}")
+        raise ToolError(words[0], f"the build failed: {why}")
+
+
+def _wait(running: WatchedCommand, is_cancelled: Callable[[], bool]) -> None:
+    try:
+        while not wait([running.future], _POLL_S).done and not is_cancelled():
+            pass
+    finally:
+        running.cancel()
+        running.future.result()
+
+
+def _place_library(nvcc: Path, folder: Path) -> Path | None:
+    """A folder where the linker finds the runtime library, for an nvcc that brings none; None where its headers are not found."""
+    headers = [nvcc.parent.parent / "include", *find_cuda_headers()]
+    found = next((one for path in headers if (one := read_headers(path)) is not None), None)
+    if found is None:
+        return None
+    (folder / "libcudart.so").symlink_to(build_libraries(found, folder)[0].name)
+    return folder
+
+
+def _make_environment(nvcc: Path, library: Path | None) -> dict[str, str]:
+    wrapper = _place_wrapper()
+    architectures = _list_architectures(nvcc)
+    wanted = next((one for one in architectures if one >= _WANTED), _WANTED)
+    flags = (
+        f"-cudart shared -lineinfo -gencode arch=compute_{wanted},code=compute_{wanted} "
+        f"-include {shlex.quote(str(_SOURCES / 'removed_names.h'))}"
+    )
+    if library is not None:
+        flags += f" -L{shlex.quote(str(library))}"
+    before = os.environ.get(_FLAGS, "")
+    return {
+        **os.environ,
+        _FLAGS: f"{before} {flags}".strip(),
+        _NVCC: str(nvcc),
+        _ARCHITECTURES: ",".join(map(str, architectures)),
+        _ARCHITECTURE_VARIABLE: f"{wanted}-virtual",
+        "PATH": os.pathsep.join(filter(None, (str(wrapper), os.environ.get("PATH", os.defpath)))),
+    }
+
+
+def _place_wrapper() -> Path:
+    """The folder with what stands before nvcc: one that stays, because CMake writes down where it found its compiler."""
+    folder = find_cache_folder() / "nvcc"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    source, target = _SOURCES / TOOL, folder / TOOL
+    if not target.exists() or target.read_bytes() != source.read_bytes():
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as stream:
+            shutil.copyfileobj(source.open("rb"), stream)
+        Path(stream.name).chmod(0o700)
+        Path(stream.name).replace(target)
+    return folder
+
+
+def _list_architectures(nvcc: Path) -> list[int]:
+    """The numbers nvcc knows, ascending; none where it does not say."""
+    limits = RunLimits(limit_s=_LIST_LIMIT_S, memory_limit_bytes=_MEMORY_BYTES)
+    try:
+        is_well, listed = run_command(
+            TOOL, [str(nvcc), "--list-gpu-arch"], folder=nvcc.parent, environment=os.environ, limits=limits
+        )
+    except ToolError:
+        return []
+    words = (line.strip().removeprefix("compute_") for line in listed.splitlines() if is_well)
+    return sorted(int(word) for word in words if word.isdecimal())

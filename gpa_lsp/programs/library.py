@@ -1,0 +1,169 @@
+"""The libraries a program gets in place of NVIDIA's: compiled once per release of CUDA, kept in the user's cache."""
+
+import hashlib
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from gpa_lsp.basis.errors import GpaError, InputError, MissingToolError, ToolError
+from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.compiler.header_folders import find_cuda_headers
+from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
+
+DRIVER_NAME = "libcuda.so.1"
+SOURCES = Path(__file__).parent / "runtime"
+_COMPILERS = ("cc", "gcc", "clang")
+_FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-Wl,-z,now")
+_VERSION = re.compile(r"^#define\s+CUDART_VERSION\s+(\d+)", re.MULTILINE)
+_LIMIT_S = 60.0
+_MEMORY_BYTES = 4 << 30
+_KEPT_BYTES = 16 << 20
+_DRIVER_HEADER = "cuda.h"
+_OLD_SONAME = 11
+"""Releases of CUDA 11 share one name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaHeaders:
+    """Headers of one release of CUDA.
+
+    Attributes:
+        folder: with ``cuda_runtime_api.h``.
+        version: as ``CUDART_VERSION`` has it, such as 13000.
+    """
+
+    folder: Path
+    version: int
+
+    @property
+    def soname(self) -> str:
+        """Name of the runtime library of this release, as programs ask for it.
+
+        >>> CudaHeaders(folder=Path("."), version=13000).soname, CudaHeaders(folder=Path("."), version=11080).soname
+        ('libcudart.so.13', 'libcudart.so.11.0')
+        """
+        major = self.version // 1000
+        return f"libcudart.so.{major}.0" if major == _OLD_SONAME else f"libcudart.so.{major}"
+
+
+def read_headers(folder: Path) -> CudaHeaders | None:
+    """The headers in a folder; None where it has none."""
+    try:
+        text = (folder / "cuda_runtime_api.h").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = _VERSION.search(text)
+    return None if found is None else CudaHeaders(folder=folder, version=int(found[1]))
+
+
+def find_headers(program: Path, soname: str | None) -> CudaHeaders:
+    """The headers that go with a program.
+
+    Args:
+        program: for messages.
+        soname: the runtime library it asks for; None where any will do.
+
+    Raises:
+        InputError: there are none.
+    """
+    found = list_headers()
+    if not found:
+        raise InputError(
+            "needs CUDA's headers, and there are none",
+            path=program,
+            remedy="pip install nvidia-cuda-runtime, or install the CUDA toolkit",
+        )
+    fitting = found[0] if soname is None else next((one for one in found if one.soname == soname), None)
+    if fitting is None:
+        have = ", ".join(dict.fromkeys(one.soname for one in found))
+        raise InputError(
+            f"was built for {soname}, and the headers here are those of {have}",
+            path=program,
+            remedy="build it with the CUDA toolkit that is installed, or install the headers of its own (CUDA_PATH names their toolkit)",
+        )
+    return fitting
+
+
+def list_headers() -> list[CudaHeaders]:
+    """Those of all releases that are installed, in the order they are looked for."""
+    return [headers for folder in _list_header_folders() if (headers := read_headers(folder)) is not None]
+
+
+def find_c_compiler() -> Path | None:
+    """What the runtime library is compiled with; None where there is nothing."""
+    return next((found for name in _COMPILERS if (found := find_program(name))), None)
+
+
+def _list_header_folders() -> list[Path]:
+    named = [Path(os.environ[name]) / "include" for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
+    installed = sorted(Path("/usr/local").glob("cuda-*/include"))
+    return [*named, *find_cuda_headers(), Path("/usr/local/cuda/include"), *installed]
+
+
+def build_libraries(headers: CudaHeaders, into: Path) -> tuple[Path, ...]:
+    """Put the libraries for a release of CUDA into a folder, under the names that programs ask for.
+
+    Args:
+        headers: of the release.
+        into: an existing folder of ours.
+
+    Returns:
+        The runtime library, and the driver library where there are headers for it.
+
+    Raises:
+        MissingToolError: there is no C compiler.
+        ToolError: it failed.
+        GpaError: the libraries cannot be written.
+    """
+    kept = KeptFiles(find_cache_folder() / "runtime", limit_bytes=_KEPT_BYTES)
+    runtime = _place(kept, headers, into / headers.soname, SOURCES)
+    if not (headers.folder / _DRIVER_HEADER).is_file():
+        return (runtime,)
+    return runtime, _place(kept, headers, into / DRIVER_NAME, SOURCES / "driver")
+
+
+def _place(kept: KeptFiles, headers: CudaHeaders, path: Path, sources: Path) -> Path:
+    """One library, compiled where it was not before."""
+    digest = hashlib.sha256(f"{headers.folder} {headers.version} {_FLAGS} {path.name}".encode())
+    for source in sorted(SOURCES.rglob("*.[ch]")):
+        digest.update(source.read_bytes())
+    key = digest.hexdigest()
+    content = kept.load(key)
+    try:
+        if content is not None:
+            path.write_bytes(content)
+        else:
+            _compile(headers, path, sources)
+            kept.store(key, path.read_bytes())
+    except OSError as error:
+        raise GpaError(f"{path} cannot be written: {error.strerror or error}") from error
+    return path
+
+
+def _compile(headers: CudaHeaders, library: Path, sources: Path) -> None:
+    compiler = find_c_compiler()
+    if compiler is None:
+        raise MissingToolError("cc", needed_for="the library that programs run on", install="install gcc or clang")
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        command = [str(compiler), *_FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
+        if sources == SOURCES:
+            versions = folder / "versions.map"
+            versions.write_text(f"{headers.soname} {{ global: cuda*; __cuda*; gpa_lsp_runtime; local: *; }};\n")
+            command.append(f"-Wl,--version-script={versions}")
+        else:
+            command.append(str(library.with_name(headers.soname)))
+        command += ["-o", str(library), f"-Wl,-soname,{library.name}"]
+        limits = RunLimits(limit_s=_LIMIT_S, memory_limit_bytes=_MEMORY_BYTES)
+        is_well, output = run_command(
+            "cc", command, folder=folder, environment=_make_environment(folder), limits=limits
+        )
+        if not is_well:
+            raise ToolError("cc", f"it could not compile {library.name}", output=output[-2000:])
+
+
+def _make_environment(folder: Path) -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", os.defpath), "TMPDIR": str(folder), "LC_ALL": "C"}

@@ -1,0 +1,125 @@
+"""The code a program registered, unpacked and parsed when it is first needed: :class:`LoadedModule`."""
+
+from pathlib import Path
+
+from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.compiler.builds import read_build
+from gpa_lsp.compiler.model import CompiledUnit
+from gpa_lsp.emulator.emulate import find_static_shared_bytes
+from gpa_lsp.emulator.resident import ResidentMemory, ResidentModule
+from gpa_lsp.launches.pointer_uses import find_pointer_uses
+from gpa_lsp.launches.source_parameters import SourceParameter, read_source_parameters
+from gpa_lsp.launches.type_names import find_type
+from gpa_lsp.ptx.model import PtxFunction
+from gpa_lsp.ptx.parse import parse_ptx
+
+_POINTER_BYTES = 8
+_UNKNOWN_REGISTERS = 32
+"""Told to a program that asks, where its code was never assembled; occupancy and attributes are all it decides."""
+
+REBUILD = (
+    "build it with -cudart shared -gencode arch=compute_80,code=compute_80, or give its build command with --build"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionFacts:
+    """What a program is told of a kernel.
+
+    Attributes:
+        kernel: as parsed.
+        parameters: offset and size of each, in bytes.
+        registers: of a thread.
+        static_shared_bytes: of a block.
+        most_threads: of a block.
+        capability: it was compiled for.
+        sources: names and types of the parameters, where the source is at hand; else empty.
+    """
+
+    kernel: PtxFunction
+    parameters: tuple[tuple[int, int], ...]
+    registers: int
+    static_shared_bytes: int
+    most_threads: int
+    capability: tuple[int, int]
+    sources: tuple[SourceParameter, ...]
+
+    def name_arrays(self, parameters: bytes, memory: ResidentMemory) -> dict[int, tuple[str, int]]:
+        """The allocations that parameters point to: base → the parameter's name, and the bytes of an element."""
+        uses = find_pointer_uses(self.kernel)
+        found: dict[int, tuple[str, int]] = {}
+        for number, parameter in enumerate(self.kernel.parameters):
+            if parameter.size_bytes != _POINTER_BYTES:
+                continue
+            start = parameter.offset_bytes
+            region = memory.find(int.from_bytes(parameters[start : start + _POINTER_BYTES], "little"))
+            if region is None:
+                continue
+            use = uses.get(parameter.name)
+            source = self.sources[number] if self.sources else None
+            declared = None if source is None else find_type(source.type)
+            size = declared.bytes if declared is not None else 1 if use is None or use.type is None else use.type.bytes
+            name = source.name if source is not None and source.name else f"argument {number + 1}"
+            found.setdefault(region.base, (name, size))
+        return found
+
+
+class LoadedModule:
+    """One fat binary of the program.
+
+    Args:
+        path: where its bytes were put.
+        memory: where its variables go.
+        capability: of the GPU the program sees; newer code does not run on it.
+
+    Attributes:
+        unit: the code that was chosen.
+
+    Raises:
+        GpaError: it holds no PTX that runs on this GPU.
+    """
+
+    def __init__(self, path: Path, memory: ResidentMemory, capability: tuple[int, int]) -> None:
+        self.path = path
+        units = [unit for unit in read_build(path, assembles=False) if unit.ptx is not None]
+        fitting = [unit for unit in units if unit.compute_capability <= capability]
+        if not units:
+            raise GpaError(f"its kernels come as machine code only, without PTX; {REBUILD}")
+        if not fitting:
+            oldest = min(unit.compute_capability for unit in units)
+            wanted = ".".join(map(str, oldest))
+            raise GpaError(f"its PTX is for compute capability {wanted} and newer; choose such a GPU with --machine")
+        self.unit: CompiledUnit = max(fitting, key=lambda unit: unit.compute_capability)
+        self.resident = ResidentModule(parse_ptx(self.unit.ptx or "", name=f"the PTX of {path.name}"), memory)
+        self._functions = {} if self.unit.cubin is None else read_cubin(self.unit.cubin).functions
+
+    def describe(self, name: str) -> FunctionFacts | None:
+        """A kernel; None where there is none of this name."""
+        kernel = next((entry for entry in self.resident.module.entries if entry.name == name), None)
+        if kernel is None:
+            return None
+        compiled = self._functions.get(name)
+        return FunctionFacts(
+            kernel=kernel,
+            parameters=tuple((one.offset_bytes, one.size_bytes) for one in kernel.parameters),
+            registers=(compiled.registers if compiled is not None else None) or _UNKNOWN_REGISTERS,
+            static_shared_bytes=find_static_shared_bytes(self.resident.module, kernel),
+            most_threads=kernel.max_threads or 1024,
+            capability=self.unit.compute_capability,
+            sources=_read_sources(kernel),
+        )
+
+
+def _read_sources(kernel: PtxFunction) -> tuple[SourceParameter, ...]:
+    """Names and types of the parameters, where the source is at hand and has as many of them."""
+    chain = next((one.chain for one in kernel.instructions if one.chain), None)
+    if chain is None:
+        return ()
+    path = Path(chain[-1].file)
+    try:
+        found = read_source_parameters(path.name, path.read_text(encoding="utf-8", errors="replace"), kernel.name)
+    except OSError:
+        return ()
+    return found if len(found) == len(kernel.parameters) else ()

@@ -1,0 +1,91 @@
+"""What a program needs, read from its file before it is started: :func:`examine_program`."""
+
+from pathlib import Path
+
+import numpy as np
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.elf import ELF_MAGIC, ElfImage, read_elf
+from gpa_lsp.binary.file_bytes import FileBytes
+from gpa_lsp.programs.loaded_code import REBUILD
+
+_RUNTIME = "libcudart.so."
+_DEVICE_CODE = (".nv_fatbin", ".nvFatBinSegment")
+_UNLINKED_CODE = "__nv_relfatbin"
+"""Where objects of ``-rdc=true`` keep what is linked."""
+_DYNAMIC = 6
+"""``sh_type`` of ``.dynamic``."""
+_NEEDED = 1
+"""``d_tag`` of a library that is asked for."""
+_DYNAMIC_DTYPE = np.dtype([("tag", "<i8"), ("value", "<u8")])
+_LIBRARIES = {
+    "libcublas.so": "cuBLAS",
+    "libcublasLt.so": "cuBLAS",
+    "libcudnn.so": "cuDNN",
+    "libcufft.so": "cuFFT",
+    "libcusparse.so": "cuSPARSE",
+    "libcusolver.so": "cuSOLVER",
+    "libcurand.so": "cuRAND",
+    "libnccl.so": "NCCL",
+    "libtorch_cuda.so": "PyTorch",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramFile:
+    """A program.
+
+    Attributes:
+        path: of it.
+        runtime: the runtime library it asks for, such as ``libcudart.so.13``; None where it asks for none.
+        libraries: NVIDIA's libraries of machine code it uses, whose kernels cannot run here.
+    """
+
+    path: Path
+    runtime: str | None
+    libraries: tuple[str, ...]
+
+
+def examine_program(path: Path) -> ProgramFile:
+    """Read what a program needs.
+
+    Args:
+        path: a file; one that is no ELF file (a script) needs nothing that can be told.
+
+    Raises:
+        InputError: it cannot be read; or it was built in a way that cannot run here, and how to build it.
+    """
+    with FileBytes(path) as data:
+        if data[:4] != ELF_MAGIC:
+            return ProgramFile(path=path, runtime=None, libraries=())
+        elf = read_elf(data, path=path)
+        needed = _list_needed(elf)
+    runtime = next((name for name in needed if name.startswith(_RUNTIME)), None)
+    if _UNLINKED_CODE in elf.section_names:
+        raise InputError(
+            "was built with -rdc=true, whose device code is linked to machine code without PTX",
+            path=path,
+            remedy="build it without -rdc=true (in CMake: CUDA_SEPARABLE_COMPILATION OFF)",
+        )
+    if runtime is None and any(name in elf.section_names for name in _DEVICE_CODE):
+        raise InputError(
+            "brings NVIDIA's runtime library with it (nvcc's default), so no other can take its place",
+            path=path,
+            remedy=REBUILD,
+        )
+    libraries = dict.fromkeys(
+        _LIBRARIES[stem] for name in needed if (stem := name.partition(".so")[0] + ".so") in _LIBRARIES
+    )
+    return ProgramFile(path=path, runtime=runtime, libraries=tuple(libraries))
+
+
+def _list_needed(elf: ElfImage) -> list[str]:
+    """The libraries it asks for."""
+    found = []
+    for index in np.flatnonzero(elf.sections["type"] == _DYNAMIC):
+        content = elf.section_bytes(int(index))
+        rows = np.frombuffer(content, _DYNAMIC_DTYPE, count=len(content) // _DYNAMIC_DTYPE.itemsize)
+        strings = elf.read_strings(int(elf.sections[index]["link"]))
+        found += [strings.read(offset) for offset in rows["value"][rows["tag"] == _NEEDED].tolist()]
+    return found

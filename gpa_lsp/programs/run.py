@@ -1,0 +1,209 @@
+"""A program, from start to end, on a runtime of ours: :func:`run_program`."""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from gpa_lsp.basis.errors import GpaError, InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.linkage_names import demangle
+from gpa_lsp.device.products import Product, find_product, list_products_named
+from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, WatchedCommand
+from gpa_lsp.programs.library import build_libraries, find_headers
+from gpa_lsp.programs.model import KernelRuns, LaunchShape, ProgramRun, RecordedLaunch, RunSettings
+from gpa_lsp.programs.program_file import examine_program
+from gpa_lsp.programs.recording import Recorder
+from gpa_lsp.programs.server import MOST_PATH_BYTES, SOCKET_NAME, RuntimeServer
+from gpa_lsp.programs.session import KernelTally, Session
+
+SOCKET_VARIABLE = "GPA_LSP_RUNTIME_SOCKET"
+_PRELOAD = "LD_PRELOAD"
+_LIBRARIES = "LD_LIBRARY_PATH"
+_POLL_S = 0.05
+_SEPARATORS = set(" \t:")
+"""Of what is preloaded."""
+_TEMPORARY_FOLDERS = ("/tmp", "/dev/shm")
+"""Where that of the environment has too long a name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a program runs in.
+
+    Attributes:
+        folder: it runs in.
+        streams: descriptors that become its standard input, output and error; None for no input, and ``take`` for the others.
+        take: gets what it prints, both streams together, where it has no streams of its own.
+        tell: told what is to be known before it starts, a sentence each.
+        is_cancelled: asked again and again; True ends it.
+    """
+
+    folder: Path
+    streams: tuple[int, int, int] | None = None
+    take: Callable[[bytes], object] = lambda piece: None
+    tell: Callable[[str], object] = lambda sentence: None
+    is_cancelled: Callable[[], bool] = lambda: False
+
+
+def run_program(
+    command: Sequence[str],
+    settings: RunSettings,
+    surroundings: Surroundings,
+    *,
+    records: Callable[[], Path] | None = None,
+) -> ProgramRun:
+    """Run a command; what it launches is emulated. Ctrl-C ends it, and what was seen until then is told.
+
+    Args:
+        command: program and arguments; no shell looks at them.
+        settings: how.
+        surroundings: where.
+        records: gives the folder that the heaviest launch of each kernel is written to, with its data, once the program has ended; None to keep
+            none.
+
+    Raises:
+        InputError: there is no such program or GPU; or the program cannot run on our runtime, and how to rebuild it.
+        MissingToolError: there is no C compiler.
+        ToolError: the runtime library could not be compiled.
+        GpaError: this system has no memory files (it is no Linux).
+    """
+    if not hasattr(os, "memfd_create"):
+        raise GpaError("programs can be run on Linux only; kernels are emulated everywhere: gpa-lsp memory SOURCE")
+    product = find_product(settings.machine)
+    others = list_products_named(settings.machine)[1:]
+    program = examine_program(_find(command[0], surroundings.folder))
+    headers = find_headers(program.path, program.runtime)
+    early = [f"kernels of {name} come as machine code, and are not emulated" for name in program.libraries]
+    if others:
+        kinds = ", ".join(one.name for one in (product, *others))
+        early.append(f"{settings.machine} is one of {kinds}; the first was taken")
+    for sentence in early:
+        surroundings.tell(sentence)
+    started = time.monotonic()
+    recorder = None if records is None else Recorder(settings.record_bytes)
+    with _make_private_folder() as private:
+        libraries = build_libraries(headers, private)
+        server = RuntimeServer(private, _make_opener(settings, product, private, recorder, started))
+        server.start()
+        try:
+            words = [str(program.path), *command[1:]]
+            end = _run(words, _make_environment(libraries, server.path), settings, surroundings, private)
+        finally:
+            server.close()
+        tallies = [tally for session in server.sessions for tally in session.kernels.values() if tally.launches]
+        folder = None if records is None or not tallies else records()
+        kernels = tuple(_sum(tally, *_write_record(tally, recorder, folder)) for tally in tallies)
+    notes = [note for session in server.sessions for note in session.notes]
+    return ProgramRun(
+        end=end,
+        machine=product.name,
+        kernels=kernels,
+        notes=tuple(dict.fromkeys([*early, *notes, *server.failures])),
+        seconds=time.monotonic() - started,
+        peak_bytes=max((session.peak_bytes for session in server.sessions), default=0),
+    )
+
+
+def _make_opener(
+    settings: RunSettings, product: Product, folder: Path, recorder: Recorder | None, started: float
+) -> Callable[[], Session]:
+    deadline = started + settings.limit_s
+    watch = None if recorder is None else recorder.watch
+    return lambda: Session(settings, product, folder=folder, deadline=deadline, watch=watch)
+
+
+def _run(
+    words: Sequence[str], environment: dict[str, str], settings: RunSettings, surroundings: Surroundings, private: Path
+) -> CommandEnd:
+    running = WatchedCommand(
+        words,
+        folder=surroundings.folder,
+        environment=environment,
+        limit_s=settings.limit_s,
+        take=surroundings.take,
+        streams=surroundings.streams,
+        temporary=private,
+    )
+    try:
+        with suppress(KeyboardInterrupt):
+            while not wait([running.future], _POLL_S).done and not surroundings.is_cancelled():
+                pass
+    finally:
+        running.cancel()
+    return running.future.result()
+
+
+@contextmanager
+def _make_private_folder() -> Iterator[Path]:
+    """A folder that only we may enter, with a name short enough for a socket in it."""
+    wanted = [tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR", ""), *_TEMPORARY_FOLDERS]
+    name_bytes = len(f"/{TEMPORARY}12345678/{SOCKET_NAME}")
+    fitting = [
+        one
+        for one in wanted
+        if one and len(os.fsencode(one)) + name_bytes < MOST_PATH_BYTES and not set(one) & _SEPARATORS
+    ]
+    for parent in fitting:
+        try:
+            made = tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=parent, ignore_cleanup_errors=True)
+        except OSError:
+            continue
+        with made as name:
+            yield Path(name)
+        return
+    raise GpaError(f"no folder for temporary files can be written to: {', '.join(filter(None, wanted))}")
+
+
+def _write_record(
+    tally: KernelTally, recorder: Recorder | None, folder: Path | None
+) -> tuple[RecordedLaunch | None, str]:
+    """What was kept of a kernel, and why nothing was."""
+    if recorder is None or folder is None:
+        return None, ""
+    try:
+        return recorder.write(tally, folder), recorder.explain(tally)
+    except OSError as error:
+        return None, f"it cannot be written: {error.strerror or error}"
+
+
+def _sum(tally: KernelTally, recorded: RecordedLaunch | None, unrecorded: str) -> KernelRuns:
+    name = tally.facts.kernel.name
+    return KernelRuns(
+        mangled_name=name,
+        name=demangle(name),
+        launches=tally.launches,
+        emulated=tally.emulated,
+        skipped=tally.skipped,
+        warp_instructions=tally.warp_instructions,
+        seconds=tally.seconds,
+        shapes=tuple(
+            LaunchShape(grid=grid, block=block, shared_bytes=shared, launches=count)
+            for (grid, block, shared), count in tally.shapes.most_common()
+        ),
+        faults=tuple(tally.faults.values()),
+        unfinished=tuple(tally.unfinished),
+        recorded=recorded,
+        unrecorded=unrecorded,
+    )
+
+
+def _find(word: str, folder: Path) -> Path:
+    path = folder / word if os.sep in word else find_program(word)
+    if path is None or not path.is_file():
+        raise InputError(
+            "there is no such program", path=Path(word), remedy="give the program and its arguments after two dashes"
+        )
+    return path.absolute()
+
+
+def _make_environment(libraries: Sequence[Path], socket: Path) -> dict[str, str]:
+    environment = dict(os.environ)
+    environment[SOCKET_VARIABLE] = str(socket)
+    environment[_PRELOAD] = " ".join(filter(None, (*map(str, libraries), environment.get(_PRELOAD, ""))))
+    environment[_LIBRARIES] = os.pathsep.join(filter(None, (str(libraries[0].parent), environment.get(_LIBRARIES, ""))))
+    return environment

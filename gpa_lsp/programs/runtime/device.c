@@ -1,0 +1,378 @@
+/* The device, streams and events. Everything happens at once and in order, which a GPU is free to do as well. */
+#define _GNU_SOURCE
+#include "runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct CUstream_st {
+    unsigned int flags;
+    int priority;
+};
+
+struct CUevent_st {
+    struct timespec time;
+    int is_recorded;
+};
+
+static unsigned int device_flags;
+
+PUBLIC cudaError_t cudaGetDeviceCount(int *count) {
+    LOCK();
+    *count = result == cudaSuccess;
+    UNLOCK();
+}
+PUBLIC cudaError_t cudaGetDevice(int *number) {
+    LOCK();
+    *number = 0;
+    UNLOCK();
+}
+PUBLIC cudaError_t cudaSetDevice(int number) {
+    LOCK();
+    if (result == cudaSuccess && number != 0)
+        result = cudaErrorInvalidDevice;
+    UNLOCK();
+}
+PUBLIC cudaError_t cudaInitDevice(int number, unsigned int options, unsigned int flags) {
+    (void)options, (void)flags;
+    return cudaSetDevice(number);
+}
+PUBLIC cudaError_t cudaSetValidDevices(int *devices, int count) {
+    (void)devices, (void)count;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaChooseDevice(int *number, const struct cudaDeviceProp *wanted) {
+    (void)wanted;
+    return cudaGetDevice(number);
+}
+PUBLIC cudaError_t cudaSetDeviceFlags(unsigned int flags) {
+    device_flags = flags;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
+    *flags = device_flags;
+    return cudaSuccess;
+}
+
+static void describe_device(struct cudaDeviceProp *into) {
+    memset(into, 0, sizeof *into);
+    snprintf(into->name, sizeof into->name, "%s", device.name);
+    into->totalGlobalMem = device.memory_bytes;
+    into->sharedMemPerBlock = (size_t)device.shared_per_block;
+    into->sharedMemPerBlockOptin = (size_t)device.shared_per_block_optin;
+    into->sharedMemPerMultiprocessor = (size_t)device.shared_per_sm;
+    into->reservedSharedMemPerBlock = device.major >= 8 ? 1024 : 0;
+    into->regsPerBlock = device.registers_per_sm;
+    into->regsPerMultiprocessor = device.registers_per_sm;
+    into->warpSize = 32;
+    into->memPitch = 0x7fffffff;
+    into->maxThreadsPerBlock = 1024;
+    into->maxThreadsPerMultiProcessor = device.threads_per_sm;
+    into->maxBlocksPerMultiProcessor = device.blocks_per_sm;
+    into->maxThreadsDim[0] = into->maxThreadsDim[1] = 1024;
+    into->maxThreadsDim[2] = 64;
+    into->maxGridSize[0] = 0x7fffffff;
+    into->maxGridSize[1] = into->maxGridSize[2] = 65535;
+    into->totalConstMem = 65536;
+    into->major = device.major;
+    into->minor = device.minor;
+    into->textureAlignment = 512;
+    into->texturePitchAlignment = 32;
+    into->surfaceAlignment = 512;
+    into->multiProcessorCount = device.sm_count;
+    into->canMapHostMemory = 1;
+    into->concurrentKernels = 1;
+    into->unifiedAddressing = 1;
+    into->managedMemory = 1;
+    into->concurrentManagedAccess = 1;
+    into->pageableMemoryAccess = 0;
+    into->cooperativeLaunch = 1;
+    into->asyncEngineCount = 1;
+    into->memoryBusWidth = device.bus_bits;
+    into->l2CacheSize = device.l2_bytes;
+    into->globalL1CacheSupported = into->localL1CacheSupported = 1;
+    into->streamPrioritiesSupported = 1;
+    into->maxTexture1D = 131072;
+    into->maxTexture2D[0] = 131072;
+    into->maxTexture2D[1] = 65536;
+#if CUDART_VERSION < 13000
+    into->clockRate = device.clock_khz;
+    into->memoryClockRate = device.memory_clock_khz;
+    into->deviceOverlap = 1;
+    into->computeMode = cudaComputeModeDefault;
+#endif
+}
+
+#undef cudaGetDeviceProperties
+PUBLIC cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *into, int number) {
+    LOCK();
+    if (result == cudaSuccess && number != 0)
+        result = cudaErrorInvalidDevice;
+    if (result == cudaSuccess)
+        describe_device(into);
+    UNLOCK();
+}
+PUBLIC cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *into, int number) {
+    return cudaGetDeviceProperties(into, number);
+}
+
+PUBLIC cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int number) {
+    LOCK();
+    if (result == cudaSuccess && number != 0)
+        result = cudaErrorInvalidDevice;
+    *value = 0;
+    switch (result == cudaSuccess ? attribute : cudaDevAttrMax) {
+    case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
+    case cudaDevAttrMaxBlockDimX: *value = 1024; break;
+    case cudaDevAttrMaxBlockDimY: *value = 1024; break;
+    case cudaDevAttrMaxBlockDimZ: *value = 64; break;
+    case cudaDevAttrMaxGridDimX: *value = 0x7fffffff; break;
+    case cudaDevAttrMaxGridDimY: *value = 65535; break;
+    case cudaDevAttrMaxGridDimZ: *value = 65535; break;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = device.shared_per_block; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = device.shared_per_block_optin; break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = device.shared_per_sm; break;
+    case cudaDevAttrReservedSharedMemoryPerBlock: *value = device.major >= 8 ? 1024 : 0; break;
+    case cudaDevAttrTotalConstantMemory: *value = 65536; break;
+    case cudaDevAttrWarpSize: *value = 32; break;
+    case cudaDevAttrMaxPitch: *value = 0x7fffffff; break;
+    case cudaDevAttrMaxRegistersPerBlock: *value = device.registers_per_sm; break;
+    case cudaDevAttrMaxRegistersPerMultiprocessor: *value = device.registers_per_sm; break;
+    case cudaDevAttrClockRate: *value = device.clock_khz; break;
+    case cudaDevAttrMemoryClockRate: *value = device.memory_clock_khz; break;
+    case cudaDevAttrGlobalMemoryBusWidth: *value = device.bus_bits; break;
+    case cudaDevAttrL2CacheSize: *value = device.l2_bytes; break;
+    case cudaDevAttrMultiProcessorCount: *value = device.sm_count; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = device.threads_per_sm; break;
+    case cudaDevAttrMaxBlocksPerMultiprocessor: *value = device.blocks_per_sm; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = device.major; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = device.minor; break;
+    case cudaDevAttrTextureAlignment: *value = 512; break;
+    case cudaDevAttrTexturePitchAlignment: *value = 32; break;
+    case cudaDevAttrSurfaceAlignment: *value = 512; break;
+    case cudaDevAttrAsyncEngineCount: *value = 1; break;
+    case cudaDevAttrGpuOverlap:
+    case cudaDevAttrCanMapHostMemory:
+    case cudaDevAttrConcurrentKernels:
+    case cudaDevAttrUnifiedAddressing:
+    case cudaDevAttrManagedMemory:
+    case cudaDevAttrConcurrentManagedAccess:
+    case cudaDevAttrCooperativeLaunch:
+    case cudaDevAttrGlobalL1CacheSupported:
+    case cudaDevAttrLocalL1CacheSupported:
+    case cudaDevAttrStreamPrioritiesSupported:
+    case cudaDevAttrCanUseHostPointerForRegisteredMem:
+    case cudaDevAttrHostRegisterSupported: *value = 1; break;
+    default: break;
+    }
+    UNLOCK();
+}
+
+PUBLIC cudaError_t cudaDeviceSynchronize(void) {
+    LOCK();
+    UNLOCK();
+}
+PUBLIC cudaError_t cudaThreadSynchronize(void) { return cudaDeviceSynchronize(); }
+PUBLIC cudaError_t cudaDeviceReset(void) { return cudaSuccess; /* the process ends, and its memory with it */ }
+PUBLIC cudaError_t cudaThreadExit(void) { return cudaSuccess; }
+PUBLIC cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
+    (void)limit, (void)value;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) {
+    *value = limit == cudaLimitMallocHeapSize ? 8u << 20 : limit == cudaLimitPrintfFifoSize ? 1u << 20 : 1024;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config) {
+    (void)config;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config) {
+    *config = cudaFuncCachePreferNone;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config) {
+    (void)config;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaDeviceCanAccessPeer(int *can, int number, int peer) {
+    (void)number, (void)peer;
+    *can = 0;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
+    (void)peer, (void)flags;
+    return keep_error(cudaErrorPeerAccessUnsupported);
+}
+PUBLIC cudaError_t cudaDeviceGetPCIBusId(char *into, int size, int number) {
+    (void)number;
+    snprintf(into, (size_t)size, "0000:00:00.0");
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaDriverGetVersion(int *version) {
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaRuntimeGetVersion(int *version) {
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaProfilerStart(void) { return cudaSuccess; }
+PUBLIC cudaError_t cudaProfilerStop(void) { return cudaSuccess; }
+
+PUBLIC cudaError_t cudaStreamCreateWithPriority(cudaStream_t *into, unsigned int flags, int priority) {
+    struct CUstream_st *stream = calloc(1, sizeof *stream);
+    if (stream == NULL)
+        return keep_error(cudaErrorMemoryAllocation);
+    stream->flags = flags;
+    stream->priority = priority;
+    *into = stream;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaStreamCreateWithFlags(cudaStream_t *into, unsigned int flags) {
+    return cudaStreamCreateWithPriority(into, flags, 0);
+}
+PUBLIC cudaError_t cudaStreamCreate(cudaStream_t *into) { return cudaStreamCreateWithPriority(into, 0, 0); }
+PUBLIC cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    if ((uintptr_t)stream > 2) /* 1 and 2 name the legacy stream and the thread's own */
+        free(stream);
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    (void)stream;
+    return cudaDeviceSynchronize();
+}
+PUBLIC cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    (void)stream;
+    return cudaDeviceSynchronize();
+}
+PUBLIC cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
+    (void)stream, (void)event, (void)flags;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags) {
+    *flags = (uintptr_t)stream > 2 ? stream->flags : 0;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
+    *priority = (uintptr_t)stream > 2 ? stream->priority : 0;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *pointer, size_t size, unsigned int flags) {
+    (void)stream, (void)pointer, (void)size, (void)flags;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void *data, unsigned int flags) {
+    (void)flags;
+    call(stream, cudaSuccess, data);
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *data) {
+    (void)stream;
+    call(data);
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
+    (void)stream;
+    *status = cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
+PUBLIC cudaError_t cudaEventCreateWithFlags(cudaEvent_t *into, unsigned int flags) {
+    (void)flags;
+    *into = calloc(1, sizeof **into);
+    return keep_error(*into == NULL ? cudaErrorMemoryAllocation : cudaSuccess);
+}
+#undef cudaEventCreate
+PUBLIC cudaError_t cudaEventCreate(cudaEvent_t *into) { return cudaEventCreateWithFlags(into, 0); }
+PUBLIC cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    free(event);
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    (void)stream;
+    if (event == NULL)
+        return keep_error(cudaErrorInvalidResourceHandle);
+    clock_gettime(CLOCK_MONOTONIC, &event->time);
+    event->is_recorded = 1;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
+    (void)flags;
+    return cudaEventRecord(event, stream);
+}
+PUBLIC cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    (void)event;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaEventQuery(cudaEvent_t event) {
+    (void)event;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
+    if (start == NULL || end == NULL || !start->is_recorded || !end->is_recorded)
+        return keep_error(cudaErrorInvalidResourceHandle);
+    static int is_said;
+    if (!is_said)
+        send_note(NOTE_EVENT_TIME, "");
+    is_said = 1;
+    *milliseconds = (float)((double)(end->time.tv_sec - start->time.tv_sec) * 1e3 +
+                            (double)(end->time.tv_nsec - start->time.tv_nsec) * 1e-6);
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaEventElapsedTime_v2(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
+    return cudaEventElapsedTime(milliseconds, start, end);
+}
+
+struct error_name {
+    cudaError_t error;
+    const char *name, *words;
+};
+#define ERROR(name, words) {name, #name, words}
+static const struct error_name error_names[] = {
+    ERROR(cudaSuccess, "no error"),
+    ERROR(cudaErrorInvalidValue, "invalid argument"),
+    ERROR(cudaErrorMemoryAllocation, "out of memory"),
+    ERROR(cudaErrorInitializationError, "initialization error"),
+    ERROR(cudaErrorInvalidConfiguration, "invalid configuration argument"),
+    ERROR(cudaErrorInvalidPitchValue, "invalid pitch argument"),
+    ERROR(cudaErrorInvalidSymbol, "invalid device symbol"),
+    ERROR(cudaErrorMissingConfiguration, "__global__ function call is not configured"),
+    ERROR(cudaErrorInvalidDeviceFunction, "invalid device function"),
+    ERROR(cudaErrorNoDevice, "no CUDA-capable device is detected"),
+    ERROR(cudaErrorInvalidDevice, "invalid device ordinal"),
+    ERROR(cudaErrorInvalidKernelImage, "device kernel image is invalid"),
+    ERROR(cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the device"),
+    ERROR(cudaErrorInvalidResourceHandle, "invalid resource handle"),
+    ERROR(cudaErrorNotReady, "device not ready"),
+    ERROR(cudaErrorIllegalAddress, "an illegal memory access was encountered"),
+    ERROR(cudaErrorLaunchOutOfResources, "too many resources requested for launch"),
+    ERROR(cudaErrorLaunchTimeout, "the launch timed out and was terminated"),
+    ERROR(cudaErrorPeerAccessUnsupported, "peer access is not supported between these two devices"),
+    ERROR(cudaErrorAssert, "device-side assert triggered"),
+    ERROR(cudaErrorLaunchFailure, "unspecified launch failure"),
+    ERROR(cudaErrorNotSupported, "operation not supported"),
+    ERROR(cudaErrorCooperativeLaunchTooLarge, "too many blocks in cooperative launch"),
+};
+
+static const struct error_name *find_error(cudaError_t error) {
+    for (size_t i = 0; i < sizeof error_names / sizeof *error_names; i++)
+        if (error_names[i].error == error)
+            return &error_names[i];
+    return NULL;
+}
+PUBLIC const char *cudaGetErrorName(cudaError_t error) {
+    const struct error_name *found = find_error(error);
+    return found == NULL ? "unrecognized error code" : found->name;
+}
+PUBLIC const char *cudaGetErrorString(cudaError_t error) {
+    const struct error_name *found = find_error(error);
+    return found == NULL ? "unrecognized error code" : found->words;
+}

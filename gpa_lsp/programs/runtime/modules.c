@@ -1,0 +1,555 @@
+/* Code the program was built with: its fat binaries, functions and variables, and launches of them. */
+#define _GNU_SOURCE
+#include "runtime.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FATBIN_WRAPPER_MAGIC 0x466243b1u
+#define FATBIN_MAGIC 0xba55ed50u
+#define WRAPPER_LINKED 2 /* version of the wrapper of a program that was linked from relocatable device code */
+#define MOST_CONFIGURATIONS 64
+
+struct wrapper {
+    uint32_t magic, version;
+    const void *binary, *prelinked;
+};
+
+/* Source: cuda-binary-utilities shows the parts; the header is 16 bytes, its last 8 the size of what follows. */
+struct fatbin {
+    uint32_t magic;
+    uint16_t version, header_bytes;
+    uint64_t bytes;
+};
+
+struct module {
+    struct module *next;
+    const struct wrapper *wrapper; /* NULL where an image was loaded */
+    uint32_t id; /* 0 until the code was sent */
+};
+
+struct function {
+    struct function *next;
+    struct module *module;
+    const void *host;
+    char *name;
+    uint32_t id, parameter_count; /* id 0 until it was asked for */
+    uint32_t *parameters;         /* offset and size of each */
+    uint32_t parameter_bytes;
+    int32_t attributes[6]; /* registers, static shared, local, constant bytes, most threads, PTX version */
+    int32_t most_dynamic_shared;
+    cudaError_t error; /* why it has no id */
+};
+
+struct variable {
+    struct variable *next;
+    struct module *module;
+    const void *host;
+    void **managed;
+    char *name;
+    uint64_t size, address;
+};
+
+struct configuration {
+    dim3 grid, block;
+    size_t shared;
+    void *stream;
+};
+
+static struct module *modules;
+static struct function *functions;
+static struct variable *variables;
+static __thread struct configuration configurations[MOST_CONFIGURATIONS];
+static __thread int configuration_count;
+static uint32_t sent_generation;
+
+static cudaError_t send_image(struct module *module, const void *image, size_t size, uint32_t is_linked) {
+    struct part parts[2] = {{&is_linked, sizeof is_linked}, {image, size}};
+    struct reply reply;
+    cudaError_t error = ask(REQUEST_MODULE, parts, 2, &reply);
+    if (error == cudaSuccess && reply.size == sizeof module->id)
+        memcpy(&module->id, reply.bytes, sizeof module->id);
+    free_reply(&reply);
+    return error;
+}
+
+static cudaError_t send_wrapped(struct module *module, const struct wrapper *wrapper) {
+    const struct fatbin *fatbin = wrapper->binary;
+    if (wrapper->magic != FATBIN_WRAPPER_MAGIC || fatbin == NULL || fatbin->magic != FATBIN_MAGIC)
+        return cudaErrorInvalidKernelImage;
+    return send_image(module, fatbin, fatbin->header_bytes + fatbin->bytes, wrapper->version == WRAPPER_LINKED);
+}
+
+static cudaError_t send_module(struct module *module) {
+    return module->id != 0 ? cudaSuccess : send_wrapped(module, module->wrapper);
+}
+
+/* Its end is nowhere told: it is that of the last thing in it. */
+static size_t measure_elf(const unsigned char *image) {
+    const Elf64_Ehdr *head = (const Elf64_Ehdr *)image;
+    size_t end = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
+    size_t segments = head->e_phoff + (size_t)head->e_phnum * head->e_phentsize;
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)(image + head->e_shoff);
+    for (unsigned i = 0; i < head->e_shnum; i++)
+        if (sections[i].sh_type != SHT_NOBITS && sections[i].sh_offset + sections[i].sh_size > end)
+            end = sections[i].sh_offset + sections[i].sh_size;
+    return segments > end ? segments : end;
+}
+
+/* An image as the driver takes it: a fat binary with or without its wrapper, machine code, or the text of PTX. */
+static cudaError_t load_image(const void *image, struct module **into) {
+    LOCK();
+    struct module *module = result == cudaSuccess ? calloc(1, sizeof *module) : NULL;
+    if (result == cudaSuccess && module == NULL)
+        result = cudaErrorMemoryAllocation;
+    if (result == cudaSuccess) {
+        uint32_t magic;
+        memcpy(&magic, image, sizeof magic);
+        const struct fatbin *fatbin = image;
+        if (magic == FATBIN_WRAPPER_MAGIC)
+            result = send_wrapped(module, image);
+        else if (magic == FATBIN_MAGIC)
+            result = send_image(module, image, fatbin->header_bytes + fatbin->bytes, 0);
+        else if (memcmp(image, ELFMAG, SELFMAG) == 0)
+            result = send_image(module, image, measure_elf(image), 0);
+        else
+            result = send_image(module, image, strlen(image), 0);
+    }
+    if (result == cudaSuccess)
+        *into = module;
+    else
+        free(module);
+    UNLOCK();
+}
+
+PUBLIC void **__cudaRegisterFatBinary(void *wrapper) {
+    struct module *module = calloc(1, sizeof *module);
+    if (module == NULL)
+        abort();
+    module->wrapper = wrapper;
+    pthread_mutex_lock(&runtime_lock);
+    module->next = modules;
+    modules = module;
+    pthread_mutex_unlock(&runtime_lock);
+    return (void **)module;
+}
+
+PUBLIC void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
+
+PUBLIC void __cudaUnregisterFatBinary(void **handle) { (void)handle; /* the process ends, and with it what we know of it */ }
+
+static struct function *add_function(struct module *module, const void *host, const char *name) {
+    struct function *function = calloc(1, sizeof *function);
+    if (function == NULL)
+        abort();
+    function->module = module;
+    function->host = host;
+    function->name = strdup(name);
+    pthread_mutex_lock(&runtime_lock);
+    function->next = functions;
+    functions = function;
+    pthread_mutex_unlock(&runtime_lock);
+    return function;
+}
+
+PUBLIC void __cudaRegisterFunction(void **handle, const char *host, char *device_function, const char *name, int limit,
+                                   uint3 *thread, uint3 *block, dim3 *block_size, dim3 *grid_size, int *warp) {
+    (void)device_function, (void)limit, (void)thread, (void)block, (void)block_size, (void)grid_size, (void)warp;
+    add_function((struct module *)handle, host, name);
+}
+
+static struct variable *add_variable(void **handle, const void *host, const char *name, size_t size) {
+    struct variable *variable = calloc(1, sizeof *variable);
+    if (variable == NULL)
+        abort();
+    variable->module = (struct module *)handle;
+    variable->host = host;
+    variable->name = strdup(name);
+    variable->size = size;
+    pthread_mutex_lock(&runtime_lock);
+    variable->next = variables;
+    variables = variable;
+    pthread_mutex_unlock(&runtime_lock);
+    return variable;
+}
+
+PUBLIC void __cudaRegisterVar(void **handle, char *host, char *device_address, const char *name, int is_extern, size_t size,
+                              int is_constant, int is_global) {
+    (void)device_address, (void)is_extern, (void)is_constant, (void)is_global;
+    add_variable(handle, host, name, size);
+}
+
+PUBLIC void __cudaRegisterManagedVar(void **handle, void **host, char *device_address, const char *name, int is_extern,
+                                     size_t size, int is_constant, int is_global) {
+    (void)device_address, (void)is_extern, (void)is_constant, (void)is_global;
+    add_variable(handle, host, name, size)->managed = host;
+}
+
+static cudaError_t place_variable(struct variable *variable) {
+    if (variable->address != 0)
+        return cudaSuccess;
+    cudaError_t error = send_module(variable->module);
+    if (error != cudaSuccess)
+        return error;
+    struct part parts[2] = {{&variable->module->id, sizeof(uint32_t)}, {variable->name, strlen(variable->name)}};
+    struct reply reply;
+    error = ask(REQUEST_VARIABLE, parts, 2, &reply);
+    uint64_t place[2];
+    if (error == cudaSuccess && reply.size == sizeof place) {
+        memcpy(place, reply.bytes, sizeof place);
+        variable->address = place[0];
+        variable->size = place[1];
+    }
+    free_reply(&reply);
+    return error;
+}
+
+/* Called before the first statement that touches managed memory: its variables get the addresses the device has. */
+PUBLIC char __cudaInitModule(void **handle) {
+    LOCK();
+    for (struct variable *one = variables; one != NULL && result == cudaSuccess; one = one->next)
+        if (one->managed != NULL && one->module == (struct module *)handle && place_variable(one) == cudaSuccess)
+            *one->managed = (void *)(uintptr_t)one->address;
+    pthread_mutex_unlock(&runtime_lock);
+    return 1;
+}
+
+uint64_t find_symbol(const void *symbol, uint64_t *size) {
+    for (struct variable *one = variables; one != NULL; one = one->next)
+        if ((symbol != NULL && one->host == symbol) || (one->managed != NULL && (void *)one->managed == symbol)) {
+            if (place_variable(one) != cudaSuccess)
+                return 0;
+            *size = one->size;
+            return one->address;
+        }
+    return 0;
+}
+
+PUBLIC cudaError_t cudaGetSymbolAddress(void **into, const void *symbol) {
+    LOCK();
+    uint64_t size;
+    if (result == cudaSuccess) {
+        *into = (void *)(uintptr_t)find_symbol(symbol, &size);
+        result = *into == NULL ? cudaErrorInvalidSymbol : cudaSuccess;
+    }
+    UNLOCK();
+}
+
+PUBLIC cudaError_t cudaGetSymbolSize(size_t *into, const void *symbol) {
+    LOCK();
+    uint64_t size = 0;
+    if (result == cudaSuccess) {
+        result = find_symbol(symbol, &size) == 0 ? cudaErrorInvalidSymbol : cudaSuccess;
+        *into = size;
+    }
+    UNLOCK();
+}
+
+static struct function *find_function(const void *host) {
+    for (struct function *one = functions; one != NULL; one = one->next)
+        if ((host != NULL && one->host == host) || (const void *)one == host)
+            return one;
+    return NULL;
+}
+
+/* What the emulator knows of a function: its number, its attributes, and where its parameters lie. */
+static cudaError_t describe_function(struct function *function) {
+    if (function->id != 0 || function->error != cudaSuccess)
+        return function->error;
+    cudaError_t error = send_module(function->module);
+    if (error != cudaSuccess)
+        return function->error = error;
+    struct part parts[2] = {{&function->module->id, sizeof(uint32_t)}, {function->name, strlen(function->name)}};
+    struct reply reply;
+    error = ask(REQUEST_FUNCTION, parts, 2, &reply);
+    uint32_t head[2];
+    size_t fixed = sizeof head + sizeof function->attributes;
+    if (error == cudaSuccess && reply.size >= fixed) {
+        memcpy(head, reply.bytes, sizeof head);
+        memcpy(function->attributes, reply.bytes + sizeof head, sizeof function->attributes);
+        size_t rest = reply.size - fixed;
+        function->parameters = malloc(rest + 1);
+        if (function->parameters == NULL || rest != head[1] * 2 * sizeof(uint32_t))
+            error = cudaErrorMemoryAllocation;
+        else {
+            memcpy(function->parameters, reply.bytes + fixed, rest);
+            function->id = head[0];
+            function->parameter_count = head[1];
+            for (uint32_t i = 0; i < head[1]; i++) {
+                uint32_t end = function->parameters[2 * i] + function->parameters[2 * i + 1];
+                if (end > function->parameter_bytes)
+                    function->parameter_bytes = end;
+            }
+        }
+    }
+    free_reply(&reply);
+    return function->error = error;
+}
+
+PUBLIC unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, struct CUstream_st *stream) {
+    if (configuration_count == MOST_CONFIGURATIONS)
+        return 1;
+    configurations[configuration_count++] = (struct configuration){grid, block, shared, stream};
+    return 0;
+}
+
+PUBLIC cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream) {
+    if (configuration_count == 0)
+        return cudaErrorMissingConfiguration;
+    struct configuration *top = &configurations[--configuration_count];
+    *grid = top->grid;
+    *block = top->block;
+    *shared = top->shared;
+    *(void **)stream = top->stream;
+    return cudaSuccess;
+}
+
+static cudaError_t send_launch(struct function *function, dim3 grid, dim3 block, const char *parameters, size_t shared,
+                               uint32_t is_cooperative) {
+    uint32_t count, generation;
+    const struct allocation *list = list_allocations(&count, &generation);
+    if (generation == sent_generation)
+        count = 0;
+    uint32_t head[12] = {function->id, grid.x,  grid.y,         grid.z,     block.x, block.y,
+                         block.z,      (uint32_t)shared, is_cooperative, generation, count,   function->parameter_bytes};
+    struct part parts[3] = {
+        {head, sizeof head}, {list, count * sizeof *list}, {parameters, function->parameter_bytes}};
+    struct reply reply;
+    fflush(stdout); /* what the program printed before stands before what the kernel prints */
+    cudaError_t error = ask(REQUEST_LAUNCH, parts, 3, &reply);
+    sent_generation = generation;
+    if (reply.bytes != NULL && reply.size > 0) {
+        fwrite(reply.bytes, 1, reply.size, stdout);
+        fflush(stdout);
+    }
+    free_reply(&reply);
+    if (error == cudaErrorLaunchFailure || error == cudaErrorLaunchTimeout)
+        set_fatal_error(error);
+    return error;
+}
+
+/* The parameters come one by one, or packed as the kernel has them. */
+static cudaError_t launch_function(struct function *function, dim3 grid, dim3 block, void **arguments, const void *packed,
+                                   size_t packed_bytes, size_t shared, uint32_t is_cooperative) {
+    cudaError_t error = describe_function(function);
+    if (error != cudaSuccess)
+        return error;
+    char *parameters = calloc(1, function->parameter_bytes + 1u);
+    if (parameters == NULL)
+        return cudaErrorMemoryAllocation;
+    if (packed != NULL)
+        memcpy(parameters, packed, packed_bytes < function->parameter_bytes ? packed_bytes : function->parameter_bytes);
+    else
+        for (uint32_t i = 0; i < function->parameter_count; i++)
+            memcpy(parameters + function->parameters[2 * i], arguments[i], function->parameters[2 * i + 1]);
+    error = send_launch(function, grid, block, parameters, shared, is_cooperative);
+    free(parameters);
+    return error;
+}
+
+static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, uint32_t is_cooperative) {
+    struct function *function = find_function(host);
+    if (function == NULL)
+        return cudaErrorInvalidDeviceFunction;
+    return launch_function(function, grid, block, arguments, NULL, 0, shared, is_cooperative);
+}
+
+PUBLIC cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
+                                    cudaStream_t stream) {
+    (void)stream;
+    LOCK();
+    if (result == cudaSuccess)
+        result = launch(host, grid, block, arguments, shared, 0);
+    UNLOCK();
+}
+
+PUBLIC cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
+                                               cudaStream_t stream) {
+    (void)stream;
+    LOCK();
+    if (result == cudaSuccess)
+        result = launch(host, grid, block, arguments, shared, 1);
+    UNLOCK();
+}
+
+#if CUDART_VERSION >= 11080
+PUBLIC cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *host, void **arguments) {
+    LOCK();
+    uint32_t is_cooperative = 0;
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        if (config->attrs[i].id == cudaLaunchAttributeCooperative)
+            is_cooperative = config->attrs[i].val.cooperative != 0;
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension &&
+            config->attrs[i].val.clusterDim.x * config->attrs[i].val.clusterDim.y * config->attrs[i].val.clusterDim.z > 1) {
+            send_note(NOTE_UNSUPPORTED, "a launch with clusters");
+            result = cudaErrorNotSupported;
+        }
+    }
+    if (result == cudaSuccess)
+        result = launch(host, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, is_cooperative);
+    UNLOCK();
+}
+#endif
+
+/* CUDA 12 launches by handle: ours is the entry of the function itself. */
+PUBLIC cudaError_t __cudaGetKernel(void **kernel, const void *host) {
+    *kernel = find_function(host);
+    return *kernel == NULL ? cudaErrorInvalidDeviceFunction : cudaSuccess;
+}
+
+PUBLIC cudaError_t __cudaLaunchKernel(void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
+                                      cudaStream_t stream) {
+    return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
+}
+
+PUBLIC cudaError_t __cudaLaunchKernel_ptsz(void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
+                                           cudaStream_t stream) {
+    return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
+}
+
+PUBLIC cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *into, const void *host) {
+    LOCK();
+    memset(into, 0, sizeof *into);
+    struct function *function = find_function(host);
+    if (result == cudaSuccess)
+        result = function == NULL ? cudaErrorInvalidDeviceFunction : describe_function(function);
+    if (result == cudaSuccess) {
+        into->numRegs = function->attributes[0];
+        into->sharedSizeBytes = (size_t)function->attributes[1];
+        into->localSizeBytes = (size_t)function->attributes[2];
+        into->constSizeBytes = (size_t)function->attributes[3];
+        into->maxThreadsPerBlock = function->attributes[4];
+        into->ptxVersion = into->binaryVersion = function->attributes[5];
+        into->maxDynamicSharedSizeBytes = function->most_dynamic_shared != 0
+                                              ? function->most_dynamic_shared
+                                              : device.shared_per_block - function->attributes[1];
+    }
+    UNLOCK();
+}
+
+PUBLIC cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute attribute, int value) {
+    LOCK();
+    struct function *function = find_function(host);
+    if (result == cudaSuccess && function == NULL)
+        result = cudaErrorInvalidDeviceFunction;
+    if (result == cudaSuccess && attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
+        if (value > device.shared_per_block_optin)
+            result = cudaErrorInvalidValue;
+        else
+            function->most_dynamic_shared = value;
+    }
+    UNLOCK();
+}
+
+PUBLIC cudaError_t cudaFuncSetCacheConfig(const void *host, enum cudaFuncCache config) {
+    (void)host, (void)config;
+    return cudaSuccess;
+}
+
+PUBLIC cudaError_t cudaFuncSetSharedMemConfig(const void *host, enum cudaSharedMemConfig config) {
+    (void)host, (void)config;
+    return cudaSuccess;
+}
+
+PUBLIC cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *host, int block_threads,
+                                                                          size_t shared, unsigned int flags) {
+    (void)flags;
+    LOCK();
+    struct function *function = find_function(host);
+    if (result == cudaSuccess)
+        result = function == NULL ? cudaErrorInvalidDeviceFunction : describe_function(function);
+    if (result == cudaSuccess) {
+        uint32_t question[3] = {function->id, (uint32_t)block_threads, (uint32_t)shared};
+        struct part part = {question, sizeof question};
+        struct reply reply;
+        result = ask(REQUEST_OCCUPANCY, &part, 1, &reply);
+        if (result == cudaSuccess && reply.size == sizeof *blocks)
+            memcpy(blocks, reply.bytes, sizeof *blocks);
+        free_reply(&reply);
+    }
+    UNLOCK();
+}
+
+PUBLIC cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *host, int block_threads,
+                                                                 size_t shared) {
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, host, block_threads, shared, 0);
+}
+
+PUBLIC cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *into, const void *host, int blocks, int block_threads) {
+    (void)host, (void)block_threads;
+    *into = blocks > 0 ? (size_t)(device.shared_per_sm / blocks) : 0;
+    return cudaSuccess;
+}
+
+static cudaError_t find_function_by_name(struct module *module, const char *name, struct function **into) {
+    LOCK();
+    *into = NULL;
+    for (struct function *one = functions; one != NULL && *into == NULL; one = one->next)
+        if (one->module == module && strcmp(one->name, name) == 0)
+            *into = one;
+    if (result == cudaSuccess && *into == NULL)
+        *into = add_function(module, NULL, name);
+    if (result == cudaSuccess)
+        result = describe_function(*into);
+    UNLOCK();
+}
+
+static cudaError_t find_variable_by_name(struct module *module, const char *name, uint64_t *address, uint64_t *size) {
+    LOCK();
+    struct variable *found = NULL;
+    for (struct variable *one = variables; one != NULL && found == NULL; one = one->next)
+        if (one->module == module && strcmp(one->name, name) == 0)
+            found = one;
+    if (result == cudaSuccess) {
+        if (found == NULL)
+            found = add_variable((void **)module, NULL, name, 0);
+        result = place_variable(found);
+        *address = found->address;
+        *size = found->size;
+    }
+    UNLOCK();
+}
+
+static cudaError_t find_parameter(struct function *function, size_t number, size_t *offset, size_t *size) {
+    LOCK();
+    if (result == cudaSuccess)
+        result = describe_function(function);
+    if (result == cudaSuccess && number >= function->parameter_count) {
+        pthread_mutex_unlock(&runtime_lock);
+        return cudaErrorInvalidValue; /* how callers find out how many there are */
+    }
+    if (result == cudaSuccess) {
+        *offset = function->parameters[2 * number];
+        *size = function->parameters[2 * number + 1];
+    }
+    UNLOCK();
+}
+
+static const char *name_function(struct function *function) { return function->name; }
+
+static cudaError_t launch_locked(struct function *function, dim3 grid, dim3 block, void **arguments, const void *packed,
+                                 size_t packed_bytes, size_t shared, uint32_t is_cooperative) {
+    LOCK();
+    if (result == cudaSuccess)
+        result = launch_function(function, grid, block, arguments, packed, packed_bytes, shared, is_cooperative);
+    UNLOCK();
+}
+
+static cudaError_t find_range(uint64_t address, uint64_t *base, uint64_t *size, int *is_host) {
+    LOCK();
+    const struct allocation *found = result == cudaSuccess ? find_allocation(address) : NULL;
+    if (found == NULL) {
+        pthread_mutex_unlock(&runtime_lock);
+        return result != cudaSuccess ? result : cudaErrorInvalidValue;
+    }
+    *base = found->base;
+    *size = found->size;
+    *is_host = found->is_host;
+    UNLOCK();
+}
+
+PUBLIC const struct parts_of_runtime gpa_lsp_runtime = {
+    load_image, find_function_by_name, find_variable_by_name, find_parameter, name_function, launch_locked, find_range, send_note,
+};

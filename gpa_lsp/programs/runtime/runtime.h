@@ -1,0 +1,104 @@
+/* What the parts of the runtime share: the connection to gpa_lsp, device memory, modules. */
+#ifndef GPA_LSP_RUNTIME_H
+#define GPA_LSP_RUNTIME_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cuda_runtime_api.h>
+
+#define HIDDEN __attribute__((visibility("hidden")))
+#define PUBLIC __attribute__((visibility("default")))
+
+/* Requests; gpa_lsp/programs/messages.py has the same numbers. */
+enum request {
+    REQUEST_HELLO = 1,
+    REQUEST_MODULE = 2,
+    REQUEST_FUNCTION = 3,
+    REQUEST_VARIABLE = 4,
+    REQUEST_LAUNCH = 5,
+    REQUEST_TEXTURE = 6,
+    REQUEST_OCCUPANCY = 7,
+    REQUEST_NOTE = 8,
+    REQUEST_DROP_TEXTURE = 9,
+};
+
+/* What stands in a note: something the program asked for that is not done as a GPU would do it. */
+enum note { NOTE_UNSUPPORTED = 1, NOTE_EVENT_TIME = 2 };
+
+struct part {
+    const void *bytes;
+    size_t size;
+};
+
+struct reply {
+    int32_t status; /* a cudaError_t */
+    uint32_t size;
+    char *bytes; /* freed by free_reply */
+};
+
+/* The device as gpa_lsp describes it in its first reply. */
+struct device {
+    uint64_t arena_base, arena_bytes, client_base, memory_bytes;
+    int32_t major, minor, sm_count, clock_khz, memory_clock_khz, bus_bits, l2_bytes;
+    int32_t shared_per_block, shared_per_block_optin, shared_per_sm, registers_per_sm, threads_per_sm, blocks_per_sm;
+    char name[128];
+};
+
+/* connection.c */
+HIDDEN extern pthread_mutex_t runtime_lock; /* recursive; held by every public function that touches shared state */
+HIDDEN extern struct device device;
+HIDDEN cudaError_t connect_once(void);
+HIDDEN cudaError_t ask(uint32_t request, const struct part *parts, int count, struct reply *reply);
+HIDDEN void free_reply(struct reply *reply);
+HIDDEN void send_note(uint32_t kind, const char *name);
+HIDDEN cudaError_t keep_error(cudaError_t error);
+HIDDEN void set_fatal_error(cudaError_t error);
+
+#define LOCK()                                                                                                         \
+    pthread_mutex_lock(&runtime_lock);                                                                                 \
+    cudaError_t result = connect_once()
+#define UNLOCK()                                                                                                       \
+    pthread_mutex_unlock(&runtime_lock);                                                                               \
+    return keep_error(result)
+
+/* memory.c */
+struct allocation {
+    uint64_t base, size;
+    int is_host; /* of cudaMallocHost or cudaMallocManaged: the host may read it, too */
+};
+HIDDEN uint64_t allocate(uint64_t size, int is_host);
+HIDDEN int release(uint64_t base);
+HIDDEN const struct allocation *find_allocation(uint64_t address);
+HIDDEN const struct allocation *list_allocations(uint32_t *count, uint32_t *generation);
+HIDDEN uint64_t count_allocated_bytes(void);
+
+/* modules.c: what the driver library, which has the same connection and memory, asks of this one beside the public functions */
+struct module;
+struct function;
+struct parts_of_runtime {
+    cudaError_t (*load_image)(const void *image, struct module **into);
+    cudaError_t (*find_function)(struct module *module, const char *name, struct function **into);
+    cudaError_t (*find_variable)(struct module *module, const char *name, uint64_t *address, uint64_t *size);
+    cudaError_t (*find_parameter)(struct function *function, size_t number, size_t *offset, size_t *size);
+    const char *(*name_function)(struct function *function);
+    cudaError_t (*launch)(struct function *function, dim3 grid, dim3 block, void **arguments, const void *packed,
+                          size_t packed_bytes, size_t shared, uint32_t is_cooperative);
+    cudaError_t (*find_range)(uint64_t address, uint64_t *base, uint64_t *size, int *is_host);
+    void (*send_note)(uint32_t kind, const char *name);
+};
+extern const struct parts_of_runtime gpa_lsp_runtime;
+HIDDEN uint64_t find_symbol(const void *symbol, uint64_t *size);
+
+/* arrays.c */
+struct cudaArray {
+    struct cudaChannelFormatDesc format;
+    struct cudaExtent extent; /* in texels; height and depth are 0 below two and three dimensions */
+    size_t texel_bytes, row_bytes;
+    uint64_t base;
+    unsigned int flags;
+};
+HIDDEN char *locate_in_array(const struct cudaArray *array, size_t x_bytes, size_t y, size_t z);
+
+#endif

@@ -1,0 +1,77 @@
+"""``gpa-lsp emulate``: what it prints, writes and exits with."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.cli.main import main
+from tests.programs.built import SOURCES, build
+
+
+def emulate(*words: str) -> int:
+    return main(["emulate", *words])
+
+
+def test_a_program_that_is_well_ends_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = build(SOURCES / "symbols.cu", tmp_path)
+    assert emulate("--", str(program)) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("symbols: right")
+    assert "1 launch of 1 kernel" in printed or "launches of" in printed
+    assert "predicted, limited by" in printed
+
+
+def test_faults_of_kernels_are_three(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert emulate("--no-lines", "--", str(build(SOURCES / "out_of_bounds.cu", tmp_path))) == 3
+    out = capsys.readouterr().out
+    assert "out_of_bounds.cu:9  " in out and "element 1000 of values, which has 1000 (24 times)" in out
+
+
+def test_the_programs_own_status_is_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert emulate("--", "/bin/sh", "-c", "exit 7") == 7
+    assert emulate("--", "/bin/sh", "-c", "kill -9 $$") == 128 + 9
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "give it after two dashes"),
+        (["--", "./nothing"], "there is no such program"),
+        (["--machine", "B17", "--", "true"], "no known GPU is named 'B17'; name one of"),
+        (["--format", "json", "--", "true"], "-o FILE"),
+        (["--build", "no-such-builder", "--", "true"], "no-such-builder"),
+    ],
+)
+def test_bad_input_is_two(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert emulate(*words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_json_has_every_kernel_and_what_its_lines_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = build(SOURCES / "benchmark_loop.cu", tmp_path)
+    into = tmp_path / "run.json"
+    assert emulate("--format", "json", "-o", str(into), "--each-kernel", "2", "--", str(program), "5") == 0
+    assert capsys.readouterr().out == "5 launches\nbenchmark_loop: right (0 wrong)\n"
+    found = json.loads(into.read_text())
+    assert (found["format"], found["machine"], found["end"]["status"]) == ("gpa-lsp/program/1", "A100 PCIe 40GB", 0)
+    (kernel,) = found["kernels"]
+    assert (kernel["launches"], kernel["emulated"], kernel["skipped"]) == (5, 2, 3)
+    assert kernel["shapes"] == [{"grid": [16, 1, 1], "block": [256, 1, 1], "shared_bytes": 0, "launches": 5}]
+    assert kernel["prediction"]["accesses"] and kernel["faults"] == []
+
+
+def test_what_was_recorded_is_looked_at_by_the_command_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = build(SOURCES / "frontier_search.cu", tmp_path)
+    for _ in range(2):  # a second run takes the place of the first
+        assert emulate("--record", str(tmp_path / "kept"), "--no-lines", "--", str(program)) == 0
+    said = [line.partition(": recorded ")[2] for line in capsys.readouterr().err.splitlines() if ": recorded " in line]
+    assert len(list((tmp_path / "kept").glob("*.launch.toml"))) == len(said) // 2 >= 1
+    for line in said[len(said) // 2 :]:
+        words = shlex.split(line.partition(": ")[2])
+        assert words[:2] == ["gpa-lsp", "memory"] and main(words[1:]) == 0
+        assert "frontier_search.cu" in capsys.readouterr().out

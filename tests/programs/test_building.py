@@ -1,0 +1,61 @@
+"""Projects that are built by their own Makefiles and CMake files, none of which knows of us."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.basis.errors import InputError, ToolError
+from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.programs.build import build_program
+from tests.programs.built import SOURCES, require_compiler, run
+
+_LIMIT_S = 300.0
+
+
+def build_project(name: str, command: str, folder: Path) -> Path:
+    """A copy of a project, built."""
+    require_compiler()
+    for tool in ("make", "cmake"):
+        if tool in command and find_program(tool) is None:
+            pytest.skip(f"{tool} is not installed")
+    shutil.copy(SOURCES / "checking.h", folder)
+    project = folder / name
+    shutil.copytree(SOURCES / name, project)
+    printed = bytearray()
+    try:
+        build_program(command, folder=project, limit_s=_LIMIT_S, take=printed.extend)
+    except ToolError as error:
+        raise AssertionError(printed.decode()) from error
+    return project
+
+
+@pytest.mark.parametrize(
+    ("project", "command", "program", "kernels"),
+    [
+        ("several_units", "make -B -j2", "several_units", 2),
+        ("cmake_project", 'sh -c "cmake -S . -B out && cmake --build out"', "out/transposes", 2),
+        ("old_api", "make -B", "old_api", 1),
+    ],
+)
+def test_a_project_is_built_for_us_without_a_change(
+    project: str, command: str, program: str, kernels: int, tmp_path: Path
+) -> None:
+    folder = build_project(project, command, tmp_path)
+    found, printed = run(folder / program, records=tmp_path / "records")
+    assert f"{Path(program).name}: right" in printed, printed
+    assert found.end.status == 0 and not found.has_faults and not found.notes
+    assert len(found.kernels) == kernels and all(one.emulated == one.launches for one in found.kernels)
+    assert len({one.recorded.description for one in found.kernels if one.recorded is not None}) == kernels
+
+
+@pytest.mark.parametrize(("command", "message"), [("", "is empty"), ('make "', "close its quotes")])
+def test_a_build_command_that_is_none_is_named(command: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        build_program(command, folder=tmp_path, limit_s=_LIMIT_S, take=bytearray().extend)
+
+
+def test_a_build_that_fails_says_so(tmp_path: Path) -> None:
+    require_compiler()
+    with pytest.raises(ToolError, match="the build failed: exit status 3"):
+        build_program('sh -c "exit 3"', folder=tmp_path, limit_s=_LIMIT_S, take=bytearray().extend)

@@ -1,0 +1,241 @@
+"""Whatever ends a program, or us, nothing is left; and what a program of several processes and threads gets."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.basis.errors import InputError, MissingToolError
+from gpa_lsp.programs import library
+from gpa_lsp.programs.model import RunSettings
+from gpa_lsp.programs.run import Surroundings, run_program
+from tests.programs.built import MACHINE, build, require_compiler, run, write
+from tests.programs.test_limits import ENDLESS
+
+_LIMIT_S = 120
+
+_THREADS = """
+#include <cstdio>
+#include <thread>
+#include <vector>
+__global__ void add(int *p, int n, int k) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) p[i] += k; }
+int main() {
+    const int n = 500, threads = 6;
+    int wrong[threads] = {};
+    std::vector<std::thread> all;
+    for (int t = 0; t < threads; t++)
+        all.emplace_back([t, &wrong] {
+            int *p, host[n];
+            cudaStream_t stream;
+            cudaStreamCreate(&stream);
+            cudaMalloc(&p, sizeof host);
+            cudaMemset(p, 0, sizeof host);
+            for (int k = 0; k < 5; k++)
+                add<<<4, 128, 0, stream>>>(p, n, t);
+            cudaMemcpy(host, p, sizeof host, cudaMemcpyDeviceToHost);
+            for (int one : host)
+                wrong[t] += one != 5 * t;
+            wrong[t] += cudaGetLastError() != cudaSuccess;
+            cudaFree(p);
+        });
+    int sum = 0;
+    for (int t = 0; t < threads; t++) {
+        all[t].join();
+        sum += wrong[t];
+    }
+    std::printf("%d wrong\\n", sum);
+    return sum != 0;
+}
+"""
+_FORKS = """
+#include <cstdio>
+#include <sys/wait.h>
+#include <unistd.h>
+__global__ void set(int *p, int value) { *p = value; }
+static int use(int value) {
+    int *p, host = 0;
+    cudaError_t error = cudaMalloc(&p, 4);
+    if (error != cudaSuccess)
+        return 100 + error;
+    set<<<1, 1>>>(p, value);
+    cudaMemcpy(&host, p, 4, cudaMemcpyDeviceToHost);
+    return host;
+}
+static int in_child(int value) {
+    std::fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(use(value));
+    int status;
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+}
+int main() {
+    int before = in_child(11), here = use(12), after = in_child(13), again = use(14);
+    std::printf("%d %d %d %d\\n", before, here, after, again);
+}
+"""
+_STREAMS = """
+#include <cstdio>
+int main() {
+    int n = 0;
+    if (std::scanf("%d", &n) != 1)
+        return 5;
+    std::printf("out %d\\n", n);
+    std::fprintf(stderr, "err %d\\n", n);
+    return n;
+}
+"""
+
+
+def emulate(temporary: Path, *words: str, **options: object) -> "subprocess.Popen[str]":
+    """The command itself, in a process of its own."""
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    command = [sys.executable, "-P", "-m", "gpa_lsp", "emulate", *words]
+    return subprocess.Popen(command, env=environment, text=True, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def list_processes(word: str) -> list[str]:
+    """Those whose command line holds a word."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if word.encode() in (folder / "cmdline").read_bytes() and int(folder.name) != os.getpid():
+                found.append(folder.name)
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(holds: object) -> bool:
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        if holds():  # type: ignore[operator]
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_killed_we_leave_no_process_and_no_file(tmp_path: Path) -> None:
+    program = build(write(tmp_path, ENDLESS), tmp_path, name="endless_to_be_killed")
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    process = emulate(temporary, "--", str(program), stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    assert list_processes(program.name) and list(temporary.iterdir())
+    process.kill()
+    process.wait(_LIMIT_S)
+    process.stdout.close()
+    assert wait_until(lambda: not list_processes(program.name)), list_processes(program.name)
+    assert wait_until(lambda: not list(temporary.iterdir())), list(temporary.iterdir())
+
+
+def test_interrupted_we_end_the_program_and_say_what_was_seen(tmp_path: Path) -> None:
+    program = build(write(tmp_path, ENDLESS), tmp_path, name="endless")
+    process = emulate(tmp_path, "--", str(program), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=_LIMIT_S)
+    assert process.returncode == 130 and "did not end by itself: cancelled" in err
+    assert "spin" in out and "ended" in out
+
+
+def test_a_program_has_our_input_and_both_our_outputs(tmp_path: Path) -> None:
+    program = build(write(tmp_path, _STREAMS), tmp_path)
+    process = emulate(
+        tmp_path, "--", str(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    out, err = process.communicate("7\n", timeout=_LIMIT_S)
+    assert (process.returncode, err) == (7, "err 7\n")
+    assert out.startswith("out 7\n0 launches of 0 kernels")
+
+
+def test_threads_launch_side_by_side(tmp_path: Path) -> None:
+    found, printed = run(build(write(tmp_path, _THREADS), tmp_path))
+    assert printed == "0 wrong\n" and found.kernels[0].launches == 30
+
+
+def test_a_fork_has_a_gpu_of_its_own_or_none(tmp_path: Path) -> None:
+    """As on a GPU: what a process began before it forked is not its child's."""
+    found, printed = run(build(write(tmp_path, _FORKS), tmp_path))
+    assert printed == "11 12 103 14\n"
+    assert sum(kernel.launches for kernel in found.kernels) == 3
+
+
+def test_processes_of_a_script_have_one_session_each(tmp_path: Path) -> None:
+    program = build(write(tmp_path, _THREADS), tmp_path)
+    script = tmp_path / "script.sh"
+    script.write_text(f"#!/bin/sh\n{program} &\n{program}\nwait\n")
+    script.chmod(0o700)
+    found, printed = run(script)
+    assert printed == "0 wrong\n" * 2 and [one.launches for one in found.kernels] == [30, 30]
+
+
+@pytest.mark.parametrize("kind", ["linked", "long"])
+def test_the_folder_for_temporary_files_may_be_any(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ("x" * 120 if kind == "long" else "real")
+    folder.mkdir()
+    if kind == "linked":
+        link = tmp_path / "link"
+        link.symlink_to(folder)
+        folder = link
+    program = build(write(tmp_path, _FORKS), tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    _, printed = run(program)
+    assert printed == "11 12 103 14\n" and not list(folder.iterdir())
+
+
+def test_the_socket_is_ours_alone(tmp_path: Path) -> None:
+    require_compiler()
+    script = tmp_path / "script.sh"
+    script.write_text('#!/bin/sh\nstat -c %a "$(dirname "$GPA_LSP_RUNTIME_SOCKET")"\n')
+    script.chmod(0o700)
+    assert run(script)[1] == "700\n"
+
+
+def test_libraries_of_machine_code_are_named_before_the_program_starts(tmp_path: Path) -> None:
+    require_compiler()
+    stub = write(tmp_path, "int cublasCreate_v2(void) { return 0; }\n", "stub.c")
+    main = write(tmp_path, "int cublasCreate_v2(void);\nint main(void) { return cublasCreate_v2(); }\n", "main.c")
+    made, program = tmp_path / "libcublas.so.13", tmp_path / "app"
+    subprocess.run(["cc", "-shared", "-Wl,-soname,libcublas.so.13", str(stub), "-o", str(made)], check=True)
+    subprocess.run(["cc", str(main), str(made), f"-Wl,-rpath,{tmp_path}", "-o", str(program)], check=True)
+    told: list[str] = []
+    found = run_program([str(program)], RunSettings(machine=MACHINE), Surroundings(folder=tmp_path, tell=told.append))
+    assert told == ["kernels of cuBLAS come as machine code, and are not emulated"]
+    assert found.notes == tuple(told) and found.end.status == 0
+
+
+def test_relocatable_device_code_is_refused_by_name(tmp_path: Path) -> None:
+    options = ("-rdc=true", "-cudart", "shared", "-gencode", "arch=compute_80,code=compute_80")
+    program = build(write(tmp_path, _FORKS), tmp_path, *options)
+    with pytest.raises(InputError, match="-rdc=true"):
+        run(program)
+
+
+def test_missing_headers_and_compilers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_compiler()
+    monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(library, "find_c_compiler", lambda: None)
+    with pytest.raises(MissingToolError, match="install gcc or clang"):
+        run("true", folder=tmp_path)
+    monkeypatch.setattr(library, "list_headers", list)
+    with pytest.raises(InputError, match="pip install nvidia-cuda-runtime"):
+        run("true", folder=tmp_path)
+
+
+def test_a_gpu_is_chosen_by_the_beginning_of_its_name(tmp_path: Path) -> None:
+    require_compiler()
+    found, _ = run("true", folder=tmp_path, machine="A100")
+    assert found.machine == "A100 PCIe 40GB"
+    assert found.notes == (
+        "A100 is one of A100 PCIe 40GB, A100 PCIe 80GB, A100 SXM4 40GB, A100 SXM4 80GB; the first was taken",
+    )
+    with pytest.raises(InputError, match="no known GPU is named 'A1000000'"):
+        run("true", folder=tmp_path, machine="A1000000")

@@ -1,0 +1,79 @@
+"""Whole programs of ours, each of which checks its own results."""
+
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.emulator.emulate import emulate
+from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.prediction.built_modules import read_modules
+from gpa_lsp.processes.watched_command import Ending
+from tests.programs.built import SOURCES, build, run
+
+PROGRAMS = sorted(path for path in SOURCES.glob("*.cu"))
+
+
+@pytest.mark.parametrize("source", PROGRAMS, ids=lambda path: path.stem)
+def test_a_program_computes_what_it_should(source: Path, tmp_path: Path) -> None:
+    found, printed = run(build(source, tmp_path))
+    assert f"{source.stem}: right" in printed
+    assert (found.end.ending, found.end.status) == (Ending.ENDED, 0)
+    assert found.kernels and all(one.emulated == one.launches for one in found.kernels)
+    assert found.has_faults == (source.stem == "out_of_bounds")
+
+
+def test_a_fault_names_its_line_array_and_element(tmp_path: Path) -> None:
+    found, _ = run(build(SOURCES / "out_of_bounds.cu", tmp_path))
+    (fault,) = found.kernels[0].faults
+    assert fault.kind is FaultKind.OUT_OF_BOUNDS and fault.chain is not None
+    assert (Path(fault.chain[-1].file).name, fault.chain[-1].line) == ("out_of_bounds.cu", 9)
+    assert fault.message.endswith("element 1000 of values, which has 1000") and fault.count == 24
+
+
+def test_launches_beyond_the_limit_do_nothing_and_are_counted(tmp_path: Path) -> None:
+    found, printed = run(build(SOURCES / "benchmark_loop.cu", tmp_path), "50", launches_per_kernel=3)
+    (kernel,) = found.kernels
+    assert (kernel.launches, kernel.emulated, kernel.skipped) == (50, 3, 47)
+    assert "benchmark_loop: right" in printed  # each launch computes the same
+    assert any("between events" in note for note in found.notes)
+
+
+def test_a_recorded_launch_gives_what_the_program_got(tmp_path: Path) -> None:
+    program = build(SOURCES / "symbols.cu", tmp_path)
+    found, _ = run(program, records=tmp_path / "records")
+    recorded = found.kernels[0].recorded
+    assert recorded is not None and recorded.description.name == "filter.launch.toml"
+    (launch,) = read_launches(recorded.description)
+    assert [argument.name for argument in launch.arguments] == ["in", "out", "n"]
+    (module,) = read_modules(recorded.module, None, None, [])
+    result = emulate(module.module, launch)
+    values = [float(i % 13) for i in range(1024)]
+    expected = sum(w * v for w, v in zip((1, 2, 7, 2, 1), values[8:13], strict=True))
+    assert result.arrays["out"][10] == expected and not result.faults
+
+
+def test_arrays_beyond_the_limit_are_not_recorded_and_it_is_said(tmp_path: Path) -> None:
+    program = build(SOURCES / "symbols.cu", tmp_path)
+    found, _ = run(program, records=tmp_path / "records", record_bytes=1000)
+    assert found.kernels[0].recorded is None
+    assert found.kernels[0].unrecorded == "its arrays have 8 KiB; up to 1,000 B are kept"
+
+
+def test_what_kernels_print_stands_where_they_printed_it(tmp_path: Path) -> None:
+    _, printed = run(build(SOURCES / "printing.cu", tmp_path))
+    assert printed.splitlines() == [
+        "before",
+        "thread 3 of block 0 says odd 1.50",
+        "between",
+        "thread 4 of block 0 says even 2.00",
+        "printing: right (0 wrong)",
+    ]
+
+
+def test_small_launches_cost_little(tmp_path: Path) -> None:
+    program = build(SOURCES / "benchmark_loop.cu", tmp_path)
+    run(program, "1")  # what is compiled and cached on first use
+    found, printed = run(program, "1000")
+    assert "benchmark_loop: right" in printed and found.kernels[0].emulated == 1000
+    assert found.seconds < 10  # two seconds on a machine that does nothing else
