@@ -10,8 +10,10 @@ from gpa_lsp.launches.source_parameters import SourceParameter, read_source_para
 from gpa_lsp.launches.type_names import ElementType, find_type
 from gpa_lsp.ptx.model import PtxFunction, PtxVariable
 from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.sources.host_launches import HostArgument, HostLaunch
 
 USUAL_THREADS = 65536
+_GRID_WORDS = "# the grid is threads / block, rounded up; or give grid = …"
 """Of a launch that nothing is known of: it fills any GPU."""
 _BLOCK = 256
 _NAME = re.compile(r"[A-Za-z_]\w{0,200}", re.ASCII)
@@ -29,6 +31,7 @@ def write_template(
     *,
     source_names: Sequence[SourceParameter] = (),
     measured: LaunchDescription | None = None,
+    host: HostLaunch | None = None,
     threads: int = USUAL_THREADS,
 ) -> str:
     """The text of a description that can be read as it stands, with sizes that are guessed and to be corrected.
@@ -38,7 +41,8 @@ def write_template(
         names: mangled names of all kernels there are, its own among them: where its bare name tells it from the others, it is enough.
         source_names: its parameters as the source declares them; those of another number are not believed.
         measured: a launch of it that was measured, for block, grid and shared memory; None where there is none.
-        threads: of the grid, where none was measured.
+        host: a launch of it as the host code says it, which goes before what was measured; None where there is none.
+        threads: of the grid, where neither is there.
 
     Every size is given by ``threads``, so that one number is to be changed first. Types of arrays are those of the source, else those that the
     kernel's instructions access them with. Without a source, what the kernel never reads is a zero.
@@ -47,25 +51,19 @@ def write_template(
     if sum(find_bare_name(one) == name for one in names) != 1 or not _NAME.fullmatch(name):
         name = function.name
     block = function.required_threads or (min(function.max_threads or _BLOCK, _BLOCK), 1, 1)
-    covered = str(threads)
-    if measured is not None:
-        block = measured.block
-        covered = str([size * blocks for size, blocks in zip(measured.block, measured.grid, strict=True)])
-    shared_bytes = 0 if measured is None else measured.shared_bytes
+    shape = _write_shape(host, measured, block, threads)
+    shared_bytes = _find_shared_bytes(host, measured)
     has_shared = shared_bytes > 0 or any(one.is_extern for one in function.shared)
     known = source_names if len(source_names) == len(function.parameters) else ()
     uses = find_pointer_uses(function)
     arguments = _choose_names(function, known)
     read = {parameter.name for parameter in function.parameters} if known else find_read_parameters(function)
     lines = [
-        "# What to run the kernel with. Sizes and values are guesses: correct them, threads first."
-        if measured is None
-        else "# What to run the kernel with. Block, threads and shared memory are as measured; other sizes and values are guesses.",
+        _write_heading(host, measured),
         "",
         "[[launch]]",
         f'kernel = "{name}"',
-        f"block = {block[0] if block[1:] == (1, 1) else list(block)}",
-        f"threads = {covered}  # the grid is threads / block, rounded up; or give grid = …",
+        *shape,
         *([f"shared_bytes = {shared_bytes}  # of dynamic shared memory"] if has_shared else []),
         "arguments = [",
     ]
@@ -79,9 +77,63 @@ def write_template(
         if _COUNTED in line and arguments[number].lower() not in _SIZES:
             line = line.replace(_COUNTED, "value = 16") if has_size else line
             has_size = True
-        lines.append(f"  {line}")
+        given = host.arguments[number] if host is not None and len(host.arguments) == len(function.parameters) else None
+        lines.append(f"  {line if host is None else _give(line, given, parameter, source)}")
     lines.append("]")
     return "\n".join(lines) + "\n"
+
+
+def _write_heading(host: HostLaunch | None, measured: LaunchDescription | None) -> str:
+    if host is not None:
+        return f"# The launch at line {host.line} of the host code, as far as it says; what is marked as a guess is to be corrected."
+    if measured is not None:
+        return "# What to run the kernel with. Block, threads and shared memory are as measured; other sizes and values are guesses."
+    return "# What to run the kernel with. Sizes and values are guesses: correct them, threads first."
+
+
+def _write_shape(
+    host: HostLaunch | None, measured: LaunchDescription | None, block: tuple[int, int, int], threads: int
+) -> list[str]:
+    """Block, and grid or threads."""
+    covered = str(threads)
+    if host is not None:
+        known = host.block or (None if measured is None else measured.block)
+        lines = [f"block = {_shorten(known or block)}{'' if host.block else '  # guess'}"]
+        if host.grid is not None and known is not None:
+            return [*lines, f"grid = {_shorten(host.grid)}"]
+        return [*lines, f"threads = {covered}  # guess; {_GRID_WORDS[2:]}"]
+    if measured is not None:
+        block = measured.block
+        covered = str([size * blocks for size, blocks in zip(measured.block, measured.grid, strict=True)])
+    return [f"block = {_shorten(block)}", f"threads = {covered}  {_GRID_WORDS}"]
+
+
+def _shorten(extent: tuple[int, int, int]) -> int | list[int]:
+    return extent[0] if extent[1:] == (1, 1) else list(extent)
+
+
+def _find_shared_bytes(host: HostLaunch | None, measured: LaunchDescription | None) -> int:
+    if host is not None and host.shared_bytes is not None:
+        return host.shared_bytes
+    return 0 if measured is None else measured.shared_bytes
+
+
+def _give(line: str, given: HostArgument | None, parameter: PtxVariable, source: SourceParameter | None) -> str:
+    """The line of an argument with what the host code says of it, and where; marked as a guess where it says nothing."""
+    text, _, comment = line.partition("  # ")
+    is_number = " value = " in text and "[" not in text
+    if given is not None and is_number and given.value is not None and not given.is_array:
+        value = given.value if parameter.type.is_float else int(given.value)
+        shown = repr(float(value)) if parameter.type.is_float else str(value)
+        return f"{re.sub(r' value = [^,}]*', f' value = {shown} ', text, count=1)}  # line {given.line}"
+    if given is not None and given.is_array and given.size_bytes and " count = " in text:
+        kind = re.search(r'type = "([^"]*)"', text)
+        element = None if kind is None else find_type(kind[1])
+        if element is not None and given.size_bytes % element.bytes == 0:
+            count = given.size_bytes // element.bytes
+            counted = re.sub(r" count = [^,}]*(?=[,}])", f" count = {count}", text, count=1)
+            return f"{counted.replace(f'{count}}}', f'{count} }}')}  # allocated at line {given.line}"
+    return f"{text}  # guess{f'; {comment}' if comment else ''}"
 
 
 def write_source_template(
@@ -91,6 +143,7 @@ def write_source_template(
     file: str,
     text: str,
     measured: LaunchDescription | None = None,
+    host: HostLaunch | None = None,
     threads: int = USUAL_THREADS,
 ) -> str:
     """The same with the names and types that the source gives its parameters.
@@ -101,10 +154,11 @@ def write_source_template(
         file: the source's name, for its language.
         text: the source.
         measured: as for :func:`write_template`.
+        host: likewise.
         threads: likewise.
     """
     known = read_source_parameters(file, text, function.name)
-    return write_template(function, names, source_names=known, measured=measured, threads=threads)
+    return write_template(function, names, source_names=known, measured=measured, host=host, threads=threads)
 
 
 def _choose_names(function: PtxFunction, known: Sequence[SourceParameter]) -> list[str]:

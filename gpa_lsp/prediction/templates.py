@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.emulator.model import FaultKind
 from gpa_lsp.launches.launch import LaunchDescription
@@ -19,8 +20,11 @@ from gpa_lsp.prediction.static_source import examine_source, require_ptx
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, list_named, shorten_name
+from gpa_lsp.sources.host_launches import HostLaunch, find_host_launches
 
 _MOST_NAMES = 8
+_MOST_SAID = 8
+"""Launches of one kernel that are written down."""
 
 _SIZES = (USUAL_THREADS, 16384, 4096, 1024, 256)
 """Threads of a grid, tried in this order: work that grows with the square of them shrinks by 16 at each."""
@@ -68,14 +72,19 @@ def write_templates(
     launches = _read_known(described, launches_text)
     measured = _list_measured(profile_path)
 
+    read = find_host_launches(str(statics.path), statics.text)
+
     def write(function: PtxFunction, names: Collection[str]) -> str:
         launch = _find_measured(measured, function)
 
-        def write_sized(threads: int) -> str:
+        def write_sized(threads: int, host: HostLaunch | None = None) -> str:
             return write_source_template(
-                function, names, file=str(statics.path), text=statics.text, measured=launch, threads=threads
+                function, names, file=str(statics.path), text=statics.text, measured=launch, host=host, threads=threads
             )
 
+        said = _find_said(read, function)
+        if said:
+            return "\n".join(write_sized(USUAL_THREADS, one) for one in said)
         if fits is None or launch is not None:
             return write_sized(USUAL_THREADS)
         budget = replace(
@@ -146,6 +155,18 @@ def _find_measured(measured: Sequence[LaunchDescription], function: PtxFunction)
     """The first launch of a kernel."""
     readable = demangle(function.name)
     return next((one for one in measured if one.kernel in (function.name, readable, shorten_name(readable))), None)
+
+
+def _find_said(read: Sequence[HostLaunch], function: PtxFunction) -> list[HostLaunch]:
+    """The launches of a kernel that the host code says something of, each different one once."""
+    name = find_bare_name(function.name)
+    found: dict[tuple[object, ...], HostLaunch] = {}
+    for one in read:
+        knows = one.block is not None or one.grid is not None or any(item.size_bytes for item in one.arguments)
+        if one.kernel == name and len(one.arguments) == len(function.parameters) and knows:
+            values = tuple((item.value, item.size_bytes) for item in one.arguments)
+            found.setdefault((one.grid, one.block, one.shared_bytes, values), one)
+    return list(found.values())[:_MOST_SAID]
 
 
 def _read_known(described: Path | None, text: str | None) -> tuple[LaunchDescription, ...]:

@@ -26,6 +26,9 @@ def read(host: str, before: str = "") -> list[tuple[tuple[int, int, int], int | 
         ("dim3 block = dim3(32, 2); k<<<grid, block>>>(p);", "", (32, 2, 1)),
         ("k<<<grid, dim3(8, 8)>>>(p);", "", (8, 8, 1)),
         ("ns::k<float, 3><<<grid, 64>>>(p);", "", (64, 1, 1)),
+        ("int b = 64; b += 32; k<<<10, b>>>(p);", "", (96, 1, 1)),
+        ("{ int b = 32; } { int b = 64; k<<<10, b>>>(p); }", "", (64, 1, 1)),
+        ("int b = 64; { int b = 32; } k<<<10, b>>>(p);", "", (64, 1, 1)),
     ],
 )
 def test_sizes_made_of_numbers(host: str, before: str, block: tuple[int, int, int]) -> None:
@@ -37,11 +40,9 @@ def test_sizes_made_of_numbers(host: str, before: str, block: tuple[int, int, in
     [
         "k<<<10, threads>>>(p);",
         "int b = 64; b = read(); k<<<10, b>>>(p);",
-        "int b = 64; b += 32; k<<<10, b>>>(p);",
         "int b = 64; read(&b); k<<<10, b>>>(p);",
         "dim3 block(16, 8); block.y = n; k<<<grid, block>>>(p);",
         "dim3 block(16, n); k<<<grid, block>>>(p);",
-        "{ int b = 32; } { int b = 64; k<<<10, b>>>(p); }",
         "k<<<10, 4096>>>(p);",
         "k<<<10, 0>>>(p);",
         "k<<<10, 64 / 0>>>(p);",
