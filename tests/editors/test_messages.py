@@ -15,6 +15,7 @@ PASSED_ON = {
     "measure_permission.py: question": '"Measuring runs a command from your settings in FOLDER: COMMAND"',
     "measuring_client.py: text": '"Measuring runs a command from your settings in FOLDER: COMMAND"',
     "session.py: str(error)": "why a baseline cannot be pinned",
+    "metrics.ts: $(info) ${shown.title}: ${shown.lack}": '"NAME: not in this profile"',
     "session.py: complaint": "the option is unchanged",
     "source_doubts.py: text": '"FILE was saved after it was measured: its numbers are marked with ?',
     "source_doubts.py: describe_doubts(doubts.unverified, doubts.unmapped)": '"every open source is what was measured, as far as anyone can tell"',

@@ -17,7 +17,8 @@ export interface Facts {
 /** The part of the extension's interface that is looked at. */
 export interface Api {
   readonly isRunning: boolean;
-  readonly status: { readonly state: string; readonly text: string; readonly profiles: number; readonly kernels: number } | undefined;
+  readonly status: { readonly state: string; readonly text: string; readonly profiles: number; readonly kernels: number; readonly question?: string } | undefined;
+  readonly statusBar: readonly string[];
   readonly measuringOutput: string;
   readonly lit: readonly { readonly uri: string; readonly lines: readonly number[]; readonly primary: number }[];
   readonly ties: readonly { readonly uri: string; readonly lines: readonly (readonly number[])[] }[];
