@@ -39,7 +39,19 @@ from tests.render.html_report.page_examples import make_before_and_after, make_p
 _SHORTENED = re.compile(r"[^\w /\\<>(){}:.]")
 """All but what names are shortened by: short names have their whole ones on a line of their own."""
 
-WITHOUT_REPORTS = {"allow", "cache", "calibrate", "doctor", "explore", "history", "memory", "profile", "serve", "trace"}
+WITHOUT_REPORTS = {
+    "allow",
+    "cache",
+    "calibrate",
+    "doctor",
+    "emulate",
+    "explore",
+    "history",
+    "memory",
+    "profile",
+    "serve",
+    "trace",
+}
 """Commands that show no report."""
 
 TO_FILES = {
