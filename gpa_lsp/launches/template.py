@@ -10,7 +10,7 @@ from gpa_lsp.launches.source_parameters import SourceParameter, read_source_para
 from gpa_lsp.launches.type_names import ElementType, find_type
 from gpa_lsp.ptx.model import PtxFunction, PtxVariable
 from gpa_lsp.ptx.scalar_types import ScalarType
-from gpa_lsp.sources.host_launches import HostArgument, HostLaunch
+from gpa_lsp.sources.host_launch import HostArgument, HostLaunch
 
 USUAL_THREADS = 65536
 _GRID_WORDS = "# the grid is threads / block, rounded up; or give grid = …"

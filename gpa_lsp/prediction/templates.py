@@ -20,7 +20,8 @@ from gpa_lsp.prediction.static_source import examine_source, require_ptx
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, list_named, shorten_name
-from gpa_lsp.sources.host_launches import HostLaunch, find_host_launches
+from gpa_lsp.sources.host_launch import HostLaunch
+from gpa_lsp.sources.host_launches import find_host_launches
 
 _MOST_NAMES = 8
 _MOST_SAID = 8

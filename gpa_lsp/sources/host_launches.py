@@ -4,19 +4,29 @@ The text's ``main`` (or, without one, each function that launches something) is 
 allocations, calls of functions of the same text, the branches that are taken, the first turn of loops. What cannot be told is unknown and stays so.
 """
 
-import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.cuda_declarations import read_macros
-from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
+from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes
+from gpa_lsp.sources.host_launch import HostArgument, HostLaunch
+from gpa_lsp.sources.host_syntax import (
+    ends_program,
+    find_functions,
+    find_identifier,
+    find_value_bytes,
+    list_size_parts,
+    measure_structures,
+    parse_expression,
+    read_last_name,
+    strip_casts,
+    unwrap,
+)
 from gpa_lsp.sources.host_values import (
     Array,
-    Number,
     Scope,
     Size,
     Value,
@@ -59,46 +69,6 @@ _VECTOR = re.compile(r"(?:std::|thrust::)?(?:host_|device_)?vector<(.*)>")
 _HOST_ALLOCATIONS = {"malloc": (0,), "calloc": (0, 1), "valloc": (0,), "aligned_alloc": (1,), "_mm_malloc": (0,)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostArgument:
-    """What is passed for one parameter.
-
-    Attributes:
-        text: as written.
-        value: a number; None for arrays and where it is not known.
-        size_bytes: of the array; None for numbers, and where it is not known.
-        is_array: it is an array that the text allocates.
-        line: where the array was allocated, 1-based; that of the launch for numbers.
-    """
-
-    text: str
-    value: Number | None
-    size_bytes: int | None
-    is_array: bool
-    line: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostLaunch:
-    """One launch, as the text says it.
-
-    Attributes:
-        kernel: plain name, without namespace and template arguments.
-        line: of the launch, 1-based.
-        grid: blocks in x, y, z; None where it is not known.
-        block: threads in x, y, z; None likewise.
-        shared_bytes: dynamic shared memory; None likewise.
-        arguments: in order.
-    """
-
-    kernel: str
-    line: int
-    grid: tuple[int, int, int] | None
-    block: tuple[int, int, int] | None
-    shared_bytes: int | None
-    arguments: tuple[HostArgument, ...]
-
-
 @lru_cache(maxsize=16)
 def find_host_launches(file: str, text: str) -> tuple[HostLaunch, ...]:
     """The launches of a text in the order its program would come to them; each place once.
@@ -135,8 +105,8 @@ class _Reading:
         self._tree = tree
         self._macros = read_macros(tree)
         self._globals = Scope()
-        self._functions = dict(_find_functions(tree))
-        self._types = dict(_measure_structures(tree))
+        self._functions = dict(find_functions(tree))
+        self._types = dict(measure_structures(tree))
         self._found: dict[int, HostLaunch] = {}
         self._steps = 0
         self._calls: list[str] = []
@@ -216,12 +186,12 @@ class _Reading:
         listed = [] if parameters is None else [one for one in parameters.named_children if "parameter" in one.type]
         for number, parameter in enumerate(listed):
             inner = parameter.child_by_field_name("declarator")
-            name = _find_identifier(inner)
+            name = find_identifier(inner)
             if not name:
                 continue
             scope.types[name] = read_text(parameter.child_by_field_name("type")) + "*" * read_text(inner).count("*")
             given = nodes[number] if number < len(nodes) else None
-            target = _strip(given)
+            target = strip_casts(given)
             if target is not None and inner is not None and inner.type == "reference_declarator":
                 if target.type == "identifier":
                     scope.aliases[name] = caller, read_text(target)
@@ -303,7 +273,7 @@ class _Reading:
                     self._run(part, scope)
                 except _Returned:
                     ends = True  # the way that goes on is the other one
-            if not ends and not (part is not None and _leaves(part)):
+            if not ends and not (part is not None and ends_program(part)):
                 after.append(scope.values)
         scope.values = after[0] if after else before
         for other in after[1:]:
@@ -342,7 +312,7 @@ class _Reading:
         kind = read_text(node.child_by_field_name("type"))
         for declarator in node.children_by_field_name("declarator"):
             inner = declarator.child_by_field_name("declarator") if declarator.type == "init_declarator" else declarator
-            name = _find_identifier(inner)
+            name = find_identifier(inner)
             if not name:
                 continue
             self._hide(name, scope)
@@ -354,7 +324,7 @@ class _Reading:
                 size = combine("*", self._value(count, scope), find_type_bytes(element[1], self._types))
                 scope.values[name] = Array(size if isinstance(size, int) else None, node.start_point[0] + 1, name)
             elif kind == "dim3" or kind.endswith("::dim3"):
-                scope.values[name] = self._read_size(_list_parts(declarator, value), scope)
+                scope.values[name] = self._read_size(list_size_parts(declarator, value), scope)
             elif inner is not None and inner.type == "array_declarator":
                 scope.values[name] = Array(self._measure(inner, kind, scope), node.start_point[0] + 1, name)
             elif value is not None:
@@ -402,7 +372,7 @@ class _Reading:
         return self._look_up(read_name(node), scope, depth)
 
     def _read_inner(self, node: "Node", scope: Scope, depth: int) -> Value:
-        return self._value(_unwrap(node), scope, depth)
+        return self._value(unwrap(node), scope, depth)
 
     def _calculate(self, node: "Node", scope: Scope, depth: int) -> Value:
         left = self._value(node.child_by_field_name("left"), scope, depth)
@@ -448,7 +418,7 @@ class _Reading:
         if name in self._expanding:
             return None
         if name not in self._expressions:
-            self._expressions[name] = _parse_expression(macro)
+            self._expressions[name] = parse_expression(macro)
         self._expanding.add(name)
         try:
             return self._value(self._expressions[name], scope, depth + 1)
@@ -469,15 +439,15 @@ class _Reading:
             declared = scope.read_type(name)
             if declared is None:
                 return find_type_bytes(name, self._types)
-            return _find_bytes(scope.read(name), declared, self._types)
-        inner = _strip(node.child_by_field_name("value"))
+            return find_value_bytes(scope.read(name), declared, self._types)
+        inner = strip_casts(node.child_by_field_name("value"))
         text = read_name(inner)
         declared = scope.read_type(text.lstrip("*")) if inner is not None else None
         if declared is None:  # a type's name in parentheses looks like a variable's
             return find_type_bytes(text, self._types)
         if text.startswith("*"):
             return find_type_bytes(declared[: -(len(text) - len(text.lstrip("*")))], self._types)
-        return _find_bytes(scope.read(text), declared, self._types)
+        return find_value_bytes(scope.read(text), declared, self._types)
 
     def _assign(self, node: "Node", scope: Scope, depth: int) -> Value:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
@@ -506,7 +476,7 @@ class _Reading:
         callee, given = node.child_by_field_name("function"), node.child_by_field_name("arguments")
         syntax = next((child for child in node.named_children if child.type == "kernel_call_syntax"), None)
         nodes = [] if given is None else [child for child in given.named_children if child.type != "comment"]
-        name = _read_last_name(callee)
+        name = read_last_name(callee)
         if callee is not None and callee.type == "field_expression":
             return self._call_member(callee, scope)
         if syntax is not None:
@@ -522,7 +492,7 @@ class _Reading:
         if name in self._functions:
             return self._enter(name, arguments, scope, nodes)
         for child in nodes:  # it may write to what it is given the address of
-            target = _strip(child)
+            target = strip_casts(child)
             if target is not None and target.type == "pointer_expression" and read_text(target).startswith("&"):
                 scope.write(read_name(target.child_by_field_name("argument")), None)
         is_cast = callee is not None and callee.type == "primitive_type" and len(arguments) == 1
@@ -545,7 +515,7 @@ class _Reading:
         return None
 
     def _allocate(self, name: str, nodes: "list[Node]", scope: Scope) -> Value:
-        target = _strip(nodes[0]) if nodes else None
+        target = strip_casts(nodes[0]) if nodes else None
         if target is None:
             return None
         line = target.start_point[0] + 1
@@ -554,7 +524,7 @@ class _Reading:
             width, height = (self._value(one, scope) for one in nodes[2:4]) if len(nodes) >= 4 else (None, None)
             pitch = -(-width // _PITCH_BYTES) * _PITCH_BYTES if isinstance(width, int) else None
             size = combine("*", pitch, height)
-            given = _strip(nodes[1]) if len(nodes) > 1 else None
+            given = strip_casts(nodes[1]) if len(nodes) > 1 else None
             if given is not None and given.type == "pointer_expression":
                 scope.write(read_name(given.child_by_field_name("argument")), pitch)
         else:
@@ -618,140 +588,5 @@ class _Reading:
         return Size(**dict(zip("xyz", parts, strict=False))) if parts else Size(x=1)
 
 
-def _find_bytes(value: Value, declared: str, types: dict[str, int]) -> int | None:
-    if isinstance(value, Array) and "*" not in declared:
-        return value.size_bytes
-    return find_type_bytes(declared, types)
-
-
 def _is_same(left: Value, right: Value) -> bool:
     return left is right or (not isinstance(left, Array) and not isinstance(right, Array) and left == right)
-
-
-def _leaves(node: "Node") -> bool:
-    """A branch that ends the program."""
-    return any(
-        child.type == "call_expression"
-        and read_text(child.child_by_field_name("function")) in ("exit", "abort", "std::exit")
-        for child in itertools.islice(walk(node), 200)
-    )
-
-
-def _unwrap(node: "Node") -> "Node | None":
-    children = [child for child in node.named_children if child.type != "comment"]
-    return children[0] if len(children) == 1 else (children[-1] if children else None)
-
-
-def _strip(node: "Node | None") -> "Node | None":
-    """Without casts and parentheses."""
-    for _ in range(20):
-        if node is None:
-            return None
-        if node.type == "cast_expression":
-            node = node.child_by_field_name("value")
-        elif node.type == "parenthesized_expression":
-            node = _unwrap(node)
-        else:
-            return node
-    return node
-
-
-def _find_identifier(node: "Node | None") -> str:
-    for _ in range(20):
-        if node is None:
-            return ""
-        if node.type == "identifier":
-            return read_text(node)
-        node = node.child_by_field_name("declarator") or next(
-            (one for one in node.named_children if one.type == "identifier" or one.type.endswith("declarator")), None
-        )
-    return ""
-
-
-def _list_parts(declarator: "Node", value: "Node | None") -> "list[Node]":
-    """What a ``dim3`` is declared with: ``(a, b)``, ``{a, b}``, ``= dim3(a, b)``, or what looks like a function of two types."""
-    if value is not None:
-        if value.type in ("argument_list", "initializer_list"):
-            return [child for child in value.named_children if child.type != "comment"]
-        return [value]
-    if declarator.type == "function_declarator":
-        parameters = declarator.child_by_field_name("parameters")
-        listed = [] if parameters is None else parameters.named_children
-        texts = [_parse_expression(read_text(one)) for one in listed]
-        return [one for one in texts if one is not None]
-    return []
-
-
-def _read_last_name(callee: "Node | None") -> str:
-    node = callee
-    while node is not None and node.type in ("qualified_identifier", "template_function"):
-        node = node.child_by_field_name("name")
-    return read_text(node)
-
-
-@lru_cache(maxsize=512)
-def _parse_expression(text: str) -> "Node | None":
-    """The tree of an expression that stands by itself, such as a macro's value."""
-    tree = read_tree("expression.cu", f"int x = ({text});")
-    if tree is None or len(text) > 1000:
-        return None
-    return next((node.child_by_field_name("value") for node in walk(tree.root) if node.type == "init_declarator"), None)
-
-
-def _find_functions(tree: SourceTree) -> "Iterator[tuple[str, Node]]":
-    """Host functions with a body, by plain name; overloads are left out."""
-    seen: dict[str, list[Node]] = {}
-    for node in list_file_nodes(tree):
-        if node.type != "function_definition":
-            continue
-        declarator = find_function_declarator(node)
-        body = node.child_by_field_name("body")
-        if declarator is None or body is None:
-            continue
-        head = tree.content[node.start_byte : body.start_byte]
-        if b"__global__" in head or (b"__device__" in head and b"__host__" not in head):
-            continue
-        seen.setdefault(read_own_name(declarator), []).append(node)
-    yield from ((name, nodes[0]) for name, nodes in seen.items() if len(nodes) == 1)
-
-
-def _measure_structures(tree: SourceTree) -> Iterator[tuple[str, int]]:
-    """Sizes of structures whose members are plain: laid out as C does."""
-    known: dict[str, int] = {}
-    for node in walk(tree.root):
-        if node.type == "type_definition":
-            name = read_text(node.child_by_field_name("declarator"))
-            inner = node.child_by_field_name("type")
-            size = (
-                _measure_structure(inner, known)
-                if inner is not None and inner.type == "struct_specifier"
-                else (find_type_bytes(read_text(inner), known))
-            )
-        elif node.type == "struct_specifier":
-            name, size = read_text(node.child_by_field_name("name")), _measure_structure(node, known)
-        else:
-            continue
-        if name and size and name.isidentifier() and name not in known:
-            known[name] = size
-            yield name, size
-
-
-def _measure_structure(node: "Node", known: dict[str, int]) -> int | None:
-    body = node.child_by_field_name("body")
-    if body is None:
-        return known.get(read_text(node.child_by_field_name("name")))
-    end, largest = 0, 1
-    for member in body.named_children:
-        if member.type == "comment":
-            continue
-        if member.type != "field_declaration":
-            return None
-        for declarator in member.children_by_field_name("declarator"):
-            text = read_text(declarator)
-            size = find_type_bytes(read_text(member.child_by_field_name("type")) + "*" * text.count("*"), known)
-            if size is None or "[" in text or declarator.type not in ("field_identifier", "pointer_declarator"):
-                return None
-            alignment = min(size, 8)
-            end = -(-end // alignment) * alignment + size
-            largest = max(largest, alignment)
-    return -(-end // largest) * largest if end else None

@@ -1,0 +1,44 @@
+"""One launch as host code says it: :class:`HostLaunch`; what is not known is None."""
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.sources.host_values import Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostArgument:
+    """What is passed for one parameter.
+
+    Attributes:
+        text: as written.
+        value: a number; None for arrays and where it is not known.
+        size_bytes: of the array; None for numbers, and where it is not known.
+        is_array: it is an array that the text allocates.
+        line: where the array was allocated, 1-based; that of the launch for numbers.
+    """
+
+    text: str
+    value: Number | None
+    size_bytes: int | None
+    is_array: bool
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLaunch:
+    """One launch, as the text says it.
+
+    Attributes:
+        kernel: plain name, without namespace and template arguments.
+        line: of the launch, 1-based.
+        grid: blocks in x, y, z; None where it is not known.
+        block: threads in x, y, z; None likewise.
+        shared_bytes: dynamic shared memory; None likewise.
+        arguments: in order.
+    """
+
+    kernel: str
+    line: int
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
+    shared_bytes: int | None
+    arguments: tuple[HostArgument, ...]
