@@ -67,7 +67,7 @@ def test_shown_in_every_form(name: str, tmp_path: Path) -> None:
     report, places = advise_report(name), PlaceNames()
     advice = [one for kernel in report.kernels if kernel.advice is not None for one in kernel.advice.advice]
     lines = [read_plain(line) for line in render_advice(report, places, 100, max_kernels=None, max_advice=None)]
-    assert sum(line.strip().startswith(("95 % interval", "at most ")) for line in lines) == len(advice)
+    assert sum(line.strip().startswith(("range ", "at most ")) for line in lines) == len(advice)
     silent = [kernel for kernel in report.kernels if kernel.advice is None or not kernel.advice.advice]
     assert lines.count("No advice") == len(silent)
     check_tables(list(render_advice_markdown(report, places, max_kernels=None, max_advice=None)))
