@@ -23,7 +23,6 @@ export interface Api {
   readonly lit: readonly { readonly uri: string; readonly lines: readonly number[]; readonly primary: number }[];
   readonly ties: readonly { readonly uri: string; readonly lines: readonly (readonly number[])[] }[];
   readonly chain: ChainTree;
-<<<<<<< HEAD
   readonly report: Partial<Shown> & { readonly isReady: boolean; readonly files: { find(uri: vscode.Uri): Shown | undefined } };
   heatOf(uri: vscode.Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[] };
 }
@@ -31,14 +30,6 @@ export interface Api {
 /** A page in a panel or in place of a report. */
 export interface Shown {
   readonly html: string;
-=======
-  readonly report: ShownPage & { readonly files: { find(uri: vscode.Uri): (ShownPage & { readonly html: string }) | undefined } };
-  heatOf(uri: vscode.Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[] };
-}
-
-export interface ShownPage {
-  readonly html: string | undefined;
->>>>>>> 8d1fd577 (Tested beside clangd, in two windows, with many kernels, by keyboard and on every ground; a server on another machine knows sources as the editor names them)
   readonly isReady: boolean;
   readonly place: string;
 }
