@@ -116,7 +116,7 @@ class Settings:
         "pathMappings",
         {},
         PATH_MAPPINGS,
-        "Path prefix as compiled → folder here, for sources that are not found by themselves.",
+        "Path prefix as compiled → folder here, or as an editor on another machine names it, for sources that are not found by themselves.",
         is_restricted=True,
     )
     profile_globs: tuple[str, ...] = option(

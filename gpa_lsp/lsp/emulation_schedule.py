@@ -147,8 +147,11 @@ class EmulationSchedule:
                 self.opened(path)
 
     def take_gpu(self, name: str | None) -> None:
-        """The newest report of the workspace is of this GPU: what is predicted for another one is predicted again."""
-        if name == self._measured_on:
+        """The newest report of the workspace is of this GPU: what is predicted for another one is predicted again.
+
+        Where there is none any more, as while reports are read again, it stays the GPU it was.
+        """
+        if name is None or name == self._measured_on:
             return
         self._measured_on = name
         if self.may_run:
@@ -292,9 +295,11 @@ class EmulationSchedule:
         if not isinstance(result, PredictedResult) or not self._may_show(local_path):
             return
         explore_s = self._settings.exploration_s
-        self._done[local_path] = (job, explore_s)
         self._audience.take_predicted(result)
-        if explore_s > 0 and result.launches and local_path not in self._wanted:
+        if local_path in self._wanted:
+            return  # other blocks are looked for then, even if it turns out to be the same job
+        self._done[local_path] = (job, explore_s)
+        if explore_s > 0 and result.launches:
             trials = await self._attend(job, self._get_process().find_trials(TrialsJob(base=job, seconds=explore_s)))
             if isinstance(trials, TrialsResult) and self._may_show(local_path):
                 self._audience.take_trials(trials)

@@ -32,6 +32,7 @@ class Doubt(Enum):
 
     SAVED_SINCE = "was saved after it was measured"
     OTHER_LENGTH = "is not as long as what was compiled"
+    ELSEWHERE = "is not on the disk of the server"
     UNREAD = "lies outside the workspace and was saved after it was measured"
 
 
@@ -41,7 +42,7 @@ class MeasuredFile:
 
     Attributes:
         compiled_path: as the compiler wrote it.
-        local_path: the file here, links resolved.
+        local_path: the file here, links resolved; where the editor has it on another machine, what the editor calls it.
         lines: the text that was measured, without line ends: the profile's own copy, the one we kept when it was measured, or else what the file
             held when the profile was loaded. None when it could not be read, or lies where nobody allowed us to read: then what the client has
             of the same state of the file is taken for it.
@@ -135,7 +136,7 @@ def _find_file(
     may_read = local_path is not None
     local_path = local_path or locator.locate_outside(compiled_path)
     if local_path is None:
-        return None
+        return _describe_elsewhere(compiled_path, source, locator, find_copy)
     real_path = os.path.realpath(local_path)
     status = _read_status(local_path)
     if status is None:
@@ -157,6 +158,26 @@ def _find_file(
         doubt=doubt if may_read or doubt is None else Doubt.UNREAD,
         stamp=make_stamp(status),
         is_outside=not may_read,
+    )
+
+
+def _describe_elsewhere(
+    compiled_path: str, source: _Source, locator: SourceLocator, find_copy: FindCopy
+) -> MeasuredFile | None:
+    """A file that the user's mappings lead to and only the editor has, on another machine than this one."""
+    named = locator.name_elsewhere(compiled_path)
+    if named is None:
+        return None
+    path = str(named)
+    lines = split_lines(source.text) if source.text is not None else find_copy(path, source.measured_ns)
+    return MeasuredFile(
+        compiled_path=compiled_path,
+        local_path=path,
+        lines=None if lines is None else tuple(lines),
+        saved_since=False,
+        is_verified=lines is not None,
+        doubt=None if lines is not None else Doubt.ELSEWHERE,
+        is_outside=True,
     )
 
 

@@ -126,6 +126,21 @@ class SourceLocator:
                 self._answers[key] = self._find(parse_compiled_path(compiled_path), embedded_text)
             return self._answers[key]
 
+    def name_elsewhere(self, compiled_path: str) -> Path | None:
+        """Where the user's mappings put a file, though this machine has none there: an editor on another machine may call it so.
+
+        Returns:
+            An absolute path; None where no mapping is of that path, or leads to none.
+        """
+        path = parse_compiled_path(compiled_path)
+        if not path.parts or "\0" in compiled_path:
+            return None
+        for source, target in self._mappings:
+            rest = _strip_prefix(path, source)
+            if rest and target.is_absolute():
+                return target.joinpath(*rest)
+        return None
+
     def locate_outside(self, compiled_path: str) -> Path | None:
         """The file as written that a confined locator does not find because it lies elsewhere; its content is not looked at.
 

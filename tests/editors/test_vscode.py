@@ -4,16 +4,21 @@ Each test of ``vscode/suite`` is a test here; all tests of a suite run in one wi
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
+from gpa_lsp.binary.tool_location import find_tool
+from tests.bench.many_kernels import make_workspace as make_many_kernels
+from tests.conftest import find_corpus
 from tests.editors.vscode.code import (
     EXTENSION,
     HERE,
@@ -38,6 +43,11 @@ from tests.editors.workspace import (
 )
 
 Results = dict[str, Result]
+
+WINDOWS = ("first", "second")
+
+CROWD = 170
+"""Kernels in one source: 1,800 lines, of which 300 and more are hot."""
 
 CLANGD_FLAGS = """\
 -xc++
@@ -280,6 +290,90 @@ def clangd_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Re
 @pytest.mark.parametrize("name", find_names("clangd"))
 def test_clangd(name: str, clangd_results: Results) -> None:
     assert clangd_results[name].error is None, clangd_results[name].error
+
+
+@pytest.fixture(scope="session")
+def crowd_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Many kernels in one long source; GPA_TEST_CROWD names a folder with another such workspace."""
+    if find_tool("nvcc") is None or find_corpus() is None:
+        pytest.skip("nvcc or the corpus of real reports (GPA_LSP_CORPUS) is missing")
+    folder = tmp_path_factory.mktemp("crowd")
+    workspace = Path(os.environ.get("GPA_TEST_CROWD", folder / "workspace"))
+    workspace.mkdir(exist_ok=True)
+    source, _ = make_many_kernels(workspace, CROWD)
+    settings = {"gpaLsp.interpreter": sys.executable, "gpaLsp.static.enable": False}
+    facts = {"source": str(source), "control": str(folder), "lines": {}}
+    results = run_suite(built, "crowd", folder, workspace=workspace, settings=settings, facts=facts)
+    check_nothing_stays(folder)
+    print((folder / "crowd.json").read_text())
+    return name_results(results, "crowd")
+
+
+@pytest.mark.parametrize("name", find_names("crowd"))
+def test_crowd(name: str, crowd_results: Results) -> None:
+    assert crowd_results[name].error is None, crowd_results[name].error
+
+
+@pytest.fixture(scope="session")
+def access_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    folder = tmp_path_factory.mktemp("access")
+    workspace = make_workspace(folder / "workspace")
+    results = run_suite(
+        built,
+        "access",
+        folder,
+        workspace=workspace.folder,
+        settings=choose_settings(workspace),
+        facts=tell_facts(workspace),
+    )
+    check_nothing_stays(folder)
+    return name_results(results, "access")
+
+
+@pytest.mark.parametrize("name", find_names("access"))
+def test_access(name: str, access_results: Results) -> None:
+    assert access_results[name].error is None, access_results[name].error
+
+
+def count_remembered(data: Path, kernel: str) -> int:
+    """Measurements of a kernel in a history."""
+    command = [sys.executable, "-m", "gpa_lsp", "history", "--format", "json"]
+    environment = {**os.environ, "GPA_LSP_DATA_DIR": str(data)}
+    printed = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    return next(len(one["runs"]) for one in json.loads(printed)["kernels"] if one["name"].startswith(f"{kernel}("))
+
+
+@pytest.fixture(scope="session")
+def window_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Results]:
+    """Two windows at once on one workspace, with one history."""
+    folder = tmp_path_factory.mktemp("windows")
+    workspace = make_workspace(folder / "workspace")
+    shared = {"GPA_LSP_DATA_DIR": str(folder / "data"), "GPA_LSP_CACHE_DIR": str(folder / "cache")}
+
+    def open_window(name: str) -> list[Result]:
+        return run_suite(
+            built,
+            "window",
+            folder / name,
+            workspace=workspace.folder,
+            settings=choose_settings(workspace),
+            facts=tell_facts(workspace),
+            environment={**shared, "GPA_TEST_WINDOW": name},
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(open_window, WINDOWS))
+    check_nothing_stays(folder)
+    results = {name: name_results(each, "window") for name, each in zip(WINDOWS, found, strict=True)}
+    assert workspace.runs == 2
+    assert count_remembered(folder / "data", "relax") == 2  # before and after: neither lost nor twice
+    return results
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("name", find_names("window"))
+def test_two_windows(name: str, window: str, window_results: dict[str, Results]) -> None:
+    assert window_results[window][name].error is None, window_results[window][name].error
 
 
 def test_package_is_small_and_complete(packaged: Path) -> None:

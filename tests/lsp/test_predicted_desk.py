@@ -282,6 +282,19 @@ async def test_reports_of_another_gpu_are_predicted_for(setting: Setting) -> Non
     assert choose_machine(replace(job, measured_on="a GPU of tomorrow")) is None
 
 
+async def test_other_blocks_are_looked_for_though_the_same_was_asked_for_meanwhile(setting: Setting) -> None:
+    setting.process.may_answer.clear()
+    setting.edit("two")
+    setting.compile()
+    await wait_until(lambda: len(setting.process.jobs) == 2)
+    setting.desk.take_gpu("a GPU of tomorrow")
+    setting.compile()
+    setting.desk.take_gpu(None)
+    setting.process.may_answer.set()
+    await wait_until(lambda: setting.process.trials[-1].base == setting.process.jobs[-1])
+    assert setting.process.jobs[-1].text == "two" and setting.process.jobs[-1].measured_on == "a GPU of tomorrow"
+
+
 async def test_a_closed_file_is_not_told_of(setting: Setting) -> None:
     setting.process.may_answer.clear()
     setting.edit("two")

@@ -323,6 +323,22 @@ def test_path_mappings_lead_to_the_sources(start_client: StartClient, workspace:
     assert len(client.wait_for_diagnostics(uri)) == 3
 
 
+def test_an_editor_on_another_machine_calls_the_sources_as_the_mapping_says(
+    start_client: StartClient, workspace: Path
+) -> None:
+    text = (workspace / "saxpy.cu").read_text()
+    (workspace / "saxpy.cu").unlink()
+    write_profile(workspace / "saxpy.ncu-rep", LISTING.replace("saxpy.cu", "/build/saxpy.cu"))
+    client = start_client(settings={**QUICK, "pathMappings": {"/build": "/mnt/laptop/project"}})
+    client.initialize(workspace)
+    uri = client.open(Path("/mnt/laptop/project/saxpy.cu"), text)
+    assert len(client.wait_for_diagnostics(uri)) == 3
+    assert all(label.endswith("?") for label in hints(client, uri).values())  # nobody has a copy
+    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    spots = client.request("workspace/executeCommand", {"command": "gpaLsp.listHotSpots"})
+    assert {spot["uri"] for spot in spots} == {uri}
+
+
 def test_a_file_that_may_be_the_measured_one_is_asked_about_once(start_client: StartClient, workspace: Path) -> None:
     write_profile(workspace / "saxpy.ncu-rep", LISTING.replace("saxpy.cu", "/usr/src/gone/saxpy.cu"))
     source = workspace / "deep" / "saxpy.cu"

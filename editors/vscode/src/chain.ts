@@ -93,6 +93,7 @@ export class ChainTree implements TreeDataProvider<Node>, Disposable {
     }
     const item = new TreeItem(node.text, TreeItemCollapsibleState.Collapsed); // first what is worth comparing: views are narrow
     item.description = node.item.name;
+    item.accessibilityInformation = { label: `${node.item.name}: ${node.text}, ${TITLES[node.direction]}` };
     item.tooltip = new MarkdownString().appendText(`${node.item.name}\n${node.text}`);
     item.iconPath = new ThemeIcon("circle-filled", new ThemeColor(node.direction === "incoming" ? "gpaLsp.heat.causesMarker" : "gpaLsp.heat.suffersMarker"));
     const open: Command = { command: "gpa.openLink", title: "Open", arguments: [node.item.uri, node.item.selectionRange] };

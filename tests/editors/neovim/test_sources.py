@@ -7,8 +7,8 @@ import pytest
 
 from tests.editors.neovim.conftest import Lent, StartNeovim, make_init
 from tests.editors.neovim.embedded import Neovim
-from tests.editors.neovim.reading import hover, open_source, put_cursor, read_heat, wait_for_heat
-from tests.editors.workspace import CAUSE, DIVIDING, DOUBLES, LOOP, VICTIM, Workspace, make_clone
+from tests.editors.neovim.reading import cursor_line, hover, open_source, put_cursor, read_heat, wait_for_heat
+from tests.editors.workspace import CAUSE, COMPILED_FOLDER, DIVIDING, DOUBLES, LOOP, VICTIM, Workspace, make_clone
 
 
 @pytest.fixture
@@ -159,6 +159,28 @@ def test_a_page_of_a_kernel_opens_below_from_its_lens(source: Neovim, workspace:
     neovim.command("GpaLsp report")
     neovim.wait_for_lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n'):find('normalise')")
     assert neovim.lua("return #vim.api.nvim_tabpage_list_wins(0)") == 2, "the same window again"
+
+
+def test_a_server_elsewhere_knows_files_by_the_mapping(program: Path, workspace: Workspace, tmp_path: Path) -> None:
+    """As with ``cmd = { 'ssh', … }``: the server has the profile, and only the editor has the source."""
+    here = tmp_path / "laptop"
+    (here / ".git").mkdir(parents=True)
+    settings = f"{{ pathMappings = {{ [{COMPILED_FOLDER!r}] = {str(here / 'src')!r} }}, profileGlobs = {{ {str(workspace.profile)!r} }} }}"
+    neovim = Neovim(program, here, make_init(f"{{ settings = {settings}, trusted = true }}", "vim.o.wrap = false"))
+    try:
+        neovim.command(f"edit {here}/src/relax.cu")  # not on any disk
+        lines = workspace.source.read_text(encoding="utf-8").split("\n")[:-1]
+        neovim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, ...)", lines)
+        neovim.command("set filetype=cuda")
+        row, _ = neovim.wait_for_text("← line")
+        assert VICTIM in neovim.screen.line(row)
+        neovim.wait_for("heat", lambda: read_heat(neovim))
+        put_cursor(neovim, workspace.find_line(VICTIM), 8)
+        assert "long_scoreboard" in hover(neovim)
+        neovim.command("GpaLsp cause")
+        neovim.wait_for("the cause", lambda: cursor_line(neovim) == workspace.find_line(CAUSE))
+    finally:
+        neovim.quit()
 
 
 @pytest.fixture

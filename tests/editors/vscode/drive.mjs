@@ -47,6 +47,7 @@ function openDesk(page) {
     waitFor: async (request) => find(request).first().waitFor({ state: request.state ?? "visible", timeout: LIMIT_MS }),
     texts: async (request) => find(request).allInnerTexts(),
     count: async (request) => find(request).count(),
+    attributes: async ({ name, ...request }) => find(request).evaluateAll((elements, wanted) => elements.map((element) => element.getAttribute(wanted) ?? ""), name),
     styles: async ({ property, ...request }) =>
       find(request).evaluateAll((elements, name) => elements.map((element) => getComputedStyle(element).getPropertyValue(name)), property),
   };

@@ -35,6 +35,27 @@ const tests: readonly Test[] = [
     assert.ok(ourDiagnostics(source).length > 0);
     await vscode.commands.executeCommand("undo");
   }],
+  ["what clangd offers to do is offered beside ours", async () => {
+    const editor = await openSource();
+    await waitForServer(api);
+    const line = lines.doubles;
+    const from = editor.document.lineAt(line).text.indexOf("value * 0.7");
+    const span = new vscode.Range(line, from, line, from + "value * 0.7".length);
+    const list = () => vscode.commands.executeCommand<vscode.CodeAction[]>("vscode.executeCodeActionProvider", source, span);
+    const titles = (await until("both", list, (all) => all.some(({ title }) => title.startsWith("Extract")) && all.some(({ title }) => title.startsWith("Write 0.7f")), 30_000)).map(({ title }) => title);
+    assert.equal(new Set(titles).size, titles.length, titles.join("\n"));
+  }],
+  ["clangd's hover comes first, and neither says what the other says", async () => {
+    const editor = await openSource();
+    const column = editor.document.lineAt(lines.victim).text.indexOf("signal");
+    const found = await hoverTexts(source, new vscode.Position(lines.victim, column + 1));
+    const ours = found.findIndex((text) => text.includes("long_scoreboard"));
+    const theirs = found.findIndex((text) => text.includes("variable `signal`"));
+    assert.ok(theirs >= 0 && ours >= 0, found.join("\n---\n"));
+    assert.equal(found.filter((text) => text.includes("long_scoreboard")).length, 1);
+    const there = await vscode.commands.executeCommand<(vscode.Location | vscode.LocationLink)[]>("vscode.executeDefinitionProvider", source, new vscode.Position(lines.victim, column + 1));
+    assert.equal(there.length, 1);
+  }],
   ["the chain of calls is clangd's, ours has a tree of its own", async () => {
     const editor = await openSource();
     putCursor(editor, lines.victim);
