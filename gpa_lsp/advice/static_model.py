@@ -1,22 +1,42 @@
 """What is said of lines of a kernel that nobody has measured: :class:`StaticFinding`, and the facts that checks look at."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+
+import numpy as np
 
 from gpa_lsp.advice.naming import find_own_frame
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.warp_facts import WarpFacts
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, InlineChain
 from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.binary.compiled_limits import CompiledLimits
+from gpa_lsp.binary.opcodes import Access, MemorySpace
+from gpa_lsp.dataflow.accesses import mark_accesses
+from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.ptx.model import Space
 from gpa_lsp.rows.scopes import ScopeTree
+from gpa_lsp.symbolic_accesses.model import SymbolicAccess
 
 LOOP_WEIGHT = 10.0
 """How much more often code runs for each loop around it, where nobody counted: the compilers' customary guess. It only orders findings."""
 
 MOST_EVIDENCE = 16
 """Instructions that a finding shows."""
+
+
+_SPACES = {
+    Space.GLOBAL: (MemorySpace.GLOBAL, MemorySpace.GENERIC),
+    Space.SHARED: (MemorySpace.SHARED, MemorySpace.GENERIC),
+}
+_ACCESSES = {
+    AccessKind.LOAD: (Access.LOAD, Access.COPY),
+    AccessKind.STORE: (Access.STORE, Access.COPY),
+    AccessKind.ATOMIC: (Access.ATOMIC,),
+    AccessKind.REDUCTION: (Access.REDUCTION, Access.ATOMIC),
+}
 
 
 class Certainty(Enum):
@@ -83,11 +103,13 @@ class StaticFacts:
         subject: the kernel, without samples.
         statics: its resources and occupancy.
         limits: the bounds of its functions, by mangled name; functions without any are missing.
+        warps: its requests and branches by its PTX; None where that is not at hand, or could not be followed.
     """
 
     subject: Subject
     statics: KernelStatics
     limits: Mapping[str, CompiledLimits]
+    warps: WarpFacts | None = None
 
     def count_loops(self, row: int) -> int:
         """Loops around a row."""
@@ -96,9 +118,12 @@ class StaticFacts:
 
     def find_frame(self, row: int) -> Frame | None:
         """The innermost frame of a row in a source that is at hand, since nobody edits the compiler's own headers; else the innermost one."""
-        chain = self.subject.rows.chain(row) or ()
-        at_hand = (frame for frame in chain if frame.line and self.subject.read_source(frame.file) is not None)
-        return next(at_hand, None) or find_own_frame(self.subject, row)
+        return self.find_frame_at_hand(self.subject.rows.chain(row)) or find_own_frame(self.subject, row)
+
+    def find_frame_at_hand(self, chain: InlineChain | None) -> Frame | None:
+        """The innermost frame of a chain in a source that is at hand; None where there is none."""
+        at_hand = (frame for frame in chain or () if frame.line and self.subject.read_source(frame.file) is not None)
+        return next(at_hand, None)
 
     def group_by_line(self, rows: Iterable[int]) -> tuple[tuple[int, ...], ...]:
         """Rows of one source line together, by their first row; rows without a line stay alone."""
@@ -107,6 +132,32 @@ class StaticFacts:
             frame = self.find_frame(row)
             groups.setdefault(-row - 1 if frame is None else frame.source_line, []).append(row)
         return tuple(tuple(sorted(group)) for group in groups.values())
+
+    def report_accesses(
+        self, check: str, told: Iterable[tuple[SymbolicAccess, Sentence, Sentence, Certainty]]
+    ) -> Iterator[StaticFinding]:
+        """A finding for each line and message, shown by the machine instructions of that line; what stands in no source at hand is left out.
+
+        Args:
+            check: name of the check.
+            told: accesses of the PTX with message, remedy and certainty.
+        """
+        seen: set[tuple[object, str]] = set()
+        for access, message, remedy, certainty in told:
+            frame = self.find_frame_at_hand(access.instruction.chain)
+            if frame is None or (frame.source_line, message) in seen:
+                continue
+            seen.add((frame.source_line, message))
+            rows = self._list_rows(frame, access)
+            place = None if rows else frame
+            yield self.make_finding(
+                check, rows, message=message, remedy=remedy, certainty=certainty, place=place
+            )
+
+    def _list_rows(self, frame: Frame, access: SymbolicAccess) -> list[int]:
+        """Machine instructions of a line that do what an instruction of PTX does."""
+        rows = np.flatnonzero(mark_accesses(self.subject.rows, _SPACES[access.space], _ACCESSES[access.kind])).tolist()
+        return [row for row in rows if (own := self.find_frame(row)) is not None and own.source_line == frame.source_line]
 
     def make_finding(
         self,

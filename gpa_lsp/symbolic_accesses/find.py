@@ -125,7 +125,7 @@ def _list_branches(
         lanes = None
         if condition.lanes is not None:
             lanes = float(condition.lanes.reshape(-1, WARP_LANES).sum(axis=1).mean())
-        yield DividingBranch(instruction=instruction, division=division, lanes=lanes, sides=sides)
+        yield DividingBranch(instruction=instruction, division=division, lanes=lanes, sides=sides, is_in_loop=regions.innermost[one.block] >= 0)
 
 
 def _find_division(table: SymbolTable, condition: Predicate, one: Seen) -> Division | None:

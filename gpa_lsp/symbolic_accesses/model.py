@@ -10,7 +10,7 @@ from gpa_lsp.symbolic_accesses.block_shape import Shape
 from gpa_lsp.symbolic_accesses.forms import Form, Marks, SymbolTable
 
 
-class Pattern(Enum):
+class WarpPattern(Enum):
     """How the threads of a warp access memory together."""
 
     UNIFORM = "uniform"
@@ -76,7 +76,7 @@ class SymbolicAccess:
     kind: AccessKind
     space: Space
     bytes_each: int
-    pattern: Pattern
+    pattern: WarpPattern
     cost: float | None
     most: float | None
     ideal: float
@@ -104,12 +104,14 @@ class DividingBranch:
         division: how.
         lanes: threads of a warp for which the condition of the branch holds, mean; None where that depends on what is not known.
         sides: instructions on either side until the ways meet again, the one that is jumped to first.
+        is_in_loop: a loop is around it.
     """
 
     instruction: PtxInstruction
     division: Division
     lanes: float | None
     sides: tuple[int, int]
+    is_in_loop: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.symbolic_accesses.forms import WARP_LANES, Form, Integers, Marks, Monomial, Symbol, SymbolTable
-from gpa_lsp.symbolic_accesses.model import Factor, Pattern, StrideTerm
+from gpa_lsp.symbolic_accesses.model import Factor, WarpPattern, StrideTerm
 from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts
 
 SECTOR_BYTES = 32
@@ -23,7 +23,7 @@ _SEPARATE = 1 << 20
 class Request:
     """What a request costs; fields as in :class:`~gpa_lsp.symbolic_accesses.model.SymbolicAccess`."""
 
-    pattern: Pattern
+    pattern: WarpPattern
     ideal: float
     cost: float | None = None
     most: float | None = None
@@ -105,7 +105,7 @@ def find_request(table: SymbolTable, address: Form, active: Marks, width: Width)
     ideal = width.count_ideal(marks)
     if table.has_varying(address):
         data = table.find_data((address,))
-        pattern = Pattern.UNKNOWN if data is None else Pattern.SCATTERED
+        pattern = WarpPattern.UNKNOWN if data is None else WarpPattern.SCATTERED
         origin = None if data is None else data.origin
         return Request(pattern=pattern, ideal=ideal, loads=origin, is_certain=False)
     groups = {key: lanes.reshape(-1, WARP_LANES)[rows] for key, lanes in table.group(address).items()}
@@ -167,7 +167,7 @@ class _Reading:
         if not self._spread:
             cost = self._width.count(np.zeros(self._active.shape, dtype=np.int64), self._active)
             ideal = min(self._ideal, cost)
-            return Request(pattern=Pattern.UNIFORM, cost=cost, most=cost, ideal=ideal, is_certain=self._is_certain)
+            return Request(pattern=WarpPattern.UNIFORM, cost=cost, most=cost, ideal=ideal, is_certain=self._is_certain)
         if not unknown:
             return self._read_known()
         return self._read_symbolic(unknown)
@@ -184,7 +184,7 @@ class _Reading:
             cost = most = self._count(self._constant)
         aligned = cost if self._width.space == Space.SHARED else self._count(whole)
         ideal = min(self._ideal, aligned)
-        pattern = Pattern.CONTIGUOUS if cost <= ideal else Pattern.MISALIGNED if aligned <= ideal else Pattern.STRIDED
+        pattern = WarpPattern.CONTIGUOUS if cost <= ideal else WarpPattern.MISALIGNED if aligned <= ideal else WarpPattern.STRIDED
         return Request(
             pattern=pattern,
             cost=cost,
@@ -213,7 +213,7 @@ class _Reading:
             if self._width.space == Space.SHARED:
                 cost = min(costs.values())
         least = max((value + 1 for value in costs if value < 64 and costs[value] < cost), default=1)
-        pattern = Pattern.STRIDED if cost > self._ideal else Pattern.CONTIGUOUS
+        pattern = WarpPattern.STRIDED if cost > self._ideal else WarpPattern.CONTIGUOUS
         return Request(
             pattern=pattern,
             cost=cost,
