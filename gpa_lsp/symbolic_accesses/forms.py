@@ -106,6 +106,7 @@ class Symbol:
         origin: index of the instruction that loaded it; None where it was not loaded.
         block: basic block that defines it; -1 for what holds in all of the kernel.
         sources: what a derived one is made of.
+        is_counter: counts the iterations of a loop from 0.
     """
 
     kind: SymbolKind
@@ -116,6 +117,7 @@ class Symbol:
     origin: int | None = None
     block: int = -1
     sources: tuple[Value, ...] = ()
+    is_counter: bool = False
 
 
 ZERO = Form({})
