@@ -48,15 +48,14 @@ class WarpFacts:
 
     def describe_condition(self, access: SymbolicAccess) -> Sentence:
         """``for n ≥ 8``, behind a cost that is reached only then; empty where it always is."""
-        unknown = [term for term in access.stride if term.factors]
-        if access.least is None or len(unknown) != 1:
+        if access.least is None:
             return NOTHING
         least = access.least
-        if _WARPS_ALONG_X in (factor.name for factor in unknown[0].factors):
+        if _WARPS_ALONG_X in (factor.name for factor in access.unknown):
             least *= WARP_LANES
-        name = self._name_factors(unknown[0].factors)
+        name = self._name_factors(access.unknown)
         if name is None:
-            return say(" unless that is less than {least}", least=str(least))
+            return say(" from {least} on", least=str(least))
         return say(" for {name} ≥ {least}", name=Code(text=name), least=str(least))
 
     def _write_term(self, term: StrideTerm, bytes_each: int) -> str | None:

@@ -90,6 +90,7 @@ def _list_accesses(
             most=request.most,
             ideal=request.ideal,
             stride=request.stride,
+            unknown=request.unknown,
             least=request.least,
             loads=request.loads,
             is_certain=request.is_certain,

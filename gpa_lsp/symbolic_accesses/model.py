@@ -67,7 +67,9 @@ class SymbolicAccess:
         most: the largest likewise.
         ideal: as few as there can be.
         stride: distance of neighbouring threads; empty where it is none or not the same for all.
-        least: value of the stride's only symbol from which on the cost is reached; None where it is always.
+        unknown: product of what is not known that the cost depends on; empty where it depends on nothing, or on several such products, which then
+            are taken to be large.
+        least: value of that product from which on the cost is reached; None where it is always.
         loads: index of the instruction whose result decides a scattered address.
         is_certain: holds for every warp whose threads all take part.
     """
@@ -81,6 +83,7 @@ class SymbolicAccess:
     most: float | None
     ideal: float
     stride: tuple[StrideTerm, ...] = ()
+    unknown: tuple[Factor, ...] = ()
     least: int | None = None
     loads: int | None = None
     is_certain: bool = True

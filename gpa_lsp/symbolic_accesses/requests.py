@@ -28,6 +28,7 @@ class Request:
     cost: float | None = None
     most: float | None = None
     stride: tuple[StrideTerm, ...] = ()
+    unknown: tuple[Factor, ...] = ()
     least: int | None = None
     loads: int | None = None
     is_certain: bool = True
@@ -220,6 +221,7 @@ class _Reading:
             most=most,
             ideal=self._ideal,
             stride=self._find_stride(),
+            unknown=self._list_factors(unknown[0]) if len(unknown) == 1 else (),
             least=least if least > 1 else None,
             is_certain=self._is_certain,
         )
@@ -233,7 +235,9 @@ class _Reading:
             steps = np.unique((lanes[:, 1:] - lanes[:, :-1])[both])
             if len(steps) != 1:
                 return ()
-            factors = tuple(Factor(name=one.name, parameter=one.parameter) for one in map(self._symbol, key))
-            found.append(StrideTerm(bytes=int(steps[0]), factors=factors))
+            found.append(StrideTerm(bytes=int(steps[0]), factors=self._list_factors(key)))
         return tuple(found)
+
+    def _list_factors(self, key: Monomial) -> tuple[Factor, ...]:
+        return tuple(Factor(name=one.name, parameter=one.parameter) for one in map(self._symbol, key))
 
