@@ -8,8 +8,8 @@ import numpy as np
 import gpa_lsp.advice.static_checks as catalogue
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
-from gpa_lsp.advice.warp_facts import WarpFacts, find_warp_facts
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
+from gpa_lsp.advice.warp_facts import WarpFacts, find_warp_facts
 from gpa_lsp.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.analyses.static.model import KernelStatics, KnownBlock
 from gpa_lsp.basis.catalogue import load_catalogue

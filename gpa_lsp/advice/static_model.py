@@ -150,14 +150,14 @@ class StaticFacts:
             seen.add((frame.source_line, message))
             rows = self._list_rows(frame, access)
             place = None if rows else frame
-            yield self.make_finding(
-                check, rows, message=message, remedy=remedy, certainty=certainty, place=place
-            )
+            yield self.make_finding(check, rows, message=message, remedy=remedy, certainty=certainty, place=place)
 
     def _list_rows(self, frame: Frame, access: SymbolicAccess) -> list[int]:
         """Machine instructions of a line that do what an instruction of PTX does."""
         rows = np.flatnonzero(mark_accesses(self.subject.rows, _SPACES[access.space], _ACCESSES[access.kind])).tolist()
-        return [row for row in rows if (own := self.find_frame(row)) is not None and own.source_line == frame.source_line]
+        return [
+            row for row in rows if (own := self.find_frame(row)) is not None and own.source_line == frame.source_line
+        ]
 
     def make_finding(
         self,

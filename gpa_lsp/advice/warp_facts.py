@@ -10,7 +10,7 @@ from gpa_lsp.launches.source_parameters import read_source_parameters
 from gpa_lsp.ptx.model import PtxModule, Space
 from gpa_lsp.symbolic_accesses.find import find_symbolic_accesses
 from gpa_lsp.symbolic_accesses.forms import WARP_LANES
-from gpa_lsp.symbolic_accesses.model import Factor, StrideTerm, SymbolicAccess, SymbolicAccesses
+from gpa_lsp.symbolic_accesses.model import Factor, StrideTerm, SymbolicAccess, SymbolicAccesses, WarpPattern
 
 _WARPS_ALONG_X = "blockDim.x / 32"
 _KINDS = {0: "load", 1: "store", 2: "atomic", 3: "atomic"}
@@ -33,7 +33,7 @@ class WarpFacts:
         symbols = self.found.table.symbols
         for key, factor in access.address.terms.items():
             parameter = symbols[key[0]].parameter if len(key) == 1 and factor == 1 else None
-            if parameter in self.names:
+            if parameter is not None and parameter in self.names:
                 return self.names[parameter]
         return None
 
@@ -41,6 +41,8 @@ class WarpFacts:
         """The distance of neighbouring threads in elements, such as ``n + 1``; None where part of it has no name."""
         if not access.stride or any(term.bytes % access.bytes_each for term in access.stride):
             return None
+        if len(access.stride) == 1 and not access.stride[0].factors:
+            return Code(text=format_count(abs(access.stride[0].bytes) // access.bytes_each))
         parts = [self._write_term(term, access.bytes_each) for term in access.stride]
         if any(part is None for part in parts):
             return None
@@ -92,15 +94,15 @@ class WarpFacts:
         return say(" (in blocks of {shape})", shape=f"{x} × {y}{depth}")
 
 
-def describe_access(facts: WarpFacts, access: SymbolicAccess) -> Sentence:
+def describe_access(facts: WarpFacts, access: SymbolicAccess, *, begins: str = "This ") -> Sentence:
     """``This load of `a```, without what it costs."""
     array = facts.find_array(access)
     kind = _KINDS[int(access.kind)]
     if access.space == Space.SHARED:
-        return say("This {kind} of shared memory", kind=kind)
+        return say("{begins}{kind} of shared memory", begins=begins, kind=kind)
     if array is None:
-        return say("This {kind}", kind=kind)
-    return say("This {kind} of {array}", kind=kind, array=Code(text=array))
+        return say("{begins}{kind} of global memory", begins=begins, kind=kind)
+    return say("{begins}{kind} of {array}", begins=begins, kind=kind, array=Code(text=array))
 
 
 def describe_distance(facts: WarpFacts, access: SymbolicAccess) -> Sentence:
@@ -117,10 +119,13 @@ def describe_distance(facts: WarpFacts, access: SymbolicAccess) -> Sentence:
 
 def describe_cost(access: SymbolicAccess, noun: str) -> Sentence:
     """``32 sectors per request``; of shared memory with an unknown pitch, from the least to the most."""
-    if access.most is not None and access.cost is not None and access.most > access.cost and access.space == Space.SHARED:
-        return say(
-            "{least} to {most} per request", least=number(access.cost), most=number(access.most, noun)
-        )
+    if (
+        access.most is not None
+        and access.cost is not None
+        and access.most > access.cost
+        and access.space == Space.SHARED
+    ):
+        return say("{least} to {most} per request", least=number(access.cost), most=number(access.most, noun))
     return say("{cost} per request", cost=number(access.cost, noun))
 
 
@@ -145,3 +150,20 @@ def find_warp_facts(
         return WarpFacts(found=found)
     names = {one.offset_bytes: named.name for one, named in zip(own, parameters, strict=True) if named.name}
     return WarpFacts(found=found, names=names)
+
+
+_WORDS = {
+    WarpPattern.UNIFORM: "one address",
+    WarpPattern.CONTIGUOUS: "neighbouring elements",
+    WarpPattern.MISALIGNED: "neighbouring elements, not aligned",
+    WarpPattern.STRIDED: "strided",
+    WarpPattern.SCATTERED: "scattered, by what was loaded",
+    WarpPattern.UNKNOWN: "unknown",
+}
+
+
+def describe_pattern(facts: WarpFacts, access: SymbolicAccess) -> Sentence:
+    """How the threads of a warp lie: ``strided, `n` elements apart``."""
+    stride = facts.describe_stride(access) if access.pattern is WarpPattern.STRIDED else None
+    words = say(_WORDS[access.pattern])
+    return words if stride is None else say("{words}, {stride} elements apart", words=words, stride=stride)

@@ -125,9 +125,7 @@ class Arithmetic:
         lanes = None
         if left.lanes is not None and right.lanes is not None:
             lanes = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[opcode](left.lanes, right.lanes)
-        return Predicate(
-            atoms=(*left.atoms, *right.atoms)[:8], lanes=lanes, is_known=left.is_known and right.is_known
-        )
+        return Predicate(atoms=(*left.atoms, *right.atoms)[:8], lanes=lanes, is_known=left.is_known and right.is_known)
 
     def select(self, predicate: Predicate, chosen: Form, other: Form) -> Form:
         """``chosen`` where a condition holds, else ``other``."""
@@ -246,7 +244,7 @@ def _multiply(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Va
     forms = _take(sources, 3 if is_sum else 2)
     if forms is None:
         return None
-    table = one._table  # noqa: SLF001 - the rules are parts of it
+    table = one._table
     if "hi" in instruction.suffixes:
         return None
     product = table.multiply(forms[0], forms[1])
@@ -258,7 +256,7 @@ def _shift(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value
     if forms is None:
         return None
     by = forms[1].constant
-    table = one._table  # noqa: SLF001
+    table = one._table
     if by is None:
         numbers, amounts = table.find_numbers(forms[0]), table.find_numbers(forms[1])
         if numbers is None or amounts is None or amounts.min() < 0 or amounts.max() > 31 or numbers.min() < 0:
@@ -281,7 +279,7 @@ def _divide(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Valu
     quotient = one.divide(forms[0], forms[1])
     if quotient is None or instruction.opcode == "div":
         return quotient
-    product = one._table.multiply(quotient, forms[1])  # noqa: SLF001
+    product = one._table.multiply(quotient, forms[1])
     return None if product is None else add(forms[0], product, -1)
 
 
@@ -291,7 +289,7 @@ def _combine_bits(one: Arithmetic, instruction: PtxInstruction, sources: Sequenc
         return None
     if instruction.opcode != "and":
         return one.join_bits(instruction.opcode, forms[0], forms[1])
-    table = one._table  # noqa: SLF001
+    table = one._table
     first, second = table.find_numbers(forms[0]), table.find_numbers(forms[1])
     if first is not None and second is not None:
         return table.make_lanes(first & second)
@@ -306,7 +304,7 @@ def _limit(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value
     forms = _take(sources, 2)
     if forms is None:
         return None
-    table = one._table  # noqa: SLF001
+    table = one._table
     first, second = table.find_numbers(forms[0]), table.find_numbers(forms[1])
     if first is not None and second is not None:
         return table.make_lanes((np.minimum if instruction.opcode == "min" else np.maximum)(first, second))
@@ -321,8 +319,8 @@ def _negate(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Valu
     if forms is None:
         return None
     if instruction.opcode == "abs":
-        numbers = one._table.find_numbers(forms[0])  # noqa: SLF001
-        return None if numbers is None else one._table.make_lanes(np.abs(numbers))  # noqa: SLF001
+        numbers = one._table.find_numbers(forms[0])
+        return None if numbers is None else one._table.make_lanes(np.abs(numbers))
     return add(make_constant(-1 if instruction.opcode == "not" else 0), forms[0], -1)
 
 
@@ -331,7 +329,7 @@ def _select(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Valu
         return None
     chosen, other, condition = sources
     assert isinstance(chosen, Form) and isinstance(other, Form)
-    return one.select(_as_predicate(condition, one._table.threads), chosen, other)  # noqa: SLF001
+    return one.select(_as_predicate(condition, one._table.threads), chosen, other)
 
 
 def _take_bits(one: Arithmetic, instruction: PtxInstruction, sources: Sequence[Value]) -> Form | None:

@@ -18,7 +18,12 @@ from gpa_lsp.symbolic_accesses.forms import (
 Shape = tuple[int, int, int]
 _AXES = ("x", "y", "z")
 _NAMES = {"tid": "threadIdx", "ctaid": "blockIdx", "ntid": "blockDim", "nctaid": "gridDim"}
-_UNIFORM = frozenset({"warpid", "nwarpid", "smid", "nsmid", "gridid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid", "cluster_ctarank", "cluster_nctarank", "dynamic_smem_size", "total_smem_size"})  # fmt: skip
+_UNIFORM = frozenset(
+    {
+        "warpid", "nwarpid", "smid", "nsmid", "gridid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid", "cluster_ctarank",
+        "cluster_nctarank", "dynamic_smem_size", "total_smem_size",
+    }
+)  # fmt: skip
 MOST_THREADS = 1024
 
 
@@ -84,5 +89,3 @@ def count_threads(shape: Shape | None) -> int:
     if shape is None:
         return WARP_LANES
     return -(-int(np.prod(shape)) // WARP_LANES) * WARP_LANES
-
-

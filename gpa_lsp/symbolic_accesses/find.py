@@ -48,9 +48,7 @@ def find_symbolic_accesses(module: PtxModule, kernel: str, *, shape: Shape | Non
     first = Walk(function, regions, table, indexes)
     solver = LoopSolver(table, regions, first.go())
     added = solver.solve()
-    second = Walk(
-        function, regions, table, indexes, added=added, parting=solver.find_parting(first.branches)
-    )
+    second = Walk(function, regions, table, indexes, added=added, parting=solver.find_parting(first.branches))
     second.go()
     return SymbolicAccesses(
         shape=shape,
@@ -92,7 +90,7 @@ def _list_accesses(
             stride=request.stride,
             unknown=request.unknown,
             least=request.least,
-            loads=request.loads,
+            loads=None if request.loads is None else function.instructions[request.loads],
             is_certain=request.is_certain,
             address=address,
             active=one.active,
@@ -126,7 +124,13 @@ def _list_branches(
         lanes = None
         if condition.lanes is not None:
             lanes = float(condition.lanes.reshape(-1, WARP_LANES).sum(axis=1).mean())
-        yield DividingBranch(instruction=instruction, division=division, lanes=lanes, sides=sides, is_in_loop=regions.innermost[one.block] >= 0)
+        yield DividingBranch(
+            instruction=instruction,
+            division=division,
+            lanes=lanes,
+            sides=sides,
+            is_in_loop=regions.innermost[one.block] >= 0,
+        )
 
 
 def _find_division(table: SymbolTable, condition: Predicate, one: Seen) -> Division | None:
@@ -134,9 +138,9 @@ def _find_division(table: SymbolTable, condition: Predicate, one: Seen) -> Divis
     if condition.lanes is not None:
         rows = one.active.reshape(-1, WARP_LANES)
         taken = condition.lanes.reshape(-1, WARP_LANES) & rows
-        divided = taken.any(axis=1) & (rows & ~taken).any(axis=1)
-        warps = rows.any(axis=1)
-        return Division.EVERY_WARP if warps.any() and divided[warps].all() else None
+        is_divided = np.any(taken, axis=1) & np.any(rows & ~taken, axis=1)
+        is_there = np.any(rows, axis=1)
+        return Division.EVERY_WARP if is_there.any() and bool((is_divided >= is_there).all()) else None
     for atom in condition.atoms:
         is_remainder = atom.difference.is_approximate and atom.comparison in ("eq", "ne")
         if is_remainder and not table.has_varying(atom.difference) and not table.is_uniform(atom.difference):
@@ -167,7 +171,7 @@ def _measure_sides(regions: Regions, block: int, join: int) -> tuple[int, int] |
         waiting = [start]
         while waiting:
             one = waiting.pop()
-            if one == join or one in reached or one == block:
+            if one in (join, block) or one in reached:
                 continue
             reached.add(one)
             if len(reached) > _MOST_REACHED:

@@ -180,7 +180,9 @@ class SymbolTable:
         symbol = self.name(steps.tobytes(), Symbol(kind=SymbolKind.LANES, lanes=steps))
         return add(scale(symbol, divisor), make_constant(least))
 
-    def make_opaque(self, sources: Iterable[Value], *, block: int, is_data: bool = False, origin: int | None = None) -> Form:
+    def make_opaque(
+        self, sources: Iterable[Value], *, block: int, is_data: bool = False, origin: int | None = None
+    ) -> Form:
         """The result of what is not followed: uniform where all that it is made of is.
 
         Args:
@@ -222,8 +224,8 @@ class SymbolTable:
         """All threads of a warp have the same."""
         if isinstance(value, Predicate):
             if value.lanes is not None:
-                rows = value.lanes.reshape(-1, WARP_LANES)
-                return bool((rows == rows[:, :1]).all())
+                marks = value.lanes.reshape(-1, WARP_LANES)
+                return bool((marks == marks[:, :1]).all())
             return value.is_known and all(self.is_uniform(atom.difference) for atom in value.atoms)
         kinds = {self.symbols[number].kind for number in value.symbols}
         if SymbolKind.VARYING in kinds:

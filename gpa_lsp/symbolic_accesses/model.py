@@ -70,7 +70,7 @@ class SymbolicAccess:
         unknown: product of what is not known that the cost depends on; empty where it depends on nothing, or on several such products, which then
             are taken to be large.
         least: value of that product from which on the cost is reached; None where it is always.
-        loads: index of the instruction whose result decides a scattered address.
+        loads: the instruction whose result decides a scattered address; None for others.
         is_certain: holds for every warp whose threads all take part.
     """
 
@@ -85,7 +85,7 @@ class SymbolicAccess:
     stride: tuple[StrideTerm, ...] = ()
     unknown: tuple[Factor, ...] = ()
     least: int | None = None
-    loads: int | None = None
+    loads: PtxInstruction | None = None
     is_certain: bool = True
     address: Form = field(repr=False)
     active: Marks = field(repr=False)

@@ -58,9 +58,7 @@ class Regions:
         """Registers that each block writes."""
         instructions = self._function.instructions
         return tuple(
-            frozenset(
-                slot for index in range(first, last + 1) for slot in list_writes(instructions[index])
-            )
+            frozenset(slot for index in range(first, last + 1) for slot in list_writes(instructions[index]))
             for first, last in zip(self.first, self.last, strict=True)
         )
 

@@ -9,7 +9,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.symbolic_accesses.forms import WARP_LANES, Form, Integers, Marks, Monomial, Symbol, SymbolTable
-from gpa_lsp.symbolic_accesses.model import Factor, WarpPattern, StrideTerm
+from gpa_lsp.symbolic_accesses.model import Factor, StrideTerm, WarpPattern
 from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts
 
 SECTOR_BYTES = 32
@@ -21,7 +21,7 @@ _SEPARATE = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a request costs; fields as in :class:`~gpa_lsp.symbolic_accesses.model.SymbolicAccess`."""
+    """What a request costs; fields as in :class:`~gpa_lsp.symbolic_accesses.model.SymbolicAccess`, but ``loads`` is an index."""
 
     pattern: WarpPattern
     ideal: float
@@ -185,7 +185,13 @@ class _Reading:
             cost = most = self._count(self._constant)
         aligned = cost if self._width.space == Space.SHARED else self._count(whole)
         ideal = min(self._ideal, aligned)
-        pattern = WarpPattern.CONTIGUOUS if cost <= ideal else WarpPattern.MISALIGNED if aligned <= ideal else WarpPattern.STRIDED
+        pattern = (
+            WarpPattern.CONTIGUOUS
+            if cost <= ideal
+            else WarpPattern.MISALIGNED
+            if aligned <= ideal
+            else WarpPattern.STRIDED
+        )
         return Request(
             pattern=pattern,
             cost=cost,
@@ -240,4 +246,3 @@ class _Reading:
 
     def _list_factors(self, key: Monomial) -> tuple[Factor, ...]:
         return tuple(Factor(name=one.name, parameter=one.parameter) for one in map(self._symbol, key))
-

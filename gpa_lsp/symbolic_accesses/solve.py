@@ -117,7 +117,9 @@ class LoopSolver:
             if not step.terms:
                 return ZERO
             if self._is_fixed(step, one.loop):
-                counter = self._table.name(("iteration", one.loop), Symbol(kind=SymbolKind.UNIFORM, block=block, is_counter=True))
+                counter = self._table.name(
+                    ("iteration", one.loop), Symbol(kind=SymbolKind.UNIFORM, block=block, is_counter=True)
+                )
                 product = self._table.multiply(counter, self._substitute_form(step))
                 if product is not None:
                     return product

@@ -19,8 +19,10 @@ from gpa_lsp.ptx.model import (
     PtxInstruction,
     Register,
     SpecialRegister,
-    Symbol as VariableAddress,
     Vector,
+)
+from gpa_lsp.ptx.model import (
+    Symbol as VariableAddress,
 )
 from gpa_lsp.ptx.registers_used import list_writes
 from gpa_lsp.symbolic_accesses.arithmetic import Arithmetic, negate
@@ -40,7 +42,9 @@ from gpa_lsp.symbolic_accesses.forms import (
 from gpa_lsp.symbolic_accesses.regions import Regions
 
 _LOADS = frozenset({"ld", "ldu"})
-_FROM_MEMORY = frozenset({"atom", "tex", "tld4", "suld", "ldmatrix", "wmma", "mma", "wgmma", "shfl", "match", "call", "redux"})
+_FROM_MEMORY = frozenset(
+    {"atom", "tex", "tld4", "suld", "ldmatrix", "wmma", "mma", "wgmma", "shfl", "match", "call", "redux"}
+)
 _WARP_WIDE = frozenset({"vote", "activemask"})
 State = dict[int, Value]
 
@@ -74,7 +78,7 @@ class Seen:
         address: of an access; None for branches.
         condition: of a branch; None for accesses.
         active: bool[threads], those that may come there, as far as that is known for each thread.
-        from_shared: it is an asynchronous copy to shared memory, this address is the one there.
+        is_copy_target: it is an asynchronous copy to shared memory, and the address is the one there.
     """
 
     index: int
@@ -252,7 +256,7 @@ class Walk:
         addresses = [one for one in (*instruction.destinations, *instruction.sources) if isinstance(one, Address)]
         is_copy = instruction.opcode == "cp" and len(addresses) == 2
         for number, operand in enumerate(addresses):
-            if "param" in instruction.suffixes or isinstance(operand.base, VariableAddress) and operand.base.name in self._parameters:
+            if self._is_parameter(instruction, operand):
                 continue
             address = self._find_address(operand, state, block)
             self.seen.append(
@@ -264,6 +268,10 @@ class Walk:
                     is_copy_target=is_copy and number == 0,
                 )
             )
+
+    def _is_parameter(self, instruction: PtxInstruction, operand: Address) -> bool:
+        is_named = isinstance(operand.base, VariableAddress) and operand.base.name in self._parameters
+        return is_named or "param" in instruction.suffixes
 
     def _execute(self, instruction: PtxInstruction, block: int, state: State, guard: Predicate | None) -> None:
         slots = list_writes(instruction)
@@ -373,18 +381,11 @@ class Walk:
 
     def _read(self, operand: Operand | None, state: State, block: int) -> Value:
         if isinstance(operand, Register):
-            value = state.get(operand.slot)
-            if value is None:
-                if self._is_predicate(operand.slot):
-                    return UNKNOWN_PREDICATE
-                value = state[operand.slot] = self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
-            if operand.is_negated and isinstance(value, Predicate):
-                return negate(value)
-            return value
+            return self._read_register(operand, state, block)
         if isinstance(operand, Immediate):
-            if isinstance(operand.value, int) and operand.bits is None:
-                return make_constant(operand.value)
-            return self._table.name("number", Symbol(kind=SymbolKind.UNIFORM))
+            is_integer = isinstance(operand.value, int) and operand.bits is None
+            number = make_constant(int(operand.value)) if is_integer else None
+            return number or self._table.name("number", Symbol(kind=SymbolKind.UNIFORM))
         if isinstance(operand, SpecialRegister):
             return self._indexes.read(operand)
         if isinstance(operand, VariableAddress):
@@ -396,3 +397,11 @@ class Walk:
             parts = operand.elements if isinstance(operand, Vector) else (operand.first, operand.second)
             return self._table.make_opaque([self._read(one, state, block) for one in parts if one], block=block)
         return self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+
+    def _read_register(self, operand: Register, state: State, block: int) -> Value:
+        value = state.get(operand.slot)
+        if value is None:
+            if self._is_predicate(operand.slot):
+                return UNKNOWN_PREDICATE
+            value = state[operand.slot] = self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+        return negate(value) if operand.is_negated and isinstance(value, Predicate) else value

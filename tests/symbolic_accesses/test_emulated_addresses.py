@@ -139,7 +139,7 @@ def check_access(
 @pytest.mark.parametrize("is_known", [True, False])
 @given(data=st.data())
 @examples(40)
-def test_affine_addresses_are_the_emulated_ones(is_known: bool, data: st.DataObject) -> None:  # noqa: FBT001
+def test_affine_addresses_are_the_emulated_ones(is_known: bool, data: st.DataObject) -> None:
     index = data.draw(bodies((*LINEAR, *OF_SIZES)))
     assert compare(index, data, is_known=is_known) == 2
 
@@ -148,7 +148,7 @@ def test_affine_addresses_are_the_emulated_ones(is_known: bool, data: st.DataObj
 @given(data=st.data())
 @examples(80)
 def test_addresses_of_bits_and_quotients_are_the_emulated_ones_where_they_are_certain(
-    is_known: bool,  # noqa: FBT001
+    is_known: bool,
     data: st.DataObject,
 ) -> None:
     index = data.draw(bodies((*LINEAR, *OF_BITS)))

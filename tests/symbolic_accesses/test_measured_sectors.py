@@ -68,7 +68,11 @@ def hold(case: Path, reports: list[Path]) -> Counter[tuple[str, str]]:
             continue
         measured = sectors / executed
         slack = SLACK * measured
-        least = access.cost if access.least is None else count_small(found.table, access, launch, module.functions[truth["kernel"]])
+        least = (
+            access.cost
+            if access.least is None
+            else count_small(found.table, access, launch, module.functions[truth["kernel"]])
+        )
         agrees = least - slack <= measured <= access.most + slack
         verdicts[access.pattern.value, "agrees" if agrees else "differs"] += 1
     return verdicts

@@ -13,6 +13,8 @@ from gpa_lsp.symbolic_accesses.model import SymbolicAccess, WarpPattern
 
 NAME = "bank-conflicts"
 _LEAST_FACTOR = 2.0
+_LEAST_OF_ROWS = 4.0
+"""Where a warp reaches over several rows of a tile, those that are padded already often share a bank or two."""
 
 
 def find_bank_conflicts(facts: StaticFacts) -> Iterator[StaticFinding]:
@@ -33,7 +35,8 @@ def find_bank_conflicts(facts: StaticFacts) -> Iterator[StaticFinding]:
 def _has_conflicts(access: SymbolicAccess) -> bool:
     is_plain = access.kind in (AccessKind.LOAD, AccessKind.STORE) and access.space == Space.SHARED
     is_strided = is_plain and access.pattern is WarpPattern.STRIDED
-    return is_strided and access.cost is not None and access.cost >= _LEAST_FACTOR * access.ideal
+    least = _LEAST_FACTOR if access.stride else _LEAST_OF_ROWS
+    return is_strided and access.cost is not None and access.cost >= least * access.ideal
 
 
 def _describe(warps: WarpFacts, access: SymbolicAccess) -> Sentence:

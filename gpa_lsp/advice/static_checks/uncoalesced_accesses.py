@@ -33,7 +33,7 @@ def find_uncoalesced_accesses(facts: StaticFacts) -> Iterator[StaticFinding]:
     yield from facts.report_accesses(
         NAME,
         [
-            (access, _describe(warps, access), _choose_remedy(access), _find_certainty(warps, access))
+            (access, _describe(facts, warps, access), _choose_remedy(access), _find_certainty(warps, access))
             for access in accesses
             if _is_costly(access, neighbours)
         ],
@@ -78,12 +78,22 @@ def _is_costly(access: SymbolicAccess, neighbours: _Neighbours) -> bool:
     return access.pattern is WarpPattern.STRIDED and is_wasteful and not neighbours.fills_stride(access)
 
 
-def _describe(warps: WarpFacts, access: SymbolicAccess) -> Sentence:
+def _name_load(facts: StaticFacts, access: SymbolicAccess) -> Sentence:
+    """Where the index was loaded; nothing where that is the same line, or in no source at hand."""
+    own = facts.find_frame_at_hand(access.instruction.chain)
+    frame = None if access.loads is None else facts.find_frame_at_hand(access.loads.chain)
+    if frame is None or own is None or frame.source_line == own.source_line or frame.file != own.file:
+        return NOTHING
+    return say(" in line {line}", line=str(frame.line))
+
+
+def _describe(facts: StaticFacts, warps: WarpFacts, access: SymbolicAccess) -> Sentence:
     subject = describe_access(warps, access)
     if access.pattern is WarpPattern.SCATTERED:
         return say(
-            "{access} is at an address that was loaded: up to {most} per request, {ideal} at best.",
+            "{access} is scattered, by what was loaded{where}: up to {most} per request, {ideal} at best.",
             access=subject,
+            where=_name_load(facts, access),
             most=count(32, "sector"),
             ideal=number(access.ideal),
         )
