@@ -83,7 +83,7 @@ class Arithmetic:
         if instruction.opcode == "mov" and len(forms) == 1:
             return forms[0]
         found = rule(self, instruction, sources) if rule is not None and is_integer else None
-        if found is None or len(found.terms) > 2 * WARP_LANES:
+        if found is None or not self._table.is_small(found):
             return self._table.make_opaque(sources, block=block)
         return found
 

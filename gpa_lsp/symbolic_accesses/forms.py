@@ -18,7 +18,8 @@ WARP_LANES = 32
 MOST_TERMS = 24
 """Of one form; one with more is not followed."""
 _MOST_FACTORS = 5
-_LARGEST = 1 << 62
+LARGEST = 1 << 48
+"""Beyond addresses; sums of what lies below it are exact."""
 
 Integers = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
@@ -203,6 +204,19 @@ class SymbolTable:
         has_data = is_data or data is not None
         return self.add_symbol(Symbol(kind=SymbolKind.VARYING, is_data=has_data, origin=found, block=block))
 
+    def is_small(self, form: Form) -> bool:
+        """Its terms are small enough to be summed for each thread."""
+        if len(form.terms) > MOST_TERMS:
+            return False
+        for monomial, coefficient in form.terms.items():
+            size = abs(coefficient)
+            for number in monomial:
+                lanes = self.symbols[number].lanes
+                size *= 1 if lanes is None else int(lanes.max())
+            if size > LARGEST:
+                return False
+        return True
+
     def find_data(self, values: Iterable[Value]) -> Symbol | None:
         """The first symbol that depends on what was loaded, differently for the threads of a warp."""
         for form in _list_forms(values):
@@ -281,7 +295,7 @@ class SymbolTable:
         for first, one in left.terms.items():
             for second, other in right.terms.items():
                 product = self._multiply_monomials(first, second)
-                if product is None or abs(one * other) > _LARGEST:
+                if product is None or abs(one * other) > LARGEST:
                     return None
                 total = add(total, product, one * other)
         return total if len(total.terms) <= MOST_TERMS else None
@@ -298,7 +312,7 @@ class SymbolTable:
         for number in with_lanes:
             values = self.symbols[number].lanes
             assert values is not None
-            if float(np.abs(lanes).max()) * float(np.abs(values).max()) > _LARGEST:
+            if float(np.abs(lanes).max()) * float(np.abs(values).max()) > LARGEST:
                 return None
             lanes = lanes * values
         rest = [number for number in factors if self.symbols[number].lanes is None]

@@ -28,6 +28,7 @@ from gpa_lsp.ptx.registers_used import list_writes
 from gpa_lsp.symbolic_accesses.arithmetic import Arithmetic, negate
 from gpa_lsp.symbolic_accesses.block_shape import ThreadIndexes
 from gpa_lsp.symbolic_accesses.forms import (
+    LARGEST,
     UNKNOWN_PREDICATE,
     Form,
     Marks,
@@ -383,8 +384,8 @@ class Walk:
         if isinstance(operand, Register):
             return self._read_register(operand, state, block)
         if isinstance(operand, Immediate):
-            is_integer = isinstance(operand.value, int) and operand.bits is None
-            number = make_constant(int(operand.value)) if is_integer else None
+            is_index = isinstance(operand.value, int) and operand.bits is None and abs(operand.value) <= LARGEST
+            number = make_constant(int(operand.value)) if is_index else None
             return number or self._table.name("number", Symbol(kind=SymbolKind.UNIFORM))
         if isinstance(operand, SpecialRegister):
             return self._indexes.read(operand)
