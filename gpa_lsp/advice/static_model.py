@@ -39,6 +39,10 @@ _ACCESSES = {
 }
 
 
+_COSTLY_FACTOR = 4.0
+"""So many times what an access needs, and more, is costly."""
+
+
 class Certainty(Enum):
     """How sure a finding is; the values are words for people."""
 
@@ -80,6 +84,7 @@ class StaticFinding:
         loop_depth: loops around the innermost instruction of it; 0 outside loops. Loops around the call of a function are not known.
         weight: for ordering, larger first: instructions, each times :data:`LOOP_WEIGHT` for every loop around it.
         instructions: those that show it, by address; at most :data:`MOST_EVIDENCE`.
+        is_costly: it multiplies what an access costs, so that it matters outside loops too.
     """
 
     check: str
@@ -93,6 +98,7 @@ class StaticFinding:
     loop_depth: int
     weight: float
     instructions: tuple[Evidence, ...]
+    is_costly: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +156,15 @@ class StaticFacts:
             seen.add((frame.source_line, message))
             rows = self._list_rows(frame, access)
             place = None if rows else frame
-            yield self.make_finding(check, rows, message=message, remedy=remedy, certainty=certainty, place=place)
+            yield self.make_finding(
+                check,
+                rows,
+                message=message,
+                remedy=remedy,
+                certainty=certainty,
+                place=place,
+                is_costly=access.cost is not None and access.cost >= _COSTLY_FACTOR * access.ideal,
+            )
 
     def _list_rows(self, frame: Frame, access: SymbolicAccess) -> list[int]:
         """Machine instructions of a line that do what an instruction of PTX does."""
@@ -169,6 +183,7 @@ class StaticFacts:
         certainty: Certainty = Certainty.CERTAIN,
         anchor: int | None = None,
         place: Frame | None = None,
+        is_costly: bool = False,
     ) -> StaticFinding:
         """A finding about some rows.
 
@@ -180,6 +195,7 @@ class StaticFacts:
             certainty: how sure it is.
             anchor: the row whose line it is about; None for the first one.
             place: the line it is about, where that is not the line of an instruction.
+            is_costly: it multiplies what an access costs.
         """
         ordered = sorted(set(rows))
         anchor = anchor if anchor is not None else next(iter(ordered), None)
@@ -197,6 +213,7 @@ class StaticFacts:
             loop_depth=max(depths, default=0),
             weight=sum(LOOP_WEIGHT**depth for depth in depths),
             instructions=tuple(self._show(row) for row in ordered[:MOST_EVIDENCE]),
+            is_costly=is_costly,
         )
 
     def _show(self, row: int) -> Evidence:

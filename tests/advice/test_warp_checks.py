@@ -111,12 +111,21 @@ CLEAN = {
     "all members of a structure": "float3 v = ((const float3*)in)[i]; out[i] = v.x + v.y + v.z;",
     "half a warp": "out[i] = threadIdx.x < 16 ? in[i] : 0.f;",
     "one thread for a warp": "float s = in[i]; for (int d = 16; d; d /= 2) s += __shfl_down_sync(~0u, s, d); if (i % 32 == 0) out[i / 32] = s;",
-    "ways of whole warps": "if (threadIdx.x / 32 % 2) { for (int j = 0; j < n; ++j) out[i] += j; } else { for (int j = 0; j < m; ++j) out[i] -= in[i]; }",
+    "ways of whole warps": (
+        "if (threadIdx.x / 32 % 2) { for (int j = 0; j < n; ++j) out[i] += j; "
+        "} else { for (int j = 0; j < m; ++j) out[i] -= in[i]; }"
+    ),
     "a padded tile": "__shared__ float t[32][33]; t[threadIdx.y][threadIdx.x] = in[i]; __syncthreads(); out[i] = t[threadIdx.x][threadIdx.y];",
     "a reversed row": "__shared__ float t[64]; t[threadIdx.x] = in[i]; __syncthreads(); out[i] = t[63 - threadIdx.x];",
-    "a swizzled tile": "__shared__ float t[32][32]; t[threadIdx.y][threadIdx.x ^ threadIdx.y] = in[i]; __syncthreads(); out[i] = t[threadIdx.x][threadIdx.x ^ threadIdx.y];",
-    "a tree in shared memory": "__shared__ float t[256]; t[threadIdx.x] = in[i]; for (int s = 128; s; s /= 2) { __syncthreads(); if (threadIdx.x < s) t[threadIdx.x] += t[threadIdx.x + s]; } if (!threadIdx.x) out[blockIdx.x] = t[0];",
-}  # fmt: skip
+    "a swizzled tile": (
+        "__shared__ float t[32][32]; t[threadIdx.y][threadIdx.x ^ threadIdx.y] = in[i]; "
+        "__syncthreads(); out[i] = t[threadIdx.x][threadIdx.x ^ threadIdx.y];"
+    ),
+    "a tree in shared memory": (
+        "__shared__ float t[256]; t[threadIdx.x] = in[i]; for (int s = 128; s; s /= 2) { __syncthreads(); "
+        "if (threadIdx.x < s) t[threadIdx.x] += t[threadIdx.x + s]; } if (!threadIdx.x) out[blockIdx.x] = t[0];"
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CLEAN)

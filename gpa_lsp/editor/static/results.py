@@ -58,6 +58,7 @@ class StaticMark:
         remedy: what to do; may be empty.
         certainty: ``certain`` or ``likely``.
         is_in_loop: the code of it runs in a loop.
+        is_costly: it matters outside loops too.
         kernels: mangled names of those it is in: instantiations of a template share their lines.
         origin: file and line it was inlined from, where the finding itself is about that; None where it is about this line.
     """
@@ -70,6 +71,7 @@ class StaticMark:
     is_in_loop: bool
     kernels: tuple[str, ...]
     origin: tuple[str, int] | None = None
+    is_costly: bool = False
 
     @property
     def sentence(self) -> str:

@@ -130,6 +130,7 @@ def _make_mark(finding: StaticFinding, source: str) -> StaticMark | None:
         remedy=finding.remedy,
         certainty=finding.certainty.value,
         is_in_loop=finding.loop_depth > 0,
+        is_costly=finding.is_costly,
         kernels=(finding.kernel,),
         origin=origin,
     )
