@@ -24,7 +24,7 @@ _WORD = re.compile(r"\w+")
 
 
 def list_static_diagnostics(view: DocumentView, most: int) -> Iterator[Diagnostic]:
-    """One per finding: Information where its code runs in a loop or multiplies what an access costs, else Hint, because nobody knows whether it costs anything.
+    """One per finding: Information where its code runs in a loop or multiplies what an access costs, else Hint, since nobody knows its cost.
 
     Args:
         view: of the document.
