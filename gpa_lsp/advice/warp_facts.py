@@ -118,13 +118,9 @@ def describe_distance(facts: WarpFacts, access: SymbolicAccess) -> Sentence:
 
 
 def describe_cost(access: SymbolicAccess, noun: str) -> Sentence:
-    """``32 sectors per request``; of shared memory with an unknown pitch, from the least to the most."""
-    if (
-        access.most is not None
-        and access.cost is not None
-        and access.most > access.cost
-        and access.space == Space.SHARED
-    ):
+    """``32 sectors per request``; from the least to the most where that depends on alignment, or on the pitch of shared memory."""
+    has_range = access.space == Space.SHARED or not access.unknown
+    if has_range and access.most is not None and access.cost is not None and access.most > access.cost:
         return say("{least} to {most} per request", least=number(access.cost), most=number(access.most, noun))
     return say("{cost} per request", cost=number(access.cost, noun))
 
@@ -150,6 +146,18 @@ def find_warp_facts(
         return WarpFacts(found=found)
     names = {one.offset_bytes: named.name for one, named in zip(own, parameters, strict=True) if named.name}
     return WarpFacts(found=found, names=names)
+
+
+def describe_request(facts: WarpFacts, access: SymbolicAccess) -> Sentence:
+    """``load of `a`: strided, `n` elements apart, 32 sectors per request for `n` ≥ 8``."""
+    subject, pattern = describe_access(facts, access, begins=""), describe_pattern(facts, access)
+    if access.cost is None:
+        return say("{access}: {pattern}", access=subject, pattern=pattern)
+    cost = describe_cost(access, "wavefront" if access.space == Space.SHARED else "sector")
+    condition = facts.describe_condition(access)
+    return say(
+        "{access}: {pattern}, {cost}{condition}", access=subject, pattern=pattern, cost=cost, condition=condition
+    )
 
 
 _WORDS = {

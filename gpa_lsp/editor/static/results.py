@@ -80,6 +80,21 @@ class StaticMark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StaticRequest:
+    """What a warp requests of memory on a line of the source.
+
+    Attributes:
+        line: 1-based, in the text that was compiled.
+        words: what is accessed, how the threads of a warp lie, and what it costs.
+        kernels: mangled names of those it is in.
+    """
+
+    line: int
+    words: str
+    kernels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StaticResult:
     """What became of a job.
 
@@ -92,6 +107,7 @@ class StaticResult:
         messages: of the compiler, in its order; those about the source itself name no file.
         kernels: of the source, by line.
         marks: on lines of the source, weightiest first.
+        requests: to memory, by line.
         seconds: from the job to this.
         remarks: what was in doubt, a line each, for the log.
         failure: why there is nothing at all, a line; empty otherwise.
@@ -105,6 +121,7 @@ class StaticResult:
     messages: tuple[CompilerMessage, ...] = ()
     kernels: tuple[StaticKernel, ...] = ()
     marks: tuple[StaticMark, ...] = ()
+    requests: tuple[StaticRequest, ...] = ()
     seconds: float = 0.0
     remarks: tuple[str, ...] = ()
     failure: str = ""
