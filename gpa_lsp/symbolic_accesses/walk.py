@@ -384,9 +384,7 @@ class Walk:
         if isinstance(operand, Register):
             return self._read_register(operand, state, block)
         if isinstance(operand, Immediate):
-            is_index = isinstance(operand.value, int) and operand.bits is None and abs(operand.value) <= LARGEST
-            number = make_constant(int(operand.value)) if is_index else None
-            return number or self._table.name("number", Symbol(kind=SymbolKind.UNIFORM))
+            return self._read_literal(operand)
         if isinstance(operand, SpecialRegister):
             return self._indexes.read(operand)
         if isinstance(operand, VariableAddress):
@@ -398,6 +396,14 @@ class Walk:
             parts = operand.elements if isinstance(operand, Vector) else (operand.first, operand.second)
             return self._table.make_opaque([self._read(one, state, block) for one in parts if one], block=block)
         return self._table.add_symbol(Symbol(kind=SymbolKind.VARYING, block=block))
+
+    def _read_literal(self, literal: Immediate) -> Form:
+        """Numbers too large for indexes are not followed."""
+        if isinstance(literal.value, float) or literal.bits is not None:
+            return self._table.name("number", Symbol(kind=SymbolKind.UNIFORM))
+        if abs(literal.value) > LARGEST:
+            return self._table.name("large number", Symbol(kind=SymbolKind.VARYING))
+        return make_constant(literal.value)
 
     def _read_register(self, operand: Register, state: State, block: int) -> Value:
         value = state.get(operand.slot)
