@@ -57,6 +57,11 @@ export class HeatView implements Disposable {
     return this.#known.get(uri.toString())?.stale ?? [];
   }
 
+  /** Of those with marks, the lines of sources that may not be what was measured. */
+  unverifiedLinesOf(uri: Uri): readonly number[] {
+    return this.#known.get(uri.toString())?.unverified ?? [];
+  }
+
   #take(heat: Heat): void {
     const uri = Uri.parse(heat.uri).toString();
     const document = workspace.textDocuments.find((open) => open.uri.toString() === uri);
