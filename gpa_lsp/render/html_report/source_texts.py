@@ -29,7 +29,7 @@ class SourceTexts:
         self._locator = locator
         self._is_wanted = is_wanted
         self._split: dict[str, Sequence[str]] = {}
-        self._read: dict[Path, Sequence[str] | None] = {}
+        self._read: dict[Path, Sequence[str]] = {}
 
     def read(self, kernel: KernelReport, file: str) -> tuple[Sequence[str] | None, str]:
         """The lines of a file, and why there are none, or why they may be others.
@@ -69,11 +69,11 @@ class SourceTexts:
             doubt = find_doubt(found, (kernel.measured_unix_s or 0) * 1_000_000_000, kernel.source_stamps.get(file))
             if doubt is Doubt.OTHER_LENGTH:
                 return None, CHANGED
-            if path not in self._read:
-                self._read[path] = split_lines(path.read_text(encoding="utf-8", errors="replace"))
+            lines = self._read.get(path)
+            if lines is None:
+                lines = self._read[path] = split_lines(path.read_text(encoding="utf-8", errors="replace"))
         except OSError:
             return None, UNREADABLE
-        lines = self._read[path]
         if doubt is None:
             return lines, ""
         return (lines, UNVERIFIED) if _fits(kernel, file, lines) else (None, CHANGED)
