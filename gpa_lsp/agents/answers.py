@@ -30,7 +30,7 @@ from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.prediction_text import render_prediction
 from gpa_lsp.report.compare import compare_reports
 from gpa_lsp.report.model import KernelReport, Report
-from gpa_lsp.report.names import shorten_name
+from gpa_lsp.report.names import list_named, shorten_name
 from gpa_lsp.report.pairs import LinePair, build_pair_index
 
 MOST_BYTES = 2048
@@ -83,7 +83,9 @@ def fit(head: Sequence[str], rows: Iterable[str], start: int, ask: str, *, foot:
     every = [cut_line(row) for row in rows]
     lines = [cut_line(line) for line in head]
     if start > len(every) or start < 0:
-        raise InputError(f"there are {format_count(len(every))} rows, and none is number {start}", remedy="give a smaller start")
+        raise InputError(
+            f"there are {format_count(len(every))} rows, and none is number {start}", remedy="give a smaller start"
+        )
     room = MOST_BYTES - 160 - sum(len(line.encode()) + 1 for line in lines)
     taken = start
     while taken < len(every) and room >= len(every[taken].encode()) + 1:
@@ -145,9 +147,16 @@ class Answers:
         piece = next((piece for piece in every if piece.optimizer == suggestion), None)
         if piece is None:
             names = ", ".join(piece.optimizer for piece in every)
-            raise InputError(f"{suggestion!r} is no suggestion for it", remedy=f"there are {names}" if names else "there is none")
+            raise InputError(
+                f"{suggestion!r} is no suggestion for it", remedy=f"there are {names}" if names else "there is none"
+            )
         lines = [read_plain(line) for line in AdviceText(one, self._places, None).render(piece, every)]
-        return fit(head, [line for line in lines if line.strip()], start, f'advise(kernel="{found.id}", suggestion="{suggestion}"')
+        return fit(
+            head,
+            [line for line in lines if line.strip()],
+            start,
+            f'advise(kernel="{found.id}", suggestion="{suggestion}"',
+        )
 
     def explain_line(self, file: str, line: int, kernel: str | None = None, start: int = 0) -> str:
         """What a source line waits for, and what waits for it, in every kernel it was compiled into.
@@ -161,7 +170,10 @@ class Answers:
         found = [self._shelf.find_kernel(kernel)] if kernel is not None else self._find_with_line(file, line)
         rows = [row for one in found for row in self._explain(one, file, line)]
         if not rows:
-            raise InputError(f"no sampled instruction is of {write_place(file, line)}", remedy="check the line: numbers are those of the measured file")
+            raise InputError(
+                f"no sampled instruction is of {write_place(file, line)}",
+                remedy="check the line: numbers are those of the measured file",
+            )
         return fit([f"{write_place(file, line)}, {MEASURED}"], rows, start, f'explain_line(file="{file}", line={line}')
 
     def compare(self, before: str, after: str, kernel: str | None = None, start: int = 0) -> str:
@@ -188,7 +200,7 @@ class Answers:
             start: the first row.
         """
         prediction = predict_source(self._shelf.find_file(source), kernel=kernel)
-        lines = [read_plain(line) for line in render_prediction(prediction, None, self._shelf.folder)]
+        lines = [read_plain(line) for line in render_prediction(prediction, folder=self._shelf.folder)]
         rows = [line for line in lines if line.strip()]
         return fit([f"{source}, {EMULATED}"], rows, start, f'predict(source="{source}"')
 
@@ -252,9 +264,9 @@ class Answers:
             blame = index.measure_line(place)
             taken = blame.waiting_samples + blame.own_samples + blame.unattributed_samples
             yield (
-                f"{found.id} {shorten_name(kernel.name)}: {_share(kernel, taken)} taken here; of these {_share(kernel, blame.waiting_samples)} wait for other "
-                f"instructions, {_share(kernel, blame.own_samples)} are its own, {_share(kernel, blame.unattributed_samples)} unattributed; "
-                f"it makes others wait for {_share(kernel, blame.causing_samples)}"
+                f"{found.id} {shorten_name(kernel.name)}: {_share(kernel, taken)} taken here; of these "
+                f"{_share(kernel, blame.waiting_samples)} wait for other instructions, {_share(kernel, blame.own_samples)} are its own, "
+                f"{_share(kernel, blame.unattributed_samples)} unattributed; it makes others wait for {_share(kernel, blame.causing_samples)}"
             )
             for verb, pairs in (("waits for", index.list_waits(place)), ("holds up", index.list_waiters(place))):
                 for pair in pairs[:_MOST_PAIRS]:
@@ -264,7 +276,11 @@ class Answers:
 
     def _describe_pair(self, kernel: KernelReport, verb: str, pair: LinePair) -> str:
         row = pair.def_row if verb == "waits for" else pair.use_row
-        place = "code without lines" if pair.place is None else self._places.show_line(kernel, pair.place.file, pair.place.line)
+        place = (
+            "code without lines"
+            if pair.place is None
+            else self._places.show_line(kernel, pair.place.file, pair.place.line)
+        )
         code = None if pair.place is None else self._places.read_line(kernel, pair.place.file, pair.place.line)
         text = kernel.instructions.texts[row]
         return (
@@ -289,8 +305,6 @@ class Answers:
 
     @staticmethod
     def _choose(report: Report, kernel: str | None) -> Report:
-        from gpa_lsp.report.names import list_named
-
         if kernel is None:
             return report
         found = list_named(kernel, report.kernels, lambda one: (one.mangled_name, one.name))

@@ -119,11 +119,11 @@ class _Tools:
 
     async def read_kernels(self) -> str:
         """The kernels of the reports here."""
-        return await self._ask(lambda: self._answers.list_kernels())
+        return await self.list_kernels()
 
     async def read_kernel(self, kernel: str) -> str:
         """What limits a kernel and what to change."""
-        return await self._ask(lambda: self._answers.advise(kernel))
+        return await self.advise(kernel)
 
     async def _ask(self, ask: Callable[[], str]) -> str:
         """An answer, made in a thread: a report may take seconds, and the client may ask for something else meanwhile."""

@@ -91,9 +91,7 @@ class Shelf:
         status = path.stat()
         key = path, status.st_size, status.st_mtime_ns
         if key not in self._read:
-            self._read[key] = (
-                read_report(path) if is_saved_report(path) else analyse([path], locator=self.locator)
-            )
+            self._read[key] = read_report(path) if is_saved_report(path) else analyse([path], locator=self.locator)
             while len(self._read) > _MOST_KEPT:
                 self._read.popitem(last=False)
         self._read.move_to_end(key)
@@ -141,5 +139,9 @@ class Shelf:
                 if looked_at > _MOST_LOOKED_AT:
                     return
                 path = Path(parent, name)
-                if name.endswith(suffixes) and path.is_file() and Path(os.path.realpath(path)).is_relative_to(self.folder):
+                if (
+                    name.endswith(suffixes)
+                    and path.is_file()
+                    and Path(os.path.realpath(path)).is_relative_to(self.folder)
+                ):
                     yield path, path.stat().st_mtime_ns

@@ -10,7 +10,7 @@ What is named in ``__all__`` here, with the attributes that the classes it retur
 >>> graph = api.def_use_graph(kernel)
 >>> cause, victim, heaviest = max(graph.edges(data=True), key=lambda edge: edge[2]["samples"])
 >>> graph.nodes[cause]["text"], graph.nodes[victim]["text"], next(iter(heaviest["by_reason"]))
-('LDG.E R6, [R2.64]', 'FFMA R6, R9, 0.89999997615814208984, R6', 'long_scoreboard')
+('LDG.E.CONSTANT R0, [R4.64]', 'FFMA R0, R7, 0.5, R0', 'long_scoreboard')
 """
 
 import os
@@ -103,7 +103,9 @@ def find_kernel(report: Report, name: str) -> KernelReport:
     found = kernels(report, name)
     if not found:
         names = ", ".join(list(dict.fromkeys(kernel.name for kernel in report.kernels))[:_LISTED])
-        raise InputError(f"no kernel is named {name!r}", remedy=f"there are {names}" if names else "the report has none")
+        raise InputError(
+            f"no kernel is named {name!r}", remedy=f"there are {names}" if names else "the report has none"
+        )
     return found[0]
 
 

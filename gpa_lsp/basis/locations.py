@@ -78,9 +78,7 @@ def is_path_end(path: str, end: str) -> bool:
     >>> is_path_end("/home/x/src/k.cu", "src/k.cu"), is_path_end("C:\\\\x\\\\k.cu", "k.cu"), is_path_end("/x/mask.cu", "k.cu")
     (True, True, False)
     """
-    parts, wanted = (
-        [part for part in re.split(r"[/\\\\]", text) if part not in ("", ".")] for text in (path, end)
-    )
+    parts, wanted = ([part for part in re.split(r"[/\\\\]", text) if part not in ("", ".")] for text in (path, end))
     return bool(wanted) and parts[-len(wanted) :] == wanted
 
 

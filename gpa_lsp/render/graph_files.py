@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.basis.locations import write_place
-from gpa_lsp.basis.numbers import format_count_of, format_percent
+from gpa_lsp.basis.numbers import format_count_of, format_file_value, format_percent
 from gpa_lsp.basis.visible_text import make_values_visible, make_visible
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _make_scalar(known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _write_counts(counts: Mapping[str, float]) -> str:
-    return make_visible(", ".join(f"{reason}: {count:g}" for reason, count in counts.items()))
+    return make_visible(", ".join(f"{reason}: {format_file_value(count)}" for reason, count in counts.items()))
 
 
 def _write_dot(graph: "nx.DiGraph[int]") -> Iterator[str]:
@@ -83,7 +83,7 @@ def _write_dot(graph: "nx.DiGraph[int]") -> Iterator[str]:
         reason = next(iter(known["by_reason"]))
         pen = _LEAST_PEN + (_MOST_PEN - _LEAST_PEN) * known["samples"] / most
         label = _quote(f"{format_percent(known['samples'] / total)} {reason}", known.get("resource", ""))
-        yield f"  n{cause} -> n{victim} [label={label}, penwidth={pen:.2f}];"
+        yield f"  n{cause} -> n{victim} [label={label}, penwidth={format_file_value(pen)}];"
     yield "}"
 
 

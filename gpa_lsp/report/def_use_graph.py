@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 def build_def_use_graph(kernel: KernelReport) -> "nx.DiGraph[int]":
     """The instructions of a kernel that were sampled or blamed, and who makes whom wait.
 
-    Nodes are rows of ``kernel.instructions``. A node has ``function`` and ``pc_offset`` (bytes), ``text`` (SASS), ``samples``, ``by_reason`` (stall
-    reason → samples), ``own_samples`` (its own matter), ``unattributed_samples``, ``caused_samples`` (of others, blamed on it), and where it is known
-    ``file``, ``line`` (1-based, innermost frame) and ``executions`` (of warps, all launches). An edge has ``samples``, ``latency_samples`` (without issue),
-    ``by_reason``, ``category`` and ``dependency`` of its heaviest reason, ``is_shared`` (several causes were waited for together: the split is a
-    convention), and where it is known ``resource`` (register), ``distance_instructions`` and ``distance_cycles``. What is not known is absent.
+    Nodes are rows of ``kernel.instructions``; what is not known is absent. A node has ``function``, ``pc_offset`` (bytes), ``text`` (SASS),
+    ``samples``, ``by_reason`` (stall reason → samples), ``own_samples`` (its own matter), ``unattributed_samples``, ``caused_samples`` (of others,
+    blamed on it), ``file``, ``line`` (1-based, innermost frame) and ``executions`` (of warps, all launches). An edge has ``samples``,
+    ``latency_samples`` (without issue), ``by_reason``, ``category`` and ``dependency`` of its heaviest reason, ``is_shared`` (several causes were
+    waited for together: the split is a convention), ``resource`` (register), ``distance_instructions`` and ``distance_cycles``.
 
     Args:
         kernel: of a report.

@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import choose_exit_code, load_report, parse_count, write_file
 from gpa_lsp.cli.terminal import Terminal
@@ -58,7 +57,9 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         graph = cut_around(graph, arguments.around, arguments.steps)
     others = len(report.kernels) - 1
     if others:
-        terminal.complain(f"{report.kernels[0].name} is written; {others} more kernels have {arguments.kernel!r} in their names")
+        terminal.complain(
+            f"{report.kernels[0].name} is written; {others} more kernels have {arguments.kernel!r} in their names"
+        )
     text = write_graph(graph, arguments.format)
     if arguments.output is None:
         terminal.print_safely(lambda: terminal.write_text(text))
@@ -68,7 +69,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 COMMAND = Command(
-    summary="write the blamed def-use graph of a kernel: which instruction makes which wait",
+    summary="write the def-use graph of a kernel: which instruction makes which wait",
     description=(
         "Write which instructions of a kernel make which others wait, with samples, stall reasons, registers and source lines, as a graph: DOT for "
         "Graphviz, GraphML, or JSON as networkx reads it."
