@@ -41,7 +41,7 @@ def build_def_use_graph(kernel: KernelReport) -> "nx.DiGraph[int]":
     blame = kernel.blame
     if blame is None:
         raise InputError(
-            f"{kernel.name} has no def-use graph: it has no samples, or nothing was blamed",
+            f"{kernel.name} has no def-use graph: it has no samples, or no causes were found",
             remedy="give a report with sampled stalls and its code",
         )
     try:
