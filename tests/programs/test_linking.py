@@ -59,7 +59,7 @@ def test_what_units_hide_stays_their_own() -> None:
     module = parse_ptx(link_texts([_CALLER, _CALLED]), name="linked")
     assert [module.variables[name].initial for name in ("$str", "$str__unit_2")] == [b"A\0", b"BC\0"]
     texts = {name: [one.text for one in function.instructions] for name, function in module.functions.items()}
-    assert "mov.u64 %rd1, $str;" in texts["kernel"] and "mov.u64 %rd1, $str__unit_2;" in texts["answer"]
+    assert "mov.u64 %rd1, $str" in texts["kernel"] and "mov.u64 %rd1, $str__unit_2" in texts["answer"]
 
 
 def test_lines_keep_their_files() -> None:
