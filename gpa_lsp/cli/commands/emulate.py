@@ -185,7 +185,7 @@ def _describe(run: "ProgramRun", terminal: Terminal) -> None:
     for path in found.written:
         terminal.complain(f"gpa-lsp: recorded {path}")
     for path in found.left_alone:
-        terminal.complain(f"gpa-lsp: {path} was written by somebody and stays as it is; rename it to record")
+        terminal.complain(f"gpa-lsp: {path} was written by somebody and is unchanged; rename it to record")
     if not found.written and not found.left_alone:
         terminal.complain("gpa-lsp: no kernel was recorded whose source is below this folder; build with -lineinfo")
 
