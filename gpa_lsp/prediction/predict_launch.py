@@ -156,6 +156,7 @@ def predict_launch(
         answers=(answer_faults(faults, unchecked_races=unchecked), *volume_answers, *shown.answers),
         problems=tuple(problems),
         measures=shown.measures,
+        counts=run.counts,
     )
 
 
