@@ -31,6 +31,8 @@ _SPACES = {
 }
 _SECTORS = {Space.GLOBAL: "global_sectors", Space.LOCAL: "local_sectors"}
 
+_THREADS = "thread_executions_true"
+
 _Key = tuple[int, AccessGroupKind, Space]
 """Line of the PTX section, kind and space."""
 
@@ -138,7 +140,7 @@ class _Joined:
                 measured=float(counted[counted > 0].sum()),
                 emulated=sum(one.executions for one in accesses) * self.factor,
             ),
-            threads=self._pair("thread_executions_true", numbers, sum(one.threads for one in accesses)),
+            threads=self._pair(_THREADS, numbers, sum(one.threads for one in accesses)),
             sectors=self._pair(_SECTORS.get(space), numbers, sectors),
             wavefronts=self._pair("shared_wavefronts", numbers, wavefronts) if space is Space.SHARED else None,
         )
@@ -147,7 +149,9 @@ class _Joined:
         column = None if name is None else self.rows.counter(name)
         if column is None:
             return None
-        known = column[numbers]
-        if not (known >= 0).any():
-            return None
-        return CountPair(measured=float(known[known >= 0].sum()), emulated=emulated * self.factor)
+        known, threads = column[numbers], self.rows.counter(_THREADS)
+        is_known = known >= 0
+        if name != _THREADS and threads is not None:
+            # No thread accesses nothing: the profiler counted neither sectors nor wavefronts of some guarded copies.
+            is_known &= (known > 0) | (threads[numbers] <= 0)
+        return CountPair(measured=float(known.sum()), emulated=emulated * self.factor) if is_known.all() else None
