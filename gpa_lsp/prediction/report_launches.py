@@ -119,8 +119,7 @@ class _Codes:
             try:
                 self._found[key] = self._find(launch)
             except GpaError as error:
-                located = error.at(self._profile.path) if self._profile.path is not None else error
-                problems.append(Problem.from_error(located, kernel=launch.mangled_name))
+                problems.append(Problem.from_error(error, kernel=launch.mangled_name))
         return self._found[key]
 
     def _find(self, launch: Launch) -> MeasuredCode:
