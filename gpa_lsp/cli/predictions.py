@@ -26,7 +26,10 @@ _UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZE = re.compile(r"([0-9]{1,15})\s*([a-z]*)")
 _BLOCKS = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
 _MOST_BLOCKS = 1 << 20
-_SOURCE_HELP = "a CUDA C++ source, or a program, library, object, fat binary or cubin with PTX in it, or a file of PTX"
+_SOURCE_HELP = (
+    "a CUDA C++ source, or a program, library, object, fat binary or cubin with PTX in it, or a file of PTX, "
+    "or a report whose code was built with -lineinfo"
+)
 
 
 def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str = _SOURCE_HELP) -> None:

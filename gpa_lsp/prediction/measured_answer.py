@@ -29,7 +29,7 @@ class _LineCounts:
 
     def sum_of(self, name: str) -> CountPair | None:
         """One count over all members that have it."""
-        pairs = [pair for pair in (getattr(one, name) for one in self.members) if pair is not None]
+        pairs = [pair for pair in (one.pairs[name] for one in self.members) if pair is not None]
         if not pairs:
             return None
         return CountPair(measured=sum(one.measured for one in pairs), emulated=sum(one.emulated for one in pairs))
@@ -91,7 +91,7 @@ def _summarize(compared: CountComparison) -> Sentence:
         )
     ]
     for name in ("sectors", "wavefronts"):
-        pairs = [pair for pair in (getattr(one, name) for one in accesses) if pair is not None]
+        pairs = [pair for pair in (one.pairs[name] for one in accesses) if pair is not None]
         if pairs:
             agreed = sum(pair.agrees for pair in pairs)
             parts.append(

@@ -1,5 +1,6 @@
 """What was measured of a launch beside what was emulated of it: :class:`CountComparison` of :class:`ComparedAccess`."""
 
+from collections.abc import Mapping
 from dataclasses import field
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -57,6 +58,16 @@ class ComparedAccess:
     threads: CountPair | None
     sectors: CountPair | None
     wavefronts: CountPair | None
+
+    @property
+    def pairs(self) -> Mapping[str, CountPair | None]:
+        """All counts by name."""
+        return {
+            "executions": self.executions,
+            "threads": self.threads,
+            "sectors": self.sectors,
+            "wavefronts": self.wavefronts,
+        }
 
     @property
     def is_executed_alike(self) -> bool:

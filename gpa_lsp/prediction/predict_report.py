@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.basis.errors import InputError, Problem, UnsupportedInputError, spare_others
+from gpa_lsp.basis.errors import InputError, Problem, spare_others
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.compiler.builds import build_unit
 from gpa_lsp.device.products import find_product_of
@@ -20,7 +20,7 @@ from gpa_lsp.prediction.measured_model import CountComparison
 from gpa_lsp.prediction.model import DEFAULT_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction
 from gpa_lsp.prediction.predict import Progress
 from gpa_lsp.prediction.predict_launch import LaunchSubject, predict_launch
-from gpa_lsp.prediction.report_launches import MeasuredLaunch, list_measured_launches
+from gpa_lsp.prediction.report_launches import MeasuredLaunch, explain_no_code, list_measured_launches
 from gpa_lsp.prediction.static_source import SourceStatics, examine_unit
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.read import read_profile
@@ -49,8 +49,7 @@ def predict_report(
         progress: told how far it is.
 
     Raises:
-        InputError: the report or the description cannot be read, or none of its kernels has the name.
-        UnsupportedInputError: the report does not hold the code of any of them, or none with PTX.
+        InputError: the report or the description cannot be read, none of its kernels has the name, or it holds the PTX of none of them.
     """
     profile = read_profile(path)
     described = launches.path or find_launch_file(path)
@@ -58,8 +57,7 @@ def predict_report(
     problems: list[Problem] = []
     found = list_measured_launches(profile, kernel, given, problems)
     if not found:
-        why = problems[0].message if problems else "it has no launch with a known grid and block"
-        raise UnsupportedInputError(why, path=path, remedy=problems[0].remedy if problems else "record it again")
+        raise explain_no_code(path, problems)
     chosen = _choose([one for one in found if one.is_described], launches, described)
     work = _ReportWork(profile, settings, tuple(sinks), problems)
     predictions = []

@@ -88,6 +88,13 @@ def list_measured_launches(
     return tuple(found.values())
 
 
+def explain_no_code(path: Path, problems: Sequence[Problem]) -> InputError:
+    """Why a report has no launch that can be emulated: the first of the problems, or that none has a size."""
+    if problems:
+        return UnsupportedInputError(problems[0].message, path=path, remedy=problems[0].remedy)
+    return InputError("it has no launch with a known grid and block", path=path, remedy="record it again")
+
+
 def _list_wanted(profile: Profile, kernel: str | None) -> Sequence[Launch]:
     if kernel is None:
         return profile.launches

@@ -16,6 +16,7 @@ from gpa_lsp.cli.predictions import (
     find_kind,
     make_settings,
     predict,
+    refuse_for_report,
 )
 from gpa_lsp.cli.terminal import Terminal
 
@@ -75,18 +76,22 @@ def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> 
 
 
 def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.prediction.templates import write_build_templates, write_templates
+    from gpa_lsp.prediction.templates import write_build_templates, write_report_templates, write_templates
 
-    is_built = find_kind(arguments.source) is InputKind.BUILD
-    if not is_built:
-        check_is_source(arguments.source)
-    written = (write_build_templates if is_built else write_templates)(
-        arguments.source,
-        kernel=arguments.kernel,
-        launches_path=arguments.launches,
-        profile_path=arguments.profile,
-        compute_capability=arguments.arch,
-    )
+    kind = find_kind(arguments.source)
+    if kind is InputKind.REPORT:
+        refuse_for_report(arguments)
+        written = write_report_templates(arguments.source, kernel=arguments.kernel, launches_path=arguments.launches)
+    else:
+        if kind is not InputKind.BUILD:
+            check_is_source(arguments.source)
+        written = (write_build_templates if kind is InputKind.BUILD else write_templates)(
+            arguments.source,
+            kernel=arguments.kernel,
+            launches_path=arguments.launches,
+            profile_path=arguments.profile,
+            compute_capability=arguments.arch,
+        )
     terminal.print_safely(lambda: terminal.write_text(written))
     return 0
 
