@@ -168,8 +168,8 @@ def _find_bases(function: PtxFunction) -> dict[int, _Place]:
     found: dict[int, _Place] = {}
     for instruction in function.instructions:
         place = _find_base(instruction, names, found)
-        for slot in _list_slots(instruction.destinations) if place is not None else ():
-            found[slot] = place
+        if place is not None:
+            found.update(dict.fromkeys(_list_slots(instruction.destinations), place))
     return found
 
 
