@@ -201,11 +201,10 @@ def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArra
         LoopTerm(step_bytes=step, trips=count) for step, count in zip(steps[_WHO:], trips, strict=True) if count > 1
     )
     of_all, own, of_block = _name_steps(steps, trace.block_threads)
-    bytes_per_lane = instruction.bytes_per_lane or int(trace.accesses.bytes[rows[0]])
     access = AccessExpression(
         array=array,
         kind=instruction.kind,
-        element_bytes=max(1, bytes_per_lane),
+        element_bytes=max(1, int(trace.accesses.bytes[rows[0]])),  # of a texel, not of the registers it fills
         constant_bytes=constant,
         loops=loops,
         region=pattern.activity.region,

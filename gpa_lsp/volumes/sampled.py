@@ -7,7 +7,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.volumes.block_volumes import LINE_BYTES, WARP_THREADS
 from gpa_lsp.volumes.dimensions import SECTOR_BYTES
-from gpa_lsp.volumes.expressions import FirstTouched, KernelAccesses, LaunchShape, SampledAccess
+from gpa_lsp.volumes.expressions import AccessedArray, FirstTouched, KernelAccesses, LaunchShape, SampledAccess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,11 @@ def _count_requests(access: SampledAccess, warps: int) -> float:
     return access.requests_per_warp * access.sectors_per_request * warps * SECTOR_BYTES
 
 
+def _round_to_sectors(array: AccessedArray) -> int:
+    """Bytes of the sectors an array lies in: none is moved in part."""
+    return (-(-(array.base_bytes % SECTOR_BYTES + array.size_bytes) // SECTOR_BYTES)) * SECTOR_BYTES
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wave:
     """Blocks that run at once, and the L2 they share."""
@@ -98,7 +103,7 @@ def _estimate_wave(
     running = min(wave.blocks, float(blocks))
     total = 0.0
     for array, own in of_arrays.items():
-        size = None if array is None else kernel.arrays[array].size_bytes
+        size = None if array is None else _round_to_sectors(kernel.arrays[array])
         if size is None:
             total += own * running
         elif size <= wave.l2_bytes:

@@ -32,7 +32,7 @@ def sample_instruction(
     blocks = len(trace.traced_blocks)
     threads = prod(trace.block_threads)
     warps = -(-threads // WARP_THREADS) * blocks
-    width = max(1, instruction.bytes_per_lane)
+    width = max(1, int(trace.accesses.bytes[lanes.rows[0]]))
     requests = len(lanes.rows)
     sectors = lanes.addresses // SECTOR_BYTES
     block = lanes.thread // threads

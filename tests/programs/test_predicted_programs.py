@@ -11,7 +11,7 @@ from gpa_lsp.programs.examine import examine_recorded
 from tests.programs.built import MACHINE, build, run
 from tests.programs.test_fixture_programs import PROGRAMS
 
-SETTINGS = replace(DEFAULT_PREDICTION, machine=MACHINE, budget=Budget(seconds=20.0), traced_warp_instructions=300_000)
+SETTINGS = replace(DEFAULT_PREDICTION, machine=MACHINE, budget=Budget(seconds=6.0), traced_warp_instructions=100_000)
 
 
 @pytest.mark.parametrize("source", PROGRAMS, ids=lambda path: path.stem)
