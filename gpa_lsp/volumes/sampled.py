@@ -79,8 +79,10 @@ def _count_requests(access: SampledAccess, warps: int) -> float:
     return access.requests_per_warp * access.sectors_per_request * warps * SECTOR_BYTES
 
 
-def _round_to_sectors(array: AccessedArray) -> int:
-    """Bytes of the sectors an array lies in: none is moved in part."""
+def _round_to_sectors(array: AccessedArray) -> int | None:
+    """Bytes of the sectors an array lies in: none is moved in part. None where its size is unknown."""
+    if array.size_bytes is None:
+        return None
     return (-(-(array.base_bytes % SECTOR_BYTES + array.size_bytes) // SECTOR_BYTES)) * SECTOR_BYTES
 
 
