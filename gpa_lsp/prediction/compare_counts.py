@@ -1,7 +1,8 @@
 """Lay what was emulated over what was measured: :func:`compare_counts`.
 
 A line of the PTX becomes any number of machine instructions, and what they did together is what the line did: loops are unrolled and functions
-inlined. Machine instructions that the PTX does not have (spills, parameters that are copied) are counted, not compared.
+inlined. Of accesses that were joined to a wider one only executions are compared. Machine instructions that the PTX does not have (spills,
+parameters that are copied) are counted, not compared.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from dataclasses import field
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.embedded_ptx import EmbeddedPtx, find_ptx_lines
 from gpa_lsp.binary.opcodes import Access, MemorySpace
+from gpa_lsp.dataflow.accesses import count_access_bytes
 from gpa_lsp.prediction.emulated_counts import EmulatedAccess, EmulatedCounts
 from gpa_lsp.prediction.measured_model import ComparedAccess, CountComparison, CountPair
 from gpa_lsp.ptx.model import Space
@@ -31,6 +33,9 @@ _SPACES = {
 }
 _SECTORS = {Space.GLOBAL: "global_sectors", Space.LOCAL: "local_sectors"}
 
+_WAVEFRONTS = {Space.SHARED: "shared_wavefronts"}
+_MATRICES = ("ldmatrix", "stmatrix")
+"""Accesses whose width is that of a row, and not of registers."""
 _THREADS = "thread_executions_true"
 
 _Key = tuple[int, AccessGroupKind, Space]
@@ -125,6 +130,9 @@ class _Joined:
     def compare(self, key: _Key, accesses: list[EmulatedAccess], numbers: list[int]) -> ComparedAccess:
         line, kind, space = key
         place = next((place for place in map(self.rows.place, numbers) if place is not None), None)
+        # Neighbouring loads become one that is wider: it does for several what this one is asked to do alone.
+        widths = {count_access_bytes(self.rows.mnemonic(row)) for row in numbers}
+        is_as_wide = accesses[0].text.startswith(_MATRICES) or widths <= {one.bytes_per_lane for one in accesses}
         sectors = sum(one.sectors or 0 for one in accesses)
         wavefronts = sum(one.wavefronts or 0 for one in accesses)
         counted = self.rows.executions[numbers]
@@ -141,8 +149,8 @@ class _Joined:
                 emulated=sum(one.executions for one in accesses) * self.factor,
             ),
             threads=self._pair(_THREADS, numbers, sum(one.threads for one in accesses)),
-            sectors=self._pair(_SECTORS.get(space), numbers, sectors),
-            wavefronts=self._pair("shared_wavefronts", numbers, wavefronts) if space is Space.SHARED else None,
+            sectors=self._pair(_SECTORS.get(space) if is_as_wide else None, numbers, sectors),
+            wavefronts=self._pair(_WAVEFRONTS.get(space) if is_as_wide else None, numbers, wavefronts),
         )
 
     def _pair(self, name: str | None, numbers: list[int], emulated: int) -> CountPair | None:

@@ -27,6 +27,7 @@ class EmulatedAccess:
         text: as PTX.
         kind: loads, stores or atomics.
         space: resolved; GENERIC where no lane ever accessed anything.
+        bytes_per_lane: that one thread accesses at once.
         executions: by warps, those in which the guard held for no lane included.
         threads: that executed it with their guard true.
         sectors: of its requests; None for shared memory.
@@ -37,6 +38,7 @@ class EmulatedAccess:
     text: str
     kind: AccessGroupKind
     space: Space
+    bytes_per_lane: int
     executions: int
     threads: int
     sectors: int | None
@@ -85,10 +87,15 @@ def count_launch(
     execution = prediction.execution
     counts, blocks = prediction.counts, execution.executed_blocks
     if counts is None or not (execution.is_complete and collector.is_complete and blocks == execution.grid_blocks):
-        collector = RequestCollector()
-        run = _run_spread(subject, prediction, collector, settings)
-        counts, blocks = run.counts, len(run.executed_blocks)
-        if not (run.is_complete and collector.is_complete and blocks):
+        per_block = max(1.0, execution.warp_instructions / max(1, blocks))
+        most = max(1, int(settings.traced_warp_instructions / _COUNTING_SHARE / per_block))
+        for number in dict.fromkeys((min(most, execution.grid_blocks), 1)):  # of blocks that loop long, one is enough
+            collector = RequestCollector()
+            run = _run_spread(subject, number, collector, settings)
+            counts, blocks = run.counts, len(run.executed_blocks)
+            if run.is_complete and collector.is_complete and blocks:
+                break
+        else:
             return None
     return EmulatedCounts(
         accesses=tuple(_list_accesses(subject.module, subject.kernel, counts, collector)),
@@ -98,17 +105,14 @@ def count_launch(
 
 
 def _run_spread(
-    subject: LaunchSubject, prediction: KernelPrediction, collector: RequestCollector, settings: PredictionSettings
+    subject: LaunchSubject, blocks: int, collector: RequestCollector, settings: PredictionSettings
 ) -> Emulation:
     """A wave would not do: blocks at the ends of a grid do other work than those in its middle."""
-    execution = prediction.execution
-    per_block = max(1.0, execution.warp_instructions / max(1, execution.executed_blocks))
-    count = max(1, int(settings.traced_warp_instructions / _COUNTING_SHARE / per_block))
     return emulate(
         subject.module,
         subject.launch,
         budget=settings.budget,
-        sampling=Sampling(kind=SamplingKind.SPREAD, count=min(count, execution.grid_blocks)),
+        sampling=Sampling(kind=SamplingKind.SPREAD, count=blocks),
         trace=TraceSettings(branches=False),
         sink=collector,
         check_races=False,
@@ -132,6 +136,7 @@ def _list_accesses(
                 text=static.text,
                 kind=find_group_kind(static),
                 space=space,
+                bytes_per_lane=static.bytes_per_lane,
                 executions=one.requests if is_split else executions,
                 threads=one.lanes if is_split else threads,
                 sectors=None if space is Space.SHARED else one.sectors,

@@ -19,8 +19,7 @@ from gpa_lsp.ptx.model import Space
 
 _BEST_LANES = 32768
 """Lanes of a batch: enough that numpy's fixed costs vanish, few enough that arrays stay in the cache."""
-_FIRST_TRACED_LANES = 1024
-"""Of the batch that tells how much is traced of a block: of one that loops long, few blocks are more than there is room for."""
+_FIRST_TRACED_LANES = 4096
 _BYTES_PER_SLOT = 8
 _SCRATCH = 24
 """Arrays of a fragment beside its live registers, all of which may be there twice while lanes part and meet: temporaries, indexes, masks."""
