@@ -22,9 +22,10 @@ from gpa_lsp.collect.ncu_location import find_ncu
 from gpa_lsp.compiler.nvcc_location import HOST_COMPILERS
 from gpa_lsp.device.roofs_file import find_roofs_folder
 from gpa_lsp.history.location import find_database
+from gpa_lsp.native.c_compiler import find_c_compiler
 from gpa_lsp.processes.python_children import isolate_code
 from gpa_lsp.processes.search_paths import find_program
-from gpa_lsp.programs.library import find_c_compiler, list_headers
+from gpa_lsp.programs.library import list_headers
 from gpa_lsp.render.charts.javascript import open_scripts
 from gpa_lsp.report_file.kept_reports import open_kept_reports
 

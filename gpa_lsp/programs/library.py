@@ -6,20 +6,17 @@ import re
 import tempfile
 from pathlib import Path
 
-from gpa_lsp.basis.errors import GpaError, InputError, MissingToolError, ToolError
+from gpa_lsp.basis.errors import GpaError, InputError
 from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.header_folders import find_cuda_headers
-from gpa_lsp.processes.search_paths import find_program
-from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
+from gpa_lsp.native.c_compiler import compile_library, find_c_compiler
+from gpa_lsp.processes.watched_command import TEMPORARY
 
 DRIVER_NAME = "libcuda.so.1"
 SOURCES = Path(__file__).parent / "runtime"
-_COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-Wl,-z,now")
 _VERSION = re.compile(r"^#define\s+CUDART_VERSION\s+(\d+)", re.MULTILINE)
-_LIMIT_S = 60.0
-_MEMORY_BYTES = 4 << 30
 _KEPT_BYTES = 16 << 20
 _DRIVER_HEADER = "cuda.h"
 _OLD_SONAME = 11
@@ -92,11 +89,6 @@ def list_headers() -> list[CudaHeaders]:
     return [headers for folder in _list_header_folders() if (headers := read_headers(folder)) is not None]
 
 
-def find_c_compiler() -> Path | None:
-    """What the runtime library is compiled with; None where there is nothing."""
-    return next((found for name in _COMPILERS if (found := find_program(name))), None)
-
-
 def _list_header_folders() -> list[Path]:
     named = [Path(os.environ[name]) / "include" for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
     installed = sorted(Path("/usr/local").glob("cuda-*/include"))
@@ -144,26 +136,13 @@ def _place(kept: KeptFiles, headers: CudaHeaders, path: Path, sources: Path) -> 
 
 
 def _compile(headers: CudaHeaders, library: Path, sources: Path) -> None:
-    compiler = find_c_compiler()
-    if compiler is None:
-        raise MissingToolError("cc", needed_for="the library that programs run on", install="install gcc or clang")
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        command = [str(compiler), *_FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
+        arguments = [*_FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
         if sources == SOURCES:
-            versions = folder / "versions.map"
+            versions = Path(name) / "versions.map"
             versions.write_text(f"{headers.soname} {{ global: cuda*; __cuda*; gpa_lsp_runtime; local: *; }};\n")
-            command.append(f"-Wl,--version-script={versions}")
+            arguments.append(f"-Wl,--version-script={versions}")
         else:
-            command.append(str(library.with_name(headers.soname)))
-        command += ["-o", str(library), f"-Wl,-soname,{library.name}"]
-        limits = RunLimits(limit_s=_LIMIT_S, memory_limit_bytes=_MEMORY_BYTES)
-        is_well, output = run_command(
-            "cc", command, folder=folder, environment=_make_environment(folder), limits=limits
-        )
-        if not is_well:
-            raise ToolError("cc", f"it could not compile {library.name}", output=output[-2000:])
-
-
-def _make_environment(folder: Path) -> dict[str, str]:
-    return {"PATH": os.environ.get("PATH", os.defpath), "TMPDIR": str(folder), "LC_ALL": "C"}
+            arguments.append(str(library.with_name(headers.soname)))
+        arguments.append(f"-Wl,-soname,{library.name}")
+        compile_library(find_c_compiler(), arguments, library, needed_for="the library that programs run on")
