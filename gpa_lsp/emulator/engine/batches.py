@@ -6,6 +6,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.emulator.compiled.program import CompiledKernel, compile_kernel
+from gpa_lsp.emulator.compiled.scheduler import CompiledScheduler, count_frame_bytes
 from gpa_lsp.emulator.engine.fragments import Batch, Frame
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.meter import BudgetReached
@@ -46,6 +48,8 @@ class Runner:
         self._unit_bytes = find_unit_bytes(machine) if checks_races else None
         self.trace_bytes = trace_bytes
         self._traced_per_block: float | None = None
+        self._is_compiled = False
+        self._compiled: CompiledKernel | None = None
 
     def run(self, blocks: Blocks, done: BatchDone) -> int:
         """Run blocks in order.
@@ -119,7 +123,7 @@ class Runner:
             tracer.begin(batch)
         if kernel.function.local_bytes:
             memory.reserve_local(kernel.function.local_bytes)
-        scheduler = Scheduler(batch, meter, machine.faults, tracer, machine.instructions)
+        scheduler = self._choose_scheduler(batch)
         try:
             with np.errstate(all="ignore"):
                 scheduler.run(kernel)
@@ -129,6 +133,19 @@ class Runner:
             done(batch)
             memory.close()
             meter.release(held)
+
+
+    def _choose_scheduler(self, batch: Batch) -> Scheduler | CompiledScheduler:
+        """The core where it knows the kernel and has room for it."""
+        machine = self._machine
+        if not self._is_compiled:
+            self._is_compiled, self._compiled = True, compile_kernel(machine)
+        compiled = self._compiled
+        if compiled is not None:
+            wanted = count_frame_bytes(compiled, len(batch.root.ids))
+            if wanted < machine.meter.left_bytes:
+                return CompiledScheduler(compiled, machine, batch)
+        return Scheduler(batch, machine.meter, machine.faults, machine.tracer, machine.instructions)
 
 
 @cache
