@@ -38,12 +38,13 @@ class FrameLayout:
         self.columns: dict[tuple[str, str], int] = {}
         self._scratch = 0
         self.frame_bytes = _SCRATCH * _SCRATCH_BYTES
-        self._free: dict[int, list[int]] = {}
         registers = len(function.registers)
         wide = {slot for slots in blocks.live_in for slot in slots}
         for segment in bound.segments:
             wide.update(slot for slot in segment.live_in if slot >= registers)
         wide.add(registers)  # the carry flag
+        self._local = _find_local(blocks, lives) - wide
+        wide.update(slot for slots in (*lives.written, *lives.dead_after) for slot in slots if slot not in self._local)
         for slot in sorted(wide):
             if slot not in bound.constants:
                 self._places[slot] = self._take(bound.dtypes[slot].itemsize)
@@ -56,20 +57,16 @@ class FrameLayout:
 
     def _place_local(self, blocks: PtxBlocks, lives: Lives) -> None:
         """Registers of one block each, which take the places of those that are dead."""
+        free: dict[int, list[int]] = {}
         for first, last in zip(blocks.first, blocks.last, strict=True):
-            free: dict[int, list[int]] = {size: list(places) for size, places in self._free.items()}
+            ends = {slot: index for index in range(first, last + 1) for slot in lives.dead_after[index]}
             for index in range(first, last + 1):
                 for slot in lives.written[index]:
-                    if slot in self._places:
-                        continue
-                    size = self._bound.dtypes[slot].itemsize
-                    if free.get(size):
-                        self._places[slot] = free[size].pop()
-                    else:
-                        self._places[slot] = self._take(size)
-                        self._free.setdefault(size, []).append(self._places[slot])
+                    if slot not in self._places:
+                        size = self._bound.dtypes[slot].itemsize
+                        self._places[slot] = free[size].pop() if free.get(size) else self._take(size)
                 for slot in lives.dead_after[index]:
-                    if slot in self._places and self._places[slot] in self._free.get(self._bound.dtypes[slot].itemsize, ()):
+                    if slot in self._local and ends[slot] == index:
                         free.setdefault(self._bound.dtypes[slot].itemsize, []).append(self._places[slot])
 
     def find(self, slot: int) -> int | None:
@@ -115,3 +112,13 @@ class FrameLayout:
     def dtype(self, slot: int) -> "np.dtype[Any]":
         """Of what a slot holds."""
         return self._bound.dtypes[slot]
+
+
+def _find_local(blocks: PtxBlocks, lives: Lives) -> set[int]:
+    """Slots that instructions of one block alone know."""
+    owners: dict[int, int] = {}
+    for block, (first, last) in enumerate(zip(blocks.first, blocks.last, strict=True)):
+        for index in range(first, last + 1):
+            for slot in (*lives.written[index], *lives.dead_after[index]):
+                owners[slot] = block if owners.get(slot, block) == block else -1
+    return {slot for slot, block in owners.items() if block >= 0}

@@ -111,6 +111,9 @@ class _Compiler:
                 break
             operations = None if instruction is None else lower_instruction(self._lowering, instruction)
             if operations is not None:
+                for number, operation in enumerate(operations, len(self._operations)):
+                    if operation["code"] >= PYTHON:  # what may be left to the numpy engine after all
+                        self._steps[number] = steps
                 self._operations.extend(operations)
             elif steps:
                 self._add_steps(steps, instruction)
