@@ -71,6 +71,11 @@ class Core:
             function.restype = ctypes.c_int64
         return int(function(*[_convert(one) for one in arguments]))
 
+    def free(self, address: int) -> None:
+        """Give memory back that the library handed out."""
+        if address:
+            self._library.free_column(ctypes.c_void_p(address))
+
     def has_done(self, name: str, *arguments: "np.ndarray[Any, Any] | int | None") -> bool:
         """Call a function, and see whether it could do it."""
         return self.call(name, *arguments) != _FAILED

@@ -14,6 +14,7 @@ _NUMBERS = {"add": 0, "and": 1, "or": 2, "xor": 3, "exch": 4, "cas": 5, "inc": 6
 _SIGNED = 2
 """How far the signed forms of min and max lie behind the others."""
 _ADD_FLOAT = 12
+_MOST_OFFSET = 1 << 62
 
 
 def _describe(lowering: Lowering, operand: Operand, kind: ScalarType, elements: int) -> dict[str, int]:
@@ -27,6 +28,8 @@ def _describe(lowering: Lowering, operand: Operand, kind: ScalarType, elements: 
         if width not in _ADDRESS_BYTES:
             raise NotLowered
         place, offset = lowering.place_exactly(operand.base, width), operand.offset_bytes
+        if not -_MOST_OFFSET <= offset < _MOST_OFFSET:
+            raise NotLowered
     elif isinstance(operand.base, Symbol):
         if lowering.machine.texture_references.get(operand.base.name) is not None:
             raise NotLowered
@@ -121,7 +124,14 @@ def lower_atomic(lowering: Lowering) -> None:
         raise NotLowered
     kind = function.type
     number = _NUMBERS.get(function.name)
-    if number is None or kind not in (ScalarType.U32, ScalarType.S32, ScalarType.U64, ScalarType.S64, ScalarType.F32, ScalarType.F64):
+    if number is None or kind not in (
+        ScalarType.U32,
+        ScalarType.S32,
+        ScalarType.U64,
+        ScalarType.S64,
+        ScalarType.F32,
+        ScalarType.F64,
+    ):
         raise NotLowered
     if kind.is_float:
         if function.name != "add" or "ftz" in instruction.suffixes:

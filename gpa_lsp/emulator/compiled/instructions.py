@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpa_lsp.emulator.compiled.accesses import lower_atomic, lower_load, lower_store
-from gpa_lsp.emulator.compiled.lowering import Lowering, NotLowered
+from gpa_lsp.emulator.compiled.lowering import Lowering, NotLowered, Operation
 from gpa_lsp.emulator.compiled.model import DIVIDE
 from gpa_lsp.emulator.engine.binder import flatten
 from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW
@@ -17,14 +17,18 @@ _BITS = frozenset({S.B16, S.B32, S.B64})
 _FLOATS = frozenset({S.F32, S.F64})
 _SCALARS = frozenset({S.U8, S.S8, S.U16, S.S16, S.U32, S.S32, S.U64, S.S64})
 _COMBINATIONS = {"and": 1, "or": 2, "xor": 3}
-_FLOAT_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"})
+_FLOAT_COMPARISONS = frozenset(
+    {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"}
+)
 _UNSIGNED_COMPARISONS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _INTEGER_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+"""What comes of operands that nobody writes."""
 _TO_INTEGRAL = frozenset({"rni", "rzi", "rmi", "rpi"})
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
 
-def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[Any] | None:
+def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[Operation] | None:
     """The operations of an instruction that ends no segment; None where the numpy engine does it."""
     lower = _LOWERERS.get(instruction.opcode)
     if lower is None or S.B128 in instruction.types:
@@ -32,7 +36,7 @@ def lower_instruction(lowering: Lowering, instruction: PtxInstruction) -> list[A
     lowering.begin(instruction)
     try:
         lower(lowering)
-    except NotLowered:
+    except (NotLowered, *_MALFORMED):
         return None
     return lowering.finish()
 
@@ -49,7 +53,9 @@ def _refuse(lowering: Lowering, *words: str) -> None:
         raise NotLowered
 
 
-def _compute(lowering: Lowering, name: str, sources: tuple[ScalarType, ...], *results: ScalarType, **fields: Any) -> None:
+def _compute(
+    lowering: Lowering, name: str, sources: tuple[ScalarType, ...], *results: ScalarType, **fields: Any
+) -> None:
     operands = flatten(lowering.instruction.sources)
     if len(operands) < len(sources):
         raise NotLowered
@@ -239,7 +245,9 @@ def _lower_move(lowering: Lowering) -> None:
         whole = lowering.read(source, as_unsigned(kind))
         for number, (part, element) in enumerate(zip(("low", "high"), result.elements, strict=True)):
             place = -1 if element is None else lowering.place_exactly(element, kind.bytes // 2)
-            lowering.emit(f"{part}_u{8 * kind.bytes}", a=whole, result=place, result_bytes=kind.bytes // 2, counts=number)
+            lowering.emit(
+                f"{part}_u{8 * kind.bytes}", a=whole, result=place, result_bytes=kind.bytes // 2, counts=number
+            )
     else:
         name = "move_pred" if kind is S.PRED else f"move_u{8 * kind.bytes}"
         _compute(lowering, name, (kind,), kind)
@@ -283,7 +291,9 @@ def _lower_count(lowering: Lowering) -> None:
 def _lower_cvta(lowering: Lowering) -> None:
     instruction = lowering.instruction
     kind = instruction.types[-1]
-    window = next((_WINDOWS[word.partition("::")[0]] for word in instruction.suffixes if word.partition("::")[0] in _WINDOWS), 0)
+    window = next(
+        (_WINDOWS[word.partition("::")[0]] for word in instruction.suffixes if word.partition("::")[0] in _WINDOWS), 0
+    )
     if kind.bytes != 8:
         raise NotLowered
     if window == 0:

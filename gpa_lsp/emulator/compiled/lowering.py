@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.emulator.compiled.frames import FrameLayout
-from gpa_lsp.emulator.compiled.model import OPERATION
 from gpa_lsp.emulator.engine.layout import make_constant
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.special_registers import find_special
@@ -20,9 +19,11 @@ from gpa_lsp.ptx.model import (
 )
 from gpa_lsp.ptx.scalar_types import ScalarType
 
-_CLOCKS = frozenset(
-    {"clock", "clock64", "globaltimer", "clock_hi", "globaltimer_lo", "globaltimer_hi"}
-)
+_CLOCKS = frozenset({"clock", "clock64", "globaltimer", "clock_hi", "globaltimer_lo", "globaltimer_hi"})
+
+
+Operation = dict[str, Any]
+"""Fields of :data:`~gpa_lsp.emulator.compiled.model.OPERATION`; those left out have its defaults."""
 
 
 class NotLowered(Exception):  # noqa: N818  (the numpy engine does it)
@@ -45,8 +46,8 @@ class Lowering:
         self._function = function
         self._codes = codes
         self._first_static = machine.first_statics[function.name]
-        self._operations: list[Any] = []
-        self._after: list[Any] = []
+        self._operations: list[Operation] = []
+        self._after: list[Operation] = []
         self.instruction = function.instructions[0]
 
     def begin(self, instruction: PtxInstruction) -> None:
@@ -55,7 +56,7 @@ class Lowering:
         self._operations, self._after = [], []
         self.frames.begin_scratch()
 
-    def finish(self) -> list[Any]:
+    def finish(self) -> list[Operation]:
         """The operations of the instruction; its guard is that of the last ones, which write registers."""
         return [*self._operations, *self._after]
 
@@ -72,22 +73,19 @@ class Lowering:
         """
         self._operations.append(self._build(code, is_guarded=is_guarded, **fields))
 
-    def _build(self, code: int | str, *, is_guarded: bool, **fields: Any) -> Any:
+    def _build(self, code: int | str, *, is_guarded: bool, **fields: Any) -> Operation:
         number = self._codes.get(code) if isinstance(code, str) else code
         if number is None:
             raise NotLowered
-        operation = np.zeros((), OPERATION)
-        operation["code"], operation["instruction"] = number, self.static
-        operation["number_of_execution"] = self.static
-        operation["combination"] = operation["result"] = operation["other_result"] = operation["guard"] = -1
+        operation = {"code": number, "instruction": self.static, "number_of_execution": self.static}
         guard = self.instruction.guard
         if guard is not None and is_guarded:
-            operation["guard"], operation["is_negated"], operation["counts"] = self._place(guard.slot), guard.is_negated, 1
-        for name, value in fields.items():
-            operation[name] = value
-        return operation
+            operation |= {"guard": self._place(guard.slot), "is_negated": guard.is_negated, "counts": 1}
+        return operation | fields
 
-    def compute(self, name: str, results: tuple[Operand | None, ...], kinds: tuple[ScalarType, ...], **fields: Any) -> None:
+    def compute(
+        self, name: str, results: tuple[Operand | None, ...], kinds: tuple[ScalarType, ...], **fields: Any
+    ) -> None:
         """Add an operation on lanes, whose results go to registers of any width.
 
         Raises:

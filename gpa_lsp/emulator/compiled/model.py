@@ -2,6 +2,7 @@
 
 import ctypes
 from enum import IntEnum
+from functools import cache
 
 import numpy as np
 
@@ -108,8 +109,8 @@ class CoreMachine(ctypes.Structure):
         *_declare("waiting arrivals", _POINTER),
         *_declare("arrived", _INTEGER),
         *_declare("current", _POINTER),
-        *_declare("segment operation phase polled patience least_patience first_patience", _INTEGER),
-        *_declare("has_parked has_arrivals barrier_may_be_bypassed clock executed most_executed quantum", _INTEGER),
+        *_declare("segment operation phase polled patience least_patience", _INTEGER),
+        *_declare("has_parked has_arrivals clock executed most_executed quantum", _INTEGER),
         *_declare("warp_executions lane_executions guarded arena", _POINTER),
         *_declare("arena_base", ctypes.c_uint64),
         *_declare("region_bases region_bytes region_spaces", _POINTER),
@@ -133,6 +134,7 @@ class CoreMachine(ctypes.Structure):
     )
 
 
+@cache
 def list_codes(core: Core) -> dict[str, int]:
     """The codes of operations on lanes, by name."""
     codes: dict[str, int] = {}

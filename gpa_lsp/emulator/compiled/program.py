@@ -8,8 +8,8 @@ import numpy.typing as npt
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.compiled.frames import FrameLayout
 from gpa_lsp.emulator.compiled.instructions import lower_instruction
-from gpa_lsp.emulator.compiled.lowering import Lowering
-from gpa_lsp.emulator.compiled.model import LANES, OPERATION, PYTHON, SEGMENT, End, list_codes
+from gpa_lsp.emulator.compiled.lowering import Lowering, Operation
+from gpa_lsp.emulator.compiled.model import LANES, MOST_ELEMENTS, OPERATION, PYTHON, SEGMENT, End, list_codes
 from gpa_lsp.emulator.engine.fragments import BoundFunction, Closing, ClosingKind, Segment, Step
 from gpa_lsp.emulator.engine.lives import find_lives
 from gpa_lsp.emulator.engine.machine import Machine
@@ -19,7 +19,14 @@ from gpa_lsp.ptx.model import PtxInstruction
 
 _MOST_LANE_BYTES = 1 << 14
 """A frame of more is left to the numpy engine, which forgets what is dead."""
-_ENDS = {ClosingKind.JUMP: End.JUMP, ClosingKind.BRANCH: End.BRANCH, ClosingKind.BARRIER: End.BARRIER, ClosingKind.GATE: End.GATE}
+_NONE = frozenset({"guard", "result", "other_result", "combination", "region"})
+"""Fields of operations that say -1 where there is none."""
+_ENDS = {
+    ClosingKind.JUMP: End.JUMP,
+    ClosingKind.BRANCH: End.BRANCH,
+    ClosingKind.BARRIER: End.BARRIER,
+    ClosingKind.GATE: End.GATE,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +77,15 @@ def _calls_code(machine: Machine, instruction: PtxInstruction) -> bool:
     return callee is not None and bool(callee.instructions)
 
 
+def _tabulate(operations: list[Operation]) -> npt.NDArray[Any]:
+    """Operations as the core reads them, and one more, so that there is a first one."""
+    table = np.zeros(len(operations) + 1, OPERATION)
+    for name in OPERATION.names or () if operations else ():
+        default = [-1] * (2 * MOST_ELEMENTS) if name == "places" else -1 if name in _NONE else 0
+        table[name][: len(operations)] = [one.get(name, default) for one in operations]
+    return table
+
+
 class _Compiler:
     def __init__(self, core: Core, bound: BoundFunction, lowering: Lowering) -> None:
         self._core = core
@@ -77,7 +93,7 @@ class _Compiler:
         self._lowering = lowering
         self._segments = sorted(bound.segments, key=lambda one: one.order)
         self._numbers = {id(segment): number for number, segment in enumerate(self._segments)}
-        self._operations: list[Any] = []
+        self._operations: list[Operation] = []
         self._steps: dict[int, tuple[Step, ...]] = {}
         self._python: set[int] = set()
 
@@ -86,15 +102,11 @@ class _Compiler:
         table = np.zeros(len(self._segments), SEGMENT)
         for row, segment in zip(table, self._segments, strict=True):
             self._compile_segment(row, segment)
-        operations = np.zeros(len(self._operations) + 1, OPERATION)
-        for number, operation in enumerate(self._operations):
-            operations[number] = operation
-        operations["region"] = -1
         return CompiledKernel(
             core=self._core,
             bound=self._bound,
             frames=self._lowering.frames,
-            operations=operations,
+            operations=_tabulate(self._operations),
             steps=self._steps,
             segments=tuple(self._segments),
             table=table,
@@ -107,7 +119,12 @@ class _Compiler:
         row["enters_block"] = -1 if segment.enters_block is None else segment.enters_block
         is_known = self._close(row, segment.closing)
         for place, (instruction, steps) in enumerate(segment.parts):
-            if is_known and place == len(segment.parts) - 1 and instruction is not None and self._ends(segment, instruction):
+            if (
+                is_known
+                and place == len(segment.parts) - 1
+                and instruction is not None
+                and self._ends(segment, instruction)
+            ):
                 break
             operations = None if instruction is None else lower_instruction(self._lowering, instruction)
             if operations is not None:
@@ -126,11 +143,10 @@ class _Compiler:
 
     def _add_steps(self, steps: tuple[Step, ...], instruction: PtxInstruction | None) -> None:
         number = len(self._operations)
-        operation = np.zeros((), OPERATION)
-        operation["code"], operation["guard"] = PYTHON, -1
+        operation: Operation = {"code": PYTHON}
         if instruction is not None:
             operation["instruction"] = self._lowering.machine.first_statics[self._bound.name] + instruction.index
-            self._python.add(int(operation["instruction"]))
+            self._python.add(operation["instruction"])
         self._operations.append(operation)
         self._steps[number] = steps
 

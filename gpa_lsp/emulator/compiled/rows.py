@@ -15,14 +15,48 @@ from gpa_lsp.native.core import Core
 _WORD = np.dtype("<u4")
 _BYTE = np.dtype("u1")
 _ADDRESS = np.dtype("<u8")
+_NAMES = ("warp", "instruction", "execution", "mask", "other", "bytes", "space", "addresses")
 
 
-def _read(rows: Rows, name: str, dtype: "np.dtype[Any]" = _WORD) -> "np.ndarray[Any, Any]":
-    """A copy of one column."""
-    count = rows.address_count if name == "addresses" else rows.count
-    if count == 0:
-        return np.zeros(0, dtype)
-    return np.frombuffer(ctypes.string_at(getattr(rows, name), count * dtype.itemsize), dtype)
+class _Column:
+    """A column that the core gathered; its memory is given back when nobody looks at it any more.
+
+    Args:
+        core: whose memory it is.
+        address: of it; 0 for none.
+    """
+
+    def __init__(self, core: Core, address: int) -> None:
+        self._core = core
+        self._address = address
+
+    def __del__(self) -> None:
+        """Nobody looks at it."""
+        self._core.free(self._address)
+
+
+class _Columns:
+    """The columns of some rows.
+
+    Args:
+        core: whose memory they are.
+        rows: the rows.
+    """
+
+    def __init__(self, core: Core, rows: Rows) -> None:
+        self._count = rows.count
+        self._address_count = rows.address_count
+        self._owned = {name: _Column(core, getattr(rows, name) or 0) for name in _NAMES}
+        self._addresses = {name: getattr(rows, name) for name in _NAMES}
+
+    def read(self, name: str, dtype: "np.dtype[Any]" = _WORD) -> "np.ndarray[Any, Any]":
+        """One column, not copied."""
+        count = self._address_count if name == "addresses" else self._count
+        if count == 0:
+            return np.zeros(0, dtype)
+        memory: Any = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(self._addresses[name])
+        memory.owner = self._owned[name]
+        return np.frombuffer(memory, dtype)
 
 
 class CoreRows:
@@ -72,49 +106,46 @@ class CoreRows:
     def take(self, batch: Batch) -> tuple[Accesses, Branches, Entries]:
         """All of them, and forget them."""
         machine = self._machine
-        found = _build_accesses(batch, machine.accesses), _build_branches(batch, machine.branches)
-        entries = _build_entries(batch, machine.entries)
-        self._core.call("free_rows", self._place)
-        return *found, entries
+        columns = [_Columns(self._core, rows) for rows in (machine.accesses, machine.branches, machine.entries)]
+        self._core.call("forget_rows", self._place)
+        return _build_accesses(batch, columns[0]), _build_branches(batch, columns[1]), _build_entries(batch, columns[2])
 
     def __del__(self) -> None:
         """Rows that nobody took are freed."""
         self._core.call("free_rows", self._place)
 
 
-def _build_accesses(batch: Batch, rows: Rows) -> Accesses:
-    block, warp = split_ids(batch, _read(rows, "warp").astype(np.int64))
-    masks = _read(rows, "mask")
+def _build_accesses(batch: Batch, rows: _Columns) -> Accesses:
+    block, warp = split_ids(batch, rows.read("warp").astype(np.int64))
+    masks = rows.read("mask")
     first = np.zeros(len(masks), np.uint64)
     if len(masks):
         first[1:] = np.cumsum(np.bitwise_count(masks[:-1]), dtype=np.uint64)
     return Accesses(
         block=block,
         warp=warp,
-        instruction=_read(rows, "instruction"),
-        execution=_read(rows, "execution"),
+        instruction=rows.read("instruction"),
+        execution=rows.read("execution"),
         lane_mask=masks,
-        bytes=_read(rows, "bytes", _BYTE),
-        space=_read(rows, "space", _BYTE),
+        bytes=rows.read("bytes", _BYTE),
+        space=rows.read("space", _BYTE),
         first_address=first,
-        addresses=_read(rows, "addresses", _ADDRESS),
+        addresses=rows.read("addresses", _ADDRESS),
     )
 
 
-def _build_branches(batch: Batch, rows: Rows) -> Branches:
-    block, warp = split_ids(batch, _read(rows, "warp").astype(np.int64))
+def _build_branches(batch: Batch, rows: _Columns) -> Branches:
+    block, warp = split_ids(batch, rows.read("warp").astype(np.int64))
     return Branches(
         block=block,
         warp=warp,
-        instruction=_read(rows, "instruction"),
-        execution=_read(rows, "execution"),
-        active_mask=_read(rows, "mask"),
-        taken_mask=_read(rows, "other"),
+        instruction=rows.read("instruction"),
+        execution=rows.read("execution"),
+        active_mask=rows.read("mask"),
+        taken_mask=rows.read("other"),
     )
 
 
-def _build_entries(batch: Batch, rows: Rows) -> Entries:
-    block, warp = split_ids(batch, _read(rows, "warp").astype(np.int64))
-    return Entries(
-        block=block, warp=warp, basic_block=_read(rows, "instruction"), lane_mask=_read(rows, "mask")
-    )
+def _build_entries(batch: Batch, rows: _Columns) -> Entries:
+    block, warp = split_ids(batch, rows.read("warp").astype(np.int64))
+    return Entries(block=block, warp=warp, basic_block=rows.read("instruction"), lane_mask=rows.read("mask"))

@@ -59,11 +59,6 @@ class CompiledScheduler:
         self._guarded = self._array(np.zeros(len(machine.instructions), np.int64), "guarded")
         self._prepare(warps, segments)
 
-    @property
-    def held_bytes(self) -> int:
-        """What it needs beside the batch."""
-        return count_frame_bytes(self._kernel, len(self._frames))
-
     def _array(self, array: "npt.NDArray[Any]", name: str) -> "npt.NDArray[Any]":
         """Hand an array to the core, and keep it."""
         array = np.ascontiguousarray(array)
@@ -206,7 +201,7 @@ class CompiledScheduler:
             core.phase = Phase.ASKED
         elif stop is Stop.STEP:
             fragment = self._build_fragment()
-            for step in self._find_steps(core.operation):
+            for step in self._kernel.steps[core.operation]:
                 step(fragment)
             write_back(fragment)
             self._note_known(core.operation)
@@ -216,9 +211,6 @@ class CompiledScheduler:
             core.phase = Phase.NOBODY
             self._kernel.segments[core.segment].end(self, fragment)
         return True
-
-    def _find_steps(self, operation: int) -> Any:
-        return self._kernel.steps[operation]
 
     def _build_fragment(self) -> LaneFragment:
         kernel = self._kernel
@@ -294,7 +286,8 @@ class _Root:
         self.batch = batch
 
 
-def count_frame_bytes(kernel: CompiledKernel, warps: int) -> int:
-    """What the frames, masks and scratch of a batch hold."""
-    per_warp = kernel.frames.frame_bytes + 4 * len(kernel.segments) + (MOST_ELEMENTS + 1) * 8 * LANES
+def count_core_bytes(kernel: CompiledKernel, machine: Machine, warps: int) -> int:
+    """What the frames, masks, counts and scratch of a batch hold."""
+    traced = 0 if machine.tracer is None else len(machine.instructions)
+    per_warp = kernel.frames.frame_bytes + 4 * (len(kernel.segments) + traced) + (MOST_ELEMENTS + 1) * 8 * LANES
     return warps * per_warp

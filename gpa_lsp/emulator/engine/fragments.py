@@ -200,7 +200,17 @@ class BoundFunction:
         most_live: registers that are live at once.
     """
 
-    __slots__ = ("constants", "dtypes", "local_bytes", "most_live", "name", "parameters", "returns", "segments", "template")
+    __slots__ = (
+        "constants",
+        "dtypes",
+        "local_bytes",
+        "most_live",
+        "name",
+        "parameters",
+        "returns",
+        "segments",
+        "template",
+    )
 
     def __init__(self, name: str, local_bytes: int) -> None:
         self.name = name

@@ -28,6 +28,7 @@ from gpa_lsp.ptx.model import Space
 _FULL = np.uint32(0xFFFFFFFF)
 WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
 """Where generic addresses of a space begin."""
+_NARROW = np.uint64(0xFFFF_FFFF)
 _METERED_AT_ONCE = 1 << 20
 _ROW_BYTES = 28
 _BRANCH_ROW_BYTES = 22
@@ -123,6 +124,8 @@ class Tracer:
         moved = wide + access.wide_offset
         if access.space is Space.GENERIC and space in WINDOWS:
             moved = moved - np.uint64(WINDOWS[space])
+        elif space in WINDOWS and address.dtype is not U64:
+            moved = moved & _NARROW  # as the instruction adds its offset
         if not moved.ndim:
             moved = np.broadcast_to(moved, (warps.lanes,))
         self.record_addresses(access.instruction, fragment, space, size_bytes=access.bytes, addresses=moved, mask=mask)

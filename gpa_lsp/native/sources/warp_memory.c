@@ -10,6 +10,8 @@ What is wrong with an access, or not known here, is left to Python before anythi
 #define BRANCH_ROW_BYTES 22
 #define ENTRY_ROW_BYTES 14
 #define METERED_AT_ONCE (1 << 20)
+/* Room at first: what is never touched costs nothing. */
+#define FEWEST_ROWS (1 << 14)
 
 /* Of stamps, as gpa_lsp.emulator.engine.shared_checks has them. */
 #define THREAD_SHIFT 20
@@ -186,7 +188,7 @@ static int grow(void **column, int64_t room, size_t bytes)
 static int reserve(Rows *rows, int64_t more, int64_t addresses)
 {
     if (rows->count + more > rows->room) {
-        int64_t room = 2 * rows->room + more + 1024;
+        int64_t room = 2 * rows->room + more + FEWEST_ROWS;
         if (!grow((void **)&rows->warp, room, 4) || !grow((void **)&rows->instruction, room, 4) || !grow((void **)&rows->execution, room, 4) ||
             !grow((void **)&rows->mask, room, 4) || !grow((void **)&rows->other, room, 4) || !grow((void **)&rows->bytes, room, 1) ||
             !grow((void **)&rows->space, room, 1))
@@ -194,12 +196,27 @@ static int reserve(Rows *rows, int64_t more, int64_t addresses)
         rows->room = room;
     }
     if (rows->address_count + addresses > rows->address_room) {
-        int64_t room = 2 * rows->address_room + addresses + 4096;
+        int64_t room = 2 * rows->address_room + addresses + FEWEST_ROWS * LANES;
         if (!grow((void **)&rows->addresses, room, 8))
             return 0;
         rows->address_room = room;
     }
     return 1;
+}
+
+/* Leaves the rows to who took their columns, each of which is to be given to free_column. */
+EXPORT int64_t forget_rows(Machine *machine)
+{
+    memset(&machine->accesses, 0, sizeof machine->accesses);
+    memset(&machine->branches, 0, sizeof machine->branches);
+    memset(&machine->entries, 0, sizeof machine->entries);
+    return 0;
+}
+
+EXPORT int64_t free_column(void *column)
+{
+    free(column);
+    return 0;
 }
 
 EXPORT int64_t free_rows(Machine *machine)

@@ -107,6 +107,22 @@ static int run_operations(Machine *machine, const Segment *segment)
     return STOP_IDLE;
 }
 
+/* Which lanes of the fragment hold a predicate; how many. */
+static int64_t find_holding(Machine *machine, const Segment *segment)
+{
+    int64_t count = 0;
+    for (int64_t warp = 0; warp < machine->warps; ++warp) {
+        uint32_t mask = machine->current[warp];
+        if (mask) {
+            uint32_t holds = gpa_pack_predicate(machine->frames + warp * machine->frame_bytes + segment->predicate);
+            mask &= segment->is_negated ? ~holds : holds;
+        }
+        machine->masks[warp] = mask;
+        count += __builtin_popcount(mask);
+    }
+    return count;
+}
+
 static int64_t count_lanes(const uint32_t *masks, int64_t warps)
 {
     int64_t lanes = 0;
@@ -125,22 +141,6 @@ static void retire(Machine *machine, const uint32_t *masks)
     }
 }
 
-/* Which lanes of the fragment hold a predicate; how many. */
-static int64_t find_holding(Machine *machine, const Segment *segment)
-{
-    int64_t count = 0;
-    for (int64_t warp = 0; warp < machine->warps; ++warp) {
-        uint32_t mask = machine->current[warp];
-        if (mask) {
-            uint32_t holds = gpa_pack_predicate(machine->frames + warp * machine->frame_bytes + segment->predicate);
-            mask &= segment->is_negated ? ~holds : holds;
-        }
-        machine->masks[warp] = mask;
-        count += __builtin_popcount(mask);
-    }
-    return count;
-}
-
 static void leave_out(Machine *machine)
 {
     for (int64_t warp = 0; warp < machine->warps; ++warp)
@@ -152,8 +152,6 @@ static int end_with_branch(Machine *machine, const Segment *segment, int64_t lan
     if (machine->traces_branches && gpa_find_room(machine) == STOP_METER)
         return STOP_METER;
     int64_t count = find_holding(machine, segment);
-    if (segment->counts)
-        machine->guarded[segment->instruction] += count;
     if (segment->end == END_GUARDED_EXIT) {
         retire(machine, machine->masks);
         leave_out(machine);
@@ -241,6 +239,8 @@ static int64_t count_segment(Machine *machine, const Segment *segment)
         warps += machine->current[warp] != 0;
     machine->warp_executions[machine->segment] += warps;
     machine->lane_executions[machine->segment] += count_lanes(machine->current, machine->warps);
+    if (segment->counts)
+        machine->guarded[segment->instruction] += find_holding(machine, segment);
     machine->polled += segment->is_polling;
     machine->clock += warps * segment->size;
     machine->executed += warps * segment->size;

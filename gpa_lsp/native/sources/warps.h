@@ -69,8 +69,8 @@ typedef struct {
     int64_t arrived;
     uint32_t *current;
     int64_t segment, operation, phase;
-    int64_t polled, patience, least_patience, first_patience;
-    int64_t has_parked, has_arrivals, barrier_may_be_bypassed;
+    int64_t polled, patience, least_patience;
+    int64_t has_parked, has_arrivals;
     int64_t clock, executed, most_executed, quantum;
     int64_t *warp_executions, *lane_executions, *guarded;
     /* memory */
