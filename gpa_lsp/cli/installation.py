@@ -23,7 +23,7 @@ from gpa_lsp.compiler.nvcc_location import HOST_COMPILERS
 from gpa_lsp.device.roofs_file import find_roofs_folder
 from gpa_lsp.history.location import find_database
 from gpa_lsp.native.c_compiler import find_c_compiler
-from gpa_lsp.native.core import describe_core
+from gpa_lsp.native.shared_library import describe_core
 from gpa_lsp.processes.python_children import isolate_code
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.programs.library import list_headers

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.numbers import format_count
-from gpa_lsp.emulator.engine.batches import Runner
+from gpa_lsp.emulator.batches import Runner
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.fragments import Batch
 from gpa_lsp.emulator.engine.launching import build_machine, collect_arrays, list_buffers

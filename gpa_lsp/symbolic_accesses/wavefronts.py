@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.native.core import find_core
+from gpa_lsp.native.shared_library import find_core
 
 BANKS = 32
 BANK_BYTES = 4

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.native.core import find_core
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.traces.lane_addresses import Integers, Marks
 
 INFINITE = -1

@@ -10,7 +10,7 @@ from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.emulator.trace import Accesses, Trace
-from gpa_lsp.native.core import Core, find_core
+from gpa_lsp.native.shared_library import Core, find_core
 
 WARP_LANES = 32
 """Threads of a warp, on every architecture."""

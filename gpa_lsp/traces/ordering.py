@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpa_lsp.native.core import find_core
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.traces.lane_addresses import Integers
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses
-from gpa_lsp.native.core import find_core
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.lane_addresses import Integers, gather_lanes, split_rows
 from gpa_lsp.traces.segments import build_intervals, build_local_intervals, list_segments

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses, AccessKind, Buffer, Trace
-from gpa_lsp.native.core import find_core
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.arrays import ArrayIndex
 from gpa_lsp.traces.cache_operators import is_kept_by_l1

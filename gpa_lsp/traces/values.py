@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses, AccessKind, Buffer, Trace
-from gpa_lsp.native.core import find_core
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.arrays import ArrayIndex
 from gpa_lsp.traces.cache_operators import is_read_anew, is_strong

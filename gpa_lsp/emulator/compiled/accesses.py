@@ -1,5 +1,7 @@
 """Operations of loads, stores and atomic instructions."""
 
+from typing import Any
+
 from gpa_lsp.emulator.compiled.lowering import Lowering, NotLowered
 from gpa_lsp.emulator.compiled.model import ATOMIC, LOAD, MOST_ELEMENTS, STORE
 from gpa_lsp.emulator.engine.binder import flatten
@@ -17,7 +19,7 @@ _ADD_FLOAT = 12
 _MOST_OFFSET = 1 << 62
 
 
-def _describe(lowering: Lowering, operand: Operand, kind: ScalarType, elements: int) -> dict[str, int]:
+def _describe(lowering: Lowering, operand: Operand, kind: ScalarType, elements: int) -> dict[str, Any]:
     """What loads, stores and atomic operations have in common."""
     if not isinstance(operand, Address) or elements > MOST_ELEMENTS:
         raise NotLowered

@@ -46,9 +46,13 @@ class LaneRegisters:
         self._values[slot] = value
         self._changed.add(slot)
 
+    def turn_to(self, rows: Any) -> "LaneRegisters":
+        """Those of other warps."""
+        return LaneRegisters(self._layout, self._template, self._frames, rows)
+
     def copy(self) -> "LaneRegisters":
         """The same, with what was changed."""
-        other = LaneRegisters(self._layout, self._template, self._frames, self._rows)
+        other = self.turn_to(self._rows)
         other._values = dict(self._values)
         other._changed = set(self._changed)
         return other
@@ -111,11 +115,8 @@ class LaneFragment(Fragment):
         for one in fragments:
             write_back(one)
             masks[one.warps.ids] |= pack_lanes(one.active())
-        registers = self.registers
-        assert isinstance(registers, LaneRegisters)
-        merged = build_fragment(
-            self.batch, self.frame, masks, registers._layout, registers._template, registers._frames
-        )
+        registers: Any = self.registers
+        merged = build_fragment(self.batch, self.frame, masks, registers)
         merged.segment = self.segment
         return merged
 
@@ -126,23 +127,14 @@ def write_back(fragment: Fragment) -> None:
     registers.write_back(fragment.mask)
 
 
-def build_fragment(
-    batch: Batch,
-    frame: Frame,
-    masks: Masks,
-    layout: FrameLayout,
-    template: list[Value],
-    frames: npt.NDArray[np.uint8],
-) -> LaneFragment:
+def build_fragment(batch: Batch, frame: Frame, masks: Masks, known: LaneRegisters) -> LaneFragment:
     """The fragment of some lanes.
 
     Args:
         batch: the batch.
         frame: of the kernel.
         masks: uint32[warps of the batch], at least one lane.
-        layout: of the frames.
-        template: of the registers.
-        frames: of all warps.
+        known: registers of any lanes of the batch.
     """
     rows = np.flatnonzero(masks)
     whole = len(rows) == len(masks)
@@ -152,7 +144,7 @@ def build_fragment(
     mask = None
     if count != len(rows) * LANES:
         mask = np.unpackbits(chosen.astype("<u4").view(np.uint8), bitorder="little").view(np.bool_)
-    registers: Any = LaneRegisters(layout, template, frames, rows)
+    registers: Any = known.turn_to(rows)
     return LaneFragment(
         batch=batch, warps=warps, mask=mask, count=count, registers=registers, callers=(), frame=frame, link=None
     )

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from gpa_lsp.native.core import Core
+from gpa_lsp.native.shared_library import Core
 
 MOST_ELEMENTS = 4
 LANES = 32

@@ -13,7 +13,7 @@ from gpa_lsp.emulator.compiled.model import LANES, MOST_ELEMENTS, OPERATION, PYT
 from gpa_lsp.emulator.engine.fragments import BoundFunction, Closing, ClosingKind, Segment, Step
 from gpa_lsp.emulator.engine.lives import find_lives
 from gpa_lsp.emulator.engine.machine import Machine
-from gpa_lsp.native.core import Core, find_core
+from gpa_lsp.native.shared_library import Core, find_core
 from gpa_lsp.ptx.blocks import find_blocks
 from gpa_lsp.ptx.model import PtxInstruction
 

@@ -10,7 +10,7 @@ from gpa_lsp.emulator.engine.fragments import Batch
 from gpa_lsp.emulator.engine.tracing import split_ids
 from gpa_lsp.emulator.engine.values import Value
 from gpa_lsp.emulator.trace import Accesses, Branches, Entries
-from gpa_lsp.native.core import Core
+from gpa_lsp.native.shared_library import Core
 
 _WORD = np.dtype("<u4")
 _BYTE = np.dtype("u1")
@@ -70,7 +70,7 @@ class CoreRows:
     def __init__(self, core: Core, machine: CoreMachine) -> None:
         self._core = core
         self._machine = machine
-        self._place = np.frombuffer(machine, np.uint8)
+        self._place = np.frombuffer(memoryview(machine).cast("B"), np.uint8)
 
     @property
     def held_bytes(self) -> int:

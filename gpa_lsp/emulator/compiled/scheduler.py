@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.emulator.compiled.lanes import LaneFragment, build_fragment, write_back
+from gpa_lsp.emulator.compiled.lanes import LaneFragment, LaneRegisters, build_fragment, write_back
 from gpa_lsp.emulator.compiled.model import LANES, MOST_ELEMENTS, CoreMachine, Phase, Stop
 from gpa_lsp.emulator.compiled.program import CompiledKernel
 from gpa_lsp.emulator.compiled.rows import CoreRows
@@ -48,7 +48,7 @@ class CompiledScheduler:
         self._checks = batch.checks if isinstance(batch.checks, SharedChecks) else None
         self._kept: list[Any] = []
         self._core = CoreMachine()
-        self._place = np.frombuffer(self._core, np.uint8)
+        self._place = np.frombuffer(memoryview(self._core).cast("B"), np.uint8)
         warps = len(batch.root.ids)
         self._frames = np.zeros((warps, kernel.frames.frame_bytes), np.uint8)
         self._current = self._array(np.zeros(warps, np.uint32), "current")
@@ -57,6 +57,7 @@ class CompiledScheduler:
         self._warp_executions = self._array(np.zeros(segments, np.int64), "warp_executions")
         self._lane_executions = self._array(np.zeros(segments, np.int64), "lane_executions")
         self._guarded = self._array(np.zeros(len(machine.instructions), np.int64), "guarded")
+        self._registers = LaneRegisters(kernel.frames, kernel.bound.template, self._frames, np.arange(warps))
         self._prepare(warps, segments)
 
     def _array(self, array: "npt.NDArray[Any]", name: str) -> "npt.NDArray[Any]":
@@ -141,7 +142,7 @@ class CompiledScheduler:
         root: Any = _Root(self.batch)
         for (name, axis), place in self._kernel.frames.columns.items():
             read = find_special(SpecialRegister(name, axis), self.batch.geometry)
-            value = read(root) if callable(read) else read
+            value: Any = read(root) if callable(read) else read
             lanes = np.ascontiguousarray(np.broadcast_to(value, (self.batch.root.lanes,)).astype(np.uint32))
             self._frames[:, place : place + 4 * LANES] = lanes.view(np.uint8).reshape(-1, 4 * LANES)
 
@@ -214,9 +215,7 @@ class CompiledScheduler:
 
     def _build_fragment(self) -> LaneFragment:
         kernel = self._kernel
-        fragment = build_fragment(
-            self.batch, self._frame, self._current, kernel.frames, kernel.bound.template, self._frames
-        )
+        fragment = build_fragment(self.batch, self._frame, self._current, self._registers)
         fragment.segment = kernel.segments[self._core.segment]
         return fragment
 

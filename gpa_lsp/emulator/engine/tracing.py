@@ -331,5 +331,6 @@ def _repeat(values: list[int], lengths: Any) -> Any:
 
 
 def split_ids(batch: Batch, ids: Any) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint16]]:
+    """Block and warp of each row, by the numbers of warps in the batch."""
     slots, warps = np.divmod(ids, batch.geometry.warps_per_block)
     return batch.numbers[slots], warps.astype(np.uint16)

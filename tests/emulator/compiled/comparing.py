@@ -6,7 +6,7 @@ import pytest
 from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.emulator.model import Budget, Emulation, TraceSettings
 from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.native.core import VARIABLE, find_core
+from gpa_lsp.native.shared_library import VARIABLE, find_core
 from gpa_lsp.ptx.model import PtxModule
 
 

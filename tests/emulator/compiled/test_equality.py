@@ -7,7 +7,7 @@ import pytest
 
 from gpa_lsp.emulator.model import FaultKind
 from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
-from gpa_lsp.native.core import VARIABLE
+from gpa_lsp.native.shared_library import VARIABLE
 from gpa_lsp.ptx.scalar_types import ScalarType
 from tests.emulator.compiled.comparing import list_different, require_core
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, build_module, run_text, zeros

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpa_lsp.native import core
+from gpa_lsp.native import shared_library as core
 from gpa_lsp.native.c_compiler import find_c_compiler
 
 needs_compiler = pytest.mark.skipif(find_c_compiler() is None, reason="there is no C compiler")
