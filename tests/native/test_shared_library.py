@@ -48,4 +48,6 @@ def test_what_leads_nowhere_is_refused() -> None:
     rows, room = np.zeros(1, np.int64), np.zeros((1, 32), np.uint64)
     lanes, counts = np.zeros((1, 32), np.int64), np.zeros(1, np.int64)
     assert not found.has_done("gather_lanes", masks, first, addresses, 2, rows, 1, room, lanes, counts)
-    assert not found.has_done("sum_columns", np.array([2], np.int64), np.ones((1, 1), np.int64), 1, 1, 2, rows)
+    assert not found.has_done(
+        "sum_columns", np.array([2], np.int64), np.ones((1, 1), np.int64), 1, 1, 2, np.zeros((2, 1), np.int64)
+    )

@@ -81,7 +81,10 @@ class CompiledScheduler:
         self._array(np.zeros(warps, np.uint32), "masks")
         self._array(np.zeros(MOST_ELEMENTS * warps * LANES, np.uint64), "before")
         core.segment_count, core.frame_bytes, core.warps = segments, kernel.frames.frame_bytes, warps
-        core.warps_per_block, core.blocks, core.threads = geometry.warps_per_block, len(batch.numbers), geometry.threads
+        core.blocks, core.threads = len(batch.numbers), geometry.threads
+        slots, ranks = np.divmod(np.arange(warps, dtype=np.int32), np.int32(geometry.warps_per_block))
+        self._array(slots, "slots")
+        self._array(ranks, "ranks")
         core.live_count, core.patience, core.least_patience = batch.live_count, PATIENCE, LEAST_PATIENCE
         core.executed, core.most_executed = self._meter.warp_instructions, self._meter.budget.warp_instructions
         core.clock = batch.clock

@@ -168,7 +168,7 @@ static uint8_t *place_of(const Machine *machine, int space, int64_t warp, uint32
 {
     uint64_t address = machine->addresses[warp * LANES + lane];
     if (space == SPACE_SHARED)
-        return machine->shared + warp / machine->warps_per_block * machine->shared_stride + (int64_t)address;
+        return machine->shared + machine->slots[warp] * machine->shared_stride + (int64_t)address;
     if (space == SPACE_LOCAL)
         return machine->local + (warp * LANES + lane) * machine->local_stride + (int64_t)address;
     return machine->arena + (address - machine->arena_base);
@@ -354,13 +354,13 @@ EXPORT int64_t append_rows(Machine *machine, int64_t is_branch, const int64_t *w
 
 static int64_t unit_of(const Machine *machine, int64_t warp, uint32_t lane)
 {
-    int64_t slot = warp / machine->warps_per_block * machine->shared_stride;
+    int64_t slot = machine->slots[warp] * machine->shared_stride;
     return (slot + (int64_t)machine->addresses[warp * LANES + lane]) >> machine->unit_shift;
 }
 
 static int64_t thread_of(const Machine *machine, int64_t warp, uint32_t lane)
 {
-    return warp % machine->warps_per_block * LANES + lane;
+    return machine->ranks[warp] * LANES + lane;
 }
 
 static int64_t count_units(const Machine *machine, const Operation *operation)
@@ -382,7 +382,7 @@ static int is_race(const Machine *machine, const Operation *operation, const int
         return 0;
     FOR_WARPS(warp)
     {
-        int64_t since = machine->block_since[warp / machine->warps_per_block];
+        int64_t since = machine->block_since[machine->slots[warp]];
         FOR_LANES(lane, machine->masks[warp])
         {
             int64_t found = shadow[unit_of(machine, warp, lane) + step], thread = thread_of(machine, warp, lane);
@@ -435,7 +435,7 @@ static void note_reads(Machine *machine, int64_t stamp, int64_t step)
     machine->has_reads = 1;
     FOR_WARPS(warp)
     {
-        int64_t since = machine->in_step ? machine->oldest : machine->block_since[warp / machine->warps_per_block];
+        int64_t since = machine->in_step ? machine->oldest : machine->block_since[machine->slots[warp]];
         uint32_t fresh = 0;
         FOR_LANES(lane, machine->masks[warp])
         {

@@ -58,7 +58,8 @@ typedef struct {
     const uint8_t *constants;
     uint8_t *frames;
     int64_t frame_bytes;
-    int64_t warps, warps_per_block, blocks, threads;
+    int64_t warps, blocks, threads;
+    const int32_t *slots, *ranks; /* of warps: their block in the batch, and which one of it they are */
     const uint32_t *exists;
     uint32_t *live;
     uint8_t *live_lanes;
