@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.native.shared_library import VARIABLE
-from gpa_lsp.traces.bank_conflicts import count_wavefronts
+from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts
 from gpa_lsp.traces.distance_counting import find_previous, measure_distances
 from gpa_lsp.traces.keyed_sums import sum_columns
 from gpa_lsp.traces.ordering import order_rows
