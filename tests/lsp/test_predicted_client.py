@@ -76,7 +76,10 @@ def run(client: RawClient, command: str, *arguments: Any) -> Any:
 
 def test_a_described_source_from_opening_to_a_broken_description(client: RawClient, source: Path) -> None:
     uri = start(client, source)
-    (access,) = wait_for(client, uri, is_emulated)
+    found = client.wait_for_diagnostics(uri, lambda found: any(is_emulated(one) for one in found))
+    access = next(one for one in found if is_emulated(one))
+    on_the_line = [one["code"] for one in found if one["range"]["start"]["line"] == 2]
+    assert on_the_line == ["emulated uncoalesced"], "what was counted is not also said without a count"
     assert (access["code"], access["severity"], access["range"]["start"]["line"]) == ("emulated uncoalesced", 3, 2)
     lenses = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
     titles = [lens["command"]["title"] for lens in lenses if lens["range"]["start"]["line"] == 0]

@@ -18,6 +18,10 @@ _SEVERITIES = {
     ProblemSeverity.WARNING: DiagnosticSeverity.WARNING,
     ProblemSeverity.NOTE: DiagnosticSeverity.INFORMATION,
 }
+_BRANCHES = "divergent-branches"
+_COUNTED = frozenset({"uncoalesced-accesses", "bank-conflicts", _BRANCHES})
+"""Checks of what an emulation counts."""
+
 _MOST_MESSAGES = 100
 _MISSING_HEADER = re.compile(r"No such file or directory|cannot open (?:source )?file", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
@@ -32,9 +36,22 @@ def list_static_diagnostics(view: DocumentView, most: int) -> Iterator[Diagnosti
     """
     if view.statics is None:
         return
-    found = [(line, mark) for line, marks in view.statics.marks.items() for mark in marks]
+    found = [
+        (line, mark)
+        for line, marks in view.statics.marks.items()
+        for mark in marks
+        if not _is_emulated(view, line, mark.check)
+    ]
     for line, mark in found[: max(most, 0)]:
         yield _make_finding(view, line, mark)
+
+
+def _is_emulated(view: DocumentView, line: int, check: str) -> bool:
+    """Whether the emulator has counted on a line what a check can only tell of it: then the count is said."""
+    predicted = view.predicted
+    if predicted is None or check not in _COUNTED:
+        return False
+    return line in (predicted.branches if check == _BRANCHES else predicted.accesses)
 
 
 def _make_finding(view: DocumentView, line: int, mark: StaticMark) -> Diagnostic:
