@@ -81,7 +81,7 @@ def walk_kernel(
         return _refuse(kernel, launch, "the kernel's machine code or its PTX is missing")
     inputs = build_inputs(module, function, launch, memory_limit_bytes=settings.memory_bytes)
     local_bytes = _find_local_bytes(kernel)
-    memory = lay_out_launch(module, kernel.mangled_name, launch, inputs, kernel.cubin, local_bytes)
+    memory = lay_out_launch(module, kernel.mangled_name, launch, inputs, kernel.cubin, local_bytes=local_bytes)
     blocks = settings.blocks or choose_blocks(launch.grid, settings.most_blocks)
     if blocks and max(blocks) >= prod(launch.grid):
         raise InputError(f"block {max(blocks)} is not in the grid of {prod(launch.grid)}")
@@ -180,12 +180,14 @@ class _Walker:
         threads = warps[:, None] * WARP_LANES + np.arange(WARP_LANES)
         state.alive[:] = threads < prod(self._launch.block)
         recorder = Recorder(len(own), keeps_walks=self._settings.keeps_walks)
-        specials = SpecialRegisters(self._launch.grid, self._launch.block, numbers, warps)
+        specials = SpecialRegisters(
+            self._launch.grid, self._launch.block, numbers, warps, find_shared_bytes(self._kernel, self._launch)
+        )
         code = BoundCode(self._kernel.rows, self._memory.banks, specials)
         shared = find_shared_bytes(self._kernel, self._launch)
         spaces = MemorySpaces(self._memory.data, own, shared, self._local_bytes, recorder)
         limits = WalkLimits(executions=max(left, 0), seconds=self._settings.seconds)
-        walk = Walk(code, state, spaces, recorder, own, limits, self._memory.banks)
+        walk = Walk(code, state, spaces, recorder=recorder, blocks=own, limits=limits, banks=self._memory.banks)
         walk.run()
         self._problems += describe_problems(walk, blocks, warps.tolist())
         whole = [place for place in range(len(blocks)) if place not in walk.problems]

@@ -158,21 +158,6 @@ class _Access:
         return space, addresses, spaces.place(space, lanes, addresses, self.width)
 
 
-def _note(
-    spaces: MemorySpaces,
-    space: MemorySpace,
-    lanes: Lanes,
-    addresses: npt.NDArray[np.int64],
-    places: npt.NDArray[np.int64],
-    width: int,
-    *,
-    is_load: bool,
-    is_atomic: bool = False,
-) -> None:
-    shown = places if space == MemorySpace.LOCAL else addresses
-    spaces.log.note(space, lanes, shown, width, is_atomic=is_atomic, is_load=is_load)
-
-
 def _build_load(instruction: MachineInstruction, space: MemorySpace | None) -> MemoryStep:
     width = find_width(instruction)
     place = _find_operand(instruction)
@@ -183,7 +168,7 @@ def _build_load(instruction: MachineInstruction, space: MemorySpace | None) -> M
 
     def load(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> Marks | None:
         found, addresses, places = access.find(state, lanes, spaces)
-        _note(spaces, found, lanes, addresses, places, width, is_load=True)
+        spaces.note(found, lanes, addresses, places, width=width, is_load=True)
         memory, stride = spaces.memory(found), spaces.word_stride(found)
         active = places[lanes.mask]
         unknown: Marks | None = None
@@ -206,7 +191,7 @@ def _join_unknown(before: Marks | None, found: Marks | None, lanes: Lanes) -> Ma
         return before
     spread = np.zeros(lanes.mask.shape, np.bool_)
     spread[lanes.mask] = found
-    rows: Marks = spread.any(axis=1)
+    rows: Marks = np.any(spread, axis=1)
     return rows if before is None else before | rows
 
 
@@ -220,7 +205,7 @@ def _build_store(instruction: MachineInstruction, space: MemorySpace | None) -> 
 
     def write(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> None:
         found, addresses, places = access.find(state, lanes, spaces)
-        _note(spaces, found, lanes, addresses, places, width, is_load=False)
+        spaces.note(found, lanes, addresses, places, width=width, is_load=False)
         memory, stride = spaces.memory(found), spaces.word_stride(found)
         active = places[lanes.mask]
         unknown = _find_unknown_lanes(state, lanes, resources)
@@ -284,7 +269,7 @@ def _build_constant_load(instruction: MachineInstruction, banks: ConstantBanks) 
             )[..., 0]
             values = part.astype(np.int32 if sign else np.uint32).view(np.uint32)
             write(state, lanes, values[:, :1] if is_uniform else values)
-        unknown: Marks = (~known & lanes.mask).any(axis=1)
+        unknown: Marks = np.any(~known & lanes.mask, axis=1)
         return unknown
 
     return load
@@ -304,7 +289,7 @@ def _build_copy(instruction: MachineInstruction) -> MemoryStep:
         fetched = lanes if wanted is None else lanes.restrict(np.broadcast_to(wanted(state, lanes), lanes.mask.shape))
         _, _, written = to.find(state, lanes, spaces)
         _, addresses, read = source.find(state, fetched, spaces)
-        _note(spaces, MemorySpace.GLOBAL, fetched, addresses, read, width, is_load=True)
+        spaces.note(MemorySpace.GLOBAL, fetched, addresses, read, width=width, is_load=True)
         memory, shared = spaces.memory(MemorySpace.GLOBAL), spaces.memory(MemorySpace.SHARED)
         for word in range(max(width // 4, 1)):
             values = np.zeros(lanes.mask.shape, np.uint32)
@@ -329,7 +314,7 @@ def _build_matrix_load(instruction: MachineInstruction) -> MemoryStep:
         holders[:, :last] = lanes.mask[:, :last]
         chosen = Lanes(lanes.warps, holders)
         _, addresses, places = access.find(state, chosen, spaces)
-        _note(spaces, MemorySpace.SHARED, chosen, addresses, places, 16, is_load=True)
+        spaces.note(MemorySpace.SHARED, chosen, addresses, places, width=16, is_load=True)
         return np.ones(len(lanes.mask), np.bool_)
 
     return load
@@ -352,7 +337,7 @@ def _build_atomic(instruction: MachineInstruction, space: MemorySpace | None) ->
 
     def execute(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> Marks | None:
         found, addresses, places = access.find(state, lanes, spaces)
-        _note(spaces, found, lanes, addresses, places, width, is_load=False, is_atomic=True)
+        spaces.note(found, lanes, addresses, places, width=width, is_load=False, is_atomic=True)
         memory = spaces.memory(found)
         active = places[lanes.mask]
         given = [[np.broadcast_to(read(state, lanes), lanes.mask.shape)[lanes.mask] for read in one] for one in reads]

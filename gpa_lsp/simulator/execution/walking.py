@@ -61,6 +61,7 @@ class Walk:
         recorder: notes what they execute.
         blocks: int64[w], number of each warp's block among those that run.
         limits: see :class:`WalkLimits`.
+        banks: constants.
 
     Attributes:
         problems: why blocks did not run to their end, first block first: number of the block, warp, row and sentence.
@@ -71,6 +72,7 @@ class Walk:
         code: BoundCode,
         state: WarpState,
         spaces: MemorySpaces,
+        *,
         recorder: Recorder,
         blocks: npt.NDArray[np.int64],
         limits: WalkLimits,

@@ -107,7 +107,7 @@ class WarpState:
 
     def is_unknown(self, resources: npt.NDArray[np.int64], lanes: Lanes) -> npt.NDArray[np.bool_]:
         """bool[k], whether any of some resources has no known value."""
-        found: npt.NDArray[np.bool_] = self.unknown[resources][:, lanes.warps].any(axis=0)
+        found: npt.NDArray[np.bool_] = np.any(self.unknown[resources][:, lanes.warps], axis=0)
         return found
 
 
