@@ -114,12 +114,13 @@ def build_multiply_add(instruction: MachineInstruction, banks: ConstantBanks) ->
     if instruction.has("WIDE"):
         return _build_wide_product(instruction, roles, banks)
     if instruction.has("HI"):
-        one, other, added = (read_integer(text, banks) for text in (first, second, third))
+        one, other = (read_integer(text, banks) for text in (first, second))
+        added = read_pair(third, banks)
         write = write_register(roles.target)
 
         def high(state: WarpState, lanes: Lanes) -> None:
-            product = _multiply(one(state, lanes), other(state, lanes), is_signed)
-            write(state, lanes, (product >> _32).astype(np.uint32) + added(state, lanes))
+            product = _multiply(one(state, lanes), other(state, lanes), is_signed) + added(state, lanes)
+            write(state, lanes, (product >> _32).astype(np.uint32))
 
         if roles.predicates_read or any(not out.endswith("T") for out in roles.predicates_written):
             raise UnreadOperandError("carries of a high product")
