@@ -118,12 +118,18 @@ def build_multiply_add(instruction: MachineInstruction, banks: ConstantBanks) ->
         added = read_pair(third, banks)
         write = write_register(roles.target)
 
-        def high(state: WarpState, lanes: Lanes) -> None:
-            product = _multiply(one(state, lanes), other(state, lanes), is_signed) + added(state, lanes)
-            write(state, lanes, (product >> _32).astype(np.uint32))
+        outs = [write_predicate(text) for text in roles.predicates_written]
+        high_carries = [read_predicate(text) for text in roles.predicates_read] if instruction.has("X") else []
 
-        if roles.predicates_read or any(not out.endswith("T") for out in roles.predicates_written):
-            raise UnreadOperandError("carries of a high product")
+        def high(state: WarpState, lanes: Lanes) -> None:
+            product = _multiply(one(state, lanes), other(state, lanes), is_signed)
+            total = product + added(state, lanes)
+            for carry in high_carries:
+                total = total + carry(state, lanes).astype(np.uint64)
+            for out in outs[:1]:
+                out(state, lanes, total < product)
+            write(state, lanes, (total >> _32).astype(np.uint32))
+
         return high
     if roles.predicates_read or any(not out.endswith("T") for out in roles.predicates_written):
         left, right = read_integer(first, banks), read_integer(second, banks)
