@@ -20,6 +20,8 @@ class Status(StrEnum):
     """Somebody ran it on this architecture, or read it off code made for it."""
     DOCUMENTED = "documented"
     """The vendor, or data the vendor provided, says so."""
+    FITTED = "fitted"
+    """A model's constant, chosen so that it agrees with measurements on this architecture; the note says which model."""
     ASSUMED = "assumed"
     """Carried over from a neighbour, proposed, or from a source that was not checked."""
 

@@ -208,7 +208,7 @@ class _Reader:
             return self._read_unknown(entry, place, may_be_unknown=may_be_unknown)
         found = [key for key in entry if key in _STATUSES]
         if "value" not in entry or len(found) != 1 or entry.keys() - {"value", "high", "spread", "note", found[0]}:
-            raise self._error(place, "needs value and exactly one of measured, documented and assumed")
+            raise self._error(place, "needs value and exactly one of measured, documented, fitted and assumed")
         try:
             value = convert(entry["value"])
             spread = to_pair(entry.get("spread"))

@@ -9,7 +9,7 @@ import pytest
 
 from gpa_lsp.arch.lookup import TABLES, list_tables
 
-STATUSES = {"measured", "documented", "assumed"}
+STATUSES = {"measured", "documented", "fitted", "assumed"}
 UNIT_ENDINGS = (
     *("_cycles", "_per_cycle", "_per_sm", "_per_warp", "_per_thread", "_per_block"),
     *("_bytes", "_threads", "_warps", "_registers", "_instructions", "_blocks"),
