@@ -134,13 +134,17 @@ class Recorder:
         lanes = np.bitwise_count(bits.astype(np.uint64)).astype(np.float64)
         by_warps = _spread(first, count, weights[warp], rows)
         by_lanes = _spread(first, count, weights[warp] * lanes, rows)
-        guard_warp, guard_place, guard_bits = self._guards.take()
+        guard_warp, guard_place, guard_bits = self._keep_executed(self._guards.take())
         row, before = self._find_rows(guard_warp, guard_place)
         change = np.bitwise_count(guard_bits.astype(np.uint64)).astype(np.float64) - np.bitwise_count(
             before.astype(np.uint64)
         )
         by_lanes += np.bincount(row, weights=change * weights[guard_warp], minlength=rows)[:rows]
         return by_warps, by_lanes
+
+    def _keep_executed(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Without what was noted of the instruction at which a walk ended; warps and places are the first two columns."""
+        return rows[:, rows[1] < self._lengths[rows[0]]]
 
     def _find_rows(self, warps: Integers, places: Integers) -> tuple[Integers, Integers]:
         """The row that a warp executed at a place of its walk, and the lanes of its segment."""
@@ -171,7 +175,7 @@ class Recorder:
         starts = np.cumsum(count) - count
         instruction = (np.repeat(first - starts, count) + np.arange(int(count.sum()), dtype=np.int64)).astype(np.int32)
         active = np.repeat(bits.astype(np.uint32), count)
-        guard_warp, guard_place, guard_bits = self._guards.take()
+        guard_warp, guard_place, guard_bits = self._keep_executed(self._guards.take())
         active[bounds[guard_warp] + guard_place] = guard_bits.astype(np.uint32)
         wavefronts = np.zeros(len(instruction), np.uint16)
         counts = np.zeros(len(instruction), np.int64)
