@@ -14,6 +14,7 @@ from gpa_lsp.simulator.execution.operand_values import (
     UnreadOperandError,
     read_bits,
     read_predicate,
+    write_predicate,
     write_register,
 )
 from gpa_lsp.simulator.execution.warp_state import (
@@ -358,6 +359,10 @@ def _build_atomic(instruction: MachineInstruction, space: MemorySpace | None, *,
     resources = [_list_sources(one, words) for one in sources if not is_predicate(one)]
     listed = np.concatenate([*resources, np.zeros(0, np.int64)])
 
+    succeeds = None
+    if update.tells_success and target == "RZ" and is_predicate(instruction.operands[0]):
+        succeeds = write_predicate(instruction.operands[0])
+
     def execute(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> Bits | None:
         found, addresses, places = access.find(state, lanes, spaces)
         spaces.note(found, lanes, addresses, places, width=width, is_load=False, is_atomic=True)
@@ -369,6 +374,10 @@ def _build_atomic(instruction: MachineInstruction, space: MemorySpace | None, *,
         before = memory.find_unknown(active)
         unknown = _find_unknown_lanes(state, lanes, listed)
         old = update.apply(memory, active, given)
+        if succeeds is not None:
+            swapped = np.zeros(lanes.mask.shape, np.bool_)
+            swapped[lanes.mask] = old[0] != 0
+            succeeds(state, lanes, swapped)
         for word, write in enumerate(writes):
             values = np.zeros(lanes.mask.shape, np.uint32)
             values[lanes.mask] = old[word]
