@@ -1,0 +1,1 @@
+"""SIMULATE: machine code of a launch as its warps execute it, with no GPU."""
