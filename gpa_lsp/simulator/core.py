@@ -51,6 +51,8 @@ REASONS = (
 )
 REASON_COUNT = len(REASONS)
 SUB_CORES = 4
+UNITS = 4
+LSU = 0
 _NEVER = float("inf")
 _SECTOR = 32.0
 
@@ -96,7 +98,7 @@ class _Sm:
         # per warp
         self.position, self.stop, self.sub_core, self.block_of, self.launched = [], [], [], [], []
         self.scoreboard, self.is_long, self.issued_at, self.issues_seen = [], [], [], []
-        self.segments, self.store_done, self.pending_sets = [], [], []
+        self.segments, self.store_done, self.async_done, self.pending_sets = [], [], [], []
         self.fetched_line = []
         # per sub-core
         self.waiting = [[] for _ in range(SUB_CORES)]
@@ -104,14 +106,14 @@ class _Sm:
         self.issues = [0] * SUB_CORES
         self.last_warp = [-1] * SUB_CORES
         self.pipe_free = [[0.0] * 16 for _ in range(SUB_CORES)]
-        self.unit_free = [[0.0] * 16 for _ in range(SUB_CORES)]
-        self.mio_queue = [deque() for _ in range(SUB_CORES)]
+        self.unit_free = [[0.0] * UNITS for _ in range(SUB_CORES + 1)]
+        self.queues = [[deque() for _ in range(UNITS)] for _ in range(SUB_CORES)]
         self.lg_queue = [deque() for _ in range(SUB_CORES)]
-        self.mio_last = [0.0] * SUB_CORES
+        self.queue_last = [[0.0] * UNITS for _ in range(SUB_CORES)]
         self.fetch_lines = [OrderedDict() for _ in range(SUB_CORES)]
         # the SM
-        self.accept_free = self.data_free = self.tag_free = self.shared_unit_free = 0.0
-        self.store_free = self.write_back_free = self.l2_free = self.dram_free = 0.0
+        self.accept_free = self.data_free = self.tag_free = 0.0
+        self.store_free = self.write_back_free = self.l2_free = self.dram_free = self.reads_until = 0.0
         self.l2_share_left = self.dirty_left = 0.0
         self.stores_leaving = deque()
         self.misses = deque()
@@ -123,6 +125,7 @@ class _Sm:
         self.blocks_done = 0
         self.block_left, self.block_waiting, self.block_end, self.block_first = [], [], [], []
         self.starts = []
+        self.last_start = (resident - 1) * model.block_interval_cycles
         self.dispatch_left = [0.0] * SUB_CORES
         self.weighted = self.plain = 0.0
         self.issued = 0
@@ -162,12 +165,15 @@ class _Sm:
             self.issues_seen.append(self.issues[self.sub_core[warp]])
             self.segments.append([])
             self.store_done.append(0.0)
+            self.async_done.append(0.0)
             self.fetched_line.append(-1)
             start = time + self.model.warp_launch_cycles * (index // SUB_CORES)
-            self.schedule(warp, start, start, start)
+            self.schedule(warp, start, start, start, begins=True)
         self.next_sub_core = (self.next_sub_core + len(stream.starts) - 1) % SUB_CORES
 
-    def schedule(self, warp: int, time: float, stalled_until: float, branch_until: float) -> None:
+    def schedule(
+        self, warp: int, time: float, stalled_until: float, branch_until: float, *, begins: bool = False
+    ) -> None:
         """Work out when a warp can issue its next instruction, and what it waits for until then."""
         model, program = self.model, self.program
         position = self.position[warp]
@@ -184,6 +190,8 @@ class _Sm:
         if line != self.fetched_line[warp]:
             self.fetched_line[warp] = line
             ready = self.fetch(self.sub_core[warp], line, now)
+            if begins:
+                ready = max(ready, now + model.warp_start_cycles)
             if ready > now:
                 segments.append((NO_INSTRUCTIONS, ready))
                 now = ready
@@ -208,7 +216,7 @@ class _Sm:
                     now = latest
         constant = program.constant_line[row]
         if constant >= 0:
-            ready = self.read_constant(warp, constant, now)
+            ready = self.read_constant(constant, now)
             if ready > now:
                 segments.append((IMC_MISS, ready))
                 now = ready
@@ -223,7 +231,7 @@ class _Sm:
             return ready
         shared = self.code_lines.get(line)
         if shared is None:
-            shared = time + model.code_cold_cycles
+            shared = time + (model.code_cold_cycles if self.code_lines else model.code_first_cycles)
             self.code_lines[line] = shared
             for ahead in range(1, model.code_prefetch_lines + 1):
                 self.code_lines.setdefault(line + ahead, shared + ahead * model.code_stream_cycles)
@@ -235,20 +243,16 @@ class _Sm:
             lines.popitem(last=False)
         return ready
 
-    def read_constant(self, warp: int, line: int, time: float) -> float:
+    def read_constant(self, line: int, time: float) -> float:
         """When a constant operand is there."""
-        model = self.model
-        key = line
-        ready = self.constant_lines.get(key)
-        if ready is None:
-            ready = time + model.constant_cold_cycles
-            self.constant_lines[key] = ready
-        seen = (self.block_of[warp], self.sub_core[warp], line)
-        warm = self.constant_lines.get(seen)
-        if warm is None:
-            warm = time + model.constant_near_cycles
-            self.constant_lines[seen] = warm
-        return max(ready, warm)
+        model, known = self.model, self.constant_lines
+        far = known.get(-1 - (line >> 2))
+        if far is None:
+            far = known[-1 - (line >> 2)] = time + model.constant_cold_cycles
+        near = known.get(line)
+        if near is None:
+            near = known[line] = max(far, time + model.constant_near_cycles)
+        return near
 
     # accounting
 
@@ -293,20 +297,19 @@ class _Sm:
         position = self.position[warp]
         row = self.rows[position]
         sub_core = self.sub_core[warp]
-        kind = program.kind[row]
-        queue = program.queue[row]
-        if queue:
-            mio = self.mio_queue[sub_core]
-            while mio and mio[0] <= time:
-                mio.popleft()
-            if queue == 2:
+        unit = program.unit[row]
+        if unit >= 0:
+            queue = self.queues[sub_core][unit]
+            while queue and queue[0] <= time:
+                queue.popleft()
+            if program.is_lg[row]:
                 lg = self.lg_queue[sub_core]
                 while lg and lg[0] <= time:
                     lg.popleft()
                 if len(lg) >= model.lg_queue_instructions:
                     return LG_THROTTLE, lg[0]
-            if len(mio) >= model.mio_queue_instructions:
-                return (TEX_THROTTLE if queue == 3 else MIO_THROTTLE), mio[0]
+            if len(queue) >= model.mio_queue_instructions:
+                return program.throttle[row], queue[0]
             return -1, time
         pipe = program.pipe[row]
         free = self.pipe_free[sub_core][pipe]
@@ -330,6 +333,8 @@ class _Sm:
         if kind == Kind.FIXED:
             self.pipe_free[sub_core][program.pipe[row]] = time + program.interval[row]
             result = time + program.latency[row]
+        elif kind == Kind.ASYNC_FENCE:
+            result = max(time + program.latency[row], self.async_done[warp])
         elif kind != Kind.BRANCH and kind != Kind.EXIT and kind != Kind.BARRIER and kind != Kind.MEMBAR:
             result, read = self.enter_queue(warp, row, kind, position, sub_core, time)
         write_board, read_board = program.write_board[row], program.read_board[row]
@@ -425,7 +430,8 @@ class _Sm:
         self.block_end[block] = max(self.block_end[block], done)
         if self.block_left[block] == 0:
             self.blocks_done += 1
-            heappush(self.starts, self.block_end[block] + model.block_launch_cycles)
+            self.last_start = max(self.last_start + model.block_interval_cycles, self.block_end[block] + model.block_launch_cycles)
+            heappush(self.starts, self.last_start)
         else:
             self.release(block, time)
 
@@ -439,26 +445,18 @@ class _Sm:
     ) -> tuple[float, float]:
         """Put an instruction of variable latency into its sub-core's queue; when its result is there, and when its sources are read."""
         program, model = self.program, self.model
-        unit = program.pipe[row]
-        begin = max(time + model.queue_cycles, self.mio_last[sub_core] + 1.0)
+        unit = program.unit[row]
+        begin = max(time + model.queue_cycles, self.queue_last[sub_core][unit] + 1.0)
         passes = self.passes[position]
-        is_memory = kind != Kind.SPECIAL
-        if not is_memory:
-            if program.is_shared_unit[row]:
-                begin = max(begin, self.shared_unit_free)
-                self.shared_unit_free = begin + program.interval[row]
-            else:
-                free = self.unit_free[sub_core]
+        if kind == Kind.SPECIAL or passes == 0:  # or no lane is active
+            if kind == Kind.SPECIAL:
+                free = self.unit_free[4 if program.is_shared_unit[row] else sub_core]
                 begin = max(begin, free[unit])
                 free[unit] = begin + program.interval[row]
-            self.mio_last[sub_core] = begin
-            self.mio_queue[sub_core].append(begin)
+            self.queue_last[sub_core][unit] = begin
+            self.queues[sub_core][unit].append(begin)
             return begin + program.latency[row], begin + model.read_cycles
-        if passes == 0:  # no lane is active
-            self.mio_last[sub_core] = begin
-            self.mio_queue[sub_core].append(begin)
-            return begin + program.latency[row], begin + model.read_cycles
-        begin = max(begin, self.accept_free, self.unit_free[sub_core][0])
+        begin = max(begin, self.accept_free, self.unit_free[sub_core][LSU])
         if kind == Kind.SHARED:
             begin = max(begin, self.data_free - model.data_queue_cycles)
             start = max(begin, self.data_free)
@@ -468,14 +466,14 @@ class _Sm:
             return result, begin + model.read_cycles + passes
         if kind in (Kind.STORE, Kind.REDUCTION):
             return self.store(warp, row, position, sub_core, begin)
-        return self.load(row, kind, position, sub_core, begin)
+        return self.load(warp, row, position, sub_core, begin)
 
     def enter(self, sub_core: int, begin: float, *, is_global: bool) -> None:
         model = self.model
         self.accept_free = begin + model.accept_cycles
-        self.unit_free[sub_core][0] = begin + model.address_cycles
-        self.mio_last[sub_core] = begin
-        self.mio_queue[sub_core].append(begin)
+        self.unit_free[sub_core][LSU] = begin + model.address_cycles
+        self.queue_last[sub_core][LSU] = begin
+        self.queues[sub_core][LSU].append(begin)
         if is_global:
             self.lg_queue[sub_core].append(begin)
 
@@ -498,6 +496,8 @@ class _Sm:
         written = count * _SECTOR * model.written_back_share
         if written:
             cost = written / model.dram_bytes_per_cycle
+            if self.reads_until > departs + model.read_backlog_cycles:
+                self.write_back_free += cost  # reads want the other half
             self.write_back_free = max(self.write_back_free, departs) + cost
             self.dram_free = max(self.dram_free, departs) + cost
             departs = max(departs, self.write_back_free - model.write_buffer_cycles)
@@ -508,7 +508,7 @@ class _Sm:
             self.store_done[warp] = done
         return done, start + model.read_cycles + self.passes[position]
 
-    def load(self, row: int, kind: int, position: int, sub_core: int, begin: float) -> tuple[float, float]:
+    def load(self, warp: int, row: int, position: int, sub_core: int, begin: float) -> tuple[float, float]:
         """A load, or an atomic that returns something: tags, then what they miss from L2 and DRAM."""
         model, program = self.model, self.program
         misses = self.misses
@@ -549,6 +549,8 @@ class _Sm:
                 entry[sector] = ready
         if missed:
             misses.append(latest)
+        if program.is_async[row] and latest > self.async_done[warp]:
+            self.async_done[warp] = latest
         return latest, begin + model.read_cycles
 
     def fetch_sector(self, sector: int, time: float) -> float:
@@ -564,6 +566,7 @@ class _Sm:
             self.l2_share_left -= 1.0
             return arrives
         self.dram_free = max(self.dram_free, self.l2_free) + _SECTOR / model.dram_bytes_per_cycle
+        self.reads_until = self.dram_free
         return max(arrives, self.dram_free + model.dram_cycles)
 
     # the loop
@@ -627,8 +630,8 @@ def simulate_sm(
         most_issues: warp instructions to simulate at most; begun blocks are given up there.
     """
     sm = _Sm(program, model, blocks, resident)
-    for _ in range(min(resident, len(blocks))):
-        sm.begin_block(0.0)
+    for number in range(min(resident, len(blocks))):
+        sm.begin_block(number * model.block_interval_cycles)
     following = [0.0] * SUB_CORES
     moments: list[Moment] = []
     time = 0.0

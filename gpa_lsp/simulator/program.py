@@ -23,6 +23,7 @@ class Kind(IntEnum):
     ATOMIC = 8
     REDUCTION = 9
     MEMBAR = 10
+    ASYNC_FENCE = 11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +36,13 @@ class SassProgram:
     latency: list[float]
     stall: list[int]
     fall_through: list[float]
-    queue: list[int]
+    unit: list[int]
+    is_lg: list[bool]
+    throttle: list[int]
     is_long: list[bool]
     uses_l1: list[bool]
     is_shared_unit: list[bool]
+    is_async: list[bool]
     write_board: list[int]
     read_board: list[int]
     wait_mask: list[int]
@@ -49,6 +53,7 @@ class SassProgram:
     constant_line: list[int]
 
 
+_MIO_THROTTLE, _TEX_THROTTLE = 12, 13
 _GLOBAL_LOADS = ("LDG", "LD", "LDL", "TEX", "TLD", "TLD4", "SULD", "LDGSTS")
 _STORES = ("STG", "ST", "STL", "SUST")
 _SHARED = ("LDS", "STS", "LDSM", "ATOMS", "STSM", "MOVM")
@@ -82,7 +87,7 @@ def read_program(rows: KernelRows, architecture: Architecture) -> SassProgram:
             if found is not None:
                 board, left = int(found[1]), int(found[2] or "0x0", 16)
                 has_depbar = True
-        stall = max(1, int(control.stall_cycles[row]))
+        stall = max(1, int(control.stall_cycles[row])) + (2 if facts["kind"] in (Kind.BRANCH, Kind.EXIT) else 0)
         constant = -1
         found = _CONSTANT.search(text)
         if found is not None and found[2] is not None:
@@ -115,24 +120,26 @@ def _describe(name: str, modifiers: list[str], mnemonic: str, text: str, archite
     rates = architecture.throughput
     pipe = find_pipe(mnemonic, architecture.name)
     facts = {
-        "kind": Kind.FIXED, "pipe": _PIPES.get(pipe, 0), "interval": 1.0, "latency": 4.0, "queue": 0, "is_long": False, "uses_l1": True,
-        "is_shared_unit": False,
+        "kind": Kind.FIXED, "pipe": _PIPES.get(pipe, 0), "interval": 1.0, "latency": 4.0, "unit": -1, "is_lg": False, "throttle": _MIO_THROTTLE, "is_long": False, "uses_l1": True,
+        "is_shared_unit": False, "is_async": False,
     }
     width = 128 if "128" in modifiers else 64 if "64" in modifiers else 32
     extra = {32: 0.0, 64: 2.0, 128: 6.0}[width]
     l1 = architecture.hierarchy.l1_hit_cycles.value or 33.0
+    if name in ("LDGDEPBAR", "ARRIVES"):
+        return facts | {"kind": Kind.ASYNC_FENCE, "is_long": True, "latency": 20.0}
     if name in _GLOBAL_LOADS:
         strong = any(one in modifiers for one in ("STRONG", "GPU", "SYS")) and name != "LDL" and "CONSTANT" not in modifiers and not _old_sys(modifiers, architecture)
-        return facts | {"kind": Kind.LOAD, "queue": 2, "is_long": True, "latency": l1 + extra, "uses_l1": not strong}
+        return facts | {"kind": Kind.LOAD, "unit": 0, "is_lg": True, "is_long": True, "latency": l1 + extra, "uses_l1": not strong, "is_async": name == "LDGSTS"}
     if name in _STORES:
-        return facts | {"kind": Kind.STORE, "queue": 2, "is_long": True, "latency": 14.0 + extra}
+        return facts | {"kind": Kind.STORE, "unit": 0, "is_lg": True, "is_long": True, "latency": 14.0 + extra}
     if name in _ATOMICS:
-        return facts | {"kind": Kind.ATOMIC, "queue": 2, "is_long": True, "latency": l1, "uses_l1": False}
+        return facts | {"kind": Kind.ATOMIC, "unit": 0, "is_lg": True, "is_long": True, "latency": l1, "uses_l1": False}
     if name in _REDUCTIONS:
-        return facts | {"kind": Kind.REDUCTION, "queue": 2, "is_long": True, "latency": l1}
+        return facts | {"kind": Kind.REDUCTION, "unit": 0, "is_lg": True, "is_long": True, "latency": l1}
     if name in _SHARED:
         shared = architecture.hierarchy.shared_cycles.value or 23.0
-        return facts | {"kind": Kind.SHARED, "queue": 1, "latency": shared + {32: 0, 64: 0, 128: 2}[width]}
+        return facts | {"kind": Kind.SHARED, "unit": 0, "latency": shared + {32: 0, 64: 0, 128: 2}[width]}
     if name == "BAR":
         is_wait = "ARV" not in modifiers
         return facts | {"kind": Kind.BARRIER if is_wait else Kind.FIXED}
@@ -143,16 +150,17 @@ def _describe(name: str, modifiers: list[str], mnemonic: str, text: str, archite
     if name in ("MEMBAR", "FENCE", "ERRBAR"):
         return facts | {"kind": Kind.MEMBAR if name == "MEMBAR" else Kind.FIXED}
     if name == "SHFL":
-        return facts | {"kind": Kind.SHARED, "queue": 1, "latency": 23.0}
+        return facts | {"kind": Kind.SHARED, "unit": 0, "latency": 23.0}
     if name in ("S2R", "S2UR", "B2R", "LDC", "LDCU", "R2UR", "MATCH", "REDUX", "CREDUX", "VOTEU") and name != "VOTEU":
         latency = {"LDC": 26.0, "LDCU": 26.0, "R2UR": 10.0}.get(name, 20.0)
-        return facts | {"kind": Kind.SPECIAL, "queue": 1, "latency": latency, "interval": 2.0, "is_shared_unit": True}
+        unit = 0 if "SR_TID" in text else 2
+        return facts | {"kind": Kind.SPECIAL, "unit": unit, "latency": latency, "interval": 2.0, "is_shared_unit": True}
     if pipe == "xu":
-        return facts | {"kind": Kind.SPECIAL, "queue": 1, "pipe": 8, "latency": 18.0, "interval": 1.0 / _rate(rates.mufu_instructions_per_cycle.value, 0.125) / 1.0}
+        return facts | {"kind": Kind.SPECIAL, "unit": 1, "pipe": 8, "latency": 18.0, "interval": 1.0 / _rate(rates.mufu_instructions_per_cycle.value, 0.125) / 1.0}
     if pipe == "fp64":
         rate = _rate(rates.fp64_instructions_per_cycle.value, 1 / 64)
         if rate < 0.1:
-            return facts | {"kind": Kind.SPECIAL, "queue": 3, "pipe": 5, "latency": 40.0, "interval": 16.0, "is_shared_unit": False}
+            return facts | {"kind": Kind.SPECIAL, "unit": 3, "throttle": _TEX_THROTTLE, "pipe": 5, "latency": 40.0, "interval": 16.0, "is_shared_unit": False}
         return facts | {"interval": 1.0 / rate, "latency": 8.0}
     if pipe == "tensor":
         return facts | {"interval": 8.0 if "16816" in modifiers else 4.0, "latency": 20.0}
