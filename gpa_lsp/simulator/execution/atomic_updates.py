@@ -1,0 +1,104 @@
+"""What atomic operations make of a word: :class:`AtomicUpdate`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.simulator.execution.device_memory import FlatMemory, Places
+from gpa_lsp.simulator.execution.machine_instruction import MachineInstruction
+from gpa_lsp.simulator.execution.operand_values import UnreadOperandError
+
+Words = Sequence[npt.NDArray[np.uint32]]
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "ADD": lambda old, new: old + new,
+    "MIN": min,
+    "MAX": max,
+    "AND": lambda old, new: old & new,
+    "OR": lambda old, new: old | new,
+    "XOR": lambda old, new: old ^ new,
+    "EXCH": lambda old, new: new,
+    "INC": lambda old, new: 0 if old >= new else old + 1,
+    "DEC": lambda old, new: new if old == 0 or old > new else old - 1,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtomicUpdate:
+    """One kind of atomic operation.
+
+    Attributes:
+        dtype: of the word in memory.
+        function: old and given value → new value; None for compare and swap.
+        counts: it counts lanes and is given nothing (``POPC.INC``).
+    """
+
+    dtype: "np.dtype[Any]"
+    function: Callable[..., Any] | None = field(repr=False)
+    counts: bool = False
+
+    @property
+    def width(self) -> int:
+        """Bytes in memory."""
+        return int(self.dtype.itemsize)
+
+    def apply(self, memory: FlatMemory, places: Places, given: Sequence[Words]) -> list[npt.NDArray[np.uint32]]:
+        """Do it lane after lane, and give the old words back, lower ones first."""
+        count = len(places)
+        words = max(self.width // 4, 1)
+        olds = [np.zeros(count, np.uint32) for _ in range(words)]
+        columns = [self._join(one) for one in given]
+        for lane in range(count):
+            here = places[lane : lane + 1]
+            before = [memory.read(here + 4 * word, min(self.width, 4)) for word in range(words)]
+            for word in range(words):
+                olds[word][lane] = before[word][0]
+            old = self._join(before)[0]
+            new = self._find_new(old, [column[lane] for column in columns])
+            raw = np.array([new]).astype(self.dtype).view(np.uint32 if self.width >= 4 else self.dtype)
+            for word in range(words):
+                memory.write(here + 4 * word, raw[word : word + 1].astype(np.uint32), min(self.width, 4))
+        return olds
+
+    def _join(self, words: Words) -> npt.NDArray[Any]:
+        if self.width == 8:
+            joined = words[0].astype(np.uint64) | words[1].astype(np.uint64) << np.uint64(32)
+            return joined.view(self.dtype)
+        return words[0].view(self.dtype)
+
+    def _find_new(self, old: Any, given: Sequence[Any]) -> Any:
+        if self.function is None:
+            return given[1] if old == given[0] else old
+        if self.counts:
+            return old + self.dtype.type(1)
+        return self.function(old, given[0])
+
+
+def find_update(instruction: MachineInstruction) -> AtomicUpdate:
+    """The operation an instruction names.
+
+    Raises:
+        UnreadOperandError: one that is not known.
+    """
+    modifiers = instruction.modifiers
+    is_wide = any(one in ("64", "U64", "S64", "F64") for one in modifiers)
+    if any(one.startswith(("F16", "BF16", "128", "PACKED")) for one in modifiers):
+        raise UnreadOperandError(instruction.text)
+    if "F32" in modifiers or "F64" in modifiers:
+        dtype = np.dtype("<f8" if is_wide else "<f4")
+    elif "S32" in modifiers or "S64" in modifiers:
+        dtype = np.dtype("<i8" if is_wide else "<i4")
+    else:
+        dtype = np.dtype("<u8" if is_wide else "<u4")
+    if "POPC" in modifiers:
+        return AtomicUpdate(dtype=dtype, function=_FUNCTIONS["ADD"], counts=True)
+    if any(one in ("CAS", "CAST") for one in modifiers):
+        return AtomicUpdate(dtype=dtype, function=None)
+    name = next((one for one in modifiers if one in _FUNCTIONS), None)
+    if name is None:
+        raise UnreadOperandError(instruction.text)
+    return AtomicUpdate(dtype=dtype, function=_FUNCTIONS[name])

@@ -1,0 +1,237 @@
+"""From a launch to the memory and the constants its code sees: :func:`lay_out_launch`."""
+
+from dataclasses import field
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.cubin import Symbols
+from gpa_lsp.binary.elf import ElfImage, read_elf
+from gpa_lsp.binary.elf_attributes import walk_records
+from gpa_lsp.binary.model import Cubin
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.model import LaunchInputs
+from gpa_lsp.ptx.model import PtxModule, PtxVariable, Space
+from gpa_lsp.simulator.execution.constant_banks import Bank, ConstantBanks
+from gpa_lsp.simulator.execution.memory_spaces import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
+
+_ALIGNMENT_BYTES = 512
+_PARAMETER_BANK = 0x0A
+"""EIATTR_PARAM_CBANK: u32 symbol, u16 offset, u16 size of the parameters in bank 0."""
+_BANK_BYTES = 1 << 16
+_DRIVER_BYTES = 0x400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverConstants:
+    """Where the driver puts what it knows of a launch, in bank 0.
+
+    Attributes:
+        block: three words, threads of a block.
+        grid: three words, blocks.
+        stack: a word, the end of a lane's local memory.
+        parameters: the first byte of the parameters.
+        shared_window: two words, generic address of shared memory; None where it is read otherwise.
+        local_window: likewise of local memory.
+        zeros: places of descriptors of global memory, two words each, which only say that addresses are as they are.
+
+    Source: code that nvcc 12 and 13 make for sm_70 to sm_120 of ``blockDim``, ``gridDim``, local arrays and their addresses.
+    """
+
+    block: int
+    grid: int
+    stack: int
+    parameters: int
+    shared_window: int | None
+    local_window: int | None
+    zeros: tuple[int, ...]
+
+
+_OLD = DriverConstants(
+    block=0, grid=0xC, stack=0x28, parameters=0x160, shared_window=0x18, local_window=0x20, zeros=(0x118,)
+)
+_HOPPER = DriverConstants(
+    block=0, grid=0xC, stack=0x28, parameters=0x210, shared_window=0x18, local_window=0x20, zeros=(0x208,)
+)
+_BLACKWELL = DriverConstants(
+    block=0x360, grid=0x370, stack=0x37C, parameters=0x380, shared_window=None, local_window=0x2F8, zeros=(0x358,)
+)
+
+
+def find_driver_constants(sm: int) -> DriverConstants:
+    """Of an architecture."""
+    return _OLD if sm < 90 else _HOPPER if sm < 100 else _BLACKWELL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchMemory:
+    """What a launch's code sees.
+
+    Attributes:
+        data: uint8[n], global memory from :data:`~gpa_lsp.simulator.execution.memory_spaces.GLOBAL_BASE` on.
+        banks: constants.
+        variables: name → address of module variables in global memory.
+    """
+
+    data: npt.NDArray[np.uint8] = field(repr=False)
+    banks: ConstantBanks
+    variables: dict[str, int]
+
+
+def lay_out_launch(
+    module: PtxModule, kernel: str, launch: LaunchDescription, inputs: LaunchInputs, cubin: Cubin, local_bytes: int
+) -> LaunchMemory:
+    """Lay out arrays and variables as the emulator does, and fill the constant banks.
+
+    Args:
+        module: the PTX, for its variables.
+        kernel: mangled name.
+        launch: its shape.
+        inputs: its arguments.
+        cubin: the image, for its constants.
+        local_bytes: of a lane.
+    """
+    end = 0
+    starts: list[int] = []
+    for buffer in inputs.buffers:
+        starts.append(end)
+        end += _round(buffer.data.nbytes)
+    variables: dict[str, int] = {}
+    for name, one in module.variables.items():
+        if one.space in (Space.GLOBAL, Space.CONST) and not one.is_texture:
+            variables[name] = GLOBAL_BASE + end
+            end += _round(max(one.size_bytes, 1))
+    data = np.zeros(max(end, _ALIGNMENT_BYTES), np.uint8)
+    for start, buffer in zip(starts, inputs.buffers, strict=True):
+        if not buffer.is_zero:
+            data[start : start + buffer.data.nbytes] = np.ascontiguousarray(buffer.data).reshape(-1).view(np.uint8)
+    for name, address in variables.items():
+        _fill_variable(data, module.variables[name], address - GLOBAL_BASE, inputs, variables)
+    parameters = bytearray(inputs.parameters)
+    for slot in inputs.pointers:
+        pointer = GLOBAL_BASE + starts[slot.buffer] + slot.offset_bytes
+        parameters[slot.parameter_offset_bytes : slot.parameter_offset_bytes + 8] = pointer.to_bytes(8, "little")
+    elf = read_elf(cubin.image, path=cubin.path)
+    banks = _read_banks(elf, kernel, data, module, variables)
+    banks[0] = _fill_driver_bank(elf, kernel, launch, bytes(parameters), cubin.sm, local_bytes)
+    return LaunchMemory(data=data, banks=ConstantBanks(banks), variables=variables)
+
+
+def _round(size_bytes: int) -> int:
+    """With a gap behind that is nobody's."""
+    return -(-(size_bytes + _ALIGNMENT_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+
+
+def _fill_variable(
+    data: npt.NDArray[np.uint8], variable: PtxVariable, start: int, inputs: LaunchInputs, addresses: dict[str, int]
+) -> None:
+    size = variable.size_bytes
+    if variable.initial:
+        first = variable.initial[:size]
+        data[start : start + len(first)] = np.frombuffer(first, np.uint8)
+    for offset, symbol, added in variable.initial_symbols:
+        if symbol in addresses and offset + 8 <= size:
+            word = (addresses[symbol] + added) % (1 << 64)
+            data[start + offset : start + offset + 8] = np.frombuffer(word.to_bytes(8, "little"), np.uint8)
+    given = inputs.variables.get(variable.name)
+    if given is not None:
+        raw = np.ascontiguousarray(given).reshape(-1).view(np.uint8)[:size]
+        data[start : start + len(raw)] = raw
+
+
+def _fill_driver_bank(
+    elf: ElfImage, kernel: str, launch: LaunchDescription, parameters: bytes, sm: int, local_bytes: int
+) -> Bank:
+    places = find_driver_constants(sm)
+    first = _find_parameters(elf, kernel) or places.parameters
+    size = min(max(first + len(parameters), _DRIVER_BYTES), _BANK_BYTES)
+    data, known = np.zeros(size, np.uint8), np.zeros(size, np.bool_)
+
+    def put(offset: int, value: int, width: int = 4) -> None:
+        data[offset : offset + width] = np.frombuffer(value.to_bytes(width, "little"), np.uint8)
+        known[offset : offset + width] = True
+
+    for axis in range(3):
+        put(places.block + 4 * axis, launch.block[axis])
+        put(places.grid + 4 * axis, launch.grid[axis])
+    put(places.stack, local_bytes)
+    for zero in places.zeros:
+        put(zero, 0, 8)
+    if places.shared_window is not None:
+        put(places.shared_window, SHARED_WINDOW, 8)
+    if places.local_window is not None:
+        put(places.local_window, LOCAL_WINDOW, 8)
+    kept = parameters[: size - first]
+    data[first : first + len(kept)] = np.frombuffer(kept, np.uint8)
+    known[first : first + len(kept)] = True
+    return Bank(data=data, known=known)
+
+
+def _find_parameters(elf: ElfImage, kernel: str) -> int | None:
+    """Where the parameters begin in bank 0, as the image says; None where it does not."""
+    section = elf.find_section(f".nv.info.{kernel}")
+    if section is None:
+        return None
+    for attribute, _, payload in walk_records(elf.section_bytes(section), path=elf.path, place=elf.place(section)):
+        if attribute == _PARAMETER_BANK and len(payload) >= 8:
+            return int.from_bytes(payload[4:6], "little")
+    return None
+
+
+def _read_banks(
+    elf: ElfImage, kernel: str, data: npt.NDArray[np.uint8], module: PtxModule, variables: dict[str, int]
+) -> dict[int, Bank]:
+    """The banks of the image: the compiler's constants (2), the program's (3), addresses of variables (4)."""
+    found: dict[int, Bank] = {}
+    symbols = Symbols.of(elf)
+    for index, name in enumerate(elf.section_names):
+        head, _, owner = name.removeprefix(".nv.constant").partition(".")
+        if not name.startswith(".nv.constant") or not head.isdigit() or head == "0" or owner not in ("", kernel):
+            continue
+        content = np.frombuffer(elf.section_bytes(index), np.uint8).copy()
+        known = np.ones(len(content), np.bool_)
+        for symbol in np.flatnonzero(symbols.table["section"] == index).tolist():
+            _overlay(content, symbols, symbol, data, module, variables)
+        for row in elf.read_relocations(index):
+            _relocate(content, known, symbols, row, variables)
+        found[int(head)] = Bank(data=content, known=known)
+    return found
+
+
+def _overlay(
+    content: npt.NDArray[np.uint8],
+    symbols: Symbols,
+    symbol: int,
+    data: npt.NDArray[np.uint8],
+    module: PtxModule,
+    variables: dict[str, int],
+) -> None:
+    """A variable in constant memory holds what the launch gives it."""
+    name = symbols.name(symbol)
+    if name not in variables or module.variables[name].space != Space.CONST:
+        return
+    start, size = int(symbols.table[symbol]["value"]), module.variables[name].size_bytes
+    size = max(min(size, len(content) - start), 0)
+    source = variables[name] - GLOBAL_BASE
+    content[start : start + size] = data[source : source + size]
+
+
+def _relocate(
+    content: npt.NDArray[np.uint8],
+    known: npt.NDArray[np.bool_],
+    symbols: Symbols,
+    row: np.void,
+    variables: dict[str, int],
+) -> None:
+    """An address of a variable; of anything else it is not known."""
+    offset, number = int(row["offset"]), int(row["symbol"])
+    if offset + 8 > len(content) or number >= len(symbols.table):
+        return
+    name = symbols.name(number)
+    if name not in variables:
+        known[offset : offset + 8] = False
+        return
+    added = int(row["addend"]) or int.from_bytes(content[offset : offset + 8].tobytes(), "little")
+    address = (variables[name] + added) % (1 << 64)
+    content[offset : offset + 8] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)

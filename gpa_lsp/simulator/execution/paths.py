@@ -1,0 +1,146 @@
+"""Where the lanes of each warp are: :class:`Paths`, the one that runs, those that wait for their turn, and those that wait for others."""
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.simulator.execution.warp_state import WARP_LANES, WarpState
+
+BLOCKED = 1 << 30
+"""The row of a warp that cannot go on."""
+
+Bits = int
+CallStack = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Some lanes of a warp that go together.
+
+    Attributes:
+        row: where they go on.
+        bits: which lanes.
+        stack: rows to return to, innermost last.
+        barrier: number of the convergence barrier they wait at; None where they do not.
+        awaited: lanes they wait for at no barrier (WARPSYNC); 0 otherwise.
+    """
+
+    row: int
+    bits: Bits
+    stack: CallStack
+    barrier: int | None = None
+    awaited: Bits = 0
+
+
+class Paths:
+    """The paths of w warps.
+
+    One path of a warp runs until it ends or has to wait; then the next one does, as the hardware does where nothing makes it yield.
+
+    Args:
+        state: registers.
+        masks: uint32[w], lanes that start.
+
+    Attributes:
+        rows: int64[w], where the running path is; :data:`BLOCKED` where none runs.
+        masks: bool[w, 32], its lanes.
+        stacks: its calls.
+    """
+
+    def __init__(self, state: WarpState, masks: npt.NDArray[np.bool_]) -> None:
+        self._state = state
+        self.rows: npt.NDArray[np.int64] = np.zeros(state.count, np.int64)
+        self.masks: npt.NDArray[np.bool_] = masks.copy()
+        self.stacks: list[CallStack] = [()] * state.count
+        self._pending: list[list[Path]] = [[] for _ in range(state.count)]
+        self._waiting: list[list[Path]] = [[] for _ in range(state.count)]
+
+    def divide(self, warp: int, taken: Bits, target: int, rest: Bits, following: int) -> None:
+        """Two paths out of one: those that do not jump go first."""
+        self._pending[warp].append(Path(target, taken, self.stacks[warp]))
+        self.rows[warp] = following
+        self.masks[warp] = spread(rest)
+
+    def resume(self, warp: int, path: Path) -> None:
+        """A path may go on."""
+        self._pending[warp].append(path)
+        if self.rows[warp] == BLOCKED:
+            self.switch(warp)
+
+    def wait(self, warp: int, path: Path) -> None:
+        """The running path waits for other lanes of its warp."""
+        self._waiting[warp].append(path)
+        self.switch(warp)
+
+    def switch(self, warp: int) -> None:
+        """The running path has ended or waits: another one goes on."""
+        if self._waiting[warp]:
+            self._release(warp)
+        if not self._pending[warp]:
+            self.rows[warp] = BLOCKED
+            self.masks[warp] = False
+            return
+        path = self._pending[warp].pop()
+        self.rows[warp] = path.row
+        self.masks[warp] = spread(path.bits)
+        self.stacks[warp] = path.stack
+
+    def drop(self, warp: int) -> None:
+        """Nothing of a warp goes on."""
+        self._pending[warp].clear()
+        self._waiting[warp].clear()
+        self.rows[warp] = BLOCKED
+        self.masks[warp] = False
+
+    def _release(self, warp: int) -> None:
+        """Let those go on that everybody has come to."""
+        alive = gather(self._state.alive[warp])
+        done = False
+        while not done:
+            done = True
+            for path in self._waiting[warp]:
+                awaited = self._find_awaited(warp, path) & alive
+                beside = [one for one in self._waiting[warp] if _is_same_place(one, path)]
+                arrived = 0
+                for one in beside:
+                    arrived |= one.bits
+                if awaited & ~arrived == 0:
+                    together = [one for one in beside if one.bits & (awaited | path.bits)]
+                    bits = 0
+                    for one in together:
+                        bits |= one.bits
+                        self._waiting[warp].remove(one)
+                    self._pending[warp].append(Path(path.row, bits, path.stack))
+                    done = False
+                    break
+
+    def _find_awaited(self, warp: int, path: Path) -> Bits:
+        if path.barrier is None:
+            return path.awaited
+        lanes = self._state.barriers[path.barrier][warp][spread(path.bits)]
+        return int(np.bitwise_or.reduce(lanes)) if len(lanes) else 0
+
+    def is_waiting(self, warp: int) -> bool:
+        """Whether some of its lanes wait for others of the warp."""
+        return bool(self._waiting[warp])
+
+    def waiting_row(self, warp: int) -> int | None:
+        """The row behind which lanes of a warp wait; None where none does."""
+        return self._waiting[warp][0].row - 1 if self._waiting[warp] else None
+
+
+def _is_same_place(one: Path, other: Path) -> bool:
+    return one.barrier == other.barrier and (one.barrier is not None or one.row == other.row)
+
+
+_PLACES = np.arange(WARP_LANES, dtype=np.uint32)
+
+
+def spread(bits: Bits) -> npt.NDArray[np.bool_]:
+    """bool[32] of a mask."""
+    return (np.uint32(bits) >> _PLACES & np.uint32(1)).astype(np.bool_)
+
+
+def gather(mask: npt.NDArray[np.bool_]) -> Bits:
+    """The mask of bool[32]."""
+    return int.from_bytes(np.packbits(mask, bitorder="little").tobytes(), "little")

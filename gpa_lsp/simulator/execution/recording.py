@@ -1,0 +1,242 @@
+"""What was executed, as columns: :class:`Recorder`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.simulator.execution.memory_spaces import MemorySpace
+from gpa_lsp.simulator.execution.warp_state import Lanes
+from gpa_lsp.simulator.warp_walk import LOCAL_BASE, WarpWalk
+from gpa_lsp.traces.bank_conflicts import count_wavefronts
+
+_SECTOR_SHIFT = 5
+_SECTORS_PER_LINE_SHIFT = 2
+_NOTHING = np.iinfo(np.int64).max
+_PENDING = 4096
+
+Integers = npt.NDArray[np.int64]
+
+
+class _Columns:
+    """Rows of a few columns that grow."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._pending: list[tuple[npt.NDArray[Any], ...]] = []
+        self._parts: list[npt.NDArray[np.int64]] = []
+
+    def add(self, *columns: Any) -> None:
+        """Some rows; numbers stand for columns of them."""
+        self._pending.append(columns)
+        if len(self._pending) >= _PENDING:
+            self._join()
+
+    def _join(self) -> None:
+        if not self._pending:
+            return
+        lengths = [len(one[0]) for one in self._pending]
+        rows = np.empty((self._count, sum(lengths)), np.int64)
+        start = 0
+        for columns, length in zip(self._pending, lengths, strict=True):
+            for place, column in enumerate(columns):
+                rows[place, start : start + length] = column
+            start += length
+        self._parts.append(rows)
+        self._pending.clear()
+
+    def take(self) -> npt.NDArray[np.int64]:
+        """int64[columns, rows]."""
+        self._join()
+        joined = np.concatenate([*self._parts, np.empty((self._count, 0), np.int64)], axis=1)
+        self._parts = [joined]
+        return joined
+
+
+class Recorder:
+    """Notes what w warps execute.
+
+    Args:
+        warps: how many.
+        keeps_walks: keep what is needed for walks; else executions are only counted.
+
+    Attributes:
+        executions: of all warps, so far.
+    """
+
+    def __init__(self, warps: int, *, keeps_walks: bool) -> None:
+        self._lengths: Integers = np.zeros(warps, np.int64)
+        self._keeps_walks = keeps_walks
+        self._segments = _Columns(5)
+        self._guards = _Columns(3)
+        self._accesses = _Columns(4)
+        self._sectors: list[Integers] = []
+        self._numbers: Integers = np.arange(warps, dtype=np.int64)
+        self._chosen: Integers = self._numbers
+        self._offset = 0
+        self.executions = 0
+
+    def begin(self, lanes: Lanes) -> None:
+        """Some warps begin with a segment."""
+        self._chosen = self._numbers[lanes.warps]
+        self._offset = 0
+
+    def step(self, offset: int, guarded: Lanes | None) -> None:
+        """The instruction at a place of the segment, and who executes it where that is not everybody."""
+        self._offset = offset
+        if guarded is not None:
+            self._guards.add(self._chosen, self._lengths[self._chosen] + offset, guarded.bits)
+
+    def end(self, first: int, count: int, lanes: Lanes) -> None:
+        """The segment's rows have been executed, as far as ``count``."""
+        if not count:
+            return
+        self._segments.add(self._chosen, self._lengths[self._chosen], first, count, lanes.bits)
+        self._lengths[self._chosen] += count
+        self.executions += count * len(self._chosen)
+
+    def note(
+        self, space: MemorySpace, lanes: Lanes, addresses: Integers, width: int, *, is_atomic: bool, is_load: bool
+    ) -> None:
+        """An access of the instruction that executes; see :class:`~gpa_lsp.simulator.execution.memory_spaces.AccessNote`."""
+        if not self._keeps_walks:
+            return
+        rows = np.flatnonzero(lanes.mask.any(axis=1))
+        if not len(rows):
+            return
+        mask, chosen = lanes.mask[rows], self._chosen[rows]
+        places = self._lengths[chosen] + self._offset
+        if space == MemorySpace.SHARED:
+            kind = AccessKind.ATOMIC if is_atomic else AccessKind.LOAD if is_load else AccessKind.STORE
+            kinds = np.full(len(rows), kind, np.int8)
+            taken, _ = count_wavefronts(addresses[rows].astype(np.uint64), mask, width, kinds)
+            self._accesses.add(chosen, places, taken, 0)
+            return
+        sectors = _list_sectors(addresses[rows], mask, width if space == MemorySpace.GLOBAL else 4)
+        if space == MemorySpace.LOCAL:
+            sectors = np.where(sectors == _NOTHING, _NOTHING, sectors + (LOCAL_BASE >> _SECTOR_SHIFT))
+            if width > 4:
+                sectors = (
+                    sectors[:, :, None] + np.where(sectors[:, :, None] == _NOTHING, 0, np.arange(width // 4) * 4)
+                ).reshape(len(rows), -1)
+        found, is_new = _find_distinct(sectors)
+        lines = _count_lines(found, is_new)
+        self._accesses.add(chosen, places, lines, is_new.sum(axis=1))
+        self._sectors.append(found[is_new])
+
+    def count(self, rows: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """float64[rows] each, executions by warps and by lanes, of everything that was recorded."""
+        return self._count(rows, np.ones(len(self._lengths), np.float64))
+
+    def weigh(
+        self, rows: int, weights: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The same, each warp's times a weight."""
+        return self._count(rows, weights)
+
+    def _count(
+        self, rows: int, weights: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        warp, _, first, count, bits = self._segments.take()
+        lanes = np.bitwise_count(bits.astype(np.uint64)).astype(np.float64)
+        by_warps = _spread(first, count, weights[warp], rows)
+        by_lanes = _spread(first, count, weights[warp] * lanes, rows)
+        guard_warp, guard_place, guard_bits = self._guards.take()
+        row, before = self._find_rows(guard_warp, guard_place)
+        change = np.bitwise_count(guard_bits.astype(np.uint64)).astype(np.float64) - np.bitwise_count(
+            before.astype(np.uint64)
+        )
+        by_lanes += np.bincount(row, weights=change * weights[guard_warp], minlength=rows)[:rows]
+        return by_warps, by_lanes
+
+    def _find_rows(self, warps: Integers, places: Integers) -> tuple[Integers, Integers]:
+        """The row that a warp executed at a place of its walk, and the lanes of its segment."""
+        warp, place, first, _, bits = self._segments.take()
+        order = np.lexsort((place, warp))
+        keys = (warp[order] << 40) | place[order]
+        found = (
+            order[np.maximum(np.searchsorted(keys, (warps << 40) | places, side="right") - 1, 0)]
+            if len(order)
+            else warps
+        )
+        return (first[found] + places - place[found], bits[found]) if len(order) else (warps, warps)
+
+    def take_walks(
+        self, chosen: Sequence[int], blocks: Sequence[tuple[int, int, int]], warps: Sequence[int]
+    ) -> tuple[WarpWalk, ...]:
+        """The walks of some warps.
+
+        Args:
+            chosen: their numbers.
+            blocks: of each of them.
+            warps: of each of them, within its block.
+        """
+        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._lengths)])
+        warp, place, first, count, bits = self._segments.take()
+        order = np.lexsort((place, warp))
+        first, count, bits = first[order], count[order], bits[order]
+        starts = np.cumsum(count) - count
+        instruction = (np.repeat(first - starts, count) + np.arange(int(count.sum()), dtype=np.int64)).astype(np.int32)
+        active = np.repeat(bits.astype(np.uint32), count)
+        guard_warp, guard_place, guard_bits = self._guards.take()
+        active[bounds[guard_warp] + guard_place] = guard_bits.astype(np.uint32)
+        wavefronts = np.zeros(len(instruction), np.uint16)
+        counts = np.zeros(len(instruction), np.int64)
+        access_warp, access_place, taken, sectors = self._accesses.take()
+        flat = bounds[access_warp] + access_place
+        wavefronts[flat] = np.minimum(taken, 0xFFFF)
+        counts[flat] = sectors
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        listed = np.concatenate([*self._sectors, np.zeros(0, np.int64)])
+        ordered = np.empty(len(listed), np.int64)
+        target = np.repeat(ends[flat] - (np.cumsum(sectors) - sectors), sectors) + np.arange(len(listed))
+        ordered[target] = listed
+        walks = []
+        for number, block, own in zip(chosen, blocks, warps, strict=True):
+            low, high = int(bounds[number]), int(bounds[number + 1])
+            begin = int(ends[low])
+            walks.append(
+                WarpWalk(
+                    block=block,
+                    warp=own,
+                    instruction=instruction[low:high],
+                    active=active[low:high],
+                    wavefronts=wavefronts[low:high],
+                    first_sector=ends[low : high + 1] - begin,
+                    sectors=ordered[begin : int(ends[high])],
+                )
+            )
+        return tuple(walks)
+
+
+def _spread(first: Integers, count: Integers, weights: npt.NDArray[np.float64], rows: int) -> npt.NDArray[np.float64]:
+    """float64[rows], the sum of the weights of the segments over each row."""
+    change = np.bincount(first, weights=weights, minlength=rows + 1)[: rows + 1]
+    change = change - np.bincount(np.minimum(first + count, rows), weights=weights, minlength=rows + 1)[: rows + 1]
+    total: npt.NDArray[np.float64] = np.cumsum(change)[:rows]
+    return total
+
+
+def _list_sectors(addresses: Integers, mask: npt.NDArray[np.bool_], width: int) -> Integers:
+    """int64[k, 32], the sector of each lane; lanes that do not access have the largest number. No access crosses a sector."""
+    del width
+    return np.where(mask, addresses >> _SECTOR_SHIFT, _NOTHING)
+
+
+def _find_distinct(sectors: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
+    """Sorted, and which of them are the first of their kind."""
+    ordered = np.sort(sectors, axis=1)
+    is_new = ordered != _NOTHING
+    is_new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    return ordered, is_new
+
+
+def _count_lines(ordered: Integers, is_new: npt.NDArray[np.bool_]) -> Integers:
+    """int64[k], distinct lines of 128 bytes among distinct sectors."""
+    lines = ordered >> _SECTORS_PER_LINE_SHIFT
+    is_first = is_new.copy()
+    is_first[:, 1:] &= lines[:, 1:] != lines[:, :-1]
+    found: Integers = is_first.sum(axis=1)
+    return found

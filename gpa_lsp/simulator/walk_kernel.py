@@ -1,0 +1,216 @@
+"""A kernel's SASS and a launch → what its warps execute: :func:`walk_kernel`.
+
+Every lane executes the machine code with its values: predicates decide branches, addresses give sectors, as on the GPU. What is not known, a
+result of an instruction whose arithmetic is not (matrix products, clocks), is marked and followed; where it decides a branch, a predicate or an
+address, the walk of that block ends, with the reason and the place. Nothing is guessed, and no line table is needed.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.launches.build import build_inputs
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.ptx.model import PtxModule
+from gpa_lsp.rows.model import Kernel
+from gpa_lsp.simulator.block_sampling import choose_blocks, weigh_blocks
+from gpa_lsp.simulator.execution.binding import BoundCode
+from gpa_lsp.simulator.execution.launch_memory import LaunchMemory, lay_out_launch
+from gpa_lsp.simulator.execution.memory_spaces import MemorySpaces
+from gpa_lsp.simulator.execution.recording import Recorder
+from gpa_lsp.simulator.execution.special_registers import SpecialRegisters
+from gpa_lsp.simulator.execution.walking import Walk, WalkLimits, describe_problems
+from gpa_lsp.simulator.execution.warp_state import WARP_LANES, WarpState
+from gpa_lsp.simulator.warp_walk import KernelWalk, NotSimulated, WarpWalk
+
+_MOST_WARPS = 2048
+"""That run together: their registers are a few hundred megabytes at most."""
+_STACK_BYTES = 4096
+"""Of a lane, where the image does not say how much it needs (recursion)."""
+_MOST_LOCAL_BYTES = 1 << 28
+_RESERVED_SHARED_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkSettings:
+    """What is walked, and what it may cost.
+
+    Attributes:
+        blocks: linear indexes of the blocks to walk; empty for some that are spread over the grid.
+        most_blocks: of those that are spread.
+        keeps_walks: give the walks; else executions are counted alone, in less memory.
+        executions: of instructions by warps that are kept; what goes beyond ends the walk.
+        seconds: of wall time, likewise.
+        memory_bytes: of the launch's arrays.
+    """
+
+    blocks: tuple[int, ...] = ()
+    most_blocks: int = 32
+    keeps_walks: bool = True
+    executions: int = 30_000_000
+    seconds: float = 60.0
+    memory_bytes: int = 4 << 30
+
+
+def walk_kernel(
+    kernel: Kernel,
+    module: PtxModule,
+    launch: LaunchDescription,
+    settings: WalkSettings = WalkSettings(),  # noqa: B008
+) -> KernelWalk:
+    """Walk some blocks of a launch.
+
+    Args:
+        kernel: its code, with a disassembly; samples are not looked at.
+        module: its PTX, for the types of its parameters and what its variables hold.
+        launch: grid, block and arguments.
+        settings: what is walked.
+
+    Returns:
+        The walks; what could not be walked is in ``not_simulated``.
+
+    Raises:
+        InputError: the arguments do not fit the kernel, or need too much memory.
+    """
+    function = module.functions.get(kernel.mangled_name)
+    if function is None or kernel.cubin is None or not kernel.rows.has_code:
+        return _refuse(kernel, launch, "the kernel's machine code or its PTX is missing")
+    inputs = build_inputs(module, function, launch, memory_limit_bytes=settings.memory_bytes)
+    local_bytes = _find_local_bytes(kernel)
+    memory = lay_out_launch(module, kernel.mangled_name, launch, inputs, kernel.cubin, local_bytes)
+    blocks = settings.blocks or choose_blocks(launch.grid, settings.most_blocks)
+    if blocks and max(blocks) >= prod(launch.grid):
+        raise InputError(f"block {max(blocks)} is not in the grid of {prod(launch.grid)}")
+    return _Walker(kernel, launch, memory, settings, local_bytes).walk(sorted(set(blocks)))
+
+
+def find_shared_bytes(kernel: Kernel, launch: LaunchDescription) -> int:
+    """Shared memory of a block, static and dynamic, what the system keeps for itself included."""
+    static = 0
+    if kernel.cubin is not None:
+        function = kernel.cubin.functions.get(kernel.mangled_name)
+        static = 0 if function is None else function.shared_static_bytes
+        if kernel.cubin.sm >= 90:
+            static = max(static, _RESERVED_SHARED_BYTES)
+    return static + launch.shared_bytes
+
+
+def find_registers(kernel: Kernel) -> int:
+    """Registers of a thread: the most that the kernel or what it calls needs."""
+    if kernel.cubin is None:
+        return 0
+    listed = [
+        kernel.cubin.functions[one.name].registers for one in kernel.functions if one.name in kernel.cubin.functions
+    ]
+    return max((one for one in listed if one is not None), default=0)
+
+
+def _find_local_bytes(kernel: Kernel) -> int:
+    """Local memory of a lane."""
+    assert kernel.cubin is not None
+    own = kernel.cubin.functions[kernel.mangled_name]
+    if own.stack_bytes is not None:
+        return max(-(-own.stack_bytes // 16) * 16, 16)
+    return _STACK_BYTES
+
+
+def _refuse(kernel: Kernel, launch: LaunchDescription, reason: str) -> KernelWalk:
+    nothing = np.zeros(len(kernel.rows))
+    return KernelWalk(
+        kernel=kernel.mangled_name,
+        grid=launch.grid,
+        block_threads=launch.block,
+        shared_bytes=find_shared_bytes(kernel, launch),
+        registers=find_registers(kernel),
+        walks=(),
+        sampled_blocks=(),
+        executed=nothing,
+        thread_executed=nothing,
+        not_simulated=(NotSimulated(reason=reason),),
+    )
+
+
+class _Walker:
+    """One call of :func:`walk_kernel`."""
+
+    def __init__(
+        self, kernel: Kernel, launch: LaunchDescription, memory: LaunchMemory, settings: WalkSettings, local_bytes: int
+    ) -> None:
+        self._kernel, self._launch, self._memory, self._settings = kernel, launch, memory, settings
+        self._local_bytes = local_bytes
+        self._warps_per_block = -(-prod(launch.block) // WARP_LANES)
+        self._walks: list[WarpWalk] = []
+        self._walked: list[int] = []
+        self._problems: list[NotSimulated] = []
+        self._recorded: list[tuple[Recorder, npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+
+    def walk(self, blocks: Sequence[int]) -> KernelWalk:
+        """All of it, as many blocks at a time as fit."""
+        local = max(self._local_bytes * WARP_LANES, 1)
+        most_warps = min(_MOST_WARPS, max(_MOST_LOCAL_BYTES // local, 1))
+        together = max(most_warps // self._warps_per_block, 1)
+        left = self._settings.executions
+        for start in range(0, len(blocks), together):
+            left -= self._walk_some(blocks[start : start + together], left)
+        executed, thread_executed = self._extrapolate()
+        return KernelWalk(
+            kernel=self._kernel.mangled_name,
+            grid=self._launch.grid,
+            block_threads=self._launch.block,
+            shared_bytes=find_shared_bytes(self._kernel, self._launch),
+            registers=find_registers(self._kernel),
+            walks=tuple(self._walks),
+            sampled_blocks=tuple(self._walked),
+            executed=executed,
+            thread_executed=thread_executed,
+            not_simulated=tuple({(one.reason, one.row): one for one in reversed(self._problems)}.values())[::-1],
+        )
+
+    def _walk_some(self, blocks: Sequence[int], left: int) -> int:
+        """Blocks that run together; how many executions they took."""
+        per_block = self._warps_per_block
+        own = np.repeat(np.arange(len(blocks), dtype=np.int64), per_block)
+        numbers = np.array(blocks, dtype=np.int64)[own]
+        warps = np.tile(np.arange(per_block, dtype=np.int64), len(blocks))
+        state = WarpState(len(own), find_registers(self._kernel))
+        threads = warps[:, None] * WARP_LANES + np.arange(WARP_LANES)
+        state.alive[:] = threads < prod(self._launch.block)
+        recorder = Recorder(len(own), keeps_walks=self._settings.keeps_walks)
+        specials = SpecialRegisters(self._launch.grid, self._launch.block, numbers, warps)
+        code = BoundCode(self._kernel.rows, self._memory.banks, specials)
+        shared = find_shared_bytes(self._kernel, self._launch)
+        spaces = MemorySpaces(self._memory.data, own, shared, self._local_bytes, recorder)
+        limits = WalkLimits(executions=max(left, 0), seconds=self._settings.seconds)
+        walk = Walk(code, state, spaces, recorder, own, limits, self._memory.banks)
+        walk.run()
+        self._problems += describe_problems(walk, blocks, warps.tolist())
+        whole = [place for place in range(len(blocks)) if place not in walk.problems]
+        self._walked += [blocks[place] for place in whole]
+        self._recorded.append((recorder, own, numbers))
+        if self._settings.keeps_walks:
+            chosen = [place * per_block + warp for place in whole for warp in range(per_block)]
+            places = [self._find_place(int(numbers[one])) for one in chosen]
+            self._walks += recorder.take_walks(chosen, places, [int(warps[one]) for one in chosen])
+        return recorder.executions
+
+    def _find_place(self, block: int) -> tuple[int, int, int]:
+        x, y, _ = self._launch.grid
+        return block % x, block // x % y, block // (x * y)
+
+    def _extrapolate(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Executions over the grid, of the blocks that ran to their end."""
+        rows = len(self._kernel.rows)
+        warps, lanes = np.zeros(rows), np.zeros(rows)
+        if not self._walked:
+            return warps, lanes
+        weight_of = dict(zip(self._walked, weigh_blocks(self._launch.grid, self._walked), strict=True))
+        for recorder, _, numbers in self._recorded:
+            weights = np.array([weight_of.get(one, 0.0) for one in numbers.tolist()])
+            by_warps, by_lanes = recorder.weigh(rows, weights)
+            warps += by_warps
+            lanes += by_lanes
+        return warps, lanes
