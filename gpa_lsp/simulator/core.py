@@ -430,7 +430,9 @@ class _Sm:
         self.block_end[block] = max(self.block_end[block], done)
         if self.block_left[block] == 0:
             self.blocks_done += 1
-            self.last_start = max(self.last_start + model.block_interval_cycles, self.block_end[block] + model.block_launch_cycles)
+            self.last_start = max(
+                self.last_start + model.block_interval_cycles, self.block_end[block] + model.block_launch_cycles
+            )
             heappush(self.starts, self.last_start)
         else:
             self.release(block, time)
@@ -613,7 +615,10 @@ class _Sm:
 
     def mark(self, time: float) -> Moment:
         return Moment(
-            time=time, blocks_done=self.blocks_done, all_cycles=self.all_cycles.copy(), idle_cycles=self.idle_cycles.copy()
+            time=time,
+            blocks_done=self.blocks_done,
+            all_cycles=self.all_cycles.copy(),
+            idle_cycles=self.idle_cycles.copy(),
         )
 
 

@@ -82,7 +82,13 @@ _BLOCKS_PER_CYCLE = 0.87
 
 
 def build_model(
-    architecture: Architecture, machine: Machine, l2_bytes: float, traffic: LaunchTraffic, *, is_hbm: bool, has_inline_ecc: bool
+    architecture: Architecture,
+    machine: Machine,
+    l2_bytes: float,
+    traffic: LaunchTraffic,
+    *,
+    is_hbm: bool,
+    has_inline_ecc: bool,
 ) -> SmModel:
     """The SM of a GPU, with its share of what all share.
 

@@ -60,7 +60,22 @@ _SHARED = ("LDS", "STS", "LDSM", "ATOMS", "STSM", "MOVM")
 _ATOMICS = ("ATOM", "ATOMG")
 _REDUCTIONS = ("RED", "REDG", "SURED")
 _BRANCHES = ("BRA", "BRX", "JMP", "JMX", "CALL", "RET", "BSYNC", "BREAK", "BRXU", "WARPSYNC", "YIELD", "NANOSLEEP")
-_PIPES = {"alu": 1, "fma": 2, "fmaheavy": 3, "fp16": 4, "fp64": 5, "tensor": 6, "uniform": 7, "none": 0, "branch": 0, "cbu": 0, "xu": 8, "adu": 9, "lsu": 10, "tex": 11}
+_PIPES = {
+    "alu": 1,
+    "fma": 2,
+    "fmaheavy": 3,
+    "fp16": 4,
+    "fp64": 5,
+    "tensor": 6,
+    "uniform": 7,
+    "none": 0,
+    "branch": 0,
+    "cbu": 0,
+    "xu": 8,
+    "adu": 9,
+    "lsu": 10,
+    "tex": 11,
+}
 _CONSTANT = re.compile(r"c\[0x([0-9a-f]+)\]\[(?:0x([0-9a-f]+))?")
 _DEPBAR = re.compile(r"DEPBAR\S*\s+SB([0-5])(?:,\s*(0x[0-9a-f]+))?")
 _CODE_LINE = 128
@@ -120,8 +135,17 @@ def _describe(name: str, modifiers: list[str], mnemonic: str, text: str, archite
     rates = architecture.throughput
     pipe = find_pipe(mnemonic, architecture.name)
     facts = {
-        "kind": Kind.FIXED, "pipe": _PIPES.get(pipe, 0), "interval": 1.0, "latency": 4.0, "unit": -1, "is_lg": False, "throttle": _MIO_THROTTLE, "is_long": False, "uses_l1": True,
-        "is_shared_unit": False, "is_async": False,
+        "kind": Kind.FIXED,
+        "pipe": _PIPES.get(pipe, 0),
+        "interval": 1.0,
+        "latency": 4.0,
+        "unit": -1,
+        "is_lg": False,
+        "throttle": _MIO_THROTTLE,
+        "is_long": False,
+        "uses_l1": True,
+        "is_shared_unit": False,
+        "is_async": False,
     }
     width = 128 if "128" in modifiers else 64 if "64" in modifiers else 32
     extra = {32: 0.0, 64: 2.0, 128: 6.0}[width]
@@ -129,8 +153,21 @@ def _describe(name: str, modifiers: list[str], mnemonic: str, text: str, archite
     if name in ("LDGDEPBAR", "ARRIVES"):
         return facts | {"kind": Kind.ASYNC_FENCE, "is_long": True, "latency": 20.0}
     if name in _GLOBAL_LOADS:
-        strong = any(one in modifiers for one in ("STRONG", "GPU", "SYS")) and name != "LDL" and "CONSTANT" not in modifiers and not _old_sys(modifiers, architecture)
-        return facts | {"kind": Kind.LOAD, "unit": 0, "is_lg": True, "is_long": True, "latency": l1 + extra, "uses_l1": not strong, "is_async": name == "LDGSTS"}
+        strong = (
+            any(one in modifiers for one in ("STRONG", "GPU", "SYS"))
+            and name != "LDL"
+            and "CONSTANT" not in modifiers
+            and not _old_sys(modifiers, architecture)
+        )
+        return facts | {
+            "kind": Kind.LOAD,
+            "unit": 0,
+            "is_lg": True,
+            "is_long": True,
+            "latency": l1 + extra,
+            "uses_l1": not strong,
+            "is_async": name == "LDGSTS",
+        }
     if name in _STORES:
         return facts | {"kind": Kind.STORE, "unit": 0, "is_lg": True, "is_long": True, "latency": 14.0 + extra}
     if name in _ATOMICS:
@@ -156,18 +193,35 @@ def _describe(name: str, modifiers: list[str], mnemonic: str, text: str, archite
         unit = 0 if "SR_TID" in text else 2
         return facts | {"kind": Kind.SPECIAL, "unit": unit, "latency": latency, "interval": 2.0, "is_shared_unit": True}
     if pipe == "xu":
-        return facts | {"kind": Kind.SPECIAL, "unit": 1, "pipe": 8, "latency": 18.0, "interval": 1.0 / _rate(rates.mufu_instructions_per_cycle.value, 0.125) / 1.0}
+        return facts | {
+            "kind": Kind.SPECIAL,
+            "unit": 1,
+            "pipe": 8,
+            "latency": 18.0,
+            "interval": 1.0 / _rate(rates.mufu_instructions_per_cycle.value, 0.125) / 1.0,
+        }
     if pipe == "fp64":
         rate = _rate(rates.fp64_instructions_per_cycle.value, 1 / 64)
         if rate < 0.1:
-            return facts | {"kind": Kind.SPECIAL, "unit": 3, "throttle": _TEX_THROTTLE, "pipe": 5, "latency": 40.0, "interval": 16.0, "is_shared_unit": False}
+            return facts | {
+                "kind": Kind.SPECIAL,
+                "unit": 3,
+                "throttle": _TEX_THROTTLE,
+                "pipe": 5,
+                "latency": 40.0,
+                "interval": 16.0,
+                "is_shared_unit": False,
+            }
         return facts | {"interval": 1.0 / rate, "latency": 8.0}
     if pipe == "tensor":
         return facts | {"interval": 8.0 if "16816" in modifiers else 4.0, "latency": 20.0}
     if pipe == "fma":
         rate = rates.fp32_instructions_per_cycle.value
         if name.startswith("IMAD") or name in ("IMUL", "IDP", "IDP4A"):
-            return facts | {"pipe": 3 if rate >= 1 else 2, "interval": 1.0 / _rate(rates.imad_instructions_per_cycle.value, 0.5)}
+            return facts | {
+                "pipe": 3 if rate >= 1 else 2,
+                "interval": 1.0 / _rate(rates.imad_instructions_per_cycle.value, 0.5),
+            }
         if name.startswith("H"):
             return facts | {"interval": 1.0 / _rate(rates.fp16_instructions_per_cycle.value, 0.5)}
         return facts | {"interval": 1.0 / rate}

@@ -68,7 +68,9 @@ def build_streams(walk: KernelWalk, most_per_block: int) -> Streams:
         blocks.append(stream)
         private.append(np.isin(sector_rows, private_rows))
         reductions.append(reduction)
-    return Streams(blocks=tuple(blocks), private=tuple(private), reduction=max(reductions, key=lambda one: one.left_out))
+    return Streams(
+        blocks=tuple(blocks), private=tuple(private), reduction=max(reductions, key=lambda one: one.left_out)
+    )
 
 
 def repeat_block(stream: BlockStream, private: npt.NDArray[np.bool_], instance: int) -> BlockStream:
@@ -110,8 +112,14 @@ def _build_block(warps: Sequence[WarpWalk], most: int) -> tuple[BlockStream, npt
         return np.concatenate(parts).tolist()
 
     stream = BlockStream(
-        starts=starts, rows=join(rows), passes=join(passes), lines=join(lines), first_sector=join(first), last_sector=join(last),
-        sectors=join(sectors), weights=join(weights),
+        starts=starts,
+        rows=join(rows),
+        passes=join(passes),
+        lines=join(lines),
+        first_sector=join(first),
+        last_sector=join(last),
+        sectors=join(sectors),
+        weights=join(weights),
     )
     reduction = Reduction(executions=whole, kept=starts[-1])
     return stream, np.concatenate(sector_rows), reduction

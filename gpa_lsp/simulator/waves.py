@@ -81,7 +81,12 @@ def count_simulated(shape: GridShape, executions: int, most_issues: int) -> int:
 
 
 def simulate_grid(
-    program: SassProgram, model: SmModel, streams: Streams, shape: GridShape, most_issues: int, engine: Engine = simulate_sm
+    program: SassProgram,
+    model: SmModel,
+    streams: Streams,
+    shape: GridShape,
+    most_issues: int,
+    engine: Engine = simulate_sm,
 ) -> SimulatedSm:
     """Simulate the busiest SM of a launch."""
     resident = min(shape.resident, shape.most_per_sm)
