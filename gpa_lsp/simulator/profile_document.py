@@ -15,7 +15,7 @@ from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.device.model import Machine
 from gpa_lsp.profile.native import FORMAT
 from gpa_lsp.rows.model import Kernel, KernelRows
-from gpa_lsp.simulator.core import REASONS
+from gpa_lsp.simulator.reasons import REASONS
 from gpa_lsp.simulator.simulate import PERIOD_CYCLES, SimulatedLaunch
 from gpa_lsp.simulator.warp_walk import KernelWalk
 

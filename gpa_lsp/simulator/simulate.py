@@ -9,7 +9,7 @@ from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.device.model import Machine
 from gpa_lsp.rows.model import Kernel
-from gpa_lsp.simulator.core import REASONS
+from gpa_lsp.simulator.reasons import REASONS
 from gpa_lsp.simulator.machine import LaunchTraffic, SmModel, build_model
 from gpa_lsp.simulator.program import read_program
 from gpa_lsp.simulator.streams import build_streams

@@ -7,9 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.simulator.core import REASON_COUNT, Moment, SmRun, simulate_sm
+from gpa_lsp.simulator.accounts import Moment
+from gpa_lsp.simulator.core import SmRun, simulate_sm
 from gpa_lsp.simulator.machine import SmModel
 from gpa_lsp.simulator.program import SassProgram
+from gpa_lsp.simulator.reasons import REASON_COUNT
 from gpa_lsp.simulator.streams import Streams, repeat_block
 
 _MOST_WAVES = 12

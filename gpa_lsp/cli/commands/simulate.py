@@ -121,7 +121,7 @@ def _is_profile(path: Path) -> bool:
 
 def _describe(one: "DocumentLaunch") -> str:
     from gpa_lsp.report.names import shorten_name
-    from gpa_lsp.simulator.core import REASONS
+    from gpa_lsp.simulator.reasons import REASONS
 
     simulated = one.simulated
     totals = simulated.all_samples.sum(axis=0).tolist()
