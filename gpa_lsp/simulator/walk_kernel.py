@@ -19,6 +19,7 @@ from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.simulator.block_sampling import choose_blocks, weigh_blocks
 from gpa_lsp.simulator.execution.binding import BoundCode
+from gpa_lsp.simulator.execution.demand import demand_everything, find_demand
 from gpa_lsp.simulator.execution.launch_memory import LaunchMemory, lay_out_launch
 from gpa_lsp.simulator.execution.memory_spaces import MemorySpaces
 from gpa_lsp.simulator.execution.recording import Recorder
@@ -42,6 +43,7 @@ class WalkSettings:
     Attributes:
         blocks: linear indexes of the blocks to walk; empty for some that are spread over the grid.
         most_blocks: of those that are spread.
+        executes_all: execute what decides nothing as well, so that memory is as the kernel leaves it.
         keeps_walks: give the walks; else executions are counted alone, in less memory.
         executions: of instructions by warps that are kept; what goes beyond ends the walk.
         seconds: of wall time, likewise.
@@ -50,6 +52,7 @@ class WalkSettings:
 
     blocks: tuple[int, ...] = ()
     most_blocks: int = 32
+    executes_all: bool = False
     keeps_walks: bool = True
     executions: int = 30_000_000
     seconds: float = 60.0
@@ -81,7 +84,7 @@ def walk_kernel(
         return _refuse(kernel, launch, "the kernel's machine code or its PTX is missing")
     inputs = build_inputs(module, function, launch, memory_limit_bytes=settings.memory_bytes)
     local_bytes = _find_local_bytes(kernel)
-    memory = lay_out_launch(module, kernel.mangled_name, launch, inputs, kernel.cubin, local_bytes)
+    memory = lay_out_launch(module, kernel.mangled_name, launch, inputs, kernel.cubin, local_bytes=local_bytes)
     blocks = settings.blocks or choose_blocks(launch.grid, settings.most_blocks)
     if blocks and max(blocks) >= prod(launch.grid):
         raise InputError(f"block {max(blocks)} is not in the grid of {prod(launch.grid)}")
@@ -143,6 +146,7 @@ class _Walker:
         self._kernel, self._launch, self._memory, self._settings = kernel, launch, memory, settings
         self._local_bytes = local_bytes
         self._warps_per_block = -(-prod(launch.block) // WARP_LANES)
+        self._demand = demand_everything(kernel.rows) if settings.executes_all else find_demand(kernel.rows)
         self._walks: list[WarpWalk] = []
         self._walked: list[int] = []
         self._problems: list[NotSimulated] = []
@@ -180,12 +184,14 @@ class _Walker:
         threads = warps[:, None] * WARP_LANES + np.arange(WARP_LANES)
         state.alive[:] = threads < prod(self._launch.block)
         recorder = Recorder(len(own), keeps_walks=self._settings.keeps_walks)
-        specials = SpecialRegisters(self._launch.grid, self._launch.block, numbers, warps)
-        code = BoundCode(self._kernel.rows, self._memory.banks, specials)
+        specials = SpecialRegisters(
+            self._launch.grid, self._launch.block, numbers, warps, find_shared_bytes(self._kernel, self._launch)
+        )
+        code = BoundCode(self._kernel.rows, self._memory.banks, specials, self._demand)
         shared = find_shared_bytes(self._kernel, self._launch)
         spaces = MemorySpaces(self._memory.data, own, shared, self._local_bytes, recorder)
         limits = WalkLimits(executions=max(left, 0), seconds=self._settings.seconds)
-        walk = Walk(code, state, spaces, recorder, own, limits, self._memory.banks)
+        walk = Walk(code, state, spaces, recorder=recorder, blocks=own, limits=limits, banks=self._memory.banks)
         walk.run()
         self._problems += describe_problems(walk, blocks, warps.tolist())
         whole = [place for place in range(len(blocks)) if place not in walk.problems]

@@ -88,12 +88,8 @@ def find_update(instruction: MachineInstruction) -> AtomicUpdate:
     is_wide = any(one in ("64", "U64", "S64", "F64") for one in modifiers)
     if any(one.startswith(("F16", "BF16", "128", "PACKED")) for one in modifiers):
         raise UnreadOperandError(instruction.text)
-    if "F32" in modifiers or "F64" in modifiers:
-        dtype = np.dtype("<f8" if is_wide else "<f4")
-    elif "S32" in modifiers or "S64" in modifiers:
-        dtype = np.dtype("<i8" if is_wide else "<i4")
-    else:
-        dtype = np.dtype("<u8" if is_wide else "<u4")
+    is_float, is_signed = {"F32", "F64"} & {*modifiers}, {"S32", "S64"} & {*modifiers}
+    dtype: np.dtype[Any] = np.dtype(f"<{'f' if is_float else 'i' if is_signed else 'u'}{8 if is_wide else 4}")
     if "POPC" in modifiers:
         return AtomicUpdate(dtype=dtype, function=_FUNCTIONS["ADD"], counts=True)
     if any(one in ("CAS", "CAST") for one in modifiers):

@@ -11,6 +11,7 @@ from gpa_lsp.binary.opcodes import MemorySpace as KnownSpace
 from gpa_lsp.binary.opcodes import Opcode
 from gpa_lsp.rows.model import KernelRows
 from gpa_lsp.simulator.execution.constant_banks import ConstantBanks, UnknownConstantError
+from gpa_lsp.simulator.execution.demand import Demand
 from gpa_lsp.simulator.execution.float_steps import FLOAT_STEPS
 from gpa_lsp.simulator.execution.integer_steps import INTEGER_STEPS, Step
 from gpa_lsp.simulator.execution.lane_steps import LANE_STEPS, build_special
@@ -18,6 +19,7 @@ from gpa_lsp.simulator.execution.machine_instruction import MachineInstruction, 
 from gpa_lsp.simulator.execution.memory_steps import MemoryStep, build_memory_step
 from gpa_lsp.simulator.execution.operand_values import Reader, UnreadOperandError, read_predicate
 from gpa_lsp.simulator.execution.special_registers import SpecialRegisters
+from gpa_lsp.simulator.execution.warp_state import Lanes, WarpState
 
 _MOVES_CONTROL = frozenset(
     {"BAR", "WARPSYNC", "B2R", "R2B", "KILL", "BPT", "UCGABAR_ARV", "UCGABAR_WAIT", "ENDCOLLECTIVE"}
@@ -77,12 +79,14 @@ class BoundCode:
         rows: of the kernel.
         banks: constants.
         specials: special registers of the warps that run.
+        demand: what is asked for.
     """
 
-    def __init__(self, rows: KernelRows, banks: ConstantBanks, specials: SpecialRegisters) -> None:
+    def __init__(self, rows: KernelRows, banks: ConstantBanks, specials: SpecialRegisters, demand: Demand) -> None:
         self.rows = rows
         self._banks = banks
         self._specials = specials
+        self._demand = demand
         self._bound: dict[int, BoundStep] = {}
         self._segments: dict[int, Segment] = {}
         self._flow: Sequence[int] = rows.flow.tolist()
@@ -127,8 +131,12 @@ class BoundCode:
         refusal = ""
         if not moves_control:
             try:
-                memory = build_memory_step(instruction, self._banks)
-                step = None if memory is not None else self._build_step(instruction)
+                is_asked = self._demand.rows[row]
+                memory = build_memory_step(
+                    instruction, self._banks, is_asked=is_asked, is_stored=self._demand.stored[row]
+                )
+                if memory is None:
+                    step = self._build_step(instruction) if is_asked else _SKIP
             except (UnreadOperandError, UnknownConstantError, ValueError, IndexError, StopIteration):
                 memory = None
             if memory is None and step is None:
@@ -155,6 +163,14 @@ class BoundCode:
                 if name in table:
                     return table[name](instruction, self._banks)
         return None
+
+
+def _do_nothing(state: WarpState, lanes: Lanes) -> None:
+    """Nobody asks for the results."""
+    del state, lanes
+
+
+_SKIP: Step = _do_nothing
 
 
 def _refuse(instruction: MachineInstruction, opcode: Opcode) -> str:

@@ -1,7 +1,5 @@
 """Barriers of blocks: :class:`BlockBarriers`."""
 
-from collections import defaultdict
-
 import numpy as np
 import numpy.typing as npt
 
@@ -56,10 +54,11 @@ class BlockBarriers:
     def release(self, blocks: npt.NDArray[np.int64]) -> None:
         """Let go where everybody has come, in some blocks."""
         wanted = set(blocks.tolist())
-        ready: dict[tuple[int, int], _Gathering] = defaultdict()
-        for key, gathering in self._gatherings.items():
-            if key[0] in wanted and self._is_complete(key[0], gathering):
-                ready[key] = gathering
+        ready = {
+            key: gathering
+            for key, gathering in self._gatherings.items()
+            if key[0] in wanted and self._is_complete(key[0], gathering)
+        }
         for key, gathering in ready.items():
             del self._gatherings[key]
             result = (gathering.holds, gathering.holds == gathering.lanes, gathering.holds > 0)

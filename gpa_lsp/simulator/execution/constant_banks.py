@@ -57,4 +57,5 @@ class ConstantBanks:
         if found is None:
             return np.zeros(places.shape, np.uint8), np.zeros(offsets.shape, np.bool_)
         near = np.where(inside, places, 0)
-        return found.data[near], (inside & found.known[near]).all(axis=-1)
+        known: npt.NDArray[np.bool_] = np.all(inside & found.known[near], axis=-1)
+        return found.data[near], known

@@ -46,6 +46,9 @@ def _low(value: Column) -> Column:
 
 def build_move(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
     """MOV, UMOV."""
+    if instruction.has("64"):
+        both, write = read_pair(instruction.operands[1], banks), write_pair(instruction.operands[0])
+        return lambda state, lanes: write(state, lanes, both(state, lanes))
     return _write(instruction, read_integer(instruction.operands[1], banks), instruction.operands[0])
 
 

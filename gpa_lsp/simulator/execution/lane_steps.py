@@ -82,7 +82,8 @@ def build_vote(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
         if write is not None:
             write(state, lanes, pack_lanes(holds)[:, None])
         if out is not None:
-            some, every = holds.any(axis=1, keepdims=True), (holds == lanes.mask).all(axis=1, keepdims=True)
+            some: Column = np.any(holds, axis=1, keepdims=True)
+            every: Column = np.all(holds == lanes.mask, axis=1, keepdims=True)
             out(state, lanes, some if mode == "ANY" else every if mode == "ALL" else every | ~some)
 
     return step
@@ -217,7 +218,12 @@ def build_nothing(instruction: MachineInstruction, banks: ConstantBanks) -> Step
     return lambda state, lanes: None
 
 
+_NOTHING_OPCODES = (
+    "NOP", "DEPBAR", "LDGDEPBAR", "MEMBAR", "ERRBAR", "CCTL", "CCTLL", "CGAERRBAR", "YIELD", "NANOSLEEP", "FENCE", "PREEXIT", "ACQBULK", "CCTLT",
+    "ACQSHMINIT", "PMTRIG", "WARPGROUP",
+)  # fmt: skip
 LANE_STEPS: dict[str, Builder] = {
+    **dict[str, Builder].fromkeys(_NOTHING_OPCODES, build_nothing),
     "SHFL": build_shuffle,
     "VOTE": build_vote,
     "VOTEU": build_vote,
@@ -227,11 +233,5 @@ LANE_STEPS: dict[str, Builder] = {
     "BMOV": build_barrier_move,
     "BSSY": build_barrier_set,
     "BREAK": build_barrier_leave,
-} | dict.fromkeys(
-    (
-        "NOP", "DEPBAR", "LDGDEPBAR", "MEMBAR", "ERRBAR", "CCTL", "CCTLL", "CGAERRBAR", "YIELD", "NANOSLEEP", "FENCE", "PREEXIT",
-        "ACQBULK", "CCTLT", "ACQSHMINIT", "PMTRIG",
-    ),
-    build_nothing,
-)  # fmt: skip
+}
 """By opcode."""

@@ -31,6 +31,7 @@ class DriverConstants:
         block: three words, threads of a block.
         grid: three words, blocks.
         stack: a word, the end of a lane's local memory.
+        dynamic_shared: a word, bytes of dynamic shared memory.
         parameters: the first byte of the parameters.
         shared_window: two words, generic address of shared memory; None where it is read otherwise.
         local_window: likewise of local memory.
@@ -42,6 +43,7 @@ class DriverConstants:
     block: int
     grid: int
     stack: int
+    dynamic_shared: int
     parameters: int
     shared_window: int | None
     local_window: int | None
@@ -49,13 +51,34 @@ class DriverConstants:
 
 
 _OLD = DriverConstants(
-    block=0, grid=0xC, stack=0x28, parameters=0x160, shared_window=0x18, local_window=0x20, zeros=(0x118,)
+    block=0,
+    grid=0xC,
+    stack=0x28,
+    dynamic_shared=0x2C,
+    parameters=0x160,
+    shared_window=0x18,
+    local_window=0x20,
+    zeros=(0x114, 0x118),
 )
 _HOPPER = DriverConstants(
-    block=0, grid=0xC, stack=0x28, parameters=0x210, shared_window=0x18, local_window=0x20, zeros=(0x208,)
+    block=0,
+    grid=0xC,
+    stack=0x28,
+    dynamic_shared=0x2C,
+    parameters=0x210,
+    shared_window=0x18,
+    local_window=0x20,
+    zeros=(0x114, 0x208),
 )
 _BLACKWELL = DriverConstants(
-    block=0x360, grid=0x370, stack=0x37C, parameters=0x380, shared_window=None, local_window=0x2F8, zeros=(0x358,)
+    block=0x360,
+    grid=0x370,
+    stack=0x37C,
+    dynamic_shared=0x16C,
+    parameters=0x380,
+    shared_window=None,
+    local_window=0x2F8,
+    zeros=(0x358,),
 )
 
 
@@ -80,7 +103,7 @@ class LaunchMemory:
 
 
 def lay_out_launch(
-    module: PtxModule, kernel: str, launch: LaunchDescription, inputs: LaunchInputs, cubin: Cubin, local_bytes: int
+    module: PtxModule, kernel: str, launch: LaunchDescription, inputs: LaunchInputs, cubin: Cubin, *, local_bytes: int
 ) -> LaunchMemory:
     """Lay out arrays and variables as the emulator does, and fill the constant banks.
 
@@ -114,7 +137,8 @@ def lay_out_launch(
         parameters[slot.parameter_offset_bytes : slot.parameter_offset_bytes + 8] = pointer.to_bytes(8, "little")
     elf = read_elf(cubin.image, path=cubin.path)
     banks = _read_banks(elf, kernel, data, module, variables)
-    banks[0] = _fill_driver_bank(elf, kernel, launch, bytes(parameters), cubin.sm, local_bytes)
+    first = _find_parameters(elf, kernel) or find_driver_constants(cubin.sm).parameters
+    banks[0] = _fill_driver_bank(find_driver_constants(cubin.sm), first, launch, bytes(parameters), local_bytes)
     return LaunchMemory(data=data, banks=ConstantBanks(banks), variables=variables)
 
 
@@ -141,10 +165,8 @@ def _fill_variable(
 
 
 def _fill_driver_bank(
-    elf: ElfImage, kernel: str, launch: LaunchDescription, parameters: bytes, sm: int, local_bytes: int
+    places: DriverConstants, first: int, launch: LaunchDescription, parameters: bytes, local_bytes: int
 ) -> Bank:
-    places = find_driver_constants(sm)
-    first = _find_parameters(elf, kernel) or places.parameters
     size = min(max(first + len(parameters), _DRIVER_BYTES), _BANK_BYTES)
     data, known = np.zeros(size, np.uint8), np.zeros(size, np.bool_)
 
@@ -155,9 +177,10 @@ def _fill_driver_bank(
     for axis in range(3):
         put(places.block + 4 * axis, launch.block[axis])
         put(places.grid + 4 * axis, launch.grid[axis])
-    put(places.stack, local_bytes)
     for zero in places.zeros:
         put(zero, 0, 8)
+    put(places.stack, local_bytes)
+    put(places.dynamic_shared, launch.shared_bytes)
     if places.shared_window is not None:
         put(places.shared_window, SHARED_WINDOW, 8)
     if places.local_window is not None:
@@ -192,29 +215,20 @@ def _read_banks(
         content = np.frombuffer(elf.section_bytes(index), np.uint8).copy()
         known = np.ones(len(content), np.bool_)
         for symbol in np.flatnonzero(symbols.table["section"] == index).tolist():
-            _overlay(content, symbols, symbol, data, module, variables)
+            variable = module.variables.get(symbols.name(symbol))
+            if variable is not None and variable.space == Space.CONST and variable.name in variables:
+                source = variables[variable.name] - GLOBAL_BASE
+                _overlay(content, int(symbols.table[symbol]["value"]), data[source : source + variable.size_bytes])
         for row in elf.read_relocations(index):
             _relocate(content, known, symbols, row, variables)
         found[int(head)] = Bank(data=content, known=known)
     return found
 
 
-def _overlay(
-    content: npt.NDArray[np.uint8],
-    symbols: Symbols,
-    symbol: int,
-    data: npt.NDArray[np.uint8],
-    module: PtxModule,
-    variables: dict[str, int],
-) -> None:
+def _overlay(content: npt.NDArray[np.uint8], start: int, given: npt.NDArray[np.uint8]) -> None:
     """A variable in constant memory holds what the launch gives it."""
-    name = symbols.name(symbol)
-    if name not in variables or module.variables[name].space != Space.CONST:
-        return
-    start, size = int(symbols.table[symbol]["value"]), module.variables[name].size_bytes
-    size = max(min(size, len(content) - start), 0)
-    source = variables[name] - GLOBAL_BASE
-    content[start : start + size] = data[source : source + size]
+    size = max(min(len(given), len(content) - start), 0)
+    content[start : start + size] = given[:size]
 
 
 def _relocate(

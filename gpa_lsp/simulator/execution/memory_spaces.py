@@ -72,7 +72,7 @@ class MemorySpaces:
         local_bytes: int,
         log: AccessNote,
     ) -> None:
-        self.log = log
+        self._log = log
         self.shared_bytes = -(-max(shared_bytes, 16) // 16) * 16
         self.local_bytes = -(-max(local_bytes, 16) // 16) * 16
         count = int(blocks.max(initial=-1)) + 1
@@ -103,15 +103,29 @@ class MemorySpaces:
             limit = self.shared_bytes if space == MemorySpace.SHARED else self.local_bytes
             active = addresses[lanes.mask]
             if len(active) and (int(active.min()) < 0 or int(active.max()) + width > limit):
-                raise OutsideError(
-                    f"an access lies outside of the {space.name.lower()} memory of its {'block' if space == 1 else 'thread'}"
-                )
+                owner = "block" if space == MemorySpace.SHARED else "thread"
+                raise OutsideError(f"an access lies outside of the {space.name.lower()} memory of its {owner}")
             if space == MemorySpace.SHARED:
                 places = addresses + self._shared_starts[lanes.warps]
             else:
                 places = (addresses >> 2) * _WORD_STRIDE + (addresses & 3) + self._local_starts[lanes.warps]
         self._memories[space].check(places[lanes.mask], min(width, 4) if space == MemorySpace.LOCAL else width)
         return places
+
+    def note(
+        self,
+        space: MemorySpace,
+        lanes: Lanes,
+        addresses: npt.NDArray[np.int64],
+        places: Places,
+        *,
+        width: int,
+        is_load: bool,
+        is_atomic: bool = False,
+    ) -> None:
+        """Tell what was accessed: addresses, and of local memory the places in that of all warps."""
+        shown = places if space == MemorySpace.LOCAL else addresses
+        self._log.note(space, lanes, shown, width, is_atomic=is_atomic, is_load=is_load)
 
     def word_stride(self, space: MemorySpace) -> int:
         """Bytes from one word of a lane to its next."""

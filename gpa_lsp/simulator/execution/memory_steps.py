@@ -21,11 +21,14 @@ from gpa_lsp.simulator.execution.warp_state import (
     Lanes,
     WarpState,
     list_register_resources,
+    pack_lanes,
+    unpack_lanes,
 )
 
 Marks = npt.NDArray[np.bool_]
-MemoryStep = Callable[[WarpState, Lanes, MemorySpaces], Marks | None]
-"""Executes, and says for which warps what it loaded is unknown; None for none."""
+Bits = npt.NDArray[np.uint32]
+MemoryStep = Callable[[WarpState, Lanes, MemorySpaces], Bits | None]
+"""Executes, and gives the lanes, uint32[k], for which what it loaded is not known; None for none."""
 
 _ADDRESS = re.compile(r"(?:desc\[UR?\w+\])?\[(?P<terms>[^\]]*)\]")
 _TERM = re.compile(r"(?P<file>U?R)(?P<number>\d+|Z)(?P<suffix>(?:\.\w+)*)")
@@ -42,19 +45,27 @@ class UnknownAddressError(Exception):
     """An address depends on what has no known value."""
 
 
-def build_memory_step(instruction: MachineInstruction, banks: ConstantBanks) -> MemoryStep | None:
+def build_memory_step(
+    instruction: MachineInstruction, banks: ConstantBanks, *, is_asked: bool = True, is_stored: bool = True
+) -> MemoryStep | None:
     """What an instruction does to memory; None where it does nothing to it.
+
+    Args:
+        instruction: any one.
+        banks: constants.
+        is_asked: what it loads is used; else its access alone is noted.
+        is_stored: what it stores is.
 
     Raises:
         UnreadOperandError: it is an access of a form that is not known.
     """
     opcode = instruction.opcode
     if opcode in ("LDG", "LDS", "LDL", "LD"):
-        return _build_load(instruction, _SPACES[opcode])
+        return _build_load(instruction, _SPACES[opcode], is_asked=is_asked)
     if opcode in ("STG", "STS", "STL", "ST"):
-        return _build_store(instruction, _SPACES[opcode])
+        return _build_store(instruction, _SPACES[opcode], is_stored=is_stored)
     if opcode in ("ATOM", "ATOMG", "ATOMS", "RED", "REDG"):
-        return _build_atomic(instruction, _SPACES[opcode])
+        return _build_atomic(instruction, _SPACES[opcode], is_asked=is_asked or is_stored)
     if opcode in ("LDC", "ULDC", "LDCU"):
         return _build_constant_load(instruction, banks)
     if opcode == "LDGSTS":
@@ -62,6 +73,20 @@ def build_memory_step(instruction: MachineInstruction, banks: ConstantBanks) -> 
     if opcode == "LDSM":
         return _build_matrix_load(instruction)
     return None
+
+
+def list_address_resources(instruction: MachineInstruction) -> list[int] | None:
+    """Numbers of the registers that the addresses of an instruction are made of; None where they cannot be told from others."""
+    found: list[int] = []
+    for operand in instruction.operands:
+        if not operand.endswith("]"):
+            continue
+        try:
+            bracket = operand[operand.rindex("[") :]
+            found += read_address(bracket, is_wide=instruction.has("E"))[1].tolist()
+        except (UnreadOperandError, ValueError):
+            return None
+    return found
 
 
 def find_width(instruction: MachineInstruction) -> int:
@@ -126,11 +151,7 @@ def _narrow(addresses: npt.NDArray[np.int64], space: MemorySpace | None) -> npt.
 
 
 def _check_address(state: WarpState, lanes: Lanes, resources: npt.NDArray[np.int64]) -> None:
-    if (
-        state.has_unknown
-        and len(resources)
-        and bool((state.is_unknown(resources, lanes) & lanes.mask.any(axis=1)).any())
-    ):
+    if state.has_unknown and state.find_unknown(resources, lanes).any():
         raise UnknownAddressError("its address depends on a value that is not known")
 
 
@@ -158,22 +179,7 @@ class _Access:
         return space, addresses, spaces.place(space, lanes, addresses, self.width)
 
 
-def _note(
-    spaces: MemorySpaces,
-    space: MemorySpace,
-    lanes: Lanes,
-    addresses: npt.NDArray[np.int64],
-    places: npt.NDArray[np.int64],
-    width: int,
-    *,
-    is_load: bool,
-    is_atomic: bool = False,
-) -> None:
-    shown = places if space == MemorySpace.LOCAL else addresses
-    spaces.log.note(space, lanes, shown, width, is_atomic=is_atomic, is_load=is_load)
-
-
-def _build_load(instruction: MachineInstruction, space: MemorySpace | None) -> MemoryStep:
+def _build_load(instruction: MachineInstruction, space: MemorySpace | None, *, is_asked: bool) -> MemoryStep:
     width = find_width(instruction)
     place = _find_operand(instruction)
     access = _Access(instruction, space, place, width)
@@ -181,12 +187,14 @@ def _build_load(instruction: MachineInstruction, space: MemorySpace | None) -> M
     writes = [write_register(target, word) for word in range(max(width // 4, 1))]
     sign = next((one for one in instruction.modifiers if one in ("S8", "S16")), "")
 
-    def load(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> Marks | None:
+    def load(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> Bits | None:
         found, addresses, places = access.find(state, lanes, spaces)
-        _note(spaces, found, lanes, addresses, places, width, is_load=True)
+        spaces.note(found, lanes, addresses, places, width=width, is_load=True)
+        if not is_asked:
+            return None
         memory, stride = spaces.memory(found), spaces.word_stride(found)
         active = places[lanes.mask]
-        unknown: Marks | None = None
+        unknown: Bits | None = None
         for word, write in enumerate(writes):
             values = np.zeros(lanes.mask.shape, np.uint32)
             here = active + word * stride
@@ -201,16 +209,16 @@ def _build_load(instruction: MachineInstruction, space: MemorySpace | None) -> M
     return load
 
 
-def _join_unknown(before: Marks | None, found: Marks | None, lanes: Lanes) -> Marks | None:
+def _join_unknown(before: Bits | None, found: Marks | None, lanes: Lanes) -> Bits | None:
     if found is None or not found.any():
         return before
     spread = np.zeros(lanes.mask.shape, np.bool_)
     spread[lanes.mask] = found
-    rows: Marks = spread.any(axis=1)
-    return rows if before is None else before | rows
+    bits = pack_lanes(spread)
+    return bits if before is None else before | bits
 
 
-def _build_store(instruction: MachineInstruction, space: MemorySpace | None) -> MemoryStep:
+def _build_store(instruction: MachineInstruction, space: MemorySpace | None, *, is_stored: bool) -> MemoryStep:
     width = find_width(instruction)
     place = _find_operand(instruction)
     access = _Access(instruction, space, place, width)
@@ -220,7 +228,9 @@ def _build_store(instruction: MachineInstruction, space: MemorySpace | None) -> 
 
     def write(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> None:
         found, addresses, places = access.find(state, lanes, spaces)
-        _note(spaces, found, lanes, addresses, places, width, is_load=False)
+        spaces.note(found, lanes, addresses, places, width=width, is_load=False)
+        if not is_stored:
+            return
         memory, stride = spaces.memory(found), spaces.word_stride(found)
         active = places[lanes.mask]
         unknown = _find_unknown_lanes(state, lanes, resources)
@@ -235,8 +245,7 @@ def _build_store(instruction: MachineInstruction, space: MemorySpace | None) -> 
 def _find_unknown_lanes(state: WarpState, lanes: Lanes, resources: npt.NDArray[np.int64]) -> Marks:
     if not state.has_unknown or not len(resources):
         return np.zeros(int(lanes.mask.sum()), np.bool_)
-    rows = state.is_unknown(resources, lanes)
-    spread: Marks = np.broadcast_to(rows[:, None], lanes.mask.shape)[lanes.mask]
+    spread: Marks = unpack_lanes(state.find_unknown(resources, lanes))[lanes.mask]
     return spread
 
 
@@ -273,7 +282,7 @@ def _build_constant_load(instruction: MachineInstruction, banks: ConstantBanks) 
     sign = next((one for one in instruction.modifiers if one in ("S8", "S16")), "")
     is_uniform = instruction.operands[0].startswith("U")
 
-    def load(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> Marks | None:
+    def load(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> Bits | None:
         del spaces
         _check_address(state, lanes, resources)
         data, known = banks.gather(bank, read(state, lanes) & 0xFFFFFFFF, width)
@@ -284,8 +293,7 @@ def _build_constant_load(instruction: MachineInstruction, banks: ConstantBanks) 
             )[..., 0]
             values = part.astype(np.int32 if sign else np.uint32).view(np.uint32)
             write(state, lanes, values[:, :1] if is_uniform else values)
-        unknown: Marks = (~known & lanes.mask).any(axis=1)
-        return unknown
+        return pack_lanes(~known & lanes.mask)
 
     return load
 
@@ -304,7 +312,7 @@ def _build_copy(instruction: MachineInstruction) -> MemoryStep:
         fetched = lanes if wanted is None else lanes.restrict(np.broadcast_to(wanted(state, lanes), lanes.mask.shape))
         _, _, written = to.find(state, lanes, spaces)
         _, addresses, read = source.find(state, fetched, spaces)
-        _note(spaces, MemorySpace.GLOBAL, fetched, addresses, read, width, is_load=True)
+        spaces.note(MemorySpace.GLOBAL, fetched, addresses, read, width=width, is_load=True)
         memory, shared = spaces.memory(MemorySpace.GLOBAL), spaces.memory(MemorySpace.SHARED)
         for word in range(max(width // 4, 1)):
             values = np.zeros(lanes.mask.shape, np.uint32)
@@ -324,18 +332,18 @@ def _build_matrix_load(instruction: MachineInstruction) -> MemoryStep:
     count = next((int(one) for one in instruction.modifiers if one in ("1", "2", "4")), 1)
     last = min(8 * count, WARP_LANES)
 
-    def load(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> Marks:
+    def load(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> Bits:
         holders = np.zeros(lanes.mask.shape, np.bool_)
         holders[:, :last] = lanes.mask[:, :last]
         chosen = Lanes(lanes.warps, holders)
         _, addresses, places = access.find(state, chosen, spaces)
-        _note(spaces, MemorySpace.SHARED, chosen, addresses, places, 16, is_load=True)
-        return np.ones(len(lanes.mask), np.bool_)
+        spaces.note(MemorySpace.SHARED, chosen, addresses, places, width=16, is_load=True)
+        return lanes.bits
 
     return load
 
 
-def _build_atomic(instruction: MachineInstruction, space: MemorySpace | None) -> MemoryStep:
+def _build_atomic(instruction: MachineInstruction, space: MemorySpace | None, *, is_asked: bool) -> MemoryStep:
     from gpa_lsp.simulator.execution.atomic_updates import find_update
 
     place = _find_operand(instruction)
@@ -350,9 +358,11 @@ def _build_atomic(instruction: MachineInstruction, space: MemorySpace | None) ->
     resources = [_list_sources(one, words) for one in sources if not is_predicate(one)]
     listed = np.concatenate([*resources, np.zeros(0, np.int64)])
 
-    def execute(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> Marks | None:
+    def execute(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> Bits | None:
         found, addresses, places = access.find(state, lanes, spaces)
-        _note(spaces, found, lanes, addresses, places, width, is_load=False, is_atomic=True)
+        spaces.note(found, lanes, addresses, places, width=width, is_load=False, is_atomic=True)
+        if not is_asked:
+            return None
         memory = spaces.memory(found)
         active = places[lanes.mask]
         given = [[np.broadcast_to(read(state, lanes), lanes.mask.shape)[lanes.mask] for read in one] for one in reads]

@@ -114,7 +114,7 @@ class Recorder:
             taken, _ = count_wavefronts(addresses[rows].astype(np.uint64), mask, width, kinds)
             self._accesses.add(chosen, places, taken, 0)
             return
-        sectors = _list_sectors(addresses[rows], mask, width if space == MemorySpace.GLOBAL else 4)
+        sectors = _list_sectors(addresses[rows], mask)
         if space == MemorySpace.LOCAL:
             sectors = np.where(sectors == _NOTHING, _NOTHING, sectors + (LOCAL_BASE >> _SECTOR_SHIFT))
             if width > 4:
@@ -126,19 +126,10 @@ class Recorder:
         self._accesses.add(chosen, places, lines, is_new.sum(axis=1))
         self._sectors.append(found[is_new])
 
-    def count(self, rows: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """float64[rows] each, executions by warps and by lanes, of everything that was recorded."""
-        return self._count(rows, np.ones(len(self._lengths), np.float64))
-
     def weigh(
         self, rows: int, weights: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """The same, each warp's times a weight."""
-        return self._count(rows, weights)
-
-    def _count(
-        self, rows: int, weights: npt.NDArray[np.float64]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """float64[rows] each, executions by warps and by lanes, each warp's times a weight."""
         warp, _, first, count, bits = self._segments.take()
         lanes = np.bitwise_count(bits.astype(np.uint64)).astype(np.float64)
         by_warps = _spread(first, count, weights[warp], rows)
@@ -213,15 +204,14 @@ class Recorder:
 
 def _spread(first: Integers, count: Integers, weights: npt.NDArray[np.float64], rows: int) -> npt.NDArray[np.float64]:
     """float64[rows], the sum of the weights of the segments over each row."""
-    change = np.bincount(first, weights=weights, minlength=rows + 1)[: rows + 1]
-    change = change - np.bincount(np.minimum(first + count, rows), weights=weights, minlength=rows + 1)[: rows + 1]
-    total: npt.NDArray[np.float64] = np.cumsum(change)[:rows]
+    begins = np.bincount(first, weights=weights, minlength=rows + 1)[: rows + 1]
+    ends = np.bincount(np.minimum(first + count, rows), weights=weights, minlength=rows + 1)[: rows + 1]
+    total: npt.NDArray[np.float64] = np.cumsum(begins.astype(np.float64) - ends)[:rows]
     return total
 
 
-def _list_sectors(addresses: Integers, mask: npt.NDArray[np.bool_], width: int) -> Integers:
+def _list_sectors(addresses: Integers, mask: npt.NDArray[np.bool_]) -> Integers:
     """int64[k, 32], the sector of each lane; lanes that do not access have the largest number. No access crosses a sector."""
-    del width
     return np.where(mask, addresses >> _SECTOR_SHIFT, _NOTHING)
 
 

@@ -17,6 +17,7 @@ class SpecialRegisters:
         block: threads of a block.
         numbers: int64[w], linear index of each warp's block.
         warps: int64[w], of each within its block.
+        shared_bytes: of a block.
     """
 
     def __init__(
@@ -25,6 +26,7 @@ class SpecialRegisters:
         block: tuple[int, int, int],
         numbers: npt.NDArray[np.int64],
         warps: npt.NDArray[np.int64],
+        shared_bytes: int,
     ) -> None:
         threads = warps[:, None] * WARP_LANES + np.arange(WARP_LANES)
         lanes = np.broadcast_to(np.arange(WARP_LANES), threads.shape)
@@ -49,6 +51,7 @@ class SpecialRegisters:
             "SR_LWINHI": one * (LOCAL_WINDOW >> 32),
             "SR_CgaCtaId": lanes * 0,
             "SR_CgaSize": one,
+            "SR_SMEMSZ": one * shared_bytes,
         }
         self._found: dict[str, Words] = {name: value.astype(np.uint32) for name, value in found.items()}
 

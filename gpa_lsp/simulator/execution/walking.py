@@ -26,10 +26,11 @@ from gpa_lsp.simulator.execution.operand_values import (
 )
 from gpa_lsp.simulator.execution.paths import BLOCKED, Path, Paths, gather, spread
 from gpa_lsp.simulator.execution.recording import Recorder
-from gpa_lsp.simulator.execution.warp_state import WARP_LANES, Lanes, WarpState, pack_lanes
+from gpa_lsp.simulator.execution.warp_state import ALL_LANES, WARP_LANES, Lanes, WarpState, pack_lanes
 from gpa_lsp.simulator.warp_walk import NotSimulated
 
 _CALLEE = re.compile(r"`\((?P<name>[^)]*)\)")
+_BETWEEN_LANES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CREDUX", "R2UR"})
 _LEAST_STACK = 64
 """Calls nested deeper end the walk."""
 
@@ -61,6 +62,7 @@ class Walk:
         recorder: notes what they execute.
         blocks: int64[w], number of each warp's block among those that run.
         limits: see :class:`WalkLimits`.
+        banks: constants.
 
     Attributes:
         problems: why blocks did not run to their end, first block first: number of the block, warp, row and sentence.
@@ -71,6 +73,7 @@ class Walk:
         code: BoundCode,
         state: WarpState,
         spaces: MemorySpaces,
+        *,
         recorder: Recorder,
         blocks: npt.NDArray[np.int64],
         limits: WalkLimits,
@@ -180,12 +183,15 @@ class Walk:
         elif step.step is not None:
             step.step(self._state, lanes)
         if step.step is None and step.memory is None:
-            self._state.mark(step.writes, lanes, np.ones(len(lanes.mask), np.bool_))
+            self._state.mark(step.writes, lanes, lanes.bits)
         elif loaded is not None:
             self._state.mark(step.writes, lanes, loaded)
         elif self._state.has_unknown and len(step.writes):
-            taints = len(step.reads) > 0 and step.memory is None
-            found = self._state.is_unknown(step.reads, lanes) if taints else np.zeros(len(lanes.mask), np.bool_)
+            found = np.zeros(len(lanes.mask), np.uint32)
+            if step.memory is None:
+                found = self._state.find_unknown(step.reads, lanes)
+                if step.instruction.opcode in _BETWEEN_LANES:
+                    found = np.where(found, ALL_LANES, np.uint32(0))
             self._state.mark(step.writes, lanes, found)
 
     def _find_guarded(self, step: BoundStep, lanes: Lanes) -> Lanes:
@@ -196,7 +202,7 @@ class Walk:
         """
         if step.guard is None:
             return lanes
-        if self._state.has_unknown and self._state.unknown[step.guard_resource][lanes.warps].any():
+        if self._state.has_unknown and (self._state.unknown[step.guard_resource][lanes.warps] & lanes.bits).any():
             raise WalkRefusedError("its predicate depends on a value that is not known")
         return lanes.restrict(step.guard(self._state, lanes))
 
@@ -261,7 +267,7 @@ class Walk:
         self._go(lanes, taken, target, row + 1)
 
     def _check_known(self, step: BoundStep, lanes: Lanes) -> None:
-        if self._state.has_unknown and len(step.reads) and self._state.is_unknown(step.reads, lanes).any():
+        if self._state.has_unknown and self._state.find_unknown(step.reads, lanes).any():
             raise WalkRefusedError("what decides it depends on a value that is not known")
 
     def _branch_indirectly(self, step: BoundStep, lanes: Lanes) -> None:

@@ -11,6 +11,9 @@ WARP_LANES = 32
 _PREDICATES = 8
 _KINDS = 5
 
+ALL_LANES = np.uint32(0xFFFFFFFF)
+_UNIFORM_KINDS = (ResourceKind.UNIFORM_REGISTER, ResourceKind.UNIFORM_PREDICATE)
+
 Column = npt.NDArray[Any]
 """A value for each lane [k, 32], for each warp [k, 1], or one for all [1, 1]."""
 Warps = npt.NDArray[np.int64] | slice
@@ -72,7 +75,7 @@ class WarpState:
         uniform_predicates: bool[8, w, 1]; likewise.
         barriers: uint32[16, w, 32], the lanes that each lane waits for at a convergence barrier.
         alive: bool[w, 32], lanes that have not exited.
-        unknown: bool[resource, w], by resource number, what has no known value in some lane.
+        unknown: uint32[resource, w], by resource number, the lanes in which it has no known value; of uniform ones all or none.
         has_unknown: whether any is.
     """
 
@@ -88,27 +91,34 @@ class WarpState:
         self.uniform_predicates[-1] = True
         self.barriers: npt.NDArray[np.uint32] = np.zeros((16, warps, WARP_LANES), np.uint32)
         self.alive: npt.NDArray[np.bool_] = np.zeros((warps, WARP_LANES), np.bool_)
-        self.unknown: npt.NDArray[np.bool_] = np.zeros((_KINDS << 8, warps), np.bool_)
+        self.unknown: npt.NDArray[np.uint32] = np.zeros((_KINDS << 8, warps), np.uint32)
         self.has_unknown = False
 
-    def mark(self, resources: npt.NDArray[np.int64], lanes: Lanes, is_unknown: npt.NDArray[np.bool_]) -> None:
-        """Mark, or clear where all living lanes were written, what some resources hold.
+    def mark(self, resources: npt.NDArray[np.int64], lanes: Lanes, unknown: npt.NDArray[np.uint32]) -> None:
+        """Mark, or clear, what some resources hold in the lanes that wrote them.
 
         Args:
             resources: numbers of what was written.
             lanes: by whom.
-            is_unknown: bool[k], what was written there is not known.
+            unknown: uint32[k], lanes in which what was written is not known.
         """
-        is_complete = (lanes.mask | ~self.alive[lanes.warps]).all(axis=1)
+        bits = lanes.bits
         for resource in resources.tolist():
-            before = self.unknown[resource][lanes.warps]
-            self.unknown[resource][lanes.warps] = is_unknown | (before & ~is_complete)
-        self.has_unknown = self.has_unknown or bool(is_unknown.any())
+            if resource >> 8 in _UNIFORM_KINDS:
+                known = np.where(unknown & bits, ALL_LANES, np.uint32(0))
+                before = self.unknown[resource][lanes.warps]
+                self.unknown[resource][lanes.warps] = np.where(bits, known, before)
+            else:
+                before = self.unknown[resource][lanes.warps]
+                self.unknown[resource][lanes.warps] = (unknown & bits) | (before & ~bits)
+        self.has_unknown = self.has_unknown or bool((unknown & bits).any())
 
-    def is_unknown(self, resources: npt.NDArray[np.int64], lanes: Lanes) -> npt.NDArray[np.bool_]:
-        """bool[k], whether any of some resources has no known value."""
-        found: npt.NDArray[np.bool_] = self.unknown[resources][:, lanes.warps].any(axis=0)
-        return found
+    def find_unknown(self, resources: npt.NDArray[np.int64], lanes: Lanes) -> npt.NDArray[np.uint32]:
+        """uint32[k], lanes that execute in which any of some resources has no known value."""
+        if not len(resources):
+            return np.zeros(len(lanes.mask), np.uint32)
+        found: npt.NDArray[np.uint32] = np.bitwise_or.reduce(self.unknown[resources][:, lanes.warps], axis=0)
+        return found & lanes.bits
 
 
 def list_register_resources(first: int, count: int) -> npt.NDArray[np.int64]:

@@ -1,0 +1,239 @@
+"""Which instructions decide where lanes go and what they access: :func:`find_demand`.
+
+Most arithmetic of most kernels ends in what is stored. It need not be executed to know which instructions are, by which lanes, and which sectors they
+touch. A backward analysis over the control flow finds what is asked for: predicates, addresses, and whatever they come from, through memory as well.
+"""
+
+from collections.abc import Sequence
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.model import INSTRUCTION_BYTES, Flow
+from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode
+from gpa_lsp.rows.model import KernelRows
+from gpa_lsp.simulator.execution.machine_instruction import MachineInstruction, read_instruction
+from gpa_lsp.simulator.execution.memory_steps import list_address_resources
+
+_ALWAYS = frozenset({"BSSY", "BSYNC", "BREAK", "BMOV", "BAR", "WARPSYNC", "B2R", "R2B", "LDGSTS"})
+_STORING = (Access.STORE, Access.ATOMIC, Access.REDUCTION, Access.COPY)
+_LOADING = (Access.LOAD, Access.ATOMIC, Access.COPY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What is asked for.
+
+    Attributes:
+        rows: by row, whether its results are.
+        stored: by row, whether what it stores is.
+    """
+
+    rows: tuple[bool, ...]
+    stored: tuple[bool, ...]
+
+
+def demand_everything(rows: KernelRows) -> Demand:
+    """Every result is asked for: the memory is then as the kernel leaves it."""
+    every = (True,) * len(rows)
+    return Demand(rows=every, stored=every)
+
+
+def find_demand(rows: KernelRows) -> Demand:
+    """Of a kernel and what it calls."""
+    return _DemandSearch(rows).run()
+
+
+def _to_bits(numbers: Sequence[int]) -> int:
+    bits = 0
+    for number in numbers:
+        bits |= 1 << number
+    return bits
+
+
+class _DemandSearch:
+    """Sets of resources are integers, bit by resource number."""
+
+    def __init__(self, rows: KernelRows) -> None:
+        self._rows = rows
+        self._count = len(rows)
+        self._flow: list[int] = rows.flow.tolist()
+        self._reads = [_to_bits(one) for one in rows.reads.split()]
+        self._writes = [_to_bits(one) for one in rows.writes.split()]
+        self._guards = [0 if one < 0 else 1 << one for one in rows.guard.tolist()]
+        self._literals = [
+            0 if one < 0 else -one if is_negated else one
+            for one, is_negated in zip(rows.guard.tolist(), rows.guard_negated.tolist(), strict=True)
+        ]
+        self._opcodes: list[Opcode] = [rows.opcode(row) for row in range(self._count)]
+        self._addresses = [self._find_address(row) for row in range(self._count)]
+        self._following = _find_following(rows)
+        # Memory whose contents are asked for.
+        self._asked: set[MemorySpace] = set()
+
+    def _find_address(self, row: int) -> int:
+        """What the address of an access is made of."""
+        if self._opcodes[row].memory is None:
+            return 0
+        instruction: MachineInstruction = read_instruction(row, self._rows.texts[row])
+        found = list_address_resources(instruction)
+        return self._reads[row] if found is None else _to_bits(found)
+
+    def run(self) -> Demand:
+        """Until no more memory is asked for."""
+        while True:
+            live = self._spread()
+            asked = {
+                self._opcodes[row].memory
+                for row in range(self._count)
+                if self._loads(row) and self._writes[row] & live[row]
+            }
+            new = {one for one in asked if one is not None} - self._asked
+            if not new:
+                break
+            self._asked |= new
+            if self._asked & {MemorySpace.GENERIC}:
+                self._asked |= {MemorySpace.GLOBAL, MemorySpace.SHARED, MemorySpace.LOCAL}
+        needed = tuple(self._is_always(row) or bool(self._writes[row] & live[row]) for row in range(self._count))
+        return Demand(rows=needed, stored=tuple(self._is_stored_asked(row) for row in range(self._count)))
+
+    def _loads(self, row: int) -> bool:
+        return self._opcodes[row].access in _LOADING and self._opcodes[row].memory is not MemorySpace.CONSTANT
+
+    def _is_always(self, row: int) -> bool:
+        return self._flow[row] != Flow.NONE or self._opcodes[row].name in _ALWAYS
+
+    def _is_stored_asked(self, row: int) -> bool:
+        opcode = self._opcodes[row]
+        if opcode.access not in _STORING:
+            return False
+        if opcode.memory is MemorySpace.GENERIC:
+            return bool(self._asked)
+        return opcode.memory in self._asked or MemorySpace.GENERIC in self._asked or opcode.access is Access.COPY
+
+    def _spread(self) -> list[int]:
+        """What is asked for behind each row."""
+        nothing: _Asked = {}
+        behind = [nothing] * self._count
+        before = [nothing] * self._count
+        leading: list[list[int]] = [[] for _ in range(self._count)]
+        for row, following in enumerate(self._following):
+            for one in following:
+                leading[one].append(row)
+        waiting = list(range(self._count))
+        is_waiting = [True] * self._count
+        while waiting:
+            row = waiting.pop()
+            is_waiting[row] = False
+            live = _join(self._list_behind(row, before))
+            behind[row] = live
+            found = self._ask(row, live)
+            if found != before[row]:
+                before[row] = found
+                for one in leading[row]:
+                    if not is_waiting[one]:
+                        is_waiting[one] = True
+                        waiting.append(one)
+        return [self._find_asked(row, behind[row]) for row in range(self._count)]
+
+    def _list_behind(self, row: int, before: "list[_Asked]") -> "list[_Asked]":
+        """What is asked for on each way on: behind a branch that a predicate decides, only where that holds, or does not."""
+        ways = [before[one] for one in self._following[row]]
+        literal = self._literals[row]
+        if not literal or self._flow[row] != Flow.BRANCH or len(ways) != 2 or self._reads[row] != self._guards[row]:
+            return ways
+        return [_narrow(ways[0], literal), _narrow(ways[1], -literal)]
+
+    def _find_asked(self, row: int, behind: "_Asked") -> int:
+        """What of a row's results is asked for: not what is asked for where its predicate does not hold."""
+        opposite = -self._literals[row] if self._literals[row] else None
+        bits = 0
+        for literal, resources in behind.items():
+            if literal != opposite or self._writes[row] & self._predicate_bit(literal):
+                bits |= resources
+        return bits
+
+    @staticmethod
+    def _predicate_bit(literal: int) -> int:
+        return 1 << abs(literal) if literal else 0
+
+    def _ask(self, row: int, behind: "_Asked") -> "_Asked":
+        """What is asked for before a row, given what is behind it."""
+        writes, literal = self._writes[row], self._literals[row]
+        is_needed = self._is_always(row) or bool(writes & self._find_asked(row, behind))
+        found = dict(behind)
+        for other in list(found):
+            # What is written under a predicate is written wherever it is asked for under the same one.
+            if not literal or other == literal:
+                found[other] &= ~writes
+        for other in list(found):
+            if other and writes & self._predicate_bit(other):
+                found[0] = found.get(0, 0) | found.pop(other)
+        reads = self._addresses[row]
+        if is_needed and not (self._loads(row) and self._opcodes[row].access is Access.LOAD):
+            reads |= self._reads[row] & ~self._guards[row]
+        if self._is_stored_asked(row):
+            reads |= self._reads[row] & ~self._guards[row]
+        if reads:
+            found[literal] = found.get(literal, 0) | reads
+        found[0] = found.get(0, 0) | self._guards[row]
+        return {one: bits for one, bits in found.items() if bits}
+
+
+_Asked = dict[int, int]
+"""Resources by the predicate under which alone they are asked for: its number, negative where it is negated, 0 for always."""
+
+
+def _narrow(part: _Asked, literal: int) -> _Asked:
+    """What is asked for always, where a predicate is known to hold."""
+    if 0 not in part:
+        return part
+    found = {one: bits for one, bits in part.items() if one}
+    found[literal] = found.get(literal, 0) | part[0]
+    return found
+
+
+def _join(parts: Sequence[_Asked]) -> _Asked:
+    if len(parts) == 1:
+        return parts[0]
+    found: _Asked = {}
+    for part in parts:
+        for literal, bits in part.items():
+            found[literal] = found.get(literal, 0) | bits
+    return found
+
+
+def _find_following(rows: KernelRows) -> list[tuple[int, ...]]:
+    """Rows that can be executed right after each."""
+    count = len(rows)
+    flow: list[int] = rows.flow.tolist()
+    targets: list[int] = rows.target_row.tolist()
+    calls = [row for row in range(count) if flow[row] in (Flow.CALL, Flow.INDIRECT_CALL)]
+    returns = tuple(row + 1 for row in calls if row + 1 < count)
+    entries = tuple(int(one) for one in rows.first_rows[:-1] if one < count)
+    found: list[tuple[int, ...]] = []
+    for row in range(count):
+        behind = (row + 1,) if row + 1 < count else ()
+        kind = flow[row]
+        is_guarded = rows.guard[row] >= 0
+        if kind == Flow.BRANCH:
+            found.append((targets[row], *behind) if targets[row] >= 0 else behind)
+        elif kind == Flow.INDIRECT_BRANCH:
+            found.append((*_find_indirect(rows, row), *behind))
+        elif kind in (Flow.CALL, Flow.INDIRECT_CALL):
+            # Into the callee, and past it: what it does not write is asked for all the same.
+            found.append(((targets[row],) if targets[row] >= 0 else entries) + behind)
+        elif kind == Flow.RETURN:
+            found.append(returns + (behind if is_guarded else ()))
+        else:
+            found.append(behind)
+    return found
+
+
+def _find_indirect(rows: KernelRows, row: int) -> tuple[int, ...]:
+    number = int(rows.function_index[row])
+    function = rows.functions[number].function
+    first = int(rows.first_rows[number])
+    last = int(rows.first_rows[number + 1])
+    listed = None if function is None else function.indirect_branch_targets.get(int(rows.pc_offsets[row]))
+    if listed:
+        return tuple(first + one // INSTRUCTION_BYTES for one in listed if first + one // INSTRUCTION_BYTES < last)
+    return tuple(range(first, last))
