@@ -31,14 +31,18 @@ from gpa_lsp.rows.join import join_profile
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 from gpa_lsp.simulator.profile_document import DocumentLaunch
-from gpa_lsp.simulator.simulate import MemoryFacts, simulate_kernel
+from gpa_lsp.simulator.simulate import MemoryFacts, find_places, simulate_kernel
+from gpa_lsp.simulator.traffic import list_mates
 from gpa_lsp.simulator.walk_kernel import WalkSettings, find_registers, find_shared_bytes, walk_kernel
+from gpa_lsp.simulator.warp_walk import KernelWalk
 
 Progress = Callable[[str, int, int], None]
 
 _CARVEOUT = "launch__shared_mem_config_size"
 _MOST_WALKED = 12
 """Blocks of a launch that are walked at most."""
+_LAST_TRY = 3
+"""Times as much may be used for one block alone."""
 _REMEDY = "build with -lineinfo, so that the image keeps its PTX, and for the architecture of the GPU"
 
 
@@ -48,14 +52,14 @@ class SimulationSettings:
 
     Attributes:
         machine: name of the GPU; None for that of the report, or the first known of the code's architecture.
-        seconds: for walking the blocks of a launch.
+        seconds: for walking blocks of a launch; where they do not suffice, fewer blocks are tried, twice.
         memory_bytes: for the arrays of a launch.
         executions: warp instructions that are walked at most.
     """
 
     machine: str | None = None
-    seconds: float = 60.0
-    memory_bytes: int = 4 << 30
+    seconds: float = 20.0
+    memory_bytes: int = 8 << 30
     executions: int = 8_000_000
 
 
@@ -286,21 +290,46 @@ def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: Simula
     if capability is None:
         raise InputError("the architecture of the GPU is not known", remedy="name a GPU with --machine")
     architecture = find_architecture(capability)
-    walk = walk_kernel(
-        kernel,
-        _find_module(subject),
-        launch,
-        WalkSettings(
-            blocks=_choose_blocks(kernel, launch, architecture, place.machine),
-            seconds=settings.seconds,
-            executions=settings.executions,
-            memory_bytes=settings.memory_bytes,
-        ),
-    )
+    own = _choose_blocks(kernel, launch, architecture, place.machine)
+    walk = _walk(kernel, _find_module(subject), launch, own, settings)
     simulated = simulate_kernel(
-        kernel, walk, architecture, place.machine, place.memory, array_bytes=_count_array_bytes(launch)
+        kernel,
+        walk,
+        architecture,
+        place.machine,
+        place.memory,
+        own_blocks=own,
+        array_bytes=_count_array_bytes(launch),
     )
     return DocumentLaunch(kernel=kernel, walk=walk, simulated=simulated, machine=place.machine)
+
+
+def _walk(
+    kernel: Kernel, module: PtxModule, launch: LaunchDescription, own: tuple[int, ...], settings: SimulationSettings
+) -> KernelWalk:
+    """Walk the blocks of an SM, and those that show what it shares with others; fewer where that takes too much."""
+    middle = own[len(own) // 2]
+    first = find_places(launch.grid, own[:1])[0]
+    x, y, _ = launch.grid
+    mates = tuple(at[0] + x * (at[1] + y * at[2]) for at in list_mates(launch.grid, first))
+    walk: KernelWalk | None = None
+    tries = ((1, (*own, *mates)), (1, (own[0], *mates)), (_LAST_TRY, (middle,)))
+    for factor, blocks in tries:
+        walk = walk_kernel(
+            kernel,
+            module,
+            launch,
+            WalkSettings(
+                blocks=tuple(sorted(set(blocks))),
+                seconds=factor * settings.seconds,
+                executions=factor * settings.executions,
+                memory_bytes=settings.memory_bytes,
+            ),
+        )
+        if set(walk.sampled_blocks) & set(own):
+            break
+    assert walk is not None  # something is always tried
+    return walk
 
 
 def _find_module(subject: _Subject) -> PtxModule:
@@ -314,7 +343,7 @@ def _find_module(subject: _Subject) -> PtxModule:
 def _choose_blocks(
     kernel: Kernel, launch: LaunchDescription, architecture: Architecture, machine: Machine
 ) -> tuple[int, ...]:
-    """Blocks of one SM: those it begins with, and some of later waves. Blocks are dealt out to SMs one by one."""
+    """Blocks of one SM, from its first to its last. Blocks are dealt out to SMs one by one."""
     total, sm_count = prod(launch.grid), machine.sm_count or 1
     shape = BlockShape(
         threads=prod(launch.block),
@@ -325,8 +354,7 @@ def _choose_blocks(
     first = (total - 1) // 2 % sm_count if total > sm_count else total // 2
     own = range(first, total, sm_count)
     most = min(len(own), max(1, occupancy.blocks_per_sm) + 2, _MOST_WALKED)
-    places = {*range(max(1, most - 2)), len(own) // 2, max(0, len(own) - 2)}
-    return tuple(sorted({own[place] for place in places if place < len(own)}))
+    return tuple(own[place * (len(own) - 1) // max(1, most - 1)] for place in range(most))
 
 
 def _count_array_bytes(launch: LaunchDescription) -> int | None:

@@ -178,15 +178,6 @@ class _Sm:
             if latest > now:
                 segments.append((LONG_SCOREBOARD if is_long else SHORT_SCOREBOARD, latest))
                 now = latest
-        left = program.depbar_left[row]
-        if left >= 0:
-            outstanding = warp.outstanding[program.depbar_board[row]]
-            if len(outstanding) > left:
-                outstanding.sort()
-                latest = outstanding[-1 - left]
-                if latest > now:
-                    segments.append((LONG_SCOREBOARD, latest))
-                    now = latest
         constant = program.constant_line[row]
         if constant >= 0:
             ready = self.supply.read_constant(constant, now)
@@ -265,16 +256,46 @@ class _Sm:
             self.blocks[warp.block].arrived.append((warp, free))
             self.open_barrier(warp.block, time)
             return
-        segments: list[Segment] = [(WAIT, free)] if free > time + 1.0 else []
+        segments: list[Segment] = []
         if self.executions.rows[position + 1] != row + 1:
-            warp.fetched_line = -1
-            if time + model.branch_cycles > free:
-                free = time + model.branch_cycles
-                segments.append((BRANCH_RESOLVING, free))
-        if kind == Kind.MEMBAR:
+            free = self._jump(warp, row, kind, time, free, segments)
+        elif free > time + 1.0:
+            segments.append((WAIT, free))
+        if kind == Kind.CONVERGE:
+            free += model.converge_cycles
+            segments.append((BRANCH_RESOLVING, free))
+        elif kind == Kind.MEMBAR:
             free = max(free, warp.store_done, time + model.membar_cycles)
             segments.append((MEMBAR, free))
+        left = program.depbar_left[row]
+        if left >= 0:
+            outstanding = sorted(warp.outstanding[program.depbar_board[row]])
+            if len(outstanding) > left and outstanding[-1 - left] > free:
+                free = outstanding[-1 - left]
+                segments.append((LONG_SCOREBOARD, free))
         self.schedule(warp, free, segments)
+
+    def _jump(self, warp: _Warp, row: int, kind: int, time: float, free: float, segments: list[Segment]) -> float:
+        """What a warp waits for that goes on elsewhere. Until it has got there it is counted at the row behind the jump."""
+        model = self.model
+        resolved = free + (model.return_resolve_cycles if kind == Kind.RETURN else 0.0)
+        weight = self.executions.weights[warp.position - 1]
+        idle = self._find_idle_share(warp, time)
+        base = (row + 1) * REASON_COUNT
+        self.accounts.add(base + WAIT, free - time - 1.0, weight, idle)
+        self.accounts.add(base + BRANCH_RESOLVING, resolved - free, weight, idle)
+        warp.issued_at = resolved
+        warp.fetched_line = -1
+        if kind != Kind.RETURN:
+            resolved += model.branch_resolve_cycles
+            segments.append((BRANCH_RESOLVING, resolved))
+        fetched = resolved + model.jump_fetch_cycles
+        segments.append((NO_INSTRUCTIONS, fetched))
+        return fetched
+
+    def _find_idle_share(self, warp: _Warp, time: float) -> float:
+        """Of all cycles until now, those in which a warp's scheduler issued nothing."""
+        return max(0.0, 1.0 - self.sub_cores[warp.sub_core].issues / time) if time > 0 else 1.0
 
     def _set_boards(self, warp: _Warp, row: int, result: float, read: float) -> None:
         program = self.program
@@ -303,8 +324,7 @@ class _Sm:
         resolved = max(free, time + self.model.exit_cycles)
         done = max(resolved, warp.store_done)
         weight = self.executions.weights[warp.position]
-        sub_core = self.sub_cores[warp.sub_core]
-        idle = max(0.0, 1.0 - sub_core.issues / time) if time > 0 else 1.0
+        idle = self._find_idle_share(warp, time)
         base = (row + 1) * REASON_COUNT
         begin = time + 1.0
         for reason, until in ((WAIT, free), (BRANCH_RESOLVING, resolved), (DRAIN, done)):
@@ -317,9 +337,7 @@ class _Sm:
         if block.left == 0:
             self.blocks_done += 1
             model = self.model
-            self.last_start = max(
-                self.last_start + model.block_interval_cycles, block.end + model.block_launch_cycles
-            )
+            self.last_start = max(self.last_start + model.block_interval_cycles, block.end + model.block_launch_cycles)
             heappush(self.starts, self.last_start)
         else:
             self.open_barrier(warp.block, time)

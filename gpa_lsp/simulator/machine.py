@@ -33,7 +33,10 @@ class SmModel:
     l2_hit_share: float = 0.0
     dram_bytes_per_cycle: float = 6.0
     dram_cycles: float = 430.0
-    branch_cycles: float = 12.0
+    branch_resolve_cycles: float = 3.0
+    jump_fetch_cycles: float = 5.0
+    return_resolve_cycles: float = 29.0
+    converge_cycles: float = 5.0
     exit_cycles: float = 15.0
     barrier_cycles: float = 14.0
     membar_cycles: float = 200.0
@@ -121,9 +124,10 @@ def build_model(
         dram_bytes_per_cycle=min(_SM_L2_BYTES, dram_rate * per_sm),
         l2_hit_share=traffic.l2_hit_share,
         written_back_share=max(0.0, 1.0 - _DIRTY_SHARE * l2_bytes / written) if written else 0.0,
-        constant_cold_cycles=l2_cycles + 120.0,
+        constant_cold_cycles=l2_cycles + 180.0,
         constant_near_cycles=hierarchy.constant_operand_miss_cycles.value or 79.0,
         block_interval_cycles=sm_count / _BLOCKS_PER_CYCLE,
+        jump_fetch_cycles=10.0 if architecture.compute_capability[0] in (7, 12) else 5.0,
         code_cold_cycles=90.0 if architecture.compute_capability[0] < 8 else 30.0,
     )
 

@@ -25,6 +25,9 @@ class Kind(IntEnum):
     BRANCH = 6
     REDUCTION = 7
     MEMBAR = 8
+    RETURN = 10
+    """Jumps to an address that a register holds."""
+    CONVERGE = 11
     ASYNC_FENCE = 9
     """Ends when the copies to shared memory before it have."""
 
@@ -114,9 +117,9 @@ _ATOMICS = frozenset({"ATOM", "ATOMG", "SUATOM"})
 _REDUCTIONS = frozenset({"RED", "REDG", "SURED"})
 _SHARED = frozenset({"LDS", "STS", "LDSM", "STSM", "ATOMS", "MOVM", "SHFL"})
 _FENCES = frozenset({"LDGDEPBAR", "ARRIVES"})
-_BRANCHES = frozenset(
-    {"BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU", "CALL", "RET", "EXIT", "BSYNC", "BREAK", "WARPSYNC", "YIELD"}
-)
+_BRANCHES = frozenset({"BRA", "JMP", "CALL", "EXIT", "BREAK", "YIELD"})
+_RETURNS = frozenset({"RET", "BRX", "BRXU", "JMX", "JMXU"})
+_CONVERGENCES = frozenset({"BSYNC", "WARPSYNC"})
 _ADU_CYCLES = {"LDC": 26.0, "LDCU": 26.0, "R2UR": 10.0}
 _ADU = frozenset({"S2R", "S2UR", "B2R", "LDC", "LDCU", "R2UR", "MATCH", "REDUX", "CREDUX"})
 _STRONG = frozenset({"STRONG", "GPU", "SYS", "SM"})
@@ -131,7 +134,6 @@ _SHUFFLE_CYCLES = 23.0
 _ADU_INTERVAL = 2.0
 _CONSTANT_FP64_INTERVAL = 16.0
 _SLOW_FP64 = 0.1
-_BRANCH_STALL = 2.0
 _NO_BOARD = 6
 _CODE_LINE_BYTES, _CONSTANT_LINE_BYTES = 128, 64
 _CONSTANT_BANK_LINES = 1 << 12
@@ -161,10 +163,7 @@ def read_program(rows: KernelRows, architecture: Architecture) -> SassProgram:
         is_shared_unit=[one.is_shared_unit for one in courses],
         is_async=[one.is_async for one in courses],
         gate=[2 * one.unit + one.is_lg if one.unit >= 0 else -1 - one.pipe for one in courses],
-        stall=[
-            max(1.0, float(cycles)) + (_BRANCH_STALL if one.kind is Kind.BRANCH else 0.0)
-            for cycles, one in zip(control.stall_cycles.tolist(), courses, strict=True)
-        ],
+        stall=[max(1.0, float(cycles)) for cycles in control.stall_cycles.tolist()],
         write_board=boards(control.write_barrier.tolist()),
         read_board=boards(control.read_barrier.tolist()),
         wait_mask=control.wait_mask.tolist(),
@@ -205,13 +204,12 @@ def _find_course(mnemonic: str, text: str, architecture: Architecture) -> Opcode
     if name in _ADU:
         unit = LSU if "SR_TID" in text else ADU
         latency = _ADU_CYCLES.get(name, _SPECIAL_REGISTER_CYCLES)
-        return OpcodeCourse(
-            kind=Kind.SPECIAL, unit=unit, latency=latency, interval=_ADU_INTERVAL, is_shared_unit=True
-        )
+        return OpcodeCourse(kind=Kind.SPECIAL, unit=unit, latency=latency, interval=_ADU_INTERVAL, is_shared_unit=True)
     if name == "BAR" and "ARV" not in modifiers:
         return OpcodeCourse(kind=Kind.BARRIER)
-    if name in _BRANCHES:
-        return OpcodeCourse(kind=Kind.BRANCH)
+    flow = Kind.BRANCH if name in _BRANCHES else Kind.RETURN if name in _RETURNS else None
+    if flow is not None or name in _CONVERGENCES:
+        return OpcodeCourse(kind=flow or Kind.CONVERGE)
     if name == "MEMBAR":
         return OpcodeCourse(kind=Kind.MEMBAR)
     return _find_arithmetic_course(name, modifiers, find_pipe(mnemonic, architecture.name), architecture)
@@ -254,9 +252,7 @@ def _is_strong(modifiers: list[str], architecture: Architecture) -> bool:
     return any(one in _STRONG for one in modifiers)
 
 
-def _find_arithmetic_course(
-    name: str, modifiers: list[str], pipe: str, architecture: Architecture
-) -> OpcodeCourse:
+def _find_arithmetic_course(name: str, modifiers: list[str], pipe: str, architecture: Architecture) -> OpcodeCourse:
     """The course of an operation, by the pipe that executes it."""
     rates = architecture.throughput
     if pipe == "xu":

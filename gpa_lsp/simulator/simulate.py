@@ -1,5 +1,7 @@
 """From what warps execute to stall samples: :func:`simulate_kernel`. All of it is simulated, nothing measured."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -79,6 +81,7 @@ def simulate_kernel(
     machine: Machine,
     memory: MemoryFacts,
     *,
+    own_blocks: Sequence[int] = (),
     array_bytes: int | None = None,
     most_issues: int = _MOST_ISSUES,
     tweak: dict[str, float] | None = None,
@@ -91,6 +94,7 @@ def simulate_kernel(
         architecture: of the GPU.
         machine: the GPU at its clocks.
         memory: of the GPU.
+        own_blocks: linear indexes of the walked blocks that run on one SM; the others show what blocks share. Empty for all.
         array_bytes: of the arrays it is given; None where that is not known.
         most_issues: warp instructions to simulate about.
         tweak: other constants of the model.
@@ -103,10 +107,11 @@ def simulate_kernel(
         raise InputError(f"{walk.kernel} is not simulated: {reason}")
     shape = _find_shape(walk, architecture, machine, memory)
     program = read_program(kernel.rows, architecture)
-    executions = sum(map(len, walk.walks)) // max(1, len(walk.sampled_blocks))
-    count = count_simulated(shape, executions, most_issues)
-    streams = build_streams(walk, max(1, most_issues // count))
-    traffic = find_traffic(walk, program, array_bytes)
+    own = find_places(walk.grid, [one for one in walk.sampled_blocks if one in own_blocks] or walk.sampled_blocks)
+    walks = [one for one in walk.walks if one.block in own]
+    count = count_simulated(shape, sum(map(len, walks)) // len(own), most_issues)
+    streams = build_streams(walks, max(1, most_issues // count))
+    traffic = find_traffic(walk, program, own[0], array_bytes)
     is_hbm = memory.bus_bits is not None and memory.bus_bits >= _HBM_BITS
     model = build_model(
         architecture,
@@ -115,7 +120,7 @@ def simulate_kernel(
         LaunchTraffic(
             active_sms=shape.active_sms,
             shared_bytes_per_sm=shape.resident * walk.shared_bytes,
-            written_bytes=traffic.written,
+            written_bytes=traffic.written_bytes,
             l2_hit_share=traffic.l2_hit_share,
             carveout_bytes=memory.carveout_bytes,
         ),
@@ -146,6 +151,11 @@ def simulate_kernel(
         left_out=streams.reduction.left_out,
         model=model,
     )
+
+
+def find_places(grid: tuple[int, int, int], blocks: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Coordinates of blocks by linear index, x fastest."""
+    return [(one % grid[0], one // grid[0] % grid[1], one // (grid[0] * grid[1])) for one in blocks]
 
 
 def _find_shape(walk: KernelWalk, architecture: Architecture, machine: Machine, memory: MemoryFacts) -> GridShape:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.simulator.turns import Reduction, keep_turns
-from gpa_lsp.simulator.warp_walk import KernelWalk, WarpWalk
+from gpa_lsp.simulator.warp_walk import WarpWalk
 
 _SHARED_BLOCKS = 0.25
 """Blocks that have more of an instruction's sectors in common than this are taken to read the same data."""
@@ -56,10 +56,10 @@ class Streams:
     reduction: Reduction
 
 
-def build_streams(walk: KernelWalk, most_per_block: int) -> Streams:
-    """The sampled blocks of a walk, with at most about so many executions each."""
+def build_streams(walks: Sequence[WarpWalk], most_per_block: int) -> Streams:
+    """Blocks that were walked, with at most about so many executions each."""
     by_block: dict[tuple[int, int, int], list[WarpWalk]] = defaultdict(list)
-    for one in walk.walks:
+    for one in walks:
         by_block[one.block].append(one)
     private_rows = _find_private_rows(by_block)
     blocks, private, reductions = [], [], []

@@ -96,8 +96,8 @@ def simulate_grid(
     count = count_simulated(shape, executions, most_issues)
     blocks = []
     for number in range(count):
-        place = number % len(streams.blocks)
-        blocks.append(repeat_block(streams.blocks[place], streams.private[place], number // len(streams.blocks)))
+        place = number * len(streams.blocks) // count
+        blocks.append(repeat_block(streams.blocks[place], streams.private[place], number))
     run = engine(program, model, blocks, resident, 2 * most_issues)
     left = shape.most_per_sm - count
     return _extrapolate(run, count, left)

@@ -9,7 +9,7 @@ from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.basis.numbers import format_count, format_number
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, write_file
-from gpa_lsp.cli.predictions import InputKind, add_memory_argument, find_kind, parse_seconds
+from gpa_lsp.cli.predictions import InputKind, find_kind, parse_seconds, parse_size
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from gpa_lsp.prediction.simulation import Simulation
     from gpa_lsp.simulator.profile_document import DocumentLaunch
 
-_DEFAULT_SECONDS = 60.0
+_DEFAULT_SECONDS = 20.0
+_DEFAULT_MEMORY = "8GiB"
 _SUFFIX = ".simulated.gpa-profile.json"
 _MOST_REASONS = 4
 
@@ -59,7 +60,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default=_DEFAULT_SECONDS,
         help=f"seconds for executing the blocks of a launch (default: {format_number(_DEFAULT_SECONDS)})",
     )
-    add_memory_argument(parser, "the arrays of a launch")
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=parse_size,
+        default=_DEFAULT_MEMORY,
+        help=f"memory for the arrays of a launch, such as 512MiB (default: {_DEFAULT_MEMORY})",
+    )
     parser.add_argument(
         "-o",
         "--output",
