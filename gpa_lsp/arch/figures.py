@@ -20,6 +20,8 @@ class Status(StrEnum):
     """Somebody ran it on this architecture, or read it off code made for it."""
     DOCUMENTED = "documented"
     """The vendor, or data the vendor provided, says so."""
+    FITTED = "fitted"
+    """Chosen so that a model meets what was measured as a whole; its source says on what."""
     ASSUMED = "assumed"
     """Carried over from a neighbour, proposed, or from a source that was not checked."""
 

@@ -30,8 +30,9 @@ from gpa_lsp.report.names import demangle, list_named, shorten_name
 from gpa_lsp.rows.join import join_profile
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from gpa_lsp.simulator.machine import MemoryFacts
 from gpa_lsp.simulator.profile_document import DocumentLaunch
-from gpa_lsp.simulator.simulate import MemoryFacts, find_places, simulate_kernel
+from gpa_lsp.simulator.simulate import find_places, simulate_kernel
 from gpa_lsp.simulator.traffic import list_mates
 from gpa_lsp.simulator.walk_kernel import WalkSettings, find_registers, find_shared_bytes, walk_kernel
 from gpa_lsp.simulator.warp_walk import KernelWalk
@@ -142,7 +143,10 @@ def simulate_build(
     product = None if settings.machine is None else find_product(settings.machine)
     wanted = compute_capability or (None if product is None else product.compute_capability)
     units = read_build(path, compute_capability=wanted)
-    return _simulate_units(units, path, kernel, launches, settings, progress)
+    described = _read_described(path, launches)
+    problems: list[Problem] = []
+    subjects = _make_built(units, path, kernel, settings, problems)
+    return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
 
 
 def simulate_source(
@@ -166,7 +170,10 @@ def simulate_source(
     if unit.has_failed:
         listed = "; ".join(message.text for message in unit.messages[:3])
         raise InputError(f"it cannot be compiled: {listed}", path=path, remedy="mend it and simulate it again")
-    return _simulate_units((unit,), path, kernel, launches, settings, progress)
+    described = _read_described(path, launches)
+    problems: list[Problem] = []
+    subjects = _make_built((unit,), path, kernel, settings, problems)
+    return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
 
 
 def _read_described(path: Path, launches: Path | None) -> tuple[LaunchDescription, ...]:
@@ -179,16 +186,14 @@ def _read_described(path: Path, launches: Path | None) -> tuple[LaunchDescriptio
     return read_launches(described)
 
 
-def _simulate_units(
+def _make_built(
     units: Iterable[CompiledUnit],
     path: Path,
     kernel: str | None,
-    launches: Path | None,
     settings: SimulationSettings,
-    progress: Progress | None,
-) -> Simulation:
-    described = _read_described(path, launches)
-    problems: list[Problem] = []
+    problems: list[Problem],
+) -> list[_Subject]:
+    """The kernels of compiled units that are meant."""
     subjects: list[_Subject] = []
     for unit in units:
         if unit.cubin is None or unit.ptx is None:
@@ -209,7 +214,7 @@ def _simulate_units(
             subjects.append(_Subject(kernel=one, ptx=(unit.ptx,), find_place=lambda _, place=place: place))  # type: ignore[misc]
     if not subjects and not problems:
         raise InputError("there is no machine code with PTX in it", path=path, remedy=_REMEDY)
-    return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
+    return subjects
 
 
 def _make_measured(kernel: Kernel, product: Product | None) -> _Subject:

@@ -225,26 +225,14 @@ class _Sm:
 
     def issue(self, warp: _Warp, sub_core: _SubCore, time: float) -> None:
         """Issue a warp's next instruction."""
-        program, model = self.program, self.model
+        program = self.program
         position = warp.position
         row = self.executions.rows[position]
-        kind = program.kind[row]
         self.add(warp, SELECTED, 1.0, 0.0)
         sub_core.issues += 1
         sub_core.last = warp.number
         self.issued += 1
-        result = read = 0.0
-        if kind == Kind.FIXED:
-            sub_core.pipe_free[program.pipe[row]] = time + program.interval[row]
-            result = time + program.latency[row]
-        elif kind == Kind.ASYNC_FENCE:
-            result = max(time + program.latency[row], warp.async_done)
-        elif program.unit[row] >= 0:
-            result, read, left = self.memory.enter(row, position, warp.sub_core, time)
-            warp.store_done = max(warp.store_done, left)
-            if program.is_async[row]:
-                warp.async_done = max(warp.async_done, result)
-        self._set_boards(warp, row, max(result, time + _VISIBLE_CYCLES), max(read or result, time + _VISIBLE_CYCLES))
+        self._execute(warp, sub_core, row, time)
         warp.issued_at = time + 1.0
         warp.issues_seen = sub_core.issues
         free = time + program.stall[row]
@@ -252,46 +240,75 @@ class _Sm:
             self.leave(warp, row, time, free)
             return
         warp.position = position + 1
-        if kind == Kind.BARRIER:
+        if program.kind[row] == Kind.BARRIER:
             self.blocks[warp.block].arrived.append((warp, free))
             self.open_barrier(warp.block, time)
             return
-        segments: list[Segment] = []
+        segments: list[Segment] = [(WAIT, free)]
         if self.executions.rows[position + 1] != row + 1:
-            free = self._jump(warp, row, kind, time, free, segments)
-        elif free > time + 1.0:
-            segments.append((WAIT, free))
+            segments = self._jump(warp, row, time)
+            free = segments[-1][1]
+        self.schedule(warp, self._hold(warp, row, free, segments), segments)
+
+    def _execute(self, warp: _Warp, sub_core: _SubCore, row: int, time: float) -> None:
+        """Give an instruction to what executes it, and set its scoreboards."""
+        program = self.program
+        kind = program.kind[row]
+        result = read = 0.0
+        if kind == Kind.FIXED:
+            sub_core.pipe_free[program.pipe[row]] = time + program.interval[row]
+            result = time + program.latency[row]
+        elif kind == Kind.ASYNC_FENCE:
+            result = max(time + program.latency[row], warp.async_done)
+        elif program.unit[row] >= 0:
+            result, read, left = self.memory.enter(row, warp.position, warp.sub_core, time)
+            warp.store_done = max(warp.store_done, left)
+            if program.is_async[row]:
+                warp.async_done = max(warp.async_done, result)
+        visible = time + _VISIBLE_CYCLES
+        for number, until in (
+            (program.write_board[row], max(result, visible)),
+            (program.read_board[row], max(read or result, visible)),
+        ):
+            if number < 0:
+                continue
+            if until >= warp.boards[number]:
+                warp.boards[number] = until
+                warp.long_boards[number] = program.is_long[row]
+            if program.has_depbar:
+                warp.outstanding[number].append(until)
+
+    def _hold(self, warp: _Warp, row: int, free: float, segments: list[Segment]) -> float:
+        """Until when an instruction holds its warp beyond its stall count; what for is added to the segments."""
+        kind, left = self.program.kind[row], self.program.depbar_left[row]
         if kind == Kind.CONVERGE:
-            free += model.converge_cycles
+            free += self.model.converge_cycles
             segments.append((BRANCH_RESOLVING, free))
         elif kind == Kind.MEMBAR:
-            free = max(free, warp.store_done, time + model.membar_cycles)
+            free = max(free + self.model.membar_cycles, warp.store_done)
             segments.append((MEMBAR, free))
-        left = program.depbar_left[row]
-        if left >= 0:
-            outstanding = sorted(warp.outstanding[program.depbar_board[row]])
+        elif left >= 0:
+            outstanding = sorted(warp.outstanding[self.program.depbar_board[row]])
             if len(outstanding) > left and outstanding[-1 - left] > free:
                 free = outstanding[-1 - left]
                 segments.append((LONG_SCOREBOARD, free))
-        self.schedule(warp, free, segments)
+        return free
 
-    def _jump(self, warp: _Warp, row: int, kind: int, time: float, free: float, segments: list[Segment]) -> float:
-        """What a warp waits for that goes on elsewhere. Until it has got there it is counted at the row behind the jump."""
-        model = self.model
-        resolved = free + (model.return_resolve_cycles if kind == Kind.RETURN else 0.0)
+    def _jump(self, warp: _Warp, row: int, time: float) -> list[Segment]:
+        """What a warp waits for that goes on elsewhere. Until it is on its way there it is counted at the row behind the jump."""
+        program, model = self.program, self.model
+        is_return = program.kind[row] == Kind.RETURN
+        free = time + program.stall[row]
+        leaves = free + (model.return_resolve_cycles if is_return else 0.0)
         weight = self.executions.weights[warp.position - 1]
         idle = self._find_idle_share(warp, time)
         base = (row + 1) * REASON_COUNT
         self.accounts.add(base + WAIT, free - time - 1.0, weight, idle)
-        self.accounts.add(base + BRANCH_RESOLVING, resolved - free, weight, idle)
-        warp.issued_at = resolved
+        self.accounts.add(base + BRANCH_RESOLVING, leaves - free, weight, idle)
+        warp.issued_at = leaves
         warp.fetched_line = -1
-        if kind != Kind.RETURN:
-            resolved += model.branch_resolve_cycles
-            segments.append((BRANCH_RESOLVING, resolved))
-        fetched = resolved + model.jump_fetch_cycles
-        segments.append((NO_INSTRUCTIONS, fetched))
-        return fetched
+        resolved = leaves + (0.0 if is_return else model.branch_resolve_cycles)
+        return [(BRANCH_RESOLVING, resolved), (NO_INSTRUCTIONS, resolved + model.jump_fetch_cycles)]
 
     def _find_idle_share(self, warp: _Warp, time: float) -> float:
         """Of all cycles until now, those in which a warp's scheduler issued nothing."""
@@ -313,7 +330,7 @@ class _Sm:
         block = self.blocks[number]
         if not block.arrived or len(block.arrived) < block.left:
             return
-        open_at = time + self.model.barrier_cycles
+        open_at = time + self.model.barrier_open_cycles
         arrived, block.arrived = block.arrived, []
         for warp, free in arrived:
             until = max(free, open_at)
@@ -321,7 +338,7 @@ class _Sm:
 
     def leave(self, warp: _Warp, row: int, time: float, free: float) -> None:
         """The end of a warp: what it stored has to leave first. Samples of that time fall on the row behind its last one."""
-        resolved = max(free, time + self.model.exit_cycles)
+        resolved = max(free, time + self.model.exit_resolve_cycles)
         done = max(resolved, warp.store_done)
         weight = self.executions.weights[warp.position]
         idle = self._find_idle_share(warp, time)
@@ -353,12 +370,33 @@ class _Sm:
         soonest = waiting[0][0] if waiting else inf
         if not eligible:
             return soonest
-        program, rows = self.program, self.executions.rows
-        chosen: _Warp | None = None
-        blocked: list[tuple[_Warp, int]] = []
+        free, blocked, opens = self._sort_out(number, time)
+        if not free:
+            soonest = max(min(soonest, opens), time + 1.0)
+            for warp, reason in blocked:
+                self.add(warp, reason, soonest - time, 1.0)
+            return soonest
+        chosen = _choose(free, sub_core.last)
+        for warp, reason in blocked:
+            self.add(warp, reason, 1.0, 0.0)
+        if len(free) > 1:
+            dispatch = min(1.0, self.model.dispatch_ratio / (len(free) - 1))
+            for warp in free:
+                if warp is not chosen:
+                    self.add(warp, NOT_SELECTED, 1.0 - dispatch, 0.0)
+                    self.add(warp, DISPATCH_STALL, dispatch, 0.0)
+        eligible.remove(chosen)
+        self.issue(chosen, sub_core, time)
+        return time + 1.0
+
+    def _sort_out(self, number: int, time: float) -> tuple[list[_Warp], list[tuple[_Warp, int]], float]:
+        """Of the warps whose operands are there: those that can issue, the others with what they lack, and when the first of that is there."""
+        sub_core, program, rows = self.sub_cores[number], self.program, self.executions.rows
         free: list[_Warp] = []
+        blocked: list[tuple[_Warp, int]] = []
+        opens = inf
         gates: dict[int, tuple[int, float]] = {}
-        for warp in eligible:
+        for warp in sub_core.eligible:
             row = rows[warp.position]
             gate = program.gate[row]
             found = gates.get(gate)
@@ -369,33 +407,12 @@ class _Sm:
                     until = sub_core.pipe_free[program.pipe[row]]
                     found = (MATH_PIPE_THROTTLE, until) if until > time else (-1, time)
                 gates[gate] = found
-            if found[0] >= 0:
+            if found[0] < 0:
+                free.append(warp)
+            else:
                 blocked.append((warp, found[0]))
-                soonest = min(soonest, found[1])
-                continue
-            free.append(warp)
-            if (
-                chosen is None
-                or warp.number == sub_core.last
-                or (chosen.number != sub_core.last and warp.number > chosen.number)
-            ):
-                chosen = warp
-        if chosen is None:
-            soonest = max(soonest, time + 1.0)
-            for warp, reason in blocked:
-                self.add(warp, reason, soonest - time, 1.0)
-            return soonest
-        for warp, reason in blocked:
-            self.add(warp, reason, 1.0, 0.0)
-        if len(free) > 1:
-            dispatch = min(1.0, self.model.dispatch_share / (len(free) - 1))
-            for warp in free:
-                if warp is not chosen:
-                    self.add(warp, NOT_SELECTED, 1.0 - dispatch, 0.0)
-                    self.add(warp, DISPATCH_STALL, dispatch, 0.0)
-        eligible.remove(chosen)
-        self.issue(chosen, sub_core, time)
-        return time + 1.0
+                opens = min(opens, found[1])
+        return free, blocked, opens
 
     def mark(self, time: float) -> Moment:
         """What was added up until now."""
@@ -407,6 +424,17 @@ class _Sm:
             idle_cycles=self.accounts.idle_cycles.copy(),
             moved=(memory.dram_bytes, memory.l2_bytes, memory.tag_cycles, memory.data_cycles, float(self.issued)),
         )
+
+
+def _choose(warps: list[_Warp], last: int) -> _Warp:
+    """The warp that issued last, else the youngest."""
+    chosen = warps[0]
+    for warp in warps:
+        if warp.number == last:
+            return warp
+        if warp.number > chosen.number:
+            chosen = warp
+    return chosen
 
 
 def simulate_sm(

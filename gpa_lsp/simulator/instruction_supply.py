@@ -34,7 +34,7 @@ class InstructionSupply:
         follows = line - 1 in near
         ready = max(time + (model.code_stream_cycles if follows else model.code_near_cycles), shared)
         near[line] = ready
-        if len(near) > model.code_near_lines:
+        if len(near) > model.code_cache_lines:
             near.popitem(last=False)
         return ready
 

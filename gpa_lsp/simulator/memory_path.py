@@ -116,7 +116,7 @@ class MemoryPath:
         written = (executions.last_sector[position] - executions.first_sector[position]) * _SECTOR_BYTES
         self.l2_bytes += written
         departs = max(self._store_free, start + passes) + written / model.store_bytes_per_cycle
-        back = written * model.written_back_share
+        back = written * model.written_back_ratio
         if back:
             departs = self._write_back(back, departs)
         self._store_free = departs
@@ -141,8 +141,8 @@ class MemoryPath:
         misses = self._misses
         while misses and misses[0] <= begin:
             misses.popleft()
-        if len(misses) >= model.miss_requests:
-            begin = max(begin, misses[len(misses) - model.miss_requests])
+        if len(misses) >= model.miss_queue_instructions:
+            begin = max(begin, misses[len(misses) - model.miss_queue_instructions])
         begin = max(begin, self._tag_free - model.tag_queue_cycles)
         start = max(begin, self._tag_free)
         passes = max(executions.lines[position], executions.passes[position])
@@ -188,7 +188,7 @@ class MemoryPath:
         if sector in self._l2_seen:
             return arrives
         self._l2_seen.add(sector)
-        self._hits_due += model.l2_hit_share
+        self._hits_due += model.l2_hit_ratio
         if self._hits_due >= 1.0:
             self._hits_due -= 1.0
             return arrives

@@ -127,12 +127,9 @@ _OLD_MAJOR = 7
 
 _WIDE_LOAD_CYCLES = {"64": 2.0, "128": 6.0, "ENL2": 6.0}
 _WIDE_SHARED_CYCLES = {"128": 2.0}
-_SPECIAL_REGISTER_CYCLES = 20.0
-_XU_CYCLES = 18.0
 _FENCE_CYCLES = 20.0
-_SHUFFLE_CYCLES = 23.0
 _ADU_INTERVAL = 2.0
-_CONSTANT_FP64_INTERVAL = 16.0
+_SLOW_FP64_INTERVAL = 16.0
 _SLOW_FP64 = 0.1
 _NO_BOARD = 6
 _CODE_LINE_BYTES, _CONSTANT_LINE_BYTES = 128, 64
@@ -203,7 +200,7 @@ def _find_course(mnemonic: str, text: str, architecture: Architecture) -> Opcode
         return memory
     if name in _ADU:
         unit = LSU if "SR_TID" in text else ADU
-        latency = _ADU_CYCLES.get(name, _SPECIAL_REGISTER_CYCLES)
+        latency = _ADU_CYCLES.get(name, architecture.simulation.special_register_cycles.value)
         return OpcodeCourse(kind=Kind.SPECIAL, unit=unit, latency=latency, interval=_ADU_INTERVAL, is_shared_unit=True)
     if name == "BAR" and "ARV" not in modifiers:
         return OpcodeCourse(kind=Kind.BARRIER)
@@ -235,7 +232,9 @@ def _find_memory_course(name: str, modifiers: list[str], architecture: Architect
         kind = Kind.STORE if name in _STORES else Kind.REDUCTION
         return OpcodeCourse(kind=kind, unit=LSU, is_lg=True, is_long=True, latency=l1)
     if name in _SHARED:
-        shared = _SHUFFLE_CYCLES if name == "SHFL" else hierarchy.shared_cycles.value or 23.0
+        shared = architecture.simulation.shuffle_cycles.value
+        if name != "SHFL":
+            shared = hierarchy.shared_cycles.value or shared
         extra = max((_WIDE_SHARED_CYCLES.get(one, 0.0) for one in modifiers), default=0.0)
         return OpcodeCourse(kind=Kind.SHARED, unit=LSU, latency=shared + extra)
     if name in _FENCES:
@@ -257,14 +256,19 @@ def _find_arithmetic_course(name: str, modifiers: list[str], pipe: str, architec
     rates = architecture.throughput
     if pipe == "xu":
         rate = rates.mufu_instructions_per_cycle.value
-        return OpcodeCourse(kind=Kind.SPECIAL, unit=XU, latency=_XU_CYCLES, interval=1.0 / rate)
+        return OpcodeCourse(
+            kind=Kind.SPECIAL,
+            unit=XU,
+            latency=architecture.simulation.special_function_cycles.value,
+            interval=1.0 / rate,
+        )
     if pipe == "fp64":
         rate = rates.fp64_instructions_per_cycle.value or 1.0 / 64
         if rate >= _SLOW_FP64:
             return OpcodeCourse(pipe=_PIPES.index("fp64"), interval=1.0 / rate)
         latency = architecture.producers["fp64"].min_cycles.value or 40.0  # type: ignore[index]
         return OpcodeCourse(
-            kind=Kind.SPECIAL, unit=FP64_UNIT, throttle=TEX_THROTTLE, latency=latency, interval=_CONSTANT_FP64_INTERVAL
+            kind=Kind.SPECIAL, unit=FP64_UNIT, throttle=TEX_THROTTLE, latency=latency, interval=_SLOW_FP64_INTERVAL
         )
     if pipe == "tensor":
         return OpcodeCourse(pipe=_PIPES.index("tensor"), interval=8.0 if "16816" in modifiers else 4.0)

@@ -1,6 +1,7 @@
 """From what warps execute to stall samples: :func:`simulate_kernel`. All of it is simulated, nothing measured."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,9 @@ from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.device.model import Machine
 from gpa_lsp.rows.model import Kernel
-from gpa_lsp.simulator.reasons import REASONS
-from gpa_lsp.simulator.machine import LaunchTraffic, SmModel, build_model
+from gpa_lsp.simulator.machine import LaunchTraffic, MemoryFacts, SmModel, build_model
 from gpa_lsp.simulator.program import read_program
+from gpa_lsp.simulator.reasons import REASONS
 from gpa_lsp.simulator.streams import build_streams
 from gpa_lsp.simulator.traffic import find_traffic
 from gpa_lsp.simulator.warp_walk import KernelWalk
@@ -23,7 +24,6 @@ PERIOD_CYCLES = 32
 """The shortest period the profiler samples at: what is simulated is known exactly, so that no more is rounded than need be."""
 
 _MOST_ISSUES = 150_000
-_HBM_BITS = 1025
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,23 +57,6 @@ class SimulatedLaunch:
     model: SmModel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryFacts:
-    """What a machine's roofs do not say of its memory.
-
-    Attributes:
-        l2_bytes: None where it is not known.
-        bus_bits: of DRAM; None likewise.
-        has_ecc: it checks and corrects; in graphics memory that costs bandwidth.
-        carveout_bytes: shared memory the SM was set to; None where the driver chooses.
-    """
-
-    l2_bytes: float | None
-    bus_bits: float | None
-    has_ecc: bool = False
-    carveout_bytes: int | None = None
-
-
 def simulate_kernel(
     kernel: Kernel,
     walk: KernelWalk,
@@ -84,7 +67,7 @@ def simulate_kernel(
     own_blocks: Sequence[int] = (),
     array_bytes: int | None = None,
     most_issues: int = _MOST_ISSUES,
-    tweak: dict[str, float] | None = None,
+    changes: Mapping[str, float] | None = None,
 ) -> SimulatedLaunch:
     """Simulate one launch.
 
@@ -97,7 +80,7 @@ def simulate_kernel(
         own_blocks: linear indexes of the walked blocks that run on one SM; the others show what blocks share. Empty for all.
         array_bytes: of the arrays it is given; None where that is not known.
         most_issues: warp instructions to simulate about.
-        tweak: other constants of the model.
+        changes: other values of the model's fields, to see what they do; None for those of the tables.
 
     Raises:
         InputError: nothing was walked, an SM holds no block, or too little is known of the GPU.
@@ -112,28 +95,22 @@ def simulate_kernel(
     count = count_simulated(shape, sum(map(len, walks)) // len(own), most_issues)
     streams = build_streams(walks, max(1, most_issues // count))
     traffic = find_traffic(walk, program, own[0], array_bytes)
-    is_hbm = memory.bus_bits is not None and memory.bus_bits >= _HBM_BITS
     model = build_model(
         architecture,
         machine,
-        memory.l2_bytes or 4 << 20,
+        memory,
         LaunchTraffic(
             active_sms=shape.active_sms,
             shared_bytes_per_sm=shape.resident * walk.shared_bytes,
             written_bytes=traffic.written_bytes,
-            l2_hit_share=traffic.l2_hit_share,
+            l2_hit_ratio=traffic.l2_hit_ratio,
             carveout_bytes=memory.carveout_bytes,
         ),
-        is_hbm=is_hbm,
-        has_inline_ecc=memory.has_ecc and not is_hbm,
     )
-    if tweak:
-        from dataclasses import replace
-
-        model = replace(model, **tweak)
-    run = simulate_grid(program, model, streams, shape, most_issues)
-    mean_share = shape.blocks / shape.sm_count / shape.most_per_sm if shape.blocks >= shape.sm_count else 1.0
-    active = run.cycles * mean_share * shape.active_sms
+    if changes:
+        model = replace(model, **changes)  # type: ignore[arg-type]
+    run = simulate_grid(program, model, streams, shape, most_issues=most_issues)
+    active = run.cycles * shape.mean_load * shape.active_sms
     scale = active / PERIOD_CYCLES / max(1e-9, float(run.all_cycles.sum()))
     all_samples, latency_samples = _round(run.all_cycles * scale, run.idle_cycles * scale)
     cycles = run.cycles + model.launch_cycles

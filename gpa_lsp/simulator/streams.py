@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -77,8 +79,6 @@ def repeat_block(stream: BlockStream, private: npt.NDArray[np.bool_], instance: 
     """The same block once more: what it alone touches lies elsewhere."""
     if instance == 0 or not len(private):
         return stream
-    from dataclasses import replace
-
     sectors = np.array(stream.sectors, dtype=np.int64) + np.where(private, np.int64(instance) << _INSTANCE_BIT, 0)
     return replace(stream, sectors=sectors.tolist())
 
@@ -108,8 +108,8 @@ def _build_block(warps: Sequence[WarpWalk], most: int) -> tuple[BlockStream, npt
         offset += len(own)
         starts.append(starts[-1] + len(indexes))
 
-    def join(parts: list[npt.NDArray]) -> list:
-        return np.concatenate(parts).tolist()
+    def join(parts: list[Any]) -> list[Any]:
+        return [one for part in parts for one in part.tolist()]
 
     stream = BlockStream(
         starts=starts,
@@ -130,7 +130,7 @@ def _spread(begin: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.
     if not total:
         return np.zeros(0, dtype=np.int64)
     shift = np.repeat(begin - (np.cumsum(counts) - counts), counts)
-    return np.arange(total, dtype=np.int64) + shift
+    return (np.arange(total, dtype=np.int64) + shift).astype(np.int64)
 
 
 def _find_private_rows(by_block: dict[tuple[int, int, int], list[WarpWalk]]) -> npt.NDArray[np.int32]:

@@ -27,11 +27,11 @@ class Traffic:
 
     Attributes:
         written_bytes: to L2.
-        l2_hit_share: of the sectors a block reads first, those that another block has brought into L2.
+        l2_hit_ratio: of the sectors a block reads first, those that another block has brought into L2.
     """
 
     written_bytes: float
-    l2_hit_share: float
+    l2_hit_ratio: float
 
 
 def list_mates(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace, ...]:
@@ -40,12 +40,10 @@ def list_mates(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace, ...]:
     >>> list_mates((8, 4, 1), (5, 1, 0))
     ((0, 1, 0), (5, 3, 0))
     """
-    found = []
-    for axis, size in enumerate(grid):
-        if size > 1:
-            far = 0 if block[axis] >= size / 2 else size - 1
-            found.append((*block[:axis], far, *block[axis + 1 :]))
-    return tuple(found)
+    far = [0 if at >= size / 2 else size - 1 for at, size in zip(block, grid, strict=True)]
+    x, y, z = block
+    along = ((far[0], y, z), (x, far[1], z), (x, y, far[2]))
+    return tuple(mate for mate, size in zip(along, grid, strict=True) if size > 1)
 
 
 def find_traffic(walk: KernelWalk, program: SassProgram, mates_of: BlockPlace, array_bytes: int | None) -> Traffic:
@@ -74,7 +72,7 @@ def find_traffic(walk: KernelWalk, program: SassProgram, mates_of: BlockPlace, a
     asked = float(len(own)) * grid
     return Traffic(
         written_bytes=written / max(1, len(distinct)) * grid * _SECTOR_BYTES,
-        l2_hit_share=min(1.0, max(0.0, 1.0 - footprint / asked)) if asked else 0.0,
+        l2_hit_ratio=min(1.0, max(0.0, 1.0 - footprint / asked)) if asked else 0.0,
     )
 
 
