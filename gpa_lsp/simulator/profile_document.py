@@ -22,7 +22,7 @@ from gpa_lsp.simulator.warp_walk import KernelWalk
 SIMULATED_METRIC = "gpa_lsp__simulated"
 """1 in every launch that was simulated, and in no other."""
 TOOL = "gpa-lsp simulate"
-MODEL_ERROR = 0.3
+MODEL_ERROR = 0.1
 """Mean error of simulated cycles against measured ones, over the kernels the model was compared with."""
 
 
@@ -119,6 +119,7 @@ def _make_metrics(one: DocumentLaunch) -> dict[str, Any]:
         "sm__cycles_active.avg": round(simulated.active_cycles),
         "launch__registers_per_thread": one.walk.registers,
         "launch__shared_mem_per_block": one.walk.shared_bytes,
+        **simulated.throughputs,
     }
     if machine.clocks.sm_hz is not None:
         metrics["smsp__cycles_elapsed.avg.per_second"] = machine.clocks.sm_hz

@@ -16,6 +16,7 @@ from gpa_lsp.simulator.machine import LaunchTraffic, MemoryFacts, SmModel, build
 from gpa_lsp.simulator.program import read_program
 from gpa_lsp.simulator.reasons import REASONS
 from gpa_lsp.simulator.streams import build_streams
+from gpa_lsp.simulator.throughputs import measure_throughputs
 from gpa_lsp.simulator.traffic import find_traffic
 from gpa_lsp.simulator.warp_walk import KernelWalk
 from gpa_lsp.simulator.waves import GridShape, count_simulated, simulate_grid
@@ -42,6 +43,7 @@ class SimulatedLaunch:
         issued: warp instructions simulated one by one.
         left_out: share of a block's executions that turns of loops simulated stand for.
         model: what the SM was.
+        throughputs: the profiler's metric of how busy a part of the GPU was → percent.
     """
 
     kernel: str
@@ -55,6 +57,7 @@ class SimulatedLaunch:
     issued: int
     left_out: float
     model: SmModel
+    throughputs: Mapping[str, float]
 
 
 def simulate_kernel(
@@ -127,6 +130,7 @@ def simulate_kernel(
         issued=run.issued,
         left_out=streams.reduction.left_out,
         model=model,
+        throughputs=measure_throughputs(program, walk, run, shape, machine=machine, cycles=cycles),
     )
 
 

@@ -130,7 +130,8 @@ def _spread(begin: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.
     if not total:
         return np.zeros(0, dtype=np.int64)
     shift = np.repeat(begin - (np.cumsum(counts) - counts), counts)
-    return (np.arange(total, dtype=np.int64) + shift).astype(np.int64)
+    found: npt.NDArray[np.int64] = np.arange(total, dtype=np.int64) + shift
+    return found
 
 
 def _find_private_rows(by_block: dict[tuple[int, int, int], list[WarpWalk]]) -> npt.NDArray[np.int32]:
