@@ -41,6 +41,7 @@ class BoundStep:
         guard_resource: the number of the predicate; -1 without one.
         reads: int64, numbers of what it reads, without the guard.
         writes: int64, numbers of what it writes.
+        touches: the numbers of both.
         moves_control: it is executed by the walk itself.
     """
 
@@ -52,6 +53,7 @@ class BoundStep:
     guard_resource: int
     reads: npt.NDArray[np.int64]
     writes: npt.NDArray[np.int64]
+    touches: tuple[int, ...]
     moves_control: bool
 
 
@@ -151,6 +153,7 @@ class BoundCode:
             guard_resource=guard_resource,
             reads=np.array(reads, dtype=np.int64),
             writes=np.array(self.rows.writes.of(row), dtype=np.int64),
+            touches=(*reads, *self.rows.writes.of(row)),
             moves_control=moves_control,
         )
 

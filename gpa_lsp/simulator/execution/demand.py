@@ -66,6 +66,8 @@ class _DemandSearch:
         self._opcodes: list[Opcode] = [rows.opcode(row) for row in range(self._count)]
         self._addresses = [self._find_address(row) for row in range(self._count)]
         self._following = _find_following(rows)
+        calls = (Flow.CALL, Flow.INDIRECT_CALL)
+        self._returned_to = frozenset(row + 1 for row in range(self._count) if self._flow[row] in calls)
         # Memory whose contents are asked for.
         self._asked: set[MemorySpace] = set()
 
@@ -118,17 +120,25 @@ class _DemandSearch:
         for row, following in enumerate(self._following):
             for one in following:
                 leading[one].append(row)
+        returned = nothing  # behind any return: what is asked for behind any call
+        returns = [row for row in range(self._count) if self._flow[row] == Flow.RETURN]
         waiting = list(range(self._count))
         is_waiting = [True] * self._count
         while waiting:
             row = waiting.pop()
             is_waiting[row] = False
             live = _join(self._list_behind(row, before))
+            if self._flow[row] == Flow.RETURN:
+                live = _join([live, returned])
             behind[row] = live
             found = self._ask(row, live)
             if found != before[row]:
                 before[row] = found
-                for one in leading[row]:
+                ways = leading[row]
+                if row in self._returned_to:
+                    returned = _join([returned, found])
+                    ways = [*ways, *returns]
+                for one in ways:
                     if not is_waiting[one]:
                         is_waiting[one] = True
                         waiting.append(one)
@@ -202,12 +212,10 @@ def _join(parts: Sequence[_Asked]) -> _Asked:
 
 
 def _find_following(rows: KernelRows) -> list[tuple[int, ...]]:
-    """Rows that can be executed right after each."""
+    """Rows that can be executed right after each, but for those behind a return."""
     count = len(rows)
     flow: list[int] = rows.flow.tolist()
     targets: list[int] = rows.target_row.tolist()
-    calls = [row for row in range(count) if flow[row] in (Flow.CALL, Flow.INDIRECT_CALL)]
-    returns = tuple(row + 1 for row in calls if row + 1 < count)
     entries = tuple(int(one) for one in rows.first_rows[:-1] if one < count)
     found: list[tuple[int, ...]] = []
     for row in range(count):
@@ -222,7 +230,7 @@ def _find_following(rows: KernelRows) -> list[tuple[int, ...]]:
             # Into the callee, and past it: what it does not write is asked for all the same.
             found.append(((targets[row],) if targets[row] >= 0 else entries) + behind)
         elif kind == Flow.RETURN:
-            found.append(returns + (behind if is_guarded else ()))
+            found.append(behind if is_guarded else ())
         else:
             found.append(behind)
     return found

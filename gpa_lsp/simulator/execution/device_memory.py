@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 Places = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.bool_]
 
 
 class OutsideError(Exception):
@@ -15,49 +16,69 @@ class OutsideError(Exception):
 class FlatMemory:
     """Bytes that are read and written at places, of which some have no known value.
 
+    What lies outside has none; writes to it are dropped, as a launch description may give an array as smaller than it was.
+
     Args:
         data: uint8[n], n a multiple of 16.
         name: for messages.
     """
 
     def __init__(self, data: npt.NDArray[np.uint8], name: str) -> None:
-        self._data = data
+        self._size = len(data)
         self._name = name
-        self._unknown: npt.NDArray[np.bool_] | None = None
+        self._unknown: Marks | None = None
         self._views: dict[int, npt.NDArray[Any]] = {
             size: data[: len(data) // size * size].view(f"<u{size}") for size in (1, 2, 4)
         }
 
     def check(self, places: Places, width: int) -> None:
-        """See that accesses of some bytes each are inside, and aligned.
+        """See that accesses of some bytes each are aligned.
 
         Raises:
             OutsideError: one is not.
         """
-        if not len(places):
-            return
-        if int(places.min()) < 0 or int(places.max()) + width > len(self._data):
-            raise OutsideError(f"an access lies outside of {self._name}")
-        if width > 1 and np.bitwise_or.reduce(places) & (min(width, 4) - 1):
+        if width > 1 and len(places) and np.bitwise_or.reduce(places) & (width - 1):
             raise OutsideError(f"an access to {self._name} is not aligned to its {width} bytes")
 
+    def _find_outside(self, places: Places) -> Marks | None:
+        """bool[n]; None where nothing is."""
+        if not len(places) or (int(places.min()) >= 0 and int(places.max()) + 4 <= self._size):
+            return None
+        return (places < 0) | (places + 4 > self._size)
+
     def read(self, places: Places, size: int) -> npt.NDArray[np.uint32]:
-        """uint32[n] of 1, 2 or 4 bytes each, extended by zeros."""
-        found: npt.NDArray[np.uint32] = self._views[size][places // size].astype(np.uint32)
-        return found
+        """uint32[n] of 1, 2 or 4 bytes each, extended by zeros; zeros outside."""
+        outside = self._find_outside(places)
+        if outside is None:
+            found: npt.NDArray[np.uint32] = self._views[size][places // size].astype(np.uint32)
+            return found
+        return np.where(outside, np.uint32(0), self._views[size][np.where(outside, 0, places) // size]).astype(
+            np.uint32
+        )
 
     def write(self, places: Places, values: npt.NDArray[np.uint32], size: int) -> None:
         """Write the low 1, 2 or 4 bytes of each value; of equal places the last one stays."""
+        outside = self._find_outside(places)
+        if outside is not None:
+            places, values = places[~outside], values[~outside]
         self._views[size][places // size] = values.astype(self._views[size].dtype)
 
-    def find_unknown(self, places: Places) -> npt.NDArray[np.bool_] | None:
+    def find_unknown(self, places: Places) -> Marks | None:
         """bool[n], the word around a place has no known value; None where all have one."""
-        return None if self._unknown is None else self._unknown[places >> 2]
+        outside = self._find_outside(places)
+        if outside is None:
+            return None if self._unknown is None else self._unknown[places >> 2]
+        if self._unknown is None:
+            return outside
+        return outside | self._unknown[np.where(outside, 0, places) >> 2]
 
-    def mark(self, places: Places, unknown: npt.NDArray[np.bool_]) -> None:
+    def mark(self, places: Places, unknown: Marks) -> None:
         """Note whether what was written has a known value."""
         if self._unknown is None:
             if not unknown.any():
                 return
-            self._unknown = np.zeros(len(self._data) // 4 + 1, np.bool_)
+            self._unknown = np.zeros(self._size // 4 + 1, np.bool_)
+        outside = self._find_outside(places)
+        if outside is not None:
+            places, unknown = places[~outside], unknown[~outside]
         self._unknown[places >> 2] = unknown

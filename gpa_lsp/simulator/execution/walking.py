@@ -186,7 +186,7 @@ class Walk:
             self._state.mark(step.writes, lanes, lanes.bits)
         elif loaded is not None:
             self._state.mark(step.writes, lanes, loaded)
-        elif self._state.has_unknown and len(step.writes):
+        elif self._state.has_unknown and self._state.is_touched(step.touches):
             found = np.zeros(len(lanes.mask), np.uint32)
             if step.memory is None:
                 found = self._state.find_unknown(step.reads, lanes)

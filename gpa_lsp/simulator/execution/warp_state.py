@@ -1,5 +1,6 @@
 """Registers of many warps: :class:`WarpState`; and which of them an instruction is executed by: :class:`Lanes`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,7 @@ class WarpState:
         self.alive: npt.NDArray[np.bool_] = np.zeros((warps, WARP_LANES), np.bool_)
         self.unknown: npt.NDArray[np.uint32] = np.zeros((_KINDS << 8, warps), np.uint32)
         self.has_unknown = False
+        self._tainted = bytearray(_KINDS << 8)
 
     def mark(self, resources: npt.NDArray[np.int64], lanes: Lanes, unknown: npt.NDArray[np.uint32]) -> None:
         """Mark, or clear, what some resources hold in the lanes that wrote them.
@@ -111,7 +113,13 @@ class WarpState:
             else:
                 before = self.unknown[resource][lanes.warps]
                 self.unknown[resource][lanes.warps] = (unknown & bits) | (before & ~bits)
+            self._tainted[resource] = bool(self.unknown[resource].any())
         self.has_unknown = self.has_unknown or bool((unknown & bits).any())
+
+    def is_touched(self, resources: Sequence[int]) -> bool:
+        """Whether any of some resources has no known value anywhere."""
+        tainted = self._tainted
+        return any(tainted[one] for one in resources)
 
     def find_unknown(self, resources: npt.NDArray[np.int64], lanes: Lanes) -> npt.NDArray[np.uint32]:
         """uint32[k], lanes that execute in which any of some resources has no known value."""
