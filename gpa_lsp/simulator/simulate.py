@@ -36,7 +36,7 @@ class SimulatedLaunch:
         cycles: of the SM's clock, from the launch to its end.
         active_cycles: mean over all SMs of those in which they had a block.
         duration_ns: the same in time.
-        all_samples: int64[rows, reasons], in the order of :data:`~gpa_lsp.simulator.core.REASONS`.
+        all_samples: int64[rows, reasons], in the order of :data:`~gpa_lsp.simulator.reasons.REASONS`.
         latency_samples: of them, those in cycles without issue.
         blocks_per_sm: resident.
         simulated_blocks: of one SM.

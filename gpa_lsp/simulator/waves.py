@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.simulator.accounts import Moment
-from gpa_lsp.simulator.core import SmRun, simulate_sm
 from gpa_lsp.simulator.machine import SmModel
 from gpa_lsp.simulator.program import SassProgram
 from gpa_lsp.simulator.reasons import REASON_COUNT
+from gpa_lsp.simulator.streaming_multiprocessor import SmRun, simulate_sm
 from gpa_lsp.simulator.streams import BlockStream, Streams, repeat_block
 
 _MOST_WAVES = 12

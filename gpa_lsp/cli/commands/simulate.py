@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.basis.numbers import format_count, format_number
+from gpa_lsp.basis.numbers import format_count, format_duration_ns, format_number, format_percent
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, write_file
 from gpa_lsp.cli.predictions import InputKind, find_kind, parse_seconds, parse_size
@@ -134,10 +134,10 @@ def _describe(one: "DocumentLaunch") -> str:
     totals = simulated.all_samples.sum(axis=0).tolist()
     every = max(1, sum(totals))
     ranked = sorted(zip(totals, REASONS, strict=True), reverse=True)[:_MOST_REASONS]
-    reasons = ", ".join(f"{reason} {count / every:.0%}" for count, reason in ranked if count)
+    reasons = ", ".join(f"{reason} {format_percent(count / every)}" for count, reason in ranked if count)
     return (
         f"{shorten_name(one.kernel.name)} on {one.machine.name}: {format_count(round(simulated.cycles))} cycles, "
-        f"{format_number(simulated.duration_ns / 1000)} us (simulated); {reasons}"
+        f"{format_duration_ns(simulated.duration_ns)} (simulated); {reasons}"
     )
 
 
