@@ -35,11 +35,13 @@ class AtomicUpdate:
         dtype: of the word in memory.
         function: old and given value → new value; None for compare and swap.
         counts: it counts lanes and is given nothing (``POPC.INC``).
+        tells_success: it gives back whether it swapped, not the old value (``CAST``).
     """
 
     dtype: "np.dtype[Any]"
     function: Callable[..., Any] | None = field(repr=False)
     counts: bool = False
+    tells_success: bool = False
 
     @property
     def width(self) -> int:
@@ -59,6 +61,8 @@ class AtomicUpdate:
                 olds[word][lane] = before[word][0]
             old = self._join(before)[0]
             new = self._find_new(old, [column[lane] for column in columns])
+            if self.tells_success:
+                olds[0][lane] = old == columns[0][lane]
             raw = np.array([new]).astype(self.dtype).view(np.uint32 if self.width >= 4 else self.dtype)
             for word in range(words):
                 memory.write(here + 4 * word, raw[word : word + 1].astype(np.uint32), min(self.width, 4))
@@ -93,7 +97,7 @@ def find_update(instruction: MachineInstruction) -> AtomicUpdate:
     if "POPC" in modifiers:
         return AtomicUpdate(dtype=dtype, function=_FUNCTIONS["ADD"], counts=True)
     if any(one in ("CAS", "CAST") for one in modifiers):
-        return AtomicUpdate(dtype=dtype, function=None)
+        return AtomicUpdate(dtype=dtype, function=None, tells_success="CAST" in modifiers)
     name = next((one for one in modifiers if one in _FUNCTIONS), None)
     if name is None:
         raise UnreadOperandError(instruction.text)

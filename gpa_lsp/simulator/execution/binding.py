@@ -141,7 +141,7 @@ class BoundCode:
                     step = self._build_step(instruction) if is_asked else _SKIP
             except (UnreadOperandError, UnknownConstantError, ValueError, IndexError, StopIteration):
                 memory = None
-            if memory is None and step is None:
+            if memory is None and (step is None or step is _SKIP):
                 refusal = _refuse(instruction, self.rows.opcode(row))
         reads = [one for one in self.rows.reads.of(row) if one != guard_resource]
         return BoundStep(

@@ -40,15 +40,15 @@ class FlatMemory:
         if width > 1 and len(places) and np.bitwise_or.reduce(places) & (width - 1):
             raise OutsideError(f"an access to {self._name} is not aligned to its {width} bytes")
 
-    def _find_outside(self, places: Places) -> Marks | None:
+    def _find_outside(self, places: Places, size: int = 1) -> Marks | None:
         """bool[n]; None where nothing is."""
-        if not len(places) or (int(places.min()) >= 0 and int(places.max()) + 4 <= self._size):
+        if not len(places) or (int(places.min()) >= 0 and int(places.max()) + size <= self._size):
             return None
-        return (places < 0) | (places + 4 > self._size)
+        return (places < 0) | (places + size > self._size)
 
     def read(self, places: Places, size: int) -> npt.NDArray[np.uint32]:
         """uint32[n] of 1, 2 or 4 bytes each, extended by zeros; zeros outside."""
-        outside = self._find_outside(places)
+        outside = self._find_outside(places, size)
         if outside is None:
             found: npt.NDArray[np.uint32] = self._views[size][places // size].astype(np.uint32)
             return found
@@ -58,7 +58,7 @@ class FlatMemory:
 
     def write(self, places: Places, values: npt.NDArray[np.uint32], size: int) -> None:
         """Write the low 1, 2 or 4 bytes of each value; of equal places the last one stays."""
-        outside = self._find_outside(places)
+        outside = self._find_outside(places, size)
         if outside is not None:
             places, values = places[~outside], values[~outside]
         self._views[size][places // size] = values.astype(self._views[size].dtype)

@@ -98,6 +98,8 @@ _ORDERED: dict[str, Callable[[Column, Column], Column]] = {
     "GE": lambda a, b: a >= b,
     "EQ": lambda a, b: a == b,
     "NE": lambda a, b: (a < b) | (a > b),
+    "MIN": lambda a, b: (a < b) | (b != b),  # noqa: PLR0124
+    "MAX": lambda a, b: (a > b) | (b != b),  # noqa: PLR0124
     "NUM": lambda a, b: (a == a) & (b == b),  # noqa: PLR0124  (not a number differs from itself)
 }
 _COMPARISONS = _ORDERED | {
@@ -120,12 +122,16 @@ def build_comparison(instruction: MachineInstruction, banks: ConstantBanks) -> S
     join = BOOLEANS[find_modifier(instruction, list(BOOLEANS))]
     joined = read_predicate(roles.predicates_read[0])
     outs = [(place, write_predicate(text)) for place, text in enumerate(roles.predicates_written) if text[-1] != "T"]
+    is_choice = instruction.has("MIN") or instruction.has("MAX")
 
     def step(state: WarpState, lanes: Lanes) -> None:
-        truth = compare(one(state, lanes), other(state, lanes))
+        left, right = one(state, lanes), other(state, lanes)
+        truth = compare(left, right)
+        # Beside a choice of one of two it says whether it is a number, else the opposite.
+        second = (left != left) | (right != right) if is_choice else ~truth  # noqa: PLR0124
         beside = joined(state, lanes)
         for place, out in outs:
-            out(state, lanes, join(~truth if place else truth, beside))
+            out(state, lanes, join(second if place else truth, beside))
 
     return step
 
@@ -254,8 +260,9 @@ def build_float_to_integer(instruction: MachineInstruction, banks: ConstantBanks
 
     def step(state: WarpState, lanes: Lanes) -> None:
         value = np.nan_to_num(rounding(read(state, lanes)), nan=0.0, posinf=np.inf, neginf=-np.inf)
-        inside = np.clip(value, float(limits.min), np.nextafter(float(limits.max), 0) if is_wide else float(limits.max))
-        found = inside.astype(kind)
+        is_over = value >= float(limits.max)
+        inside = np.clip(np.where(is_over, 0, value), float(limits.min), None)
+        found = np.where(is_over, limits.max, inside.astype(kind)).astype(kind)
         write(state, lanes, found.view(np.uint64) if is_wide else found.astype(np.int64).astype(np.uint32))
 
     return step

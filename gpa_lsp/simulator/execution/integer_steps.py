@@ -114,15 +114,22 @@ def build_multiply_add(instruction: MachineInstruction, banks: ConstantBanks) ->
     if instruction.has("WIDE"):
         return _build_wide_product(instruction, roles, banks)
     if instruction.has("HI"):
-        one, other, added = (read_integer(text, banks) for text in (first, second, third))
+        one, other = (read_integer(text, banks) for text in (first, second))
+        added = read_pair(third, banks)
         write = write_register(roles.target)
+
+        outs = [write_predicate(text) for text in roles.predicates_written]
+        high_carries = [read_predicate(text) for text in roles.predicates_read] if instruction.has("X") else []
 
         def high(state: WarpState, lanes: Lanes) -> None:
             product = _multiply(one(state, lanes), other(state, lanes), is_signed)
-            write(state, lanes, (product >> _32).astype(np.uint32) + added(state, lanes))
+            total = product + added(state, lanes)
+            for carry in high_carries:
+                total = total + carry(state, lanes).astype(np.uint64)
+            for out in outs[:1]:
+                out(state, lanes, total < product)
+            write(state, lanes, (total >> _32).astype(np.uint32))
 
-        if roles.predicates_read or any(not out.endswith("T") for out in roles.predicates_written):
-            raise UnreadOperandError("carries of a high product")
         return high
     if roles.predicates_read or any(not out.endswith("T") for out in roles.predicates_written):
         left, right = read_integer(first, banks), read_integer(second, banks)

@@ -120,9 +120,19 @@ class Paths:
         lanes = self._state.barriers[path.barrier][warp][spread(path.bits)]
         return int(np.bitwise_or.reduce(lanes)) if len(lanes) else 0
 
-    def is_waiting(self, warp: int) -> bool:
-        """Whether some of its lanes wait for others of the warp."""
-        return bool(self._waiting[warp])
+    def part(self) -> bool:
+        """Where nothing goes on, those who wait at a convergence barrier go on without the others; whether there are any.
+
+        They need not meet there: it only lets them go on together. Others may wait for them at a barrier of the warp or the block.
+        """
+        found = False
+        for warp, waiting in enumerate(self._waiting):
+            parted = [path for path in waiting if path.barrier is not None]
+            for path in parted:
+                waiting.remove(path)
+                self.resume(warp, Path(path.row, path.bits, path.stack))
+                found = True
+        return found
 
     def waiting_row(self, warp: int) -> int | None:
         """The row behind which lanes of a warp wait; None where none does."""

@@ -111,6 +111,8 @@ class Walk:
         with np.errstate(all="ignore"):
             while True:
                 row = int(self._paths.rows.min())
+                if row == BLOCKED and self._paths.part():
+                    continue
                 if row == BLOCKED:
                     break
                 if self._recorder.executions > self._limits.executions:
