@@ -275,7 +275,7 @@ def _simulate_all(
                 problems.append(Problem(severity=ProblemSeverity.WARNING, message=message))
             continue
         subject = by_name[names[0]]
-        name = shorten_name(subject.kernel.name)
+        name = shorten_name(demangle(subject.kernel.mangled_name))
         if progress is not None:
             progress(f"simulating {name}", number, len(described))
         with spare_others(f"simulating a launch of {name}", problems, kernel=names[0]):

@@ -14,6 +14,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.device.model import Machine
 from gpa_lsp.profile.native import FORMAT
+from gpa_lsp.report.names import demangle
 from gpa_lsp.rows.model import Kernel, KernelRows
 from gpa_lsp.simulator.reasons import REASONS
 from gpa_lsp.simulator.simulate import PERIOD_CYCLES, SimulatedLaunch
@@ -34,6 +35,12 @@ class DocumentLaunch:
     walk: KernelWalk
     simulated: SimulatedLaunch
     machine: Machine
+
+    @property
+    def name(self) -> str:
+        """The kernel's for people, as a report has it or else demangled."""
+        kernel = self.kernel
+        return kernel.name if kernel.name != kernel.mangled_name else demangle(kernel.mangled_name)
 
 
 def make_document(launches: Sequence[DocumentLaunch], problems: Sequence[Problem]) -> dict[str, Any]:
@@ -98,7 +105,7 @@ def _make_launch(one: DocumentLaunch, module: int | None) -> dict[str, Any]:
         device["sm_clock_hz"] = machine.clocks.sm_hz
     return {
         "kernel": kernel.mangled_name,
-        "demangled_name": kernel.name,
+        "demangled_name": one.name,
         **({} if module is None else {"module": module}),
         "grid": list(one.walk.grid),
         "block": list(one.walk.block_threads),

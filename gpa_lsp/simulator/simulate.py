@@ -90,7 +90,7 @@ def simulate_kernel(
     """
     if not walk.walks:
         reason = walk.not_simulated[0].reason if walk.not_simulated else "no block was executed"
-        raise InputError(f"{walk.kernel} is not simulated: {reason}")
+        raise InputError(f"not simulated: {reason}")
     shape = _find_shape(walk, architecture, machine, memory)
     program = read_program(kernel.rows, architecture)
     own = find_places(walk.grid, [one for one in walk.sampled_blocks if one in own_blocks] or walk.sampled_blocks)
@@ -144,9 +144,9 @@ def _find_shape(walk: KernelWalk, architecture: Architecture, machine: Machine, 
     block = BlockShape(threads=threads, registers_per_thread=walk.registers, shared_bytes=walk.shared_bytes)
     occupancy = find_occupancy(architecture, block, memory.carveout_bytes)
     if occupancy.blocks_per_sm < 1:
-        raise InputError(f"{walk.kernel} is not simulated: no SM of the {machine.name} holds a block of it")
+        raise InputError(f"not simulated: no SM of the {machine.name} holds a block of it")
     if machine.sm_count is None:
-        raise InputError(f"{walk.kernel} is not simulated: how many SMs the {machine.name} has is not known")
+        raise InputError(f"not simulated: how many SMs the {machine.name} has is not known")
     blocks = walk.grid[0] * walk.grid[1] * walk.grid[2]
     return GridShape(blocks=blocks, sm_count=machine.sm_count, resident=occupancy.blocks_per_sm)
 

@@ -86,7 +86,7 @@ def test_reads_and_stores_share_dram() -> None:
     blocks = [make_block(program, warps=8, first=number << 10) for number in range(60)]
     run = simulate_sm(program, make_model(written_back_ratio=1.0), blocks, 6, MOST)
     assert run.moments[-1].time == pytest.approx(60 * 8 * 2 * 128 / 8, rel=0.1)
-    assert total(run, "long_scoreboard") > 10 * total(run, "drain")
+    assert total(run, "long_scoreboard") > 4 * total(run, "drain")
 
 
 def test_a_barrier_is_waited_for_at_the_instruction_behind_it() -> None:
@@ -112,7 +112,7 @@ def test_a_busy_pipe_throttles_and_one_warp_is_selected_at_a_time() -> None:
     program = make_program(*[(ALU, {})] * 20, (EXIT, {"stall": 5}))
     run = simulate_sm(program, make_model(), [make_block(program, warps=32)], 1, MOST)
     assert total(run, "selected") == 32 * 21
-    assert total(run, "math_pipe_throttle") > 5 * total(run, "selected")
+    assert total(run, "math_pipe_throttle") > 3 * total(run, "selected")
     assert run.moments[-1].time >= 8 * 20 * 2
 
 

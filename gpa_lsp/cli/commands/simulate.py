@@ -136,7 +136,7 @@ def _describe(one: "DocumentLaunch") -> str:
     ranked = sorted(zip(totals, REASONS, strict=True), reverse=True)[:_MOST_REASONS]
     reasons = ", ".join(f"{reason} {format_percent(count / every)}" for count, reason in ranked if count)
     return (
-        f"{shorten_name(one.kernel.name)} on {one.machine.name}: {format_count(round(simulated.cycles))} cycles, "
+        f"{shorten_name(one.name)} on {one.machine.name}: {format_count(round(simulated.cycles))} cycles, "
         f"{format_duration_ns(simulated.duration_ns)} (simulated); {reasons}"
     )
 
