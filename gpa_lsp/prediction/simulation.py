@@ -306,7 +306,8 @@ def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: Simula
         own_blocks=own,
         array_bytes=_count_array_bytes(launch),
     )
-    return DocumentLaunch(kernel=kernel, walk=walk, simulated=simulated, machine=place.machine)
+    name = kernel.name if kernel.name != kernel.mangled_name else demangle(kernel.mangled_name)
+    return DocumentLaunch(name=name, kernel=kernel, walk=walk, simulated=simulated, machine=place.machine)
 
 
 def _walk(

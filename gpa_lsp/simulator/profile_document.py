@@ -14,7 +14,6 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.device.model import Machine
 from gpa_lsp.profile.native import FORMAT
-from gpa_lsp.report.names import demangle
 from gpa_lsp.rows.model import Kernel, KernelRows
 from gpa_lsp.simulator.reasons import REASONS
 from gpa_lsp.simulator.simulate import PERIOD_CYCLES, SimulatedLaunch
@@ -29,18 +28,21 @@ MODEL_ERROR = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentLaunch:
-    """A launch with everything that is said of it."""
+    """A launch with everything that is said of it.
 
+    Attributes:
+        name: of the kernel, for people.
+        kernel: its code.
+        walk: what its warps execute.
+        simulated: what came of it.
+        machine: the GPU.
+    """
+
+    name: str
     kernel: Kernel
     walk: KernelWalk
     simulated: SimulatedLaunch
     machine: Machine
-
-    @property
-    def name(self) -> str:
-        """The kernel's for people, as a report has it or else demangled."""
-        kernel = self.kernel
-        return kernel.name if kernel.name != kernel.mangled_name else demangle(kernel.mangled_name)
 
 
 def make_document(launches: Sequence[DocumentLaunch], problems: Sequence[Problem]) -> dict[str, Any]:
