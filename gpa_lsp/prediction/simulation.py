@@ -319,8 +319,8 @@ def _walk(
     x, y, _ = launch.grid
     mates = tuple(at[0] + x * (at[1] + y * at[2]) for at in list_mates(launch.grid, first))
     walk: KernelWalk | None = None
-    tries = ((1, (*own, *mates)), (1, (own[0], *mates)), (_LAST_TRY, (middle,)))
-    for factor, blocks in tries:
+    tries = {(*own, *mates): 1, (own[0], *mates): 1, (middle,): _LAST_TRY}
+    for blocks, factor in tries.items():
         walk = walk_kernel(
             kernel,
             module,

@@ -35,8 +35,8 @@ class Kind(IntEnum):
 LSU, XU, ADU, FP64_UNIT = range(4)
 """Units with queues of their own in front of them."""
 UNITS = 4
-_PIPES = ("none", "alu", "fma", "fmaheavy", "fp16", "fp64", "tensor", "uniform")
-PIPES = len(_PIPES)
+PIPE_NAMES = ("none", "alu", "fma", "fmaheavy", "fp16", "fp64", "tensor", "uniform")
+PIPES = len(PIPE_NAMES)
 """Of a sub-core, without queues."""
 
 
@@ -265,14 +265,14 @@ def _find_arithmetic_course(name: str, modifiers: list[str], pipe: str, architec
     if pipe == "fp64":
         rate = rates.fp64_instructions_per_cycle.value or 1.0 / 64
         if rate >= _SLOW_FP64:
-            return OpcodeCourse(pipe=_PIPES.index("fp64"), interval=1.0 / rate)
+            return OpcodeCourse(pipe=PIPE_NAMES.index("fp64"), interval=1.0 / rate)
         latency = architecture.producers["fp64"].min_cycles.value or 40.0  # type: ignore[index]
         return OpcodeCourse(
             kind=Kind.SPECIAL, unit=FP64_UNIT, throttle=TEX_THROTTLE, latency=latency, interval=_SLOW_FP64_INTERVAL
         )
     if pipe == "tensor":
-        return OpcodeCourse(pipe=_PIPES.index("tensor"), interval=8.0 if "16816" in modifiers else 4.0)
-    number = _PIPES.index(pipe) if pipe in _PIPES else 0
+        return OpcodeCourse(pipe=PIPE_NAMES.index("tensor"), interval=8.0 if "16816" in modifiers else 4.0)
+    number = PIPE_NAMES.index(pipe) if pipe in PIPE_NAMES else 0
     rate = {
         "fma": rates.fp32_instructions_per_cycle.value,
         "fp16": rates.fp16_instructions_per_cycle.value,
@@ -280,7 +280,7 @@ def _find_arithmetic_course(name: str, modifiers: list[str], pipe: str, architec
         "uniform": 0.5,
     }.get(pipe, 1.0)
     if pipe == "fma" and name.startswith(("IMAD", "IMUL", "IDP")):
-        heavy = _PIPES.index("fmaheavy") if rate >= 1 else number
+        heavy = PIPE_NAMES.index("fmaheavy") if rate >= 1 else number
         return OpcodeCourse(pipe=heavy, interval=1.0 / rates.imad_instructions_per_cycle.value)
     if pipe == "fma" and name.startswith("H"):
         rate = rates.fp16_instructions_per_cycle.value

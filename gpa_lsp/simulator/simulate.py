@@ -43,7 +43,7 @@ class SimulatedLaunch:
         issued: warp instructions simulated one by one.
         left_out: share of a block's executions that turns of loops simulated stand for.
         model: what the SM was.
-        throughputs: the profiler's metric of how busy a part of the GPU was → percent.
+        throughputs: the profiler's metrics of how busy the parts of the GPU were.
     """
 
     kernel: str
@@ -57,7 +57,7 @@ class SimulatedLaunch:
     issued: int
     left_out: float
     model: SmModel
-    throughputs: Mapping[str, float]
+    throughputs: Mapping[str, float | str]
 
 
 def simulate_kernel(
