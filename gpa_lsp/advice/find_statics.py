@@ -9,6 +9,7 @@ import gpa_lsp.advice.static_checks as catalogue
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
+from gpa_lsp.advice.warp_facts import WarpFacts, find_warp_facts
 from gpa_lsp.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.analyses.static.model import KernelStatics, KnownBlock
 from gpa_lsp.basis.catalogue import load_catalogue
@@ -20,6 +21,7 @@ from gpa_lsp.binary.compiled_limits import CompiledLimits
 from gpa_lsp.blame.edge_list import build_edges, build_unattributed
 from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCoverage
 from gpa_lsp.dataflow.local_accesses import measure_spills
+from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.rows.model import Kernel
 
 MOST_FINDINGS = 200
@@ -35,12 +37,14 @@ class KernelFindings:
         place: topmost line of the kernel's body; None for code without lines.
         findings: weightiest first.
         problems: a check that failed, findings that were too many.
+        warps: requests to memory and branches by the addresses and conditions in the code; None where they could not be followed.
     """
 
     statics: KernelStatics
     place: SourceLine | None
     findings: tuple[StaticFinding, ...]
     problems: tuple[Problem, ...] = ()
+    warps: WarpFacts | None = None
 
 
 @cache
@@ -55,6 +59,7 @@ def find_static_findings(
     limits: Mapping[str, CompiledLimits] | None = None,
     blocks: Sequence[KnownBlock] = (),
     read_source: SourceReader | None = None,
+    ptx: PtxModule | None = None,
 ) -> KernelFindings:
     """Resources, occupancy and findings of a kernel by its code alone. What was measured of it is not looked at.
 
@@ -63,6 +68,7 @@ def find_static_findings(
         limits: the bounds of its functions by mangled name (:func:`~gpa_lsp.binary.compiled_limits.read_compiled_limits`).
         blocks: sizes of block it is launched with, as far as anybody knows.
         read_source: gives the text of a source, for names of variables; None where no source is at hand.
+        ptx: that the kernel was made of; without it nothing is said of addresses.
     """
     limits = limits or {}
     subject = build_subject(kernel, _blame_nobody(kernel), read_source or _read_nothing)
@@ -74,14 +80,44 @@ def find_static_findings(
     )
     problems: list[Problem] = []
     found: list[StaticFinding] = []
+    place = _find_place(subject)
+    shape = None if statics.block is None else statics.block.shape
+    warps = _find_warp_facts(subject, ptx, shape, place, problems)
     for check in list_static_checks().values():
-        found.extend(_ask(check, StaticFacts(subject=subject, statics=statics, limits=limits), problems))
+        found.extend(_ask(check, StaticFacts(subject=subject, statics=statics, limits=limits, warps=warps), problems))
     found.sort(key=lambda one: (-one.weight, one.file or "", one.line or 0, one.check))
     if len(found) > MOST_FINDINGS:
         problems.append(_note_left_out(subject, len(found) - MOST_FINDINGS))
     return KernelFindings(
-        statics=statics, place=_find_place(subject), findings=tuple(found[:MOST_FINDINGS]), problems=tuple(problems)
+        statics=statics, place=place, warps=warps, findings=tuple(found[:MOST_FINDINGS]), problems=tuple(problems)
     )
+
+
+def _find_warp_facts(
+    subject: Subject,
+    ptx: PtxModule | None,
+    shape: tuple[int, int, int] | None,
+    place: SourceLine | None,
+    problems: list[Problem],
+) -> WarpFacts | None:
+    if ptx is None:
+        return None
+    name = subject.kernel.mangled_name
+    text = None if place is None else subject.read_source(place.file)
+    try:
+        return find_warp_facts(ptx, name, shape=shape, file="" if place is None else place.file, text=text)
+    except Exception as error:
+        message = f"the addresses of the kernel were not followed: {type(error).__name__}: {error}"
+        problems.append(
+            Problem(
+                severity=ProblemSeverity.WARNING,
+                message=message,
+                path=subject.kernel.profile_path,
+                remedy="please report this with the source",
+                kernel=name,
+            )
+        )
+        return None
 
 
 def _find_place(subject: Subject) -> SourceLine | None:

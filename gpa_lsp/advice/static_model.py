@@ -1,22 +1,46 @@
 """What is said of lines of a kernel that nobody has measured: :class:`StaticFinding`, and the facts that checks look at."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+
+import numpy as np
 
 from gpa_lsp.advice.naming import find_own_frame
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.advice.warp_facts import WarpFacts
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, InlineChain
 from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.binary.compiled_limits import CompiledLimits
+from gpa_lsp.binary.opcodes import Access, MemorySpace
+from gpa_lsp.dataflow.accesses import mark_accesses
+from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.ptx.model import Space
 from gpa_lsp.rows.scopes import ScopeTree
+from gpa_lsp.symbolic_accesses.model import SymbolicAccess
 
 LOOP_WEIGHT = 10.0
 """How much more often code runs for each loop around it, where nobody counted: the compilers' customary guess. It only orders findings."""
 
 MOST_EVIDENCE = 16
 """Instructions that a finding shows."""
+
+
+_SPACES = {
+    Space.GLOBAL: (MemorySpace.GLOBAL, MemorySpace.GENERIC),
+    Space.SHARED: (MemorySpace.SHARED, MemorySpace.GENERIC),
+}
+_ACCESSES = {
+    AccessKind.LOAD: (Access.LOAD, Access.COPY),
+    AccessKind.STORE: (Access.STORE, Access.COPY),
+    AccessKind.ATOMIC: (Access.ATOMIC,),
+    AccessKind.REDUCTION: (Access.REDUCTION, Access.ATOMIC),
+}
+
+
+_COSTLY_FACTOR = 4.0
+"""So many times what an access needs, and more, is costly."""
 
 
 class Certainty(Enum):
@@ -60,6 +84,7 @@ class StaticFinding:
         loop_depth: loops around the innermost instruction of it; 0 outside loops. Loops around the call of a function are not known.
         weight: for ordering, larger first: instructions, each times :data:`LOOP_WEIGHT` for every loop around it.
         instructions: those that show it, by address; at most :data:`MOST_EVIDENCE`.
+        is_costly: it multiplies what an access costs, so that it matters outside loops too.
     """
 
     check: str
@@ -73,6 +98,7 @@ class StaticFinding:
     loop_depth: int
     weight: float
     instructions: tuple[Evidence, ...]
+    is_costly: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +109,13 @@ class StaticFacts:
         subject: the kernel, without samples.
         statics: its resources and occupancy.
         limits: the bounds of its functions, by mangled name; functions without any are missing.
+        warps: its requests and branches by its PTX; None where that is not at hand, or could not be followed.
     """
 
     subject: Subject
     statics: KernelStatics
     limits: Mapping[str, CompiledLimits]
+    warps: WarpFacts | None = None
 
     def count_loops(self, row: int) -> int:
         """Loops around a row."""
@@ -96,9 +124,12 @@ class StaticFacts:
 
     def find_frame(self, row: int) -> Frame | None:
         """The innermost frame of a row in a source that is at hand, since nobody edits the compiler's own headers; else the innermost one."""
-        chain = self.subject.rows.chain(row) or ()
-        at_hand = (frame for frame in chain if frame.line and self.subject.read_source(frame.file) is not None)
-        return next(at_hand, None) or find_own_frame(self.subject, row)
+        return self.find_frame_at_hand(self.subject.rows.chain(row)) or find_own_frame(self.subject, row)
+
+    def find_frame_at_hand(self, chain: InlineChain | None) -> Frame | None:
+        """The innermost frame of a chain in a source that is at hand; None where there is none."""
+        at_hand = (frame for frame in chain or () if frame.line and self.subject.read_source(frame.file) is not None)
+        return next(at_hand, None)
 
     def group_by_line(self, rows: Iterable[int]) -> tuple[tuple[int, ...], ...]:
         """Rows of one source line together, by their first row; rows without a line stay alone."""
@@ -107,6 +138,40 @@ class StaticFacts:
             frame = self.find_frame(row)
             groups.setdefault(-row - 1 if frame is None else frame.source_line, []).append(row)
         return tuple(tuple(sorted(group)) for group in groups.values())
+
+    def report_accesses(
+        self, check: str, told: Iterable[tuple[SymbolicAccess, Sentence, Sentence, Certainty]]
+    ) -> Iterator[StaticFinding]:
+        """A finding for each line and message, shown by the machine instructions of that line; what stands in no source at hand is left out.
+
+        Args:
+            check: name of the check.
+            told: accesses of the PTX with message, remedy and certainty.
+        """
+        seen: set[tuple[object, str]] = set()
+        for access, message, remedy, certainty in told:
+            frame = self.find_frame_at_hand(access.instruction.chain)
+            if frame is None or (frame.source_line, message) in seen:
+                continue
+            seen.add((frame.source_line, message))
+            rows = self._list_rows(frame, access)
+            place = None if rows else frame
+            yield self.make_finding(
+                check,
+                rows,
+                message=message,
+                remedy=remedy,
+                certainty=certainty,
+                place=place,
+                is_costly=access.cost is not None and access.cost >= _COSTLY_FACTOR * access.ideal,
+            )
+
+    def _list_rows(self, frame: Frame, access: SymbolicAccess) -> list[int]:
+        """Machine instructions of a line that do what an instruction of PTX does."""
+        rows = np.flatnonzero(mark_accesses(self.subject.rows, _SPACES[access.space], _ACCESSES[access.kind])).tolist()
+        return [
+            row for row in rows if (own := self.find_frame(row)) is not None and own.source_line == frame.source_line
+        ]
 
     def make_finding(
         self,
@@ -118,6 +183,7 @@ class StaticFacts:
         certainty: Certainty = Certainty.CERTAIN,
         anchor: int | None = None,
         place: Frame | None = None,
+        is_costly: bool = False,
     ) -> StaticFinding:
         """A finding about some rows.
 
@@ -129,6 +195,7 @@ class StaticFacts:
             certainty: how sure it is.
             anchor: the row whose line it is about; None for the first one.
             place: the line it is about, where that is not the line of an instruction.
+            is_costly: it multiplies what an access costs.
         """
         ordered = sorted(set(rows))
         anchor = anchor if anchor is not None else next(iter(ordered), None)
@@ -146,6 +213,7 @@ class StaticFacts:
             loop_depth=max(depths, default=0),
             weight=sum(LOOP_WEIGHT**depth for depth in depths),
             instructions=tuple(self._show(row) for row in ordered[:MOST_EVIDENCE]),
+            is_costly=is_costly,
         )
 
     def _show(self, row: int) -> Evidence:

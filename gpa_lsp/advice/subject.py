@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -89,8 +90,14 @@ class Subject(SharedFacts):
         text = self.read_source(file)
         if text is None:
             return None
-        lines = text.splitlines()
+        lines = _split_lines(text)
         return lines[line - 1].strip() if 0 < line <= len(lines) else None
+
+
+@lru_cache(maxsize=8)
+def _split_lines(text: str) -> list[str]:
+    """Kernels of one source come one after the other."""
+    return text.splitlines()
 
 
 def build_subject(

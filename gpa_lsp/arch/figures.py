@@ -21,7 +21,7 @@ class Status(StrEnum):
     DOCUMENTED = "documented"
     """The vendor, or data the vendor provided, says so."""
     FITTED = "fitted"
-    """Chosen so that a model meets what was measured as a whole; its source says on what."""
+    """A model's constant, chosen so that it agrees with measurements on this architecture; the note says which model."""
     ASSUMED = "assumed"
     """Carried over from a neighbour, proposed, or from a source that was not checked."""
 

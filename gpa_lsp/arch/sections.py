@@ -125,6 +125,7 @@ class Caches:
         l1_bytes_per_cycle: per SM.
         l2_slice_bytes_per_cycle: from one L2 slice to the SMs, per cycle of L2's clock; slices as device attribute ``l2s_count`` counts them.
         l2_partitions: parts of L2 with different latency from one SM.
+        l1_tags_per_cycle: lines that L1 looks up in a cycle in which it hands over no data; unknown where it may do both at once.
         dram_fetch_bytes: least that is fetched from DRAM.
         constant_bank_bytes: size of one constant bank.
     """
@@ -138,6 +139,7 @@ class Caches:
     l1_bytes_per_cycle: Figure[int]
     l2_slice_bytes_per_cycle: Figure[int] | Unknown
     l2_partitions: Figure[int] | Unknown
+    l1_tags_per_cycle: Figure[int] | Unknown
     dram_fetch_bytes: Figure[int] | Unknown
     constant_bank_bytes: Figure[int]
 
@@ -170,7 +172,8 @@ class Throughput:
     """Rates at best.
 
     ``…_instructions_per_cycle`` are warp instructions per cycle and sub-partition: 0.5 means that one takes two cycles. ``tensor_…`` are
-    dense operations (a multiply-add is two) per cycle and SM; 0 where the tensor cores lack the type.
+    dense operations (a multiply-add is two) per cycle and SM; 0 where the tensor cores lack the type. ``block_starts_per_cycle`` is of the
+    whole GPU: thread blocks that can begin.
     """
 
     fp32_instructions_per_cycle: Figure[float]
@@ -186,6 +189,7 @@ class Throughput:
     conversion_64_instructions_per_cycle: MaybeNumber
     shuffle_instructions_per_cycle: Figure[float]
     memory_instructions_per_cycle: Figure[float]
+    block_starts_per_cycle: MaybeNumber
     tensor_fp16_flops_per_cycle: MaybeNumber
     tensor_fp16_fp32_flops_per_cycle: MaybeNumber
     tensor_bf16_flops_per_cycle: MaybeNumber

@@ -91,6 +91,10 @@ class KeptFiles:
             if unfinished is not None:
                 _remove(unfinished)
 
+    def remove(self, key: str) -> None:
+        """Keep something no more."""
+        _remove(self._find(key))
+
     def trim(self) -> None:
         """Remove the entries used least recently until the folder is well below its limit, and what ended writers left."""
         entries = sorted((facts.st_mtime, facts.st_size, path) for path, facts in self._list_entries())

@@ -72,6 +72,16 @@ def write_place(file: str, line: int | None, last_line: int | None = None) -> st
     return f"{file}:{line}" if last_line in (None, line) else f"{file}:{line}-{last_line}"
 
 
+def is_path_end(path: str, end: str) -> bool:
+    """Whether a path, of either system, ends in whole parts that somebody named.
+
+    >>> is_path_end("/home/x/src/k.cu", "src/k.cu"), is_path_end("C:\\\\x\\\\k.cu", "k.cu"), is_path_end("/x/mask.cu", "k.cu")
+    (True, True, False)
+    """
+    parts, wanted = ([part for part in re.split(r"[/\\\\]", text) if part not in ("", ".")] for text in (path, end))
+    return bool(wanted) and parts[-len(wanted) :] == wanted
+
+
 def shorten_paths(paths: Iterable[str]) -> dict[str, str]:
     """The shortest tails of paths that still tell them apart.
 

@@ -5,6 +5,7 @@ Host functions are overwritten with blanks (:mod:`gpa_lsp.compiler.host_code`), 
 types with members of the C++ library, host code in the project's headers, headers that are not there — is left out as well, a few times over.
 """
 
+import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -158,8 +159,10 @@ def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> b
             if attempt.source.leave_out(message.line, message.column):
                 attempt.removed_lines.add(message.line)
                 has_changed = True
-        elif message.line is not None and message.path in job.included.headers:
-            has_changed |= _leave_out_of_header(job, attempt, message.path, message.line, message.column)
+        elif message.line is not None:
+            path = Path(os.path.normpath(message.path))  # compilers keep the ".." of what includes it
+            if path in job.included.headers:
+                has_changed |= _leave_out_of_header(job, attempt, path, message.line, message.column)
     return has_changed
 
 

@@ -109,12 +109,18 @@ def describe_remedy(advice: "Advice") -> str:
     return text + (f"\n{caveats}" if caveats else "")
 
 
-def label_remedy(anchor: RemedyAnchor) -> str:
-    """A lens on a loop or call."""
+def label_remedy(anchor: RemedyAnchor, value: str = "") -> str:
+    """A lens on a loop or call.
+
+    Args:
+        anchor: where it stands.
+        value: what that is in the metric that somebody chose; empty for the share of the kernel that the advice is about.
+    """
     region = anchor.region
-    share = format_percent(region.share.ratio)
     gain = format_gain_range(region.speedup.low, region.speedup.high)
-    return f"{anchor.advice.title} {gain} · {share} of {anchor.shown.name}"
+    if value:
+        return f"{value} · {anchor.advice.title} {gain}"
+    return f"{anchor.advice.title} {gain} · {format_percent(region.share.ratio)} of {anchor.shown.name}"
 
 
 def label_advice(advice: "Advice") -> str:

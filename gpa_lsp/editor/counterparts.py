@@ -38,6 +38,11 @@ def gather_counterparts(pairs: "tuple[LinePair, ...]") -> tuple[Counterpart, ...
     return _known(pairs)
 
 
+def gather_for_reason(pairs: "tuple[LinePair, ...]", reason: str) -> tuple[Counterpart, ...]:
+    """The same of the pairs with one stall reason."""
+    return _gather(tuple(pair for pair in pairs if pair.reason == reason))
+
+
 def _gather(pairs: "tuple[LinePair, ...]") -> tuple[Counterpart, ...]:
     sums: dict[Place | None, float] = {}
     heaviest: dict[Place | None, LinePair] = {}

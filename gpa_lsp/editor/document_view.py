@@ -74,12 +74,14 @@ class ValueLine:
     Attributes:
         shown: the kernel and its profile.
         file: the measured file the line stands in.
+        place: the line as measured.
         value: with its number.
         is_edited: other lines of the document changed since the measurement.
     """
 
     shown: VisibleKernel
     file: MeasuredFile
+    place: tuple[str, int]
     value: MetricValue
     is_edited: bool
 
@@ -256,7 +258,7 @@ def _make_hot_line(entry: HotEntry, is_edited: bool) -> HotLine:
 
 
 def _make_value_line(entry: ValueEntry, is_edited: bool) -> ValueLine:
-    return ValueLine(shown=entry.shown, file=entry.file, value=entry.value, is_edited=is_edited)
+    return ValueLine(shown=entry.shown, file=entry.file, place=entry.place, value=entry.value, is_edited=is_edited)
 
 
 def _place_remedies(view: DocumentView) -> tuple[RemedyAnchor, ...]:

@@ -146,7 +146,7 @@ def _list_in_metric(
     for place, value in ({} if values is None else values.by_line).items():
         file = files.get(place[0])
         if file is not None:
-            line = ValueLine(shown=shown, file=file, value=value, is_edited=False)
+            line = ValueLine(shown=shown, file=file, place=place, value=value, is_edited=False)
             yield _Candidate(place=place, ratio=value.ratio, kind=HeatKind.SUFFERS, line=line)
 
 

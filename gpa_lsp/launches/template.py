@@ -21,7 +21,10 @@ _POINTER_BYTES = 8
 _COUNTED = 'value = "threads_x"'
 """Of a number that may be how many elements there are; of those one is believed, or those with a telling name."""
 
-_SIZES = frozenset({"n", "count", "size", "length", "len", "num", "total", "elements"})
+_SIZE = re.compile(
+    r"n|count|size|length|len|num|total|\w*(?:elem(?:ent)?s?|points|nodes|atoms|particles|pixels|cells|threads|items|rows)"
+)
+"""Names of numbers that say how many elements there are, in lower case."""
 _KNOWN_BITS = {1: "u8", 2: "u16", 4: "int", 8: "int64"}
 
 
@@ -67,18 +70,21 @@ def write_template(
         *([f"shared_bytes = {shared_bytes}  # of dynamic shared memory"] if has_shared else []),
         "arguments = [",
     ]
-    has_size = bool({name.lower() for name in arguments} & _SIZES)
+    has_size = any(_SIZE.fullmatch(name.lower()) for name in arguments)
     for number, parameter in enumerate(function.parameters):
         if parameter.name not in read and parameter.count == 1 and parameter.size_bytes in _KNOWN_BITS:
             lines.append(f"  {_write_unread(parameter, arguments[number])}")
             continue
         source = known[number] if known else None
         line = _write_argument(parameter, arguments[number], source, uses.get(parameter.name))
-        if _COUNTED in line and arguments[number].lower() not in _SIZES:
+        if _COUNTED in line and not _SIZE.fullmatch(arguments[number].lower()):
             line = line.replace(_COUNTED, "value = 16") if has_size else line
             has_size = True
         given = host.arguments[number] if host is not None and len(host.arguments) == len(function.parameters) else None
-        lines.append(f"  {line if host is None else _give(line, given, parameter, source)}")
+        if host is not None:
+            line = _give(line, given, parameter, source)
+            line = line if any(one.startswith("threads = ") for one in shape) else _count_by_grid(line)
+        lines.append(f"  {line}")
     lines.append("]")
     return "\n".join(lines) + "\n"
 
@@ -134,6 +140,11 @@ def _give(line: str, given: HostArgument | None, parameter: PtxVariable, source:
             counted = re.sub(r" count = [^,}]*(?=[,}])", f" count = {count}", text, count=1)
             return f"{counted.replace(f'{count}}}', f'{count} }}')}  # allocated at line {given.line}"
     return f"{text}  # guess{f'; {comment}' if comment else ''}"
+
+
+def _count_by_grid(line: str) -> str:
+    """Sizes of a launch whose grid is known, and not the threads that it is for."""
+    return re.sub(r'"threads_([xyz])', r'"grid_\1 * block_\1', line)
 
 
 def write_source_template(

@@ -27,8 +27,9 @@ from gpa_lsp.report_file.kept_reports import KeptReport, load_kept, open_kept_re
 if TYPE_CHECKING:
     from gpa_lsp.basis.kept_files import KeptFiles
     from gpa_lsp.device.kept_roofs import KeptRoofs
+    from gpa_lsp.report.model import KernelReport
 
-_KEPT_FORMAT = 2
+_KEPT_FORMAT = 3
 
 
 def analyse(
@@ -96,29 +97,51 @@ def _analyse_file(
         return all(_ask(question, path, sources, means.roofs) == answer for question, answer in seen.items())
 
     before = _look_at(path)
-    keys = _list_keys(path, means)
-    for key in keys:
+    keys = _make_keys(path, means)
+    for key in keys.holding:
         found = load_kept(means.kept, key, still_holds)
         if found is not None:
             return found.rename(path)
+    lacking = None if keys.lacking is None else load_kept(means.kept, keys.lacking, still_holds)
     from gpa_lsp.pipeline.judge import judge_file  # brings the readers, the analyses and the optimizers
 
     try:
-        report, other_files = judge_file(path, means.way, sources, means.roofs, progress=progress, take=take)
+        judged = judge_file(
+            path,
+            means.way,
+            sources,
+            means.roofs,
+            known=_list_faultless(lacking, path),
+            progress=progress,
+            take=take,
+        )
     except GpaError as error:
         problem = Problem.from_error(error.at(path) if isinstance(error, InputError) else error)
         return Report(problems=(problem,), kernels=())
+    report = judged.report
     is_whole = not any(problem.is_passing for problem in report.problems)
-    if keys and is_whole and before == _look_at(path):
+    if keys.holding and is_whole and before == _look_at(path):
         names = {kernel.device.name for kernel in report.kernels} if means.roofs is not None else set()
-        questions: list[tuple[Any, ...]] = [("file", name) for name in other_files] + [
-            ("roofs", name) for name in names
-        ]
-        seen = {question: _ask(question, path, sources, means.roofs) for question in questions}
+        questions: list[tuple[Any, ...]] = [("file", name) for name in judged.other_files]
+        questions.extend(("roofs", name) for name in names)
+        seen = dict(lacking.seen) if lacking is not None else {}
+        seen |= {question: _ask(question, path, sources, means.roofs) for question in questions}
         seen |= {("source", *question): answer for question, answer in sources.answers.items()}
-        store_kept(means.kept, keys[0], KeptReport(path=path, seen=seen, report=report))
+        store_kept(means.kept, keys.holding[0], KeptReport(path=path, seen=seen, report=report), judged.packed)
+        if lacking is not None and keys.lacking is not None:
+            means.kept.remove(keys.lacking)
         means.kept.trim()
     return report
+
+
+def _list_faultless(kept: KeptReport | None, path: Path) -> tuple["KernelReport", ...]:
+    """The kernels of a report that lacks analyses, where nothing is known to be wrong with any; what is would have to be told again."""
+    if kept is None:
+        return ()
+    from gpa_lsp.report.gather import assemble_report  # brings what reads profiles
+
+    report = kept.rename(path)
+    return report.kernels if assemble_report(report.kernels).problems == report.problems else ()
 
 
 def _ask(question: tuple[Any, ...], path: Path, sources: ProfiledSources, roofs: "KeptRoofs | None") -> str | None:
@@ -141,15 +164,25 @@ def _look_at(path: Path) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def _list_keys(path: Path, means: _Means) -> list[str]:
-    """The name under which the report of a file is kept, and that of one that holds more.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Keys:
+    """Where the report of a file is kept.
 
-    Empty where the file cannot be read, or this program cannot be told from another.
+    Attributes:
+        holding: under its own name, or, behind it, with more than is asked for; empty where the file cannot be read, or this program cannot be
+            told from another.
+        lacking: where one without analyses is, when they are asked for.
     """
+
+    holding: tuple[str, ...] = ()
+    lacking: str | None = None
+
+
+def _make_keys(path: Path, means: _Means) -> _Keys:
     content = _digest_file(path)
     program = identify_program()
     if content is None or program is None:
-        return []
+        return _Keys()
     way = means.way
     parts: list[object] = [
         _KEPT_FORMAT,
@@ -160,8 +193,10 @@ def _list_keys(path: Path, means: _Means) -> list[str]:
         [way.kernel_filter, way.disassemble, way.blamer, means.locator is not None, means.roofs is not None],
         [identify_tool(find_tool(name)) for name in ("nvdisasm", "cuobjdump")],
     ]
-    kinds = [True] if way.answers else [False, True]
-    return [hashlib.sha256(json.dumps([*parts, answers]).encode()).hexdigest() for answers in kinds]
+    without, complete = (
+        hashlib.sha256(json.dumps([*parts, answers]).encode()).hexdigest() for answers in (False, True)
+    )
+    return _Keys(holding=(complete,), lacking=without) if way.answers else _Keys(holding=(without, complete))
 
 
 def _digest_file(path: Path) -> str | None:

@@ -1,8 +1,9 @@
 """From one file to its report: read, decode, join, blame, analyse, advise, gather."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from gpa_lsp.advice.advise import advise_kernel
 from gpa_lsp.analyses.analyse_kernel import analyse_kernel, judge_kernel
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.roofline.place import place_kernel
+from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.basis.errors import Problem, ToolError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.containers import find_cubins, recognise_container
@@ -23,15 +25,16 @@ from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.names import list_named
 from gpa_lsp.report.profiled_sources import ProfiledSources, SourceQuestion
 from gpa_lsp.report.source_paths import SourceLocator
-from gpa_lsp.rows.join import join_profile
+from gpa_lsp.report_file.kept_reports import PackedKernels, pack_kernels
+from gpa_lsp.rows.join import disassemble_ahead, join_profile
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 
-MOST_TOGETHER = 64
-"""Kernels of a profile that are read, joined and judged together. What a disassembler needs to start is shared among them."""
+MOST_TOGETHER = 32
+"""Kernels of a profile that are read, joined and judged together."""
 
-_PARTS_HERE = 2
-_FEWEST_SHARED = 5
+_PARTS_HERE = 1
+_FEWEST_SHARED = 6
 """Parts; another process takes half a second to start, and its results have to be sent."""
 
 _MOST_PROCESSES = 8
@@ -46,9 +49,10 @@ def judge_file(
     sources: ProfiledSources,
     roofs: KeptRoofs | None,
     *,
+    known: Sequence[KernelReport] = (),
     progress: Progress | None = None,
     take: TakeKernel | None = None,
-) -> tuple[Report, tuple[str, ...]]:
+) -> "JudgedFile":
     """Analyse a file.
 
     Args:
@@ -56,27 +60,43 @@ def judge_file(
         way: how.
         sources: the texts the kernels were compiled from.
         roofs: finds measured roofs; None puts kernels under theoretical ones.
+        known: its kernels, judged in this way but for analyses, which nobody asked then; where nothing was wrong with any.
         progress: told (what, done, total) as the work goes on.
         take: told the kernels with their causes, each when it is judged.
-
-    Returns:
-        The report, and the files beside this one that were read, by their paths from its folder.
 
     Raises:
         GpaError: the file cannot be used.
     """
     if way.blamer is None:
         kernels, problems, other_files = _load(path, way, progress)
-        return gather_report([AnalysedKernel(kernel=kernel) for kernel in kernels], problems), other_files
-    judge = _Judge(way, sources, roofs, take)
+        report = gather_report([AnalysedKernel(kernel=kernel) for kernel in kernels], problems)
+        return JudgedFile(report=report, other_files=other_files)
+    judge = _Judge(way, sources, roofs, take, known)
     # Which kernels a name means is known when all are: a whole name wins over a part of one.
     if way.kernel_filter is None and recognise_container(path) is None:
         with open_profile(path) as opened:
             found = None if opened is None else _judge_in_parts(path, opened, way, judge, progress)
         if found is not None:
-            return found, ()
+            return JudgedFile(report=found, packed=tuple(judge.packed))
     kernels, problems, other_files = _load(path, way, progress)
-    return judge.report(kernels, problems, progress), other_files
+    return JudgedFile(
+        report=judge.report(kernels, problems, progress), other_files=other_files, packed=tuple(judge.packed)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedFile:
+    """What became of a file.
+
+    Attributes:
+        report: of all its kernels.
+        other_files: the files beside it that were read, by their paths from its folder.
+        packed: kernels that other processes judged, as they came from there.
+    """
+
+    report: Report
+    other_files: tuple[str, ...] = ()
+    packed: tuple[PackedKernels, ...] = ()
 
 
 def _judge_in_parts(
@@ -87,64 +107,103 @@ def _judge_in_parts(
     The longest are judged here, for somebody waits for them; where many are left, other processes do that.
     """
     parts = _divide(opened.launches)
+    progress = progress or _tell_nobody
     done, total = 0, sum(map(len, parts))
     count = min(_MOST_PROCESSES, _count_cores())
     is_shared = count > 1 and len(parts) >= _FEWEST_SHARED
     here = parts[:_PARTS_HERE] if is_shared else parts
-    there = parts[len(here) :]
     for part in here:
         if not judge.judge_part(opened, part, way):
             return None  # in which order problems are told is for those to say who see all launches
         done += len(part)
-        if progress is not None:
-            progress("finding causes", done, total)
-    if there:
-        from gpa_lsp.processes.worker_pool import (
-            run_parts,
-        )  # most profiles have few kernels, and it costs start-up time
-
-        tasks = [judge.share(path, part, way) for part in there]
+        progress("finding causes", done, total)
+    if is_shared:
         try:
-            for result in run_parts(judge_apart, tasks, count=count, title="analysis process"):
+            for result in _judge_elsewhere(path, opened, parts[len(here) :], judge, count):
                 if result is None:
                     return None
                 judge.adopt(result)
-                done += len(result.judged)
-                if progress is not None:
-                    progress("finding causes", done, total)
+                done += len(result.numbers)
+                progress("finding causes", done, total)
         except ToolError:
             return None  # what is left is judged here
     return judge.report_judged()
 
 
+def _tell_nobody(words: str, done: int, total: int) -> None:
+    del words, done, total
+
+
+def _judge_elsewhere(
+    path: Path, opened: OpenedProfile, parts: Sequence[Sequence[int]], judge: "_Judge", count: int
+) -> "Iterator[_Result | None]":
+    """What other processes find out about some parts of a profile, as it is known. While they start, all the code is disassembled.
+
+    Raises:
+        ToolError: one of them died.
+    """
+    from gpa_lsp.processes.worker_pool import PartWorkers  # most profiles have few kernels, and it costs start-up time
+
+    prepare = partial(_open_ahead, path)
+    with PartWorkers(judge_apart, count=count, title="analysis process", prepare=prepare) as workers:
+        if judge.way.disassemble:
+            names = {launch.index: launch.mangled_name for launch in opened.launches}
+            wanted = dict.fromkeys(names[number] for part in parts for number in part)
+            disassemble_ahead(opened.read(()), wanted)
+        yield from workers.run([judge.share(path, part) for part in parts])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
-    """Some launches of a profile for another process."""
+    """Some launches of a profile for another process, and what is known of their kernels."""
 
     path: Path
     numbers: Sequence[int]
     way: Way
     locator: SourceLocator | None
     roofs: KeptRoofs | None
+    known: tuple[KernelReport, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Result:
-    """What another process found: kernels by their first launch, and what its sources were asked."""
+    """What another process found.
 
-    judged: "Mapping[int, _Judged]"
+    Attributes:
+        numbers: the first launch of each kernel.
+        packed: the kernels in that order; see :class:`PackedKernels`.
+        problems: of each.
+        answers: what the sources were asked.
+    """
+
+    numbers: tuple[int, ...]
+    packed: bytes
+    problems: tuple[tuple[Problem, ...], ...]
     answers: Mapping[SourceQuestion, str | None]
 
 
 def judge_apart(task: _Task) -> _Result | None:
     """Judge some kernels in a process for that; None where something is wrong with their launches."""
-    status = task.path.stat()
-    _, opened = _keep_open(task.path, (status.st_size, status.st_mtime_ns))
+    _, opened = _keep_open(task.path, _look_at(task.path))
     sources = ProfiledSources(task.locator)
-    judge = _Judge(task.way, sources, task.roofs, None)
+    judge = _Judge(task.way, sources, task.roofs, None, task.known)
     if opened is None or not judge.judge_part(opened, task.numbers, task.way):
         return None
-    return _Result(judged=judge.known, answers=sources.answers)
+    return _Result(
+        numbers=tuple(judge.judged),
+        packed=pack_kernels(one.report for one in judge.judged.values()),
+        problems=tuple(one.problems for one in judge.judged.values()),
+        answers=sources.answers,
+    )
+
+
+def _open_ahead(path: Path) -> None:
+    _keep_open(path, _look_at(path))
+
+
+def _look_at(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 @lru_cache(maxsize=1)
@@ -194,18 +253,30 @@ class _Judge:
         sources: the texts they were compiled from.
         roofs: finds measured roofs; None puts them under theoretical ones.
         take: told each.
+        known: kernels that lack analyses alone.
 
     Attributes:
-        known: what was judged, by the kernel's first launch.
+        way: how.
+        judged: what was judged, by the kernel's first launch.
+        packed: of these, what other processes judged.
     """
 
-    def __init__(self, way: Way, sources: ProfiledSources, roofs: KeptRoofs | None, take: TakeKernel | None) -> None:
-        self._way = way
+    def __init__(
+        self,
+        way: Way,
+        sources: ProfiledSources,
+        roofs: KeptRoofs | None,
+        take: TakeKernel | None,
+        known: Sequence[KernelReport] = (),
+    ) -> None:
+        self.way = way
         self._sources = sources
         self._roofs = roofs
         self._take = take
         self._gatherer = KernelGatherer()
-        self.known: dict[int, _Judged] = {}
+        self._known = {one.launches[0].index: one for one in known if one.launches}
+        self.judged: dict[int, _Judged] = {}
+        self.packed: list[PackedKernels] = []
 
     def judge_part(self, opened: OpenedProfile, numbers: Sequence[int], way: Way) -> bool:
         """Judge the kernels of some launches; False, and nothing judged, where something is wrong with a launch."""
@@ -217,31 +288,40 @@ class _Judge:
             self.judge(kernel)
         return True
 
-    def share(self, path: Path, numbers: Sequence[int], way: Way) -> _Task:
+    def share(self, path: Path, numbers: Sequence[int]) -> _Task:
         """The same for another process."""
-        return _Task(path=path, numbers=numbers, way=way, locator=self._sources.locator, roofs=self._roofs)
+        known = tuple(self._known[number] for number in numbers if number in self._known)
+        return _Task(
+            path=path, numbers=numbers, way=self.way, locator=self._sources.locator, roofs=self._roofs, known=known
+        )
 
     def adopt(self, result: _Result) -> None:
         """Take what another process found for what was found here."""
         self._sources.answers.update(result.answers)
-        for number, judged in result.judged.items():
-            self.known[number] = judged
+        packed = PackedKernels.unpack(result.packed)
+        self.packed.append(packed)
+        for number, report, problems in zip(result.numbers, packed.kernels, result.problems, strict=True):
+            self.judged[number] = _Judged(report=report, problems=problems)
             if self._roofs is not None:
-                self._roofs.find(judged.report.device.name)  # what is wrong with them is told by who looked here
+                self._roofs.find(report.device.name)  # what is wrong with them is told by who looked here
             if self._take is not None:
-                self._take(judged.report)
+                self._take(report)
 
     def judge(self, kernel: Kernel) -> _Judged:
         """The report of a kernel, and the problems met; a kernel is known by its first launch."""
         number = kernel.launches[0].index if kernel.launches else None
-        known = None if number is None else self.known.get(number)
-        if known is not None:
-            return known
+        before = None if number is None else self.judged.get(number)
+        if before is not None:
+            return before
         problems: list[Problem] = []
-        analysed = _judge_kernel(kernel, self._way, self._sources, self._roofs, problems)
-        found = _Judged(report=self._gatherer.gather(analysed), problems=tuple(problems))
+        known = None if number is None else self._known.get(number)
+        if known is None or known.mangled_name != kernel.mangled_name:
+            report = self._gatherer.gather(_judge_kernel(kernel, self.way, self._sources, self._roofs, problems))
+        else:
+            report = _complete(known, kernel, self._roofs, problems)
+        found = _Judged(report=report, problems=tuple(problems))
         if number is not None:
-            self.known[number] = found
+            self.judged[number] = found
         if self._take is not None:
             self._take(found.report)
         return found
@@ -257,7 +337,7 @@ class _Judge:
 
     def report_judged(self) -> Report:
         """The report of what was judged so far."""
-        return _assemble([self.known[number] for number in sorted(self.known)], ())
+        return _assemble([self.judged[number] for number in sorted(self.judged)], ())
 
 
 def _assemble(judged: Sequence[_Judged], problems: Sequence[Problem]) -> Report:
@@ -277,7 +357,7 @@ def _judge_kernel(
     assert way.blamer is not None
     moved = blame_kernel(kernel, way.blamer) if kernel.total_samples or kernel.longest_launch is not None else None
     blame = moved if kernel.total_samples else None
-    roofline = place_kernel(kernel, None if roofs is None else roofs.find(kernel.device.name))
+    roofline = _place(kernel, roofs)
     facts = KernelFacts(kernel, blame, roofline)
     analyses = analyse_kernel(facts) if way.answers else None
     limiter, doubts = judge_kernel(facts)
@@ -287,6 +367,17 @@ def _judge_kernel(
     advice, met = advise_kernel(kernel, moved, sources.reader_for(kernel), roofline, facts)
     problems.extend((*moved.problems, *met))
     return AnalysedKernel(kernel=kernel, blame=blame, advice=advice, analyses=analyses, limiter=limiter)
+
+
+def _complete(known: KernelReport, kernel: Kernel, roofs: KeptRoofs | None, problems: list[Problem]) -> KernelReport:
+    """A kernel that was judged before, with the answers that nobody asked for then."""
+    analyses = analyse_kernel(KernelFacts(kernel, known.blame, _place(kernel, roofs)))
+    problems.extend(analyses.problems)
+    return replace(known, analyses=analyses)
+
+
+def _place(kernel: Kernel, roofs: KeptRoofs | None) -> KernelRoofline | None:
+    return place_kernel(kernel, None if roofs is None else roofs.find(kernel.device.name))
 
 
 def _load(path: Path, way: Way, progress: Progress | None) -> tuple[list[Kernel], list[Problem], tuple[str, ...]]:

@@ -17,6 +17,8 @@ from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY, DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.compiler.source_text import read_source
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.ptx.model import PtxModule
+from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, find_plain_name, list_named
 from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 from gpa_lsp.sources.cuda_launches import find_launch_sizes
@@ -41,6 +43,7 @@ def _find_launched(path: Path, text: str, mangled_name: str) -> Iterator[KnownBl
             origin=BlockOrigin.SOURCE,
             dynamic_shared_bytes=launch.dynamic_shared_bytes,
             line=launch.line,
+            shape=launch.block,
         )
 
 
@@ -57,7 +60,10 @@ def _find_described(path: Path, mangled_name: str, names: Collection[str]) -> It
         if mangled_name in list_named(launch.kernel, names, lambda name: (name,)):
             x, y, z = launch.block
             yield KnownBlock(
-                threads=x * y * z, origin=BlockOrigin.DESCRIPTION, dynamic_shared_bytes=launch.shared_bytes
+                threads=x * y * z,
+                origin=BlockOrigin.DESCRIPTION,
+                dynamic_shared_bytes=launch.shared_bytes,
+                shape=(x, y, z),
             )
 
 
@@ -179,6 +185,7 @@ def examine_unit(
     choose = None if kernel is None else partial(list_named, kernel, list_names=lambda name: (name,))
     found, problems = list_unmeasured_kernels(cubin, choose=choose)
     sources = _Sources(path=path, text=text, roots=(path.parent, *roots))
+    ptx = _parse_ptx(unit, path)
     names = [name for name, function in cubin.functions.items() if function.is_entry]
     kernels = tuple(
         find_static_findings(
@@ -186,11 +193,20 @@ def examine_unit(
             limits=limits,
             blocks=find_known_blocks(path, text, one.mangled_name, names),
             read_source=sources.read,
+            ptx=ptx,
         )
         for one in found
     )
     failures = tuple(problem for one in kernels for problem in one.problems)
     return SourceStatics(path=path, text=text, unit=unit, flags=flags, kernels=kernels, problems=(*problems, *failures))
+
+
+def _parse_ptx(unit: CompiledUnit, path: Path) -> PtxModule | None:
+    """None where there is none that can be read: then nothing is said of what only PTX tells."""
+    try:
+        return None if unit.ptx is None else parse_ptx(unit.ptx, name=path.name)
+    except InputError:
+        return None
 
 
 def choose_compute_capability(flags: CompilerFlags | None) -> tuple[int, int]:

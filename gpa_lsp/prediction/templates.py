@@ -1,18 +1,21 @@
 """Descriptions of launches to begin with, for the kernels of a source, or of what was built, that have none."""
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
-from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.emulator.model import Fault, FaultKind
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.launches.template import USUAL_THREADS, write_source_template, write_template
 from gpa_lsp.prediction.built_modules import read_modules
+from gpa_lsp.prediction.fitting import fit_sizes, grow_arrays
 from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.prediction.model import PredictionSettings
 from gpa_lsp.prediction.predict import DescribedLaunch, PredictionWork, match_launches, predict_matched
@@ -35,6 +38,8 @@ _SHARE = 4
 
 _LIMITS = frozenset({FaultKind.TIME_BUDGET, FaultKind.INSTRUCTION_BUDGET, FaultKind.MEMORY_BUDGET})
 _GRID_WORDS = "# the grid is"
+_THREADS_WORD = "\nthreads = "
+_ROUNDS = 4
 
 
 def write_templates(
@@ -84,10 +89,8 @@ def write_templates(
             )
 
         said = _find_said(read, function)
-        if said:
-            return "\n".join(write_sized(USUAL_THREADS, one) for one in said)
-        if fits is None or launch is not None:
-            return write_sized(USUAL_THREADS)
+        if fits is None or (launch is not None and not said):
+            return "\n".join(write_sized(USUAL_THREADS, one) for one in said or (None,))
         budget = replace(
             fits.budget,
             seconds=fits.budget.seconds / _SHARE,
@@ -95,20 +98,40 @@ def write_templates(
         )
         tried = replace(fits, budget=budget, traced_warp_instructions=fits.traced_warp_instructions // _SHARE)
         work = PredictionWork(module=module, statics=statics, settings=tried, sinks=(), progress=None)
-        return _write_fitting(work, function, write_sized)
+        texts = (
+            _write_fitting(
+                work, function, partial(write_sized, host=one), has_block=one is not None and one.block is not None
+            )
+            for one in said or (None,)
+        )
+        return "\n".join(texts)
 
     return _describe([module], launches, kernel, write, path=statics.path, described=described)
 
 
-def _write_fitting(work: PredictionWork, function: PtxFunction, write: Callable[[int], str]) -> str:
-    """The largest of some sizes that is emulated within the limits; the least where none is, or where a launch fails for another reason."""
+def _write_fitting(work: PredictionWork, function: PtxFunction, write: Callable[[int], str], *, has_block: bool) -> str:
+    """The largest of some sizes that is emulated within the limits, its arrays as large as what is touched; the least where none is."""
+    deadline = time.monotonic() + work.settings.budget.seconds * _SHARE
     for threads in _SIZES:
+        if time.monotonic() > deadline and threads != _SIZES[-1]:
+            continue
         text = write(threads)
-        launch = read_launches(Path("fitting.launch.toml"), text=text)[0]
-        found = predict_matched(work, (DescribedLaunch(launch=launch, function=function),), [])
-        if not any(_LIMITS & {fault.kind for fault in one.faults} for one in found):
+        fitted = fit_sizes(work.module, function, text, has_block=has_block, deadline=deadline)
+        if fitted is None:  # arrays of that many elements would be too large
+            continue
+        text = fitted
+        faults: tuple[Fault, ...] = ()
+        for _ in range(_ROUNDS):
+            launch = read_launches(Path("fitting.launch.toml"), text=text)[0]
+            found = predict_matched(work, (DescribedLaunch(launch=launch, function=function),), [])
+            faults = tuple(fault for one in found for fault in one.faults)
+            grown = grow_arrays(text, faults)
+            if grown is None:
+                break
+            text = grown
+        if _THREADS_WORD not in text or not any(fault.kind in _LIMITS for fault in faults):
             break
-    if threads == USUAL_THREADS:
+    if threads == USUAL_THREADS or _THREADS_WORD not in text:
         return text
     return text.replace(
         _GRID_WORDS, f"# {format_count(USUAL_THREADS)} would take too long to emulate; {_GRID_WORDS[2:]}"

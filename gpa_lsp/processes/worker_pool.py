@@ -2,8 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import Any, Generic, TypeVar
 
 from gpa_lsp.processes.supervision import Worker, WorkerKind
 from gpa_lsp.processes.worker import Tell, Work
@@ -56,38 +56,71 @@ class WorkerPool:
         self._idle = []
 
 
-def run_parts(
-    function: Callable[[_Part], _Result], parts: Sequence[_Part], *, count: int, title: str
-) -> Iterator[_Result]:
-    """Apply a function to the parts of a work, in processes of this machine. Whoever stops listening ends the processes.
+class PartWorkers(Generic[_Part, _Result]):
+    """Processes of this machine that apply a function to the parts of a work. They start at once, before the first part is known.
+
+    To be used in a ``with`` statement, at whose end they are ended.
 
     Args:
         function: it and what it holds can be pickled.
-        parts: at least one; each can be pickled.
         count: how many processes at most.
         title: of one of them, for people.
-
-    Yields:
-        The results as they are known, in any order.
-
-    Raises:
-        ToolError: a process died.
+        prepare: called in each before its first part, to load what that needs; it can be pickled, too.
     """
-    is_over = threading.Event()
-    pool = WorkerPool(WorkerKind(module=_CALL, title=title, niceness=0, memory_bytes=0), most_idle=count)
 
-    def call(part: _Part) -> _Result:
-        result: _Result = pool.do((function, part), limit_s=_NO_LIMIT_S, is_cancelled=is_over.is_set)
-        return result
+    def __init__(
+        self,
+        function: Callable[[_Part], _Result],
+        *,
+        count: int,
+        title: str,
+        prepare: Callable[[], object] | None = None,
+    ) -> None:
+        self._function = function
+        self._is_over = threading.Event()
+        self._pool = WorkerPool(WorkerKind(module=_CALL, title=title, niceness=0, memory_bytes=0), most_idle=count)
+        self._threads = ThreadPoolExecutor(count)
+        for _ in range(count if prepare is not None else 0):
+            self._threads.submit(self._do, _prepare, prepare)
 
-    threads = ThreadPoolExecutor(min(count, len(parts)))
-    try:
-        for future in as_completed([threads.submit(call, part) for part in parts]):
+    def run(self, parts: Sequence[_Part]) -> Iterator[_Result]:
+        """The results as they are known, in any order.
+
+        Args:
+            parts: each can be pickled.
+
+        Raises:
+            ToolError: a process died.
+        """
+        futures: list[Future[_Result]] = [self._threads.submit(self._do, self._function, part) for part in parts]
+        for future in as_completed(futures):
             yield future.result()
-    finally:
-        is_over.set()  # what was begun is wanted no more, and may take long
-        threads.shutdown(wait=True, cancel_futures=True)
-        pool.close()
+
+    def _do(self, function: Callable[[Any], Any], part: object) -> Any:
+        return self._pool.do((function, part), limit_s=_NO_LIMIT_S, is_cancelled=self._is_over.is_set)
+
+    def __enter__(self) -> "PartWorkers[_Part, _Result]":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()  # what was begun is wanted no more, and may take long
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._pool.close()
+
+
+def run_parts(
+    function: Callable[[_Part], _Result], parts: Sequence[_Part], *, count: int, title: str
+) -> Iterator[_Result]:
+    """Apply a function to the parts of a work, at least one, in processes of this machine; see :class:`PartWorkers`.
+
+    Whoever stops listening ends the processes.
+    """
+    with PartWorkers(function, count=min(count, len(parts)), title=title) as workers:
+        yield from workers.run(parts)
+
+
+def _prepare(prepare: Callable[[], object]) -> None:
+    prepare()
 
 
 def _call(job: tuple[Callable[[Any], object], object], tell: Tell) -> object:

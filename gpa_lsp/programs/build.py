@@ -15,7 +15,7 @@ from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, WatchedCommand, run_command
-from gpa_lsp.programs.library import build_libraries, read_headers
+from gpa_lsp.programs.library import CudaHeaders, build_libraries, compile_redirection, read_headers
 
 _SOURCES = Path(__file__).parent / "building"
 _POLL_S = 0.05
@@ -23,6 +23,8 @@ _LIST_LIMIT_S = 20.0
 _MEMORY_BYTES = 4 << 30
 _ARCHITECTURES = "GPA_LSP_ARCHITECTURES"
 _NVCC = "GPA_LSP_NVCC"
+_TEXTURES = "GPA_LSP_TEXTURES"
+_WRAPPER = "GPA_LSP_NVCC_WRAPPER"
 _FLAGS = "NVCC_APPEND_FLAGS"
 _ARCHITECTURE_VARIABLE = "CUDAARCHS"
 """CMake's."""
@@ -63,7 +65,7 @@ def build_program(
         raise MissingToolError(TOOL, needed_for="building a program", install=INSTALL)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         private = Path(name)
-        environment = _make_environment(nvcc.resolve(), _place_library(nvcc.resolve(), private))
+        environment = _make_environment(nvcc.resolve(), private)
         running = WatchedCommand(
             words, folder=folder, environment=environment, limit_s=limit_s, take=take, temporary=private
         )
@@ -83,35 +85,53 @@ def _wait(running: WatchedCommand, is_cancelled: Callable[[], bool]) -> None:
         running.future.result()
 
 
-def _place_library(nvcc: Path, folder: Path) -> Path | None:
-    """A folder where the linker finds the runtime library, for an nvcc that brings none; None where its headers are not found."""
-    headers = [nvcc.parent.parent / "include", *find_cuda_headers()]
-    found = next((one for path in headers if (one := read_headers(path)) is not None), None)
-    if found is None:
+def _place_libraries(headers: CudaHeaders | None, folder: Path) -> Path | None:
+    """A folder where linkers find the libraries, for an nvcc that brings none and for paths of other machines; None where there are no headers."""
+    if headers is None:
         return None
-    (folder / "libcudart.so").symlink_to(build_libraries(found, folder)[0].name)
+    for library in build_libraries(headers, folder):
+        stem = library.name.partition(".so")[0]
+        (folder / f"{stem}.so").symlink_to(library.name)
     return folder
 
 
-def _make_environment(nvcc: Path, library: Path | None) -> dict[str, str]:
+def _find_headers(nvcc: Path) -> CudaHeaders | None:
+    folders = [nvcc.parent.parent / "include", *find_cuda_headers()]
+    return next((one for path in folders if (one := read_headers(path)) is not None), None)
+
+
+def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
+    headers = _find_headers(nvcc)
+    library = _place_libraries(headers, private)
     wrapper = _place_wrapper()
     architectures = _list_architectures(nvcc)
     wanted = next((one for one in architectures if one >= _WANTED), _WANTED)
     flags = (
         f"-cudart shared -lineinfo -gencode arch=compute_{wanted},code=compute_{wanted} "
-        f"-include {shlex.quote(str(_SOURCES / 'removed_names.h'))}"
+        f"-include {shlex.quote(str(_SOURCES / 'removed_names.h'))} -I{shlex.quote(str(_SOURCES / 'headers'))}"
     )
     if library is not None:
         flags += f" -L{shlex.quote(str(library))}"
-    before = os.environ.get(_FLAGS, "")
     return {
         **os.environ,
-        _FLAGS: f"{before} {flags}".strip(),
+        _FLAGS: " ".join(filter(None, (os.environ.get(_FLAGS, ""), flags))),
         _NVCC: str(nvcc),
         _ARCHITECTURES: ",".join(map(str, architectures)),
         _ARCHITECTURE_VARIABLE: f"{wanted}-virtual",
-        "PATH": os.pathsep.join(filter(None, (str(wrapper), os.environ.get("PATH", os.defpath)))),
+        _TEXTURES: str(_SOURCES / "removed_textures.h"),
+        _WRAPPER: str(wrapper / TOOL),
+        "PATH": _join(wrapper, os.environ.get("PATH", os.defpath)),
+        "LIBRARY_PATH": _join(os.environ.get("LIBRARY_PATH"), library),  # of host compilers; behind what the build says
+        "LD_LIBRARY_PATH": _join(
+            os.environ.get("LD_LIBRARY_PATH"), library
+        ),  # where they look for what a library needs
+        "CPATH": _join(os.environ.get("CPATH"), None if headers is None else headers.folder),
+        "LD_PRELOAD": " ".join(filter(None, (os.environ.get("LD_PRELOAD"), str(compile_redirection(private))))),
     }
+
+
+def _join(*folders: str | Path | None) -> str:
+    return os.pathsep.join(str(one) for one in folders if one)
 
 
 def _place_wrapper() -> Path:

@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpa_lsp.basis.errors import GpaError, InputError, MissingToolError, ToolError
@@ -15,8 +16,10 @@ from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
 
 DRIVER_NAME = "libcuda.so.1"
 SOURCES = Path(__file__).parent / "runtime"
+_REDIRECTION = Path(__file__).parent / "building" / "redirect.c"
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-Wl,-z,now")
+_FUNCTION = re.compile(r"^PUBLIC cudaError_t ((?:__)?cuda\w+)\(", re.MULTILINE)
 _VERSION = re.compile(r"^#define\s+CUDART_VERSION\s+(\d+)", re.MULTILINE)
 _LIMIT_S = 60.0
 _MEMORY_BYTES = 4 << 30
@@ -128,7 +131,7 @@ def build_libraries(headers: CudaHeaders, into: Path) -> tuple[Path, ...]:
 def _place(kept: KeptFiles, headers: CudaHeaders, path: Path, sources: Path) -> Path:
     """One library, compiled where it was not before."""
     digest = hashlib.sha256(f"{headers.folder} {headers.version} {_FLAGS} {path.name}".encode())
-    for source in sorted(SOURCES.rglob("*.[ch]")):
+    for source in (*sorted(SOURCES.rglob("*.[ch]")), Path(__file__)):
         digest.update(source.read_bytes())
     key = digest.hexdigest()
     content = kept.load(key)
@@ -143,26 +146,47 @@ def _place(kept: KeptFiles, headers: CudaHeaders, path: Path, sources: Path) -> 
     return path
 
 
+def compile_redirection(folder: Path) -> Path:
+    """The library that is preloaded into a build, so that nvcc is found whatever path the build names; made in a folder.
+
+    Raises:
+        MissingToolError: there is no C compiler.
+        ToolError: it failed.
+    """
+    path = folder / "redirect.so"
+    _run_compiler([*_FLAGS, str(_REDIRECTION), "-o", str(path), "-ldl"], path.name, folder)
+    return path
+
+
 def _compile(headers: CudaHeaders, library: Path, sources: Path) -> None:
-    compiler = find_c_compiler()
-    if compiler is None:
-        raise MissingToolError("cc", needed_for="the library that programs run on", install="install gcc or clang")
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        command = [str(compiler), *_FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
+        words = [*_FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
         if sources == SOURCES:
             versions = folder / "versions.map"
             versions.write_text(f"{headers.soname} {{ global: cuda*; __cuda*; gpa_lsp_runtime; local: *; }};\n")
-            command.append(f"-Wl,--version-script={versions}")
+            words += [f"-Wl,--version-script={versions}", *_alias_functions(sources)]
         else:
-            command.append(str(library.with_name(headers.soname)))
-        command += ["-o", str(library), f"-Wl,-soname,{library.name}"]
-        limits = RunLimits(limit_s=_LIMIT_S, memory_limit_bytes=_MEMORY_BYTES)
-        is_well, output = run_command(
-            "cc", command, folder=folder, environment=_make_environment(folder), limits=limits
-        )
-        if not is_well:
-            raise ToolError("cc", f"it could not compile {library.name}", output=output[-2000:])
+            words.append(str(library.with_name(headers.soname)))
+        _run_compiler([*words, "-o", str(library), f"-Wl,-soname,{library.name}"], library.name, folder)
+
+
+def _alias_functions(sources: Path) -> list[str]:
+    """Names that programs ask for whose default stream is one per thread: everything is done at once and in order whatever its stream."""
+    names = {name for source in sources.glob("*.c") for name in _FUNCTION.findall(source.read_text())}
+    return [f"-Wl,--defsym={name}_{kind}={name}" for name in sorted(names) for kind in ("ptds", "ptsz")]
+
+
+def _run_compiler(words: Sequence[str], made: str, folder: Path) -> None:
+    compiler = find_c_compiler()
+    if compiler is None:
+        raise MissingToolError("cc", needed_for="the library that programs run on", install="install gcc or clang")
+    limits = RunLimits(limit_s=_LIMIT_S, memory_limit_bytes=_MEMORY_BYTES)
+    is_well, output = run_command(
+        "cc", [str(compiler), *words], folder=folder, environment=_make_environment(folder), limits=limits
+    )
+    if not is_well:
+        raise ToolError("cc", f"it could not compile {made}", output=output[-2000:])
 
 
 def _make_environment(folder: Path) -> dict[str, str]:

@@ -112,12 +112,17 @@ class LoadedModule:
         )
 
 
+def find_source(kernel: PtxFunction) -> Path | None:
+    """The file a kernel is written in; None where no lines are known."""
+    chain = next((one.chain for one in kernel.instructions if one.chain), None)
+    return None if chain is None else Path(chain[-1].file)
+
+
 def _read_sources(kernel: PtxFunction) -> tuple[SourceParameter, ...]:
     """Names and types of the parameters, where the source is at hand and has as many of them."""
-    chain = next((one.chain for one in kernel.instructions if one.chain), None)
-    if chain is None:
+    path = find_source(kernel)
+    if path is None:
         return ()
-    path = Path(chain[-1].file)
     try:
         found = read_source_parameters(path.name, path.read_text(encoding="utf-8", errors="replace"), kernel.name)
     except OSError:

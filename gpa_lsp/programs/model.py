@@ -55,12 +55,14 @@ class RecordedLaunch:
         module: the device code, a file beside it.
         warp_instructions: it executed.
         number: of the launch among those of its kernel, from 1.
+        source: the file its first line is in; None where no lines are known.
     """
 
     description: Path
     module: Path
     warp_instructions: int
     number: int
+    source: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

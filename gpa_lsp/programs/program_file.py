@@ -11,9 +11,7 @@ from gpa_lsp.binary.file_bytes import FileBytes
 from gpa_lsp.programs.loaded_code import REBUILD
 
 _RUNTIME = "libcudart.so."
-_DEVICE_CODE = (".nv_fatbin", ".nvFatBinSegment")
-_UNLINKED_CODE = "__nv_relfatbin"
-"""Where objects of ``-rdc=true`` keep what is linked."""
+_DEVICE_CODE = (".nv_fatbin", ".nvFatBinSegment", "__nv_relfatbin")
 _DYNAMIC = 6
 """``sh_type`` of ``.dynamic``."""
 _NEEDED = 1
@@ -62,12 +60,6 @@ def examine_program(path: Path) -> ProgramFile:
         elf = read_elf(data, path=path)
         needed = _list_needed(elf)
     runtime = next((name for name in needed if name.startswith(_RUNTIME)), None)
-    if _UNLINKED_CODE in elf.section_names:
-        raise InputError(
-            "was built with -rdc=true, whose device code is linked to machine code without PTX",
-            path=path,
-            remedy="build it without -rdc=true (in CMake: CUDA_SEPARABLE_COMPILATION OFF)",
-        )
     if runtime is None and any(name in elf.section_names for name in _DEVICE_CODE):
         raise InputError(
             "brings NVIDIA's runtime library with it (nvcc's default), so no other can take its place",

@@ -19,6 +19,7 @@ from gpa_lsp.emulator.resident import ResidentMemory
 from gpa_lsp.launches.pointer_uses import PointerUse, find_pointer_uses
 from gpa_lsp.launches.source_parameters import SourceParameter
 from gpa_lsp.launches.type_names import find_type
+from gpa_lsp.programs.loaded_code import find_source
 from gpa_lsp.programs.messages import LaunchRequest
 from gpa_lsp.programs.model import RecordedLaunch
 from gpa_lsp.programs.session import KernelTally
@@ -145,6 +146,7 @@ class Recorder:
             module=module,
             warp_instructions=kept.warp_instructions,
             number=kept.snapshot.number,
+            source=find_source(tally.facts.kernel),
         )
 
     def _count_held_bytes(self) -> int:

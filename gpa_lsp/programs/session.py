@@ -19,11 +19,12 @@ from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.device.products import Product
 from gpa_lsp.emulator.engine.arena import ARENA_BASE
-from gpa_lsp.emulator.model import Budget, Fault
+from gpa_lsp.emulator.model import Budget, Fault, FaultKind
 from gpa_lsp.emulator.resident import ResidentKernel, ResidentMemory
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.model import TextureInput
 from gpa_lsp.programs.images import place_image
+from gpa_lsp.programs.linking import link_parts
 from gpa_lsp.programs.loaded_code import FunctionFacts, LoadedModule
 from gpa_lsp.programs.messages import (
     CudaError,
@@ -58,6 +59,8 @@ _ELEMENTS = {
     (2, 2): ScalarType.F16, (2, 4): ScalarType.F32,
 }  # fmt: skip
 """Channel kind, as ``cudaChannelFormatKind``, and bytes → the type."""
+_NOT_EMULATED = "it came to an instruction that is not emulated"
+_DEVICE_LAUNCHES = ("__cudaCDP", "cudaLaunchDevice", "cudaGetParameterBuffer")
 _EVENT_TIMES = "times between events are those of the emulator, not of a GPU"
 
 Answer = tuple[CudaError, bytes]
@@ -191,10 +194,9 @@ class Session:
 
     def _load_module(self, payload: bytes) -> Answer:
         is_linked, content = parse_number(payload)
-        if is_linked:
-            self.notes["device code that was compiled with -rdc=true is not linked here; build without it"] = None
-            return CudaError.NO_KERNEL_IMAGE, b""
         try:
+            if is_linked:
+                content = link_parts(content, self._product.compute_capability).encode()
             path = place_image(content, self._folder)
             module = LoadedModule(path, self.memory, self._product.compute_capability)
         except GpaError as error:
@@ -266,15 +268,23 @@ class Session:
         self._running = None
         tally.warp_instructions += cost.warp_instructions
         tally.seconds += cost.seconds
-        for fault in kernel.list_faults():
+        faults = kernel.list_faults()
+        for fault in faults:
             tally.faults[(fault.kind.value, fault.instruction)] = fault
-        if not cost.is_complete:
-            tally.unfinished[cost.end] = None
+        end = cost.end or next((_NOT_EMULATED for fault in faults if fault.kind is FaultKind.UNSUPPORTED), "")
+        if end:
+            tally.unfinished[end] = None
+            self._explain(tally)
             return CudaError.LAUNCH_FAILURE, cost.printed.encode()
         tally.emulated += 1
         if done is not None:
             done(cost.warp_instructions)
         return CudaError.SUCCESS, cost.printed.encode()
+
+    def _explain(self, tally: KernelTally) -> None:
+        """Name what a launch failed for, where its code tells."""
+        if any(name.startswith(_DEVICE_LAUNCHES) for name in tally.module.resident.module.functions):
+            self.notes["kernels that launch kernels (dynamic parallelism) are not emulated; the launch failed"] = None
 
     def _find_resident(self, tally: KernelTally, request: LaunchRequest) -> ResidentKernel:
         key = (request.function, request.grid, request.block, request.shared_bytes, request.is_cooperative)

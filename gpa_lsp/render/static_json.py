@@ -8,6 +8,7 @@ from typing import Any
 
 from gpa_lsp.advice.find_statics import KernelFindings, list_static_checks
 from gpa_lsp.advice.static_model import StaticFinding
+from gpa_lsp.advice.warp_facts import WarpFacts
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.compiler.model import CompilerMessage
@@ -17,6 +18,7 @@ from gpa_lsp.render.sarif_parts import BASE_ID, Json, SarifParts, make_artifact_
 from gpa_lsp.render.static_text import describe_static
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.names import demangle
+from gpa_lsp.symbolic_accesses.model import SymbolicAccess
 
 SCHEMA = "gpa-lsp static 1"
 _FINGERPRINT = "gpaLspStatic/v1"
@@ -78,6 +80,30 @@ def _make_kernel(kernel: KernelFindings) -> Json:
             for one in statics.by_block
         ],
         "findings": [_make_finding(finding) for finding in kernel.findings],
+        "requests": []
+        if kernel.warps is None
+        else [_make_request(one, kernel.warps) for one in kernel.warps.found.accesses],
+    }
+
+
+def _make_request(access: SymbolicAccess, facts: WarpFacts) -> Json:
+    """What the PTX says of an access; costs are sectors of global memory, wavefronts of shared memory, and null where unknown."""
+    frame = next(iter(access.instruction.chain or ()), None)
+    return {
+        "file": None if frame is None else frame.file,
+        "line": None if frame is None else frame.line,
+        "space": access.space.name.lower(),
+        "kind": access.kind.name.lower(),
+        "array": facts.find_array(access),
+        "bytes_per_thread": access.bytes_each,
+        "pattern": access.pattern.value,
+        "stride": None if (stride := facts.describe_stride(access)) is None else stride.text,
+        "cost_per_request": access.cost,
+        "most_per_request": access.most,
+        "ideal_per_request": access.ideal,
+        "condition": facts.describe_condition(access).strip() or None,
+        "is_certain": access.is_certain,
+        "instruction": access.instruction.text,
     }
 
 

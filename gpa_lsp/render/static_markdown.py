@@ -1,18 +1,23 @@
 """A compiled kernel as a page: its resources, its occupancy over the size of a block, and what its code says line by line."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.advice.find_statics import KernelFindings
 from gpa_lsp.advice.static_model import StaticFinding
+from gpa_lsp.advice.warp_facts import WarpFacts, describe_access, describe_cost, describe_pattern
 from gpa_lsp.analyses.static.model import KernelStatics, describe_block, describe_occupancy
 from gpa_lsp.basis.numbers import format_bytes, format_count, format_count_of, format_percent
-from gpa_lsp.basis.prose import join
+from gpa_lsp.basis.prose import NOTHING, Sentence, join
 from gpa_lsp.basis.visible_text import make_one_line
-from gpa_lsp.render.markdown_text import begin_paragraph, mark_code
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.render.markdown_text import begin_paragraph, mark_code, write_cell
 from gpa_lsp.report.names import demangle, shorten_name
+from gpa_lsp.symbolic_accesses.model import SymbolicAccess
 
 _MOST_FINDINGS = 50
 _MOST_INSTRUCTIONS = 4
+_MOST_REQUESTS = 200
 
 
 def render_statics_markdown(kernel: KernelFindings, compiler: str) -> str:
@@ -33,6 +38,7 @@ def render_statics_markdown(kernel: KernelFindings, compiler: str) -> str:
             "",
             *_tabulate_blocks(statics),
             *_list_findings(kernel.findings),
+            *_tabulate_requests(kernel),
         )
     )
 
@@ -80,6 +86,36 @@ def _tabulate_blocks(statics: KernelStatics) -> Iterator[str]:
         yield (
             f"| {format_count(row.threads)}{mark} | {found.blocks_per_sm} | {found.warps_per_sm} | {format_percent(found.ratio)} | {limits} |"
         )
+
+
+def _tabulate_requests(kernel: KernelFindings) -> Iterator[str]:
+    """Each access of global and shared memory by line, as its addresses tell."""
+    facts, place = kernel.warps, kernel.place
+    if facts is None or place is None:
+        return
+    counts: Counter[tuple[int, str]] = Counter()
+    for access in facts.found.accesses:
+        frame = next((one for one in access.instruction.chain or () if one.file == place.file), None)
+        if frame is not None:
+            counts[frame.line, " | ".join(write_cell(one) for one in _describe_request(facts, access))] += 1
+    if not counts:
+        return
+    yield ""
+    yield f"## Requests of a warp{facts.assumption}"
+    yield ""
+    yield "| line | access | threads of a warp | cost | instructions |"
+    yield "|---:|---|---|---|---:|"
+    for (line, words), number in sorted(counts.items())[:_MOST_REQUESTS]:
+        yield f"| {line} | {words} | {format_count(number)} |"
+    if len(counts) > _MOST_REQUESTS:
+        yield ""
+        yield f"{format_count(len(counts) - _MOST_REQUESTS)} more not shown."
+
+
+def _describe_request(facts: WarpFacts, access: SymbolicAccess) -> tuple[Sentence, Sentence, Sentence]:
+    noun = "wavefront" if access.space == Space.SHARED else "sector"
+    cost = NOTHING if access.cost is None else join((describe_cost(access, noun), facts.describe_condition(access)), "")
+    return describe_access(facts, access, begins=""), describe_pattern(facts, access), cost
 
 
 def _list_findings(findings: Sequence[StaticFinding]) -> Iterator[str]:

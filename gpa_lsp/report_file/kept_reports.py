@@ -1,16 +1,20 @@
 """Reports of single files in the user's cache, so that what was analysed once is loaded.
 
-An entry is a compressed pickle: it keeps columns as they are and loads ten times as fast as JSON is parsed. It is read by an unpickler that makes
-nothing but our own records, enumerations and sentences, paths, and arrays of numpy, so that an entry runs no code, whoever wrote it; and only
-after its digest was found right (:mod:`gpa_lsp.basis.kept_files`).
+An entry is a row of compressed pickles: they keep columns as they are and load ten times as fast as JSON is parsed. They are read by an unpickler
+that makes nothing but our own records, enumerations and sentences, paths, and arrays of numpy, so that an entry runs no code, whoever wrote it; and
+only after its digest was found right (:mod:`gpa_lsp.basis.kept_files`).
+
+The first says what was looked at beside the file, the second what stands in the report beside its kernels, and each other one holds some kernels:
+another process that judged them has written them, and the same bytes come over its pipe and into the entry.
 """
 
 import importlib
 import io
 import logging
 import pickle
+import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -20,7 +24,7 @@ from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import Sentence
-from gpa_lsp.report.model import Report
+from gpa_lsp.report.model import KernelReport, Report
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,6 +33,8 @@ LIMIT_BYTES = 256 << 20
 
 _LARGEST_BYTES = 1 << 30
 """An entry that unpacks to more is not loaded."""
+
+_LENGTH = struct.Struct("<Q")
 
 _ARRAY_MODULES = frozenset(
     {"numpy", "numpy._core.numeric", "numpy.core.numeric", "numpy._core.multiarray", "numpy.core.multiarray"}
@@ -84,28 +90,88 @@ def load_kept(files: KeptFiles, key: str, still_holds: Callable[[Mapping[Any, An
     Returns:
         None when there is none, it cannot be used, or what was seen has changed.
     """
-    packed = files.load(key)
-    if packed is None:
+    entry = files.load(key)
+    if entry is None:
         return None
     try:
-        unpack = zlib.decompressobj()
-        stream = io.BytesIO(unpack.decompress(packed, _LARGEST_BYTES))
-        seen = _RecordUnpickler(stream).load()
+        parts = _unpack_parts(entry)
+        seen = next(parts)
         if not still_holds(seen):
             return None
-        path, report = _RecordUnpickler(stream).load()
-        return KeptReport(path=path, seen=seen, report=report) if isinstance(report, Report) else None
+        path, problems, order = next(parts)
+        kernels = [kernel for part in parts for kernel in part]
+        report = Report(problems=problems, kernels=tuple(kernels[number] for number in order))
+        return KeptReport(path=path, seen=seen, report=report) if _is_sound(report) else None
     except Exception as error:  # whatever a damaged entry can lead to: the file is analysed instead
         _LOG.debug("kept report %s is not used: %s", key, error)
         return None
 
 
-def store_kept(files: KeptFiles, key: str, kept: KeptReport) -> None:
-    """Keep a report."""
-    stream = io.BytesIO()
-    for part in (dict(kept.seen), (kept.path, kept.report)):
-        pickle.dump(part, stream, protocol=5)
-    files.store(key, zlib.compress(stream.getbuffer(), 1))
+def _unpack_parts(entry: bytes) -> Iterator[Any]:
+    left = _LARGEST_BYTES
+    start = 0
+    while start < len(entry):
+        (length,) = _LENGTH.unpack_from(entry, start)
+        start += _LENGTH.size + length
+        content = zlib.decompressobj().decompress(entry[start - length : start], left)
+        left = max(left - len(content), 1)
+        yield _RecordUnpickler(io.BytesIO(content)).load()
+
+
+def _is_sound(report: Report) -> bool:
+    """Whether somebody who writes other types into an entry would be found out only when they are shown."""
+    return all(isinstance(one, KernelReport) for one in report.kernels) and all(
+        isinstance(one, Problem) for one in report.problems
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedKernels:
+    """Some kernels as they are kept.
+
+    Attributes:
+        kernels: theirs.
+        content: the same, pickled and compressed.
+    """
+
+    kernels: tuple[KernelReport, ...]
+    content: bytes
+
+    @classmethod
+    def unpack(cls, content: bytes) -> "PackedKernels":
+        """Of what :func:`pack_kernels` gave."""
+        kernels = _RecordUnpickler(io.BytesIO(zlib.decompress(content))).load()
+        return cls(kernels=kernels, content=content)
+
+
+def pack_kernels(kernels: Iterable[KernelReport]) -> bytes:
+    """Some kernels as they are kept."""
+    return _pack(tuple(kernels))
+
+
+def _pack(part: object) -> bytes:
+    return zlib.compress(pickle.dumps(part, protocol=5), 1)
+
+
+def store_kept(files: KeptFiles, key: str, kept: KeptReport, packed: Sequence[PackedKernels] = ()) -> None:
+    """Keep a report.
+
+    Args:
+        files: where reports are kept.
+        key: see :func:`load_kept`.
+        kept: the report.
+        packed: those of its kernels that are packed already; the same objects.
+    """
+    known = [kernel for pack in packed for kernel in pack.kernels]
+    numbers = {id(kernel): number for number, kernel in enumerate(known)}
+    others = [kernel for kernel in kept.report.kernels if id(kernel) not in numbers]
+    numbers.update({id(kernel): number for number, kernel in enumerate(others, start=len(known))})
+    order = [numbers[id(kernel)] for kernel in kept.report.kernels]
+    contents = [_pack(dict(kept.seen)), _pack((kept.path, kept.report.problems, order))]
+    contents.extend(pack.content for pack in packed)
+    if others:
+        contents.append(pack_kernels(others))
+    files.store(key, b"".join(part for content in contents for part in (_LENGTH.pack(len(content)), content)))
 
 
 class _RecordUnpickler(pickle.Unpickler):

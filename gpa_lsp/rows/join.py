@@ -4,20 +4,24 @@ One pass per profile, so that everything that must be disassembled is known befo
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
 from gpa_lsp.basis.errors import ConservationError, GpaError, InputError, Problem, ProblemSeverity
 from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.disassembler import disassemble
-from gpa_lsp.binary.model import Cubin, Instructions
+from gpa_lsp.binary.disassembler import disassemble, read_ahead
+from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin, Instructions
 from gpa_lsp.profile.model import Launch, Module, Profile
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.rows.place import PlacedKernel, place_kernel
 from gpa_lsp.rows.scatter import scatter_function, scatter_outside
 
 Progress = Callable[[str, int, int], None]
+
+_MOST_AHEAD_BYTES = 400_000 * INSTRUCTION_BYTES
+"""A few seconds of the disassembler's, in which nobody sees anything new."""
 
 GroupKey = tuple[str, int | None, str | None, tuple[int, int] | None]
 
@@ -105,6 +109,35 @@ def _read_cubins(profile: Profile, problems: list[Problem]) -> dict[int, Cubin]:
                 error.at(profile.path)
             problems.append(Problem.from_error(error))
     return cubins
+
+
+def disassemble_ahead(profile: Profile, names: Iterable[str]) -> None:
+    """Disassemble kernels that will be joined a few at a time, with as few runs of the disassembler as possible.
+
+    What goes wrong is told when they are joined.
+
+    Args:
+        profile: with their modules; its launches are not looked at.
+        names: mangled, those that matter most first; what is too much stays for later.
+    """
+    wanted = list(names)
+    for module in profile.modules.values():
+        if module.image is None:
+            continue
+        with suppress(GpaError):
+            cubin = _read_image(module, module.image, profile.path)
+            read_ahead(cubin, _choose_ahead(cubin, wanted))
+
+
+def _choose_ahead(cubin: Cubin, names: Iterable[str]) -> list[str]:
+    left = _MOST_AHEAD_BYTES
+    chosen = []
+    for name in names:
+        function = cubin.functions.get(name)
+        if function is not None and function.size_bytes <= left:
+            left -= function.size_bytes
+            chosen.append(name)
+    return chosen
 
 
 def _read_image(module: Module, image: bytes, path: Path | None) -> Cubin:

@@ -328,13 +328,9 @@ class _Reading:
             elif inner is not None and inner.type == "array_declarator":
                 scope.values[name] = Array(self._measure(inner, kind, scope), node.start_point[0] + 1, name)
             elif value is not None:
-                plain = (
-                    value.named_children[0]
-                    if value.type in ("argument_list", "initializer_list") and value.named_children
-                    else value
-                )
-                found = self._value(plain, scope)
-                found = cast(found, scope.types[name])
+                is_listed = value.type in ("argument_list", "initializer_list")
+                plain = value.named_children[0] if is_listed and len(value.named_children) == 1 else value
+                found = cast(self._value(plain, scope), scope.types[name])
                 if isinstance(found, Array) and not found.name:
                     found.name = name
                 scope.values[name] = found

@@ -139,7 +139,7 @@ def _advise_reuse(reuse: LayerReuse) -> Sentence:
         template = "; rows of {updates} would fit" if reuse.axis == "y" else "; layers of {side} by {updates} would fit"
         side = {} if reuse.axis == "y" else {"side": count(reuse.transition_updates)}
         fits = say(template, updates=count(reuse.transition_updates, "update"), **side)
-    return say("Blocks that are longer along {axis} share more within a wave{fits}.", axis=reuse.axis, fits=fits)
+    return say("Blocks that are longer along {axis} load less twice{fits}.", axis=reuse.axis, fits=fits)
 
 
 def _list_bars(prediction: VolumePrediction) -> Iterator[Bar]:
@@ -152,6 +152,7 @@ def _list_bars(prediction: VolumePrediction) -> Iterator[Bar]:
 
 def _build_volume_table(prediction: VolumePrediction) -> Table:
     volumes = prediction.volumes
+    unit = "wave" if prediction.mode is VolumeMode.PAPER else "block"
     passing = (("L2 → L1", "loads that L1 does not keep", volumes.l2_load_bypassing),)
     rows = (
         ("L1 → registers", "loads: sectors of each warp", volumes.l1_load),
@@ -159,8 +160,8 @@ def _build_volume_table(prediction: VolumePrediction) -> Table:
         ("L2 → L1", "loads: capacity", volumes.l2_load_capacity),
         *(passing if volumes.l2_load_bypassing else ()),
         ("L1 → L2", "stores", volumes.l2_store),
-        ("DRAM → L2", "loads: a wave's footprint", volumes.dram_load_footprint),
-        ("DRAM → L2", "of it still in L2 from earlier blocks", 0.0 - volumes.dram_load_reused),
+        ("DRAM → L2", f"loads: what each {unit} touches", volumes.dram_load_footprint),
+        ("DRAM → L2", f"of it still in L2 from other {unit}s", 0.0 - volumes.dram_load_reused),
         ("DRAM → L2", "loads: to complete sectors", volumes.dram_load_partial),
         ("L2 → DRAM", "stores: compulsory", volumes.dram_store_compulsory),
         ("L2 → DRAM", "stores: sectors written in part", volumes.dram_store_partial),
@@ -214,9 +215,8 @@ def _build_bound_table(prediction: VolumePrediction) -> Table:
 
 
 def _name_unit(bound: Bound) -> str:
-    if bound.limiter is Limiter.FLOPS:
-        return "operations"
-    return "cycles of an SM's L1" if bound.limiter is Limiter.L1 else "bytes"
+    named = {Limiter.FLOPS: "operations", Limiter.BLOCKS: "blocks", Limiter.L1: "cycles of an SM's L1"}
+    return named.get(bound.limiter, "bytes")
 
 
 def _build_reuse_table(prediction: VolumePrediction) -> tuple[Table, ...]:

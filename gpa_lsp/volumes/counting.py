@@ -29,8 +29,9 @@ from gpa_lsp.volumes.expressions import (
 from gpa_lsp.volumes.footprints import Overlaps, Place, build_intervals, find_array_strides, measure_overlaps
 from gpa_lsp.volumes.groups import AccessGroup, ArrayGroups, Integers, group_accesses
 from gpa_lsp.volumes.l1_cycles import count_cycles, count_paper_cycles
-from gpa_lsp.volumes.model import Counts, VolumeMode
+from gpa_lsp.volumes.model import Counts, SharedLoads, VolumeMode
 from gpa_lsp.volumes.sampled import count_sampled
+from gpa_lsp.volumes.sharing import count_iterations, find_sharing
 from gpa_lsp.volumes.traffic import ArrayTraffic, bound_footprint, measure_traffic
 from gpa_lsp.volumes.waves import BlockBox, Wave
 
@@ -74,6 +75,7 @@ class Subject:
         launch: how threads are laid out.
         wave: blocks that run at once.
         l2_bytes: of the device.
+        l1_tags_per_cycle: of the device.
         mode: the model.
     """
 
@@ -81,6 +83,7 @@ class Subject:
     launch: LaunchShape
     wave: Wave
     l2_bytes: int
+    l1_tags_per_cycle: int | None
     mode: VolumeMode
 
     @property
@@ -113,9 +116,16 @@ def count_all(subject: Subject) -> Counts:
         frame = affine.traffic
         loads = [bound_footprint(one, own.from_l2 * ratio) for one, own in zip(loads, frame, strict=True)]
         stores = [bound_footprint(one, own.traffic.stored * ratio) for one, own in zip(stores, frame, strict=True)]
+    sharing = () if is_paper else _find_sharing(subject, placed, affine)
+    launched = max(1, subject.launch.region.thread_count) * subject.launch.updates_per_thread
+    per_wave = (
+        max(1, count_threads(wave.current, subject.launch.block, subject.region)) * subject.launch.updates_per_thread
+    )
+    once = SECTOR_BYTES * sum(own.traffic.touched_by_loads for own in affine.traffic) / launched
     least = 1.0 if is_paper else 0.0
     lines = full.lines + extra.block_line_bytes / LINE_BYTES
-    fills = 0.0 if is_paper else lines / subject.launch.threads_per_block * WARP_THREADS
+    # Where tags take time of their own, filling a line was seen to take none.
+    fills = 0.0 if is_paper or subject.l1_tags_per_cycle else lines / subject.launch.threads_per_block * WARP_THREADS
     return Counts(
         l1_cycles_per_warp=_count_l1(subject, entries, whole) + extra.cycles_per_warp + fills,
         block_line_bytes=max(least, lines * LINE_BYTES),
@@ -127,6 +137,9 @@ def count_all(subject: Subject) -> Counts:
         block_store_bytes=max(least, affine.stores * SECTOR_BYTES + extra.block_store_bytes),
         launch_load_bytes=SECTOR_BYTES * sum(own.traffic.touched_by_loads for own in affine.traffic),
         launch_store_bytes=SECTOR_BYTES * sum(own.traffic.touched_by_stores for own in affine.traffic),
+        shared_loads=sharing,
+        once_load_bytes=0.0 if is_paper else once + extra.wave_load_bytes / per_wave,
+        load_iterations=max((count_iterations(entry.select(loads=True)) for entry in entries), default=1),
         wave_load_bytes=SECTOR_BYTES * sum(found.current for found in loads) + extra.wave_load_bytes,
         wave_store_bytes=SECTOR_BYTES * sum(found.current for found in stores) + extra.wave_store_bytes,
         before_bytes=_add([found.before for found in (*loads, *stores)]),
@@ -138,6 +151,28 @@ def count_all(subject: Subject) -> Counts:
         row_span=_find_span(placed, 1),
         layer_span=_find_span(placed, 2),
     )
+
+
+def _find_sharing(
+    subject: Subject, placed: Iterable[tuple[ArrayGroups, tuple[int, ...]]], affine: "_AffineCounts"
+) -> tuple[SharedLoads, ...]:
+    found: list[SharedLoads] = []
+    for (entry, strides), own in zip(placed, affine.traffic, strict=True):
+        place = Place(launch=subject.launch, region=subject.region, base_bytes=entry.array.base_bytes, strides=strides)
+        together = own.traffic.touched_by_loads
+        apart = min(own.from_l2, max(together, _count_apart(subject, entry, own)))
+        found.extend(find_sharing(entry, place, subject.wave.blocks, apart_sectors=apart, together_sectors=together))
+    return tuple(found)
+
+
+def _count_apart(subject: Subject, entry: ArrayGroups, own: "_Framed") -> float:
+    """Sectors that all blocks load, each block a sector once, whether L1 keeps it or not."""
+    if not own.traffic.bypassing and not own.traffic.atomic:
+        return own.compulsory
+    loads = tuple(replace(group, is_cached=True) for group in entry.select(loads=True))
+    every = [replace(entry, groups=loads)]
+    full = _count_loads(subject, every, _build_blocks(subject)).sectors
+    return _average_loads(subject, every, full) * prod(subject.launch.grid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,7 +361,7 @@ def _count_l1(subject: Subject, entries: Sequence[ArrayGroups], blocks: Blocks) 
             for group in entry.select(loads=False) or entry.groups
         )
     affine = sum(
-        count_cycles(entry, group, blocks) * group.trips * group.executions
+        count_cycles(entry, group, blocks, tags_per_cycle=subject.l1_tags_per_cycle) * group.trips * group.executions
         for entry in entries
         for group in entry.groups
     )

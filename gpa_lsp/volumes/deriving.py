@@ -1,17 +1,38 @@
-"""Counts → volumes per update, reuse of rows and layers, and what each limiter allows: the published model."""
+"""Counts → volumes per update, reuse of rows and layers, and what each limiter allows."""
 
-from dataclasses import replace
+from math import prod
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.volumes.block_volumes import WARP_THREADS
 from gpa_lsp.volumes.devices import VolumeDevice
 from gpa_lsp.volumes.expressions import KernelAccesses, LaunchShape
-from gpa_lsp.volumes.fits import Fits
+from gpa_lsp.volumes.fits import Fit, Fits
 from gpa_lsp.volumes.model import Bound, Counts, LayerReuse, Limiter, Volumes
+from gpa_lsp.volumes.retention import Flow, Retention, find_retention
 
 _LEAST_OVERSUBSCRIPTION, _MOST_OVERSUBSCRIPTION = 0.01, 10.0
 _NOTHING_BEFORE = 0.1
 """The oversubscription the published model takes where no blocks ran before; there is nothing to hit then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What runs where.
+
+    Attributes:
+        launch: how threads are laid out.
+        device: on which.
+        blocks_per_sm: resident at once.
+    """
+
+    launch: LaunchShape
+    device: VolumeDevice
+    blocks_per_sm: int
+
+    @property
+    def updates(self) -> int:
+        """Of the whole launch, those beyond its end along folded axes included."""
+        return self.launch.region.thread_count * self.launch.updates_per_thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,30 +54,26 @@ class Derived:
     l2_capacity_estimate: float
 
 
-def derive_volumes(
-    counts: Counts, launch: LaunchShape, device: VolumeDevice, blocks_per_sm: int, fits: Fits
-) -> Derived:
+def derive_volumes(counts: Counts, setting: Setting, fits: Fits) -> Derived:
     """Volumes by level and cause; which model it is lies in the counts and the fits.
 
-    Source: Ernst et al. (2022), sections 4.3 to 4.5; what they call V3 of the loads from DRAM, without further capacity misses of L2.
+    Source: Ernst et al. (2022), sections 4.3 to 4.5; what they call V3 of the loads from DRAM, without further capacity misses of L2. What L2 holds
+    between blocks is in the corrected model :mod:`~gpa_lsp.volumes.retention`'s.
     """
+    launch, device = setting.launch, setting.device
     per_block = launch.threads_per_block * counts.working_ratio * launch.updates_per_thread
     per_wave = max(1, counts.wave_threads) * launch.updates_per_thread
-    updates = launch.region.thread_count * launch.updates_per_thread
-    sharing = blocks_per_sm if fits.counts_all_blocks else 1
+    sharing = setting.blocks_per_sm if fits.counts_all_blocks else 1
     l1_over = counts.block_line_bytes * sharing / device.l1_bytes
     l1_load = counts.block_request_bytes / per_block
     bypassing = counts.block_bypassing_bytes / per_block
     compulsory = counts.block_load_bytes / per_block
     capacity = max(0.0, l1_load - bypassing - compulsory) * fits.l1_miss.at(l1_over)
-    rows = _derive_reuse("y", counts, launch, device, fits)
-    layers = _derive_reuse("z", counts, launch, device, fits)
-    footprint = max(counts.wave_load_bytes / per_wave, counts.launch_load_bytes / updates)
-    rows, layers = _bound_reuse((rows, layers), footprint - counts.launch_load_bytes / updates)
     l2_over = (counts.wave_load_bytes + counts.wave_store_bytes) / device.l2_bytes
     l2_store = counts.block_store_bytes / per_block
-    stored = max(counts.wave_store_bytes / per_wave, counts.launch_store_bytes / updates)
+    stored = max(counts.wave_store_bytes / per_wave, counts.launch_store_bytes / setting.updates)
     evicted = max(0.0, l2_store - stored) * fits.store_evicted.at(l2_over)
+    footprint, reuse = _derive_dram_loads(counts, setting, fits, stored)
     volumes = Volumes(
         l1_load=l1_load,
         l2_load_compulsory=compulsory,
@@ -64,7 +81,7 @@ def derive_volumes(
         l2_load_bypassing=bypassing,
         l2_store=l2_store,
         dram_load_footprint=footprint,
-        dram_load_reused=rows.hit + layers.hit,
+        dram_load_reused=sum(one.hit for one in reuse),
         dram_load_partial=evicted,
         dram_store_compulsory=stored,
         dram_store_partial=evicted,
@@ -72,43 +89,84 @@ def derive_volumes(
     warm = volumes.dram_load_footprint - volumes.dram_load_reused
     return Derived(
         volumes=volumes,
-        reuse=(rows, layers),
+        reuse=reuse,
         l1_oversubscription=l1_over,
         l2_oversubscription=l2_over,
         l2_capacity_estimate=(volumes.l2_load - warm) * fits.l2_miss.at(l2_over),
     )
 
 
-def _bound_reuse(found: tuple[LayerReuse, LayerReuse], most: float) -> tuple[LayerReuse, LayerReuse]:
-    """Hits of both so that what every launch must load once is still loaded."""
-    hits = sum(one.hit for one in found)
-    if hits <= most or hits <= 0:
-        return found
-    first, second = (replace(one, hit=one.hit * max(0.0, most) / hits) for one in found)
-    return first, second
+def _derive_dram_loads(
+    counts: Counts, setting: Setting, fits: Fits, stored: float
+) -> tuple[float, tuple[LayerReuse, LayerReuse]]:
+    """Bytes per update that are loaded without reuse between blocks, and what of it rows and layers save."""
+    if fits.row_hit is not None and fits.layer_hit is not None:
+        per_wave = max(1, counts.wave_threads) * setting.launch.updates_per_thread
+        rows = _apply_fit("y", counts, setting, fits.row_hit)
+        return counts.wave_load_bytes / per_wave, (rows, _apply_fit("z", counts, setting, fits.layer_hit))
+    blocks = prod(setting.launch.grid)
+    flow = Flow(
+        shared=counts.shared_loads,
+        once_bytes=counts.once_load_bytes,
+        stored_bytes=stored,
+        running=setting.blocks_per_sm * setting.device.sm_count,
+        blocks=blocks,
+        updates_per_block=setting.updates / blocks,
+        iterations=counts.load_iterations,
+    )
+    retention = find_retention(flow, setting.device.l2_bytes)
+    footprint = counts.once_load_bytes + sum(one.again_bytes for one in counts.shared_loads)
+    rows = _sum_reuse("y", counts, setting, retention)
+    return footprint, (rows, _sum_reuse("z", counts, setting, retention))
 
 
-def _derive_reuse(axis: str, counts: Counts, launch: LaunchShape, device: VolumeDevice, fits: Fits) -> LayerReuse:
+def _sum_reuse(axis: str, counts: Counts, setting: Setting, retention: Retention) -> LayerReuse:
+    """Reuse from layers before, or from rows before and blocks of the same row."""
+    found = [
+        (shared, missed, needed)
+        for shared, missed, needed in zip(counts.shared_loads, retention.missed, retention.needed_bytes, strict=True)
+        if (shared.axis == "z") is (axis == "z")
+    ]
+    overlap = sum(shared.again_bytes for shared, _, _ in found)
+    hit = sum(shared.again_bytes * (1 - missed) for shared, missed, _ in found)
+    needed = max((needed for _, _, needed in found), default=0.0)
+    ratio = hit / overlap if overlap > 0 else 1.0
+    return _build_reuse(axis, counts, setting, LayerHit(overlap=overlap, needed_bytes=needed, ratio=ratio))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerHit:
+    """Of one axis: what was loaded before, what keeping it takes, and the part that is kept."""
+
+    overlap: float
+    needed_bytes: float
+    ratio: float
+
+
+def _apply_fit(axis: str, counts: Counts, setting: Setting, fit: Fit) -> LayerReuse:
     """Reuse from rows (blocks of the same row counted with them, each set by itself) or from the layer before."""
-    per_wave = max(1, counts.wave_threads) * launch.updates_per_thread
-    width, height = launch.updates[0], launch.updates[1]
+    per_wave = max(1, counts.wave_threads) * setting.launch.updates_per_thread
     if axis == "y":
         overlap = (counts.shared_load_bytes[0] + counts.shared_load_bytes[1]) / per_wave
         needed = counts.before_bytes[0] + counts.before_bytes[1]
-        fit, span, extent = fits.row_hit, counts.row_span, float(width)
     else:
         overlap, needed = counts.shared_load_bytes[2] / per_wave, counts.before_bytes[2]
-        fit, span, extent = fits.layer_hit, counts.layer_span, float(width * height)
-    over = needed / device.l2_bytes
+    over = needed / setting.device.l2_bytes
     bounded = min(_MOST_OVERSUBSCRIPTION, max(_LEAST_OVERSUBSCRIPTION, over)) if needed else _NOTHING_BEFORE
-    ratio = fit.at(bounded)
+    return _build_reuse(axis, counts, setting, LayerHit(overlap=overlap, needed_bytes=needed, ratio=fit.at(bounded)))
+
+
+def _build_reuse(axis: str, counts: Counts, setting: Setting, found: LayerHit) -> LayerReuse:
+    width, height = setting.launch.updates[0], setting.launch.updates[1]
+    span, extent = (counts.row_span, width) if axis == "y" else (counts.layer_span, width * height)
+    over = found.needed_bytes / setting.device.l2_bytes
     return LayerReuse(
         axis=axis,
-        overlap=overlap,
-        hit=overlap * ratio,
-        needed_bytes=needed,
+        overlap=found.overlap,
+        hit=found.overlap * found.ratio,
+        needed_bytes=found.needed_bytes,
         oversubscription=over,
-        hit_ratio=ratio,
+        hit_ratio=found.ratio,
         layers_needed=span,
         transition_updates=None if span is None or over <= 0 else (extent / over) ** (1.0 if axis == "y" else 0.5),
     )
@@ -119,14 +177,17 @@ def derive_bounds(
 ) -> tuple[Bound, ...]:
     """What each limiter alone would allow, the lowest first.
 
-    Source: Ernst et al. (2022), section 2: four limiters, of which the lowest holds.
+    Source: Ernst et al. (2022), section 2: four limiters, of which the lowest holds. A fifth is how fast blocks can be started: with 32 to 128
+    threads in each, a V100 was measured to start as many in a second, whatever their number of threads.
     """
     folded = launch.updates_per_thread
     flops = (kernel.flops_per_thread or 0.0) / folded
     peak = device.fp64_flops_per_s if kernel.flops_are_double else device.fp32_flops_per_s
     cycles = counts.l1_cycles_per_warp / folded / WARP_THREADS / counts.working_ratio
+    blocks = 1 / (launch.threads_per_block * counts.working_ratio * folded)
     found = (
         (Limiter.FLOPS, flops, peak or 0.0),
+        (Limiter.BLOCKS, blocks, device.block_starts_per_s or 0.0),
         (Limiter.L1, cycles, device.sm_count * device.sm_hz),
         (Limiter.L2, volumes.l2_load + volumes.l2_store, device.l2_bytes_per_s),
         (Limiter.DRAM, volumes.dram_load + volumes.dram_store, device.dram_bytes_per_s),

@@ -44,6 +44,9 @@ class VolumeDevice:
         dram_bytes_per_s: that kernels reach.
         fp64_flops_per_s: peak; None when unknown.
         fp32_flops_per_s: peak; None when unknown.
+        l1_tags_per_cycle: lines that L1 looks up in a cycle in which it hands over no data; None where it is taken to do both at once, and in the
+            published model.
+        block_starts_per_s: thread blocks that can begin; None when unknown, and in the published model.
         source: citation.
         doubts: what of this was assumed, one sentence each.
     """
@@ -59,6 +62,8 @@ class VolumeDevice:
     fp64_flops_per_s: float | None
     fp32_flops_per_s: float | None
     source: str
+    l1_tags_per_cycle: int | None = None
+    block_starts_per_s: float | None = None
     doubts: tuple[Sentence, ...] = ()
 
 
@@ -151,6 +156,7 @@ def _build(entry: dict[str, Any], board: _Board) -> VolumeDevice:
             )
         )
     rates = list_operation_rates(architecture)
+    starts = architecture.throughput.block_starts_per_cycle.value
     peaks = {kind: rate.per_cycle * board.sm_count * board.sm_hz for kind, rate in rates.items()}
     return VolumeDevice(
         name=board.name,
@@ -163,6 +169,8 @@ def _build(entry: dict[str, Any], board: _Board) -> VolumeDevice:
         dram_bytes_per_s=board.dram_bytes_per_s * _DRAM_RATIO if dram_rate is None else dram_rate * _GIGA,
         fp64_flops_per_s=peaks.get(OperationKind.FP64),
         fp32_flops_per_s=peaks.get(OperationKind.FP32),
+        l1_tags_per_cycle=architecture.caches.l1_tags_per_cycle.value,
+        block_starts_per_s=None if starts is None else starts * board.sm_hz,
         source=_load_document()["sources"][entry["source"]] if entry else board.source,
         doubts=tuple(doubts),
     )

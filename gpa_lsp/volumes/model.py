@@ -23,9 +23,32 @@ class Limiter(StrEnum):
     """What can hold a kernel up; the values are words for people."""
 
     FLOPS = "floating-point operations"
+    BLOCKS = "starting blocks"
     L1 = "L1"
     L2 = "L2"
     DRAM = "DRAM"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedLoads:
+    """What blocks load of an array that their neighbours along an axis of the grid load too, in bytes per update.
+
+    Attributes:
+        axis: ``x``, ``y`` or ``z``.
+        spacing_blocks: blocks that start from one to its neighbour.
+        apart_bytes: loaded when neighbours share nothing.
+        together_bytes: loaded when each sector is loaded once.
+    """
+
+    axis: str
+    spacing_blocks: float
+    apart_bytes: float
+    together_bytes: float
+
+    @property
+    def again_bytes(self) -> float:
+        """What a neighbour loads that another has loaded."""
+        return self.apart_bytes - self.together_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +66,9 @@ class Counts:
         block_store_bytes: distinct sectors of each warp's store, summed over a block: L1 writes through.
         launch_load_bytes: distinct sectors that the whole launch reads: DRAM gives them once at least; 0 in the published model.
         launch_store_bytes: distinct sectors that the whole launch writes, likewise.
+        shared_loads: of each array, what blocks load that their neighbours load too; empty in the published model, which looks at waves.
+        once_load_bytes: per update that is loaded when all of ``shared_loads`` is loaded once; 0 likewise.
+        load_iterations: of the longest loop through memory, 1 without any.
         wave_load_bytes: distinct sectors a wave loads.
         wave_store_bytes: distinct sectors a wave stores.
         before_bytes: distinct sectors that the sets before the wave touched: along x, y and z.
@@ -65,6 +91,9 @@ class Counts:
     block_store_bytes: float
     launch_load_bytes: float
     launch_store_bytes: float
+    shared_loads: tuple[SharedLoads, ...]
+    once_load_bytes: float
+    load_iterations: int
     wave_load_bytes: float
     wave_store_bytes: float
     before_bytes: tuple[float, float, float]
@@ -85,7 +114,8 @@ class LayerReuse:
         axis: ``y`` for rows (blocks of the same row included), ``z`` for layers.
         overlap: bytes per update that those blocks had loaded already.
         hit: of it, bytes per update that L2 still holds.
-        needed_bytes: what L2 must hold for all of it: what those blocks touched.
+        needed_bytes: what L2 must hold for all of it: what those blocks touched; in the corrected model what passes through L2 from a block to
+            its neighbour along the axis.
         oversubscription: ``needed_bytes`` over the size of L2.
         hit_ratio: of the overlap; 1 when the condition holds well.
         layers_needed: rows (or layers) that one thread's loads span, all of which must stay in L2; None where neighbours share nothing.
@@ -117,8 +147,8 @@ class Volumes:
         l2_load_capacity: loaded again since L1 had dropped it.
         l2_load_bypassing: loads that L1 does not keep: distinct sectors of each warp's.
         l2_store: L1 to L2.
-        dram_load_footprint: what a wave loads, once.
-        dram_load_reused: of it what L2 still holds from earlier blocks.
+        dram_load_footprint: what blocks load, each sector once for a block; in the published model once for a wave.
+        dram_load_reused: of it what L2 still holds from other blocks.
         dram_load_partial: read to complete sectors that were written in part.
         dram_store_compulsory: what a wave stores, once.
         dram_store_partial: stored again since L2 had dropped a sector that was written in part.

@@ -11,7 +11,7 @@ from gpa_lsp.basis.numbers import format_bytes, format_count
 from gpa_lsp.basis.prose import Sentence, count, say
 from gpa_lsp.volumes.contradictions import find_contradictions
 from gpa_lsp.volumes.counting import Subject, count_all
-from gpa_lsp.volumes.deriving import combine_bounds, derive_bounds, derive_volumes
+from gpa_lsp.volumes.deriving import Setting, combine_bounds, derive_bounds, derive_volumes
 from gpa_lsp.volumes.devices import VolumeDevice
 from gpa_lsp.volumes.expressions import KernelAccesses, LaunchShape
 from gpa_lsp.volumes.fits import CORRECTED_FITS, PAPER_FITS
@@ -63,9 +63,16 @@ def predict_volumes(
     fits = PAPER_FITS if mode is VolumeMode.PAPER else CORRECTED_FITS
     build = build_paper_wave if mode is VolumeMode.PAPER else build_wave
     wave = build(launch, blocks_per_sm * device.sm_count)
-    subject = Subject(kernel=kernel, launch=launch, wave=wave, l2_bytes=device.l2_bytes, mode=mode)
+    subject = Subject(
+        kernel=kernel,
+        launch=launch,
+        wave=wave,
+        l2_bytes=device.l2_bytes,
+        l1_tags_per_cycle=device.l1_tags_per_cycle,
+        mode=mode,
+    )
     counts = count_all(subject)
-    derived = derive_volumes(counts, launch, device, blocks_per_sm, fits)
+    derived = derive_volumes(counts, Setting(launch=launch, device=device, blocks_per_sm=blocks_per_sm), fits)
     bounds = derive_bounds(kernel, counts, derived.volumes, launch, device)
     prediction = VolumePrediction(
         kernel=kernel.name,

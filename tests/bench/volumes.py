@@ -1,27 +1,40 @@
-"""Volumes of a stencil: milliseconds per configuration, and of each step from a trace to an answer; accuracy beside counters of a V100.
+"""Volumes of a stencil: milliseconds per configuration, and of each step from a trace to an answer; accuracy beside counters of a V100, by family,
+with the model's constants and with constants fitted to the other families.
 
 Configurations are those of the published experiments: blocks of 1,024 and 512 threads, without folding and folded along y and z. What is
 remembered between configurations of one kernel (its groups) is remembered here too, as an exploration does it.
 
-Usage: ``python -m tests.bench.volumes [--times N]``.
+Usage: ``python -m tests.bench.volumes [--times N] [--accuracy]``.
 """
 
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from gpa_lsp.volumes.answer import answer_volumes
+from gpa_lsp.volumes.deriving import Setting, combine_bounds, derive_volumes
 from gpa_lsp.volumes.devices import VolumeDevice, find_device, find_paper_device
 from gpa_lsp.volumes.expressions import KernelAccesses, LaunchShape, Triple, cover_updates, fold_accesses
+from gpa_lsp.volumes.fits import CORRECTED_FITS, Fit
 from gpa_lsp.volumes.from_trace import list_probe_blocks, recover_expressions
-from gpa_lsp.volumes.model import VolumeMode
+from gpa_lsp.volumes.model import VolumeMode, VolumePrediction
 from gpa_lsp.volumes.predict import predict_volumes
-from tests.volumes.test_measured_v100 import list_rates, measure_errors, predict_all, rank_correlation
+from tests.volumes.measured_families import (
+    LEVELS,
+    Family,
+    Numbers,
+    compare_volumes,
+    list_bounds,
+    list_families,
+    predict_family,
+    rank_correlation,
+)
 from tests.volumes.test_paper_mode import list_differences
-from tests.volumes.written_kernels import DATA, find_reference, read_json, write_star
+from tests.volumes.written_kernels import find_reference, read_json, write_star
 from tests.volumes.written_traces import WrittenAccess, write_trace
 
 _EXTENTS, _UPDATES = (640, 512, 1000), (632, 504, 992)
@@ -99,19 +112,122 @@ def print_recovery(times: int) -> None:
 
 
 def print_accuracy() -> None:
-    rows = read_json(DATA / "measured_v100_star3d.json")["rows"]
-    print("V100, 3D star of range 4, 40 shapes; mean error in %, rank correlation of performance")
-    print("mode       DRAM load  DRAM store  L2 load  L2 store  performance  rank")
+    """Both models beside counters, family by family."""
+    print("V100, by family of stencils: signed median error / mean absolute error in % / rank correlation")
+    print(f"{'mode':10} {'family':19} {'shapes':>6}", *(f"{level:>20}" for level in (*LEVELS, "performance")))
     for mode in VolumeMode:
-        predictions = predict_all(rows, mode)
-        errors = measure_errors(rows, predictions)
-        predicted, measured = list_rates(rows, predictions)
-        wrong = 100 * float(np.abs(predicted / measured - 1).mean())
+        for family in list_families():
+            predictions = predict_family(family, mode)
+            cells = [""] * len(LEVELS)
+            if family.shapes[0].volumes is not None:
+                errors = compare_volumes(family, predictions)
+                measured = np.array([shape.volumes for shape in family.shapes])
+                cells = [describe_errors(errors[:, level], measured[:, level]) for level in range(len(LEVELS))]
+            rates = predict_rates(
+                family, predictions, None if mode is VolumeMode.PAPER else CORRECTED_FITS.overlap_exponent
+            )
+            cells.append("" if rates is None else describe_errors(rates[0] / rates[1] - 1, rates[1]))
+            print(f"{mode.value:10} {family.name:19} {len(family.shapes):6}", *(f"{cell:>20}" for cell in cells))
+
+
+def describe_errors(errors: Numbers, measured: Numbers) -> str:
+    """Of one column of one family; no ranks where all values are the same within 1 %."""
+    ranks = (
+        f"{rank_correlation((errors + 1) * measured, measured):.3f}"
+        if np.ptp(measured) > 0.01 * measured.max()
+        else "-"
+    )
+    return f"{100 * np.median(errors):+.1f} / {100 * np.abs(errors).mean():.1f} / {ranks}"
+
+
+def predict_rates(
+    family: Family, predictions: tuple[VolumePrediction, ...], exponent: float | None
+) -> tuple[Numbers, Numbers] | None:
+    """As predicted and as measured; None where none were measured."""
+    if family.shapes[0].giga_updates_per_s is None:
+        return None
+    fits = replace(CORRECTED_FITS, overlap_exponent=exponent)
+    rates = [combine_bounds(list_bounds(family, prediction), fits) / 1e9 for prediction in predictions]
+    return np.array(rates), np.array([shape.giga_updates_per_s for shape in family.shapes])
+
+
+def print_left_out() -> None:
+    """What a family's error is when the model's constants are fitted to the other families."""
+    families = list_families()
+    predicted = {family.name: predict_family(family, VolumeMode.CORRECTED) for family in families}
+    with_volumes = [family for family in families if family.shapes[0].volumes is not None]
+    with_rates = [family for family in families if family.shapes[0].giga_updates_per_s is not None]
+    sizes = [ratio / 40 for ratio in range(34, 47)]
+    dram = {
+        family.name: [measure_dram(family, predicted[family.name], ratio) for ratio in sizes] for family in with_volumes
+    }
+    print_choice("loads from DRAM, if the part of its size that L2 keeps were fitted", sizes, dram, 1.0)
+    misses = [Fit(s / 50, h, -r / 4) for s in range(10, 36, 2) for h in (3, 4, 5, 6, 7, 8, 10) for r in range(2, 13)]
+    l1 = {family.name: [measure_l2(family, predicted[family.name], fit) for fit in misses] for family in with_volumes}
+    print_choice(
+        "loads from L2, with l1_miss fitted", misses, l1, CORRECTED_FITS.l1_miss, l1_in_use(with_volumes, predicted)
+    )
+    exponents = [step / 8 for step in range(12, 41)]
+    rates = {
+        family.name: [measure_rates(family, predicted[family.name], power) for power in exponents]
+        for family in with_rates
+    }
+    in_use = CORRECTED_FITS.overlap_exponent or 1.0
+    print_choice("performance, with the overlap exponent fitted", exponents, rates, in_use)
+
+
+def measure_dram(family: Family, predictions: tuple[VolumePrediction, ...], ratio: float) -> float:
+    """Mean error in % of the loads from DRAM if L2 were that much larger."""
+    found = []
+    for one, shape in zip(predictions, family.shapes, strict=True):
+        device = replace(one.device, l2_bytes=int(one.device.l2_bytes * ratio))
+        setting = Setting(launch=one.launch, device=device, blocks_per_sm=one.blocks_per_sm)
+        load = derive_volumes(one.counts, setting, CORRECTED_FITS).volumes.dram_load
+        found.append(abs(load / (shape.volumes or (load,))[0] - 1))
+    return 100 * statistics.mean(found)
+
+
+def measure_l2(family: Family, predictions: tuple[VolumePrediction, ...], fit: Fit) -> float:
+    """Mean error in % of the loads from L2 with another fit of L1's misses."""
+    found = []
+    for one, shape in zip(predictions, family.shapes, strict=True):
+        volumes = one.volumes
+        again = volumes.l1_load - volumes.l2_load_compulsory
+        load = volumes.l2_load_compulsory + again * fit.at(one.l1_oversubscription)
+        found.append(abs(load / (shape.volumes or (0, 0, load))[2] - 1))
+    return 100 * statistics.mean(found)
+
+
+def l1_in_use(families: list[Family], predicted: dict[str, tuple[VolumePrediction, ...]]) -> dict[str, float]:
+    """The same with the fit in use, which is on no grid."""
+    return {family.name: measure_l2(family, predicted[family.name], CORRECTED_FITS.l1_miss) for family in families}
+
+
+def measure_rates(family: Family, predictions: tuple[VolumePrediction, ...], exponent: float) -> float:
+    """Mean error in % of the rates with another exponent."""
+    rates = predict_rates(family, predictions, exponent)
+    return 0.0 if rates is None else 100 * float(np.abs(rates[0] / rates[1] - 1).mean())
+
+
+def print_choice(
+    title: str,
+    candidates: Sequence[object],
+    errors: dict[str, list[float]],
+    in_use: object,
+    used: dict[str, float] | None = None,
+) -> None:
+    """For each family: its mean error with what is in use, with what suits it best, and with what suits the others best."""
+    print(f"{title}: mean error in %; in use {in_use}")
+    print(f"{'family':19} {'in use':>7} {'own best':>9} {'fitted to the others':>21}")
+    for name, own in errors.items():
+        others = [
+            sum(values) for values in zip(*(found for other, found in errors.items() if other != name), strict=True)
+        ]
+        best, foreign = int(np.argmin(own)), int(np.argmin(others))
+        now = used[name] if used else own[list(candidates).index(in_use)]
         print(
-            f"{mode.value:10} {errors[0]:9.2f} {errors[1]:11.2f} {errors[2]:8.2f} {errors[3]:9.2f} {wrong:12.1f} ",
-            end="",
+            f"{name:19} {now:7.1f} {own[best]:9.1f} {own[foreign]:21.1f}  ({candidates[best]}; {candidates[foreign]})"
         )
-        print(f"{rank_correlation(predicted, measured):5.3f}")
 
 
 def print_reproduction() -> None:
@@ -127,10 +243,13 @@ def print_reproduction() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--accuracy", action="store_true", help="tables of accuracy alone")
     arguments = parser.parse_args()
-    print_configurations()
-    print_recovery(arguments.times)
+    if not arguments.accuracy:
+        print_configurations()
+        print_recovery(arguments.times)
     print_accuracy()
+    print_left_out()
     print_reproduction()
 
 

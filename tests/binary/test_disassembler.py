@@ -5,7 +5,7 @@ import random
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -62,6 +62,11 @@ def read(name: str, sm: int = 80) -> Cubin:
     return read_fixture(FIXTURES / "cubins" / f"sm_{sm}" / f"{name}.cubin")
 
 
+def count_distinct(codes: Iterable[bytes]) -> int:
+    """Bytes of the distinct instructions of some functions."""
+    return 16 * len({code[start : start + 16] for code in codes for start in range(0, len(code), 16)})
+
+
 def make_cubin(code: bytes, sm: int = 80) -> Cubin:
     """An image with one function."""
     cubin = read("tiny_blocks_original")
@@ -73,7 +78,7 @@ def make_cubin(code: bytes, sm: int = 80) -> Cubin:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("sm", [75, 80, 90, 120])
-def test_a_batch_reads_as_its_functions_do_alone(tool: Path, sm: int) -> None:
+def test_functions_read_together_as_they_do_alone(tool: Path, sm: int) -> None:
     names = [
         "device_calls_original",
         "recursion_original",
@@ -82,9 +87,10 @@ def test_a_batch_reads_as_its_functions_do_alone(tool: Path, sm: int) -> None:
         "jump_table_original",
     ]
     codes = [function.code for name in names for function in read(name, sm).functions.values()]
-    together = disassembler._split_batch(codes, decode_words(tool, b"".join(codes), sm))
-    for code, texts in zip(codes, together, strict=True):
-        assert texts == decode_words(tool, code, sm)
+    decoded = disassembler._decode_distinct(codes, lambda words: decode_words(tool, words, sm))
+    assert 16 * len(decoded) < sum(map(len, codes))
+    for code in codes:
+        assert disassembler._place(code, decoded) == decode_words(tool, code, sm)
 
 
 @pytest.mark.oracle
@@ -95,11 +101,12 @@ def test_only_what_is_asked_for_is_disassembled_and_only_once(
     first = next(iter(cubin.functions))
     found = disassemble(cubin, [first], cache=cache)
     assert list(found) == [first]
-    assert runs == [cubin.functions[first].size_bytes]
+    assert runs == [count_distinct([cubin.functions[first].code])]
     everything = disassemble(cubin, cubin.functions, cache=cache)
     assert list(everything) == list(cubin.functions)
     again = disassemble(cubin, cubin.functions, cache=cache)
-    assert sum(runs) == sum(one.size_bytes for one in cubin.functions.values())
+    others = [one.code for name, one in cubin.functions.items() if name != first]
+    assert sum(runs[1:]) == count_distinct(others)
     assert [one.texts for one in again.values()] == [one.texts for one in everything.values()]
     assert all(len(one) * 16 == cubin.functions[name].size_bytes for name, one in everything.items())
 
@@ -109,20 +116,21 @@ def test_functions_with_the_same_code_share_a_run(tool: Path, cache: Disassembly
     cubin = make_cubin(EXIT * 4)
     cubin = replace(cubin, functions=dict.fromkeys("abc", cubin.functions["f"]))
     assert {one.texts for one in disassemble(cubin, "abc", cache=cache).values()} == {("EXIT",) * 4}
-    assert runs == [64]
+    assert runs == [16]
 
 
 @pytest.mark.oracle
 def test_much_code_is_shared_out_between_runs(
     tool: Path, cache: DisassemblyCache, runs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disassembler, "_LARGEST_RUN_BYTES", 4096)
+    monkeypatch.setattr(disassembler, "_LARGEST_RUN", 256)
     cubin = read("huge_body_original")
     function = next(iter(cubin.functions.values()))
     starts = {f"part{start}": function.code_start + start for start in range(0, 16_000, 1600)}
     parts = {name: replace(function, code_start=start, size_bytes=1600) for name, start in starts.items()}
     found = disassemble(replace(cubin, functions=parts), parts, cache=cache)
-    assert len(runs) == 4 and max(runs) < 2 * 4096 and sum(runs) == 16_000
+    assert len(runs) > 1 and max(runs) <= 4096
+    assert sum(runs) == count_distinct([part.code for part in parts.values()])
     whole = disassemble(cubin, [function.name], cache=cache)[function.name]
     for position, instructions in enumerate(found.values()):
         start = position * 100
@@ -132,15 +140,14 @@ def test_much_code_is_shared_out_between_runs(
         ]
 
 
-def test_batches_are_balanced_and_complete() -> None:
-    rng = random.Random(1)
-    codes = [rng.randbytes(16 * rng.randint(1, 3000)) for _ in range(200)]
-    batches = disassembler._make_batches(codes)
-    assert sorted(code for batch in batches for code in batch) == sorted(codes)
-    sizes = [sum(map(len, batch)) for batch in batches]
-    assert max(sizes) - min(sizes) < 16 * 3000
-    assert disassembler._make_batches([]) == []
-    assert disassembler._make_batches([EXIT]) == [[EXIT]]
+@pytest.mark.parametrize("count", [0, 1, 7, 100_000, 1_000_001])
+def test_batches_are_balanced_and_complete(count: int) -> None:
+    words = [number.to_bytes(16, "little") for number in range(count)]
+    batches = disassembler._make_batches(words)
+    assert [word for batch in batches for word in batch] == words
+    sizes = [len(batch) for batch in batches]
+    assert not sizes or (min(sizes) > 0 and max(sizes) - min(sizes) <= len(sizes))
+    assert max(sizes, default=0) <= disassembler._LARGEST_RUN
 
 
 def test_no_code_needs_no_tool(monkeypatch: pytest.MonkeyPatch, cache: DisassemblyCache) -> None:

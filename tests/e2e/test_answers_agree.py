@@ -63,6 +63,8 @@ def test_the_first_suggestion_relieves_the_limiter_where_any_does() -> None:
             continue
         reliefs = [
             relieves_unit(limiter.unit, list_optimizers()[one.optimizer].reliefs)
+            if one.relieves_limiter is None
+            else one.relieves_limiter
             for one in advice.advice
             if one.optimizer != AT_THE_LIMIT
         ]

@@ -11,6 +11,7 @@ from gpa_lsp.editor.snapshot import LoadedProfile
 from gpa_lsp.editor.source.diagnostics import list_diagnostics
 from gpa_lsp.editor.source.hints import MOST_CHARS, list_hints
 from gpa_lsp.editor.source.lenses import list_lenses
+from gpa_lsp.lsp.features.gpa_heat import HeatMark, list_heat
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import Doubt, MeasuredFile
 from tests.editor.views import LISTING, SOURCE, make_profile, make_view
@@ -69,10 +70,19 @@ def test_numbers_of_an_unverified_source_stand_on_its_lines_and_are_marked() -> 
     assert [words(hint) for hint in hints] == ["10 % wait ?", "60 % long_scoreboard ?", "12 % wait ?"]
     assert all(len(words(hint)) <= MOST_CHARS for hint in hints)
     assert "unverified: was saved after it was measured" in str(hints[0].tooltip)
+    heat = [mark for mark in list_heat(view) if isinstance(mark, HeatMark)]
+    assert heat and all(mark.is_unverified for mark in heat)
     assert any("source unverified" in lens.command.title for lens in list_lenses(view))
     assert all(
         "(unverified: the source was saved after it was measured)" in one.message for one in list_diagnostics(view)
     )
+
+
+def test_heat_of_what_was_measured_is_not_marked() -> None:
+    view = make_view(make_profile(KERNEL, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"}))
+    assert view is not None
+    heat = [mark for mark in list_heat(view) if isinstance(mark, HeatMark)]
+    assert heat and not any(mark.is_unverified for mark in heat)
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,10 @@ from gpa_lsp.editor.source.hints import MOST_CHARS, list_hints
 from gpa_lsp.editor.source.lenses import list_lenses
 from gpa_lsp.lsp.commands.choose_metric import choose_metric
 from gpa_lsp.lsp.commands.list_metrics import list_metrics
+from gpa_lsp.report.model import LoopRow
 from tests.editor import predictions
 from tests.editor.sessions import Session
+from tests.editor.test_causes import KERNEL as LOOPING
 from tests.editor.views import SOURCE, make_profile, make_view
 from tests.report_builder import build_kernel, parse_rows
 
@@ -84,6 +86,50 @@ def test_hints_and_lenses_name_the_unit(name: str, shown: dict[int, str], total:
     assert lens(document).startswith(f"saxpy · {total}")
     assert all(len(text) <= MOST_CHARS for text in shown.values())
     assert all(hint.tooltip for hint in list_hints(document, 1, 99))
+
+
+def test_a_stall_reason_leads_to_its_cause() -> None:
+    document = view("long_scoreboard")
+    assert hints(document) == {6: "← line 5 · 67 % long_scoreboard"}
+    (hint,) = list_hints(document, 1, 99)
+    assert not isinstance(hint.label, str)
+    location = hint.label[0].location
+    assert location is not None and location.range.start.line == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("usual", ""),
+        ("time", "94 % of samples · "),
+        ("cause", "causes 86 % · "),
+        ("long_scoreboard", "60 % long_scoreboard · "),
+        ("executions", ""),
+        ("emulated", ""),
+    ],
+)
+def test_lenses_on_loops_follow_the_choice(name: str, value: str) -> None:
+    columns = LOOPING.instructions
+    inside = np.array([row < 3 for row in range(len(columns))], dtype=np.uint16)
+    loop = LoopRow(
+        function=columns.functions[0],
+        header_pc_offset=int(columns.pc_offsets[0]),
+        last_pc_offset=int(columns.pc_offsets[2]),
+        depth=1,
+        file=None,
+        first_line=None,
+        last_line=None,
+        samples=60,
+        latency_samples=None,
+    )
+    kernel = replace(LOOPING, loops=(loop,), instructions=replace(columns, loop_depths=inside))
+    document = make_view(
+        make_profile(kernel, texts={"saxpy.cu": SOURCE, "scale.h": "a\nb\n"}),
+        settings=Settings(metric=find_metric(name)),
+    )
+    assert document is not None
+    title = list_lenses(document)[-1].command.title
+    assert title == f"{value}Move loads earlier 1.36–1.44×" + ("" if value else " · 60 % of saxpy")
 
 
 @pytest.mark.parametrize("name", MEASURED)

@@ -53,7 +53,9 @@ CASES: dict[str, tuple[list[str], int]] = {
     "doctor": ([], 0),
     "emulate": (["--", "/bin/true"], 0),
     "explore": (["k.cu", "--block", "32,64x1..8", "--jobs", "2", "-o", "explored.html"], 0),
+    "graph": (["short_def_use", EXAMPLE, "--format", "graphml"], 0),
     "history": (["--record", EXAMPLE], 0),
+    "mcp": ([], 0),  # its client has left
     "memory": (["k.cu", "--paper"], 0),
     "profile": (["--ncu", "/bin/true", "--sampling-interval", "1", "--", "/bin/true"], 1),
     "report": ([EXAMPLE, "--html", "-o", "report.html"], 0),

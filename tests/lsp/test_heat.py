@@ -54,7 +54,13 @@ def test_a_mark_per_line_says_what_dominates_there() -> None:
 def test_the_message_names_the_document_and_its_version() -> None:
     params = send(view(), version=7)
     assert (params["uri"], params["version"], params["stale"]) == ("file:///project/saxpy.cu", 7, [])
-    assert FEATURE.wrap("file:///k.cu", None, ()) == {"uri": "file:///k.cu", "version": None, "marks": [], "stale": []}
+    assert FEATURE.wrap("file:///k.cu", None, ()) == {
+        "uri": "file:///k.cu",
+        "version": None,
+        "marks": [],
+        "stale": [],
+        "unverified": [],
+    }
 
 
 def test_without_blame_lines_only_suffer() -> None:

@@ -118,6 +118,7 @@ def test_a_launch_is_described_where_there_is_none(client: RawClient, source: Pa
     asked = {"textDocument": {"uri": uri}, "range": head, "context": {"diagnostics": []}}
     (action,) = [one for one in client.request("textDocument/codeAction", asked) if "Describe" in one["title"]]
     assert action["title"] == "Describe a launch of lone"
+    assert client.request("codeAction/resolve", action) == action, "some clients run what this answers"
     client.replies["workspace/applyEdit"] = lambda params: {"applied": True}
     text = run(client, action["command"]["command"], *action["command"]["arguments"])
     assert 'kernel = "lone"' in text

@@ -22,6 +22,14 @@ __global__ void __launch_bounds__(256) scale(float* x, int n)
         x[i] = x[i] * 0.7 + 0.1;
 }
 """
+TRANSPOSE = """\
+__global__ void transpose(const float* in, float* out, int n)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < n && y < n)
+        out[x * n + y] = in[y * n + x];
+}
+"""
 STATIC = {"static": {"enable": True}}
 
 
@@ -152,6 +160,28 @@ def is_running(process_id: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def test_a_naive_transpose_is_found_on_save(client: RawClient, source: Path) -> None:
+    uri = start(client, source)
+    find_line(client, uri, 4)
+    source.write_text(TRANSPOSE)
+    client.notify(
+        "textDocument/didChange", {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": TRANSPOSE}]}
+    )
+    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    (finding,) = find_line(client, uri, 5)
+    assert (finding["code"], finding["severity"]) == ("static uncoalesced-accesses", 3)
+    assert "32 sectors per request for `n` ≥ 8" in finding["message"] and "(static" in finding["message"]
+    position = {"line": 4, "character": 12}
+    hover = client.request("textDocument/hover", {"textDocument": {"uri": uri}, "position": position})
+    said = hover["contents"]["value"]
+    assert said.startswith("**Static** · from the code alone, not measured")
+    assert "neighbouring threads are `n` elements apart" in said
+    assert said.endswith(
+        "* load of `in`: neighbouring elements, 4 to 5 sectors per request\n"
+        "* store of `out`: strided, `n` elements apart, 32 sectors per request for `n` ≥ 8"
+    )
 
 
 async def test_the_process_survives_a_bad_source_and_starts_again_when_killed(tmp_path: Path) -> None:

@@ -152,6 +152,8 @@ def test_an_action_of_somebody_else_gets_nothing_new(client: RawClient, workspac
     asked = {"title": "Something", "data": data}
     answered = client.request("codeAction/resolve", asked)
     assert answered == {"title": "Something"}
+    told = {"title": "Something", "command": {"title": "Do", "command": "theirs", "arguments": [{"data": data}]}}
+    assert client.request("codeAction/resolve", told) == {"title": "Something"}
 
 
 def list_commands(process_id: int) -> list[Path]:

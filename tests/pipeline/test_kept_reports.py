@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import shutil
+import struct
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,7 +15,7 @@ import pytest
 
 import gpa_lsp.pipeline.judge
 from gpa_lsp import pipeline
-from gpa_lsp.basis.errors import ToolError
+from gpa_lsp.basis.errors import Problem, ToolError
 from gpa_lsp.basis.kept_files import FOLDER_VARIABLE
 from gpa_lsp.basis.prose import Place, percent, say
 from gpa_lsp.device.kept_roofs import KeptRoofs
@@ -145,6 +146,39 @@ def test_who_needs_no_answers_is_given_the_report_that_has_them(workspace: Path,
     ]
 
 
+def test_answers_are_added_to_what_was_judged_without(
+    workspace: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when somebody checks a report, and opens it then."""
+    whole = write(analyse([workspace / PROFILE]), tmp_path)
+    (entry,) = cache.iterdir()
+    name = entry.name
+    entry.unlink()
+    analyse([workspace / PROFILE], answers=False)
+    with monkeypatch.context() as patch:
+        patch.setattr("gpa_lsp.pipeline.judge.blame_kernel", None)
+        patch.setattr("gpa_lsp.pipeline.judge.advise_kernel", None)
+        assert write(analyse([workspace / PROFILE]), tmp_path) == whole
+    assert [path.name for path in cache.iterdir()] == [name]
+
+
+def test_what_was_wrong_with_kernels_is_told_again(
+    workspace: Path, judged: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = Problem.from_error(ToolError("optimizer", "is broken"))
+    advise = gpa_lsp.pipeline.judge.advise_kernel
+
+    def advise_with_fault(*arguments: Any) -> Any:
+        advice, problems = advise(*arguments)
+        return advice, (*problems, fault)
+
+    monkeypatch.setattr(gpa_lsp.pipeline.judge, "advise_kernel", advise_with_fault)
+    bare = analyse([workspace / PROFILE], answers=False)
+    whole = analyse([workspace / PROFILE])
+    assert fault in bare.problems
+    assert whole.problems == bare.problems
+
+
 def test_another_version_of_the_program_does_not_load_it(
     workspace: Path, judged: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,13 +261,20 @@ def test_a_damaged_entry_is_analysed_again(
     elif damage == "emptied":
         entry.write_bytes(b"")
     elif damage == "no pickle":
-        open_kept_reports().store(entry.stem, zlib.compress(b"no pickle"))
+        open_kept_reports().store(entry.stem, frame(b"no pickle"))
     else:
-        open_kept_reports().store(entry.stem, zlib.compress(pickle.dumps({}) + pickle.dumps((Path("x"), {"a": 1}))))
+        parts = ({}, (Path("x"), (), [0]), ({"a": 1},))
+        open_kept_reports().store(entry.stem, frame(*map(pickle.dumps, parts)))
     assert write(analyse([workspace / PROFILE]), tmp_path) == write(sound, tmp_path)
     assert len(judged) == 2
     analyse([workspace / PROFILE])
     assert len(judged) == 2
+
+
+def frame(*pickles: bytes) -> bytes:
+    """An entry of these parts."""
+    packed = [zlib.compress(one) for one in pickles]
+    return b"".join(struct.pack("<Q", len(one)) + one for one in packed)
 
 
 class Hostile:
@@ -251,15 +292,23 @@ class HostileImport:
         return (getattr, (analyse, "__globals__"))
 
 
-@pytest.mark.parametrize("in_report", [False, True])
-def test_an_entry_runs_no_code(workspace: Path, cache: Path, tmp_path: Path, in_report: bool) -> None:
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_an_entry_runs_no_code(
+    workspace: Path, cache: Path, tmp_path: Path, place: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
     report = analyse([workspace / PROFILE])
     (entry,) = cache.iterdir()
     mark = tmp_path / "mark"
     for hostile in (Hostile(mark), HostileImport()):
-        parts = ({}, (workspace / PROFILE, hostile)) if in_report else ({"a": hostile}, (workspace / PROFILE, report))
-        open_kept_reports().store(entry.stem, zlib.compress(b"".join(pickle.dumps(part) for part in parts)))
+        parts = [{}, (workspace / PROFILE, report.problems, [0, 1]), report.kernels]
+        open_kept_reports().store(entry.stem, frame(*map(pickle.dumps, parts)))
+        assert load_kept(open_kept_reports(), entry.stem, lambda seen: True) is not None
+        parts[place] = (hostile,)
+        open_kept_reports().store(entry.stem, frame(*map(pickle.dumps, parts)))
+        caplog.clear()
         assert analyse([workspace / PROFILE]).kernels
+        assert "is no part of a report" in caplog.text
         assert not mark.exists()
 
 
@@ -273,7 +322,7 @@ def test_functions_of_ours_are_no_part_of_an_entry(
     (entry,) = cache.iterdir()
     name = {"gpa_lsp.pipeline": "analyse", "subprocess": "call", "builtins": "eval"}.get(module, "main")
     call = f"c{module}\n{name}\n(tR.".encode()
-    open_kept_reports().store(entry.stem, zlib.compress(call))
+    open_kept_reports().store(entry.stem, frame(call))
     analyse([workspace / PROFILE])
     assert len(judged) == 2
 

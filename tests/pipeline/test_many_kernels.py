@@ -55,7 +55,7 @@ def write_profile(path: Path, fixtures: Path, *, misfit: int | None = None) -> P
 def judge_it(profile: Path, name: str | None = None) -> tuple[Report, list[KernelReport]]:
     """The report, and its kernels in the order in which they were told."""
     told: list[KernelReport] = []
-    report, _ = judge_file(profile, Way(kernel_filter=name), ProfiledSources(), None, take=told.append)
+    report = judge_file(profile, Way(kernel_filter=name), ProfiledSources(), None, take=told.append).report
     return report, told
 
 
@@ -118,7 +118,6 @@ def test_other_processes_find_the_same(profile: Path, tmp_path: Path, monkeypatc
     monkeypatch.setattr(judge._Judge, "share", watch)
     monkeypatch.setattr(judge, "_count_cores", lambda: 2)
     monkeypatch.setattr(judge, "_FEWEST_SHARED", 2)
-    monkeypatch.setattr(judge, "_PARTS_HERE", 1)
     report, told = judge_it(profile)
     assert shared
     assert len(told) == KERNELS

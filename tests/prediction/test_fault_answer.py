@@ -110,6 +110,6 @@ def test_what_unfinished_blocks_did_not_do_is_not_denied():
     assert {fact.line for fact in kernel.accesses} == {17}
     banks = kernel.find("traced_banks")
     assert banks is not None and "in what was traced of them; they did not run to their end" in banks.summary
-    assert "(0 of 1 to their end)" in describe_execution(kernel.execution)
+    assert "0 of 1 block, and no further" in describe_execution(kernel.execution)
     whole = predict_source(find_project(), kernel="beyond", compile_settings=NVRTC).kernels[0].find("traced_banks")
     assert whole is not None and whole.summary == "The traced blocks do not access shared memory."

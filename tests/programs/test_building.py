@@ -36,6 +36,9 @@ def build_project(name: str, command: str, folder: Path) -> Path:
         ("several_units", "make -B -j2", "several_units", 2),
         ("cmake_project", 'sh -c "cmake -S . -B out && cmake --build out"', "out/transposes", 2),
         ("old_api", "make -B", "old_api", 1),
+        ("texture_references", "make -B", "texture_references", 2),
+        ("relocatable_units", "make -B", "relocatable_units", 2),
+        ("absent_helpers", "make -B", "absent_helpers", 2),
     ],
 )
 def test_a_project_is_built_for_us_without_a_change(

@@ -52,6 +52,17 @@ int main() {
     return sum != 0;
 }
 """
+_NESTED = """
+#include <cstdio>
+__global__ void child(int *p) { *p = 1; }
+__global__ void parent(int *p) { child<<<1, 1>>>(p); }
+int main() {
+    int *p;
+    cudaMallocManaged(&p, 4);
+    parent<<<1, 1>>>(p);
+    std::printf("%s\\n", cudaGetErrorString(cudaDeviceSynchronize()));
+}
+"""
 _FORKS = """
 #include <cstdio>
 #include <sys/wait.h>
@@ -212,11 +223,12 @@ def test_libraries_of_machine_code_are_named_before_the_program_starts(tmp_path:
     assert found.notes == tuple(told) and found.end.status == 0
 
 
-def test_relocatable_device_code_is_refused_by_name(tmp_path: Path) -> None:
-    options = ("-rdc=true", "-cudart", "shared", "-gencode", "arch=compute_80,code=compute_80")
-    program = build(write(tmp_path, _FORKS), tmp_path, *options)
-    with pytest.raises(InputError, match="-rdc=true"):
-        run(program)
+def test_kernels_that_launch_kernels_fail_and_are_named(tmp_path: Path) -> None:
+    options = ("-rdc=true", "-cudart", "shared", "-gencode", "arch=compute_80,code=compute_80", "-lcudadevrt")
+    found, printed = run(build(write(tmp_path, _NESTED), tmp_path, *options))
+    assert printed == "unspecified launch failure\n"
+    assert any("dynamic parallelism" in note for note in found.notes)
+    assert found.kernels[0].unfinished == ("it came to an instruction that is not emulated",)
 
 
 def test_missing_headers_and_compilers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

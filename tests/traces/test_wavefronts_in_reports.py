@@ -22,7 +22,7 @@ from gpa_lsp.ptx.model import PtxModule, Space
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.rows.join import join_profile
 from gpa_lsp.rows.model import FunctionSamples, Kernel
-from gpa_lsp.traces.bank_conflicts import count_wavefronts
+from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts
 from gpa_lsp.traces.lane_addresses import gather_lanes, spread_lanes
 
 SHARED_ACCESS = re.compile(r"(?P<kind>LDS|STS)(?:\.U)?(?:\.(?P<bits>64|128))?\Z")

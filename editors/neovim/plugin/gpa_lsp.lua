@@ -49,6 +49,14 @@ vim.api.nvim_create_autocmd('BufReadCmd', {
   end,
 })
 
+vim.api.nvim_create_autocmd('BufReadCmd', {
+  group = group,
+  pattern = { '*.ncu-rep', '*.ncu-repz' },
+  callback = function(event)
+    require('gpa_lsp.reports').read(event.buf)
+  end,
+})
+
 vim.api.nvim_create_autocmd({ 'BufReadPost', 'BufNewFile' }, {
   group = group,
   pattern = '*.launch.toml',

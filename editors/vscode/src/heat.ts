@@ -22,7 +22,9 @@ import { isHeatEnabled, SECTION } from "./settings";
 const LEAST_RULER_LEVEL = 2;
 
 export class HeatView implements Disposable {
-  readonly #looks: readonly TextEditorDecorationType[] = KINDS.flatMap((kind) => Array.from({ length: LEVELS }, (_, level) => makeLook(kind, level)));
+  readonly #looks: readonly TextEditorDecorationType[] = (["solid", "dashed"] as const).flatMap((stripe) =>
+    KINDS.flatMap((kind) => Array.from({ length: LEVELS }, (_, level) => makeLook(kind, level, stripe))),
+  );
   readonly #stale = window.createTextEditorDecorationType({
     isWholeLine: true, borderStyle: "dotted", borderWidth: "0 0 0 2px", borderColor: new ThemeColor("gpaLsp.heat.stale"),
   });
@@ -55,6 +57,11 @@ export class HeatView implements Disposable {
     return this.#known.get(uri.toString())?.stale ?? [];
   }
 
+  /** Of those with marks, the lines of sources that may not be what was measured. */
+  unverifiedLinesOf(uri: Uri): readonly number[] {
+    return this.#known.get(uri.toString())?.unverified ?? [];
+  }
+
   #take(heat: Heat): void {
     const uri = Uri.parse(heat.uri).toString();
     const document = workspace.textDocuments.find((open) => open.uri.toString() === uri);
@@ -74,7 +81,7 @@ export class HeatView implements Disposable {
     const lineCount = editor.document.lineCount;
     const marks = heat !== undefined && isHeatEnabled() ? heat.marks : [];
     const stale = heat !== undefined && isHeatEnabled() ? heat.stale : [];
-    groupByLook(marks, lineCount).forEach((lines, look) => {
+    groupByLook(marks, lineCount, heat?.unverified).forEach((lines, look) => {
       const type = this.#looks[look];
       if (type !== undefined) {
         editor.setDecorations(type, lines.map(toWholeLine));
@@ -99,13 +106,14 @@ export class HeatView implements Disposable {
   }
 }
 
-function makeLook(kind: HeatKind, level: number): TextEditorDecorationType {
+/** The stripe is dashed where nobody can tell whether the source is what was measured. */
+function makeLook(kind: HeatKind, level: number, stripe: "solid" | "dashed"): TextEditorDecorationType {
   const marker = new ThemeColor(`gpaLsp.heat.${kind}Marker`);
   const ruler = level < LEAST_RULER_LEVEL ? {} : { overviewRulerColor: marker, overviewRulerLane: OverviewRulerLane.Left };
   return window.createTextEditorDecorationType({
     isWholeLine: true,
     backgroundColor: new ThemeColor(`gpaLsp.heat.${kind}${level}`),
-    borderStyle: "solid",
+    borderStyle: stripe,
     borderWidth: "0 0 0 2px",
     borderColor: marker,
     ...ruler,

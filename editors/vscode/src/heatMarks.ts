@@ -5,12 +5,13 @@ import type { Heat, HeatKind, HeatMark } from "./protocol";
 export const LEVELS = 10;
 export const KINDS: readonly HeatKind[] = ["suffers", "causes"];
 
-/** Lines for each look, numbered kind by kind: look = kind * LEVELS + level. */
-export function groupByLook(marks: readonly HeatMark[], lineCount: number): readonly (readonly number[])[] {
-  const groups: number[][] = Array.from({ length: KINDS.length * LEVELS }, () => []);
+/** Lines for each look, numbered kind by kind: look = kind * LEVELS + level; then the same again for lines of unverified sources. */
+export function groupByLook(marks: readonly HeatMark[], lineCount: number, unverified: readonly number[] = []): readonly (readonly number[])[] {
+  const groups: number[][] = Array.from({ length: 2 * KINDS.length * LEVELS }, () => []);
+  const doubted = new Set(unverified);
   for (const mark of marks) {
     if (mark.line >= 0 && mark.line < lineCount) {
-      groups[lookOf(mark)]?.push(mark.line);
+      groups[lookOf(mark) + (doubted.has(mark.line) ? KINDS.length * LEVELS : 0)]?.push(mark.line);
     }
   }
   return groups;

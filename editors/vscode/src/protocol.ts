@@ -19,6 +19,8 @@ export interface Heat {
   readonly uri: string;
   readonly version: number | null;
   readonly marks: readonly HeatMark[];
+  /** Lines with a mark whose source may not be what was measured. */
+  readonly unverified?: readonly number[];
   readonly stale: readonly number[];
 }
 

@@ -7,11 +7,16 @@ const mark = (line: number, level: number, kind: HeatKind = "suffers"): HeatMark
 
 test("each mark goes to one look, by kind and level", () => {
   const groups = groupByLook([mark(1, 0), mark(2, 9), mark(3, 9, "causes"), mark(5, 9)], 10);
-  assert.equal(groups.length, KINDS.length * LEVELS);
+  assert.equal(groups.length, 2 * KINDS.length * LEVELS);
   assert.deepEqual(groups[0], [1]);
   assert.deepEqual(groups[9], [2, 5]);
   assert.deepEqual(groups[19], [3]);
   assert.equal(groups.flat().length, 4);
+});
+
+test("lines of unverified sources have looks of their own", () => {
+  const groups = groupByLook([mark(1, 0), mark(2, 9), mark(3, 9, "causes")], 10, [2, 3, 7]);
+  assert.deepEqual([groups[0], groups[9], groups[29], groups[39]], [[1], [], [2], [3]]);
 });
 
 test("levels off the scale end at its ends, and lines behind the text are dropped", () => {

@@ -30,12 +30,14 @@ class KnownBlock:
         origin: how it is known.
         dynamic_shared_bytes: given at launch; None when unknown, and then none is reckoned with.
         line: of the source that says so, 1-based; None where no line does.
+        shape: threads in x, y, z; None where only their number is known.
     """
 
     threads: int
     origin: BlockOrigin
     dynamic_shared_bytes: int | None = None
     line: int | None = None
+    shape: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,6 +70,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep the heaviest launch of each kernel in this folder, for gpa-lsp memory and the editor",
     )
     parser.add_argument(
+        "--describe",
+        action="store_true",
+        help="write the heaviest launch of each kernel, with its data, beside its source below this folder: editors emulate it with every save",
+    )
+    parser.add_argument(
         "--no-lines", action="store_true", help="run only: do not look at the lines of the heaviest launches"
     )
     parser.add_argument(
@@ -122,11 +127,13 @@ def _emulate(
         take=terminal.pass_on,
         tell=lambda sentence: terminal.complain(f"gpa-lsp: {sentence}"),
     )
-    keeps = arguments.record is not None or not arguments.no_lines
+    keeps = arguments.record is not None or arguments.describe or not arguments.no_lines
     run = run_program(application, settings, surroundings, records=records if keeps else None)
     _tell(run, _examine(run, arguments), arguments, terminal)
     if arguments.record is not None:
         _tell_records(run, terminal)
+    if arguments.describe:
+        _describe(run, terminal)
     return _judge(run, terminal)
 
 
@@ -166,6 +173,21 @@ def _tell_records(run: "ProgramRun", terminal: Terminal) -> None:
         if one is not None:
             words = ["gpa-lsp", "memory", str(one.module), "--launches", str(one.description)]
             terminal.complain(f"gpa-lsp: recorded {one.description}: {shlex.join(words)}")
+
+
+def _describe(run: "ProgramRun", terminal: Terminal) -> None:
+    from gpa_lsp.programs.beside_sources import describe_beside
+
+    try:
+        found = describe_beside(run, Path.cwd())
+    except OSError as error:
+        raise InputError(f"the launches cannot be described: {error.strerror or error}") from error
+    for path in found.written:
+        terminal.complain(f"gpa-lsp: recorded {path}")
+    for path in found.left_alone:
+        terminal.complain(f"gpa-lsp: {path} was written by somebody and is unchanged; rename it to record")
+    if not found.written and not found.left_alone:
+        terminal.complain("gpa-lsp: no kernel was recorded whose source is below this folder; build with -lineinfo")
 
 
 def _judge(run: "ProgramRun", terminal: Terminal) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,10 @@ from gpa_lsp.cli.terminal import Terminal
 if TYPE_CHECKING:
     from gpa_lsp.emulator.model import TraceSink
     from gpa_lsp.prediction.model import SourcePrediction
+
+
+_FITTING_SECONDS = 8.0
+"""For the sizes of one kernel that nobody knows."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,12 +80,15 @@ def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> 
 
 
 def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.emulator.model import Budget
+    from gpa_lsp.prediction.model import PredictionSettings
     from gpa_lsp.prediction.templates import write_build_templates, write_templates
 
     is_built = find_kind(arguments.source) is InputKind.BUILD
     if not is_built:
         check_is_source(arguments.source)
-    written = (write_build_templates if is_built else write_templates)(
+    fits = PredictionSettings(budget=Budget(seconds=_FITTING_SECONDS))
+    written = (write_build_templates if is_built else partial(write_templates, fits=fits))(
         arguments.source,
         kernel=arguments.kernel,
         launches_path=arguments.launches,

@@ -34,6 +34,7 @@ class LineHeat:
         share_ratio: of that kernel's samples, or of what else is shown.
         kind: what they mean.
         text: a few words.
+        is_unverified: nobody can tell whether its source is what was measured.
     """
 
     line: int
@@ -41,6 +42,7 @@ class LineHeat:
     share_ratio: float
     kind: HeatKind
     text: str
+    is_unverified: bool = False
 
 
 def measure_heat(view: DocumentView, least_ratio: float) -> tuple[LineHeat, ...]:
@@ -80,18 +82,36 @@ def measure_line(view: DocumentView, line: int, least_ratio: float) -> LineHeat 
         return None
     if cause is not None and caused > suffered:
         return LineHeat(
-            line=line, kernel=cause.shown.name, share_ratio=caused, kind=HeatKind.CAUSES, text=label_cause(cause)
+            line=line,
+            kernel=cause.shown.name,
+            share_ratio=caused,
+            kind=HeatKind.CAUSES,
+            text=label_cause(cause),
+            is_unverified=bool(cause.file.describe_doubt()),
         )
     assert hot is not None  # it has the larger share
-    return LineHeat(line=line, kernel=hot.shown.name, share_ratio=suffered, kind=HeatKind.SUFFERS, text=label_line(hot))
+    return LineHeat(
+        line=line,
+        kernel=hot.shown.name,
+        share_ratio=suffered,
+        kind=HeatKind.SUFFERS,
+        text=label_line(hot),
+        is_unverified=bool(hot.file.describe_doubt()),
+    )
 
 
 def _measure_value(view: DocumentView, line: int, least_ratio: float) -> LineHeat | None:
     top = view.value_lines.find_top(line)
     if top is None or top.value.ratio < least_ratio:
         return None
-    text = label_value(view.settings.metric, top.value)
-    return LineHeat(line=line, kernel=top.shown.name, share_ratio=top.value.ratio, kind=HeatKind.SUFFERS, text=text)
+    return LineHeat(
+        line=line,
+        kernel=top.shown.name,
+        share_ratio=top.value.ratio,
+        kind=HeatKind.SUFFERS,
+        text=label_value(view.settings.metric, top.value),
+        is_unverified=bool(top.file.describe_doubt()),
+    )
 
 
 def label_cause(cause: CauseLine) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # numpy must not be imported before the client has its answer
     import numpy.typing as npt
 
     from gpa_lsp.report.model import KernelReport
+    from gpa_lsp.rows.scopes import Scope
 
     Columns = npt.NDArray[np.float64]
 
@@ -207,6 +208,63 @@ def describe_value(metric: LineMetric, value: MetricValue, kernel_name: str) -> 
         return f"{label_value(metric, value)} on average when a warp executes this; the idle ones are {share} of the lanes of {kernel_name}"
     fewest = "" if value.fewest is None else f"; {format_count_of(value.fewest, 'sector')} would do"
     return f"{format_count_of(value.number, 'sector')} asked for here, {share} of those of {kernel_name}{fewest}"
+
+
+def label_scope(kernel: MeasuredKernel, metric: LineMetric, scope: "Scope") -> str:
+    """What a loop, or what is called, is in a metric, for its lens; empty where that is not known, where nobody chose, and of what is emulated."""
+    if metric.kind is MetricKind.USUAL or metric.is_from_emulation or not kernel.report.total_samples:
+        return ""
+    rows = _find_rows(kernel.report, scope)
+    if rows is None:
+        return ""
+    if metric.kind in (MetricKind.TIME, MetricKind.CAUSE):
+        whole = kernel.report.total_samples
+        ratio = _divide(_count_samples(kernel.report, rows, is_caused=metric.kind is MetricKind.CAUSE), whole)
+        share = format_percent(ratio)
+        return f"{share} of samples" if metric.kind is MetricKind.TIME else f"causes {share}"
+    columns = _READERS[metric.kind](kernel.report, metric.reason)
+    if columns is None:
+        return ""
+    whole_sums = _sum_whole(kernel.report, metric, columns)
+    make = _MAKERS.get(metric.kind, _make_share)
+    return label_value(metric, make(columns[rows].sum(axis=0).tolist(), whole_sums))
+
+
+def _find_rows(report: "KernelReport", scope: "Scope") -> "npt.NDArray[np.bool_] | None":
+    """bool[n], the instructions of a loop with all in it, or of a function that is called; None where they cannot be told."""
+    columns = report.instructions
+    if scope.kind.value == "call":
+        if scope.function not in columns.functions:
+            return None
+        called: npt.NDArray[np.bool_] = columns.function_index == columns.functions.index(scope.function)
+        return called
+    function, header = int(columns.function_index[scope.row]), int(columns.pc_offsets[scope.row])
+    for loop in report.loops:
+        if loop.function == columns.functions[function] and loop.header_pc_offset == header:
+            is_between = (columns.pc_offsets >= header) & (columns.pc_offsets <= loop.last_pc_offset)
+            inside: npt.NDArray[np.bool_] = (
+                (columns.function_index == function) & is_between & (columns.loop_depths >= loop.depth)
+            )
+            return inside
+    return None
+
+
+def _count_samples(report: "KernelReport", rows: "npt.NDArray[np.bool_]", *, is_caused: bool) -> float:
+    """Those taken in some rows, or the stalls that would go if they were free, as on lines."""
+    if not is_caused:
+        return float(report.instructions.all_samples[rows].sum())
+    if report.blame is None:
+        return 0.0
+    import numpy as np
+
+    from gpa_lsp.profile.stall_reasons import describe_stall_reason
+
+    edges = report.blame.edges
+    is_stall = np.array(
+        [describe_stall_reason(reason).is_stall for reason in report.instructions.reasons], dtype=np.bool_
+    )
+    counts = rows[edges.def_row] & (edges.is_moved | is_stall[edges.reason])
+    return float(edges.all_samples[counts].sum())
 
 
 def label_kernel(shown: VisibleKernel, metric: LineMetric) -> str:

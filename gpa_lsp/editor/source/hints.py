@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_percent
-from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts
+from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts, gather_for_reason
 from gpa_lsp.editor.document_view import DocumentView, HotLine, ValueLine
 from gpa_lsp.editor.lines.causes import CauseLine
 from gpa_lsp.editor.lines.metric_values import describe_value, label_value
@@ -192,11 +192,16 @@ def _label_taken(view: DocumentView, hot: HotLine) -> str:
 
 
 def _say_value(view: DocumentView, line: ValueLine) -> _Side:
-    """``1,024 sectors, 512 at best``: a number and its unit; its share of the kernel is in the tooltip."""
+    """``1,024 sectors, 512 at best``: a number and its unit; its share of the kernel is in the tooltip. A stall reason leads to its cause."""
     metric = view.settings.metric
+    causes = line.shown.kernel.causes.get(line.place) if metric.kind is MetricKind.REASON else None
+    link = None
+    if causes is not None:
+        waits = gather_for_reason(causes.waits, metric.reason)
+        link = _link(view, line.shown, line.place, waits, whole=line.value.number, arrow="←")
     return _Side(
         ratio=line.value.ratio,
-        link=None,
+        link=link,
         words=label_value(metric, line.value),
         tooltip=describe_value(metric, line.value, line.shown.name),
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # numpy must not be imported before the client has its answer
 _MOST_LINE_MARKS = 5
 """Of what the analyses say, on one line."""
 
+_MOST_REQUESTS = 6
 _MOST_MARKS = 6
 """Of what the code says."""
 
@@ -96,15 +97,18 @@ def _list_parts(hot: HotLine) -> "list[StallPart]":
 
 
 def _describe_statics(view: DocumentView, line: int) -> str | None:
-    """The findings on a line (1-based) as Markdown; None for a line without any."""
-    marks = () if view.statics is None else view.statics.marks.get(line, ())
-    if not marks:
+    """The findings and requests on a line (1-based) as Markdown; None for a line without any."""
+    if view.statics is None:
+        return None
+    marks, requests = view.statics.marks.get(line, ()), view.statics.requests.get(line, ())
+    if not marks and not requests:
         return None
     parts = [
         f"* {begin_paragraph(f'{mark.sentence} *({mark.check}, {mark.certainty})*')}" for mark in marks[:_MOST_MARKS]
     ]
     if len(marks) > _MOST_MARKS:
         parts.append(f"* and {len(marks) - _MOST_MARKS} more")
+    parts += [f"* {begin_paragraph(words)}" for words in requests[:_MOST_REQUESTS]]
     return "\n".join(("**Static** · from the code alone, not measured", "", *parts))
 
 

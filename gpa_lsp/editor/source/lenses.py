@@ -15,7 +15,8 @@ from gpa_lsp.editor.cause_table import label_remedy
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
 from gpa_lsp.editor.lines.causes import RemedyAnchor
-from gpa_lsp.editor.lines.metric_values import label_kernel
+from gpa_lsp.editor.lines.metric_values import label_kernel, label_scope
+from gpa_lsp.editor.metrics import LineMetric
 from gpa_lsp.editor.model import CommandCall, Lens, Range
 from gpa_lsp.editor.predicted.view import PredictedAnchor
 from gpa_lsp.editor.source.thinning import thin_out
@@ -39,7 +40,7 @@ def list_lenses(view: DocumentView) -> list[Lens]:
         stale = bisect_left(view.stale, end) - bisect_left(view.stale, line)
         lenses.extend(_place(view, line, _list_commands(view, anchors, stale)))
     for line, remedies in _choose_remedies(view):
-        lenses.extend(_place(view, line, _list_remedies(remedies)))
+        lenses.extend(_place(view, line, _list_remedies(remedies, view.settings.metric)))
     for line, group in groupby(() if view.statics is None else view.statics.anchors, key=lambda anchor: anchor.line):
         lenses.extend(_place(view, line, (_show_statics(view.uri, one) for one in islice(group, _MAX_PER_LINE))))
     launches = () if view.predicted is None else view.predicted.anchors
@@ -78,10 +79,13 @@ def _choose_remedies(view: DocumentView) -> Iterator[tuple[int, Sequence[RemedyA
         yield line, by_line[line]
 
 
-def _list_remedies(anchors: Sequence[RemedyAnchor]) -> Iterator[CommandCall]:
-    """One remedy per line, the one that gains most; the kernel's page has the others."""
+def _list_remedies(anchors: Sequence[RemedyAnchor], metric: LineMetric) -> Iterator[CommandCall]:
+    """One remedy per line, the one that gains most, behind what the loop or call is in the metric that somebody chose; the kernel's page has the
+    others.
+    """
     best = max(anchors, key=lambda anchor: anchor.region.speedup.estimate)
-    title = label_remedy(best) + (_EDITED if best.is_edited else "")
+    value = label_scope(best.shown.kernel, metric, best.region.scope)
+    title = label_remedy(best, value) + (_EDITED if best.is_edited else "")
     arguments = (best.shown.kernel.report.mangled_name,)
     yield CommandCall(title=title, command="gpaLsp.showKernel", arguments=arguments)
 

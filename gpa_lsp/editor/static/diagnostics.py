@@ -24,7 +24,7 @@ _WORD = re.compile(r"\w+")
 
 
 def list_static_diagnostics(view: DocumentView, most: int) -> Iterator[Diagnostic]:
-    """One per finding: Information where its code runs in a loop, else Hint, because nobody knows whether it costs anything.
+    """One per finding: Information where its code runs in a loop or multiplies what an access costs, else Hint, since nobody knows its cost.
 
     Args:
         view: of the document.
@@ -38,7 +38,7 @@ def list_static_diagnostics(view: DocumentView, most: int) -> Iterator[Diagnosti
 
 
 def _make_finding(view: DocumentView, line: int, mark: StaticMark) -> Diagnostic:
-    is_loud = mark.is_in_loop
+    is_loud = mark.is_in_loop or mark.is_costly
     likely = "" if mark.certainty == "certain" else f", {mark.certainty}"
     return Diagnostic(
         range=view.positions.find_text(line),

@@ -58,6 +58,7 @@ class StaticMark:
         remedy: what to do; may be empty.
         certainty: ``certain`` or ``likely``.
         is_in_loop: the code of it runs in a loop.
+        is_costly: it matters outside loops too.
         kernels: mangled names of those it is in: instantiations of a template share their lines.
         origin: file and line it was inlined from, where the finding itself is about that; None where it is about this line.
     """
@@ -70,11 +71,27 @@ class StaticMark:
     is_in_loop: bool
     kernels: tuple[str, ...]
     origin: tuple[str, int] | None = None
+    is_costly: bool = False
 
     @property
     def sentence(self) -> str:
         """What there is, and what to do."""
         return f"{self.message} {self.remedy}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticRequest:
+    """What a warp requests of memory on a line of the source.
+
+    Attributes:
+        line: 1-based, in the text that was compiled.
+        words: what is accessed, how the threads of a warp lie, and what it costs.
+        kernels: mangled names of those it is in.
+    """
+
+    line: int
+    words: str
+    kernels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +107,7 @@ class StaticResult:
         messages: of the compiler, in its order; those about the source itself name no file.
         kernels: of the source, by line.
         marks: on lines of the source, weightiest first.
+        requests: to memory, by line.
         seconds: from the job to this.
         remarks: what was in doubt, a line each, for the log.
         failure: why there is nothing at all, a line; empty otherwise.
@@ -103,6 +121,7 @@ class StaticResult:
     messages: tuple[CompilerMessage, ...] = ()
     kernels: tuple[StaticKernel, ...] = ()
     marks: tuple[StaticMark, ...] = ()
+    requests: tuple[StaticRequest, ...] = ()
     seconds: float = 0.0
     remarks: tuple[str, ...] = ()
     failure: str = ""

@@ -68,6 +68,7 @@ class PlacedStatics:
     Attributes:
         anchors: kernels that no profile measured, by line.
         marks: current line → findings of those kernels, weightiest first.
+        requests: current line → what warps request of memory there.
         messages: the compiler's latest, with the line they stand on now; None where it is gone or the message names another file.
         compiler: that said them.
         has_failed: the latest text could not be compiled.
@@ -76,6 +77,7 @@ class PlacedStatics:
 
     anchors: tuple[StaticAnchor, ...]
     marks: Mapping[int, tuple[StaticMark, ...]]
+    requests: Mapping[int, tuple[str, ...]]
     messages: tuple[tuple[int | None, CompilerMessage], ...]
     compiler: str
     has_failed: bool
@@ -95,16 +97,22 @@ def place_statics(state: StaticState, text: str, finder: LineFinder, measured: C
         measured: mangled names of the kernels in this file that a loaded profile measured.
     """
     marks: dict[int, list[StaticMark]] = {}
+    requests: dict[int, list[str]] = {}
     anchors: list[StaticAnchor] = []
     if state.code is not None and state.code_file is not None:
         for mark in state.code.marks:
             line = finder.find(state.code_file, mark.line)
             if line is not None and not all(name in measured for name in mark.kernels):
                 marks.setdefault(line, []).append(mark)
+        for request in state.code.requests:
+            line = finder.find(state.code_file, request.line)
+            if line is not None and not all(name in measured for name in request.kernels):
+                requests.setdefault(line, []).append(request.words)
         anchors = _place_anchors(state.code, state.code_file, text, finder, measured)
     return PlacedStatics(
         anchors=tuple(sorted(anchors, key=lambda anchor: anchor.line)),
         marks={line: tuple(found) for line, found in marks.items()},
+        requests={line: tuple(found) for line, found in requests.items()},
         messages=tuple((_find_message(one, state.last_file, finder), one) for one in state.last.messages),
         compiler=state.last.compiler,
         has_failed=state.last.has_failed,

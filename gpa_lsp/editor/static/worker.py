@@ -8,16 +8,18 @@ from pathlib import Path
 
 from gpa_lsp.advice.find_statics import KernelFindings, list_static_checks
 from gpa_lsp.advice.static_model import StaticFinding
+from gpa_lsp.advice.warp_facts import describe_request
 from gpa_lsp.analyses.static.model import describe_resources
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.compiler.settings import CompileSettings
-from gpa_lsp.editor.static.results import StaticJob, StaticKernel, StaticMark, StaticResult
+from gpa_lsp.editor.static.results import StaticJob, StaticKernel, StaticMark, StaticRequest, StaticResult
 from gpa_lsp.prediction.static_source import SourceStatics, examine_source
 from gpa_lsp.processes.worker import Work
 from gpa_lsp.render.static_markdown import render_statics_markdown
 from gpa_lsp.report.names import demangle
+from gpa_lsp.symbolic_accesses.model import WarpPattern
 
 _MOST_MESSAGES = 200
 """One missing brace can make thousands."""
@@ -75,6 +77,7 @@ def make_result(found: SourceStatics, *, text: str, seconds: float) -> StaticRes
         messages=messages,
         kernels=tuple(_make_kernel(one, found) for one in found.kernels),
         marks=tuple(_make_marks(found)),
+        requests=tuple(_make_requests(found)),
         seconds=seconds,
         remarks=tuple(remarks),
     )
@@ -130,9 +133,24 @@ def _make_mark(finding: StaticFinding, source: str) -> StaticMark | None:
         remedy=finding.remedy,
         certainty=finding.certainty.value,
         is_in_loop=finding.loop_depth > 0,
+        is_costly=finding.is_costly,
         kernels=(finding.kernel,),
         origin=origin,
     )
+
+
+def _make_requests(found: SourceStatics) -> Iterator[StaticRequest]:
+    """One per line and words, whichever instantiations it is in."""
+    merged: dict[tuple[int, str], dict[str, None]] = {}
+    for kernel in found.kernels:
+        for access in () if kernel.warps is None else kernel.warps.found.accesses:
+            chain = access.instruction.chain or ()
+            frame = next((one for one in chain if one.file == str(found.path) and one.line), None)
+            if frame is not None and kernel.warps is not None and access.pattern is not WarpPattern.UNKNOWN:
+                key = (frame.line, describe_request(kernel.warps, access))
+                merged.setdefault(key, {})[kernel.statics.mangled_name] = None
+    for (line, words), kernels in sorted(merged.items())[:_MOST_MARKS]:
+        yield StaticRequest(line=line, words=words, kernels=tuple(kernels))
 
 
 def _explain(job: StaticJob, reason: str) -> StaticResult:

@@ -9,6 +9,8 @@ from gpa_lsp.lsp.annotated_edits import choose_annotations
 from gpa_lsp.lsp.features import Method, SessionFeature
 from gpa_lsp.lsp.protocol_types import make_action
 
+_ARGUMENT = str | int | float | None
+
 
 async def answer_resolve(session: SessionView, params: types.CodeAction) -> types.CodeAction:
     """The action with nothing new where it is none of ours, or of a text that is no longer there."""
@@ -18,9 +20,18 @@ async def answer_resolve(session: SessionView, params: types.CodeAction) -> type
     offered = await session.fixes.wait(key) if isinstance(key, str) else None
     view = None if offered is None else session.view(offered.uri)
     if offered is None or view is None or view.text != offered.text:
-        # Not all of it: data, and arguments of commands, can be what no answer may hold.
-        return types.CodeAction(title=params.title, kind=params.kind, edit=params.edit)
+        # Not all of it: data, and arguments of commands of others, can be what no answer may hold.
+        return types.CodeAction(
+            title=params.title, kind=params.kind, edit=params.edit, command=_keep_command(params.command)
+        )
     return make_action(make_fix_action(offered), choose_annotations(session))
+
+
+def _keep_command(command: types.Command | None) -> types.Command | None:
+    """A command as ours are: its arguments are words and numbers. Neovim runs what the answer holds, and nothing else."""
+    if command is None or not all(isinstance(one, _ARGUMENT) for one in command.arguments or ()):
+        return None
+    return command
 
 
 FEATURE = SessionFeature(

@@ -1,6 +1,7 @@
 """``gpaLsp/heat``: how hot each line is, for clients that colour lines. One mark per line, and the lines that were edited since."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -27,6 +28,7 @@ class HeatMark:
         kind: ``suffers`` or ``causes``.
         kernel: short name.
         text: a few words.
+        is_unverified: nobody can tell whether its source is what was measured.
     """
 
     line: int
@@ -35,6 +37,7 @@ class HeatMark:
     kind: str
     kernel: str
     text: str
+    is_unverified: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,8 @@ def list_sass_heat(view: SassView) -> tuple[HeatMark, ...]:
 
 
 def _make_mark(heat: LineHeat) -> HeatMark:
-    return _scale(line=heat.line, share_ratio=heat.share_ratio, kind=heat.kind, kernel=heat.kernel, text=heat.text)
+    mark = _scale(line=heat.line, share_ratio=heat.share_ratio, kind=heat.kind, kernel=heat.kernel, text=heat.text)
+    return replace(mark, is_unverified=True) if heat.is_unverified else mark
 
 
 def _scale(*, line: int, share_ratio: float, kind: HeatKind, kernel: str, text: str) -> HeatMark:
@@ -104,7 +108,8 @@ def _wrap(uri: str, version: int | None, items: tuple[HeatMark | StaleMark, ...]
         if isinstance(mark, HeatMark)
     ]
     stale = [mark.line - 1 for mark in items if isinstance(mark, StaleMark)]
-    return {"uri": uri, "version": version, "marks": marks, "stale": stale}
+    unverified = [mark.line - 1 for mark in items if isinstance(mark, HeatMark) and mark.is_unverified]
+    return {"uri": uri, "version": version, "marks": marks, "stale": stale, "unverified": unverified}
 
 
 FEATURE = PushFeature(

@@ -5,7 +5,9 @@
 #define cudaThreadSynchronize cudaDeviceSynchronize
 #define cudaThreadExit cudaDeviceReset
 #define cudaThreadSetCacheConfig cudaDeviceSetCacheConfig
+#define cudaThreadGetCacheConfig cudaDeviceGetCacheConfig
 #define cudaThreadSetLimit cudaDeviceSetLimit
+#define cudaThreadGetLimit cudaDeviceGetLimit
 #endif
 #if __CUDACC_VER_MAJOR__ >= 13
 /* Members of cudaDeviceProp that are gone; programs print them. */
@@ -14,5 +16,6 @@
 #define deviceOverlap asyncEngineCount
 #define kernelExecTimeoutEnabled integrated
 #define computeMode integrated
+#define singleToDoublePrecisionPerfRatio asyncEngineCount
 #endif
 #endif

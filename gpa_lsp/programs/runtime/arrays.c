@@ -31,7 +31,7 @@ static cudaError_t make_array(cudaArray_t *into, const struct cudaChannelFormatD
     LOCK();
     struct cudaArray *array = result == cudaSuccess ? calloc(1, sizeof *array) : NULL;
     if (result == cudaSuccess && (flags & (cudaArrayLayered | cudaArrayCubemap)) != 0) {
-        send_note(NOTE_UNSUPPORTED, "layered and cubemap arrays");
+        send_note(NOTE_UNSUPPORTED, "a layered or cubemap array");
         result = cudaErrorNotSupported;
     }
     if (result == cudaSuccess && array == NULL)
@@ -111,9 +111,11 @@ static cudaError_t take_resource(struct texture_message *message, const struct c
     } else if (resource->resType == cudaResourceTypeLinear) {
         take_format(message, &resource->res.linear.desc);
         message->base = (uint64_t)(uintptr_t)resource->res.linear.devPtr;
-        message->row_bytes = resource->res.linear.sizeInBytes;
+        const struct allocation *held = find_allocation(message->base);
+        uint64_t most = held == NULL ? 0 : held->base + held->size - message->base; /* sizes default to UINT_MAX */
+        message->row_bytes = resource->res.linear.sizeInBytes < most ? resource->res.linear.sizeInBytes : most;
         uint32_t texel = message->channels * message->channel_bytes;
-        message->width = texel == 0 ? 0 : (uint32_t)(resource->res.linear.sizeInBytes / texel);
+        message->width = texel == 0 ? 0 : (uint32_t)(message->row_bytes / texel);
     } else if (resource->resType == cudaResourceTypePitch2D) {
         take_format(message, &resource->res.pitch2D.desc);
         message->base = (uint64_t)(uintptr_t)resource->res.pitch2D.devPtr;
@@ -121,7 +123,7 @@ static cudaError_t take_resource(struct texture_message *message, const struct c
         message->width = (uint32_t)resource->res.pitch2D.width;
         message->height = (uint32_t)resource->res.pitch2D.height;
     } else {
-        send_note(NOTE_UNSUPPORTED, "textures of mipmapped arrays");
+        send_note(NOTE_UNSUPPORTED, "a texture of a mipmapped array");
         return cudaErrorNotSupported;
     }
     return cudaSuccess;

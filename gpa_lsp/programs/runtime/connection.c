@@ -18,6 +18,7 @@
 
 pthread_mutex_t runtime_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 struct device device;
+int memory_file = -1;
 
 static int connection = -1;
 static pid_t connected_process;
@@ -169,7 +170,7 @@ static cudaError_t connect_now(void) {
         return lose("the emulator sent no memory");
     void *wanted = (void *)(uintptr_t)device.arena_base; /* NOLINT: the address is what both processes agree on */
     void *got = mmap(wanted, device.arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
-    close(file);
+    memory_file = file; /* kept: registered memory of the host is mapped to it, too */
     if (got != wanted)
         return lose("device memory cannot be mapped");
     connected_process = getpid();

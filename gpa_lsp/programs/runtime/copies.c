@@ -4,12 +4,6 @@
 
 #include <string.h>
 
-/* A plane of rows somewhere. */
-struct rows {
-    char *base;
-    size_t pitch, plane; /* from one row to the next, from one plane to the next */
-};
-
 static void copy_rows(struct rows to, struct rows from, size_t width, size_t height, size_t depth) {
     for (size_t z = 0; z < depth; z++)
         for (size_t y = 0; y < height; y++)
@@ -35,28 +29,65 @@ static cudaError_t check(const void *pointer, size_t size) {
     return found != NULL && address + size <= found->base + found->size ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-static cudaError_t copy(struct rows to, struct rows from, size_t width, size_t height) {
-    LOCK();
-    if (width == 0 || height == 0) {
-        UNLOCK();
+static cudaError_t do_copy(const struct work *work) {
+    if (work->width == 0 || work->height == 0 || work->depth == 0)
+        return cudaSuccess;
+    size_t to_bytes = (work->depth - 1) * work->to.plane + (work->height - 1) * work->to.pitch + work->width;
+    size_t from_bytes = (work->depth - 1) * work->from.plane + (work->height - 1) * work->from.pitch + work->width;
+    cudaError_t error = check(work->to.base, to_bytes);
+    if (error == cudaSuccess)
+        error = check(work->from.base, from_bytes);
+    if (error == cudaSuccess)
+        copy_rows(work->to, work->from, work->width, work->height, work->depth);
+    return error;
+}
+
+static cudaError_t do_fill(const struct work *work) {
+    if (work->width == 0 || work->height == 0)
+        return cudaSuccess;
+    cudaError_t error = check(work->to.base, (work->height - 1) * work->to.pitch + work->width);
+    for (size_t y = 0; error == cudaSuccess && y < work->height; y++) {
+        char *row = work->to.base + y * work->to.pitch;
+        if (work->element_bytes <= 1)
+            memset(row, (int)work->value, work->width);
+        else
+            for (size_t x = 0; x < work->width; x += work->element_bytes)
+                memcpy(row + x, &work->value, work->element_bytes);
     }
+    return error;
+}
+
+cudaError_t do_work(const struct work *work) {
+    switch (work->kind) {
+    case WORK_LAUNCH: return do_launch(work);
+    case WORK_COPY: return do_copy(work);
+    case WORK_FILL: return do_fill(work);
+    case WORK_HOST: work->call(work->data); return cudaSuccess;
+    default: return cudaSuccess;
+    }
+}
+
+/* At once, or when the graph is launched that the stream is captured for. */
+static cudaError_t do_in(cudaStream_t stream, const struct work *work) {
+    LOCK();
     if (result == cudaSuccess)
-        result = check(to.base, (height - 1) * to.pitch + width);
-    if (result == cudaSuccess)
-        result = check(from.base, (height - 1) * from.pitch + width);
-    if (result == cudaSuccess)
-        copy_rows(to, from, width, height, 1);
+        result = is_captured(stream) ? capture(work) : do_work(work);
     UNLOCK();
 }
 
-static cudaError_t fill(void *pointer, size_t pitch, int value, size_t width, size_t height) {
-    LOCK();
-    if (result == cudaSuccess && width > 0 && height > 0)
-        result = check(pointer, (height - 1) * pitch + width);
-    if (result == cudaSuccess)
-        for (size_t y = 0; y < height; y++)
-            memset((char *)pointer + y * pitch, value, width);
-    UNLOCK();
+static cudaError_t copy_in(cudaStream_t stream, struct rows to, struct rows from, size_t width, size_t height) {
+    struct work work = {.kind = WORK_COPY, .to = to, .from = from, .width = width, .height = height, .depth = 1};
+    return do_in(stream, &work);
+}
+
+static cudaError_t copy(struct rows to, struct rows from, size_t width, size_t height) {
+    return copy_in(NULL, to, from, width, height);
+}
+
+static cudaError_t fill(void *pointer, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
+    struct work work = {
+        .kind = WORK_FILL, .to = {pointer, pitch, 0}, .value = (uint32_t)value, .width = width, .height = height};
+    return do_in(stream, &work);
 }
 
 PUBLIC cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind) {
@@ -64,8 +95,8 @@ PUBLIC cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cuda
     return copy(rows_of(to, size), rows_of(from, size), size, 1);
 }
 PUBLIC cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream) {
-    (void)stream;
-    return cudaMemcpy(to, from, size, kind);
+    (void)kind;
+    return copy_in(stream, rows_of(to, size), rows_of(from, size), size, 1);
 }
 PUBLIC cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t size) {
     (void)to_device, (void)from_device;
@@ -73,8 +104,8 @@ PUBLIC cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int
 }
 PUBLIC cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t size,
                                        cudaStream_t stream) {
-    (void)to_device, (void)from_device, (void)stream;
-    return cudaMemcpy(to, from, size, cudaMemcpyDefault);
+    (void)to_device, (void)from_device;
+    return cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, stream);
 }
 PUBLIC cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                                 enum cudaMemcpyKind kind) {
@@ -85,8 +116,10 @@ PUBLIC cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, siz
 }
 PUBLIC cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                                      size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
-    (void)stream;
-    return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+    (void)kind;
+    if (width > to_pitch || width > from_pitch)
+        return keep_error(cudaErrorInvalidPitchValue);
+    return copy_in(stream, rows_of(to, to_pitch), rows_of(from, from_pitch), width, height);
 }
 
 PUBLIC cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t x, size_t y, const void *from, size_t pitch, size_t width,
@@ -96,8 +129,8 @@ PUBLIC cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t x, size_t y, const
 }
 PUBLIC cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t to, size_t x, size_t y, const void *from, size_t pitch,
                                             size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
-    (void)stream;
-    return cudaMemcpy2DToArray(to, x, y, from, pitch, width, height, kind);
+    (void)kind;
+    return copy_in(stream, rows_of_array(to, x, y), rows_of(from, pitch), width, height);
 }
 PUBLIC cudaError_t cudaMemcpy2DFromArray(void *to, size_t pitch, cudaArray_const_t from, size_t x, size_t y, size_t width,
                                          size_t height, enum cudaMemcpyKind kind) {
@@ -106,8 +139,8 @@ PUBLIC cudaError_t cudaMemcpy2DFromArray(void *to, size_t pitch, cudaArray_const
 }
 PUBLIC cudaError_t cudaMemcpy2DFromArrayAsync(void *to, size_t pitch, cudaArray_const_t from, size_t x, size_t y,
                                               size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
-    (void)stream;
-    return cudaMemcpy2DFromArray(to, pitch, from, x, y, width, height, kind);
+    (void)kind;
+    return copy_in(stream, rows_of(to, pitch), rows_of_array(from, x, y), width, height);
 }
 PUBLIC cudaError_t cudaMemcpyToArray(cudaArray_t to, size_t x, size_t y, const void *from, size_t size,
                                      enum cudaMemcpyKind kind) {
@@ -133,23 +166,24 @@ static struct rows side_of(struct cudaArray *array, struct cudaPos position, str
     return (struct rows){base, pointer.pitch, plane};
 }
 
-PUBLIC cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *parameters) {
-    LOCK();
-    if (result == cudaSuccess) {
-        size_t texel = 1; /* widths count elements where an array takes part, else bytes */
-        struct rows to = side_of(parameters->dstArray, parameters->dstPos, parameters->dstPtr, &texel);
-        struct rows from = side_of(parameters->srcArray, parameters->srcPos, parameters->srcPtr, &texel);
-        struct cudaExtent extent = parameters->extent;
-        copy_rows(to, from, extent.width * texel, extent.height, extent.depth);
-    }
-    UNLOCK();
-}
-PUBLIC cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *parameters, cudaStream_t stream) {
-    (void)stream;
-    return cudaMemcpy3D(parameters);
+struct work make_box_copy(const struct cudaMemcpy3DParms *parameters) {
+    size_t texel = 1; /* widths count elements where an array takes part, else bytes */
+    struct cudaExtent extent = parameters->extent;
+    struct work work = {.kind = WORK_COPY, .height = extent.height, .depth = extent.depth};
+    work.to = side_of(parameters->dstArray, parameters->dstPos, parameters->dstPtr, &texel);
+    work.from = side_of(parameters->srcArray, parameters->srcPos, parameters->srcPtr, &texel);
+    work.width = extent.width * texel;
+    return work;
 }
 
-static cudaError_t copy_symbol(const void *symbol, void *other, size_t size, size_t offset, int is_to_symbol) {
+PUBLIC cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *parameters, cudaStream_t stream) {
+    struct work work = make_box_copy(parameters);
+    return do_in(stream, &work);
+}
+PUBLIC cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *parameters) { return cudaMemcpy3DAsync(parameters, NULL); }
+
+static cudaError_t copy_symbol(const void *symbol, void *other, size_t size, size_t offset, int is_to_symbol,
+                               cudaStream_t stream) {
     LOCK();
     uint64_t bytes = 0;
     char *base = result == cudaSuccess ? (char *)(uintptr_t)find_symbol(symbol, &bytes) : NULL;
@@ -157,57 +191,53 @@ static cudaError_t copy_symbol(const void *symbol, void *other, size_t size, siz
         result = cudaErrorInvalidSymbol;
     if (result == cudaSuccess && (offset > bytes || size > bytes - offset))
         result = cudaErrorInvalidValue;
-    if (result == cudaSuccess && is_to_symbol)
-        memmove(base + offset, other, size);
+    char *to = is_to_symbol ? base + offset : other, *from = is_to_symbol ? other : base + offset;
+    if (result == cudaSuccess && is_captured(stream))
+        result = copy_in(stream, rows_of(to, size), rows_of(from, size), size, 1);
     else if (result == cudaSuccess)
-        memmove(other, base + offset, size);
+        memmove(to, from, size);
     UNLOCK();
 }
 
-PUBLIC cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t size, size_t offset,
-                                      enum cudaMemcpyKind kind) {
-    (void)kind;
-    return copy_symbol(symbol, (void *)from, size, offset, 1);
-}
 PUBLIC cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t size, size_t offset,
                                            enum cudaMemcpyKind kind, cudaStream_t stream) {
-    (void)kind, (void)stream;
-    return copy_symbol(symbol, (void *)from, size, offset, 1);
-}
-PUBLIC cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind) {
     (void)kind;
-    return copy_symbol(symbol, to, size, offset, 0);
+    return copy_symbol(symbol, (void *)from, size, offset, 1, stream);
+}
+PUBLIC cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t size, size_t offset,
+                                      enum cudaMemcpyKind kind) {
+    return cudaMemcpyToSymbolAsync(symbol, from, size, offset, kind, NULL);
 }
 PUBLIC cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t size, size_t offset,
                                              enum cudaMemcpyKind kind, cudaStream_t stream) {
-    (void)kind, (void)stream;
-    return copy_symbol(symbol, to, size, offset, 0);
+    (void)kind;
+    return copy_symbol(symbol, to, size, offset, 0, stream);
+}
+PUBLIC cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t size, size_t offset, enum cudaMemcpyKind kind) {
+    return cudaMemcpyFromSymbolAsync(to, symbol, size, offset, kind, NULL);
 }
 
-PUBLIC cudaError_t cudaMemset(void *pointer, int value, size_t size) { return fill(pointer, size, value, size, 1); }
 PUBLIC cudaError_t cudaMemsetAsync(void *pointer, int value, size_t size, cudaStream_t stream) {
-    (void)stream;
-    return fill(pointer, size, value, size, 1);
+    return fill(pointer, size, value, size, 1, stream);
 }
-PUBLIC cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, size_t width, size_t height) {
-    return fill(pointer, pitch, value, width, height);
-}
+PUBLIC cudaError_t cudaMemset(void *pointer, int value, size_t size) { return cudaMemsetAsync(pointer, value, size, NULL); }
 PUBLIC cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value, size_t width, size_t height,
                                      cudaStream_t stream) {
-    (void)stream;
-    return fill(pointer, pitch, value, width, height);
+    return fill(pointer, pitch, value, width, height, stream);
 }
-PUBLIC cudaError_t cudaMemset3D(struct cudaPitchedPtr pointer, int value, struct cudaExtent extent) {
-    cudaError_t error = cudaSuccess;
-    for (size_t z = 0; z < extent.depth && error == cudaSuccess; z++)
-        error = fill((char *)pointer.ptr + z * pointer.pitch * pointer.ysize, pointer.pitch, value, extent.width,
-                     extent.height);
-    return error;
+PUBLIC cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, size_t width, size_t height) {
+    return cudaMemset2DAsync(pointer, pitch, value, width, height, NULL);
 }
 PUBLIC cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pointer, int value, struct cudaExtent extent,
                                      cudaStream_t stream) {
-    (void)stream;
-    return cudaMemset3D(pointer, value, extent);
+    cudaError_t error = cudaSuccess;
+    for (size_t z = 0; z < extent.depth && error == cudaSuccess; z++)
+        error = fill((char *)pointer.ptr + z * pointer.pitch * pointer.ysize, pointer.pitch, value, extent.width,
+                     extent.height, stream);
+    return error;
+}
+PUBLIC cudaError_t cudaMemset3D(struct cudaPitchedPtr pointer, int value, struct cudaExtent extent) {
+    return cudaMemset3DAsync(pointer, value, extent, NULL);
 }
 
 #if CUDART_VERSION >= 13000

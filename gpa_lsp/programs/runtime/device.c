@@ -7,14 +7,10 @@
 #include <string.h>
 #include <time.h>
 
-struct CUstream_st {
-    unsigned int flags;
-    int priority;
-};
-
 struct CUevent_st {
     struct timespec time;
     int is_recorded;
+    uint32_t capture; /* that it was recorded in */
 };
 
 static unsigned int device_flags;
@@ -163,7 +159,9 @@ PUBLIC cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attrib
     case cudaDevAttrGlobalL1CacheSupported:
     case cudaDevAttrLocalL1CacheSupported:
     case cudaDevAttrStreamPrioritiesSupported:
-    case cudaDevAttrCanUseHostPointerForRegisteredMem:
+#if CUDART_VERSION >= 11020
+    case cudaDevAttrMemoryPoolsSupported:
+#endif
     case cudaDevAttrHostRegisterSupported: *value = 1; break;
     default: break;
     }
@@ -254,7 +252,9 @@ PUBLIC cudaError_t cudaStreamQuery(cudaStream_t stream) {
     return cudaDeviceSynchronize();
 }
 PUBLIC cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
-    (void)stream, (void)event, (void)flags;
+    (void)flags;
+    if ((uintptr_t)stream > 2 && event != NULL && event->capture != 0 && !is_captured(stream))
+        stream->capture = event->capture; /* a stream that waits for a captured one is captured with it */
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags) {
@@ -275,14 +275,8 @@ PUBLIC cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *data) {
-    (void)stream;
-    call(data);
-    return cudaSuccess;
-}
-PUBLIC cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
-    (void)stream;
-    *status = cudaStreamCaptureStatusNone;
-    return cudaSuccess;
+    struct work work = {.kind = WORK_HOST, .call = call, .data = data};
+    return keep_error(is_captured(stream) ? capture(&work) : do_work(&work));
 }
 
 PUBLIC cudaError_t cudaEventCreateWithFlags(cudaEvent_t *into, unsigned int flags) {
@@ -297,9 +291,9 @@ PUBLIC cudaError_t cudaEventDestroy(cudaEvent_t event) {
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-    (void)stream;
     if (event == NULL)
         return keep_error(cudaErrorInvalidResourceHandle);
+    event->capture = is_captured(stream) ? stream->capture : 0;
     clock_gettime(CLOCK_MONOTONIC, &event->time);
     event->is_recorded = 1;
     return cudaSuccess;

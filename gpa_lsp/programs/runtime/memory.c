@@ -30,7 +30,7 @@ static uint64_t find_gap(uint64_t size, uint32_t *place) {
     return at < end && end - at > size ? at : 0;
 }
 
-uint64_t allocate(uint64_t size, int is_host) {
+uint64_t allocate(uint64_t size, enum allocation_kind kind) {
     uint64_t wanted = size == 0 ? 1 : size;
     if (wanted > device.memory_bytes || allocated_bytes + wanted > device.memory_bytes)
         return 0;
@@ -47,7 +47,7 @@ uint64_t allocate(uint64_t size, int is_host) {
     if (base == 0)
         return 0;
     memmove(allocations + place + 1, allocations + place, (allocation_count - place) * sizeof *allocations);
-    allocations[place] = (struct allocation){base, wanted, is_host};
+    allocations[place] = (struct allocation){base, wanted, kind};
     allocation_count++;
     allocated_bytes += wanted;
     generation++;
@@ -97,14 +97,19 @@ const struct allocation *list_allocations(uint32_t *count, uint32_t *current) {
     return allocations;
 }
 
-uint64_t count_allocated_bytes(void) { return allocated_bytes; }
+uint64_t count_pooled_bytes(void) {
+    uint64_t found = 0;
+    for (uint32_t i = 0; i < allocation_count; i++)
+        found += allocations[i].kind == POOLED ? allocations[i].size : 0;
+    return found;
+}
 
-static cudaError_t allocate_for(void **into, size_t size, int is_host) {
+static cudaError_t allocate_for(void **into, size_t size, enum allocation_kind kind) {
     LOCK();
     if (result == cudaSuccess && into == NULL)
         result = cudaErrorInvalidValue;
     if (result == cudaSuccess) {
-        uint64_t base = size == 0 ? 0 : allocate(size, is_host);
+        uint64_t base = size == 0 ? 0 : allocate(size, kind);
         *into = (void *)(uintptr_t)base;
         result = base == 0 && size != 0 ? cudaErrorMemoryAllocation : cudaSuccess;
     }
@@ -118,30 +123,29 @@ static cudaError_t release_for(void *pointer) {
     UNLOCK();
 }
 
-PUBLIC cudaError_t cudaMalloc(void **into, size_t size) { return allocate_for(into, size, 0); }
-PUBLIC cudaError_t cudaMallocHost(void **into, size_t size) { return allocate_for(into, size, 1); }
+PUBLIC cudaError_t cudaMalloc(void **into, size_t size) { return allocate_for(into, size, ON_DEVICE); }
+PUBLIC cudaError_t cudaMallocHost(void **into, size_t size) { return allocate_for(into, size, ON_HOST); }
 PUBLIC cudaError_t cudaHostAlloc(void **into, size_t size, unsigned int flags) {
     (void)flags;
-    return allocate_for(into, size, 1);
+    return allocate_for(into, size, ON_HOST);
 }
 PUBLIC cudaError_t cudaMallocManaged(void **into, size_t size, unsigned int flags) {
     (void)flags;
-    return allocate_for(into, size, 1);
+    return allocate_for(into, size, ON_HOST);
 }
 PUBLIC cudaError_t cudaMallocAsync(void **into, size_t size, cudaStream_t stream) {
     (void)stream;
-    return allocate_for(into, size, 0);
+    return allocate_for(into, size, POOLED);
 }
 PUBLIC cudaError_t cudaFree(void *pointer) { return release_for(pointer); }
 PUBLIC cudaError_t cudaFreeHost(void *pointer) { return release_for(pointer); }
 PUBLIC cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
-    (void)stream;
-    return release_for(pointer);
+    return is_captured(stream) ? cudaSuccess : release_for(pointer); /* what a graph allocates stays, for it may be launched again */
 }
 
 PUBLIC cudaError_t cudaMallocPitch(void **into, size_t *pitch, size_t width, size_t height) {
     size_t row = (size_t)round_up(width, ALIGNMENT);
-    cudaError_t error = allocate_for(into, row * height, 0);
+    cudaError_t error = allocate_for(into, row * height, ON_DEVICE);
     if (error == cudaSuccess)
         *pitch = row;
     return error;
@@ -150,7 +154,7 @@ PUBLIC cudaError_t cudaMallocPitch(void **into, size_t *pitch, size_t width, siz
 PUBLIC cudaError_t cudaMalloc3D(struct cudaPitchedPtr *into, struct cudaExtent extent) {
     size_t row = (size_t)round_up(extent.width, ALIGNMENT);
     void *base = NULL;
-    cudaError_t error = allocate_for(&base, row * extent.height * extent.depth, 0);
+    cudaError_t error = allocate_for(&base, row * extent.height * extent.depth, ON_DEVICE);
     if (error == cudaSuccess)
         *into = (struct cudaPitchedPtr){.ptr = base, .pitch = row, .xsize = extent.width, .ysize = extent.height};
     return error;
@@ -165,32 +169,96 @@ PUBLIC cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
     UNLOCK();
 }
 
+/* Memory of the host that was registered: its pages are pages of device memory from then on, so that both see the same bytes. */
+struct registered {
+    struct registered *next;
+    uint64_t host, size, pages; /* where it begins and its bytes; the first of its pages in device memory */
+};
+static struct registered *registered;
+
+static uint64_t first_page(uint64_t address) { return address / PAGE * PAGE; }
+static uint64_t page_bytes(uint64_t address, uint64_t size) { return round_up(address + size, PAGE) - first_page(address); }
+
+static cudaError_t map_pages(uint64_t host, uint64_t size, uint64_t pages) {
+    void *from = (void *)(uintptr_t)first_page(host), *to = (void *)(uintptr_t)pages;
+    size_t bytes = page_bytes(host, size);
+    memcpy(to, from, bytes);
+    void *got = mmap(from, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory_file, (off_t)(pages - device.arena_base));
+    return got == from ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+static cudaError_t unmap_pages(const struct registered *one) {
+    void *pages = (void *)(uintptr_t)one->pages, *to = (void *)(uintptr_t)first_page(one->host);
+    size_t bytes = page_bytes(one->host, one->size);
+    void *got = mmap(to, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (got != to)
+        return cudaErrorMemoryAllocation;
+    memcpy(to, pages, bytes);
+    return cudaSuccess;
+}
+
+PUBLIC cudaError_t cudaHostRegister(void *host, size_t size, unsigned int flags) {
+    (void)flags;
+    LOCK();
+    uint64_t address = (uint64_t)(uintptr_t)host;
+    struct registered *one = result == cudaSuccess ? calloc(1, sizeof *one) : NULL;
+    if (result == cudaSuccess && (host == NULL || size == 0))
+        result = cudaErrorInvalidValue;
+    for (struct registered *other = registered; result == cudaSuccess && other != NULL; other = other->next)
+        if (first_page(address) < other->host + other->size && first_page(other->host) < address + size)
+            result = cudaErrorHostMemoryAlreadyRegistered;
+    uint64_t base = result == cudaSuccess ? allocate(page_bytes(address, size) + PAGE, REGISTERED) : 0;
+    if (result == cudaSuccess && (base == 0 || one == NULL))
+        result = cudaErrorMemoryAllocation;
+    if (result == cudaSuccess) {
+        *one = (struct registered){registered, address, size, round_up(base, PAGE)};
+        result = map_pages(address, size, one->pages);
+    }
+    if (result == cudaSuccess)
+        registered = one;
+    else
+        free(one);
+    UNLOCK();
+}
+PUBLIC cudaError_t cudaHostUnregister(void *host) {
+    LOCK();
+    struct registered **place = &registered;
+    while (*place != NULL && (*place)->host != (uint64_t)(uintptr_t)host)
+        place = &(*place)->next;
+    struct registered *found = *place;
+    if (result == cudaSuccess)
+        result = found == NULL ? cudaErrorHostMemoryNotRegistered : unmap_pages(found);
+    if (result == cudaSuccess) {
+        release(find_allocation(found->pages)->base);
+        *place = found->next;
+        free(found);
+    }
+    UNLOCK();
+}
+
+/* Where the device sees memory of the host; 0 where it does not. */
+static uint64_t find_on_device(uint64_t host) {
+    if (find_allocation(host) != NULL)
+        return host;
+    for (struct registered *one = registered; one != NULL; one = one->next)
+        if (host - one->host < one->size)
+            return one->pages + (host - first_page(one->host));
+    return 0;
+}
+
 PUBLIC cudaError_t cudaHostGetDevicePointer(void **into, void *host, unsigned int flags) {
     (void)flags;
     LOCK();
     if (result == cudaSuccess) {
-        int is_known = find_allocation((uint64_t)(uintptr_t)host) != NULL;
-        *into = is_known ? host : NULL;
-        if (!is_known) {
-            send_note(NOTE_UNSUPPORTED, "cudaHostGetDevicePointer of memory that was registered, not allocated");
-            result = cudaErrorInvalidValue;
-        }
+        *into = (void *)(uintptr_t)find_on_device((uint64_t)(uintptr_t)host);
+        result = *into == NULL ? cudaErrorInvalidValue : cudaSuccess;
     }
     UNLOCK();
 }
 
 PUBLIC cudaError_t cudaHostGetFlags(unsigned int *flags, void *host) {
     *flags = 0;
-    return find_allocation((uint64_t)(uintptr_t)host) == NULL ? cudaErrorInvalidValue : cudaSuccess;
-}
-
-PUBLIC cudaError_t cudaHostRegister(void *host, size_t size, unsigned int flags) {
-    (void)host, (void)size, (void)flags; /* copies from and to it work as they do from anywhere */
-    return cudaSuccess;
-}
-PUBLIC cudaError_t cudaHostUnregister(void *host) {
-    (void)host;
-    return cudaSuccess;
+    return find_on_device((uint64_t)(uintptr_t)host) == 0 ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 PUBLIC cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *into, const void *pointer) {
@@ -200,9 +268,9 @@ PUBLIC cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *into, 
     into->device = 0;
     into->hostPointer = (void *)pointer;
     if (found != NULL) {
-        into->type = found->is_host ? cudaMemoryTypeManaged : cudaMemoryTypeDevice;
+        into->type = found->kind == ON_HOST ? cudaMemoryTypeManaged : cudaMemoryTypeDevice;
         into->devicePointer = (void *)pointer;
-        if (!found->is_host)
+        if (found->kind != ON_HOST)
             into->hostPointer = NULL;
     }
     UNLOCK();

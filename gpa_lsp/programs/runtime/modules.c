@@ -75,11 +75,32 @@ static cudaError_t send_image(struct module *module, const void *image, size_t s
     return error;
 }
 
+static size_t measure_fatbin(const struct fatbin *fatbin) { return fatbin->header_bytes + fatbin->bytes; }
+
+/* Of a program that was linked from relocatable device code, the parts it was linked from, one behind the other. */
+static cudaError_t send_parts(struct module *module, const struct fatbin *const *parts) {
+    size_t size = 0;
+    for (size_t i = 0; parts[i] != NULL; i++)
+        size += measure_fatbin(parts[i]);
+    char *joined = malloc(size + 1), *end = joined;
+    if (joined == NULL)
+        return cudaErrorMemoryAllocation;
+    for (size_t i = 0; parts[i] != NULL; i++) {
+        memcpy(end, parts[i], measure_fatbin(parts[i]));
+        end += measure_fatbin(parts[i]);
+    }
+    cudaError_t error = send_image(module, joined, size, 1);
+    free(joined);
+    return error;
+}
+
 static cudaError_t send_wrapped(struct module *module, const struct wrapper *wrapper) {
     const struct fatbin *fatbin = wrapper->binary;
     if (wrapper->magic != FATBIN_WRAPPER_MAGIC || fatbin == NULL || fatbin->magic != FATBIN_MAGIC)
         return cudaErrorInvalidKernelImage;
-    return send_image(module, fatbin, fatbin->header_bytes + fatbin->bytes, wrapper->version == WRAPPER_LINKED);
+    if (wrapper->version == WRAPPER_LINKED && wrapper->prelinked != NULL)
+        return send_parts(module, wrapper->prelinked);
+    return send_image(module, fatbin, measure_fatbin(fatbin), 0);
 }
 
 static cudaError_t send_module(struct module *module) {
@@ -111,7 +132,7 @@ static cudaError_t load_image(const void *image, struct module **into) {
         if (magic == FATBIN_WRAPPER_MAGIC)
             result = send_wrapped(module, image);
         else if (magic == FATBIN_MAGIC)
-            result = send_image(module, image, fatbin->header_bytes + fatbin->bytes, 0);
+            result = send_image(module, image, measure_fatbin(fatbin), 0);
         else if (memcmp(image, ELFMAG, SELFMAG) == 0)
             result = send_image(module, image, measure_elf(image), 0);
         else
@@ -216,6 +237,16 @@ PUBLIC char __cudaInitModule(void **handle) {
     return 1;
 }
 
+/* Up to CUDA 4 the name of a symbol did as well; programs of that time still write it. */
+static uint64_t find_symbol_by_name(const char *name, uint64_t *size) {
+    for (struct variable *one = variables; name != NULL && one != NULL; one = one->next)
+        if (strcmp(one->name, name) == 0 && place_variable(one) == cudaSuccess) {
+            *size = one->size;
+            return one->address;
+        }
+    return 0;
+}
+
 uint64_t find_symbol(const void *symbol, uint64_t *size) {
     for (struct variable *one = variables; one != NULL; one = one->next)
         if ((symbol != NULL && one->host == symbol) || (one->managed != NULL && (void *)one->managed == symbol)) {
@@ -224,7 +255,7 @@ uint64_t find_symbol(const void *symbol, uint64_t *size) {
             *size = one->size;
             return one->address;
         }
-    return 0;
+    return find_symbol_by_name(symbol, size);
 }
 
 PUBLIC cudaError_t cudaGetSymbolAddress(void **into, const void *symbol) {
@@ -331,46 +362,73 @@ static cudaError_t send_launch(struct function *function, dim3 grid, dim3 block,
 }
 
 /* The parameters come one by one, or packed as the kernel has them. */
-static cudaError_t launch_function(struct function *function, dim3 grid, dim3 block, void **arguments, const void *packed,
-                                   size_t packed_bytes, size_t shared, uint32_t is_cooperative) {
+static cudaError_t make_work(struct work *work, struct function *function, dim3 grid, dim3 block, void **arguments,
+                             const void *packed, size_t packed_bytes, size_t shared, uint32_t is_cooperative) {
     cudaError_t error = describe_function(function);
     if (error != cudaSuccess)
         return error;
-    char *parameters = calloc(1, function->parameter_bytes + 1u);
-    if (parameters == NULL)
+    *work = (struct work){.kind = WORK_LAUNCH, .function = function, .grid = grid, .block = block, .shared = shared,
+                          .parameter_bytes = function->parameter_bytes, .is_cooperative = is_cooperative};
+    work->parameters = calloc(1, function->parameter_bytes + 1u);
+    if (work->parameters == NULL)
         return cudaErrorMemoryAllocation;
     if (packed != NULL)
-        memcpy(parameters, packed, packed_bytes < function->parameter_bytes ? packed_bytes : function->parameter_bytes);
+        memcpy(work->parameters, packed, packed_bytes < function->parameter_bytes ? packed_bytes : function->parameter_bytes);
     else
         for (uint32_t i = 0; i < function->parameter_count; i++)
-            memcpy(parameters + function->parameters[2 * i], arguments[i], function->parameters[2 * i + 1]);
-    error = send_launch(function, grid, block, parameters, shared, is_cooperative);
-    free(parameters);
+            memcpy(work->parameters + function->parameters[2 * i], arguments[i], function->parameters[2 * i + 1]);
+    return cudaSuccess;
+}
+
+cudaError_t do_launch(const struct work *work) {
+    return send_launch(work->function, work->grid, work->block, work->parameters, work->shared, work->is_cooperative);
+}
+
+static cudaError_t launch_function(struct function *function, dim3 grid, dim3 block, void **arguments, const void *packed,
+                                   size_t packed_bytes, size_t shared, uint32_t is_cooperative, cudaStream_t stream) {
+    struct work work;
+    cudaError_t error =
+        make_work(&work, function, grid, block, arguments, packed, packed_bytes, shared, is_cooperative);
+    if (error != cudaSuccess)
+        return error;
+    if (is_captured(stream))
+        return capture(&work);
+    error = do_launch(&work);
+    free(work.parameters);
     return error;
 }
 
-static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, uint32_t is_cooperative) {
+cudaError_t make_launch(struct work *work, const void *host, dim3 grid, dim3 block, void **arguments, size_t shared) {
+    LOCK();
+    struct function *function = find_function(host);
+    if (result == cudaSuccess && function == NULL)
+        result = cudaErrorInvalidDeviceFunction;
+    if (result == cudaSuccess)
+        result = make_work(work, function, grid, block, arguments, NULL, 0, shared, 0);
+    UNLOCK();
+}
+
+static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, uint32_t is_cooperative,
+                          cudaStream_t stream) {
     struct function *function = find_function(host);
     if (function == NULL)
         return cudaErrorInvalidDeviceFunction;
-    return launch_function(function, grid, block, arguments, NULL, 0, shared, is_cooperative);
+    return launch_function(function, grid, block, arguments, NULL, 0, shared, is_cooperative, stream);
 }
 
 PUBLIC cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
                                     cudaStream_t stream) {
-    (void)stream;
     LOCK();
     if (result == cudaSuccess)
-        result = launch(host, grid, block, arguments, shared, 0);
+        result = launch(host, grid, block, arguments, shared, 0, stream);
     UNLOCK();
 }
 
 PUBLIC cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
                                                cudaStream_t stream) {
-    (void)stream;
     LOCK();
     if (result == cudaSuccess)
-        result = launch(host, grid, block, arguments, shared, 1);
+        result = launch(host, grid, block, arguments, shared, 1, stream);
     UNLOCK();
 }
 
@@ -388,7 +446,8 @@ PUBLIC cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
         }
     }
     if (result == cudaSuccess)
-        result = launch(host, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, is_cooperative);
+        result = launch(host, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, is_cooperative,
+                        config->stream);
     UNLOCK();
 }
 #endif
@@ -401,11 +460,6 @@ PUBLIC cudaError_t __cudaGetKernel(void **kernel, const void *host) {
 
 PUBLIC cudaError_t __cudaLaunchKernel(void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
                                       cudaStream_t stream) {
-    return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
-}
-
-PUBLIC cudaError_t __cudaLaunchKernel_ptsz(void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
-                                           cudaStream_t stream) {
     return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
 }
 
@@ -533,7 +587,7 @@ static cudaError_t launch_locked(struct function *function, dim3 grid, dim3 bloc
                                  size_t packed_bytes, size_t shared, uint32_t is_cooperative) {
     LOCK();
     if (result == cudaSuccess)
-        result = launch_function(function, grid, block, arguments, packed, packed_bytes, shared, is_cooperative);
+        result = launch_function(function, grid, block, arguments, packed, packed_bytes, shared, is_cooperative, NULL);
     UNLOCK();
 }
 
@@ -546,7 +600,7 @@ static cudaError_t find_range(uint64_t address, uint64_t *base, uint64_t *size, 
     }
     *base = found->base;
     *size = found->size;
-    *is_host = found->is_host;
+    *is_host = found->kind == ON_HOST;
     UNLOCK();
 }
 

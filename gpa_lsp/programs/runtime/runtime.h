@@ -49,6 +49,7 @@ struct device {
 /* connection.c */
 HIDDEN extern pthread_mutex_t runtime_lock; /* recursive; held by every public function that touches shared state */
 HIDDEN extern struct device device;
+HIDDEN extern int memory_file; /* of device memory */
 HIDDEN cudaError_t connect_once(void);
 HIDDEN cudaError_t ask(uint32_t request, const struct part *parts, int count, struct reply *reply);
 HIDDEN void free_reply(struct reply *reply);
@@ -64,15 +65,16 @@ HIDDEN void set_fatal_error(cudaError_t error);
     return keep_error(result)
 
 /* memory.c */
+enum allocation_kind { ON_DEVICE, ON_HOST /* or managed: the host may read it, too */, POOLED, REGISTERED };
 struct allocation {
     uint64_t base, size;
-    int is_host; /* of cudaMallocHost or cudaMallocManaged: the host may read it, too */
+    int kind;
 };
-HIDDEN uint64_t allocate(uint64_t size, int is_host);
+HIDDEN uint64_t allocate(uint64_t size, enum allocation_kind kind);
 HIDDEN int release(uint64_t base);
 HIDDEN const struct allocation *find_allocation(uint64_t address);
 HIDDEN const struct allocation *list_allocations(uint32_t *count, uint32_t *generation);
-HIDDEN uint64_t count_allocated_bytes(void);
+HIDDEN uint64_t count_pooled_bytes(void);
 
 /* modules.c: what the driver library, which has the same connection and memory, asks of this one beside the public functions */
 struct module;
@@ -90,6 +92,43 @@ struct parts_of_runtime {
 };
 extern const struct parts_of_runtime gpa_lsp_runtime;
 HIDDEN uint64_t find_symbol(const void *symbol, uint64_t *size);
+
+struct CUstream_st {
+    unsigned int flags;
+    int priority;
+    uint32_t capture; /* the number of the capture it takes part in */
+};
+
+/* A plane of rows somewhere. */
+struct rows {
+    char *base;
+    size_t pitch, plane; /* from one row to the next, from one plane to the next */
+};
+
+/* What is done at once, or kept in a graph. */
+enum work_kind { WORK_NOTHING, WORK_LAUNCH, WORK_COPY, WORK_FILL, WORK_HOST };
+struct work {
+    enum work_kind kind;
+    struct function *function;
+    dim3 grid, block;
+    char *parameters; /* its own */
+    uint32_t parameter_bytes, is_cooperative;
+    size_t shared;
+    struct rows to, from;
+    size_t width, height, depth; /* width in bytes */
+    uint32_t value, element_bytes;
+    void (*call)(void *);
+    void *data;
+};
+/* modules.c */
+HIDDEN cudaError_t make_launch(struct work *work, const void *host, dim3 grid, dim3 block, void **arguments, size_t shared);
+HIDDEN cudaError_t do_launch(const struct work *work);
+/* copies.c */
+HIDDEN struct work make_box_copy(const struct cudaMemcpy3DParms *parameters);
+HIDDEN cudaError_t do_work(const struct work *work);
+/* graphs.c */
+HIDDEN int is_captured(cudaStream_t stream);
+HIDDEN cudaError_t capture(const struct work *work); /* which takes over its parameters */
 
 /* arrays.c */
 struct cudaArray {

@@ -43,7 +43,7 @@ def render_html_report(
 
     Args:
         report: what to show.
-        locator: finds sources here, where the profile does not carry them; a file that has changed since is not shown.
+        locator: finds sources here, where the profile does not carry them; one that may have changed since is marked, one that has is not shown.
         with_sources: False leaves the texts of sources out.
         before: an earlier profile of the same program; the page then says what became of each kernel.
         courses: number of a kernel → its runs up to this one.

@@ -4,20 +4,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpa_lsp.report.line_map import split_lines
-from gpa_lsp.report.measured_files import is_as_compiled
+from gpa_lsp.report.measured_files import Doubt, find_doubt
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.source_paths import SourceLocator
 
 _MAX_SOURCE_BYTES = 16 << 20
 
 ABSENT = "The profile does not hold this file (ncu --import-source yes), and it was not found on the machine that wrote this page."
-CHANGED = "The file has been saved since the kernel was compiled or measured, so its lines may be others."
+CHANGED = "The file is not what the kernel was compiled from: its length or its lines differ."
+UNVERIFIED = "Unverified: the file has been saved since the kernel was measured, so lines may have moved."
 UNWANTED = "This page was written without the texts of sources."
 UNREADABLE = "The file could not be read."
 
 
 class SourceTexts:
-    """Reads sources: those a profile carries first, then files of this machine that still are what was compiled.
+    """Reads sources: those a profile carries first, then files of this machine that are what was compiled, or may be.
 
     Args:
         locator: finds files here; None reads embedded sources only.
@@ -28,17 +29,17 @@ class SourceTexts:
         self._locator = locator
         self._is_wanted = is_wanted
         self._split: dict[str, Sequence[str]] = {}
-        self._read: dict[Path, Sequence[str] | None] = {}
+        self._read: dict[Path, Sequence[str]] = {}
 
     def read(self, kernel: KernelReport, file: str) -> tuple[Sequence[str] | None, str]:
-        """The lines of a file, and why there are none.
+        """The lines of a file, and why there are none, or why they may be others.
 
         Args:
             kernel: compiled from it.
             file: as compiled.
 
         Returns:
-            The lines and an empty string, or None and one sentence.
+            The lines and an empty string, or one sentence where they are unverified; None and one sentence where there are none.
         """
         if not self._is_wanted:
             return None, UNWANTED
@@ -50,27 +51,35 @@ class SourceTexts:
         path = None if self._locator is None else self._locator.locate(file)
         if path is None:
             return None, ABSENT
-        return self._read_unchanged(path, kernel, file)
+        return self._read_here(path, kernel, file)
 
     def read_line(self, kernel: KernelReport, file: str | None, line: int | None) -> str:
-        """One line without surrounding white space; empty when nobody has it."""
+        """One line without surrounding white space, to be quoted; empty when nobody has it, and when it may be another."""
         if file is None or not line:
             return ""
-        lines, _ = self.read(kernel, file)
-        return lines[line - 1].strip() if lines is not None and 0 < line <= len(lines) else ""
+        lines, doubt = self.read(kernel, file)
+        return lines[line - 1].strip() if lines is not None and not doubt and 0 < line <= len(lines) else ""
 
-    def _read_unchanged(self, path: Path, kernel: KernelReport, file: str) -> tuple[Sequence[str] | None, str]:
-        stamp = kernel.source_stamps.get(file)
-        if kernel.measured_unix_s is None:
-            return None, CHANGED
+    def _read_here(self, path: Path, kernel: KernelReport, file: str) -> tuple[Sequence[str] | None, str]:
+        """A file of another length is another text; of one that was saved since nobody can tell, as after a clone."""
         try:
             found = path.stat()
             if found.st_size > _MAX_SOURCE_BYTES:
                 return None, UNREADABLE
-            if not is_as_compiled(found, kernel.measured_unix_s * 1_000_000_000, stamp):
+            doubt = find_doubt(found, (kernel.measured_unix_s or 0) * 1_000_000_000, kernel.source_stamps.get(file))
+            if doubt is Doubt.OTHER_LENGTH:
                 return None, CHANGED
-            if path not in self._read:
-                self._read[path] = split_lines(path.read_text(encoding="utf-8", errors="replace"))
+            lines = self._read.get(path)
+            if lines is None:
+                lines = self._read[path] = split_lines(path.read_text(encoding="utf-8", errors="replace"))
         except OSError:
             return None, UNREADABLE
-        return self._read[path], ""
+        if doubt is None:
+            return lines, ""
+        return (lines, UNVERIFIED) if _fits(kernel, file, lines) else (None, CHANGED)
+
+
+def _fits(kernel: KernelReport, file: str, lines: Sequence[str]) -> bool:
+    """Whether the lines that were measured are there, and hold anything."""
+    measured = (row.line for row in kernel.lines if row.file == file and row.line)
+    return all(line <= len(lines) and lines[line - 1].strip() for line in measured)

@@ -73,5 +73,5 @@ def test_pictures(start_neovim: StartNeovim, workspace: Workspace, folder: Path,
 def _measure_again(neovim: Neovim, workspace: Workspace) -> None:
     fix_and_measure(neovim, workspace)
     neovim.wait_for_text("−44 %")
-    neovim.wait_for_text("71 % long_scoreboard")
+    neovim.wait_for_text("68 % long_scoreboard")
     neovim.command("normal! gg")

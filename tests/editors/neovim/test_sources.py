@@ -196,6 +196,7 @@ def test_a_fresh_clone_has_its_numbers_marked_until_they_are_hidden(
         open_source(neovim, cloned.source)
         row, _ = neovim.wait_for_text("% long_scoreboard ?")
         assert VICTIM in neovim.screen.line(row) and "← line" in neovim.screen.line(row)
+        neovim.wait_for("the sign of doubt", lambda: neovim.screen.line(row).startswith("? "))
         if version != "0.10":  # which draws lenses behind the line, out of sight here
             neovim.wait_for_text("source unverified")
         neovim.wait_for("the message", lambda: "marked with ?" in neovim.messages())
@@ -220,7 +221,8 @@ def test_lines_show_what_was_chosen_and_it_is_kept(source: Neovim, workspace: Wo
         neovim.wait_for("other heat", lambda: not read_heat(neovim).get(cause, "").startswith("GpaCause"))
         neovim.wait_for("words", lambda: "lines show long_scoreboard" in neovim.messages())
         assert read_heat(neovim)[victim].startswith("GpaHeat")
-        neovim.wait_for_text("signal; 37 % long_scoreboard")
+        row, _ = neovim.wait_for_text("signal; ← line")
+        assert " · 37 % long_scoreboard" in neovim.screen.line(row)
         neovim.wait_for_text("relax · 37 % long_scoreboard")
         assert neovim.lua("return require('gpa_lsp').shown()") == "long_scoreboard"
         assert "showing long_scoreboard" in neovim.lua("return require('gpa_lsp').status()")

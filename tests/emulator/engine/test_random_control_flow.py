@@ -17,7 +17,7 @@ mov.u32 %r2, %r59; mov.u32 %r3, 7; mov.u32 %r4, 0; mov.u32 %r5, 1; mov.u32 %r20,
 """
 
 
-class _Maker:
+class ProgramMaker:
     """Makes a program of blocks that jump to any other block, until a counter has run down."""
 
     def __init__(self, seed: int) -> None:
@@ -89,7 +89,7 @@ def _compact_early(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("seed", range(120))
 def test_lanes_that_jump_at_random_compute_what_each_computes_alone(seed: int) -> None:
-    body = _Maker(seed).make()
+    body = ProgramMaker(seed).make()
     grid, block = random.Random(seed).choice(((4, 64), (3, 100), (12, 32), (12, 32), (1, 7)))
     count = grid * block
     given = np.random.Generator(np.random.PCG64(seed)).integers(0, 64, count, dtype=np.uint32)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from gpa_lsp.binary.model import SourceStamp
 from gpa_lsp.render.html_report.page import render_html_report
 from gpa_lsp.render.html_report.row_choice import BLOCK_ROWS, choose_rows, share_rows
-from gpa_lsp.render.html_report.source_texts import ABSENT, CHANGED, UNWANTED, SourceTexts
+from gpa_lsp.render.html_report.source_texts import ABSENT, CHANGED, UNVERIFIED, UNWANTED, SourceTexts
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.source_paths import SourceLocator
 from tests.render.html_report.large_reports import make_large_kernel
@@ -146,7 +146,9 @@ def test_shares_of_the_page_are_fair(counts: list[int]) -> None:
     assert not cut or max(whole, default=0) <= max(cut)
 
 
-def test_texts_come_from_the_profile_first_and_from_here_only_unchanged(tmp_path: Path) -> None:
+def test_texts_come_from_the_profile_first_and_from_here_with_a_mark_where_they_may_have_changed(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "k.cu"
     file.write_text("here\n")
     locator = SourceLocator([tmp_path])
@@ -160,9 +162,15 @@ def test_texts_come_from_the_profile_first_and_from_here_only_unchanged(tmp_path
     assert SourceTexts(None).read(kernel, path) == (None, ABSENT)
     assert SourceTexts(locator).read(kernel, "/elsewhere/other.cu") == (None, ABSENT)
     os.utime(file, (1_800_000_000, 1_800_000_000))
-    assert SourceTexts(locator).read(kernel, path) == (None, CHANGED)
+    assert SourceTexts(locator).read(kernel, path) == (("here", ""), UNVERIFIED)
+    assert SourceTexts(locator).read_line(kernel, path, 1) == "", "what may be another line is not quoted"
     stamped = replace(kernel, source_stamps={path: SourceStamp(size_bytes=5, modified_unix_s=None)})
     assert SourceTexts(locator).read(stamped, path) == (("here", ""), "")
+    assert SourceTexts(locator).read_line(stamped, path, 1) == "here"
+    longer = replace(kernel, source_stamps={path: SourceStamp(size_bytes=6, modified_unix_s=None)})
+    assert SourceTexts(locator).read(longer, path) == (None, CHANGED)
+    file.write_text("\nhere\n")
+    assert SourceTexts(locator).read(kernel, path) == (None, CHANGED), "the line that was measured is empty"
 
 
 def test_without_texts_the_lines_stand_alone_with_the_reason() -> None:

@@ -199,7 +199,10 @@ local subcommands = {
   },
   page = {
     run = function(arguments)
-      if #arguments == 0 then
+      local reports = require('gpa_lsp.reports')
+      if #arguments == 0 and reports.is_report(0) then
+        reports.show_page(vim.api.nvim_get_current_buf())
+      elseif #arguments == 0 then
         execute('gpaLsp.showPage', { rpc.place() }) -- at the kernel the cursor is in
       else
         with_kernel(arguments, function(kernel)

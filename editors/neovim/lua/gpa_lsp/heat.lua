@@ -17,6 +17,7 @@ local namespace = vim.api.nvim_create_namespace('gpa_lsp.heat')
 ---@field version integer?
 ---@field marks gpa_lsp.Mark[]
 ---@field stale integer[]
+---@field unverified integer[]?
 
 ---@type table<integer, gpa_lsp.Heat> the last message for each buffer
 local latest = {}
@@ -56,13 +57,18 @@ end
 local function draw(buffer, message)
   vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
   local heat = require('gpa_lsp.options').get().heat
+  local doubted = {}
+  for _, line in ipairs(message.unverified or {}) do
+    doubted[line] = heat.unverified ~= '' and heat.unverified or nil
+  end
   for _, mark in ipairs(message.marks) do
+    local sign = doubted[mark.line] or heat.sign
     local prefix = mark.kind == 'causes' and 'GpaCause' or 'GpaHeat'
     set_mark(buffer, mark.line, {
       line_hl_group = heat.line and prefix .. mark.level or nil,
       number_hl_group = heat.number and prefix .. mark.level or nil,
-      sign_text = heat.sign ~= '' and heat.sign or nil,
-      sign_hl_group = heat.sign ~= '' and prefix .. 'Sign' .. mark.level or nil,
+      sign_text = sign ~= '' and sign or nil,
+      sign_hl_group = sign ~= '' and prefix .. 'Sign' .. mark.level or nil,
     })
   end
   for _, line in ipairs(message.stale) do

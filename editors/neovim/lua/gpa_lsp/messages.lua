@@ -27,7 +27,8 @@ end
 --- window/showMessage
 ---@param message { type: integer, message: string }
 function M.show(message)
-  local text = message.message:gsub('^gpa%-lsp: ', ''):gsub('gpaLsp%.chooseSources', ':GpaLsp sources'):gsub('gpaLsp%.answerMeasuring', ':GpaLsp allow')
+  local text = message.message:gsub('^gpa%-lsp: ', '')
+  text = text:gsub('gpaLsp%.chooseSources', ':GpaLsp sources'):gsub('gpaLsp%.answerMeasuring', ':GpaLsp allow')
   local line = 'gpa_lsp: ' .. text:gsub('%s*\n%s*', ' ')
   local room = math.max(20, vim.v.echospace)
   if text:find('\n') or vim.fn.strdisplaywidth(line) > room then

@@ -22,6 +22,8 @@ const tests: readonly Test[] = [
     await until("lenses", () => lensTitles(source), (all) => all.some((title) => title.includes("source unverified")));
     const hovers = await hoverTexts(source, new vscode.Position(facts.lines.victim, 12));
     assert.ok(hovers.some((text) => text.includes("unverified")), hovers.join("\n---\n"));
+    const { marks, unverified } = await until("heat", () => api.heatOf(source), (known) => known.marks.length > 0);
+    assert.deepEqual(unverified, marks.map(({ line }) => line));
     await screenshot("clone-dark");
   }],
   ["a jump that leads nowhere says so and offers the hottest line", async () => {

@@ -39,7 +39,7 @@ export const metrics: readonly Test[] = [
   ["hints, heat and lenses switch to it together, with its unit, and it stands in the status bar", async () => {
     await choose("long_scoreboard");
     await waitFor(STATUS, "long_scoreboard");
-    await until("hints", () => hintsOf(lines.victim), (text) => /^\d+ % long_scoreboard$/.test(text));
+    await until("hints", () => hintsOf(lines.victim), (text) => /^← line \d+ · \d+ % long_scoreboard$/.test(text));
     await until("heat", () => heatOf(lines.victim), (text) => /^\d+ % long_scoreboard$/.test(text));
     assert.equal(heatOf(lines.cause).includes("causes"), false);
     await until("lenses", () => lensTitles(source), (titles) => titles.some((title) => /relax · \d+ % long_scoreboard/.test(title)));

@@ -1,0 +1,63 @@
+"""Branches on the thread's index whose two ways the threads of one warp take, in every warp."""
+
+from collections.abc import Iterator
+
+from gpa_lsp.advice.static_checks import StaticCheck
+from gpa_lsp.advice.static_model import Certainty, StaticFacts, StaticFinding
+from gpa_lsp.basis.prose import Code, Sentence, count, number, say
+from gpa_lsp.symbolic_accesses.model import DividingBranch, Division
+
+NAME = "divergent-branches"
+_LEAST_SIDE = 6
+"""Instructions of PTX on a side below which the compiler needs no branch."""
+
+
+def find_divergent_branches(facts: StaticFacts) -> Iterator[StaticFinding]:
+    """One finding per line.
+
+    Not told: bounds, which divide one warp at most; what one thread of each warp does for the others; a condition with nothing but a few
+    instructions behind it.
+    """
+    warps = facts.warps
+    if warps is None:
+        return
+    seen = set()
+    for branch in warps.found.branches:
+        frame = facts.find_frame_at_hand(branch.instruction.chain)
+        if frame is None or frame.source_line in seen or not _is_costly(branch):
+            continue
+        seen.add(frame.source_line)
+        yield facts.make_finding(
+            NAME,
+            (),
+            place=frame,
+            message=_describe(branch),
+            remedy=say(
+                "Let whole warps take one way: base the condition on {warp}, or give the threads with the same way consecutive indexes.",
+                warp=Code(text="threadIdx.x / 32"),
+            ),
+            certainty=Certainty.CERTAIN if branch.division is Division.EVERY_WARP else Certainty.LIKELY,
+        )
+
+
+def _is_costly(branch: DividingBranch) -> bool:
+    least, most = sorted(branch.sides)
+    if branch.division is Division.REMAINDER:
+        return most >= _LEAST_SIDE and branch.is_in_loop
+    return least >= _LEAST_SIDE
+
+
+def _describe(branch: DividingBranch) -> Sentence:
+    if branch.division is Division.REMAINDER or branch.lanes is None:
+        return say(
+            "The threads of a warp part by a remainder of their index: both ways are executed, each with some of the lanes idle."
+        )
+    return say(
+        "Every warp parts here, {lanes} of 32 threads one way: it executes both ways, about {first} and {second} long.",
+        lanes=number(branch.lanes),
+        first=number(float(branch.sides[0])),
+        second=count(branch.sides[1], "instruction"),
+    )
+
+
+STATIC_CHECK = StaticCheck(name=NAME, title="Divergent branches", find=find_divergent_branches)

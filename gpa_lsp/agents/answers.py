@@ -1,0 +1,325 @@
+"""What agents are told: sentences with units, sample counts and origin, of at most two kilobytes, and how to ask for the rest."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gpa_lsp.advice.model import Advice
+from gpa_lsp.agents.shelf import Shelf, ShelvedKernel
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.locations import SourceLine, is_path_end, write_place
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns, format_percent
+from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.prediction.predict import predict_source
+from gpa_lsp.render.advice_piece_text import AdviceText
+from gpa_lsp.render.advice_screen import build_screen
+from gpa_lsp.render.advice_words import (
+    describe_cause,
+    describe_gain,
+    describe_limit,
+    describe_limit_briefly,
+    describe_matched,
+    describe_suggestion,
+    find_first_suggestion,
+)
+from gpa_lsp.render.comparison_text import render_comparison
+from gpa_lsp.render.instruction_places import InstructionPlaces
+from gpa_lsp.render.layout import read_plain
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.prediction_text import render_prediction
+from gpa_lsp.report.compare import compare_reports
+from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.report.names import list_named, shorten_name
+from gpa_lsp.report.pairs import LinePair, build_pair_index
+
+MOST_BYTES = 2048
+"""Of an answer. Whoever reads many of them pays for every word."""
+
+_MOST_LINE_BYTES = 480
+_MOST_PAIRS = 4
+_LEAST_PAIR_SHARE = 0.005
+
+MEASURED = "measured"
+EMULATED = "emulated and predicted, nothing measured"
+
+
+def cut_line(text: str, most_bytes: int = _MOST_LINE_BYTES) -> str:
+    """One visible line of at most so many bytes.
+
+    >>> cut_line("a long story", 8)
+    'a lon…'
+    """
+    line = make_one_line(text)
+    written = line.encode("utf-8", "replace")
+    if len(written) <= most_bytes:
+        return line
+    return written[: most_bytes - len("…".encode())].decode("utf-8", "ignore") + "…"
+
+
+def fit(head: Sequence[str], rows: Iterable[str], start: int, ask: str, *, foot: str = "") -> str:
+    """As many rows as fit into :data:`MOST_BYTES`, and how to ask for those that do not.
+
+    Args:
+        head: lines that are always there.
+        rows: one line each.
+        start: the first row that is wanted, 0-based.
+        ask: the call that gave this answer, without its closing bracket: ``advise(kernel="k12"``.
+        foot: a line at the end, where there is room.
+
+    >>> print(fit(["numbers"], map(str, range(1000)), 990, "count("))
+    numbers
+    990
+    991
+    992
+    993
+    994
+    995
+    996
+    997
+    998
+    999
+    """
+    every = [cut_line(row) for row in rows]
+    lines = [cut_line(line) for line in head]
+    if start > len(every) or start < 0:
+        raise InputError(
+            f"there are {format_count(len(every))} rows, and none is number {start}", remedy="give a smaller start"
+        )
+    room = MOST_BYTES - 160 - sum(len(line.encode()) + 1 for line in lines)
+    taken = start
+    while taken < len(every) and room >= len(every[taken].encode()) + 1:
+        room -= len(every[taken].encode()) + 1
+        lines.append(every[taken])
+        taken += 1
+    if taken < len(every):
+        comma = "" if ask.endswith("(") else ", "
+        lines.append(f"… {format_count(len(every) - taken)} more: {ask}{comma}start={taken})")
+    elif foot:
+        lines.append(cut_line(foot, 150))
+    return "\n".join(lines)
+
+
+class Answers:
+    """What agents may ask.
+
+    Args:
+        folder: reports and sources below it are read, nothing else.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._shelf = Shelf(folder)
+        self._places = PlaceNames(self._shelf.locator, self._shelf.folder)
+
+    def list_kernels(self, report: str | None = None, start: int = 0) -> str:
+        """The kernels of the reports below the folder: id, time, what limits them, best suggestion.
+
+        Args:
+            report: a report or folder; None for all.
+            start: the first row.
+        """
+        paths = self._shelf.list_reports(report)
+        rows = [row for path in paths for row in self._list_rows(path)]
+        if not paths:
+            return "no report lies here; record one: gpa-lsp profile -o profile.ncu-rep -- ./app"
+        ask = "list_kernels(" if report is None else f'list_kernels(report="{report}"'
+        head = [f"{format_count_of(len(paths), 'report')}, {MEASURED}; id, time, limiter, best suggestion:"]
+        return fit(head, rows, start, ask, foot='ask advise(kernel="ID")')
+
+    def advise(self, kernel: str | None = None, suggestion: str | None = None, start: int = 0) -> str:
+        """What limits a kernel, and what to change, best first.
+
+        Args:
+            kernel: id or name; None for the one that took longest in the newest report.
+            suggestion: name of one, for its places, its doubts and what its estimate rests on.
+            start: the first row.
+        """
+        found = self._shelf.find_kernel(kernel)
+        one = found.kernel
+        head = [self._head(found)]
+        every = () if one.advice is None else one.advice.advice
+        if suggestion is None:
+            screen = build_screen(one, shorten_name(one.name), self._places)
+            others = [f"{row.label}: {row.place} {row.text} {row.code}" for row in screen.rows if row.label in _LABELS]
+            rows = [*others, *(self._describe_suggestion(piece) for piece in every)]
+            foot = f'ask advise(kernel="{found.id}", suggestion="NAME"), explain_line(file, line)' if every else ""
+            return fit(head, rows, start, f'advise(kernel="{found.id}"', foot=foot)
+        piece = next((piece for piece in every if piece.optimizer == suggestion), None)
+        if piece is None:
+            names = ", ".join(piece.optimizer for piece in every)
+            raise InputError(
+                f"{suggestion!r} is no suggestion for it", remedy=f"there are {names}" if names else "there is none"
+            )
+        lines = [read_plain(line) for line in AdviceText(one, self._places, None).render(piece, every)]
+        return fit(
+            head,
+            [line for line in lines if line.strip()],
+            start,
+            f'advise(kernel="{found.id}", suggestion="{suggestion}"',
+        )
+
+    def explain_line(self, file: str, line: int, kernel: str | None = None, start: int = 0) -> str:
+        """What a source line waits for, and what waits for it, in every kernel it was compiled into.
+
+        Args:
+            file: the file, or an end of its path.
+            line: as it was when it was measured, 1-based.
+            kernel: id or name; None for all kernels of the newest report that has the line.
+            start: the first row.
+        """
+        found = [self._shelf.find_kernel(kernel)] if kernel is not None else self._find_with_line(file, line)
+        rows = [row for one in found for row in self._explain(one, file, line)]
+        if not rows:
+            raise InputError(
+                f"no sampled instruction is of {write_place(file, line)}",
+                remedy="check the line: numbers are those of the measured file",
+            )
+        return fit([f"{write_place(file, line)}, {MEASURED}"], rows, start, f'explain_line(file="{file}", line={line}')
+
+    def compare(self, before: str, after: str, kernel: str | None = None, start: int = 0) -> str:
+        """What changed between two reports: time, limiter, counters, which advice was taken.
+
+        Args:
+            before: a report.
+            after: one of the same program after a change.
+            kernel: name; None for all.
+            start: the first row.
+        """
+        reports = [self._choose(self._shelf.read(self._shelf.find_file(name)), kernel) for name in (before, after)]
+        comparison = compare_reports(reports[0], reports[1], [], lambda _: False)
+        lines = [read_plain(line) for line in render_comparison(comparison, self._places, None)]
+        rows = [line for line in lines if line.strip()]
+        return fit([f"{before} → {after}, {MEASURED}"], rows, start, f'compare(before="{before}", after="{after}"')
+
+    def predict(self, source: str, kernel: str | None = None, start: int = 0) -> str:
+        """What a CUDA source would do on its described launches: emulated, with no GPU; nothing of the program's host code runs.
+
+        Args:
+            source: a .cu file; NAME.launch.toml beside it describes launches.
+            kernel: name; None for all.
+            start: the first row.
+        """
+        prediction = predict_source(self._shelf.find_file(source), kernel=kernel)
+        lines = [read_plain(line) for line in render_prediction(prediction, folder=self._shelf.folder)]
+        rows = [line for line in lines if line.strip()]
+        return fit([f"{source}, {EMULATED}"], rows, start, f'predict(source="{source}"')
+
+    def sass(self, kernel: str | None = None, file: str | None = None, line: int | None = None, start: int = 0) -> str:
+        """The machine instructions of a kernel, with samples; those of one source line, or all.
+
+        Args:
+            kernel: id or name; None for the one that took longest in the newest report.
+            file: of the line, or an end of its path.
+            line: only instructions of this source line, 1-based.
+            start: the first row.
+        """
+        found = self._shelf.find_kernel(kernel)
+        rows = list(self._list_instructions(found.kernel, file, line))
+        ask = f'sass(kernel="{found.id}"' + (f', file="{file}"' if file else "") + (f", line={line}" if line else "")
+        head = [self._head(found), "offset, samples (share) and their main stall reason, instruction, place:"]
+        return fit(head, rows, start, ask)
+
+    def _list_rows(self, path: Path) -> Iterator[str]:
+        report = self._shelf.read(path)
+        for problem in report.problems[:2]:
+            yield f"{self._shelf.show(path)}: {problem}"
+        for one in self._shelf.list_kernels(path):
+            kernel = one.kernel
+            best = find_first_suggestion(kernel)
+            parts = [
+                f"{one.id} {shorten_name(kernel.name)}",
+                format_duration_ns(kernel.duration_ns),
+                format_count_of(kernel.total_samples, "sample"),
+                describe_limit_briefly(kernel),
+                "" if best is None else f"{best.optimizer} {describe_gain(best)}",
+                self._shelf.show(path),
+            ]
+            yield " · ".join(part for part in parts if part)
+
+    def _head(self, found: ShelvedKernel) -> str:
+        kernel = found.kernel
+        return (
+            f"{found.id} {shorten_name(kernel.name)}: {format_duration_ns(kernel.duration_ns)} on {kernel.device.name or 'an unknown GPU'}, "
+            f"{format_count_of(kernel.total_samples, 'sample')}, {MEASURED} in {self._shelf.show(found.path)}"
+        )
+
+    @staticmethod
+    def _describe_suggestion(advice: Advice) -> str:
+        gain = describe_gain(advice) or "gain unknown"
+        return f"{advice.optimizer}: {gain} (estimated; {describe_matched(advice)}) {describe_suggestion(advice)}"
+
+    def _find_with_line(self, file: str, line: int) -> list[ShelvedKernel]:
+        for path in self._shelf.list_reports():
+            found = [one for one in self._shelf.list_kernels(path) if _find_places(one.kernel, file, line)]
+            if found:
+                return found
+        return []
+
+    def _explain(self, found: ShelvedKernel, file: str, line: int) -> Iterator[str]:
+        kernel = found.kernel
+        index = build_pair_index(kernel)
+        if index is None:
+            return
+        for place in _find_places(kernel, file, line):
+            blame = index.measure_line(place)
+            taken = blame.waiting_samples + blame.own_samples + blame.unattributed_samples
+            yield (
+                f"{found.id} {shorten_name(kernel.name)}: {_share(kernel, taken)} taken here; of these "
+                f"{_share(kernel, blame.waiting_samples)} wait for other instructions, {_share(kernel, blame.own_samples)} are its own, "
+                f"{_share(kernel, blame.unattributed_samples)} unattributed; it makes others wait for {_share(kernel, blame.causing_samples)}"
+            )
+            for verb, pairs in (("waits for", index.list_waits(place)), ("holds up", index.list_waiters(place))):
+                for pair in pairs[:_MOST_PAIRS]:
+                    if pair.samples >= _LEAST_PAIR_SHARE * kernel.total_samples:
+                        yield self._describe_pair(kernel, verb, pair)
+        yield f"limiter: {describe_limit(kernel)}"
+
+    def _describe_pair(self, kernel: KernelReport, verb: str, pair: LinePair) -> str:
+        row = pair.def_row if verb == "waits for" else pair.use_row
+        place = (
+            "code without lines"
+            if pair.place is None
+            else self._places.show_line(kernel, pair.place.file, pair.place.line)
+        )
+        code = None if pair.place is None else self._places.read_line(kernel, pair.place.file, pair.place.line)
+        text = kernel.instructions.texts[row]
+        return (
+            f"{verb} {place} {code.strip() if code else ''} [{text}]: {_share(kernel, pair.samples)}, {pair.reason}, "
+            f"{describe_cause(pair.category)}"
+        )
+
+    def _list_instructions(self, kernel: KernelReport, file: str | None, line: int | None) -> Iterator[str]:
+        columns, places = kernel.instructions, InstructionPlaces(kernel, self._places)
+        totals = columns.all_samples.sum(axis=1)
+        wanted = None if line is None else {place for one in [line] for place in _find_places(kernel, file, one)}
+        for row in range(len(columns)):
+            chain = int(columns.chain_index[row])
+            if wanted is not None and (
+                chain < 0 or not any(frame.source_line in wanted for frame in columns.chains[chain])
+            ):
+                continue
+            count = int(totals[row])
+            reason = columns.reasons[int(np.argmax(columns.all_samples[row]))] if count else ""
+            samples = f"{_share(kernel, count)} {reason}" if count else "–"
+            yield f"{places.show_offset(row)} {samples} | {columns.texts[row]} | {places.show(row)[0]}"
+
+    @staticmethod
+    def _choose(report: Report, kernel: str | None) -> Report:
+        if kernel is None:
+            return report
+        found = list_named(kernel, report.kernels, lambda one: (one.mangled_name, one.name))
+        return Report(problems=report.problems, kernels=tuple(found))
+
+
+_LABELS = frozenset({"limit", "cause", "none", "small"})
+
+
+def _find_places(kernel: KernelReport, file: str | None, line: int) -> list[SourceLine]:
+    found = {frame.source_line for chain in kernel.instructions.chains for frame in chain if frame.line == line}
+    return sorted(
+        (place for place in found if file is None or is_path_end(place.file, file)), key=lambda place: place.file
+    )
+
+
+def _share(kernel: KernelReport, samples: float) -> str:
+    return f"{format_count_of(round(samples), 'sample')} ({format_percent(samples / max(1, kernel.total_samples))})"

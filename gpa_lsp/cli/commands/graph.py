@@ -1,0 +1,79 @@
+"""``gpa-lsp graph``: who makes whom wait in a kernel, as a graph for other programs."""
+
+import argparse
+from pathlib import Path
+
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.inputs import choose_exit_code, load_report, parse_count, write_file
+from gpa_lsp.cli.terminal import Terminal
+
+_FORMATS = ("dot", "graphml", "json")
+_STEPS = 2
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kernel", metavar="KERNEL", help="its name (readable, short or mangled), or a part of it")
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="+", type=Path, help="a profile, a report saved as JSON, or a folder of profiles"
+    )
+    parser.add_argument("--format", choices=_FORMATS, default="dot", help="how to write it (default: dot)")
+    parser.add_argument(
+        "--around",
+        metavar="[FILE:]LINE",
+        action="append",
+        default=[],
+        type=_parse_line,
+        help="only the instructions of this source line and what they wait for or hold up; repeatable",
+    )
+    parser.add_argument(
+        "--steps",
+        metavar="N",
+        type=parse_count,
+        default=_STEPS,
+        help=f"how many edges are followed from those lines (default: {_STEPS})",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write it here instead of printing it")
+
+
+def _parse_line(text: str) -> tuple[str | None, int]:
+    file, _, line = text.rpartition(":")
+    if not line.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a line, or FILE:LINE")
+    return file or None, int(line)
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from gpa_lsp.render.graph_files import write_graph
+    from gpa_lsp.report.def_use_graph import build_def_use_graph, cut_around
+
+    arguments.map = []
+    report = load_report(arguments, terminal, answers=False)
+    for problem in report.problems:
+        terminal.complain(str(problem))
+    if not report.kernels:
+        return choose_exit_code(report)
+    graph = build_def_use_graph(report.kernels[0])
+    if arguments.around:
+        graph = cut_around(graph, arguments.around, arguments.steps)
+    others = len(report.kernels) - 1
+    if others:
+        terminal.complain(
+            f"{report.kernels[0].name} is written; {others} more kernels have {arguments.kernel!r} in their names"
+        )
+    text = write_graph(graph, arguments.format)
+    if arguments.output is None:
+        terminal.print_safely(lambda: terminal.write_text(text))
+    else:
+        write_file(text, arguments.output)
+    return choose_exit_code(report)
+
+
+COMMAND = Command(
+    summary="write the def-use graph of a kernel: which instruction makes which wait",
+    description=(
+        "Write which instructions of a kernel make which others wait, with samples, stall reasons, registers and source lines, as a graph: DOT for "
+        "Graphviz, GraphML, or JSON as networkx reads it."
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,264 @@
+"""Sizes that nobody knows, fitted to what a kernel does: arrays as large as what is touched, blocks in which nothing goes wrong."""
+
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.emulate import emulate, find_static_shared_bytes
+from gpa_lsp.emulator.model import Budget, Emulation, Fault, FaultKind, Sampling, SamplingKind, TraceSettings
+from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
+from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
+
+LIMITS = frozenset(
+    {FaultKind.TIME_BUDGET, FaultKind.INSTRUCTION_BUDGET, FaultKind.MEMORY_BUDGET, FaultKind.TRACE_BUDGET}
+)
+FITTED = "# fitted: as much as is touched"
+_ROOM_BYTES = 4 << 30
+"""Of all arrays together while nothing bounds them; zeros that are not touched cost nothing."""
+_LARGEST_BYTES = 1 << 30
+_TRY = Budget(seconds=1.0, memory_bytes=2 * _ROOM_BYTES, warp_instructions=4_000_000, trace_bytes=64 << 20)
+_SHARED_BYTES = 48 << 10
+_ROUNDS = 6
+_SPREAD = 16
+"""Blocks between the corners of the grid that are tried as well."""
+_GROWTH = 4
+_SMALL_BYTES = 16 << 20
+_ARRAY = re.compile(r"\{ name = \"(?P<name>\w+)\",[^}]* count = (?P<count>\"[^\"]*\"|\d+)")
+_FILL = re.compile(r", fill = \"uniform\"(?:, high = \d+)?")
+_KNOWN = "# allocated at line"
+_BEYOND = re.compile(r"element (-?[\d,]+) of (\w+), which has")
+_BLOCK = re.compile(r"^block = [^#\n]*?(?=\s*(?:#|$))", re.MULTILINE)
+_THREADS = re.compile(r"^threads = (\d+)", re.MULTILINE)
+_SHARED = re.compile(r"^shared_bytes = 0\b.*$", re.MULTILINE)
+_BLOCKS = {
+    1: ((256, 1, 1), (128, 1, 1), (64, 1, 1), (512, 1, 1), (32, 1, 1), (1024, 1, 1), (16, 1, 1)),
+    2: ((16, 16, 1), (32, 8, 1), (32, 32, 1), (8, 8, 1), (32, 16, 1), (32, 4, 1), (64, 4, 1), (4, 4, 1)),
+    3: ((8, 8, 4), (8, 8, 8), (4, 4, 4), (16, 8, 4)),
+}
+"""By axes of the threads; those that are usual first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tried:
+    text: str
+    faults: tuple[Fault, ...]
+
+
+def count_axes(function: PtxFunction) -> int:
+    """How many axes of its thread's place a kernel looks at; at least 1."""
+    text = "\n".join(one.text for one in function.instructions)
+    return 3 if "%tid.z" in text else 2 if "%tid.y" in text else 1
+
+
+def fit_sizes(module: PtxModule, function: PtxFunction, text: str, *, has_block: bool, deadline: float) -> str | None:
+    """A description with the sizes that nobody knew.
+
+    Args:
+        module: of the kernel.
+        function: the kernel.
+        text: the description of one launch; sizes of arrays that were read somewhere say so.
+        has_block: the block is known.
+        deadline: by the monotonic clock; the best of what was tried until then is taken.
+
+    Returns:
+        None where arrays would have to be larger than there may be.
+    """
+    found: list[_Tried] = []
+    for block in (None,) if has_block else _list_blocks(function):
+        tried = _fit_arrays(module, function, text if block is None else _write_block(text, block))
+        if tried is None:
+            break  # another block touches as much
+        found.append(tried)
+        if not tried.faults or time.monotonic() > deadline:
+            break
+    return min(found, key=lambda one: len(one.faults)).text if found else None
+
+
+def _list_blocks(function: PtxFunction) -> Iterator[tuple[int, int, int]]:
+    if function.required_threads is not None:
+        yield function.required_threads
+        return
+    most = function.max_threads or 1024
+    for block in _BLOCKS[count_axes(function)]:
+        if block[0] * block[1] * block[2] <= most:
+            yield block
+
+
+def _write_block(text: str, block: tuple[int, int, int]) -> str:
+    """The same threads in another block: on two axes a square of them."""
+    axes = sum(size > 1 for size in block)
+    if axes < 2:
+        return _BLOCK.sub(f"block = {block[0]}", text, count=1)
+    side = _side_of(text, axes)
+    shown = list(block[:axes])
+    text = _BLOCK.sub(f"block = {shown}", text, count=1)
+    return _THREADS.sub(f"threads = {[side] * axes}", text, count=1)
+
+
+def _side_of(text: str, axes: int) -> int:
+    found = _THREADS.search(text)
+    return max(round(int(found[1]) ** (1 / axes)), 1) if found else 1
+
+
+def _fit_arrays(module: PtxModule, function: PtxFunction, text: str) -> _Tried | None:
+    launch = _read(text)
+    guessed = {match["name"] for line in text.splitlines() if _KNOWN not in line and (match := _ARRAY.search(line))}
+    has_shared = _SHARED.search(text) is not None
+    try:
+        touched = _find_touched(module, function, launch, guessed, has_shared=has_shared)
+    except GpaError:
+        return _Tried(text=text, faults=())  # what cannot be tried is said when it is emulated
+    if touched is None:
+        return None
+    counts, shared_bytes = touched
+    if has_shared and shared_bytes > 0:
+        text = _SHARED.sub(f"shared_bytes = {shared_bytes}  {FITTED}", text, count=1)
+    found = _fit_counts(module, text, counts, launch)
+    if found is None or not found.faults:
+        return found
+    # members of structures may be indexes: zeros lead nowhere
+    zeros = _fit_counts(module, _empty(text, guessed), counts, launch)
+    return zeros if zeros is not None and len(zeros.faults) < len(found.faults) else found
+
+
+def _fit_counts(module: PtxModule, text: str, counts: Mapping[str, int], launch: LaunchDescription) -> _Tried | None:
+    """The launch with arrays that grow until nothing is touched beyond them; None where they would be too large."""
+    for _ in range(_ROUNDS):
+        fitted = _write_counts(text, counts)
+        faults = tuple(one for one in _try(module, _read(fitted)).faults if one.kind not in LIMITS)
+        grown = _grow(counts, faults, launch)
+        if grown is None:
+            return None
+        if grown == counts:
+            break
+        counts = grown
+    return _Tried(text=fitted, faults=faults)
+
+
+def _empty(text: str, names: Collection[str]) -> str:
+    """The description with zeros in these arrays."""
+    lines = []
+    for line in text.split("\n"):
+        match = _ARRAY.search(line)
+        lines.append(
+            _FILL.sub("", line) if match is not None and match["name"] in names and _KNOWN not in line else line
+        )
+    return "\n".join(lines)
+
+
+def grow_arrays(text: str, faults: tuple[Fault, ...]) -> str | None:
+    """A description whose fitted arrays hold what was touched beyond their ends; None where none is to grow."""
+    launch = _read(text)
+    counts = {
+        match["name"]: int(match["count"])
+        for line in text.splitlines()
+        if FITTED in line and (match := _ARRAY.search(line))
+    }
+    grown = _grow(counts, faults, launch)
+    return None if grown is None or grown == counts else _write_counts(text, grown)
+
+
+def _read(text: str) -> LaunchDescription:
+    return read_launches(Path("fitting.launch.toml"), text=text)[0]
+
+
+def _try(module: PtxModule, launch: LaunchDescription, *, is_traced: bool = False) -> Emulation:
+    """The blocks at the corners of the grid, and some between them: a guard may keep the last ones from doing anything."""
+    ends = [sorted({0, size // 2, max(size - 2, 0), size - 1}) for size in launch.grid]
+    width, height = launch.grid[0], launch.grid[1]
+    chosen = {(z * height + y) * width + x for z in ends[2] for y in ends[1] for x in ends[0]}
+    every = width * height * launch.grid[2]
+    chosen |= {number * every // _SPREAD for number in range(_SPREAD)}
+    return emulate(
+        module,
+        launch,
+        budget=_TRY,
+        sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=tuple(sorted(chosen))),
+        trace=TraceSettings(branches=False, spaces_left_out=frozenset({Space.LOCAL.value})) if is_traced else None,
+    )
+
+
+def _find_touched(
+    module: PtxModule, function: PtxFunction, launch: LaunchDescription, guessed: set[str], *, has_shared: bool
+) -> tuple[dict[str, int], int] | None:
+    """Elements of each array that are touched where nothing bounds it, and bytes of dynamic shared memory; None where that is too much."""
+    arrays = [one for one in launch.arguments if isinstance(one, ArrayArgument) and one.name in guessed]
+    room = _ROOM_BYTES // max(len(arrays), 4)
+    wide = {one.name: replace(one, count=room // one.type.bytes, generator=Generator.ZEROS) for one in arrays}
+    static_bytes = find_static_shared_bytes(module, function)
+    roomy = replace(
+        launch,
+        arguments=tuple(wide.get(one.name, one) if isinstance(one, ArrayArgument) else one for one in launch.arguments),
+        shared_bytes=max(_SHARED_BYTES - static_bytes, 0) if has_shared else launch.shared_bytes,
+    )
+    emulation = _try(module, roomy, is_traced=True)
+    if any(_beyond(fault) in wide for fault in emulation.faults):
+        return None
+    counts = {one.name: one.count for one in arrays}  # what nothing touched so far may be touched with other data
+    trace = emulation.trace
+    if trace is None or not len(trace.accesses):
+        return counts, 0
+    accesses = trace.accesses
+    firsts: npt.NDArray[np.int64] = np.append(accesses.first_address, len(accesses.addresses)).astype(np.int64)
+    lanes = firsts[1:] - firsts[:-1]
+    ends = accesses.addresses + np.repeat(accesses.bytes, lanes)
+    spaces = np.repeat(accesses.space, lanes)
+    for buffer in trace.buffers:
+        inside = (accesses.addresses >= buffer.base) & (accesses.addresses < buffer.base + buffer.size_bytes)
+        inside &= spaces == Space.GLOBAL.value
+        if buffer.name in wide and inside.any():
+            size = int(ends[inside].max()) - buffer.base
+            counts[buffer.name] = -(-size // wide[buffer.name].type.bytes)
+    shared = ends[spaces == Space.SHARED.value]
+    return counts, max(int(shared.max()) - static_bytes, 0) if len(shared) else 0
+
+
+def _beyond(fault: Fault) -> str | None:
+    """The array whose end was passed."""
+    found = _BEYOND.search(fault.message) if fault.kind is FaultKind.OUT_OF_BOUNDS else None
+    return found[2] if found and not found[1].startswith("-") else None
+
+
+def _grow(counts: Mapping[str, int], faults: tuple[Fault, ...], launch: LaunchDescription) -> dict[str, int] | None:
+    """Counts with room for what was touched beyond; None where that is too much."""
+    sizes = {one.name: one.type.bytes for one in launch.arguments if isinstance(one, ArrayArgument)}
+    grown = dict(counts)
+    for fault in faults:
+        found = _BEYOND.search(fault.message)
+        if fault.kind is not FaultKind.OUT_OF_BOUNDS or found is None or found[1].startswith("-"):
+            continue
+        # far behind an array lies another, which is then named: nobody knows whose end was passed
+        names = (
+            [found[2]]
+            if found[2] in counts
+            else [name for name in counts if counts[name] * sizes.get(name, 1) < _SMALL_BYTES]
+        )
+        for name in names:
+            least = int(found[1].replace(",", "")) + 1 if name == found[2] else 0
+            grown[name] = max(grown[name], least, _GROWTH * counts[name])
+    if any(count * sizes.get(name, 1) > _LARGEST_BYTES for name, count in grown.items()):
+        return None
+    return grown
+
+
+def _write_counts(text: str, counts: Mapping[str, int]) -> str:
+    return "\n".join(map(_make_line_writer(counts), text.split("\n")))
+
+
+def _make_line_writer(counts: Mapping[str, int]) -> Callable[[str], str]:
+    def write(line: str) -> str:
+        match = _ARRAY.search(line)
+        if match is None or match["name"] not in counts or _KNOWN in line:
+            return line
+        whole = f"{line[: match.start('count')]}{counts[match['name']]}{line[match.end('count') :]}"
+        return f"{whole.partition('  # ')[0]}  {FITTED}"
+
+    return write

@@ -1,0 +1,58 @@
+/* Preloaded into the processes of a build: whoever starts nvcc, by whatever path, starts what stands before it. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+
+extern char **environ;
+
+static const char *choose(const char *path) {
+    const char *wrapper = getenv("GPA_LSP_NVCC_WRAPPER"), *name = path == NULL ? NULL : strrchr(path, '/');
+    if (wrapper == NULL || name == NULL || strcmp(name, "/nvcc") != 0 || getenv("GPA_LSP_NVCC_STARTED") != NULL)
+        return path;
+    return wrapper;
+}
+
+PUBLIC int execve(const char *path, char *const arguments[], char *const variables[]) {
+    int (*original)(const char *, char *const[], char *const[]) = dlsym(RTLD_NEXT, "execve");
+    return original(choose(path), arguments, variables);
+}
+PUBLIC int execv(const char *path, char *const arguments[]) { return execve(path, arguments, environ); }
+PUBLIC int execvpe(const char *file, char *const arguments[], char *const variables[]) {
+    int (*original)(const char *, char *const[], char *const[]) = dlsym(RTLD_NEXT, "execvpe");
+    return original(choose(file), arguments, variables);
+}
+PUBLIC int execvp(const char *file, char *const arguments[]) { return execvpe(file, arguments, environ); }
+PUBLIC int posix_spawn(pid_t *process, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const arguments[], char *const variables[]) {
+    int (*original)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
+                    char *const[]) = dlsym(RTLD_NEXT, "posix_spawn");
+    return original(process, choose(path), actions, attributes, arguments, variables);
+}
+PUBLIC int posix_spawnp(pid_t *process, const char *file, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attributes, char *const arguments[], char *const variables[]) {
+    int (*original)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
+                    char *const[]) = dlsym(RTLD_NEXT, "posix_spawnp");
+    return original(process, choose(file), actions, attributes, arguments, variables);
+}
+
+/* Make and shells look whether a program is there before they start it. */
+PUBLIC int access(const char *path, int mode) {
+    int (*original)(const char *, int) = dlsym(RTLD_NEXT, "access");
+    return original(choose(path), mode);
+}
+PUBLIC int eaccess(const char *path, int mode) {
+    int (*original)(const char *, int) = dlsym(RTLD_NEXT, "eaccess");
+    return original(choose(path), mode);
+}
+PUBLIC int euidaccess(const char *path, int mode) { return eaccess(path, mode); }
+PUBLIC int faccessat(int folder, const char *path, int mode, int flags) {
+    int (*original)(int, const char *, int, int) = dlsym(RTLD_NEXT, "faccessat");
+    return original(folder, choose(path), mode, flags);
+}

@@ -1,0 +1,429 @@
+/* Graphs: what a stream would have done while it was captured, or nodes put together by hand; done in order when the graph is launched. */
+#define _GNU_SOURCE
+#include "runtime.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct CUgraphNode_st {
+    struct CUgraphNode_st *next;
+    struct work work;
+    enum cudaGraphNodeType type;
+    struct CUgraph_st *child; /* its own copy */
+    cudaGraphNode_t *before;  /* what it waits for */
+    size_t before_count;
+    int is_done; /* while a graph is put in order */
+    struct CUgraphNode_st *original; /* of a node of an executable graph */
+    void **arguments;         /* copies for cudaGraphKernelNodeGetParams, freed with the node */
+};
+
+struct CUgraph_st {
+    struct CUgraphNode_st *first, *last;
+    size_t count;
+};
+
+struct CUgraphExec_st {
+    struct CUgraph_st *graph;
+};
+
+static cudaGraph_t captured;
+static uint32_t capture_number; /* of the capture under way; 0 where there is none */
+static uint32_t captures;
+
+int is_captured(cudaStream_t stream) {
+    return capture_number != 0 && (uintptr_t)stream > 2 && stream->capture == capture_number;
+}
+
+static void free_node(struct CUgraphNode_st *node);
+
+static void clear_graph(cudaGraph_t graph) {
+    for (struct CUgraphNode_st *node = graph->first, *next; node != NULL; node = next) {
+        next = node->next;
+        free_node(node);
+    }
+    free(graph);
+}
+
+static void free_node(struct CUgraphNode_st *node) {
+    if (node->child != NULL)
+        clear_graph(node->child);
+    free(node->work.parameters);
+    free(node->before);
+    free(node);
+}
+
+static cudaGraphNode_t add_node(cudaGraph_t graph, enum cudaGraphNodeType type, const cudaGraphNode_t *before, size_t count) {
+    struct CUgraphNode_st *node = calloc(1, sizeof *node);
+    if (node == NULL)
+        return NULL;
+    node->type = type;
+    if (count > 0) {
+        node->before = malloc(count * sizeof *before);
+        if (node->before == NULL) {
+            free(node);
+            return NULL;
+        }
+        memcpy(node->before, before, count * sizeof *before);
+        node->before_count = count;
+    }
+    if (graph->last == NULL)
+        graph->first = node;
+    else
+        graph->last->next = node;
+    graph->last = node;
+    graph->count++;
+    return node;
+}
+
+static enum cudaGraphNodeType type_of(const struct work *work) {
+    switch (work->kind) {
+    case WORK_LAUNCH: return cudaGraphNodeTypeKernel;
+    case WORK_COPY: return cudaGraphNodeTypeMemcpy;
+    case WORK_FILL: return cudaGraphNodeTypeMemset;
+    case WORK_HOST: return cudaGraphNodeTypeHost;
+    default: return cudaGraphNodeTypeEmpty;
+    }
+}
+
+/* Each captured piece of work waits for the one before it: streams are not told apart, which a GPU is free to do as well. */
+cudaError_t capture(const struct work *work) {
+    cudaGraphNode_t last = captured->last;
+    cudaGraphNode_t node = add_node(captured, type_of(work), &last, last != NULL);
+    if (node == NULL)
+        return cudaErrorMemoryAllocation;
+    node->work = *work;
+    return cudaSuccess;
+}
+
+PUBLIC cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
+    (void)mode;
+    LOCK();
+    if (result == cudaSuccess && (uintptr_t)stream <= 2)
+        result = cudaErrorStreamCaptureUnsupported;
+    if (result == cudaSuccess && capture_number != 0)
+        result = cudaErrorIllegalState;
+    if (result == cudaSuccess) {
+        captured = calloc(1, sizeof *captured);
+        result = captured == NULL ? cudaErrorMemoryAllocation : cudaSuccess;
+    }
+    if (result == cudaSuccess)
+        stream->capture = capture_number = ++captures;
+    UNLOCK();
+}
+
+PUBLIC cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *into) {
+    LOCK();
+    if (result == cudaSuccess && !is_captured(stream))
+        result = cudaErrorIllegalState;
+    if (result == cudaSuccess) {
+        *into = captured;
+        captured = NULL;
+        capture_number = 0;
+    }
+    UNLOCK();
+}
+
+PUBLIC cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
+    *status = is_captured(stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
+PUBLIC cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
+    static __thread enum cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
+    enum cudaStreamCaptureMode before = current;
+    current = *mode;
+    *mode = before;
+    return cudaSuccess;
+}
+
+PUBLIC cudaError_t cudaGraphCreate(cudaGraph_t *into, unsigned int flags) {
+    (void)flags;
+    *into = calloc(1, sizeof **into);
+    return keep_error(*into == NULL ? cudaErrorMemoryAllocation : cudaSuccess);
+}
+
+/* A graph by itself, its nodes behind what they wait for; NULL where nodes wait for each other. */
+static cudaGraph_t copy_in_order(cudaGraph_t graph) {
+    cudaGraph_t made = calloc(1, sizeof *made);
+    int is_moving = 1, is_well = made != NULL;
+    for (struct CUgraphNode_st *node = graph->first; node != NULL; node = node->next)
+        node->is_done = 0;
+    while (is_well && made->count < graph->count && is_moving) {
+        is_moving = 0;
+        for (struct CUgraphNode_st *node = graph->first; is_well && node != NULL; node = node->next) {
+            int is_ready = !node->is_done;
+            for (size_t i = 0; is_ready && i < node->before_count; i++)
+                is_ready = node->before[i]->is_done;
+            if (!is_ready)
+                continue;
+            struct CUgraphNode_st *copy = add_node(made, node->type, NULL, 0);
+            is_well = copy != NULL;
+            node->is_done = is_moving = 1;
+            if (!is_well)
+                break;
+            copy->work = node->work;
+            copy->original = node;
+            copy->work.parameters = NULL;
+            if (node->work.parameters != NULL) {
+                copy->work.parameters = malloc(node->work.parameter_bytes + 1u);
+                is_well = copy->work.parameters != NULL;
+                if (is_well)
+                    memcpy(copy->work.parameters, node->work.parameters, node->work.parameter_bytes);
+            }
+            if (is_well && node->child != NULL) {
+                copy->child = copy_in_order(node->child);
+                is_well = copy->child != NULL;
+            }
+        }
+    }
+    if (is_well && made->count == graph->count)
+        return made;
+    if (made != NULL)
+        clear_graph(made);
+    return NULL;
+}
+
+static cudaError_t run_graph(cudaGraph_t graph) {
+    cudaError_t error = cudaSuccess;
+    for (struct CUgraphNode_st *node = graph->first; node != NULL && error == cudaSuccess; node = node->next)
+        error = node->child != NULL ? run_graph(node->child) : do_work(&node->work);
+    return error;
+}
+
+static cudaError_t instantiate(cudaGraphExec_t *into, cudaGraph_t graph) {
+    LOCK();
+    struct CUgraphExec_st *made = result == cudaSuccess ? calloc(1, sizeof *made) : NULL;
+    if (result == cudaSuccess && made == NULL)
+        result = cudaErrorMemoryAllocation;
+    if (result == cudaSuccess) {
+        made->graph = copy_in_order(graph);
+        result = made->graph == NULL ? cudaErrorInvalidValue : cudaSuccess;
+    }
+    if (result == cudaSuccess)
+        *into = made;
+    else
+        free(made);
+    UNLOCK();
+}
+
+#if CUDART_VERSION >= 12000
+PUBLIC cudaError_t cudaGraphInstantiate(cudaGraphExec_t *into, cudaGraph_t graph, unsigned long long flags) {
+    (void)flags;
+    return instantiate(into, graph);
+}
+PUBLIC cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *into, cudaGraph_t graph,
+                                                  cudaGraphInstantiateParams *parameters) {
+    cudaError_t error = instantiate(into, graph);
+    parameters->errNode_out = NULL;
+    parameters->result_out = error == cudaSuccess ? cudaGraphInstantiateSuccess : cudaGraphInstantiateError;
+    return error;
+}
+#else
+PUBLIC cudaError_t cudaGraphInstantiate(cudaGraphExec_t *into, cudaGraph_t graph, cudaGraphNode_t *node, char *log,
+                                        size_t log_bytes) {
+    if (node != NULL)
+        *node = NULL;
+    if (log != NULL && log_bytes > 0)
+        *log = 0;
+    return instantiate(into, graph);
+}
+#endif
+#if CUDART_VERSION >= 11040
+PUBLIC cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *into, cudaGraph_t graph, unsigned long long flags) {
+    (void)flags;
+    return instantiate(into, graph);
+}
+#endif
+
+/* The graph that another became: its work takes the place of what was there. */
+static cudaError_t update(cudaGraphExec_t executable, cudaGraph_t graph) {
+    LOCK();
+    cudaGraph_t made = result == cudaSuccess ? copy_in_order(graph) : NULL;
+    int is_alike = made != NULL && made->count == executable->graph->count;
+    struct CUgraphNode_st *old = executable->graph->first;
+    for (struct CUgraphNode_st *node = made == NULL ? NULL : made->first; is_alike && node != NULL; node = node->next) {
+        is_alike = node->type == old->type;
+        old = old->next;
+    }
+    if (result == cudaSuccess && !is_alike)
+        result = cudaErrorGraphExecUpdateFailure;
+    if (is_alike) {
+        clear_graph(executable->graph);
+        executable->graph = made;
+    } else if (made != NULL)
+        clear_graph(made);
+    UNLOCK();
+}
+
+#if CUDART_VERSION >= 12000
+PUBLIC cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *info) {
+    cudaError_t error = update(executable, graph);
+    if (info != NULL) {
+        memset(info, 0, sizeof *info);
+        info->result = error == cudaSuccess ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged;
+    }
+    return error;
+}
+#else
+PUBLIC cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphNode_t *node,
+                                       enum cudaGraphExecUpdateResult *how) {
+    cudaError_t error = update(executable, graph);
+    if (node != NULL)
+        *node = NULL;
+    *how = error == cudaSuccess ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged;
+    return error;
+}
+#endif
+
+PUBLIC cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+    LOCK();
+    if (result == cudaSuccess && is_captured(stream)) {
+        cudaGraphNode_t last = captured->last;
+        cudaGraphNode_t node = add_node(captured, cudaGraphNodeTypeGraph, &last, last != NULL);
+        if (node == NULL || (node->child = copy_in_order(executable->graph)) == NULL)
+            result = cudaErrorMemoryAllocation;
+    } else if (result == cudaSuccess)
+        result = run_graph(executable->graph);
+    UNLOCK();
+}
+PUBLIC cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream) {
+    (void)executable, (void)stream;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+    if (executable != NULL)
+        clear_graph(executable->graph);
+    free(executable);
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    if (graph != NULL)
+        clear_graph(graph);
+    return cudaSuccess;
+}
+
+static cudaError_t add_work(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,
+                            enum cudaGraphNodeType type, const struct work *work) {
+    *into = add_node(graph, type, before, count);
+    if (*into == NULL)
+        return keep_error(cudaErrorMemoryAllocation);
+    (*into)->work = *work;
+    return cudaSuccess;
+}
+
+static cudaError_t read_kernel(struct work *work, const struct cudaKernelNodeParams *parameters) {
+    return keep_error(make_launch(work, parameters->func, parameters->gridDim, parameters->blockDim,
+                                  parameters->kernelParams, parameters->sharedMemBytes));
+}
+
+PUBLIC cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before,
+                                          size_t count, const struct cudaKernelNodeParams *parameters) {
+    struct work work;
+    cudaError_t error = read_kernel(&work, parameters);
+    return error == cudaSuccess ? add_work(into, graph, before, count, cudaGraphNodeTypeKernel, &work) : error;
+}
+static cudaError_t set_kernel(cudaGraphNode_t node, const struct cudaKernelNodeParams *parameters) {
+    struct work work;
+    cudaError_t error = read_kernel(&work, parameters);
+    if (error == cudaSuccess) {
+        free(node->work.parameters);
+        node->work = work;
+    }
+    return error;
+}
+PUBLIC cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams *parameters) {
+    return set_kernel(node, parameters);
+}
+PUBLIC cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                                    const struct cudaKernelNodeParams *parameters) {
+    for (struct CUgraphNode_st *one = executable->graph->first; one != NULL; one = one->next)
+        if (one->original == node)
+            return set_kernel(one, parameters);
+    return keep_error(cudaErrorInvalidValue);
+}
+
+PUBLIC cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before,
+                                            size_t count, void *to, const void *from, size_t size,
+                                            enum cudaMemcpyKind kind) {
+    (void)kind;
+    struct work work = {.kind = WORK_COPY, .to = {to, size, 0}, .from = {(char *)from, size, 0},
+                        .width = size, .height = 1, .depth = 1};
+    return add_work(into, graph, before, count, cudaGraphNodeTypeMemcpy, &work);
+}
+PUBLIC cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before,
+                                          size_t count, const struct cudaMemcpy3DParms *parameters) {
+    struct work work = make_box_copy(parameters);
+    return add_work(into, graph, before, count, cudaGraphNodeTypeMemcpy, &work);
+}
+PUBLIC cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before,
+                                          size_t count, const struct cudaMemsetParams *parameters) {
+    struct work work = {.kind = WORK_FILL, .to = {parameters->dst, parameters->pitch, 0}, .value = parameters->value,
+                        .element_bytes = parameters->elementSize, .width = parameters->width * parameters->elementSize,
+                        .height = parameters->height, .depth = 1};
+    return add_work(into, graph, before, count, cudaGraphNodeTypeMemset, &work);
+}
+PUBLIC cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before,
+                                        size_t count, const struct cudaHostNodeParams *parameters) {
+    struct work work = {.kind = WORK_HOST, .call = parameters->fn, .data = parameters->userData};
+    return add_work(into, graph, before, count, cudaGraphNodeTypeHost, &work);
+}
+PUBLIC cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before,
+                                         size_t count) {
+    struct work work = {.kind = WORK_NOTHING};
+    return add_work(into, graph, before, count, cudaGraphNodeTypeEmpty, &work);
+}
+PUBLIC cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before,
+                                              size_t count, cudaGraph_t child) {
+    struct work work = {.kind = WORK_NOTHING};
+    cudaError_t error = add_work(into, graph, before, count, cudaGraphNodeTypeGraph, &work);
+    if (error == cudaSuccess)
+        (*into)->child = copy_in_order(child);
+    return error;
+}
+
+static cudaError_t add_dependencies(const cudaGraphNode_t *from, const cudaGraphNode_t *to, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        cudaGraphNode_t *grown = realloc(to[i]->before, (to[i]->before_count + 1) * sizeof *grown);
+        if (grown == NULL)
+            return keep_error(cudaErrorMemoryAllocation);
+        grown[to[i]->before_count++] = from[i];
+        to[i]->before = grown;
+    }
+    return cudaSuccess;
+}
+#if CUDART_VERSION >= 13000
+PUBLIC cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+                                            const cudaGraphEdgeData *edges, size_t count) {
+    (void)graph, (void)edges;
+    return add_dependencies(from, to, count);
+}
+#else
+PUBLIC cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+                                            size_t count) {
+    (void)graph;
+    return add_dependencies(from, to, count);
+}
+#endif
+
+static cudaError_t list_nodes(cudaGraph_t graph, cudaGraphNode_t *into, size_t *count, int is_roots_only) {
+    size_t found = 0;
+    for (struct CUgraphNode_st *node = graph->first; node != NULL; node = node->next) {
+        if (is_roots_only && node->before_count > 0)
+            continue;
+        if (into != NULL && found < *count)
+            into[found] = node;
+        found++;
+    }
+    *count = found;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *into, size_t *count) {
+    return list_nodes(graph, into, count, 0);
+}
+PUBLIC cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *into, size_t *count) {
+    return list_nodes(graph, into, count, 1);
+}
+PUBLIC cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *type) {
+    *type = node->type;
+    return cudaSuccess;
+}

@@ -1,0 +1,72 @@
+/* Pools of memory. All of them take from the same device memory at once, which a GPU does as well when it is asked to wait. */
+#define _GNU_SOURCE
+#include "runtime.h"
+
+#if CUDART_VERSION >= 11020
+#include <stdlib.h>
+#include <string.h>
+
+struct CUmemPoolHandle_st {
+    uint64_t threshold;
+};
+static struct CUmemPoolHandle_st default_pool;
+static struct CUmemPoolHandle_st *current_pool = &default_pool;
+
+PUBLIC cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *into, int number) {
+    *into = &default_pool;
+    return keep_error(number == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}
+PUBLIC cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *into, int number) {
+    *into = current_pool;
+    return keep_error(number == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}
+PUBLIC cudaError_t cudaDeviceSetMemPool(int number, cudaMemPool_t pool) {
+    current_pool = pool;
+    return keep_error(number == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}
+PUBLIC cudaError_t cudaMemPoolCreate(cudaMemPool_t *into, const struct cudaMemPoolProps *properties) {
+    (void)properties;
+    *into = calloc(1, sizeof **into);
+    return keep_error(*into == NULL ? cudaErrorMemoryAllocation : cudaSuccess);
+}
+PUBLIC cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+    if (current_pool == pool)
+        current_pool = &default_pool;
+    if (pool != &default_pool)
+        free(pool);
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes) {
+    (void)pool, (void)bytes;
+    return cudaSuccess;
+}
+
+static int is_wide(enum cudaMemPoolAttr attribute) { return attribute >= cudaMemPoolAttrReleaseThreshold; }
+
+PUBLIC cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) {
+    if (attribute == cudaMemPoolAttrReleaseThreshold)
+        memcpy(&pool->threshold, value, sizeof pool->threshold);
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) {
+    LOCK();
+    uint64_t used = count_pooled_bytes();
+    uint64_t wide = attribute == cudaMemPoolAttrReleaseThreshold ? pool->threshold : used;
+    int narrow = 1;
+    memcpy(value, is_wide(attribute) ? (const void *)&wide : (const void *)&narrow, is_wide(attribute) ? 8 : 4);
+    UNLOCK();
+}
+PUBLIC cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count) {
+    (void)pool, (void)list, (void)count;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t pool, struct cudaMemLocation *place) {
+    (void)pool, (void)place;
+    *flags = cudaMemAccessFlagsProtReadWrite;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaMallocFromPoolAsync(void **into, size_t size, cudaMemPool_t pool, cudaStream_t stream) {
+    (void)pool;
+    return cudaMallocAsync(into, size, stream);
+}
+#endif

@@ -1,0 +1,248 @@
+"""From the address of each thread to what a request costs: :func:`find_request`."""
+
+from collections.abc import Mapping
+from math import gcd
+
+import numpy as np
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.symbolic_accesses.forms import WARP_LANES, Form, Integers, Marks, Monomial, Symbol, SymbolTable
+from gpa_lsp.symbolic_accesses.model import Factor, StrideTerm, WarpPattern
+from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts
+
+SECTOR_BYTES = 32
+_TRIED = (*range(1, 65), 100, 127, 128, 1000, 1023, 1024, 4095, 4096, 8191)
+"""Values of what is not known; those behind 64 stand for all larger ones."""
+_SEPARATE = 1 << 20
+"""What several unknowns are taken to be multiples of, so that their terms never meet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a request costs; fields as in :class:`~gpa_lsp.symbolic_accesses.model.SymbolicAccess`, but ``loads`` is an index."""
+
+    pattern: WarpPattern
+    ideal: float
+    cost: float | None = None
+    most: float | None = None
+    stride: tuple[StrideTerm, ...] = ()
+    unknown: tuple[Factor, ...] = ()
+    least: int | None = None
+    loads: int | None = None
+    is_certain: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Width:
+    """What decides what lanes' addresses cost.
+
+    Attributes:
+        space: global or shared.
+        kind: of the access.
+        bytes_each: of one thread.
+    """
+
+    space: Space
+    kind: AccessKind
+    bytes_each: int
+
+    def count(self, addresses: Integers, active: Marks) -> float:
+        """Sectors or passes of a request, mean over warps with an active thread.
+
+        Args:
+            addresses: int64[warps, 32].
+            active: bool[warps, 32].
+        """
+        if self.space == Space.SHARED:
+            lowest = int(addresses[active].min())
+            shifted = np.where(active, addresses - (lowest - lowest % 128), 0).astype(np.uint64)
+            kinds = np.full(len(addresses), self.kind, dtype=np.int8)
+            return float(count_wavefronts(shifted, active, self.bytes_each, kinds)[0].mean())
+        return float(count_sectors(addresses, active, self.bytes_each).mean())
+
+    def count_ideal(self, active: Marks) -> float:
+        """The same for threads side by side."""
+        packed = np.sort(~active, axis=1) == 0
+        lanes = np.broadcast_to(np.arange(WARP_LANES, dtype=np.int64) * self.bytes_each, active.shape)
+        return self.count(lanes, packed)
+
+
+def count_sectors(addresses: Integers, active: Marks, bytes_each: int) -> Integers:
+    """int64[n], the distinct sectors of 32 bytes that the active lanes of each request touch.
+
+    >>> lanes = np.arange(32, dtype=np.int64)[None]
+    >>> every = np.ones((1, 32), dtype=bool)
+    >>> [int(count_sectors(lanes * step, every, 4)[0]) for step in (0, 4, 8, 12, 32, 400)]
+    [1, 4, 8, 12, 32, 32]
+    >>> int(count_sectors(lanes * 4 + 4, every, 4)[0])
+    5
+    """
+    parts = -(-bytes_each // SECTOR_BYTES) + 1
+    steps = np.minimum(np.arange(parts, dtype=np.int64) * SECTOR_BYTES, bytes_each - 1)
+    touched = (addresses[:, :, None] + steps) // SECTOR_BYTES
+    some = np.take_along_axis(touched[:, :, 0], active.argmax(axis=1)[:, None], axis=1)
+    touched = np.where(active[:, :, None], touched, some[:, :, None]).reshape(len(addresses), -1)
+    touched.sort(axis=1)
+    counts: Integers = 1 + np.count_nonzero(touched[:, 1:] != touched[:, :-1], axis=1)
+    return counts
+
+
+def find_request(table: SymbolTable, address: Form, active: Marks, width: Width) -> Request | None:
+    """What the requests of one access cost; None where no thread makes it.
+
+    Args:
+        table: of the symbols.
+        address: of the first byte.
+        active: bool[threads], those that make it.
+        width: what is accessed.
+    """
+    marks = active.reshape(-1, WARP_LANES)
+    rows = np.flatnonzero(marks.any(axis=1))
+    if not len(rows):
+        return None
+    marks = marks[rows]
+    ideal = width.count_ideal(marks)
+    if table.has_varying(address):
+        data = table.find_data((address,))
+        pattern = WarpPattern.UNKNOWN if data is None else WarpPattern.SCATTERED
+        origin = None if data is None else data.origin
+        return Request(pattern=pattern, ideal=ideal, loads=origin, is_certain=False)
+    groups = {key: lanes.reshape(-1, WARP_LANES)[rows] for key, lanes in table.group(address).items()}
+    return _Reading(table, groups, marks, width, ideal, is_certain=not address.is_approximate).read()
+
+
+class _Reading:
+    """One access, its coefficients apart.
+
+    Args:
+        table: of the symbols.
+        groups: monomial of uniform symbols → int64[warps, 32].
+        active: bool[warps, 32].
+        width: what is accessed.
+        ideal: cost of threads side by side.
+        is_certain: the address is exact.
+    """
+
+    def __init__(
+        self,
+        table: SymbolTable,
+        groups: Mapping[Monomial, Integers],
+        active: Marks,
+        width: Width,
+        ideal: float,
+        *,
+        is_certain: bool,
+    ) -> None:
+        self._table = table
+        self._active = active
+        self._width = width
+        self._ideal = ideal
+        self._is_certain = is_certain
+        first = active.argmax(axis=1)[:, None]
+        nothing = np.zeros(active.shape, dtype=np.int64)
+        self._constant = groups.get((), nothing)
+        self._apart = {
+            key: np.where(active, lanes - np.take_along_axis(lanes, first, axis=1), 0) for key, lanes in groups.items()
+        }
+        self._spread = [key for key, lanes in self._apart.items() if lanes.any()]
+        pointer = self._find_pointer(groups)
+        others = [lanes for key, lanes in groups.items() if key not in ((), pointer)]
+        self._grain = gcd(SECTOR_BYTES, *(int(one) for lanes in others for one in np.unique(lanes[active]).tolist()))
+
+    def _find_pointer(self, groups: Mapping[Monomial, Integers]) -> Monomial | None:
+        """The array's own address, which is aligned as allocations are."""
+        candidates = [
+            key for key, lanes in groups.items() if len(key) == 1 and (lanes[self._active] == 1).all()
+        ]  # fmt: skip
+        named = [key for key in candidates if self._symbol(key[0]).name]
+        return next(iter(named or candidates), None)
+
+    def _symbol(self, number: int) -> Symbol:
+        return self._table.symbols[number]
+
+    def read(self) -> Request:
+        """What it costs."""
+        unknown = [key for key in self._spread if key]
+        if not self._spread:
+            cost = self._width.count(np.zeros(self._active.shape, dtype=np.int64), self._active)
+            ideal = min(self._ideal, cost)
+            return Request(pattern=WarpPattern.UNIFORM, cost=cost, most=cost, ideal=ideal, is_certain=self._is_certain)
+        if not unknown:
+            return self._read_known()
+        return self._read_symbolic(unknown)
+
+    def _read_known(self) -> Request:
+        offsets = range(int(self._constant[self._active].min()) % self._grain, SECTOR_BYTES, self._grain)
+        whole = self._constant - int(self._constant[self._active].min())
+        if self._width.space == Space.SHARED:
+            cost = most = self._count(self._constant)
+        else:
+            costs = [self._count(whole + offset) for offset in offsets]
+            cost, most = min(costs), max(costs)
+        if self._grain == SECTOR_BYTES and self._width.space != Space.SHARED:
+            cost = most = self._count(self._constant)
+        aligned = cost if self._width.space == Space.SHARED else self._count(whole)
+        ideal = min(self._ideal, aligned)
+        pattern = (
+            WarpPattern.CONTIGUOUS
+            if cost <= ideal
+            else WarpPattern.MISALIGNED
+            if aligned <= ideal
+            else WarpPattern.STRIDED
+        )
+        return Request(
+            pattern=pattern,
+            cost=cost,
+            most=most,
+            ideal=ideal,
+            stride=self._find_stride(),
+            is_certain=self._is_certain,
+        )
+
+    def _count(self, addresses: Integers) -> float:
+        return self._width.count(addresses, self._active)
+
+    def _read_symbolic(self, unknown: list[Monomial]) -> Request:
+        """With one unknown all values are tried; several are taken to be large and unrelated."""
+        constant = self._apart.get((), np.zeros(self._active.shape, dtype=np.int64))
+        if len(unknown) > 1:
+            addresses = constant.copy()
+            for number, key in enumerate(unknown):
+                addresses = addresses + self._apart[key] * (_SEPARATE * (2 * number + 3))
+            cost = most = self._count(addresses)
+            costs = {1: cost}
+        else:
+            costs = {value: self._count(constant + self._apart[unknown[0]] * value) for value in _TRIED}
+            large = [costs[value] for value in _TRIED if value > _TRIED[63]]
+            cost, most = min(large), max(costs.values())
+            if self._width.space == Space.SHARED:
+                cost = min(costs.values())
+        least = max((value + 1 for value in costs if value < 64 and costs[value] < cost), default=1)
+        pattern = WarpPattern.STRIDED if cost > self._ideal else WarpPattern.CONTIGUOUS
+        return Request(
+            pattern=pattern,
+            cost=cost,
+            most=most,
+            ideal=self._ideal,
+            stride=self._find_stride(),
+            unknown=self._list_factors(unknown[0]) if len(unknown) == 1 else (),
+            least=least if least > 1 else None,
+            is_certain=self._is_certain,
+        )
+
+    def _find_stride(self) -> tuple[StrideTerm, ...]:
+        """Of neighbouring threads; nothing where it is not the same for all."""
+        found = []
+        for key in sorted(self._spread, key=lambda one: (-len(one), one)):
+            lanes = self._apart[key]
+            both = self._active[:, 1:] & self._active[:, :-1]
+            steps = np.unique((lanes[:, 1:] - lanes[:, :-1])[both])
+            if len(steps) != 1:
+                return ()
+            found.append(StrideTerm(bytes=int(steps[0]), factors=self._list_factors(key)))
+        return tuple(found)
+
+    def _list_factors(self, key: Monomial) -> tuple[Factor, ...]:
+        return tuple(Factor(name=one.name, parameter=one.parameter) for one in map(self._symbol, key))

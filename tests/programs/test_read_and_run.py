@@ -1,0 +1,94 @@
+"""What is read out of host code, held against what the programs did when they ran."""
+
+import struct
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.linkage_names import find_bare_name
+from gpa_lsp.emulator.resident import ResidentMemory
+from gpa_lsp.programs.messages import LaunchRequest
+from gpa_lsp.programs.recording import Recorder
+from gpa_lsp.programs.session import KernelTally
+from gpa_lsp.sources.host_launch import HostLaunch
+from gpa_lsp.sources.host_launches import find_host_launches
+from tests.programs.built import build, run
+from tests.programs.test_fixture_programs import PROGRAMS
+
+_FORMATS = {"f32": "<f", "f64": "<d", "s32": "<i", "s64": "<q"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """A launch of a program that ran: of each argument its number, or the bytes of the allocation it points to."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    arguments: tuple[tuple[object, int | None], ...]
+
+
+def note(tally: KernelTally, request: LaunchRequest, memory: ResidentMemory) -> Ran:
+    arguments: list[tuple[object, int | None]] = []
+    for one in tally.facts.kernel.parameters:
+        content = request.parameters[one.offset_bytes :][: one.size_bytes]
+        number = int.from_bytes(content, "little", signed=True)
+        region = memory.find(number) if one.size_bytes == 8 else None
+        kind = _FORMATS.get(one.type.value)
+        value = struct.unpack(kind, content)[0] if kind and struct.calcsize(kind) == len(content) else number
+        arguments.append((value, None if region is None else region.size_bytes))
+    return Ran(grid=request.grid, block=request.block, shared_bytes=request.shared_bytes, arguments=tuple(arguments))
+
+
+def agrees(read: HostLaunch, ran: Ran) -> bool:
+    """Whether nothing that was read differs from what ran."""
+    if len(read.arguments) != len(ran.arguments):
+        return False
+    shapes = ((read.grid, ran.grid), (read.block, ran.block), (read.shared_bytes, ran.shared_bytes))
+    return all(said in (None, done) for said, done in shapes) and all(
+        (said.size_bytes in (None, size) if said.is_array else said.value is None or said.value == pytest.approx(value))
+        for said, (value, size) in zip(read.arguments, ran.arguments, strict=True)
+    )
+
+
+def knows_all(read: HostLaunch) -> bool:
+    numbers = all(one.size_bytes is not None if one.is_array else one.value is not None for one in read.arguments)
+    return read.grid is not None and read.block is not None and numbers
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Ran]]:
+    """By bare name of the kernel; filled while a program runs that is recorded."""
+    found: dict[str, list[Ran]] = defaultdict(list)
+
+    def watch(
+        _: Recorder, tally: KernelTally, request: LaunchRequest, memory: ResidentMemory
+    ) -> Callable[[int], None] | None:
+        found[find_bare_name(tally.facts.kernel.name)].append(note(tally, request, memory))
+        return None
+
+    monkeypatch.setattr(Recorder, "watch", watch)
+    return found
+
+
+def test_nothing_that_is_read_differs_from_what_ran(
+    launches: dict[str, list[Ran]], tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    kernels = derived = 0
+    wrong: list[str] = []
+    for source in PROGRAMS:
+        launches.clear()
+        run(build(source, tmp_path), records=tmp_path / "records")
+        said: dict[str, list[HostLaunch]] = defaultdict(list)
+        for one in find_host_launches(source.name, source.read_text()):
+            said[one.kernel].append(one)
+        for name, ran in launches.items():
+            kernels += 1
+            derived += bool(said[name]) and all(knows_all(one) for one in said[name])
+            wrong += [f"{source.name}: {one}" for one in said[name] if not any(agrees(one, real) for real in ran)]
+    record_property("kernels_with_everything_derived", f"{derived} of {kernels}")
+    print(f"everything is derived of {derived} of {kernels} kernels ({derived / kernels:.0%})")
+    assert wrong == [] and derived >= kernels // 3

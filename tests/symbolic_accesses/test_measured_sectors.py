@@ -1,0 +1,95 @@
+"""What is said of requests without a launch, held against the sectors that reports counted."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.launches.launch import LaunchDescription, ScalarArgument
+from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.profile.read import read_profile
+from gpa_lsp.ptx.model import PtxFunction, Space
+from gpa_lsp.rows.join import join_profile
+from gpa_lsp.symbolic_accesses.find import find_symbolic_accesses
+from gpa_lsp.symbolic_accesses.forms import SymbolTable
+from gpa_lsp.symbolic_accesses.model import SymbolicAccess
+from gpa_lsp.symbolic_accesses.requests import count_sectors
+from tests.traces.test_wavefronts_in_reports import parse_own_ptx
+
+LANES = 32
+SLACK = 0.02
+"""Requests at the edge of an array may have fewer sectors."""
+
+
+def count_small(table: SymbolTable, access: SymbolicAccess, launch: LaunchDescription, function: PtxFunction) -> float:
+    """Sectors of a request whose cost is reached from a value on, with the launch's own value."""
+    (unknown,) = access.unknown
+    offsets = [one.offset_bytes for one in function.parameters]
+    argument = launch.arguments[offsets.index(unknown.parameter)]
+    assert isinstance(argument, ScalarArgument)
+    addresses = np.zeros(table.threads, dtype=np.int64)
+    for monomial, lanes in table.group(access.address).items():
+        symbols = [table.symbols[number] for number in monomial]
+        if [one.parameter for one in symbols] == [unknown.parameter]:
+            addresses += lanes * int(argument.value)
+        elif not monomial:
+            addresses += lanes
+    addresses -= addresses.min()
+    return float(count_sectors(addresses.reshape(-1, 32), access.active.reshape(-1, 32), access.bytes_each).mean())
+
+
+def hold(case: Path, reports: list[Path]) -> Counter[tuple[str, str]]:
+    """Pattern and verdict → accesses of global memory whose executions had all threads of their warps."""
+    truth = json.loads(case.read_text())
+    report = next((folder / truth["report"] for folder in reports if (folder / truth["report"]).is_file()), None)
+    if report is None:
+        return Counter()
+    kernels, _ = join_profile(read_profile(report))
+    launch = read_launches(case.with_suffix(".launch.toml"))[0]
+    kernel = next((one for one in kernels if one.mangled_name == truth["kernel"]), None)
+    if kernel is None:
+        return Counter()
+    module = parse_own_ptx(kernel)
+    found = find_symbolic_accesses(module, truth["kernel"], shape=launch.block)
+    assert found is not None
+    by_line = {one.instruction.text_line: one for one in found.accesses if one.space == Space.GLOBAL}
+    verdicts: Counter[tuple[str, str]] = Counter()
+    for row in truth["instructions"]:
+        access = by_line.get(row.get("ptx_line"))
+        sectors, executed = row.get("l2_sectors_global"), row.get("inst_executed")
+        is_whole = executed and row.get("thread_inst_executed_true") == executed * LANES
+        if access is None or not sectors or not is_whole or access.kind in (AccessKind.ATOMIC, AccessKind.REDUCTION):
+            continue
+        if access.cost is None or access.most is None:
+            verdicts[access.pattern.value, "not told"] += 1
+            continue
+        measured = sectors / executed
+        slack = SLACK * measured
+        least = (
+            access.cost
+            if access.least is None
+            else count_small(found.table, access, launch, module.functions[truth["kernel"]])
+        )
+        agrees = least - slack <= measured <= access.most + slack
+        verdicts[access.pattern.value, "agrees" if agrees else "differs"] += 1
+    return verdicts
+
+
+def test_sectors_by_the_code_alone_are_the_counted_ones(corpus: Path) -> None:
+    folder = corpus / "simulation"
+    cases = sorted(folder.glob("*.json"))
+    if not cases:
+        pytest.skip("no measured launches are at hand")
+    total: Counter[tuple[str, str]] = Counter()
+    for case in cases:
+        own = hold(case, [folder, corpus / "ncu"])
+        print(case.stem, dict(own))
+        total += own
+    print(total)
+    agreeing = sum(number for (_, verdict), number in total.items() if verdict == "agrees")
+    differing = sum(number for (_, verdict), number in total.items() if verdict == "differs")
+    assert agreeing >= 300
+    assert differing == 0

@@ -1,0 +1,79 @@
+"""How long L2 keeps what neighbours share: cases that can be worked out by hand, and what holds for all."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpa_lsp.volumes.model import SharedLoads
+from gpa_lsp.volumes.retention import Flow, find_retention
+from tests.conftest import examples
+
+PAIR = SharedLoads(axis="x", spacing_blocks=0.0, apart_bytes=16.0, together_bytes=8.0)
+"""Every sector is loaded by two blocks that start together."""
+FLOW = Flow(
+    shared=(PAIR,), once_bytes=8.0, stored_bytes=0.0, running=100, blocks=10_000, updates_per_block=1024.0, iterations=1
+)
+LIFETIME_BYTES = FLOW.running * FLOW.updates_per_block
+
+
+def test_two_blocks_at_once() -> None:
+    """Two touches anywhere within a life are further apart than t with probability (1 - t)². What passes until then is 8 t + 8 (1 - (1 - t)³) / 3."""
+    stays = 0.5
+    passed = (8 * stays + 8 * (1 - (1 - stays) ** 3) / 3) * LIFETIME_BYTES
+    found = find_retention(FLOW, passed)
+    assert found.lifetimes == pytest.approx(stays, rel=0.02)
+    assert found.missed[0] == pytest.approx(0.25, abs=0.02)
+
+
+def test_an_l2_that_holds_all_of_a_life_misses_nothing() -> None:
+    assert find_retention(FLOW, 16.0 * LIFETIME_BYTES).missed == pytest.approx((0.0,))
+
+
+def test_without_l2_every_touch_misses() -> None:
+    assert find_retention(FLOW, 0.0).missed == (1.0,)
+
+
+def test_layers_far_apart_hit_once_l2_holds_what_lies_between() -> None:
+    """A neighbour ten lifetimes later: eight bytes pass per update and lifetime, or sixteen while it misses."""
+    far = replace(FLOW, shared=(replace(PAIR, axis="z", spacing_blocks=1000.0),))
+    between = 10 * 16.0 * LIFETIME_BYTES
+    found = find_retention(far, 0.5 * between)
+    assert found.missed == (1.0,)
+    assert found.needed_bytes[0] == pytest.approx(between, rel=0.05)
+    assert find_retention(far, 1.3 * between).missed == pytest.approx((0.0,))
+
+
+def test_stores_take_room() -> None:
+    quiet, busy = (find_retention(replace(FLOW, stored_bytes=stored), 4e5) for stored in (0.0, 8.0))
+    assert busy.lifetimes < quiet.lifetimes
+    assert busy.missed[0] > quiet.missed[0]
+
+
+def test_blocks_that_loop_share_in_step() -> None:
+    """Neighbours of one wave touch a sector in the same iteration; only the next wave is a lifetime away."""
+    looping = replace(FLOW, iterations=64)
+    assert find_retention(looping, 0.2 * LIFETIME_BYTES * 16).missed == pytest.approx((0.0,))
+    half = replace(looping, shared=(replace(PAIR, spacing_blocks=50.0),))
+    assert find_retention(half, 0.2 * LIFETIME_BYTES * 16).missed[0] == pytest.approx(0.5, abs=0.01)
+
+
+@examples(60)
+@given(
+    st.lists(st.tuples(st.floats(0.1, 5e4), st.floats(1.01, 40.0)), min_size=1, max_size=3),
+    st.sampled_from([1, 3, 64]),
+    st.floats(0.0, 16.0),
+)
+def test_more_l2_never_misses_more(neighbours: list[tuple[float, float]], iterations: int, stored: float) -> None:
+    shared = tuple(
+        SharedLoads(axis="y", spacing_blocks=spacing, apart_bytes=8 * touches, together_bytes=8.0)
+        for spacing, touches in neighbours
+    )
+    flow = replace(FLOW, shared=shared, once_bytes=8.0 * len(shared), stored_bytes=stored, iterations=iterations)
+    found = [find_retention(flow, kept * LIFETIME_BYTES) for kept in (0.0, 1.0, 10.0, 100.0, 1e7)]
+    for less, more in pairwise(found):
+        assert less.lifetimes <= more.lifetimes + 1e-9
+        for before, after in zip(less.missed, more.missed, strict=True):
+            assert 0.0 <= after <= before + 1e-6 <= 1.0 + 2e-6
