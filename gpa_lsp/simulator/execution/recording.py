@@ -10,7 +10,7 @@ from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.simulator.execution.memory_spaces import MemorySpace
 from gpa_lsp.simulator.execution.warp_state import Lanes
 from gpa_lsp.simulator.warp_walk import LOCAL_BASE, WarpWalk
-from gpa_lsp.traces.bank_conflicts import count_wavefronts
+from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts
 
 _SECTOR_SHIFT = 5
 _SECTORS_PER_LINE_SHIFT = 2
