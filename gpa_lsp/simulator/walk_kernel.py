@@ -54,7 +54,7 @@ class WalkSettings:
     most_blocks: int = 32
     executes_all: bool = False
     keeps_walks: bool = True
-    executions: int = 30_000_000
+    executions: int = 12_000_000
     seconds: float = 60.0
     memory_bytes: int = 4 << 30
 
@@ -79,16 +79,30 @@ def walk_kernel(
     Raises:
         InputError: the arguments do not fit the kernel, or need too much memory.
     """
-    function = module.functions.get(kernel.mangled_name)
-    if function is None or kernel.cubin is None or not kernel.rows.has_code:
+    walker = prepare_walk(kernel, module, launch, settings)
+    if walker is None:
         return _refuse(kernel, launch, "the kernel's machine code or its PTX is missing")
-    inputs = build_inputs(module, function, launch, memory_limit_bytes=settings.memory_bytes)
-    local_bytes = _find_local_bytes(kernel)
-    memory = lay_out_launch(module, kernel.mangled_name, launch, inputs, kernel.cubin, local_bytes=local_bytes)
     blocks = settings.blocks or choose_blocks(launch.grid, settings.most_blocks)
     if blocks and max(blocks) >= prod(launch.grid):
         raise InputError(f"block {max(blocks)} is not in the grid of {prod(launch.grid)}")
-    return _Walker(kernel, launch, memory, settings, local_bytes).walk(sorted(set(blocks)))
+    return walker.walk(sorted(set(blocks)))
+
+
+def prepare_walk(
+    kernel: Kernel, module: PtxModule, launch: LaunchDescription, settings: WalkSettings
+) -> "KernelWalker | None":
+    """Lay out the memory of a launch; None where there is no machine code, or no PTX of it.
+
+    Raises:
+        InputError: as :func:`walk_kernel`.
+    """
+    function = module.functions.get(kernel.mangled_name)
+    if function is None or kernel.cubin is None or not kernel.rows.has_code:
+        return None
+    inputs = build_inputs(module, function, launch, memory_limit_bytes=settings.memory_bytes)
+    local_bytes = _find_local_bytes(kernel)
+    memory = lay_out_launch(module, kernel.mangled_name, launch, inputs, kernel.cubin, local_bytes=local_bytes)
+    return KernelWalker(kernel, launch, memory, settings, local_bytes)
 
 
 def find_shared_bytes(kernel: Kernel, launch: LaunchDescription) -> int:
@@ -137,13 +151,18 @@ def _refuse(kernel: Kernel, launch: LaunchDescription, reason: str) -> KernelWal
     )
 
 
-class _Walker:
-    """One call of :func:`walk_kernel`."""
+class KernelWalker:
+    """Walks blocks of one launch.
+
+    Attributes:
+        memory: of the launch; what was walked has written to it, as far as it was executed.
+    """
 
     def __init__(
         self, kernel: Kernel, launch: LaunchDescription, memory: LaunchMemory, settings: WalkSettings, local_bytes: int
     ) -> None:
-        self._kernel, self._launch, self._memory, self._settings = kernel, launch, memory, settings
+        self._kernel, self._launch, self._settings = kernel, launch, settings
+        self.memory = memory
         self._local_bytes = local_bytes
         self._warps_per_block = -(-prod(launch.block) // WARP_LANES)
         self._demand = demand_everything(kernel.rows) if settings.executes_all else find_demand(kernel.rows)
@@ -187,11 +206,11 @@ class _Walker:
         specials = SpecialRegisters(
             self._launch.grid, self._launch.block, numbers, warps, find_shared_bytes(self._kernel, self._launch)
         )
-        code = BoundCode(self._kernel.rows, self._memory.banks, specials, self._demand)
+        code = BoundCode(self._kernel.rows, self.memory.banks, specials, self._demand)
         shared = find_shared_bytes(self._kernel, self._launch)
-        spaces = MemorySpaces(self._memory.data, own, shared, self._local_bytes, recorder)
+        spaces = MemorySpaces(self.memory.data, own, shared, self._local_bytes, recorder)
         limits = WalkLimits(executions=max(left, 0), seconds=self._settings.seconds)
-        walk = Walk(code, state, spaces, recorder=recorder, blocks=own, limits=limits, banks=self._memory.banks)
+        walk = Walk(code, state, spaces, recorder=recorder, blocks=own, limits=limits, banks=self.memory.banks)
         walk.run()
         self._problems += describe_problems(walk, blocks, warps.tolist())
         whole = [place for place in range(len(blocks)) if place not in walk.problems]

@@ -62,7 +62,8 @@ class AtomicUpdate:
             old = self._join(before)[0]
             new = self._find_new(old, [column[lane] for column in columns])
             if self.tells_success:
-                olds[0][lane] = old == columns[0][lane]
+                for word in range(words):
+                    olds[word][lane] = word == 0 and old == columns[0][lane]
             raw = np.array([new]).astype(self.dtype).view(np.uint32 if self.width >= 4 else self.dtype)
             for word in range(words):
                 memory.write(here + 4 * word, raw[word : word + 1].astype(np.uint32), min(self.width, 4))

@@ -14,7 +14,7 @@ from gpa_lsp.simulator.execution.constant_banks import ConstantBanks, UnknownCon
 from gpa_lsp.simulator.execution.demand import Demand
 from gpa_lsp.simulator.execution.float_steps import FLOAT_STEPS
 from gpa_lsp.simulator.execution.integer_steps import INTEGER_STEPS, Step
-from gpa_lsp.simulator.execution.lane_steps import LANE_STEPS, build_special
+from gpa_lsp.simulator.execution.lane_steps import LANE_STEPS, NOTHING_OPCODES, build_special
 from gpa_lsp.simulator.execution.machine_instruction import MachineInstruction, read_instruction
 from gpa_lsp.simulator.execution.memory_steps import MemoryStep, build_memory_step
 from gpa_lsp.simulator.execution.operand_values import Reader, UnreadOperandError, read_predicate
@@ -138,7 +138,8 @@ class BoundCode:
                     instruction, self._banks, is_asked=is_asked, is_stored=self._demand.stored[row]
                 )
                 if memory is None:
-                    step = self._build_step(instruction) if is_asked else _SKIP
+                    is_built = is_asked or instruction.opcode in NOTHING_OPCODES
+                    step = self._build_step(instruction) if is_built else _SKIP
             except (UnreadOperandError, UnknownConstantError, ValueError, IndexError, StopIteration):
                 memory = None
             if memory is None and (step is None or step is _SKIP):

@@ -70,7 +70,8 @@ class FlatMemory:
             return None if self._unknown is None else self._unknown[places >> 2]
         if self._unknown is None:
             return outside
-        return outside | self._unknown[np.where(outside, 0, places) >> 2]
+        found: Marks = outside | self._unknown[np.where(outside, 0, places) >> 2]
+        return found
 
     def mark(self, places: Places, unknown: Marks) -> None:
         """Note whether what was written has a known value."""

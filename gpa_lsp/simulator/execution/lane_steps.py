@@ -218,12 +218,13 @@ def build_nothing(instruction: MachineInstruction, banks: ConstantBanks) -> Step
     return lambda state, lanes: None
 
 
-_NOTHING_OPCODES = (
+NOTHING_OPCODES = (
     "NOP", "DEPBAR", "LDGDEPBAR", "MEMBAR", "ERRBAR", "CCTL", "CCTLL", "CGAERRBAR", "YIELD", "NANOSLEEP", "FENCE", "PREEXIT", "ACQBULK", "CCTLT",
     "ACQSHMINIT", "PMTRIG", "WARPGROUP",
 )  # fmt: skip
+"""Change no register."""
 LANE_STEPS: dict[str, Builder] = {
-    **dict[str, Builder].fromkeys(_NOTHING_OPCODES, build_nothing),
+    **dict[str, Builder].fromkeys(NOTHING_OPCODES, build_nothing),
     "SHFL": build_shuffle,
     "VOTE": build_vote,
     "VOTEU": build_vote,

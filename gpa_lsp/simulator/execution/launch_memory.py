@@ -94,11 +94,13 @@ class LaunchMemory:
     Attributes:
         data: uint8[n], global memory from :data:`~gpa_lsp.simulator.execution.memory_spaces.GLOBAL_BASE` on.
         banks: constants.
+        arrays: name → address of the arguments' arrays.
         variables: name → address of module variables in global memory.
     """
 
     data: npt.NDArray[np.uint8] = field(repr=False)
     banks: ConstantBanks
+    arrays: dict[str, int]
     variables: dict[str, int]
 
 
@@ -139,7 +141,8 @@ def lay_out_launch(
     banks = _read_banks(elf, kernel, data, module, variables)
     first = _find_parameters(elf, kernel) or find_driver_constants(cubin.sm).parameters
     banks[0] = _fill_driver_bank(find_driver_constants(cubin.sm), first, launch, bytes(parameters), local_bytes)
-    return LaunchMemory(data=data, banks=ConstantBanks(banks), variables=variables)
+    arrays = {one.name: GLOBAL_BASE + start for one, start in zip(inputs.buffers, starts, strict=True)}
+    return LaunchMemory(data=data, banks=ConstantBanks(banks), arrays=arrays, variables=variables)
 
 
 def _round(size_bytes: int) -> int:

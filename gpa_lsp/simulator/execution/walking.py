@@ -31,6 +31,7 @@ from gpa_lsp.simulator.warp_walk import NotSimulated
 
 _CALLEE = re.compile(r"`\((?P<name>[^)]*)\)")
 _BETWEEN_LANES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CREDUX", "R2UR"})
+_STEPS_UNTIL_FAIR = 128
 _LEAST_STACK = 64
 """Calls nested deeper end the walk."""
 
@@ -44,7 +45,7 @@ class WalkLimits:
         seconds: of wall time.
     """
 
-    executions: int = 30_000_000
+    executions: int = 12_000_000
     seconds: float = 60.0
 
 
@@ -90,6 +91,8 @@ class Walk:
         self._targets: list[int] = self._rows.target_row.tolist()
         self._flow: list[int] = self._rows.flow.tolist()
         self.problems: dict[int, tuple[int, int | None, str]] = {}
+        self._step = 0
+        self._last_steps: npt.NDArray[np.int64] = np.zeros(state.count, np.int64)
         self._lanes = Lanes(slice(0, 0), np.zeros((0, WARP_LANES), np.bool_))
         self._by_flow: dict[int, Callable[[BoundStep, Lanes], None]] = {
             Flow.BRANCH: self._branch,
@@ -110,7 +113,7 @@ class Walk:
         end = time.perf_counter() + self._limits.seconds
         with np.errstate(all="ignore"):
             while True:
-                row = int(self._paths.rows.min())
+                row = self._choose_row()
                 if row == BLOCKED and self._paths.part():
                     continue
                 if row == BLOCKED:
@@ -124,10 +127,23 @@ class Walk:
                 self._run_segment(row)
         self._note_deadlocks()
 
+    def _choose_row(self) -> int:
+        """The lowest row, where warps that went different ways are likely to meet; now and then that of who waited longest.
+
+        Without the latter, a warp that waits in a loop for another would keep it from ever going on.
+        """
+        self._step += 1
+        rows = self._paths.rows
+        if self._step % _STEPS_UNTIL_FAIR == 0:
+            longest = int(np.where(rows == BLOCKED, self._step, self._last_steps).argmin())
+            return int(rows[longest])
+        return int(rows.min())
+
     def _run_segment(self, row: int) -> None:
         chosen = self._paths.rows == row
         warps: npt.NDArray[np.int64] | slice = slice(None) if chosen.all() else np.flatnonzero(chosen)
         lanes = Lanes(warps, self._paths.masks[warps])
+        self._last_steps[warps] = self._step
         if row >= len(self._rows):
             self._fail(lanes, len(self._rows) - 1, "it runs past the end of the code")
             return
@@ -179,7 +195,7 @@ class Walk:
             self._recorder.step(offset, None)
         if step.refusal:
             raise WalkRefusedError(step.refusal)
-        loaded: npt.NDArray[np.bool_] | None = None
+        loaded: npt.NDArray[np.uint32] | None = None
         if step.memory is not None:
             loaded = step.memory(self._state, lanes, self._spaces)
         elif step.step is not None:
