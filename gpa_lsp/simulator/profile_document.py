@@ -23,7 +23,7 @@ SIMULATED_METRIC = "gpa_lsp__simulated"
 """1 in every launch that was simulated, and in no other."""
 TOOL = "gpa-lsp simulate"
 MODEL_ERROR = 0.1
-"""Mean error of simulated cycles against measured ones, over the kernels the model was compared with."""
+"""Mean error of simulated cycles against measured ones: 0.086 over 28 kernels of public reports, 0.098 over the 19 of them that nothing was fitted on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,13 @@ def _note(launches: Sequence[DocumentLaunch]) -> list[dict[str, Any]]:
         "simulated, not measured: every sample and counter is what a model of the SM says; "
         f"its cycles were {format_percent(MODEL_ERROR)} off on average where they could be compared"
     )
-    return [{"severity": "note", "message": message}]
+    notes = [{"severity": "note", "message": message}]
+    for one in launches:
+        left_out = one.simulated.left_out
+        if left_out > 0:
+            message = f"the steady state of loops stands for {format_percent(left_out)} of what a block executes"
+            notes.append({"severity": "note", "message": message, "kernel": one.kernel.mangled_name})
+    return notes
 
 
 def _make_problem(problem: Problem) -> dict[str, Any]:
