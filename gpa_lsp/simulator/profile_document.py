@@ -23,7 +23,8 @@ SIMULATED_METRIC = "gpa_lsp__simulated"
 """1 in every launch that was simulated, and in no other."""
 TOOL = "gpa-lsp simulate"
 MODEL_ERROR = 0.1
-"""Mean error of simulated cycles against measured ones: 0.086 over 28 kernels of public reports, 0.098 over the 19 of them that nothing was fitted on."""
+"""Mean error of simulated cycles against measured ones: 0.086 over 28 kernels of public reports, 0.098 over the 19 that nothing was
+fitted on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
