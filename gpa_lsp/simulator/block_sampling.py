@@ -21,7 +21,7 @@ def choose_blocks(grid: Grid, most: int) -> tuple[int, ...]:
     >>> choose_blocks((3, 1, 1), 8)
     (0, 1, 2)
     >>> choose_blocks((100, 1, 1), 4)
-    (0, 33, 66, 99)
+    (0, 49, 50, 99)
     """
     count = prod(grid)
     if count <= most:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count_of, format_seconds
+from gpa_lsp.basis.numbers import format_count, format_seconds
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, Flow
 from gpa_lsp.rows.model import KernelRows
 from gpa_lsp.simulator.execution.binding import BoundCode, BoundStep, Segment
@@ -121,7 +121,7 @@ class Walk:
                     break
                 if self._recorder.executions > self._limits.executions:
                     self._end_all(
-                        f"more than {format_count_of(self._limits.executions, 'instruction')} would have to be kept"
+                        f"more than {format_count(self._limits.executions)} instructions would have to be kept"
                     )
                     break
                 if time.perf_counter() > end:
