@@ -8,9 +8,12 @@ Approximation: PTX that became no instruction has the place of what is in front 
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 import numpy as np
+import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.binary.cubin import PTX_TEXT_PREFIX
 from gpa_lsp.binary.elf import read_elf
@@ -30,8 +33,32 @@ _BETWEEN = re.compile(r"^(?:[{}]|[\w$%.]+\s*:|\s)+")
 _ESCAPED = {'"': '\\"', "\\": "\\\\"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedPtx:
+    """The PTX of one unit that an image was linked from.
+
+    Attributes:
+        section: of the image, which tells the unit.
+        text: made whole again.
+        kept_lines: for each line of the text the line of the section that it was, from 1; 0 for what was written anew.
+    """
+
+    section: str
+    text: str = field(repr=False)
+    kept_lines: tuple[int, ...] = field(repr=False)
+
+
 def read_embedded_ptx(cubin: Cubin) -> tuple[str, ...]:
     """The PTX texts in an image, one per unit it was linked from; empty when there is none.
+
+    Raises:
+        InputError: the image is damaged.
+    """
+    return tuple(unit.text for unit in list_embedded_ptx(cubin))
+
+
+def list_embedded_ptx(cubin: Cubin) -> tuple[EmbeddedPtx, ...]:
+    """The same, with where its lines were in the image.
 
     Raises:
         InputError: the image is damaged.
@@ -41,8 +68,21 @@ def read_embedded_ptx(cubin: Cubin) -> tuple[str, ...]:
     names = read_elf(cubin.image, path=cubin.path).section_names
     places = _find_places(cubin)
     sections = dict.fromkeys(name for name in names if name.startswith(PTX_TEXT_PREFIX))
-    texts = (_restore(read_ptx_text(cubin, section), places.get(section, {})) for section in sections)
-    return tuple(text for text in texts if text is not None)
+    units = (_restore(section, read_ptx_text(cubin, section), places.get(section, {})) for section in sections)
+    return tuple(unit for unit in units if unit is not None)
+
+
+def find_ptx_lines(cubin: Cubin, function: str, unit: EmbeddedPtx) -> npt.NDArray[np.int64]:
+    """int64[n]: the line of a unit's section that each instruction of a function came from, by address; 0 for none.
+
+    Raises:
+        InputError: there is no such function, or its table is damaged.
+    """
+    offsets = np.arange(0, cubin.functions[function].size_bytes, INSTRUCTION_BYTES, dtype=np.int64)
+    table = read_ptx_line_table(cubin, function)
+    # The last one is that of instructions without a line.
+    lines = [chain[0].line if chain[0].file == unit.section else 0 for chain in table.chains] + [0]
+    return np.array(lines, dtype=np.int64)[table.chain_index(offsets)]
 
 
 def _find_places(cubin: Cubin) -> dict[str, dict[int, InlineChain]]:
@@ -60,10 +100,11 @@ def _find_places(cubin: Cubin) -> dict[str, dict[int, InlineChain]]:
     return found
 
 
-def _restore(lines: tuple[str, ...], places: Mapping[int, InlineChain]) -> str | None:
+def _restore(section: str, lines: tuple[str, ...], places: Mapping[int, InlineChain]) -> EmbeddedPtx | None:
     files: dict[str, int] = {}
     functions: dict[str, int] = {}
     written: list[str] = []
+    kept: list[int] = []
     before: InlineChain | None = None
     of_statements = _move_to_statements(lines, places)
     for number, line in enumerate(lines, 1):
@@ -72,9 +113,11 @@ def _restore(lines: tuple[str, ...], places: Mapping[int, InlineChain]) -> str |
         chain = of_statements.get(number)
         if chain is not None and chain != before:
             written += _write_locations(chain, files, functions)
+            kept += [0] * (len(written) - len(kept))
         before = chain if chain is not None else None if line.startswith("}") else before
         # Without its debugging information, which was not kept, assemblers refuse a text that says it has some.
         written.append(_DEBUG.sub("", line) if line.startswith(".target") else line)
+        kept.append(number)
     if not any(line.startswith(".version") for line in written):
         return None
     written += [f'\t.file\t{number} "{_escape(file)}"' for file, number in files.items()]
@@ -84,7 +127,8 @@ def _restore(lines: tuple[str, ...], places: Mapping[int, InlineChain]) -> str |
             written.append(f"{_STRING_LABEL}{number}:")
             written.append(f".b8 {','.join(map(str, (*name.encode(), 0)))}")
         written.append("\t}")
-    return "\n".join(written) + "\n"
+    kept += [0] * (len(written) - len(kept))
+    return EmbeddedPtx(section=section, text="\n".join(written) + "\n", kept_lines=tuple(kept))
 
 
 def _move_to_statements(lines: Sequence[str], places: Mapping[int, InlineChain]) -> dict[int, InlineChain]:

@@ -22,9 +22,11 @@ from gpa_lsp.collect.ncu_location import find_ncu
 from gpa_lsp.compiler.nvcc_location import HOST_COMPILERS
 from gpa_lsp.device.roofs_file import find_roofs_folder
 from gpa_lsp.history.location import find_database
+from gpa_lsp.native.c_compiler import find_c_compiler
+from gpa_lsp.native.shared_library import describe_core
 from gpa_lsp.processes.python_children import isolate_code
 from gpa_lsp.processes.search_paths import find_program
-from gpa_lsp.programs.library import find_c_compiler, list_headers
+from gpa_lsp.programs.library import list_headers
 from gpa_lsp.render.charts.javascript import open_scripts
 from gpa_lsp.report_file.kept_reports import open_kept_reports
 
@@ -129,6 +131,7 @@ def inspect_installation() -> tuple[Component, ...]:
         ),
         _inspect_host_compiler(),
         _inspect_program_runtime(),
+        _inspect_core(),
         _inspect_package("pyarrow", "keeping traces in files (gpa-lsp trace)", "traces"),
         _inspect_package("distributed", "exploring on a Dask cluster (gpa-lsp explore --scheduler)", "dask"),
         *map(_inspect_outside_package, list_outside_packages()),
@@ -254,6 +257,17 @@ def _inspect_program_runtime() -> Component:
     lacking = [word for word, there in (("no headers", versions), ("no C compiler", compiler)) if not there]
     install = "pip install nvidia-cuda-runtime; install gcc or clang"
     return Component(name=name, state=State.MISSING, detail=", ".join(lacking), adds=adds, install=install)
+
+
+def _inspect_core() -> Component:
+    """What executes kernels without a GPU, and analyses what they did."""
+    name, adds = "emulator's compiled core", "faster emulation and analyses of traces (numpy does the same, slower)"
+    reason = describe_core()
+    if not reason:
+        return _found(name, f"compiled by {find_c_compiler()}", adds)
+    return Component(
+        name=name, state=State.MISSING, detail=f"numpy is used: {reason}", adds=adds, install="install gcc or clang"
+    )
 
 
 def _inspect_driver() -> Component:

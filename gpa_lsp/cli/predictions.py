@@ -17,6 +17,7 @@ from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from gpa_lsp.emulator.model import TraceSink
+    from gpa_lsp.prediction.launch_sources import LaunchChoice
     from gpa_lsp.prediction.model import PredictionSettings, SourcePrediction
 
 _DEFAULT_SECONDS = 20.0
@@ -25,7 +26,10 @@ _UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZE = re.compile(r"([0-9]{1,15})\s*([a-z]*)")
 _BLOCKS = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?")
 _MOST_BLOCKS = 1 << 20
-_SOURCE_HELP = "a CUDA C++ source, or a program, library, object, fat binary or cubin with PTX in it, or a file of PTX"
+_SOURCE_HELP = (
+    "a CUDA C++ source, or a program, library, object, fat binary or cubin with PTX in it, or a file of PTX, "
+    "or a report whose code was built with -lineinfo"
+)
 
 
 def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str = _SOURCE_HELP) -> None:
@@ -122,7 +126,7 @@ def predict(
     Raises:
         InputError: ``--kernel`` names no kernel, or there is no such source or build.
     """
-    is_built = find_kind(arguments.source) is InputKind.BUILD
+    kind = find_kind(arguments.source)
     from gpa_lsp.prediction.launch_sources import LaunchChoice
     from gpa_lsp.prediction.predict import predict_source
     from gpa_lsp.prediction.predict_build import predict_build
@@ -130,8 +134,10 @@ def predict(
     launches = LaunchChoice(
         path=arguments.launches, number=arguments.launch, profile_path=arguments.profile, is_single=is_single
     )
+    if kind is InputKind.REPORT:
+        return _predict_report(arguments, terminal, launches, settings, sinks)
     with ProgressBar(terminal) as progress:
-        prediction = (predict_build if is_built else predict_source)(
+        prediction = (predict_build if kind is InputKind.BUILD else predict_source)(
             arguments.source,
             kernel=arguments.kernel,
             launches=launches,
@@ -151,12 +157,46 @@ def predict(
     return prediction
 
 
+def _predict_report(
+    arguments: argparse.Namespace,
+    terminal: Terminal,
+    launches: "LaunchChoice",
+    settings: "PredictionSettings",
+    sinks: "Iterable[TraceSink]",
+) -> "SourcePrediction":
+    refuse_for_report(arguments)
+    from gpa_lsp.prediction.predict_report import predict_report
+
+    with ProgressBar(terminal) as progress:
+        return predict_report(
+            arguments.source,
+            kernel=arguments.kernel,
+            launches=launches,
+            settings=settings,
+            sinks=sinks,
+            progress=progress,
+        )
+
+
+def refuse_for_report(arguments: argparse.Namespace) -> None:
+    """Raise where something is chosen that a report itself says.
+
+    Raises:
+        InputError: it is.
+    """
+    for name, what in (("profile", "the launches are its own"), ("arch", "the code is that which was measured")):
+        if getattr(arguments, name) is not None:
+            raise InputError(f"is a report: {what}", path=arguments.source, remedy=f"leave out --{name}")
+
+
 class InputKind(Enum):
     """What the first argument is."""
 
     SOURCE = "source"
     BUILD = "build"
     """A program, library, object, fat binary or cubin, or a file of PTX."""
+    REPORT = "report"
+    """A profile: the code that was measured, with the launches."""
     TRACE = "trace"
     """A folder that ``gpa-lsp trace`` wrote."""
 
@@ -175,10 +215,13 @@ def find_kind(path: Path) -> InputKind:
         raise InputError("there is no such file", path=path, remedy=f"give a source ({', '.join(SUFFIXES)})")
     from gpa_lsp.binary.containers import recognise_container
     from gpa_lsp.compiler.ptx_files import is_ptx_file
+    from gpa_lsp.profile.read import list_suffixes
 
+    if path.name.lower().endswith(list_suffixes()):
+        return InputKind.REPORT
     if recognise_container(path) is None and not is_ptx_file(path):
-        message = "is neither a CUDA C++ source nor compiled device code"
-        remedy = f"give a file that ends in {', '.join(SUFFIXES)}, an object, library, program, fat binary or cubin, or a file of PTX"
+        message = "is neither a CUDA C++ source, nor compiled device code, nor a report"
+        remedy = f"give a file that ends in {', '.join(SUFFIXES)}, an object, library, program, fat binary or cubin, a file of PTX, or a report"
         raise InputError(message, path=path, remedy=remedy)
     return InputKind.BUILD
 

@@ -64,7 +64,7 @@ def read_build(
     for cubin in cubins:
         units += _pair(cubin, built, used)
     left = [one for index, one in enumerate(built) if index not in used and (sm is None or one.sm <= sm)]
-    units += [_build_unit(None, one.text, sm or one.sm) for one in left if one.entries]
+    units += [build_unit(None, one.text, sm or one.sm) for one in left if one.entries]
     if not units:
         raise failure or UnsupportedInputError(
             "there is no device code for the architecture" if sm is not None else "there is no device code",
@@ -90,10 +90,11 @@ def _pair(cubin: Cubin, built: Sequence[_BuiltPtx], used: set[int]) -> list[Comp
     exact = [built[index].text for index in chosen]
     embedded = read_embedded_ptx(cubin) if newest != cubin.sm else ()
     texts: Sequence[str | None] = embedded or exact or (None,)
-    return [_build_unit(cubin, text, cubin.sm) for text in texts]
+    return [build_unit(cubin, text, cubin.sm) for text in texts]
 
 
-def _build_unit(cubin: Cubin | None, ptx: str | None, sm: int) -> CompiledUnit:
+def build_unit(cubin: Cubin | None, ptx: str | None, sm: int) -> CompiledUnit:
+    """An image and its PTX as what a compiler gives; without one of them it says so in its notes."""
     notes = [_NO_PTX] if ptx is None else []
     if cubin is not None and not cubin.has_lines:
         notes.append(_NO_LINES)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.numbers import format_count
-from gpa_lsp.emulator.engine.batches import Runner
+from gpa_lsp.emulator.batches import Runner
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.fragments import Batch
 from gpa_lsp.emulator.engine.launching import build_machine, collect_arrays, list_buffers
@@ -259,6 +259,7 @@ class _Emulation:
         machine = self._machine
         counts = count_executions(len(self._instructions), machine)
         is_complete = machine is not None and self._finished == len(self._chosen)
+        compiled = None if self._runner is None else self._runner.compiled
         trace = None
         if self._tracer is not None and self._sink is None and self._pieces:
             trace = join_pieces(self._pieces)
@@ -278,6 +279,8 @@ class _Emulation:
             peak_bytes=self._meter.peak_bytes,
             printed="" if machine is None else machine.printed,
             sink_seconds=self._meter.sink_seconds,
+            is_compiled=compiled is not None,
+            python_instructions=frozenset() if compiled is None else compiled.python_instructions,
         )
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.batches import Runner
 from gpa_lsp.emulator.emulate import check_launch, count_executions
 from gpa_lsp.emulator.engine.arena import ARENA_BASE, Arena, Region
-from gpa_lsp.emulator.engine.batches import Runner
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.functions import bind_function
 from gpa_lsp.emulator.engine.geometry import Geometry

@@ -1,7 +1,7 @@
 """What a kernel does through each pointer it is given, as far as its own instructions show it."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -27,6 +27,7 @@ _ADDING = frozenset({"add", "sub", "mad"})
 _TEXTURING = frozenset({"tex", "tld4", "suld", "sust", "sured"})
 _DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3}
 _MOST_ROUNDS = 8
+_POINTER_BYTES = 8
 _LARGEST_SHIFT = 8
 """Of a stride: beyond 256 bytes it is hardly one of elements."""
 
@@ -65,8 +66,58 @@ def find_pointer_uses(function: PtxFunction) -> dict[str, PointerUse]:
     An estimate: registers are followed through copies and additions without regard to the order of control flow, and not into calls. An
     address that may come from several parameters tells of none.
     """
-    bits = {one.name: 1 << number for number, one in enumerate(function.parameters) if one.size_bytes == 8}
-    origins = _find_origins(function, bits)
+    places = [(one.name, 0) for one in function.parameters if one.size_bytes == _POINTER_BYTES]
+    return {name: use for (name, _), use in _find_uses(function, places).items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberUse:
+    """A part of a structure that a kernel loads from its parameters.
+
+    Attributes:
+        offset_bytes: in the structure.
+        type: it is loaded as.
+        pointer: what is done through it; None where it is no address.
+    """
+
+    offset_bytes: int
+    type: ScalarType
+    pointer: PointerUse | None
+
+
+def find_member_uses(function: PtxFunction) -> dict[str, tuple[MemberUse, ...]]:
+    """Of each structure among the parameters the parts that are loaded, by offset; parts that are loaded in several ways as the widest."""
+    structures = {one.name for one in function.parameters if one.count != 1}
+    loaded: dict[tuple[str, int], ScalarType] = {}
+    bases = _find_bases(function)
+    for instruction in function.instructions:
+        place = _find_parameter(instruction, bases)
+        if place is None or place[0] not in structures or not instruction.types:
+            continue
+        kind = instruction.types[-1]
+        for lane in range(
+            max(1, *(len(one.elements) for one in instruction.destinations if isinstance(one, Vector)), 1)
+        ):
+            key = (place[0], place[1] + lane * kind.bytes)
+            if key not in loaded or loaded[key].bytes < kind.bytes:
+                loaded[key] = kind
+    pointers = _find_uses(function, [key for key, kind in loaded.items() if kind.bytes == _POINTER_BYTES])
+    found: dict[str, list[MemberUse]] = {}
+    for (name, offset), kind in sorted(loaded.items(), key=lambda item: item[0]):
+        before = found.setdefault(name, [])
+        if not before or before[-1].offset_bytes + before[-1].type.bytes <= offset:
+            before.append(MemberUse(offset_bytes=offset, type=kind, pointer=pointers.get((name, offset))))
+    return {name: tuple(members) for name, members in found.items()}
+
+
+_Place = tuple[str, int]
+"""Name of a parameter and offset in it."""
+
+
+def _find_uses(function: PtxFunction, places: Sequence[_Place]) -> dict[_Place, PointerUse]:
+    bits = {place: 1 << number for number, place in enumerate(places)}
+    bases = _find_bases(function)
+    origins = _find_origins(function, bits, bases)
     found = {bit: _Found() for bit in bits.values()}
     strides: dict[int, int] = {}
     for instruction in function.instructions:
@@ -82,7 +133,7 @@ def find_pointer_uses(function: PtxFunction) -> dict[str, PointerUse]:
                 use = found.get(origins.get(slot, 0))
                 if use is not None:
                     use.stride_bytes = max(use.stride_bytes, stride)
-    return {name: _judge(found[bit]) for name, bit in bits.items() if found[bit].is_read or found[bit].is_written}
+    return {place: _judge(found[bit]) for place, bit in bits.items() if found[bit].is_read or found[bit].is_written}
 
 
 def find_read_parameters(function: PtxFunction) -> frozenset[str]:
@@ -95,13 +146,13 @@ def find_read_parameters(function: PtxFunction) -> frozenset[str]:
     return frozenset(symbol.name for symbol in symbols if isinstance(symbol, Symbol))
 
 
-def _find_origins(function: PtxFunction, bits: dict[str, int]) -> dict[int, int]:
+def _find_origins(function: PtxFunction, bits: dict[_Place, int], bases: dict[int, _Place]) -> dict[int, int]:
     """Slot → bits of the parameters its value may come from."""
     origins: dict[int, int] = {}
     for _ in range(_MOST_ROUNDS):
         has_changed = False
         for instruction in function.instructions:
-            coming = _find_coming(instruction, origins, bits)
+            coming = _find_coming(instruction, origins, bits, bases)
             for slot in _list_slots(instruction.destinations) if coming else ():
                 if origins.get(slot, 0) | coming != origins.get(slot, 0):
                     origins[slot] = origins.get(slot, 0) | coming
@@ -111,11 +162,52 @@ def _find_origins(function: PtxFunction, bits: dict[str, int]) -> dict[int, int]
     return origins
 
 
-def _find_coming(instruction: PtxInstruction, origins: dict[int, int], bits: dict[str, int]) -> int:
+def _find_bases(function: PtxFunction) -> dict[int, _Place]:
+    """Slots that hold the address of a parameter: compilers give each value a slot of its own."""
+    names = {one.name for one in function.parameters}
+    found: dict[int, _Place] = {}
+    for instruction in function.instructions:
+        place = _find_base(instruction, names, found)
+        if place is not None:
+            found.update(dict.fromkeys(_list_slots(instruction.destinations), place))
+    return found
+
+
+def _find_base(instruction: PtxInstruction, names: Collection[str], known: Mapping[int, _Place]) -> _Place | None:
+    """The place in a parameter whose address an instruction gives: of the parameter itself, or so far from another."""
+    if instruction.opcode not in ("mov", "add") or not instruction.sources:
+        return None
+    source = instruction.sources[0]
+    if isinstance(source, Symbol) and source.name in names:
+        return source.name, source.offset_bytes
+    base = known.get(source.slot) if isinstance(source, Register) else None
+    added = instruction.sources[1] if len(instruction.sources) > 1 else Immediate(value=0)
+    if base is None or not isinstance(added, Immediate) or not isinstance(added.value, int):
+        return None
+    return base[0], base[1] + added.value
+
+
+def _find_parameter(instruction: PtxInstruction, bases: dict[int, _Place]) -> _Place | None:
+    """What a load reads of the parameters; None for all else."""
+    if instruction.opcode != "ld" or "param" not in instruction.suffixes:
+        return None
+    address = instruction.sources[0] if instruction.sources else None
+    if not isinstance(address, Address):
+        return None
+    if isinstance(address.base, Register) and address.base.slot in bases:
+        name, offset = bases[address.base.slot]
+        return name, offset + address.offset_bytes
+    if not isinstance(address.base, Symbol):
+        return None
+    return address.base.name, address.base.offset_bytes + address.offset_bytes
+
+
+def _find_coming(
+    instruction: PtxInstruction, origins: dict[int, int], bits: dict[_Place, int], bases: dict[int, _Place]
+) -> int:
     if instruction.opcode == "ld" and "param" in instruction.suffixes:
-        address = instruction.sources[0] if instruction.sources else None
-        base = address.base if isinstance(address, Address) else None
-        return bits.get(base.name, 0) if isinstance(base, Symbol) else 0
+        place = _find_parameter(instruction, bases)
+        return 0 if place is None else bits.get(place, 0)
     if instruction.opcode not in _PASSING or not instruction.types or instruction.types[-1].bytes != 8:
         return 0
     coming = 0

@@ -5,7 +5,13 @@ from collections.abc import Collection, Sequence
 
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.launches.pointer_uses import PointerUse, find_pointer_uses, find_read_parameters
+from gpa_lsp.launches.pointer_uses import (
+    MemberUse,
+    PointerUse,
+    find_member_uses,
+    find_pointer_uses,
+    find_read_parameters,
+)
 from gpa_lsp.launches.source_parameters import SourceParameter, read_source_parameters
 from gpa_lsp.launches.type_names import ElementType, find_type
 from gpa_lsp.ptx.model import PtxFunction, PtxVariable
@@ -44,7 +50,7 @@ def write_template(
         names: mangled names of all kernels there are, its own among them: where its bare name tells it from the others, it is enough.
         source_names: its parameters as the source declares them; those of another number are not believed.
         measured: a launch of it that was measured, for block, grid and shared memory; None where there is none.
-        host: a launch of it as the host code says it, which goes before what was measured; None where there is none.
+        host: a launch of it as the host code says it, for arguments, and for what was not measured; None where there is none.
         threads: of the grid, where neither is there.
 
     Every size is given by ``threads``, so that one number is to be changed first. Types of arrays are those of the source, else those that the
@@ -70,6 +76,7 @@ def write_template(
         *([f"shared_bytes = {shared_bytes}  # of dynamic shared memory"] if has_shared else []),
         "arguments = [",
     ]
+    members = find_member_uses(function)
     has_size = any(_SIZE.fullmatch(name.lower()) for name in arguments)
     for number, parameter in enumerate(function.parameters):
         if parameter.name not in read and parameter.count == 1 and parameter.size_bytes in _KNOWN_BITS:
@@ -77,6 +84,8 @@ def write_template(
             continue
         source = known[number] if known else None
         line = _write_argument(parameter, arguments[number], source, uses.get(parameter.name))
+        if parameter.name in members:
+            line = _write_structure(parameter, arguments[number], members[parameter.name], source)
         if _COUNTED in line and not _SIZE.fullmatch(arguments[number].lower()):
             line = line.replace(_COUNTED, "value = 16") if has_size else line
             has_size = True
@@ -90,7 +99,7 @@ def write_template(
 
 
 def _write_heading(host: HostLaunch | None, measured: LaunchDescription | None) -> str:
-    if host is not None:
+    if host is not None and measured is None:
         return f"# The launch at line {host.line} of the host code, as far as it says; what is marked as a guess is to be corrected."
     if measured is not None:
         return "# What to run the kernel with. Block, threads and shared memory are as measured; other sizes and values are guesses."
@@ -102,8 +111,8 @@ def _write_shape(
 ) -> list[str]:
     """Block, and grid or threads."""
     covered = str(threads)
-    if host is not None:
-        known = host.block or (None if measured is None else measured.block)
+    if host is not None and measured is None:
+        known = host.block
         lines = [f"block = {_shorten(known or block)}{'' if host.block else '  # guess'}"]
         if host.grid is not None and known is not None:
             return [*lines, f"grid = {_shorten(host.grid)}"]
@@ -119,9 +128,9 @@ def _shorten(extent: tuple[int, int, int]) -> int | list[int]:
 
 
 def _find_shared_bytes(host: HostLaunch | None, measured: LaunchDescription | None) -> int:
-    if host is not None and host.shared_bytes is not None:
-        return host.shared_bytes
-    return 0 if measured is None else measured.shared_bytes
+    if measured is not None:
+        return measured.shared_bytes
+    return 0 if host is None else host.shared_bytes or 0
 
 
 def _give(line: str, given: HostArgument | None, parameter: PtxVariable, source: SourceParameter | None) -> str:
@@ -197,6 +206,25 @@ def _write_argument(parameter: PtxVariable, name: str, source: SourceParameter |
         return f'{{ name = "{name}", size = {max(1, parameter.size_bytes)}, members = [] }},{comment}'
     word = _name_number(parameter.type)
     return _write_number(name, word, find_type(word) or ElementType(scalar=parameter.type))
+
+
+def _write_structure(
+    parameter: PtxVariable, name: str, members: Sequence[MemberUse], source: SourceParameter | None
+) -> str:
+    """With the members that the kernel loads; a byte that it never loads has no say."""
+    written = []
+    for number, member in enumerate(members):
+        own = f"{name}_{member.offset_bytes}"
+        if member.pointer is not None:
+            text = _write_array(own, None, member.pointer, None)
+        else:
+            word = _name_number(member.type)
+            text = _write_number(own, word, find_type(word) or ElementType(scalar=member.type))
+            text = text if number == 0 else text.replace(_COUNTED, "value = 16")
+        written.append(f"{text.partition(' }')[0]}, at = {member.offset_bytes} }}")
+    comment = "" if source is None else f"  # {_plain(source.type)}"
+    listed = ", ".join(written)
+    return f'{{ name = "{name}", size = {max(1, parameter.size_bytes)}, members = [{listed}] }},{comment}'
 
 
 def _write_unread(parameter: PtxVariable, name: str) -> str:

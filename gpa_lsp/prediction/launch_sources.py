@@ -12,7 +12,7 @@ from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
 
-_MOST_MEASURED = 64
+MOST_MEASURED = 64
 """Different launches that are taken from a profile."""
 _DYNAMIC_SHARED = "launch__shared_mem_per_block_dynamic"
 
@@ -72,7 +72,7 @@ def list_launches(described: Path | None, choice: LaunchChoice) -> ListedLaunche
         except InputError:
             continue  # it failed while it was measured; others did not
         found.setdefault((launch.kernel, launch.block, launch.grid, launch.shared_bytes), launch)
-        if len(found) == _MOST_MEASURED:
+        if len(found) == MOST_MEASURED:
             break
     if not found:
         message = "it has no launch with a known grid and block"

@@ -8,8 +8,9 @@ from pathlib import Path
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.emulator.model import Budget, Fault
+from gpa_lsp.emulator.model import Budget, Counts, Fault
 from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.prediction.measured_model import CountComparison
 from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.report.names import shorten_name
 from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
@@ -69,6 +70,8 @@ class KernelPrediction:
         problems: what could not be done, and why.
         measures: what launches of one kernel are compared by; empty when nothing was traced.
         contradictions: what in the predicted volumes cannot be true, in place of them: a defect.
+        counts: executions of each static instruction over the executed blocks; None when they were not kept.
+        measured: what was measured of this launch beside what was emulated; None for launches that were not measured.
     """
 
     mangled_name: str
@@ -88,6 +91,8 @@ class KernelPrediction:
     problems: tuple[Problem, ...] = ()
     measures: tuple[Measure, ...] = field(default=(), repr=False)
     contradictions: tuple[Contradiction, ...] = ()
+    counts: Counts | None = field(default=None, repr=False)
+    measured: CountComparison | None = field(default=None, repr=False)
 
     @property
     def short_name(self) -> str:

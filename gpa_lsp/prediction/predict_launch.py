@@ -6,7 +6,7 @@ from math import prod
 
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.static.model import KernelStatics
-from gpa_lsp.basis.errors import GpaError, InputError, Problem, spare_others
+from gpa_lsp.basis.errors import GpaError, InputError, Problem, ProblemSeverity, spare_others
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.basis.numbers import format_count
@@ -26,8 +26,13 @@ from gpa_lsp.traces.context import build_trace_context
 from gpa_lsp.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.volumes.answer import answer_volumes
 from gpa_lsp.volumes.expressions import KernelAccesses
-from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
-from gpa_lsp.volumes.miscounts import find_miscounts
+from gpa_lsp.volumes.from_trace import (
+    find_launch_shape,
+    list_fewest_probe_blocks,
+    list_probe_blocks,
+    recover_expressions,
+)
+from gpa_lsp.volumes.miscounts import find_miscounts, find_shortfalls
 from gpa_lsp.volumes.model import VolumeMode, VolumePrediction
 from gpa_lsp.volumes.predict import predict_volumes
 
@@ -81,6 +86,9 @@ _LEAST_LOOKED_AT = 10_000
 _PROBE_SHARE = 4
 """The probe may take this part of the time, so that the rest is left for what it is for."""
 
+_SECOND_PROBE_SHARE = 2
+"""So may the probe of fewer blocks, where the first one did not end: of them as many run as at once anyway."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSubject:
@@ -131,7 +139,7 @@ def predict_launch(
     product = choose_product(settings.machine, subject.compute_capability)
     context = _build_context(subject, product, problems)
     warps_per_sm = None if problems else context.blocks_per_sm * -(-prod(subject.launch.block) // 32)
-    probe = _probe(subject, settings)
+    probe = _probe(subject, settings, problems)
     recovered, volumes, volume_answers = _predict_volumes(subject, settings, product, probe, problems)
     wave = context.sm_count * context.blocks_per_sm
     plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
@@ -156,6 +164,7 @@ def predict_launch(
         answers=(answer_faults(faults, unchecked_races=unchecked), *volume_answers, *shown.answers),
         problems=tuple(problems),
         measures=shown.measures,
+        counts=run.counts,
     )
 
 
@@ -191,9 +200,29 @@ def _build_context(subject: LaunchSubject, product: Product | None, problems: li
         return TraceContext(sm_count=1, blocks_per_sm=1)
 
 
-def _probe(subject: LaunchSubject, settings: PredictionSettings) -> Emulation:
-    blocks = list_probe_blocks(subject.launch.grid)
-    budget = replace(settings.budget, seconds=settings.budget.seconds / _PROBE_SHARE)
+def _probe(subject: LaunchSubject, settings: PredictionSettings, problems: list[Problem]) -> Emulation:
+    """The blocks that tell addresses, or where they take too long the fewest that do."""
+    every, fewest = list_probe_blocks(subject.launch.grid), list_fewest_probe_blocks(subject.launch.grid)
+    probe = _trace_blocks(subject, settings, every, settings.budget.seconds / _PROBE_SHARE)
+    if _is_whole(probe) or len(fewest) == len(every):
+        return probe
+    again = _trace_blocks(subject, settings, fewest, settings.budget.seconds / _SECOND_PROBE_SHARE)
+    if not _is_whole(again):
+        return probe
+    message = f"addresses are those of {format_count(len(fewest))} blocks at the beginning of the grid; more of them would take too long"
+    problems.append(Problem(severity=ProblemSeverity.NOTE, message=message))
+    return again
+
+
+def _is_whole(probe: Emulation) -> bool:
+    """Every block ran to its end, and all it did was traced: what is missing would be missing in the volumes."""
+    return probe.is_complete and probe.trace is not None and probe.trace.is_complete
+
+
+def _trace_blocks(
+    subject: LaunchSubject, settings: PredictionSettings, blocks: tuple[int, ...], seconds: float
+) -> Emulation:
+    budget = replace(settings.budget, seconds=seconds)
     return emulate(
         subject.module,
         subject.launch,
@@ -216,7 +245,7 @@ def _predict_volumes(
     if isinstance(device, Problem):
         problems.append(device)
         return None, None, ()
-    if probe.trace is None or not probe.is_complete:
+    if probe.trace is None or not _is_whole(probe):
         why = "data volumes are not predicted: the blocks traced for the addresses did not run to their end"
         problems.append(Problem.from_error(GpaError(why)))
         return None, None, ()
@@ -233,8 +262,8 @@ def _predict_volumes(
             mode=settings.mode,
         )
         if settings.mode is VolumeMode.CORRECTED:
-            miscounts = find_miscounts(recovered, probe.trace)
-            predicted = replace(predicted, contradictions=(*predicted.contradictions, *miscounts))
+            counted = (*find_miscounts(recovered, probe.trace), *find_shortfalls(predicted, probe.trace))
+            predicted = replace(predicted, contradictions=(*predicted.contradictions, *counted))
         return recovered, predicted, (answer_volumes(predicted, recovered),)
     return None, None, ()
 

@@ -21,7 +21,7 @@ from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
 from gpa_lsp.traces.model import AnalysisSettings
 from gpa_lsp.volumes.answer import answer_volumes
 from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
-from gpa_lsp.volumes.miscounts import find_miscounts
+from gpa_lsp.volumes.miscounts import find_miscounts, find_shortfalls
 from gpa_lsp.volumes.model import VolumeMode
 from gpa_lsp.volumes.predict import predict_volumes
 
@@ -139,7 +139,7 @@ def _answer_volumes(
         shape = find_launch_shape(recovered, head.block_threads, head.grid)
         predicted = predict_volumes(recovered, shape, device, registers=0, mode=mode)
         if mode is VolumeMode.CORRECTED:
-            miscounts = find_miscounts(recovered, probe)
-            predicted = replace(predicted, contradictions=(*predicted.contradictions, *miscounts))
+            counted = (*find_miscounts(recovered, probe), *find_shortfalls(predicted, probe))
+            predicted = replace(predicted, contradictions=(*predicted.contradictions, *counted))
         return (answer_volumes(predicted, recovered),)
     return ()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.errors import InputError, Problem
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
@@ -19,7 +19,9 @@ from gpa_lsp.prediction.fitting import fit_sizes, grow_arrays
 from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.prediction.model import PredictionSettings
 from gpa_lsp.prediction.predict import DescribedLaunch, PredictionWork, match_launches, predict_matched
+from gpa_lsp.prediction.report_launches import explain_no_code, list_measured_launches
 from gpa_lsp.prediction.static_source import examine_source, require_ptx
+from gpa_lsp.profile.read import read_profile
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, list_named, shorten_name
@@ -89,7 +91,9 @@ def write_templates(
             )
 
         said = _find_said(read, function)
-        if fits is None or (launch is not None and not said):
+        if launch is not None:
+            return write_sized(USUAL_THREADS, _find_same(said, launch))
+        if fits is None:
             return "\n".join(write_sized(USUAL_THREADS, one) for one in said or (None,))
         budget = replace(
             fits.budget,
@@ -171,6 +175,33 @@ def write_build_templates(
     return _describe(modules, _read_known(described, None), kernel, write, path=path, described=described)
 
 
+def write_report_templates(path: Path, *, kernel: str | None = None, launches_path: Path | None = None) -> str:
+    """The same for the kernels of a report, with block, grid and shared memory as measured: arguments are left to be corrected.
+
+    Args:
+        path: of the report.
+        kernel: only the kernel of this name, or else those whose name contains it; None for all.
+        launches_path: the description; None for the file beside it.
+
+    Raises:
+        InputError: the report cannot be read or holds no PTX, there is no such kernel, or every one is described already.
+    """
+    described = launches_path or find_launch_file(path)
+    problems: list[Problem] = []
+    known = _read_known(described, None)
+    found = list_measured_launches(read_profile(path), kernel, known, problems)
+    if not found:
+        raise explain_no_code(path, problems)
+    wanted = {one.code.function.name: one for one in reversed(found) if not one.is_described}
+    if not wanted:
+        message = "every kernel has a launch already"
+        raise InputError(message, path=described or path, remedy="edit the description that is there")
+    names = {one.code.function.name for one in found}
+    return "\n".join(
+        write_template(one.code.function, names, measured=one.description) for one in reversed(wanted.values())
+    )
+
+
 def _list_measured(profile_path: Path | None) -> tuple[LaunchDescription, ...]:
     return () if profile_path is None else list_launches(None, LaunchChoice(profile_path=profile_path)).launches
 
@@ -191,6 +222,15 @@ def _find_said(read: Sequence[HostLaunch], function: PtxFunction) -> list[HostLa
             values = tuple((item.value, item.size_bytes) for item in one.arguments)
             found.setdefault((one.grid, one.block, one.shared_bytes, values), one)
     return list(found.values())[:_MOST_SAID]
+
+
+def _find_same(said: Sequence[HostLaunch], measured: LaunchDescription) -> HostLaunch | None:
+    """Of the launches in the host code the one that was measured, as far as it says; arguments of another size would not fit."""
+    shape = (measured.grid, measured.block)
+    return next(
+        (one for one in said if (one.grid or measured.grid, one.block or measured.block) == shape),
+        None,
+    )
 
 
 def _read_known(described: Path | None, text: str | None) -> tuple[LaunchDescription, ...]:

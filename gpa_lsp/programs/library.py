@@ -4,25 +4,21 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
-from gpa_lsp.basis.errors import GpaError, InputError, MissingToolError, ToolError
+from gpa_lsp.basis.errors import GpaError, InputError
 from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.header_folders import find_cuda_headers
-from gpa_lsp.processes.search_paths import find_program
-from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
+from gpa_lsp.native.c_compiler import compile_library, find_c_compiler
+from gpa_lsp.processes.watched_command import TEMPORARY
 
 DRIVER_NAME = "libcuda.so.1"
 SOURCES = Path(__file__).parent / "runtime"
 _REDIRECTION = Path(__file__).parent / "building" / "redirect.c"
-_COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-Wl,-z,now")
 _FUNCTION = re.compile(r"^PUBLIC cudaError_t ((?:__)?cuda\w+)\(", re.MULTILINE)
 _VERSION = re.compile(r"^#define\s+CUDART_VERSION\s+(\d+)", re.MULTILINE)
-_LIMIT_S = 60.0
-_MEMORY_BYTES = 4 << 30
 _KEPT_BYTES = 16 << 20
 _DRIVER_HEADER = "cuda.h"
 _OLD_SONAME = 11
@@ -95,11 +91,6 @@ def list_headers() -> list[CudaHeaders]:
     return [headers for folder in _list_header_folders() if (headers := read_headers(folder)) is not None]
 
 
-def find_c_compiler() -> Path | None:
-    """What the runtime library is compiled with; None where there is nothing."""
-    return next((found for name in _COMPILERS if (found := find_program(name))), None)
-
-
 def _list_header_folders() -> list[Path]:
     named = [Path(os.environ[name]) / "include" for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
     installed = sorted(Path("/usr/local").glob("cuda-*/include"))
@@ -154,40 +145,26 @@ def compile_redirection(folder: Path) -> Path:
         ToolError: it failed.
     """
     path = folder / "redirect.so"
-    _run_compiler([*_FLAGS, str(_REDIRECTION), "-o", str(path), "-ldl"], path.name, folder)
+    compile_library(
+        find_c_compiler(), [*_FLAGS, str(_REDIRECTION), "-ldl"], path, needed_for="the library that builds are led by"
+    )
     return path
 
 
 def _compile(headers: CudaHeaders, library: Path, sources: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        words = [*_FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
+        arguments = [*_FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
         if sources == SOURCES:
-            versions = folder / "versions.map"
+            versions = Path(name) / "versions.map"
             versions.write_text(f"{headers.soname} {{ global: cuda*; __cuda*; gpa_lsp_runtime; local: *; }};\n")
-            words += [f"-Wl,--version-script={versions}", *_alias_functions(sources)]
+            arguments += [f"-Wl,--version-script={versions}", *_alias_functions(sources)]
         else:
-            words.append(str(library.with_name(headers.soname)))
-        _run_compiler([*words, "-o", str(library), f"-Wl,-soname,{library.name}"], library.name, folder)
+            arguments.append(str(library.with_name(headers.soname)))
+        arguments.append(f"-Wl,-soname,{library.name}")
+        compile_library(find_c_compiler(), arguments, library, needed_for="the library that programs run on")
 
 
 def _alias_functions(sources: Path) -> list[str]:
     """Names that programs ask for whose default stream is one per thread: everything is done at once and in order whatever its stream."""
     names = {name for source in sources.glob("*.c") for name in _FUNCTION.findall(source.read_text())}
     return [f"-Wl,--defsym={name}_{kind}={name}" for name in sorted(names) for kind in ("ptds", "ptsz")]
-
-
-def _run_compiler(words: Sequence[str], made: str, folder: Path) -> None:
-    compiler = find_c_compiler()
-    if compiler is None:
-        raise MissingToolError("cc", needed_for="the library that programs run on", install="install gcc or clang")
-    limits = RunLimits(limit_s=_LIMIT_S, memory_limit_bytes=_MEMORY_BYTES)
-    is_well, output = run_command(
-        "cc", [str(compiler), *words], folder=folder, environment=_make_environment(folder), limits=limits
-    )
-    if not is_well:
-        raise ToolError("cc", f"it could not compile {made}", output=output[-2000:])
-
-
-def _make_environment(folder: Path) -> dict[str, str]:
-    return {"PATH": os.environ.get("PATH", os.defpath), "TMPDIR": str(folder), "LC_ALL": "C"}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.emulator.model import Fault
+from gpa_lsp.prediction.measured_model import CountComparison
 from gpa_lsp.prediction.model import KernelPrediction, SourcePrediction
 from gpa_lsp.report_file.json_records import make_record
 from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact
@@ -97,9 +98,40 @@ def make_kernel_prediction(kernel: KernelPrediction) -> dict[str, Any]:
             ],
         },
         "contradictions": make_record(kernel.contradictions),
+        "measured": None if kernel.measured is None else _make_measured(kernel.measured),
         "answers": make_record(kernel.answers),
         "problems": make_record(kernel.problems),
     }  # fmt: skip
+
+
+def _make_measured(compared: CountComparison) -> dict[str, Any]:
+    """What was measured beside what was emulated."""
+    return {
+        "launch": compared.launch,
+        "why_not": compared.why or None,
+        "counted_blocks": compared.counted_blocks,
+        "grid_blocks": compared.grid_blocks,
+        "added_instructions": compared.added,
+        "merged_accesses": compared.merged,
+        "unmapped_instructions": compared.unmapped,
+        "accesses": [
+            {
+                "ptx": one.ptx,
+                "ptx_line": one.ptx_line,
+                "file": one.file,
+                "line": one.line,
+                "kind": one.kind.value,
+                "space": one.space.name.lower(),
+                "instructions": [{"function": name, "pc_offset": offset} for name, offset in one.instructions],
+                "agrees": one.agrees,
+                **{
+                    name: None if pair is None else {"measured": pair.measured, "emulated": pair.emulated}
+                    for name, pair in one.pairs.items()
+                },
+            }
+            for one in compared.accesses
+        ],
+    }
 
 
 def _make_access(fact: AccessLineFact) -> dict[str, Any]:

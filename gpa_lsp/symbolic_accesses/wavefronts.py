@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.native.shared_library import find_core
 
 BANKS = 32
 BANK_BYTES = 4
@@ -63,6 +64,12 @@ def count_wavefronts(
     """
     words = max(1, -(-bytes_per_lane // BANK_BYTES))
     parts = _LANES // max(1, min(_LANES, BANKS // words))
+    core = find_core()
+    if core is not None:
+        passes, least = np.empty((2, len(addresses)), np.int64)
+        columns = (np.ascontiguousarray(one) for one in (addresses, active, np.asarray(kinds, np.int8)))
+        if core.has_done("count_wavefronts", *columns, len(addresses), words, parts, passes, least):
+            return passes, least
     adds_up = np.isin(kinds, (AccessKind.ATOMIC, AccessKind.REDUCTION))
     taken, ideal = _serve(addresses, active, adds_up, words, parts)
     if words in _JOINED_WORDS:

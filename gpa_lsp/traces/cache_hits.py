@@ -28,6 +28,7 @@ from gpa_lsp.traces.distance_counting import INFINITE, Distances, find_previous,
 from gpa_lsp.traces.keyed_sums import KeyedSums
 from gpa_lsp.traces.lane_addresses import Integers, Marks
 from gpa_lsp.traces.model import TraceContext
+from gpa_lsp.traces.ordering import order_rows
 from gpa_lsp.traces.segments import LINE_BYTES, LINE_SHIFT, SECTOR_SHIFT
 from gpa_lsp.traces.waves import ATOMIC, BYPASSING_LOAD, LOAD, STORE, WaveReferences
 
@@ -205,7 +206,7 @@ def _find_tag_hits(line: Integers, group: Integers, distances: Distances, shape:
     bits = max(1, (sets - 1).bit_length())
     mixed = line ^ (line >> bits) ^ (line >> (2 * bits))
     place = group * sets + mixed % sets
-    order = np.argsort(place, kind="stable")
+    order = order_rows(place)
     inner = measure_distances(line[order], place[order]).distance
     hits = np.zeros(len(line), dtype=np.bool_)
     hits[order] = (inner != INFINITE) & (inner < shape.ways)
@@ -215,7 +216,7 @@ def _find_tag_hits(line: Integers, group: Integers, distances: Distances, shape:
 
 def _number_stays(line: Integers, group: Integers, tag_hit: Marks) -> Integers:
     """int64[m], a number for each stay of a line in the cache: one more at each miss."""
-    order = np.lexsort((np.arange(len(line)), line, group))
+    order = order_rows(group, line)
     stays = np.empty(len(line), dtype=np.int64)
     stays[order] = np.cumsum(~tag_hit[order])
     return stays

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.traces.lane_addresses import Integers, Marks
 
 INFINITE = -1
@@ -56,6 +57,13 @@ def measure_distances(units: Integers, groups: Integers, erases: Marks | None = 
     [-1, -1, -1, 0, -1, -1, -1, 5, 0, 0, 5]
     """
     count = len(units)
+    core = find_core()
+    if core is not None:
+        distance, is_streaming = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.bool_)
+        sequence, group = np.ascontiguousarray(units, np.int64), np.ascontiguousarray(groups, np.int64)
+        erasing = None if erases is None else np.ascontiguousarray(erases, np.bool_)
+        if core.has_done("measure_distances", sequence, group, erasing, count, distance, is_streaming):
+            return Distances(distance=distance, is_streaming=is_streaming)
     counted = np.ones(count, dtype=np.bool_) if erases is None else ~erases
     distance = np.where(counted, INFINITE, NOT_COUNTED).astype(np.int64)
     if count == 0:
@@ -140,6 +148,12 @@ def _compare_all(values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
 def find_previous(units: Integers, groups: Integers) -> Integers:
     """int64[n], the place of the reference before to the same unit of the same group; -1 for none."""
     count = len(units)
+    core = find_core()
+    if core is not None:
+        previous = np.empty(count, dtype=np.int64)
+        sequence, group = np.ascontiguousarray(units, np.int64), np.ascontiguousarray(groups, np.int64)
+        if core.has_done("find_previous", sequence, group, count, previous):
+            return previous
     place_bits = max(1, (count - 1).bit_length())
     lowest = int(units.min())
     if (int(units.max()) - lowest).bit_length() + place_bits > 63:

@@ -10,6 +10,7 @@ from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.emulator.trace import Accesses, Trace
+from gpa_lsp.native.shared_library import Core, find_core
 
 WARP_LANES = 32
 """Threads of a warp, on every architecture."""
@@ -120,6 +121,11 @@ def gather_lanes(accesses: Accesses, rows: Integers) -> LaneMatrix:
         accesses: the trace's.
         rows: int64[n], which; a chunk of :func:`split_rows`.
     """
+    core = find_core()
+    if core is not None:
+        matrix = _gather_by_core(core, accesses, np.ascontiguousarray(rows, np.int64))
+        if matrix is not None:
+            return matrix
     masks = accesses.lane_mask[rows]
     first = accesses.first_address[rows].astype(np.int64)
     counts = count_lanes(masks)
@@ -134,6 +140,18 @@ def gather_lanes(accesses: Accesses, rows: Integers) -> LaneMatrix:
     )
 
 
+def _gather_by_core(core: Core, accesses: Accesses, rows: Integers) -> LaneMatrix | None:
+    count = len(rows)
+    addresses, lanes = np.empty((count, WARP_LANES), np.uint64), np.empty((count, WARP_LANES), np.int64)
+    counts = np.empty(count, np.int64)
+    masks, first, every = (
+        np.ascontiguousarray(one) for one in (accesses.lane_mask, accesses.first_address, accesses.addresses)
+    )
+    if not core.has_done("gather_lanes", masks, first, every, len(every), rows, count, addresses, lanes, counts):
+        return None
+    return LaneMatrix(addresses=addresses, lanes=lanes, counts=counts)
+
+
 def spread_lanes(matrix: LaneMatrix) -> tuple[npt.NDArray[np.uint64], Marks]:
     """The same addresses with a column per lane of the warp.
 
@@ -142,9 +160,14 @@ def spread_lanes(matrix: LaneMatrix) -> tuple[npt.NDArray[np.uint64], Marks]:
     """
     if int(matrix.counts.min(initial=WARP_LANES)) == WARP_LANES:
         return matrix.addresses, np.ones(matrix.addresses.shape, dtype=np.bool_)
-    rows = np.arange(len(matrix.counts))[:, None]
     addresses = np.zeros_like(matrix.addresses)
     active = np.zeros(matrix.addresses.shape, dtype=np.bool_)
+    core = find_core()
+    if core is not None:
+        columns = (np.ascontiguousarray(one) for one in (matrix.addresses, matrix.lanes, matrix.counts))
+        if core.has_done("spread_lanes", *columns, len(matrix.counts), addresses, active):
+            return addresses, active
+    rows = np.arange(len(matrix.counts))[:, None]
     addresses[rows, matrix.lanes] = matrix.addresses
     active[rows, matrix.lanes] = True
     return addresses, active

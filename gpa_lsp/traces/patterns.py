@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.traces.lane_addresses import WARP_LANES, Integers, LaneMatrix
 
 _LEAST_IN_PIECES = 0.5
@@ -66,6 +67,12 @@ def find_patterns(matrix: LaneMatrix, bytes_per_lane: npt.NDArray[np.uint8]) -> 
     Distances are taken between active lanes that follow each other and divided by the lanes between them, so that a stride is not lost where a
     mask has holes. Lanes that lie side by side whatever is between them are contiguous, and of two lanes one is a stride from the other.
     """
+    core = find_core()
+    if core is not None:
+        patterns, strides = np.empty((2, len(matrix.counts)), np.int64)
+        columns = (np.ascontiguousarray(one) for one in (matrix.addresses, matrix.lanes, matrix.counts, bytes_per_lane))
+        if core.has_done("find_patterns", *columns, len(matrix.counts), patterns, strides):
+            return Patterns(pattern=patterns, stride_bytes=strides)
     distance = np.diff(matrix.addresses.view(np.int64), axis=1)
     gap = np.diff(matrix.lanes, axis=1)
     counts = matrix.counts

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.lane_addresses import Integers, gather_lanes, split_rows
 from gpa_lsp.traces.segments import build_intervals, build_local_intervals, list_segments
@@ -45,6 +46,11 @@ def name_warps(accesses: Accesses) -> Integers:
 def number_turns(accesses: Accesses) -> Integers:
     """int64[n], how many requests, of any space, the row's warp had made before."""
     warps = name_warps(accesses)
+    core = find_core()
+    if core is not None:
+        numbers = np.empty(len(warps), dtype=np.int64)
+        if core.has_done("number_by_key", warps, len(warps), numbers):
+            return numbers
     order = np.argsort(warps, kind="stable")
     ordered = warps[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))

@@ -15,6 +15,7 @@ import numpy as np
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses, AccessKind, Buffer, Trace
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.arrays import ArrayIndex
 from gpa_lsp.traces.cache_operators import is_kept_by_l1
@@ -22,6 +23,7 @@ from gpa_lsp.traces.distance_counting import INFINITE, NOT_COUNTED, Distances, m
 from gpa_lsp.traces.keyed_sums import KeyedSums, compress_keys, count_pairs, sum_columns
 from gpa_lsp.traces.lane_addresses import MOST_ARRAYS, Integers
 from gpa_lsp.traces.model import Granularity, StoreEffect
+from gpa_lsp.traces.ordering import order_rows
 from gpa_lsp.traces.references import list_references, name_warps, number_turns
 from gpa_lsp.traces.segments import LINE_SHIFT, SECTOR_SHIFT, WORD_SHIFT
 
@@ -126,6 +128,11 @@ def bin_distances(distance: Integers) -> Integers:
     >>> bin_distances(np.array([-1, 0, 1, 2, 3, 4])).tolist()
     [33, 0, 1, 2, 2, 3]
     """
+    core = find_core()
+    if core is not None:
+        found = np.empty(len(distance), np.int64)
+        if core.has_done("bin_distances", np.ascontiguousarray(distance, np.int64), len(distance), FINITE_BINS, found):
+            return found
     bins: Integers = np.minimum(np.frexp(distance.astype(np.float64))[1], FINITE_BINS - 1).astype(np.int64)
     return np.where(distance < 0, INFINITE_BIN, bins)
 
@@ -262,8 +269,8 @@ class ReuseAccumulator:
         turns = number_turns(accesses)[rows]
         block, warp = accesses.block[rows].astype(np.int64), accesses.warp[rows].astype(np.int64)
         if self._scope is Scope.WARP:
-            return rows[np.lexsort((turns, warp, block))]
-        return rows[np.lexsort((warp, turns, block))]
+            return rows[order_rows(block, warp, turns)]
+        return rows[order_rows(block, turns, warp)]
 
     def _cut(
         self, accesses: Accesses, rows: Integers, row_count: int, position: Integers, unit: Integers

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.traces.lane_addresses import WARP_LANES, Integers, LaneMatrix, spread_lanes
 
 LINE_SHIFT = 7
@@ -89,6 +90,13 @@ def measure_intervals(intervals: Intervals) -> Touched:
     Because the intervals of a row are of one length and ascending, an interval adds what lies beyond the one before it; no set is built.
     """
     starts = intervals.starts
+    core = find_core()
+    if core is not None:
+        lines, sectors, used, distinct = np.empty((4, len(starts)), np.int64)
+        row_starts, widths = np.ascontiguousarray(starts), np.ascontiguousarray(intervals.bytes)
+        if core.has_done("measure_intervals", row_starts, widths, *starts.shape, lines, sectors, used, distinct):
+            ideal = -(-used // SECTOR_BYTES)
+            return Touched(lines=lines, sectors=sectors, used_bytes=used, ideal_sectors=ideal, distinct=distinct)
     gaps = starts[:, 1:] - starts[:, :-1]
     width = intervals.bytes[:, 0].astype(np.int64)
     used = width + np.minimum(gaps, intervals.bytes).sum(axis=1).astype(np.int64)
@@ -116,6 +124,16 @@ def list_segments(intervals: Intervals, shift: int) -> tuple[Integers, Integers]
     Returns:
         int64[m] and int64[m]: number of the row, ascending, and the segment (address divided by its size), ascending in its row.
     """
+    core = find_core()
+    if core is not None:
+        starts, widths = np.ascontiguousarray(intervals.starts), np.ascontiguousarray(intervals.bytes)
+        room = starts.size
+        while True:
+            rows, segments = np.empty((2, room), np.int64)
+            found = core.call("list_segments", starts, widths, *starts.shape, shift, room, rows, segments)
+            if found <= room:
+                return rows[:found], segments[:found]
+            room = found
     new = count_new_segments(intervals, shift)
     last = ((intervals.starts + (intervals.bytes - np.uint64(1))) >> np.uint64(shift)).view(np.int64)
     row, column = np.nonzero(new)
@@ -129,6 +147,11 @@ def list_segments(intervals: Intervals, shift: int) -> tuple[Integers, Integers]
 
 
 def _sort_rows(addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    core = find_core()
+    if core is not None:
+        ordered = np.array(addresses, np.uint64, order="C")
+        core.call("sort_rows", ordered, *ordered.shape)
+        return ordered
     falls = (addresses[:, 1:] < addresses[:, :-1]).any(axis=1)
     if not falls.any():
         return addresses

@@ -20,12 +20,14 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses, AccessKind, Buffer, Trace
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.arrays import ArrayIndex
 from gpa_lsp.traces.cache_operators import is_read_anew, is_strong
 from gpa_lsp.traces.keyed_sums import KeyedSums
 from gpa_lsp.traces.lane_addresses import WARP_LANES, Integers, gather_lanes, split_rows
 from gpa_lsp.traces.model import OUTSIDE
+from gpa_lsp.traces.ordering import order_rows
 from gpa_lsp.traces.references import name_warps
 
 _MULTIPLIERS = np.random.default_rng(0x9E3779B97F4A7C15).integers(
@@ -126,18 +128,31 @@ class RepeatAccumulator:
         arrays, shapes = [], []
         for chunk in split_rows(rows):
             matrix = gather_lanes(accesses, chunk)
-            lowest, highest = matrix.addresses.min(axis=1), matrix.addresses.max(axis=1)
+            lowest, highest, shape = _hash_rows(matrix.addresses)
             array = self._index.find(lowest)
             array = np.where(array == self._index.find(highest), array, OUTSIDE)
             arrays.append(np.where(accesses.space[chunk] == Space.SHARED, _SHARED_ARRAY, array))
-            mixed = (matrix.addresses ^ (matrix.addresses >> np.uint64(17))) * _MULTIPLIERS[:WARP_LANES]
-            shape = (mixed ^ (mixed >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
             shape += accesses.lane_mask[chunk] * _MULTIPLIERS[WARP_LANES]
             shape ^= (accesses.bytes[chunk].astype(np.uint64) * 8 + accesses.space[chunk]) * _MULTIPLIERS[
                 WARP_LANES + 1
             ]
             shapes.append(shape)
         return np.concatenate(arrays), np.concatenate(shapes)
+
+
+def _hash_rows(
+    addresses: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """The lowest and the highest address of each row, and a hash of all of them."""
+    core = find_core()
+    if core is not None:
+        lowest, highest, shape = np.empty((3, len(addresses)), np.uint64)
+        rows = np.ascontiguousarray(addresses)
+        if core.has_done("hash_rows", rows, len(rows), _MULTIPLIERS, lowest, highest, shape):
+            return lowest, highest, shape
+    mixed = (addresses ^ (addresses >> np.uint64(17))) * _MULTIPLIERS[:WARP_LANES]
+    shape = (mixed ^ (mixed >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
+    return addresses.min(axis=1), addresses.max(axis=1), shape
 
 
 def _find_fresh(piece: Trace) -> npt.NDArray[np.bool_]:
@@ -150,13 +165,19 @@ def _find_fresh(piece: Trace) -> npt.NDArray[np.bool_]:
 
 def _find_same_before(warps: Integers, shape: npt.NDArray[np.uint64]) -> tuple[Integers, Integers]:
     """Rows and, for each, the last row of the same warp and shape before it."""
-    order = np.lexsort((shape, warps))
+    order = order_rows(warps, shape.view(np.int64))
     is_same = (warps[order][1:] == warps[order][:-1]) & (shape[order][1:] == shape[order][:-1])
     return order[1:][is_same], order[:-1][is_same]
 
 
 def _count_before(owner: Integers, marks: npt.NDArray[np.bool_]) -> Integers:
     """int64[n], marked rows of the same owner up to and without each row; rows of an owner keep their order."""
+    core = find_core()
+    if core is not None:
+        counted = np.empty(len(owner), np.int64)
+        columns = np.ascontiguousarray(owner, np.int64), np.ascontiguousarray(marks, np.bool_)
+        if core.has_done("count_marked_before", *columns, len(owner), counted):
+            return counted
     order = np.argsort(owner, kind="stable")
     running = np.cumsum(marks[order])
     ordered = owner[order]

@@ -19,6 +19,7 @@ from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.cache_operators import bypasses_l1
 from gpa_lsp.traces.lane_addresses import Integers
 from gpa_lsp.traces.model import CACHED_SPACES, TraceContext
+from gpa_lsp.traces.ordering import order_rows
 from gpa_lsp.traces.references import list_references, number_turns
 from gpa_lsp.traces.segments import SECTOR_SHIFT
 
@@ -131,7 +132,7 @@ class WaveCollector:
         sectors = np.concatenate([np.empty(0, dtype=np.int64), *(one.sectors for one in self._held)])
         self._held = []
         wave, sm, place, has_whole_sms, per_sm = self._place_blocks(columns[_BLOCK])
-        order = np.lexsort((columns[_WARP], place, columns[_TURN], sm, wave))
+        order = order_rows(wave, sm, columns[_TURN], place, columns[_WARP])
         keys = wave[order] * self._context.sm_count + sm[order]
         number = np.cumsum(np.diff(keys, prepend=keys[:1]) != 0)
         count = columns[_COUNT][order]
@@ -139,7 +140,7 @@ class WaveCollector:
         request = np.repeat(np.arange(len(order)), count)
         within = np.arange(len(request)) - np.repeat(np.cumsum(count) - count, count)
         # a request's rank in the shared order, spread over its references; the sort is stable and so keeps them together
-        shared = np.lexsort((columns[_WARP][order], sm[order], place[order], columns[_TURN][order], wave[order]))
+        shared = order_rows(wave[order], columns[_TURN][order], place[order], sm[order], columns[_WARP][order])
         rank = np.empty(len(order), dtype=np.int64)
         rank[shared] = np.arange(len(order))
         return WaveReferences(
@@ -148,7 +149,7 @@ class WaveCollector:
             role=columns[_ROLE][order][request],
             instruction=columns[_INSTRUCTION][order][request],
             group=number[request],
-            shared_order=np.argsort(rank[request], kind="stable"),
+            shared_order=order_rows(rank[request]),
             groups=int(number[-1]) + 1 if len(number) else 0,
             waves=len(np.unique(wave)),
             kept_ratio=1.0 / self._step,

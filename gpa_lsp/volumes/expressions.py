@@ -143,6 +143,22 @@ class AccessExpression:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FirstTouched:
+    """What an access touches that no other one of the same direction did, each counted as if it came before those behind it: of several, the sum
+    is what they touch together.
+
+    Attributes:
+        block_sectors: sectors of 32 bytes one block touches, mean.
+        block_lines: lines of 128 bytes one block touches, mean.
+        wave_sectors: sectors that no other traced block touches either, of a block, mean.
+    """
+
+    block_sectors: float
+    block_lines: float
+    wave_sectors: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SampledAccess:
     """An access whose address is no affine function (a gather, a list, a tree): what was counted over the traced blocks stands for all.
 
@@ -160,6 +176,8 @@ class SampledAccess:
         instruction: index of the static instruction.
         why: the reason it counts as not affine, a clause.
         bypasses_l1: as in :class:`AccessExpression`.
+        read: what of this it reads first; None for stores.
+        written: what of this it writes first; None for loads.
     """
 
     array: int | None
@@ -175,6 +193,8 @@ class SampledAccess:
     instruction: int
     why: Sentence
     bypasses_l1: bool = False
+    read: FirstTouched | None = None
+    written: FirstTouched | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from gpa_lsp.volumes.expressions import (
 from gpa_lsp.volumes.groups import Integers
 from gpa_lsp.volumes.lane_rows import VARIABLE_NAMES, LaneRows, expand_lanes, read_addresses
 from gpa_lsp.volumes.regions import Activity, find_region
-from gpa_lsp.volumes.trace_sampling import count_shared_cycles, sample_instruction
+from gpa_lsp.volumes.trace_sampling import count_shared_cycles, find_touched, sample_instruction, share_sectors
 
 _WHO = 6
 
@@ -56,6 +56,17 @@ def list_probe_blocks(grid: Triple) -> tuple[int, ...]:
             places.add(tuple(last[other] if other == axis else middle[other] for other in range(3)))
     corner = {(last[0], 0, 0)} if grid[1] == grid[2] == 1 else set()
     return tuple(sorted((z * whole_y + y) * whole_x + x for x, y, z in places | corner))
+
+
+def list_fewest_probe_blocks(grid: Triple) -> tuple[int, ...]:
+    """Of :func:`list_probe_blocks` those that tell coefficients, but nothing of the ends of the grid: for blocks that take long.
+
+    >>> list_fewest_probe_blocks((4, 1, 1)), list_fewest_probe_blocks((32, 32, 1))
+    ((0, 1), (0, 1, 32))
+    """
+    steps = (1, grid[0], grid[0] * grid[1])
+    cut = _cut_grid(grid)
+    return (0, *(steps[axis] for axis in range(3) if cut[axis] > 1))
 
 
 def _cut_grid(grid: Triple) -> Triple:
@@ -87,7 +98,7 @@ def recover_expressions(
     rows = np.flatnonzero((found.space == int(Space.GLOBAL)) | (found.space == int(Space.TEXTURE)))
     order = rows[np.argsort(found.instruction[rows], kind="stable")]
     instructions, starts = np.unique(found.instruction[order], return_index=True)
-    context = _Context(trace=trace, patterns={})
+    context = _Context(trace=trace, patterns={}, touched={})
     accesses: list[AccessExpression] = []
     sampled: list[SampledAccess] = []
     notes: dict[Sentence, None] = {}
@@ -107,7 +118,7 @@ def recover_expressions(
             for buffer in trace.buffers
         ),
         accesses=tuple(accesses),
-        sampled=tuple(sampled),
+        sampled=share_sectors(sampled, context.touched, len(trace.traced_blocks)),
         flops_per_thread=flops_per_thread,
         flops_are_double=flops_are_double,
         shared_cycles_per_warp=count_shared_cycles(trace),
@@ -149,6 +160,7 @@ class _Pattern:
 class _Context:
     trace: Trace
     patterns: dict[bytes, _Pattern]
+    touched: dict[int, Integers]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,11 +201,10 @@ def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArra
         LoopTerm(step_bytes=step, trips=count) for step, count in zip(steps[_WHO:], trips, strict=True) if count > 1
     )
     of_all, own, of_block = _name_steps(steps, trace.block_threads)
-    bytes_per_lane = instruction.bytes_per_lane or int(trace.accesses.bytes[rows[0]])
     access = AccessExpression(
         array=array,
         kind=instruction.kind,
-        element_bytes=max(1, bytes_per_lane),
+        element_bytes=max(1, int(trace.accesses.bytes[rows[0]])),  # of a texel, not of the registers it fills
         constant_bytes=constant,
         loops=loops,
         region=pattern.activity.region,
@@ -279,6 +290,7 @@ def _list_unseen(trace: Trace, kept: Sequence[int]) -> list[str]:
 def _sample(
     context: _Context, instruction: StaticInstruction, lanes: LaneRows, array: int | None, why: Sentence
 ) -> _Recovered:
+    context.touched[instruction.index] = find_touched(context.trace, lanes)
     return _Recovered(sampled=(sample_instruction(context.trace, instruction, lanes, array, why),))
 
 

@@ -1,17 +1,19 @@
-"""Whether expressions say of the traced blocks what was counted there: :func:`find_miscounts`."""
+"""Whether a prediction agrees with the blocks that were traced for it: :func:`find_miscounts`, :func:`find_shortfalls`."""
 
 from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.emulator.trace import AccessKind, Trace
+from gpa_lsp.ptx.model import Space
 from gpa_lsp.volumes.contradictions import TOLERANCE_RATIO
 from gpa_lsp.volumes.dimensions import SECTOR_BYTES
+from gpa_lsp.volumes.distinct import list_distinct
 from gpa_lsp.volumes.expressions import KernelAccesses, LaunchShape, ThreadRegion
 from gpa_lsp.volumes.groups import group_accesses
 from gpa_lsp.volumes.lane_rows import fill_requests
-from gpa_lsp.volumes.model import Contradiction, Rule
+from gpa_lsp.volumes.model import Contradiction, Rule, VolumePrediction
 from gpa_lsp.volumes.requests import count_requested_sectors
 from gpa_lsp.volumes.waves import BlockBox
 
@@ -49,6 +51,48 @@ def find_miscounts(kernel: KernelAccesses, trace: Trace) -> tuple[Contradiction,
                 )
             )
     return tuple(found)
+
+
+def find_shortfalls(prediction: VolumePrediction, trace: Trace) -> tuple[Contradiction, ...]:
+    """What the traced blocks alone touch, where the whole launch is predicted to move less of it to or from DRAM.
+
+    Args:
+        prediction: from this trace.
+        trace: of whole blocks of the launch.
+    """
+    rows = trace.accesses
+    is_global = np.isin(rows.space, np.array([Space.GLOBAL, Space.TEXTURE], dtype=np.uint8))
+    kinds = np.array([-1 if one.kind is None else one.kind for one in trace.instructions], dtype=np.int8)
+    of_rows = kinds[rows.instruction]
+    found = []
+    for verb, way, kind, moved in (
+        ("read", "loads from DRAM", AccessKind.STORE, prediction.volumes.dram_load),
+        ("write", "stores to DRAM", AccessKind.LOAD, prediction.volumes.dram_store),
+    ):
+        touched = _count_touched(trace, np.flatnonzero(is_global & (of_rows != kind))) * SECTOR_BYTES
+        given = prediction.scale_to_launch(moved)
+        if touched > given * (1 + TOLERANCE_RATIO):
+            found.append(
+                Contradiction(
+                    rule=Rule.COUNTED,
+                    low_name=f"sectors the traced blocks {verb}",
+                    low_bytes=float(touched),
+                    high_name=way,
+                    high_bytes=given,
+                )
+            )
+    return tuple(found)
+
+
+def _count_touched(trace: Trace, rows: npt.NDArray[np.intp]) -> int:
+    """Distinct sectors of all accesses together."""
+    parts = [np.zeros(0, dtype=np.int64)]
+    widths = trace.accesses.bytes[rows].astype(np.int64)
+    for width in np.unique(widths).tolist():
+        begin = list_distinct(fill_requests(trace, rows[widths == width]))
+        last = (begin + max(1, width) - 1) // SECTOR_BYTES
+        parts += [begin // SECTOR_BYTES, last]
+    return len(list_distinct(np.concatenate(parts)))
 
 
 def _list_boxes(trace: Trace) -> Iterator[BlockBox]:

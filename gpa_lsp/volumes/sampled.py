@@ -1,13 +1,13 @@
 """Volumes of accesses that follow no affine function, from what was counted over the traced blocks: :func:`count_sampled`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.volumes.block_volumes import LINE_BYTES, WARP_THREADS
 from gpa_lsp.volumes.dimensions import SECTOR_BYTES
-from gpa_lsp.volumes.expressions import KernelAccesses, LaunchShape, SampledAccess
+from gpa_lsp.volumes.expressions import AccessedArray, FirstTouched, KernelAccesses, LaunchShape, SampledAccess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,18 +36,19 @@ def count_sampled(kernel: KernelAccesses, launch: LaunchShape, l2_bytes: int, wa
     plain = [access for access in loads if access.kind is AccessKind.LOAD]
     cached = [access for access in plain if not access.bypasses_l1]
     stores = list(_select(kernel, loads=False))
+    wave = _Wave(blocks=wave_blocks, l2_bytes=l2_bytes)
     return SampledCounts(
         cycles_per_warp=sum(access.requests_per_warp * access.cycles_per_request for access in kernel.sampled),
-        block_line_bytes=sum(access.block_lines for access in cached) * LINE_BYTES,
+        block_line_bytes=sum(_find_read(access).block_lines for access in cached) * LINE_BYTES,
         block_request_bytes=sum(_count_requests(access, warps) for access in plain),
         block_bypassing_bytes=sum(_count_requests(access, warps) for access in plain if access.bypasses_l1),
-        block_load_bytes=sum(access.block_sectors for access in cached) * SECTOR_BYTES,
+        block_load_bytes=sum(_find_read(access).block_sectors for access in cached) * SECTOR_BYTES,
         block_atomic_bytes=sum(
             _count_requests(access, warps) for access in loads if access.kind is not AccessKind.LOAD
         ),
         block_store_bytes=sum(_count_requests(access, warps) for access in stores),
-        wave_load_bytes=sum(_estimate_wave(access, kernel, launch, wave_blocks, l2_bytes) for access in loads),
-        wave_store_bytes=sum(_estimate_wave(access, kernel, launch, wave_blocks, l2_bytes) for access in stores),
+        wave_load_bytes=_estimate_wave([(one.array, _find_read(one)) for one in loads], kernel, launch, wave),
+        wave_store_bytes=_estimate_wave([(one.array, _find_written(one)) for one in stores], kernel, launch, wave),
     )
 
 
@@ -57,20 +58,58 @@ def _select(kernel: KernelAccesses, *, loads: bool) -> Iterator[SampledAccess]:
             yield access
 
 
+def _find_read(access: SampledAccess) -> FirstTouched:
+    return access.read or _find_all(access)
+
+
+def _find_written(access: SampledAccess) -> FirstTouched:
+    return access.written or _find_all(access)
+
+
+def _find_all(access: SampledAccess) -> FirstTouched:
+    """Of an access by itself."""
+    return FirstTouched(
+        block_sectors=access.block_sectors,
+        block_lines=access.block_lines,
+        wave_sectors=access.block_sectors * access.distinct_ratio,
+    )
+
+
 def _count_requests(access: SampledAccess, warps: int) -> float:
     return access.requests_per_warp * access.sectors_per_request * warps * SECTOR_BYTES
 
 
+def _round_to_sectors(array: AccessedArray) -> int | None:
+    """Bytes of the sectors an array lies in: none is moved in part. None where its size is unknown."""
+    if array.size_bytes is None:
+        return None
+    return (-(-(array.base_bytes % SECTOR_BYTES + array.size_bytes) // SECTOR_BYTES)) * SECTOR_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wave:
+    """Blocks that run at once, and the L2 they share."""
+
+    blocks: float
+    l2_bytes: int
+
+
 def _estimate_wave(
-    access: SampledAccess, kernel: KernelAccesses, launch: LaunchShape, wave_blocks: float, l2_bytes: int
+    touched: Sequence[tuple[int | None, FirstTouched]], kernel: KernelAccesses, launch: LaunchShape, wave: _Wave
 ) -> float:
-    """Bytes of DRAM one wave moves for an access."""
-    own = access.block_sectors * SECTOR_BYTES * access.distinct_ratio
+    """Bytes of DRAM one wave moves for some accesses, of each array no more than it has."""
+    of_arrays: dict[int | None, float] = {}
+    for array, first in touched:
+        of_arrays[array] = of_arrays.get(array, 0.0) + first.wave_sectors * SECTOR_BYTES
     blocks = prod(launch.grid)
-    running = min(wave_blocks, float(blocks))
-    size = None if access.array is None else kernel.arrays[access.array].size_bytes
-    if size is None:
-        return own * running
-    if size <= l2_bytes:
-        return min(float(size), own * blocks) * running / blocks
-    return min(float(size), own * running)
+    running = min(wave.blocks, float(blocks))
+    total = 0.0
+    for array, own in of_arrays.items():
+        size = None if array is None else _round_to_sectors(kernel.arrays[array])
+        if size is None:
+            total += own * running
+        elif size <= wave.l2_bytes:
+            total += min(float(size), own * blocks) * running / blocks
+        else:
+            total += min(float(size), own * running)
+    return total

@@ -1,5 +1,7 @@
 """What traced blocks did, counted: for accesses without an expression (:func:`sample_instruction`), and shared memory."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -11,11 +13,14 @@ from gpa_lsp.traces.cache_operators import bypasses_l1
 from gpa_lsp.volumes.block_volumes import LINE_BYTES, WARP_THREADS
 from gpa_lsp.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.volumes.distinct import list_distinct
-from gpa_lsp.volumes.expressions import SampledAccess
+from gpa_lsp.volumes.expressions import FirstTouched, SampledAccess
 from gpa_lsp.volumes.groups import Integers
 from gpa_lsp.volumes.l1_cycles import count_bank_conflicts, count_request_cycles
 from gpa_lsp.volumes.lane_rows import LaneRows, fill_requests
 
+_SECTOR_BITS = 44
+"""Of the number of a sector: addresses have 49 bits."""
+_LINE_SECTOR_BITS = (LINE_BYTES // SECTOR_BYTES).bit_length() - 1
 _MOST_SHARED_ROWS = 1 << 14
 """Warp-level accesses of shared memory that conflicts are counted in; of more, every n-th is taken."""
 
@@ -27,7 +32,7 @@ def sample_instruction(
     blocks = len(trace.traced_blocks)
     threads = prod(trace.block_threads)
     warps = -(-threads // WARP_THREADS) * blocks
-    width = max(1, instruction.bytes_per_lane)
+    width = max(1, int(trace.accesses.bytes[lanes.rows[0]]))
     requests = len(lanes.rows)
     sectors = lanes.addresses // SECTOR_BYTES
     block = lanes.thread // threads
@@ -46,6 +51,53 @@ def sample_instruction(
         why=why,
         bypasses_l1=bypasses_l1(instruction),
     )
+
+
+def find_touched(trace: Trace, lanes: LaneRows) -> Integers:
+    """int64[n]: the sectors that each traced block touches with one instruction, as places of blocks and numbers of sectors together."""
+    places = np.searchsorted(trace.traced_blocks, trace.accesses.block[lanes.rows]).astype(np.int64)
+    return list_distinct((places[lanes.request] << _SECTOR_BITS) | (lanes.addresses // SECTOR_BYTES))
+
+
+def share_sectors(
+    sampled: Sequence[SampledAccess], touched: Mapping[int, Integers], blocks: int
+) -> tuple[SampledAccess, ...]:
+    """Accesses with what each of them touches first: unrolled ones touch the same sectors, which are moved once.
+
+    Args:
+        sampled: of a kernel.
+        touched: of :func:`find_touched`, by instruction.
+        blocks: that were traced.
+    """
+    reads, writes = _Touched(blocks), _Touched(blocks)
+    found = {one.instruction: one for one in sampled}
+    # What L1 keeps comes first: it is what a block asks for once.
+    for one in sorted(sampled, key=lambda access: (access.kind is not AccessKind.LOAD, access.bypasses_l1)):
+        keys = touched[one.instruction]
+        found[one.instruction] = replace(
+            one,
+            read=None if one.kind is AccessKind.STORE else reads.take(keys),
+            written=None if one.kind is AccessKind.LOAD else writes.take(keys),
+        )
+    return tuple(found[one.instruction] for one in sampled)
+
+
+class _Touched:
+    """What the accesses of one direction touched so far."""
+
+    def __init__(self, blocks: int) -> None:
+        self._blocks = blocks
+        self._sectors = self._lines = self._of_any = np.zeros(0, dtype=np.int64)
+
+    def take(self, keys: Integers) -> FirstTouched:
+        """Add what an access touches; what of it is new."""
+        before = (len(self._sectors), len(self._lines), len(self._of_any))
+        self._sectors = np.union1d(self._sectors, keys)
+        self._lines = np.union1d(self._lines, keys >> _LINE_SECTOR_BITS)
+        self._of_any = np.union1d(self._of_any, keys & ((1 << _SECTOR_BITS) - 1))
+        after = (len(self._sectors), len(self._lines), len(self._of_any))
+        sectors, lines, of_any = ((now - then) / self._blocks for now, then in zip(after, before, strict=True))
+        return FirstTouched(block_sectors=sectors, block_lines=lines, wave_sectors=of_any)
 
 
 def count_shared_cycles(trace: Trace) -> float:

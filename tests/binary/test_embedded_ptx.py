@@ -112,9 +112,13 @@ def test_no_place_is_written_into_a_statement(every: int, tmp_path: Path) -> Non
     """A place on each line, of which each statement keeps its first."""
     lines = tuple(MULTI_LINE.splitlines())
     places = {number: (Frame(file="k.cu", line=number),) for number in range(1, len(lines) + 1, every)}
-    restored = _restore(lines, places)
-    assert restored is not None
+    unit = _restore(".nv_debug_ptx_txt", lines, places)
+    assert unit is not None
+    restored = unit.text
     assert assemble(restored, tmp_path) == ""
+    kept = [(number, line) for number, line in zip(unit.kept_lines, restored.splitlines(), strict=True) if number]
+    assert [number for number, _ in kept] == [*range(1, len(lines) + 1)]
+    assert all(line == lines[number - 1] for number, line in kept)
     if every == 1:
         assert re.findall(r"^\t\.loc\t1 (\d+) 0\n(.*)", restored, re.MULTILINE)[4:8] == [
             ("12", lines[11]), ("17", lines[16]), ("20", lines[19]), ("21", lines[20]),

@@ -115,7 +115,7 @@ def test_a_saved_trace(project: Path, capsys: pytest.CaptureFixture[str]) -> Non
     [
         (["nowhere.cu"], "cannot be read"),
         (["nowhere"], "there is no such file"),
-        (["kernels.launch.toml"], "is neither a CUDA C++ source nor compiled device code"),
+        (["kernels.launch.toml"], "is neither a CUDA C++ source, nor compiled device code, nor a report"),
         (["."], "give the folder that gpa-lsp trace wrote"),
         (["kernels.cu", "--machine", "nonsense"], "no known GPU is named 'nonsense'"),
         (["kernels.cu", "--kernel", "saxpy", "--launch", "9"], "there is no launch 9; give a number from 1 to 2"),

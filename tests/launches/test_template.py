@@ -9,7 +9,14 @@ from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.binary.ptx_lines import read_ptx_text
 from gpa_lsp.launches.build import build_inputs
-from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription, ScalarArgument, TextureArgument
+from gpa_lsp.launches.launch import (
+    ArrayArgument,
+    Generator,
+    LaunchDescription,
+    ScalarArgument,
+    StructArgument,
+    TextureArgument,
+)
 from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.launches.source_parameters import SourceParameter, read_source_parameters
 from gpa_lsp.launches.template import write_template
@@ -136,3 +143,42 @@ def test_block_and_grid_of_a_measured_launch() -> None:
     assert "as measured" in template
     (launch,) = read_launches(Path("t.launch.toml"), text=template)
     assert (launch.block, launch.grid, launch.shared_bytes) == ((32, 24, 1), (7, 3, 2), 512)
+
+
+def test_a_structure_has_the_members_that_are_loaded() -> None:
+    """Also where the compiler loads them beside the address of another."""
+    text = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .align 8 .b8 k_param_0[48])
+{
+    .reg .b32 %r<4>;
+    .reg .f32 %f<4>;
+    .reg .b64 %rd<8>;
+    ld.param.u64 %rd1, [k_param_0];
+    ld.param.v2.u32 {%r1, %r2}, [k_param_0+8];
+    mov.b64 %rd2, k_param_0;
+    add.s64 %rd3, %rd2, 32;
+    ld.param.u64 %rd4, [%rd3+-8];
+    ld.param.f32 %f1, [%rd3+8];
+    cvta.to.global.u64 %rd5, %rd1;
+    cvta.to.global.u64 %rd6, %rd4;
+    mul.wide.s32 %rd7, %r1, 8;
+    add.s64 %rd5, %rd5, %rd7;
+    ld.global.f64 %rd7, [%rd5];
+    st.global.f32 [%rd6], %f1;
+    ret;
+}
+"""
+    module = parse_ptx(text.replace("ld.global.f64 %rd7", "ld.global.b64 %rd7"), name="k")
+    (kernel,) = module.entries
+    written = write_template(kernel, ["k"])
+    (launch,) = read_launches(Path("t.launch.toml"), text=written)
+    inputs = build_inputs(module, kernel, launch, memory_limit_bytes=1 << 28)
+    assert {one.parameter_offset_bytes for one in inputs.pointers} == {0, 24}
+    (structure,) = launch.arguments
+    assert isinstance(structure, StructArgument) and structure.size_bytes == 48
+    assert [(offset, type(one)) for offset, one in structure.members] == [
+        (0, ArrayArgument), (8, ScalarArgument), (12, ScalarArgument), (24, ArrayArgument), (40, ScalarArgument),
+    ]  # fmt: skip

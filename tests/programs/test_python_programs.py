@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.binary.linkage_names import find_bare_name
-from gpa_lsp.programs.library import find_c_compiler, list_headers
+from gpa_lsp.native.c_compiler import find_c_compiler
+from gpa_lsp.programs.library import list_headers
 from tests.programs.built import SOURCES, run
 
 PYTHON = Path(sys.executable)

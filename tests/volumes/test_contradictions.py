@@ -15,7 +15,7 @@ from gpa_lsp.volumes.contradictions import find_contradictions
 from gpa_lsp.volumes.devices import find_device
 from gpa_lsp.volumes.expressions import Triple
 from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
-from gpa_lsp.volumes.miscounts import find_miscounts
+from gpa_lsp.volumes.miscounts import find_miscounts, find_shortfalls
 from gpa_lsp.volumes.model import Rule, VolumePrediction
 from gpa_lsp.volumes.predict import predict_volumes
 from tests.conftest import examples
@@ -82,6 +82,7 @@ def test_no_kernel_is_predicted_against_itself(
     prediction = predict_volumes(found, launch, device, registers=32)  # type: ignore[arg-type]
     assert prediction.contradictions == ()
     assert find_miscounts(found, trace) == ()
+    assert find_shortfalls(prediction, trace) == ()
 
 
 @given(kernel=kernels())

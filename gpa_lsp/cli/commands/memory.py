@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from gpa_lsp.render.layout import Line
 
 _EXIT_FOUND = 1
-_SOURCE_HELP = "a CUDA C++ source, a program, library, object, fat binary or cubin with PTX in it, a PTX file or a folder that gpa-lsp trace wrote"
+_SOURCE_HELP = (
+    "a CUDA C++ source, a program, library, object, fat binary or cubin with PTX in it, a PTX file, a folder that gpa-lsp trace wrote, or a report: "
+    "its launches are emulated with the code that was measured, and both counts stand side by side"
+)
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

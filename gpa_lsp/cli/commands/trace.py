@@ -17,6 +17,7 @@ from gpa_lsp.cli.predictions import (
     find_kind,
     make_settings,
     predict,
+    refuse_for_report,
 )
 from gpa_lsp.cli.terminal import Terminal
 
@@ -82,19 +83,24 @@ def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> 
 def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.emulator.model import Budget
     from gpa_lsp.prediction.model import PredictionSettings
-    from gpa_lsp.prediction.templates import write_build_templates, write_templates
+    from gpa_lsp.prediction.templates import write_build_templates, write_report_templates, write_templates
 
-    is_built = find_kind(arguments.source) is InputKind.BUILD
-    if not is_built:
-        check_is_source(arguments.source)
-    fits = PredictionSettings(budget=Budget(seconds=_FITTING_SECONDS))
-    written = (write_build_templates if is_built else partial(write_templates, fits=fits))(
-        arguments.source,
-        kernel=arguments.kernel,
-        launches_path=arguments.launches,
-        profile_path=arguments.profile,
-        compute_capability=arguments.arch,
-    )
+    kind = find_kind(arguments.source)
+    if kind is InputKind.REPORT:
+        refuse_for_report(arguments)
+        written = write_report_templates(arguments.source, kernel=arguments.kernel, launches_path=arguments.launches)
+    else:
+        is_built = kind is InputKind.BUILD
+        if not is_built:
+            check_is_source(arguments.source)
+        fits = PredictionSettings(budget=Budget(seconds=_FITTING_SECONDS))
+        written = (write_build_templates if is_built else partial(write_templates, fits=fits))(
+            arguments.source,
+            kernel=arguments.kernel,
+            launches_path=arguments.launches,
+            profile_path=arguments.profile,
+            compute_capability=arguments.arch,
+        )
     terminal.print_safely(lambda: terminal.write_text(written))
     return 0
 

@@ -103,6 +103,11 @@ class Arena:
         self._lasts = np.array([region.size_bytes for region in self.regions], np.int64)
         self._is_fixed = np.array([region.space is not Space.GLOBAL for region in self.regions], np.bool_)
 
+    @property
+    def data(self) -> npt.NDArray[np.uint8]:
+        """All bytes from :data:`ARENA_BASE` on."""
+        return self._data
+
     def bytes_of(self, region: Region) -> npt.NDArray[np.uint8]:
         """The region's bytes; written to by whoever fills it."""
         start = region.base - ARENA_BASE

@@ -202,6 +202,16 @@ class Barriers:
         assert isinstance(barrier, BlockBarrier | WarpBarrier)
         barrier.arrive(dispatcher, self, fragment)
 
+    @property
+    def is_waited_at(self) -> bool:
+        """Whether anybody waits."""
+        return bool(self._parked or self._gates)
+
+    @property
+    def has_arrivals(self) -> bool:
+        """Whether anybody came to any barrier without waiting."""
+        return bool(self._arrived)
+
     def has_arrived(self, number: int) -> bool:
         """Whether anybody came to a barrier without waiting."""
         return number in self._arrived

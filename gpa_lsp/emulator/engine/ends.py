@@ -15,7 +15,7 @@ from gpa_lsp.emulator.engine.control import (
     end_with_jump,
     end_with_table,
 )
-from gpa_lsp.emulator.engine.fragments import End, Segment
+from gpa_lsp.emulator.engine.fragments import Closing, ClosingKind, End, Segment
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.system_functions import find_builtin
 from gpa_lsp.emulator.model import FaultKind
@@ -68,8 +68,10 @@ def bind_end(ending: Ending) -> None:
             segment.end = _bind_branch(ending)
         case "exit":
             segment.end = end_with_exit(binder.guard, ending.following)
+            segment.closing = _close_with_exit(ending)
         case "ret":
             leaves = end_with_exit(None, None) if binder.function.is_entry else calls.leave
+            segment.closing = _close_with_exit(ending) if binder.function.is_entry else None
             segment.end = end_guarded(binder.guard, ending.following, leaves)
         case "trap":
             message = "trap: the kernel aborted"
@@ -80,6 +82,19 @@ def bind_end(ending: Ending) -> None:
             segment.end = end_guarded(binder.guard, ending.following, _bind_call(ending))
         case _:
             segment.end = end_guarded(binder.guard, ending.following, _bind_barrier(ending))
+
+
+def _close_with_exit(ending: Ending) -> Closing | None:
+    guard = ending.binder.instruction.guard
+    if guard is None or ending.following is None:
+        return Closing(kind=ClosingKind.EXIT) if guard is None else None
+    return Closing(
+        kind=ClosingKind.EXIT,
+        fallen=ending.following,
+        guard=guard.slot,
+        is_negated=guard.is_negated,
+        static=ending.binder.static,
+    )
 
 
 def _bind_branch(ending: Ending) -> End:
@@ -95,7 +110,16 @@ def _bind_branch(ending: Ending) -> End:
     target = ending.starts[ending.blocks.block_of[instruction.target]]
     guard = instruction.guard
     if guard is None:
+        ending.segment.closing = Closing(kind=ClosingKind.JUMP, taken=target)
         return end_with_jump(target)
+    ending.segment.closing = Closing(
+        kind=ClosingKind.BRANCH,
+        taken=target,
+        fallen=ending.next_segment,
+        guard=guard.slot,
+        is_negated=guard.is_negated,
+        static=binder.static,
+    )
     return end_with_branch(
         target,
         ending.next_segment,
@@ -114,6 +138,8 @@ def _bind_barrier(ending: Ending) -> End:
         members = binder.read(instruction.sources[0], ScalarType.U32)
         gate = WarpBarrier(static=binder.static, following=following, members=members, guard=None, is_sync=True)
         following.live_in = (*following.live_in, members)
+        if binder.guard is None:
+            ending.segment.closing = Closing(kind=ClosingKind.GATE, taken=following)
         return end_with_barrier(gate)
     if "cluster" in words:
         raise UnsupportedInstruction("barriers of clusters")
@@ -138,6 +164,9 @@ def _bind_barrier(ending: Ending) -> End:
         is_aligned=instruction.opcode == "bar" or "aligned" in words,
         is_bypassed=_make_bypass_test(binder, ending.blocks),
     )
+    is_plain = not reduction and barrier.waits and barrier.threads is None and binder.guard is None
+    if is_plain and not (operands and not isinstance(operands[0], Immediate)):
+        ending.segment.closing = Closing(kind=ClosingKind.BARRIER, taken=following, static=binder.static)
     return end_with_barrier(barrier)
 
 

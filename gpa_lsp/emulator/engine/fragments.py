@@ -4,19 +4,39 @@ Fragments are split, compacted, and put back onto more warps.
 """
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.accesses import Access
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.geometry import Blocks, Geometry, WarpSet
 from gpa_lsp.emulator.engine.layout import Piece
 from gpa_lsp.emulator.engine.private_memory import BatchMemory
 from gpa_lsp.emulator.engine.values import Value, find_active_rows, scatter_rows, take_rows
+from gpa_lsp.ptx.model import PtxInstruction
 
 Registers = list[Value]
+
+
+class ClosingKind(Enum):
+    """How a segment ends."""
+
+    JUMP = 1
+    """All lanes go to one place."""
+    BRANCH = 2
+    """Some jump."""
+    EXIT = 3
+    """All exit, or those whose guard holds."""
+    BARRIER = 4
+    """All wait for all threads of their block."""
+    GATE = 5
+    """All wait for the others of their warp."""
+
+
 _FEWEST_WARPS = 16
 """Smaller warp sets are not compacted: their arrays cost nothing."""
 
@@ -98,6 +118,27 @@ class Dispatcher(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closing:
+    """What ends a segment, where it is simple enough to be told.
+
+    Attributes:
+        kind: how.
+        taken: where lanes go, or jump to; None for an exit.
+        fallen: where lanes go that do not jump, or exit; None where all do.
+        guard: slot of the predicate; None without one.
+        is_negated: they jump where it is false.
+        static: number of the instruction; -1 for none.
+    """
+
+    kind: ClosingKind
+    taken: "Segment | None" = None
+    fallen: "Segment | None" = None
+    guard: int | None = None
+    is_negated: bool = False
+    static: int = -1
+
+
 class Segment:
     """Instructions that a fragment executes without stopping.
 
@@ -114,11 +155,13 @@ class Segment:
         enters_block: number of the basic block that begins here; None for a later part of one.
         warp_executions: by warps, so far.
         lane_executions: by lanes, so far.
+        parts: the steps by instruction, without those that only forget values; the instruction is None where the steps are of none.
+        closing: what its end is; None where only that tells.
     """
 
     __slots__ = (
-        "end", "enters_block", "function", "instructions", "is_polling", "lane_executions", "live_in", "order", "returned", "size", "steps",
-        "warp_executions",
+        "closing", "end", "enters_block", "function", "instructions", "is_polling", "lane_executions", "live_in", "order", "parts", "returned",
+        "size", "steps", "warp_executions",
     )  # fmt: skip
 
     def __init__(self, function: str, live_in: tuple[int, ...]) -> None:
@@ -134,6 +177,8 @@ class Segment:
         self.enters_block: int | None = None
         self.warp_executions = 0
         self.lane_executions = 0
+        self.parts: list[tuple[PtxInstruction | None, tuple[Step, ...]]] = []
+        self.closing: Closing | None = None
 
 
 def _nowhere(_scheduler: "Dispatcher", _fragment: "Fragment") -> None:
@@ -148,13 +193,24 @@ class BoundFunction:
         segments: the first one is where it begins.
         template: what its register file begins with.
         dtypes: storage dtype of each slot.
+        constants: slots of values that never change.
         parameters: for each parameter its parts: (offset, bytes) → slot.
         returns: for each returned value its parts: (offset, bytes) → slot.
         local_bytes: of its frame in local memory.
         most_live: registers that are live at once.
     """
 
-    __slots__ = ("dtypes", "local_bytes", "most_live", "name", "parameters", "returns", "segments", "template")
+    __slots__ = (
+        "constants",
+        "dtypes",
+        "local_bytes",
+        "most_live",
+        "name",
+        "parameters",
+        "returns",
+        "segments",
+        "template",
+    )
 
     def __init__(self, name: str, local_bytes: int) -> None:
         self.name = name
@@ -163,6 +219,7 @@ class BoundFunction:
         self.segments: list[Segment] = []
         self.template: list[Value] = []
         self.dtypes: list[np.dtype[Any]] = []
+        self.constants: frozenset[int] = frozenset()
         self.parameters: list[dict[Piece, int]] = []
         self.returns: list[dict[Piece, int]] = []
 
@@ -288,6 +345,10 @@ class Fragment:
     def active(self) -> Value:
         """Its mask, as an array in any case."""
         return np.ones(self.warps.lanes, np.bool_) if self.mask is None else self.mask
+
+    def merge_all(self, fragments: "list[Fragment]") -> "Fragment | None":
+        """One fragment of the lanes of all of them, by a way of its own; None for the usual one."""
+        return None
 
     def narrow(self, mask: Value, count: int, segment: Segment | None = None) -> "Fragment":
         """A fragment of some of its lanes.

@@ -6,7 +6,7 @@ from gpa_lsp.emulator.engine.barriers import WarpBarrier, end_with_barrier
 from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction
 from gpa_lsp.emulator.engine.control import end_with_exit, end_with_fault, end_with_jump
 from gpa_lsp.emulator.engine.ends import Ending, bind_end
-from gpa_lsp.emulator.engine.fragments import BoundFunction, Fragment, Segment
+from gpa_lsp.emulator.engine.fragments import BoundFunction, Closing, ClosingKind, Fragment, Segment
 from gpa_lsp.emulator.engine.instructions import bind_instruction, find_gate
 from gpa_lsp.emulator.engine.lane_steps import guarded_mask
 from gpa_lsp.emulator.engine.lives import ENDING, MEETING, find_lives
@@ -44,6 +44,7 @@ class _FunctionBinder:
         self._blocks = find_blocks(function)
         self._life = find_lives(function)
         self._dead: list[int] = []
+        self._mark = 0
         self._segments: list[tuple[int, int, Segment]] = []
         self._starts = [self._new_segment(block, first) for block, first in enumerate(self._blocks.first)]
 
@@ -64,6 +65,7 @@ class _FunctionBinder:
         self._bound.most_live = self._life.most_live
         self._bound.template = layout.template
         self._bound.dtypes = layout.dtypes
+        self._bound.constants = frozenset(layout.constants)
         self._bound.parameters = [layout.pieces.setdefault(one.name, {}) for one in self._function.parameters]
         self._bound.returns = [layout.pieces.setdefault(one.name, {}) for one in self._function.returns]
 
@@ -83,6 +85,7 @@ class _FunctionBinder:
         segment = first
         binder.steps = first.steps
         for index in range(self._blocks.first[block], last + 1):
+            self._mark = len(binder.steps)
             binder.begin(self._function.instructions[index])
             try:
                 following = self._bind_one(block, segment, index)
@@ -94,6 +97,8 @@ class _FunctionBinder:
             segment = following
         following = self._start_after(block, last)
         segment.end = end_with_exit(None, None) if following is None else end_with_jump(following)
+        kind = ClosingKind.EXIT if following is None else ClosingKind.JUMP
+        segment.closing = Closing(kind=kind, taken=following)
 
     def _bind_one(self, block: int, segment: Segment, index: int) -> Segment | None:
         """Bind an instruction; gives the segment for the next one, None when the block ends here."""
@@ -103,7 +108,9 @@ class _FunctionBinder:
             following = self._follow(block, index)
             segment.instructions.append(binder.static)
             self._count_guarded()
+            before = tuple(binder.steps[self._mark :])
             self._drop_dead(1)
+            self._mark = len(binder.steps)
             bind_end(
                 Ending(
                     binder=binder,
@@ -114,16 +121,29 @@ class _FunctionBinder:
                     blocks=self._blocks,
                 )
             )
+            segment.parts.append((instruction, (*before, *binder.steps[self._mark :])))
             binder.layout.take_temporaries()
             if following is not None:
                 binder.steps = following.steps
+                if following.steps:
+                    following.parts.append((None, tuple(following.steps)))
             return None if index == self._blocks.last[block] else following
         if instruction.opcode in MEETING:
+            before = tuple(binder.steps[self._mark :])
             self._drop_dead(1)
-            segment = self._put_gate(block, segment, index)
+            gated = self._put_gate(block, segment, index)
+            if gated is not segment:
+                segment.parts.append((None, before))
+                before = ()
+                segment = gated
+            self._mark = len(binder.steps)
+            prelude = before
+        else:
+            prelude = ()
         segment.instructions.append(binder.static)
         self._count_guarded()
         bind_instruction(binder)
+        segment.parts.append((instruction, (*prelude, *binder.steps[self._mark :])))
         temporaries = binder.layout.take_temporaries()
         written = self._life.written[index]
         self._dead = [slot for slot in self._dead if slot not in written]
@@ -181,6 +201,8 @@ class _FunctionBinder:
             is_of_group=binder.instruction.opcode == "wgmma",
         )
         segment.end = end_with_barrier(barrier)
+        if binder.guard is None and not barrier.is_of_group:
+            segment.closing = Closing(kind=ClosingKind.GATE, taken=following)
         binder.steps = following.steps
         return following
 
@@ -196,6 +218,7 @@ class _FunctionBinder:
     def _refuse(self, segment: Segment, index: int, error: Exception) -> None:
         """End the lanes that come to an instruction that is not emulated; what is behind it is never reached."""
         instruction = self._function.instructions[index]
+        segment.parts.append((None, tuple(self._binder.steps[self._mark :])))
         reason = f" ({error})" if isinstance(error, UnsupportedInstruction) and str(error) else ""
         self._binder.discard()
         self._dead.clear()

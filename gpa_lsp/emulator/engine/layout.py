@@ -66,6 +66,11 @@ class Layout:
         return parts[key]
 
     @property
+    def constants(self) -> tuple[int, ...]:
+        """Slots of uniform values."""
+        return tuple(self._constants.values())
+
+    @property
     def always_live(self) -> tuple[int, ...]:
         """Slots of all parts of parameters: nobody tells when they are read."""
         return tuple(slot for parts in self.pieces.values() for slot in parts.values())

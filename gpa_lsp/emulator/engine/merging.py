@@ -13,6 +13,9 @@ def merge_fragments(fragments: list[Fragment]) -> Fragment:
     Args:
         fragments: at least one; all at the same segment of the same frame, with no lane in common.
     """
+    own = fragments[0].merge_all(fragments)
+    if own is not None:
+        return own
     by_warps: dict[int, Fragment] = {}
     for fragment in fragments:
         other = by_warps.get(id(fragment.warps))

@@ -57,6 +57,21 @@ class BatchMemory:
         self._deepest = 0
         self._views: dict[tuple[Space, Any, int], tuple[Value, ...]] = {}
 
+    @property
+    def shared(self) -> npt.NDArray[np.uint8]:
+        """Shared memory, block after block."""
+        return self._shared
+
+    @property
+    def local(self) -> npt.NDArray[np.uint8]:
+        """Local memory, lane after lane; another array once it has grown."""
+        return self._local
+
+    @property
+    def local_stride_bytes(self) -> int:
+        """Local memory of each lane."""
+        return self._local_stride_bytes
+
     def close(self) -> None:
         """Give the memory back."""
         self._meter.release(self._held_bytes)

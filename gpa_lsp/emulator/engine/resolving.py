@@ -17,7 +17,7 @@ Resolver = Callable[[Fragment, Value, Value], list[tuple[Space, Place]]]
 Finder = Callable[[Fragment], Value]
 """Gives the addresses of lanes without the instruction's offset: uint64 or uint32, over the lanes or uniform."""
 
-_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _SPACES = {
     "global": Space.GLOBAL,
     "shared": Space.SHARED,
@@ -46,7 +46,7 @@ def make_access(binder: Binder, kind: AccessKind, dtype: "np.dtype[np.generic]",
         dtype=dtype,
         elements=elements,
         offset_bytes=offset,
-        is_strong=kind in (AccessKind.ATOMIC, AccessKind.REDUCTION) or not _STRONG.isdisjoint(suffixes),
+        is_strong=kind in (AccessKind.ATOMIC, AccessKind.REDUCTION) or not STRONG.isdisjoint(suffixes),
     )
 
 

@@ -10,9 +10,9 @@ from gpa_lsp.emulator.trace import StaticInstruction
 
 _MOST_WAITERS = 8
 """Fragments that wait at one place are merged when there are more, so that what they hold stays bounded."""
-_PATIENCE = 256
+PATIENCE = 256
 """Segments with polling loads that may run before a fragment that waits for longest gets its turn."""
-_LEAST_PATIENCE = 8
+LEAST_PATIENCE = 8
 
 Key = tuple[Frame, Segment]
 Position = tuple[int, ...]
@@ -33,6 +33,12 @@ class Waiters:
         self.position = position
         self.since = since
         self.fragments: list[Fragment] = []
+
+
+def find_place(segment: Segment, instructions: tuple[StaticInstruction, ...]) -> int | None:
+    """The instruction that tells best where a fragment stands: the segment's first access to memory, or its first instruction."""
+    accesses = (number for number in segment.instructions if instructions[number].kind is not None)
+    return next(accesses, next(iter(segment.instructions), None))
 
 
 class Scheduler:
@@ -66,7 +72,7 @@ class Scheduler:
         self._waiting: dict[Key, Waiters] = {}
         self._ran = 0
         self._polled = 0
-        self._patience = _PATIENCE
+        self._patience = PATIENCE
 
     def go(self, fragment: Fragment, segment: Segment) -> None:
         """Send a fragment on."""
@@ -142,16 +148,11 @@ class Scheduler:
         try:
             self.meter.count_instructions(executed)
         except BudgetReached as reached:
-            reached.instruction = self._find_place(segment)
+            reached.instruction = find_place(segment, self._instructions)
             lane = 0 if fragment.mask is None else int(fragment.mask.argmax())
             reached.block, reached.thread = find_thread(fragment.warps, lane)
             raise
         segment.end(self, fragment)
-
-    def _find_place(self, segment: Segment) -> int | None:
-        """The instruction that tells best where a fragment stands: the segment's first access to memory, or its first instruction."""
-        accesses = (number for number in segment.instructions if self._instructions[number].kind is not None)
-        return next(accesses, next(iter(segment.instructions), None))
 
     def _pick(self) -> Fragment | None:
         waiting = self._waiting
@@ -163,7 +164,7 @@ class Scheduler:
             key = min(waiting, key=lambda place: waiting[place].since)
             waiters = waiting.pop(key)
             self._polled = 0
-            self._patience = max(self._patience // 2, _LEAST_PATIENCE)
+            self._patience = max(self._patience // 2, LEAST_PATIENCE)
         else:
             key = min(waiting, key=lambda place: waiting[place].position)
             waiters = waiting.pop(key)

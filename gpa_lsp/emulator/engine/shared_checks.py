@@ -74,6 +74,46 @@ class SharedChecks:
         self._has_losers = False
         self._later: list[_Reads] = []
 
+    @property
+    def unit_shift(self) -> int:
+        """A unit has so many bytes, as a power of two."""
+        return self._shift
+
+    def list_shadows(self) -> dict[str, npt.NDArray[Any]]:
+        """The stamps of all units, and of what passed barriers, by name: who works on them instead changes them in place."""
+        if len(self._losers) == 0:
+            self._losers = np.zeros_like(self._writes)
+        return {
+            "writes": self._writes,
+            "reads": self._reads,
+            "others": self._others,
+            "losers": self._losers,
+            "is_written": self._is_written,
+            "block_since": self._block_since,
+            "warp_since": self._warp_since,
+        }
+
+    def tell(self) -> tuple[int, ...]:
+        """Everything beside the shadows, for who goes on with them; nothing is put off any more."""
+        self._note_later()
+        return (
+            self._time,
+            self._unwritten,
+            self._warps_met,
+            self._oldest,
+            self._in_step,
+            self._has_writes,
+            self._has_reads,
+            self._has_losers,
+        )
+
+    def learn(self, *told: int) -> None:
+        """Go on from what :meth:`tell` told, and what came of it."""
+        time, unwritten, warps_met, oldest, in_step, has_writes, has_reads, has_losers = told
+        self._time, self._unwritten, self._oldest = time, unwritten, oldest
+        self._warps_met, self._in_step = bool(warps_met), bool(in_step)
+        self._has_writes, self._has_reads, self._has_losers = bool(has_writes), bool(has_reads), bool(has_losers)
+
     def pass_barrier(self, slots: "npt.NDArray[np.bool_] | None") -> None:
         """Threads of some blocks (bool[k]; None for all) met."""
         self._time += 1

@@ -30,8 +30,10 @@ def find_builtin(machine: Machine, name: str) -> Builtin | None:
 
 
 def _fail(machine: Machine, fragment: Fragment, values: list[Value], static: int) -> None:
-    words = [_read_text(machine, int(value.flat[0] if value.ndim else value)) for value in values[:2]]
-    line = int(values[2].flat[0] if values[2].ndim else values[2]) & 0xFFFFFFFF if len(values) > 2 else 0
+    lane = int(fragment.active().argmax())
+    numbers = [int(value[lane] if value.ndim else value) for value in values[:3]]
+    words = [_read_text(machine, number) for number in numbers[:2]]
+    line = numbers[2] & 0xFFFFFFFF if len(numbers) > 2 else 0
     message = (
         f"assertion {words[0]!r} failed, {words[1] if len(words) > 1 else ''}:{line}" if words else "assertion failed"
     )

@@ -1,6 +1,6 @@
 """Recording what warps access and how they branch: :class:`Tracer`."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +28,38 @@ from gpa_lsp.ptx.model import Space
 _FULL = np.uint32(0xFFFFFFFF)
 WINDOWS = {Space.SHARED: SHARED_WINDOW, Space.LOCAL: LOCAL_WINDOW}
 """Where generic addresses of a space begin."""
+_NARROW = np.uint64(0xFFFF_FFFF)
 _METERED_AT_ONCE = 1 << 20
 _ROW_BYTES = 28
 _BRANCH_ROW_BYTES = 22
 _ENTRY_ROW_BYTES = 14
+
+
+class GatheredRows(Protocol):
+    """Rows of one batch that are gathered elsewhere."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Of all of them."""
+        ...
+
+    def append(
+        self,
+        ids: Value,
+        masks: Value,
+        number: int,
+        *,
+        taken: Value = None,
+        size_bytes: int = 0,
+        space: int = 0,
+        addresses: Value = None,
+    ) -> None:
+        """Add accesses; or branches, where lanes that jumped are given."""
+        ...
+
+    def take(self, batch: Batch) -> tuple[Accesses, Branches, Entries]:
+        """All of them, and forget them."""
+        ...
 
 
 class Tracer:
@@ -64,6 +92,20 @@ class Tracer:
         self._counting_bytes = 0
         self._executions = {}
         self._batch = batch
+        self._rows: GatheredRows | None = None
+
+    def gather_in(self, rows: "GatheredRows") -> None:
+        """Let another gather the rows of this batch; what is recorded here is added to them."""
+        self._rows = rows
+
+    def follow(self, held_bytes: int, metered_bytes: int) -> None:
+        """Take over what the other holds."""
+        self.held_bytes, self._metered_bytes = held_bytes, metered_bytes
+
+    @property
+    def metered_bytes(self) -> int:
+        """Of the rows held, what was metered."""
+        return self._metered_bytes
 
     def record(self, access: Access, fragment: Fragment, space: Space, address: Value, mask: Value) -> None:
         """Record one execution of an access by a fragment.
@@ -82,6 +124,8 @@ class Tracer:
         moved = wide + access.wide_offset
         if access.space is Space.GENERIC and space in WINDOWS:
             moved = moved - np.uint64(WINDOWS[space])
+        elif space in WINDOWS and address.dtype is not U64:
+            moved = moved & _NARROW  # as the instruction adds its offset
         if not moved.ndim:
             moved = np.broadcast_to(moved, (warps.lanes,))
         self.record_addresses(access.instruction, fragment, space, size_bytes=access.bytes, addresses=moved, mask=mask)
@@ -113,6 +157,10 @@ class Tracer:
             counts = np.bitwise_count(masks)
             addresses = addresses[mask]
         number = self._paths.number(fragment.frame, static)
+        if self._rows is not None:
+            self._rows.append(ids, masks, number, size_bytes=size_bytes, space=int(space), addresses=addresses)
+            self.held_bytes = self._rows.held_bytes
+            return
         execution = self._count_execution(number, ids)
         self._accesses.append((ids, number, execution, masks, size_bytes, int(space), counts, addresses))
         self.held_bytes += len(ids) * _ROW_BYTES + len(addresses) * 8
@@ -162,15 +210,16 @@ class Tracer:
             kernel: mangled name.
             buffers: by ascending base.
         """
+        accesses, branches, entries = self._take_all(batch)
         piece = Trace(
             kernel=kernel,
             grid=batch.geometry.grid,
             block_threads=batch.geometry.block,
             instructions=self._paths.list_instructions(),
             buffers=buffers,
-            accesses=self._take_accesses(batch),
-            branches=self._take_branches(batch),
-            entries=self._take_entries(batch),
+            accesses=accesses,
+            branches=branches,
+            entries=entries,
             traced_blocks=np.sort(batch.numbers),
             is_complete=self.is_complete,
         )
@@ -213,8 +262,18 @@ class Tracer:
 
     def _add_branch(self, fragment: Fragment, static: int, ids: Value, active: Value, taken: Value) -> None:
         number = self._paths.number(fragment.frame, static)
+        if self._rows is not None:
+            self._rows.append(ids, active, number, taken=taken)
+            self.held_bytes = self._rows.held_bytes
+            return
         self._branches.append((ids, number, self._count_execution(number, ids), active, taken))
         self.held_bytes += len(ids) * _BRANCH_ROW_BYTES
+
+    def _take_all(self, batch: Batch) -> tuple[Accesses, Branches, Entries]:
+        rows, self._rows = self._rows, None
+        if rows is None:
+            return self._take_accesses(batch), self._take_branches(batch), self._take_entries(batch)
+        return rows.take(batch)
 
     def _take_accesses(self, batch: Batch) -> Accesses:
         rows, self._accesses = self._accesses, []
@@ -226,7 +285,7 @@ class Tracer:
         first = np.zeros(len(ids), np.uint64)
         if len(ids):
             first[1:] = np.cumsum(counts[:-1], dtype=np.uint64)
-        block, warp = _split_ids(batch, ids)
+        block, warp = split_ids(batch, ids)
         columns = {
             "instruction": _repeat([row[1] for row in rows], lengths),
             "execution": _join([row[2] for row in rows], np.dtype(np.uint32)),
@@ -241,7 +300,7 @@ class Tracer:
     def _take_branches(self, batch: Batch) -> Branches:
         rows, self._branches = self._branches, []
         lengths = np.array([len(row[0]) for row in rows], np.int64)
-        block, warp = _split_ids(batch, _join([row[0] for row in rows], np.dtype(np.int64)))
+        block, warp = split_ids(batch, _join([row[0] for row in rows], np.dtype(np.int64)))
         columns = {
             "instruction": _repeat([row[1] for row in rows], lengths),
             "execution": _join([row[2] for row in rows], np.dtype(np.uint32)),
@@ -254,7 +313,7 @@ class Tracer:
     def _take_entries(self, batch: Batch) -> Entries:
         rows, self._entries = self._entries, []
         lengths = np.array([len(row[0]) for row in rows], np.int64)
-        block, warp = _split_ids(batch, _join([row[0] for row in rows], np.dtype(np.int64)))
+        block, warp = split_ids(batch, _join([row[0] for row in rows], np.dtype(np.int64)))
         return Entries(
             block=block,
             warp=warp,
@@ -271,6 +330,7 @@ def _repeat(values: list[int], lengths: Any) -> Any:
     return np.repeat(np.array(values, np.int64), lengths)
 
 
-def _split_ids(batch: Batch, ids: Any) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint16]]:
+def split_ids(batch: Batch, ids: Any) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint16]]:
+    """Block and warp of each row, by the numbers of warps in the batch."""
     slots, warps = np.divmod(ids, batch.geometry.warps_per_block)
     return batch.numbers[slots], warps.astype(np.uint16)

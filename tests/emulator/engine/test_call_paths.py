@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpa_lsp.emulator.engine import batches
+from gpa_lsp.emulator import batches
 from gpa_lsp.emulator.model import TraceSettings
 from gpa_lsp.emulator.trace import StaticInstruction, Trace, join_pieces
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros

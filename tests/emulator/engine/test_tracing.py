@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpa_lsp.emulator.engine import batches
+from gpa_lsp.emulator import batches
 from gpa_lsp.emulator.model import Budget, FaultKind, Sampling, SamplingKind, TraceSettings
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.ptx.model import Space

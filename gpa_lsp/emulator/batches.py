@@ -6,6 +6,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.emulator.compiled.program import CompiledKernel, compile_kernel
+from gpa_lsp.emulator.compiled.scheduler import CompiledScheduler, count_core_bytes
 from gpa_lsp.emulator.engine.fragments import Batch, Frame
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.meter import BudgetReached
@@ -39,6 +41,7 @@ class Runner:
 
     Attributes:
         trace_bytes: as above; it may change from batch to batch.
+        compiled: the kernel as the compiled core has it; None before the first batch, and where numpy executes it.
     """
 
     def __init__(self, machine: Machine, *, checks_races: bool, trace_bytes: int | None) -> None:
@@ -46,6 +49,8 @@ class Runner:
         self._unit_bytes = find_unit_bytes(machine) if checks_races else None
         self.trace_bytes = trace_bytes
         self._traced_per_block: float | None = None
+        self._has_looked = False
+        self.compiled: CompiledKernel | None = None
 
     def run(self, blocks: Blocks, done: BatchDone) -> int:
         """Run blocks in order.
@@ -119,7 +124,8 @@ class Runner:
             tracer.begin(batch)
         if kernel.function.local_bytes:
             memory.reserve_local(kernel.function.local_bytes)
-        scheduler = Scheduler(batch, meter, machine.faults, tracer, machine.instructions)
+        scheduler, more = self._choose_scheduler(batch, held)
+        meter.hold(more, f"registers of {len(blocks)} blocks")
         try:
             with np.errstate(all="ignore"):
                 scheduler.run(kernel)
@@ -128,7 +134,19 @@ class Runner:
                 self._traced_per_block = max(tracer.held_bytes / len(blocks), 1.0)
             done(batch)
             memory.close()
-            meter.release(held)
+            meter.release(held + more)
+
+    def _choose_scheduler(self, batch: Batch, held_bytes: int) -> tuple[Scheduler | CompiledScheduler, int]:
+        """The core where it knows the kernel and has room for it; and what it holds beside what is held for registers."""
+        machine = self._machine
+        if not self._has_looked:
+            self._has_looked, self.compiled = True, compile_kernel(machine)
+        compiled = self.compiled
+        if compiled is not None:
+            more = max(0, count_core_bytes(compiled, machine, len(batch.root.ids)) - held_bytes)
+            if more <= machine.meter.left_bytes:
+                return CompiledScheduler(compiled, machine, batch), more
+        return Scheduler(batch, machine.meter, machine.faults, machine.tracer, machine.instructions), 0
 
 
 @cache

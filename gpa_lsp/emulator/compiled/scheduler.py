@@ -1,0 +1,295 @@
+"""Runs one batch in the core: :class:`CompiledScheduler`."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.emulator.compiled.lanes import LaneFragment, LaneRegisters, build_fragment, write_back
+from gpa_lsp.emulator.compiled.model import LANES, MOST_ELEMENTS, CoreMachine, Phase, Stop
+from gpa_lsp.emulator.compiled.program import CompiledKernel
+from gpa_lsp.emulator.compiled.rows import CoreRows
+from gpa_lsp.emulator.engine.arena import ARENA_BASE
+from gpa_lsp.emulator.engine.barriers import Barriers
+from gpa_lsp.emulator.engine.faults import find_thread
+from gpa_lsp.emulator.engine.fragments import Barrier, Batch, Fragment, Frame, Segment
+from gpa_lsp.emulator.engine.machine import Machine
+from gpa_lsp.emulator.engine.meter import BudgetReached
+from gpa_lsp.emulator.engine.scheduler import LEAST_PATIENCE, PATIENCE, find_place
+from gpa_lsp.emulator.engine.shared_checks import SharedChecks
+from gpa_lsp.emulator.engine.special_registers import find_special
+from gpa_lsp.emulator.engine.values import pack_lanes
+from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.ptx.model import SpecialRegister
+
+_QUANTUM = 1 << 15
+"""Warp instructions after which time and cancellation are looked at: about a millisecond."""
+_CHECKED = ("time", "unwritten", "warps_met", "oldest", "in_step", "has_writes", "has_reads", "has_losers")
+
+
+class CompiledScheduler:
+    """Runs one batch; the order is that of :class:`~gpa_lsp.emulator.engine.scheduler.Scheduler`.
+
+    Attributes:
+        batch: what it runs.
+        faults: what went wrong.
+        barriers: where lanes wait for others.
+    """
+
+    def __init__(self, kernel: CompiledKernel, machine: Machine, batch: Batch) -> None:
+        self._kernel = kernel
+        self._machine = machine
+        self.batch = batch
+        self.faults = machine.faults
+        self.barriers = Barriers(batch, machine.faults)
+        self._meter = machine.meter
+        self._numbers = {id(segment): number for number, segment in enumerate(kernel.segments)}
+        self._checks = batch.checks if isinstance(batch.checks, SharedChecks) else None
+        self._kept: list[Any] = []
+        self._core = CoreMachine()
+        self._place = np.frombuffer(memoryview(self._core).cast("B"), np.uint8)
+        warps = len(batch.root.ids)
+        self._frames = np.zeros((warps, kernel.frames.frame_bytes), np.uint8)
+        self._current = self._array(np.zeros(warps, np.uint32), "current")
+        self._live = self._array(pack_lanes(batch.live).astype(np.uint32), "live")
+        segments = len(kernel.segments)
+        self._warp_executions = self._array(np.zeros(segments, np.int64), "warp_executions")
+        self._lane_executions = self._array(np.zeros(segments, np.int64), "lane_executions")
+        self._guarded = self._array(np.zeros(len(machine.instructions), np.int64), "guarded")
+        self._registers = LaneRegisters(kernel.frames, kernel.bound.template, self._frames, np.arange(warps))
+        self._prepare(warps, segments)
+
+    def _array(self, array: "npt.NDArray[Any]", name: str) -> "npt.NDArray[Any]":
+        """Hand an array to the core, and keep it."""
+        array = np.ascontiguousarray(array)
+        self._kept.append(array)
+        setattr(self._core, name, array.ctypes.data)
+        return array
+
+    def _prepare(self, warps: int, segments: int) -> None:
+        core, kernel, batch, geometry = self._core, self._kernel, self.batch, self.batch.geometry
+        self._array(kernel.operations, "operations")
+        self._array(kernel.table, "segments")
+        self._array(kernel.frames.build_constants(), "constants")
+        self._array(self._frames, "frames")
+        self._array(self._live.copy(), "exists")
+        self._array(batch.live, "live_lanes")
+        self._array(np.zeros((segments, warps), np.uint32), "waiting")
+        self._array(np.zeros(segments, np.int64), "arrivals")
+        self._array(np.zeros(warps * LANES, np.uint64), "addresses")
+        self._array(np.zeros(warps, np.uint32), "masks")
+        self._array(np.zeros(MOST_ELEMENTS * warps * LANES, np.uint64), "before")
+        core.segment_count, core.frame_bytes, core.warps = segments, kernel.frames.frame_bytes, warps
+        core.blocks, core.threads = len(batch.numbers), geometry.threads
+        slots, ranks = np.divmod(np.arange(warps, dtype=np.int32), np.int32(geometry.warps_per_block))
+        self._array(slots, "slots")
+        self._array(ranks, "ranks")
+        core.live_count, core.patience, core.least_patience = batch.live_count, PATIENCE, LEAST_PATIENCE
+        core.executed, core.most_executed = self._meter.warp_instructions, self._meter.budget.warp_instructions
+        core.clock = batch.clock
+        self._prepare_memory()
+        self._prepare_trace(warps)
+        self._prepare_checks()
+        self._fill_columns()
+
+    def _prepare_memory(self) -> None:
+        core, memory, arena = self._core, self.batch.memory, self._machine.arena
+        self._array(arena.data, "arena")
+        core.arena_base, core.region_count = ARENA_BASE, len(arena.regions)
+        self._array(np.array([one.base for one in arena.regions], np.uint64), "region_bases")
+        self._array(np.array([one.size_bytes for one in arena.regions], np.int64), "region_bytes")
+        self._array(np.array([int(one.space) for one in arena.regions], np.uint8), "region_spaces")
+        self._array(memory.shared, "shared")
+        core.shared_stride, core.shared_bytes = memory.geometry.shared_stride_bytes, memory.geometry.shared_bytes
+        self._refresh_local()
+
+    def _refresh_local(self) -> None:
+        self._local = self.batch.memory.local
+        self._core.local, self._core.local_stride = self._local.ctypes.data, self.batch.memory.local_stride_bytes
+
+    def _prepare_trace(self, warps: int) -> None:
+        tracer, core = self._machine.tracer, self._core
+        if tracer is None:
+            return
+        core.traces_accesses, core.traces_branches = tracer.settings.accesses, tracer.settings.branches
+        core.traces_entries = tracer.settings.entries
+        core.left_out_spaces = sum(1 << space for space in tracer.settings.spaces_left_out)
+        core.limit_bytes = tracer.limit_bytes
+        self._array(np.zeros((len(self._machine.instructions), warps), np.uint32), "executions")
+        tracer.gather_in(CoreRows(self._kernel.core, core))
+
+    def _prepare_checks(self) -> None:
+        checks, core = self._checks, self._core
+        if checks is None:
+            return
+        core.checks, core.unit_shift = 1, checks.unit_shift
+        shadows = checks.list_shadows()
+        for name, shadow in shadows.items():
+            self._array(shadow, name)
+        core.units = len(shadows["writes"])
+        self._push_checks()
+
+    def _push_checks(self) -> None:
+        """What Python knows of shared memory, to the core."""
+        if self._checks is not None:
+            for name, value in zip(_CHECKED, self._checks.tell(), strict=True):
+                setattr(self._core, name, int(value))
+
+    def _pull_checks(self) -> None:
+        if self._checks is not None:
+            self._checks.learn(*(getattr(self._core, name) for name in _CHECKED))
+
+    def _fill_columns(self) -> None:
+        """Special registers that stay the same for each lane."""
+        root: Any = _Root(self.batch)
+        for (name, axis), place in self._kernel.frames.columns.items():
+            read = find_special(SpecialRegister(name, axis), self.batch.geometry)
+            value: Any = read(root) if callable(read) else read
+            lanes = np.ascontiguousarray(np.broadcast_to(value, (self.batch.root.lanes,)).astype(np.uint32))
+            self._frames[:, place : place + 4 * LANES] = lanes.view(np.uint8).reshape(-1, 4 * LANES)
+
+    def run(self, kernel: Frame) -> None:
+        """Run the kernel with all threads of the batch.
+
+        Raises:
+            BudgetReached: time, instructions or memory ran out.
+            MemoryError: this computer has no more.
+        """
+        self._frame = kernel
+        first = self._numbers[id(kernel.function.segments[0])]
+        self._send(first, np.arange(len(self._live)), self._live)
+        try:
+            while self._go_on():
+                pass
+        finally:
+            self._take_counts()
+
+    def _send(self, number: int, rows: Any, masks: Any) -> None:
+        columns = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(masks, np.uint32)
+        self._kernel.core.call("send_lanes", self._place, number, *columns, len(masks))
+
+    def _go_on(self) -> bool:
+        """Let the core run, and do what it stopped for; False when all lanes are at their end."""
+        core = self._core
+        stop = Stop(self._kernel.core.call("run_warps", self._place))
+        self._meter.warp_instructions = core.executed
+        self.batch.clock, self.batch.live_count = core.clock, core.live_count
+        tracer = self._machine.tracer
+        if core.is_cut_off and tracer is not None:
+            tracer.is_complete = False
+        match stop:
+            case Stop.MEMORY:
+                raise MemoryError
+            case Stop.METER:
+                self._meter.hold(core.held_bytes - core.metered_bytes, "the trace")
+                core.metered_bytes = core.held_bytes
+            case Stop.TIME | Stop.BUDGET:
+                self._check_budget()
+            case _:
+                self._pull_checks()
+                if tracer is not None:
+                    tracer.follow(core.held_bytes, core.metered_bytes)
+                has_more = self._assist(stop)
+                self._push_all()
+                return has_more
+        return True
+
+    def _assist(self, stop: Stop) -> bool:
+        """Do what the core does not; False when nobody is left."""
+        core = self._core
+        if stop is Stop.IDLE:
+            return self.barriers.release(self)
+        if stop is Stop.POLLED:
+            self.barriers.release(self, force=False)
+            core.phase = Phase.ASKED
+        elif stop is Stop.STEP:
+            fragment = self._build_fragment()
+            for step in self._kernel.steps[core.operation]:
+                step(fragment)
+            write_back(fragment)
+            self._note_known(core.operation)
+            core.operation += 1
+        else:
+            fragment = self._build_fragment()
+            core.phase = Phase.NOBODY
+            self._kernel.segments[core.segment].end(self, fragment)
+        return True
+
+    def _build_fragment(self) -> LaneFragment:
+        kernel = self._kernel
+        fragment = build_fragment(self.batch, self._frame, self._current, self._registers)
+        fragment.segment = kernel.segments[self._core.segment]
+        return fragment
+
+    def _note_known(self, operation: int) -> None:
+        """Reads of what nobody wrote are reported once per instruction."""
+        row = self._kernel.operations[operation]
+        if row["kind"] == AccessKind.LOAD and self.faults.is_known(FaultKind.UNINITIALISED, int(row["instruction"])):
+            row["is_known"] = 1
+
+    def _push_all(self) -> None:
+        """What Python changed, to the core."""
+        core, batch = self._core, self.batch
+        self._push_checks()
+        if self._machine.tracer is not None:
+            core.metered_bytes = self._machine.tracer.metered_bytes
+        core.live_count = batch.live_count
+        core.has_parked, core.has_arrivals = self.barriers.is_waited_at, self.barriers.has_arrivals
+        if batch.memory.local is not self._local:
+            self._refresh_local()
+
+    def _check_budget(self) -> None:
+        self._core.quantum = _QUANTUM
+        try:
+            self._meter.count_instructions(0)
+        except BudgetReached as reached:
+            segment = self._kernel.segments[self._core.segment]
+            reached.instruction = find_place(segment, self._machine.instructions)
+            fragment = self._build_fragment()
+            lane = 0 if fragment.mask is None else int(fragment.mask.argmax())
+            reached.block, reached.thread = find_thread(fragment.warps, lane)
+            raise
+
+    def _take_counts(self) -> None:
+        self._meter.warp_instructions = self._core.executed
+        if self._machine.tracer is not None:
+            self._machine.tracer.follow(self._core.held_bytes, self._core.metered_bytes)
+        for number, segment in enumerate(self._kernel.segments):
+            segment.warp_executions += int(self._warp_executions[number])
+            segment.lane_executions += int(self._lane_executions[number])
+        for static in np.flatnonzero(self._guarded).tolist():
+            self._machine.guarded[static] += int(self._guarded[static])
+
+    def go(self, fragment: Fragment, segment: Segment) -> None:
+        """Send a fragment on."""
+        fragment.segment = segment
+        write_back(fragment)
+        self._send(self._numbers[id(segment)], fragment.warps.ids, pack_lanes(fragment.active()))
+
+    def meet(self, barrier: Barrier, fragment: Fragment) -> None:
+        """A fragment has come to a barrier."""
+        self.barriers.meet(self, barrier, fragment)
+
+    def retire(self, fragment: Fragment) -> None:
+        """The lanes of a fragment have exited."""
+        masks = pack_lanes(fragment.active())
+        self.batch.live_count -= fragment.count
+        self._live[fragment.warps.ids] &= ~masks
+        rows = self.batch.live.reshape(-1, LANES)
+        rows[fragment.warps.ids] &= ~fragment.active().reshape(-1, LANES)
+
+
+class _Root:
+    """All lanes of a batch, for what reads a special register."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.warps = batch.root
+        self.batch = batch
+
+
+def count_core_bytes(kernel: CompiledKernel, machine: Machine, warps: int) -> int:
+    """What the frames, masks, counts and scratch of a batch hold."""
+    traced = 0 if machine.tracer is None else len(machine.instructions)
+    per_warp = kernel.frames.frame_bytes + 4 * (len(kernel.segments) + traced) + (MOST_ELEMENTS + 1) * 8 * LANES
+    return warps * per_warp

@@ -1,0 +1,102 @@
+/* Rows of columns: their order, their number by a key, and sums. */
+#include "columns.h"
+
+#define DIGIT_BITS 11
+#define DIGITS (1 << DIGIT_BITS)
+
+/* One more column of a stable sort, from the least significant on: order becomes that of the keys, equal ones as they were. Room is int64[n]. */
+EXPORT int64_t refine_order(const int64_t *keys, int64_t count, int64_t *order, int64_t *room)
+{
+    if (count == 0)
+        return 0;
+    int64_t lowest = keys[0], highest = keys[0];
+    for (int64_t row = 1; row < count; ++row) {
+        lowest = keys[row] < lowest ? keys[row] : lowest;
+        highest = keys[row] > highest ? keys[row] : highest;
+    }
+    uint64_t span = (uint64_t)highest - (uint64_t)lowest;
+    int64_t *from = order, *to = room;
+    for (int shift = 0; shift < 64 && (span >> shift) != 0; shift += DIGIT_BITS) {
+        int64_t starts[DIGITS + 1] = {0};
+        for (int64_t row = 0; row < count; ++row)
+            starts[((((uint64_t)keys[row] - (uint64_t)lowest) >> shift) & (DIGITS - 1)) + 1] += 1;
+        for (int digit = 0; digit < DIGITS; ++digit)
+            starts[digit + 1] += starts[digit];
+        for (int64_t place = 0; place < count; ++place) {
+            int64_t row = from[place];
+            to[starts[(((uint64_t)keys[row] - (uint64_t)lowest) >> shift) & (DIGITS - 1)]++] = row;
+        }
+        int64_t *turned = from;
+        from = to;
+        to = turned;
+    }
+    if (from != order)
+        memcpy(order, from, (size_t)count * sizeof *order);
+    return 0;
+}
+
+/* For each row how many rows of the same key come before it. */
+EXPORT int64_t number_by_key(const int64_t *keys, int64_t count, int64_t *numbers)
+{
+    Table table;
+    if (!gpa_open_table(&table))
+        return FAILED;
+    for (int64_t row = 0; row < count; ++row) {
+        int64_t *known = gpa_find_place(&table, keys[row]);
+        if (known == NULL) {
+            gpa_close_table(&table);
+            return FAILED;
+        }
+        *known += 1;
+        numbers[row] = *known;
+    }
+    gpa_close_table(&table);
+    return 0;
+}
+
+/* For each row how many marked rows of the same key come before it. */
+EXPORT int64_t count_marked_before(const int64_t *keys, const uint8_t *marks, int64_t count, int64_t *counts)
+{
+    Table table;
+    if (!gpa_open_table(&table))
+        return FAILED;
+    for (int64_t row = 0; row < count; ++row) {
+        int64_t *known = gpa_find_place(&table, keys[row]);
+        if (known == NULL) {
+            gpa_close_table(&table);
+            return FAILED;
+        }
+        counts[row] = *known < 0 ? 0 : *known;
+        *known = counts[row] + (marks[row] != 0);
+    }
+    gpa_close_table(&table);
+    return 0;
+}
+
+/* int64[groups, width] sums of int64[n, width] columns by place. */
+EXPORT int64_t sum_columns(const int64_t *places, const int64_t *columns, int64_t count, int64_t width, int64_t groups, int64_t *sums)
+{
+    memset(sums, 0, (size_t)(groups * width) * sizeof *sums);
+    for (int64_t row = 0; row < count; ++row) {
+        if (places[row] < 0 || places[row] >= groups)
+            return FAILED;
+        for (int64_t column = 0; column < width; ++column)
+            sums[places[row] * width + column] += columns[row * width + column];
+    }
+    return 0;
+}
+
+/* gpa_lsp.traces.reuse_distance.bin_distances */
+EXPORT int64_t bin_distances(const int64_t *distances, int64_t count, int64_t finite_bins, int64_t *bins)
+{
+    for (int64_t row = 0; row < count; ++row) {
+        int64_t distance = distances[row];
+        if (distance < 0)
+            bins[row] = finite_bins;
+        else {
+            int64_t bin = distance == 0 ? 0 : 64 - __builtin_clzll((uint64_t)distance);
+            bins[row] = bin < finite_bins ? bin : finite_bins - 1;
+        }
+    }
+    return 0;
+}

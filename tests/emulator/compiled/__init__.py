@@ -1,0 +1,1 @@
+"""The compiled core does what the numpy engine does."""

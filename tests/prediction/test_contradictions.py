@@ -1,0 +1,33 @@
+"""No kernel of our fixtures is predicted to do what cannot be, or other than what was counted in the same run."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.emulator.model import Budget
+from gpa_lsp.prediction.launch_sources import LaunchChoice
+from gpa_lsp.prediction.model import DEFAULT_PREDICTION
+from gpa_lsp.prediction.predict_build import predict_build
+from gpa_lsp.prediction.templates import write_build_templates
+from tests.conftest import ROOT
+
+CUBINS = sorted((ROOT / "fixtures" / "cubins" / "sm_80").glob("*.cubin"))
+SETTINGS = replace(DEFAULT_PREDICTION, budget=Budget(seconds=6.0), traced_warp_instructions=20_000)
+
+
+@pytest.mark.parametrize("path", CUBINS, ids=lambda path: path.stem)
+def test_no_fixture_is_predicted_against_itself(path: Path, tmp_path: Path) -> None:
+    try:
+        text = write_build_templates(path)
+    except InputError as error:
+        pytest.skip(str(error))
+    # In the ragged launch the last block has a warp of three threads.
+    for name, threads, machine in (("whole", "512", "A100 SXM4 40GB"), ("ragged", "515", "V100 PCIe")):
+        described = tmp_path / f"{name}.launch.toml"
+        described.write_text(text.replace("threads = 65536", f"threads = {threads}"))
+        settings = replace(SETTINGS, machine=machine)
+        found = predict_build(path, launches=LaunchChoice(path=described), settings=settings)
+        assert found.kernels
+        assert [one.contradictions for one in found.kernels if one.contradictions] == []
