@@ -22,6 +22,7 @@ from gpa_lsp.arch.sections import (
     OccupancyRules,
     Producer,
     ScoreboardKind,
+    Simulation,
     Stalls,
     StreamingMultiprocessor,
     Throughput,
@@ -53,6 +54,7 @@ class Architecture:
         issue: costs of issue.
         producers: instructions of variable latency.
         stalls: what a profiler reports.
+        simulation: what the simulator of an SM needs beside the rest.
         opcodes: which class and group an opcode is in.
         sources: key → full citation.
 
@@ -77,6 +79,7 @@ class Architecture:
     issue: IssueCosts
     producers: Mapping[ProducerGroup, Producer]
     stalls: Stalls
+    simulation: Simulation
     opcodes: OpcodeClasses
     sources: Mapping[str, str]
 

@@ -39,6 +39,7 @@ from gpa_lsp.arch.sections import (
     OccupancyRules,
     Producer,
     ScoreboardKind,
+    Simulation,
     Stalls,
     StreamingMultiprocessor,
     Throughput,
@@ -53,7 +54,18 @@ Convert = Callable[[Any], Any]
 _STATUSES = {status.value: status for status in Status}
 _TOP_KEYS = {
     *("name", "compute_capability", "family", "examples", "sources"),
-    *("sm", "occupancy", "caches", "hierarchy", "throughput", "issue", "producers", "scoreboard", "stalls"),
+    *(
+        "sm",
+        "occupancy",
+        "caches",
+        "hierarchy",
+        "throughput",
+        "issue",
+        "producers",
+        "scoreboard",
+        "stalls",
+        "simulation",
+    ),
     *("register_latency", "predicate_latency", "uniform_latency", "uniform_predicate_latency"),
 }
 
@@ -90,6 +102,7 @@ def read_architecture(path: Path, opcodes: OpcodeClasses, wanted: tuple[int, int
         throughput=reader.read_section(document["throughput"], Throughput, "throughput"),
         issue=reader.read_section(document["issue"], IssueCosts, "issue"),
         stalls=reader.read_section(document["stalls"], Stalls, "stalls"),
+        simulation=reader.read_section(document["simulation"], Simulation, "simulation"),
         register_latency=reader.read_matrix(document["register_latency"], "register_latency"),
         predicate_latency=reader.read_matrix(document["predicate_latency"], "predicate_latency"),
         uniform_latency=reader.read_matrix(document["uniform_latency"], "uniform_latency"),

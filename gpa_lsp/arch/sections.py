@@ -252,3 +252,84 @@ class Stalls:
 
     reasons: Figure[tuple[str, ...]]
     constant_miss_reason: Figure[str] | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """What the simulator of an SM needs beside the rest; of one SM, unless it says otherwise.
+
+    Attributes:
+        queue_cycles: cycles from issue to the head of an empty queue.
+        mio_queue_instructions: per sub-partition and unit; fewer than it holds, since it drains between samples.
+        lg_queue_instructions: of them, those of global and local memory.
+        data_queue_cycles: accesses of shared memory that wait behind the queues.
+        tag_queue_cycles: look-ups of tags that wait behind the queues.
+        read_cycles: until the sources of an instruction in a queue have been read.
+        store_queue_instructions: stores of an SM on their way to L2.
+        store_bytes_per_cycle: from an SM to L2 at most.
+        store_retire_cycles: from leaving for L2 to the end of the store.
+        read_backlog_cycles: reads of DRAM that are due, from which on stores get half of it.
+        write_buffer_cycles: of writing to DRAM that L2 takes before stores wait.
+        miss_queue_instructions: loads of an SM that wait for L2.
+        branch_resolve_cycles: of a jump that is taken, behind its stall count.
+        jump_fetch_cycles: until the instructions at its target are there.
+        return_resolve_cycles: of a jump to an address in a register.
+        converge_cycles: of BSYNC and WARPSYNC.
+        exit_resolve_cycles: of EXIT, from its issue.
+        barrier_open_cycles: from the last warp that comes to the first that goes on.
+        membar_cycles: at least.
+        warp_start_cycles: until the first instruction of a warp is there.
+        code_first_cycles: until the first code of a kernel is in an SM.
+        code_cold_cycles: until other code that the SM has not is there.
+        code_prefetch_lines: of 128 bytes, fetched ahead of code that was not there.
+        code_stream_cycles: per line of code that follows another one.
+        code_near_cycles: per line of code that does not.
+        code_cache_lines: of 128 bytes, in a sub-partition.
+        constant_cold_cycles: until constants that the SM has not are there, 256 bytes at a time.
+        constant_near_cycles: until a line of 64 bytes of them can be an operand.
+        warp_launch_cycles: between warps of a block on one sub-partition.
+        block_launch_cycles: from the end of a block to the next one in its place.
+        launched_blocks_per_cycle: of the whole GPU.
+        launch_cycles: from the start of a launch to its first block, and from its last one to its end.
+        dispatch_ratio: of cycles with an issue, in which a warp that could issue as well is counted as dispatch_stall.
+        special_register_cycles: S2R, S2UR.
+        special_function_cycles: MUFU, conversions, bit counts.
+        shuffle_cycles: SHFL.
+    """
+
+    queue_cycles: Figure[float]
+    mio_queue_instructions: Figure[int]
+    lg_queue_instructions: Figure[int]
+    data_queue_cycles: Figure[float]
+    tag_queue_cycles: Figure[float]
+    read_cycles: Figure[float]
+    store_queue_instructions: Figure[int]
+    store_bytes_per_cycle: Figure[float]
+    store_retire_cycles: Figure[float]
+    read_backlog_cycles: Figure[float]
+    write_buffer_cycles: Figure[float]
+    miss_queue_instructions: Figure[int]
+    branch_resolve_cycles: Figure[float]
+    jump_fetch_cycles: Figure[float]
+    return_resolve_cycles: Figure[float]
+    converge_cycles: Figure[float]
+    exit_resolve_cycles: Figure[float]
+    barrier_open_cycles: Figure[float]
+    membar_cycles: Figure[float]
+    warp_start_cycles: Figure[float]
+    code_first_cycles: Figure[float]
+    code_cold_cycles: Figure[float]
+    code_prefetch_lines: Figure[int]
+    code_stream_cycles: Figure[float]
+    code_near_cycles: Figure[float]
+    code_cache_lines: Figure[int]
+    constant_cold_cycles: Figure[float]
+    constant_near_cycles: Figure[float]
+    warp_launch_cycles: Figure[float]
+    block_launch_cycles: Figure[float]
+    launched_blocks_per_cycle: Figure[float]
+    launch_cycles: Figure[float]
+    dispatch_ratio: Figure[float]
+    special_register_cycles: Figure[float]
+    special_function_cycles: Figure[float]
+    shuffle_cycles: Figure[float]

@@ -12,7 +12,7 @@ from gpa_lsp.arch.lookup import TABLES, list_tables
 STATUSES = {"measured", "documented", "fitted", "assumed"}
 UNIT_ENDINGS = (
     *("_cycles", "_per_cycle", "_per_sm", "_per_warp", "_per_thread", "_per_block"),
-    *("_bytes", "_threads", "_warps", "_registers", "_instructions", "_blocks"),
+    *("_bytes", "_threads", "_warps", "_registers", "_instructions", "_blocks", "_lines", "_ratio"),
 )
 COUNTS = {"scoreboard_max_count", "shared_banks", "l2_partitions"}
 """Names that end with what they count."""
@@ -79,7 +79,7 @@ def test_sources_are_citations_of_public_origins(table: dict[str, Any]) -> None:
 
 
 def test_numbers_end_with_their_unit(table: dict[str, Any]) -> None:
-    for section in ("sm", "occupancy", "caches", "hierarchy", "throughput", "issue"):
+    for section in ("sm", "occupancy", "caches", "hierarchy", "throughput", "issue", "simulation"):
         for name in table[section]:
             assert name.endswith(UNIT_ENDINGS) or name in COUNTS | NOT_NUMBERS, name
     for producer in table["producers"].values():

@@ -61,7 +61,7 @@ class FakeTerminal(io.StringIO):
 def test_every_command_is_in_the_catalogue() -> None:
     assert list(load_catalogue(commands, "COMMAND", Command)) == [
         "advise", "allow", "cache", "calibrate", "check", "compare", "doctor", "emulate", "explore", "graph", "history", "mcp", "memory", "profile",
-        "report", "roofline", "sass", "serve", "trace",
+        "report", "roofline", "sass", "serve", "simulate", "trace",
     ]  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_every_command_is_in_the_catalogue() -> None:
     "command",
     [
         "advise", "allow", "check", "compare", "doctor", "emulate", "explore", "graph", "history", "mcp", "memory", "profile", "report",
-        "sass", "serve", "trace",
+        "sass", "serve", "simulate", "trace",
     ],
 )  # fmt: skip
 def test_help_of_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:

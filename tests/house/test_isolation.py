@@ -61,6 +61,7 @@ CASES: dict[str, tuple[list[str], int]] = {
     "report": ([EXAMPLE, "--html", "-o", "report.html"], 0),
     "roofline": ([EXAMPLE, "-o", "roofline.png"], 0),
     "sass": ([CUBIN], 0),
+    "simulate": (["k.cu"], 0),
     "trace": (["k.cu"], 0),
 }
 """Of each command the arguments that make it start and import what it can, and its exit code."""

@@ -1,0 +1,152 @@
+"""``gpa-lsp simulate``: what a profiler would have sampled, by a model of the SM; no GPU."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.basis.numbers import format_count, format_duration_ns, format_number, format_percent
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, write_file
+from gpa_lsp.cli.predictions import InputKind, find_kind, parse_seconds, parse_size
+from gpa_lsp.cli.progress import ProgressBar
+from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
+from gpa_lsp.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from gpa_lsp.prediction.simulation import Simulation
+    from gpa_lsp.simulator.profile_document import DocumentLaunch
+
+_DEFAULT_SECONDS = 20.0
+_DEFAULT_MEMORY = "8GiB"
+_SUFFIX = ".simulated.gpa-profile.json"
+_MOST_REASONS = 4
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        type=Path,
+        help="a CUDA C++ source, a build with PTX in it, or a report, whose code, GPU and clocks are then taken",
+    )
+    parser.add_argument(
+        "--kernel",
+        metavar="NAME",
+        help="only the kernel of this name, or else kernels whose name (readable or mangled) contains NAME",
+    )
+    parser.add_argument(
+        "--launches",
+        metavar="FILE",
+        type=Path,
+        help="the description of launches and arguments (default: SOURCE with .launch.toml in place of its suffix)",
+    )
+    parser.add_argument(
+        "--machine",
+        metavar="GPU",
+        help="simulate this GPU, by name (default: that of the report, else the first known of the architecture)",
+    )
+    parser.add_argument(
+        "--arch",
+        metavar="SM",
+        type=parse_architecture,
+        help="architecture to compile for, or whose code to take out of a build, such as sm_86 (default: that of --machine)",
+    )
+    parser.add_argument(
+        "--seconds",
+        metavar="N",
+        type=parse_seconds,
+        default=_DEFAULT_SECONDS,
+        help=f"seconds for executing the blocks of a launch (default: {format_number(_DEFAULT_SECONDS)})",
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=parse_size,
+        default=_DEFAULT_MEMORY,
+        help=f"memory for the arrays of a launch, such as 512MiB (default: {_DEFAULT_MEMORY})",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PROFILE",
+        type=Path,
+        help=f"the profile to write (default: SOURCE with {_SUFFIX} in place of its suffix, in the current folder)",
+    )
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    with ProgressBar(terminal) as progress:
+        simulation = _simulate(arguments, progress)
+    for problem in simulation.problems:
+        terminal.complain(f"{problem.severity.value}: {problem}")
+    if not simulation.launches:
+        return EXIT_BAD_INPUT
+    from gpa_lsp.simulator.profile_document import make_document
+
+    output = arguments.output or Path(arguments.source.name.split(".")[0] + _SUFFIX)
+    write_file(json.dumps(make_document(simulation.launches, simulation.problems)) + "\n", output)
+    lines = [_describe(one) for one in simulation.launches]
+    terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, f"written to {output}", ""])))
+    return EXIT_BAD_INPUT if any(one.severity is ProblemSeverity.ERROR for one in simulation.problems) else 0
+
+
+def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulation":
+    from gpa_lsp.prediction.simulation import (
+        SimulationSettings,
+        simulate_build,
+        simulate_report,
+        simulate_source,
+    )  # brings numpy, which --help does without
+
+    settings = SimulationSettings(machine=arguments.machine, seconds=arguments.seconds, memory_bytes=arguments.memory)
+    if arguments.source.suffix.lower() not in SUFFIXES and _is_profile(arguments.source):
+        return simulate_report(
+            arguments.source,
+            kernel=arguments.kernel,
+            launches=arguments.launches,
+            settings=settings,
+            progress=progress,
+        )
+    simulate = simulate_build if find_kind(arguments.source) is InputKind.BUILD else simulate_source
+    return simulate(
+        arguments.source,
+        kernel=arguments.kernel,
+        launches=arguments.launches,
+        compute_capability=arguments.arch,
+        settings=settings,
+        progress=progress,
+    )
+
+
+def _is_profile(path: Path) -> bool:
+    from gpa_lsp.profile.read import list_suffixes
+
+    return path.name.lower().endswith(list_suffixes())
+
+
+def _describe(one: "DocumentLaunch") -> str:
+    from gpa_lsp.report.names import shorten_name
+    from gpa_lsp.simulator.reasons import REASONS
+
+    simulated = one.simulated
+    totals = simulated.all_samples.sum(axis=0).tolist()
+    every = max(1, sum(totals))
+    ranked = sorted(zip(totals, REASONS, strict=True), reverse=True)[:_MOST_REASONS]
+    reasons = ", ".join(f"{reason} {format_percent(count / every)}" for count, reason in ranked if count)
+    return (
+        f"{shorten_name(one.name)} on {one.machine.name}: {format_count(round(simulated.cycles))} cycles, "
+        f"{format_duration_ns(simulated.duration_ns)} (simulated); {reasons}"
+    )
+
+
+COMMAND = Command(
+    summary="simulate the stalls of a launch, without a GPU",
+    description=(
+        "Execute some blocks of each described launch by its machine code, simulate an SM with them, and write what a profiler would have sampled "
+        "as a profile that report, advise and check read. All of it is simulated and marked so; nothing is measured."
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

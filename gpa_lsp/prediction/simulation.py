@@ -1,0 +1,370 @@
+"""From a report, a build or a source to simulated launches: :func:`simulate_path`. Nothing in what comes out was measured."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
+from math import prod
+from pathlib import Path
+
+from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
+from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
+from gpa_lsp.compiler.builds import read_build
+from gpa_lsp.compiler.model import CompiledUnit
+from gpa_lsp.device.counters import read_attribute
+from gpa_lsp.device.find import find_machine, find_machine_by_name
+from gpa_lsp.device.model import Machine
+from gpa_lsp.device.products import Product, find_product, find_product_of
+from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
+from gpa_lsp.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.prediction.machines import choose_product
+from gpa_lsp.prediction.targets import examine_for_machine
+from gpa_lsp.profile.model import Launch
+from gpa_lsp.profile.read import read_profile
+from gpa_lsp.ptx.model import PtxModule
+from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.report.names import demangle, list_named, shorten_name
+from gpa_lsp.rows.join import join_profile
+from gpa_lsp.rows.model import Kernel
+from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from gpa_lsp.simulator.machine import MemoryFacts
+from gpa_lsp.simulator.profile_document import DocumentLaunch
+from gpa_lsp.simulator.simulate import find_places, simulate_kernel
+from gpa_lsp.simulator.traffic import list_mates
+from gpa_lsp.simulator.walk_kernel import WalkSettings, find_registers, find_shared_bytes, walk_kernel
+from gpa_lsp.simulator.warp_walk import KernelWalk
+
+Progress = Callable[[str, int, int], None]
+
+_CARVEOUT = "launch__shared_mem_config_size"
+_MOST_WALKED = 12
+"""Blocks of a launch that are walked at most."""
+_LAST_TRY = 3
+"""Times as much may be used for one block alone."""
+_REMEDY = "build with -lineinfo, so that the image keeps its PTX, and for the architecture of the GPU"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationSettings:
+    """How much a simulation may cost.
+
+    Attributes:
+        machine: name of the GPU; None for that of the report, or the first known of the code's architecture.
+        seconds: for walking blocks of a launch; where they do not suffice, fewer blocks are tried, twice.
+        memory_bytes: for the arrays of a launch.
+        executions: warp instructions that are walked at most.
+    """
+
+    machine: str | None = None
+    seconds: float = 20.0
+    memory_bytes: int = 8 << 30
+    executions: int = 8_000_000
+
+
+DEFAULT_SIMULATION = SimulationSettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """What was simulated.
+
+    Attributes:
+        launches: in the order of the description.
+        problems: what could not be, and why.
+    """
+
+    launches: tuple[DocumentLaunch, ...] = field(repr=False)
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a launch is simulated."""
+
+    machine: Machine
+    memory: MemoryFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Subject:
+    """A kernel, its PTX, and where each of its launches is simulated."""
+
+    kernel: Kernel
+    ptx: tuple[str, ...]
+    find_place: Callable[[LaunchDescription], _Place]
+
+
+def simulate_report(
+    path: Path,
+    *,
+    kernel: str | None = None,
+    launches: Path | None = None,
+    settings: SimulationSettings = DEFAULT_SIMULATION,
+    progress: Progress | None = None,
+) -> Simulation:
+    """Simulate launches on the module, the GPU and the clocks of a report. Its samples and counters are not looked at.
+
+    Raises:
+        InputError: the report or the description cannot be read, or no GPU has the name.
+    """
+    profile = read_profile(path)
+    described = _read_described(path, launches)
+    problems: list[Problem] = []
+    wanted = {one.mangled_name for one in profile.launches}
+    if kernel is not None:
+        wanted = set(list_named(kernel, sorted(wanted), lambda name: (name, demangle(name))))
+    named = {name for one in described for name in list_named(one.kernel, sorted(wanted), lambda name: (name,))}
+    kernels, met = join_profile(profile, kernel_filter=lambda launch: launch.mangled_name in named)
+    problems += met
+    product = None if settings.machine is None else find_product(settings.machine)
+    subjects = [_make_measured(one, product) for one in kernels]
+    return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
+
+
+def simulate_build(
+    path: Path,
+    *,
+    kernel: str | None = None,
+    launches: Path | None = None,
+    compute_capability: tuple[int, int] | None = None,
+    settings: SimulationSettings = DEFAULT_SIMULATION,
+    progress: Progress | None = None,
+) -> Simulation:
+    """Simulate launches of device code that was built.
+
+    Raises:
+        InputError: the file or the description cannot be read, or no GPU has the name.
+        MissingToolError: the file needs NVIDIA's cuobjdump, which is not installed.
+        ToolError: cuobjdump failed.
+    """
+    product = None if settings.machine is None else find_product(settings.machine)
+    wanted = compute_capability or (None if product is None else product.compute_capability)
+    units = read_build(path, compute_capability=wanted)
+    described = _read_described(path, launches)
+    problems: list[Problem] = []
+    subjects = _make_built(units, path, kernel, settings, problems)
+    return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
+
+
+def simulate_source(
+    path: Path,
+    *,
+    kernel: str | None = None,
+    launches: Path | None = None,
+    compute_capability: tuple[int, int] | None = None,
+    settings: SimulationSettings = DEFAULT_SIMULATION,
+    progress: Progress | None = None,
+) -> Simulation:
+    """Compile a source and simulate its launches.
+
+    Raises:
+        InputError: the source or the description cannot be read, or no GPU has the name.
+        MissingToolError: no compiler is installed.
+        ToolError: the compiler did not end in time, or crashed.
+    """
+    examined = examine_for_machine(path, kernel=kernel, machine=settings.machine, compute_capability=compute_capability)
+    unit = examined.statics.unit
+    if unit.has_failed:
+        listed = "; ".join(message.text for message in unit.messages[:3])
+        raise InputError(f"it cannot be compiled: {listed}", path=path, remedy="mend it and simulate it again")
+    described = _read_described(path, launches)
+    problems: list[Problem] = []
+    subjects = _make_built((unit,), path, kernel, settings, problems)
+    return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
+
+
+def _read_described(path: Path, launches: Path | None) -> tuple[LaunchDescription, ...]:
+    described = launches or find_launch_file(path)
+    if described is None:
+        remedy = "write one beside it (gpa-lsp memory says what it holds), or name it with --launches"
+        raise InputError(
+            "no launch of it is described: what is passed to its kernels is not known", path=path, remedy=remedy
+        )
+    return read_launches(described)
+
+
+def _make_built(
+    units: Iterable[CompiledUnit],
+    path: Path,
+    kernel: str | None,
+    settings: SimulationSettings,
+    problems: list[Problem],
+) -> list[_Subject]:
+    """The kernels of compiled units that are meant."""
+    subjects: list[_Subject] = []
+    for unit in units:
+        if unit.cubin is None or unit.ptx is None:
+            continue
+        cubin = read_cubin(unit.cubin, path=path)
+
+        def choose(names: list[str]) -> list[str]:
+            return list(names) if kernel is None else list_named(kernel, names, lambda name: (name, demangle(name)))
+
+        kernels, met = list_unmeasured_kernels(cubin, choose=choose)
+        problems += met
+        for one in kernels:
+            product = choose_product(settings.machine, unit.compute_capability)
+            if product is None:
+                message = f"no GPU of compute capability {unit.compute_capability} is known"
+                raise InputError(message, path=path, remedy="name one with --machine")
+            place = _place_on(product)
+            subjects.append(_Subject(kernel=one, ptx=(unit.ptx,), find_place=lambda _, place=place: place))  # type: ignore[misc]
+    if not subjects and not problems:
+        raise InputError("there is no machine code with PTX in it", path=path, remedy=_REMEDY)
+    return subjects
+
+
+def _make_measured(kernel: Kernel, product: Product | None) -> _Subject:
+    """A kernel of a report."""
+
+    def find_place(description: LaunchDescription) -> _Place:
+        if product is not None:
+            return _place_on(product)
+        alike = [one for one in kernel.launches if (one.grid, one.block) == (description.grid, description.block)]
+        launch = next(iter((*alike, *kernel.launches)))
+        machine = find_machine(kernel.device, kernel.architecture, launch)
+        if machine is None:
+            raise InputError("the report says too little of its GPU", remedy="name a GPU with --machine")
+        return _Place(machine=machine, memory=_read_memory(kernel, launch))
+
+    ptx = () if kernel.cubin is None else read_embedded_ptx(kernel.cubin)
+    return _Subject(kernel=kernel, ptx=ptx, find_place=find_place)
+
+
+def _place_on(product: Product) -> _Place:
+    return _Place(machine=find_machine_by_name(product.name), memory=_read_product_memory(product))
+
+
+def _read_memory(kernel: Kernel, launch: Launch) -> MemoryFacts:
+    """What the device's attributes say, and the size its shared memory was set to."""
+    device = kernel.device
+    product = find_product_of(device)
+    known = MemoryFacts(l2_bytes=None, bus_bits=None) if product is None else _read_product_memory(product)
+    return MemoryFacts(
+        l2_bytes=read_attribute(device, "l2_cache_size") or known.l2_bytes,
+        bus_bits=read_attribute(device, "global_memory_bus_width") or known.bus_bits,
+        has_ecc=bool(read_attribute(device, "ecc_enabled")),
+        carveout_bytes=launch.read_count(_CARVEOUT) or None,
+    )
+
+
+def _read_product_memory(product: Product) -> MemoryFacts:
+    return MemoryFacts(l2_bytes=product.l2_bytes, bus_bits=product.memory_bus_bits)
+
+
+def _simulate_all(
+    described: Sequence[LaunchDescription],
+    subjects: Sequence[_Subject],
+    settings: SimulationSettings,
+    problems: list[Problem],
+    progress: Progress | None,
+    *,
+    is_chosen: bool,
+) -> Simulation:
+    """Each described launch of one of the kernels; one that cannot be simulated becomes a problem."""
+    done: list[DocumentLaunch] = []
+    by_name = {one.kernel.mangled_name: one for one in subjects}
+    for number, launch in enumerate(described):
+        names = list_named(launch.kernel, list(by_name), lambda name: (name,))
+        if not names:
+            if not is_chosen and not problems:
+                message = f"{launch.kernel} is not simulated: there is no such kernel, or no code of it"
+                problems.append(Problem(severity=ProblemSeverity.WARNING, message=message))
+            continue
+        subject = by_name[names[0]]
+        name = shorten_name(demangle(subject.kernel.mangled_name))
+        if progress is not None:
+            progress(f"simulating {name}", number, len(described))
+        with spare_others(f"simulating a launch of {name}", problems, kernel=names[0]):
+            done.append(_simulate_one(subject, launch, settings))
+    if not done and not problems:
+        message = "no described launch is of a kernel in it"
+        problems.append(Problem(severity=ProblemSeverity.ERROR, message=message))
+    return Simulation(launches=tuple(done), problems=tuple(problems))
+
+
+def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: SimulationSettings) -> DocumentLaunch:
+    kernel = subject.kernel
+    if kernel.cubin is None:
+        raise InputError("the report does not hold its code", remedy=_REMEDY)
+    place = subject.find_place(launch)
+    capability = place.machine.compute_capability
+    if capability is None:
+        raise InputError("the architecture of the GPU is not known", remedy="name a GPU with --machine")
+    architecture = find_architecture(capability)
+    own = _choose_blocks(kernel, launch, architecture, place.machine)
+    walk = _walk(kernel, _find_module(subject), launch, own, settings)
+    simulated = simulate_kernel(
+        kernel,
+        walk,
+        architecture,
+        place.machine,
+        place.memory,
+        own_blocks=own,
+        array_bytes=_count_array_bytes(launch),
+    )
+    name = kernel.name if kernel.name != kernel.mangled_name else demangle(kernel.mangled_name)
+    return DocumentLaunch(name=name, kernel=kernel, walk=walk, simulated=simulated, machine=place.machine)
+
+
+def _walk(
+    kernel: Kernel, module: PtxModule, launch: LaunchDescription, own: tuple[int, ...], settings: SimulationSettings
+) -> KernelWalk:
+    """Walk the blocks of an SM, and those that show what it shares with others; fewer where that takes too much."""
+    middle = own[len(own) // 2]
+    first = find_places(launch.grid, own[:1])[0]
+    x, y, _ = launch.grid
+    mates = tuple(at[0] + x * (at[1] + y * at[2]) for at in list_mates(launch.grid, first))
+    walk: KernelWalk | None = None
+    tries = {(*own, *mates): 1, (own[0], *mates): 1, (middle,): _LAST_TRY}
+    for blocks, factor in tries.items():
+        walk = walk_kernel(
+            kernel,
+            module,
+            launch,
+            WalkSettings(
+                blocks=tuple(sorted(set(blocks))),
+                seconds=factor * settings.seconds,
+                executions=factor * settings.executions,
+                memory_bytes=settings.memory_bytes,
+            ),
+        )
+        if set(walk.sampled_blocks) & set(own):
+            break
+    assert walk is not None  # something is always tried
+    return walk
+
+
+def _find_module(subject: _Subject) -> PtxModule:
+    for text in subject.ptx:
+        module = parse_ptx(text, name="the PTX of the image")
+        if subject.kernel.mangled_name in module.functions:
+            return module
+    raise InputError("its PTX is not there, so its parameters are not known", remedy=_REMEDY)
+
+
+def _choose_blocks(
+    kernel: Kernel, launch: LaunchDescription, architecture: Architecture, machine: Machine
+) -> tuple[int, ...]:
+    """Blocks of one SM, from its first to its last. Blocks are dealt out to SMs one by one."""
+    total, sm_count = prod(launch.grid), machine.sm_count or 1
+    shape = BlockShape(
+        threads=prod(launch.block),
+        registers_per_thread=find_registers(kernel),
+        shared_bytes=find_shared_bytes(kernel, launch),
+    )
+    occupancy = find_occupancy(architecture, shape)
+    first = (total - 1) // 2 % sm_count if total > sm_count else total // 2
+    own = range(first, total, sm_count)
+    most = min(len(own), max(1, occupancy.blocks_per_sm) + 2, _MOST_WALKED)
+    return tuple(own[place * (len(own) - 1) // max(1, most - 1)] for place in range(most))
+
+
+def _count_array_bytes(launch: LaunchDescription) -> int | None:
+    arrays = [one for one in launch.arguments if isinstance(one, ArrayArgument) and one.alias_of is None]
+    if len(arrays) < sum(isinstance(one, ArrayArgument) for one in launch.arguments) or not arrays:
+        return None
+    return sum(one.count * one.type.bytes for one in arrays)

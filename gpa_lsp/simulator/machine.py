@@ -1,0 +1,178 @@
+"""One SM and its share of L2 and DRAM, as numbers: :class:`SmModel`, built by :func:`build_model`."""
+
+from dataclasses import fields
+
+from gpa_lsp.arch.model import Architecture
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.model import Machine, MemoryLevel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmModel:
+    """An SM in a launch. Fields that :class:`~gpa_lsp.arch.sections.Simulation` has mean the same here; rates are one SM's share.
+
+    Attributes:
+        accept_cycles: between instructions that all sub-cores together give to the LSU.
+        address_cycles: between those of one sub-core.
+        l1_lines: of L1, beside shared memory.
+        l2_bytes_per_cycle: from L2.
+        l2_cycles: unloaded, behind L1.
+        l2_hit_ratio: of the sectors the SM asks for first, those that another has brought into L2.
+        dram_bytes_per_cycle: to and from DRAM.
+        dram_cycles: unloaded, behind L1.
+        written_back_ratio: of what is stored, what has to go to DRAM while the launch runs.
+        block_interval_cycles: between blocks that the SM is given, as all get theirs from one place.
+    """
+
+    accept_cycles: float
+    address_cycles: float
+    l1_lines: int
+    l2_bytes_per_cycle: float
+    l2_cycles: float
+    l2_hit_ratio: float
+    dram_bytes_per_cycle: float
+    dram_cycles: float
+    written_back_ratio: float
+    block_interval_cycles: float
+    queue_cycles: float
+    mio_queue_instructions: int
+    lg_queue_instructions: int
+    data_queue_cycles: float
+    tag_queue_cycles: float
+    read_cycles: float
+    store_queue_instructions: int
+    store_bytes_per_cycle: float
+    store_retire_cycles: float
+    read_backlog_cycles: float
+    write_buffer_cycles: float
+    miss_queue_instructions: int
+    branch_resolve_cycles: float
+    jump_fetch_cycles: float
+    return_resolve_cycles: float
+    converge_cycles: float
+    exit_resolve_cycles: float
+    barrier_open_cycles: float
+    membar_cycles: float
+    warp_start_cycles: float
+    code_first_cycles: float
+    code_cold_cycles: float
+    code_prefetch_lines: int
+    code_stream_cycles: float
+    code_near_cycles: float
+    code_cache_lines: int
+    constant_cold_cycles: float
+    constant_near_cycles: float
+    warp_launch_cycles: float
+    block_launch_cycles: float
+    launch_cycles: float
+    dispatch_ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchTraffic:
+    """What the model has to know of a launch's data.
+
+    Attributes:
+        active_sms: SMs that get a block.
+        shared_bytes_per_sm: shared memory of the resident blocks, the driver's part included.
+        written_bytes: by the whole launch, to L2.
+        l2_hit_ratio: of the sectors that an SM asks for first, those another SM has brought into L2.
+        carveout_bytes: shared memory the SM was set to; None where that is not known.
+    """
+
+    active_sms: int
+    shared_bytes_per_sm: int
+    written_bytes: float
+    l2_hit_ratio: float
+    carveout_bytes: int | None = None
+
+
+_HBM_RATIO, _GDDR_RATIO = 0.83, 0.93
+"""Of the peak of DRAM that is reached while reads and writes take turns: kernels of published reports reached 0.83 on a GH200 and 0.75 to 0.81 on
+a V100, 0.91 on an RTX 3070 and 0.95 on an A40."""
+_L2_RATIO = 0.8
+"""Of the peak of L2, likewise; assumed."""
+_DIRTY_RATIO = 0.55
+"""Of L2 that may hold what was written: 3.4 of 6.3 MB on an A40, by what its DRAM had been given at the end of launches of three sizes."""
+_INLINE_CHECK_RATIO = 1.15
+"""Bytes that graphics memory moves per byte where it keeps its check bits among the data: 303.7 for 264.2 MB on an A40."""
+_SM_L2_BYTES_PER_CYCLE = 64.0
+_NARROWEST_HBM_BITS = 1025
+_L1_CYCLES, _L2_CYCLES, _DRAM_CYCLES = 33.0, 220.0, 530.0
+"""Where a table has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFacts:
+    """What a machine's roofs do not say of its memory.
+
+    Attributes:
+        l2_bytes: None where it is not known.
+        bus_bits: of DRAM; None likewise.
+        has_ecc: it checks and corrects; in graphics memory that costs bandwidth.
+        carveout_bytes: shared memory the SM was set to; None where the driver chooses.
+    """
+
+    l2_bytes: float | None
+    bus_bits: float | None
+    has_ecc: bool = False
+    carveout_bytes: int | None = None
+
+    @property
+    def is_stacked(self) -> bool:
+        """HBM, by the width of its bus."""
+        return self.bus_bits is not None and self.bus_bits >= _NARROWEST_HBM_BITS
+
+
+def build_model(architecture: Architecture, machine: Machine, memory: MemoryFacts, traffic: LaunchTraffic) -> SmModel:
+    """The SM of a GPU in a launch.
+
+    Raises:
+        InputError: the machine's clocks or bandwidths are not known.
+    """
+    dram, l2 = machine.find_bandwidth(MemoryLevel.DRAM), machine.find_bandwidth(MemoryLevel.L2)
+    sm_hz, sm_count = machine.clocks.sm_hz, machine.sm_count
+    if dram is None or dram.bytes_per_s is None or sm_hz is None or sm_count is None:
+        message = f"the clocks or the bandwidth of the {machine.name} are not known"
+        raise InputError(message, remedy="name a GPU with --machine")
+    dram_rate = dram.bytes_per_s * (_HBM_RATIO if memory.is_stacked else _GDDR_RATIO)
+    if memory.has_ecc and not memory.is_stacked:
+        dram_rate /= _INLINE_CHECK_RATIO
+    l2_rate = (l2.bytes_per_s if l2 is not None and l2.bytes_per_s else 4 * dram.bytes_per_s) * _L2_RATIO
+    per_sm = 1.0 / sm_hz / traffic.active_sms
+    hierarchy, figures = architecture.hierarchy, architecture.simulation
+    l1_cycles = hierarchy.l1_hit_cycles.value or _L1_CYCLES
+    own = {one.name: getattr(figures, one.name).value for one in fields(figures) if one.name in _FIELDS}
+    own["store_bytes_per_cycle"] = min(own["store_bytes_per_cycle"], l2_rate * per_sm)
+    return SmModel(
+        accept_cycles=architecture.sm.memory_accept_interval_cycles.value,
+        address_cycles=architecture.sm.memory_issue_interval_cycles.value,
+        l1_lines=_find_l1_bytes(architecture, traffic) // architecture.caches.line_bytes.value,
+        l2_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, l2_rate * per_sm),
+        l2_cycles=(hierarchy.l2_near_cycles.value or _L2_CYCLES) - l1_cycles,
+        l2_hit_ratio=traffic.l2_hit_ratio,
+        dram_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, dram_rate * per_sm),
+        dram_cycles=(hierarchy.dram_tlb_warm_cycles.value or _DRAM_CYCLES) - l1_cycles,
+        written_back_ratio=_find_written_back(traffic.written_bytes, memory.l2_bytes),
+        block_interval_cycles=sm_count / figures.launched_blocks_per_cycle.value,
+        **own,
+    )
+
+
+_FIELDS = frozenset(one.name for one in fields(SmModel))
+
+
+def _find_written_back(written_bytes: float, l2_bytes: float | None) -> float:
+    """L2 keeps some of what is written; the rest has to make way for it."""
+    if not written_bytes:
+        return 0.0
+    return max(0.0, 1.0 - _DIRTY_RATIO * (l2_bytes or 0.0) / written_bytes)
+
+
+def _find_l1_bytes(architecture: Architecture, traffic: LaunchTraffic) -> int:
+    """What is left of the SM's memory beside shared memory, at the carve-out that was set or the least that serves."""
+    needed = traffic.shared_bytes_per_sm
+    sizes = architecture.occupancy.shared_carveouts_bytes.value
+    shared = traffic.carveout_bytes or min((size for size in sizes if size >= needed), default=max(sizes))
+    return max(0, architecture.caches.unified_data_cache_bytes.value - max(shared, needed))

@@ -1,0 +1,154 @@
+"""What the warps of a block execute, as the simulator reads it: :class:`BlockStream`, made of walks by :func:`build_streams`."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.simulator.turns import Reduction, keep_turns
+from gpa_lsp.simulator.warp_walk import WarpWalk
+
+_SHARED_BLOCKS = 0.25
+"""Blocks that have more of an instruction's sectors in common than this are taken to read the same data."""
+_INSTANCE_BIT = 50
+"""Above any address of a sector: later blocks that execute a walk again touch data of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockStream:
+    """The executions of a block's warps, one warp after the other.
+
+    Attributes:
+        starts: first execution of each warp, and their number.
+        rows: of the program.
+        passes: through the data stage; 0 where no lane is active, or for what accesses no memory.
+        lines: distinct 128-byte lines.
+        first_sector: where an execution's sectors begin in ``sectors``.
+        last_sector: where they end.
+        sectors: 32-byte sectors.
+        weights: how many executions one stands for.
+    """
+
+    starts: list[int]
+    rows: list[int]
+    passes: list[int]
+    lines: list[int]
+    first_sector: list[int]
+    last_sector: list[int]
+    sectors: list[int]
+    weights: list[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streams:
+    """The sampled blocks of a launch.
+
+    Attributes:
+        blocks: in the order of the grid.
+        private: of each block, bool per sector: a later block that executes the same touches another one.
+        reduction: what of loops was left out.
+    """
+
+    blocks: tuple[BlockStream, ...]
+    private: tuple[npt.NDArray[np.bool_], ...]
+    reduction: Reduction
+
+
+def build_streams(walks: Sequence[WarpWalk], most_per_block: int) -> Streams:
+    """Blocks that were walked, with at most about so many executions each."""
+    by_block: dict[tuple[int, int, int], list[WarpWalk]] = defaultdict(list)
+    for one in walks:
+        by_block[one.block].append(one)
+    private_rows = _find_private_rows(by_block)
+    blocks, private, reductions = [], [], []
+    for warps in by_block.values():
+        stream, sector_rows, reduction = _build_block(sorted(warps, key=lambda one: one.warp), most_per_block)
+        blocks.append(stream)
+        private.append(np.isin(sector_rows, private_rows))
+        reductions.append(reduction)
+    return Streams(
+        blocks=tuple(blocks), private=tuple(private), reduction=max(reductions, key=lambda one: one.left_out)
+    )
+
+
+def repeat_block(stream: BlockStream, private: npt.NDArray[np.bool_], instance: int) -> BlockStream:
+    """The same block once more: what it alone touches lies elsewhere."""
+    if instance == 0 or not len(private):
+        return stream
+    sectors = np.array(stream.sectors, dtype=np.int64) + np.where(private, np.int64(instance) << _INSTANCE_BIT, 0)
+    return replace(stream, sectors=sectors.tolist())
+
+
+def _build_block(warps: Sequence[WarpWalk], most: int) -> tuple[BlockStream, npt.NDArray[np.int32], Reduction]:
+    whole = sum(map(len, warps))
+    kept = [keep_turns(one.instruction, most / whole if whole > most else 1.0) for one in warps]
+    starts, weights, rows, passes, lines, first, last, sectors, sector_rows = [0], [], [], [], [], [], [], [], []
+    offset = 0
+    for one, (indexes, weight) in zip(warps, kept, strict=True):
+        begin, end = one.first_sector[indexes], one.first_sector[indexes + 1]
+        counts = end - begin
+        taken = _spread(begin, counts)
+        own = one.sectors[taken]
+        owner = np.repeat(np.arange(len(indexes)), counts)
+        is_new = np.ones(len(own), dtype=bool)
+        if len(own):
+            is_new[1:] = (own[1:] >> 2 != own[:-1] >> 2) | (owner[1:] != owner[:-1])
+        rows.append(one.instruction[indexes])
+        passes.append(np.where(one.active[indexes] == 0, 0, np.maximum(one.wavefronts[indexes], 1)))
+        lines.append(np.bincount(owner[is_new], minlength=len(indexes)))
+        first.append(np.cumsum(counts) - counts + offset)
+        last.append(np.cumsum(counts) + offset)
+        sectors.append(own)
+        sector_rows.append(one.instruction[indexes][owner])
+        weights.append(weight)
+        offset += len(own)
+        starts.append(starts[-1] + len(indexes))
+
+    def join(parts: list[Any]) -> list[Any]:
+        return [one for part in parts for one in part.tolist()]
+
+    stream = BlockStream(
+        starts=starts,
+        rows=join(rows),
+        passes=join(passes),
+        lines=join(lines),
+        first_sector=join(first),
+        last_sector=join(last),
+        sectors=join(sectors),
+        weights=join(weights),
+    )
+    reduction = Reduction(executions=whole, kept=starts[-1])
+    return stream, np.concatenate(sector_rows), reduction
+
+
+def _spread(begin: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    total = int(counts.sum())
+    if not total:
+        return np.zeros(0, dtype=np.int64)
+    shift = np.repeat(begin - (np.cumsum(counts) - counts), counts)
+    found: npt.NDArray[np.int64] = np.arange(total, dtype=np.int64) + shift
+    return found
+
+
+def _find_private_rows(by_block: dict[tuple[int, int, int], list[WarpWalk]]) -> npt.NDArray[np.int32]:
+    """Rows whose sectors differ from block to block."""
+    touched: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
+    for warps in by_block.values():
+        rows = np.concatenate([np.repeat(one.instruction, np.diff(one.first_sector)) for one in warps])
+        sectors = np.concatenate([one.sectors for one in warps])
+        order = np.argsort(rows, kind="stable")
+        rows, sectors = rows[order], sectors[order]
+        for row in np.unique(rows).tolist():
+            low, high = np.searchsorted(rows, [row, row + 1])
+            touched[row].append(np.unique(sectors[low:high]))
+    found = []
+    for row, sets in touched.items():
+        total = sum(map(len, sets))
+        distinct = len(np.unique(np.concatenate(sets)))
+        if len(sets) == 1 or total - distinct <= _SHARED_BLOCKS * total:
+            found.append(row)
+    return np.array(sorted(found), dtype=np.int32)

@@ -1,0 +1,81 @@
+"""How busy the parts of the GPU were in a simulated launch, by the profiler's names: :func:`measure_throughputs`."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gpa_lsp.device.model import Machine, MemoryLevel
+from gpa_lsp.simulator.program import PIPE_NAMES, XU, SassProgram
+from gpa_lsp.simulator.warp_walk import KernelWalk
+from gpa_lsp.simulator.waves import GridShape, SimulatedSm
+
+_PERCENT = 100.0
+_SUB_CORES = 4
+_SUFFIX = ".avg.pct_of_peak_sustained_elapsed"
+_SM, _MEMORY = "sm__throughput", "gpu__compute_memory_throughput"
+_ISSUED = "sm__inst_issued"
+_PIPE = "sm__inst_executed_pipe_{}"
+
+
+def measure_throughputs(
+    program: SassProgram, walk: KernelWalk, run: SimulatedSm, shape: GridShape, *, machine: Machine, cycles: float
+) -> Mapping[str, float | str]:
+    """Percent of the peak of DRAM, L2, L1, shared memory and the pipes of the SMs, over the whole launch, and which of them make up the throughput
+    of the SM and of the memory. What the machine's peaks are not known for is left out.
+
+    Args:
+        program: the instructions.
+        walk: with their executions over the grid.
+        run: of the busiest SM.
+        shape: of the launch.
+        machine: the GPU.
+        cycles: of the launch.
+    """
+    sms = shape.active_sms * shape.mean_load
+    memory = _measure_memory(run, sms, shape.sm_count, machine, cycles)
+    pipes = {
+        name: held / (_SUB_CORES * shape.sm_count * cycles) for name, held in _list_held(program, walk).items() if held
+    }
+    found: dict[str, float | str] = {}
+    for whole, parts in ((_SM, pipes), (_MEMORY, memory)):
+        if parts:
+            found[f"breakdown:{whole}{_SUFFIX}"] = ", ".join(f"{name}{_SUFFIX}" for name in parts)
+            found[f"{whole}{_SUFFIX}"] = _to_percent(max(parts.values()))
+            found |= {f"{name}{_SUFFIX}": _to_percent(ratio) for name, ratio in parts.items()}
+    return found
+
+
+def _to_percent(ratio: float) -> float:
+    return round(_PERCENT * min(1.0, ratio), 2)
+
+
+def _measure_memory(run: SimulatedSm, sms: float, sm_count: int, machine: Machine, cycles: float) -> dict[str, float]:
+    """Shares of peaks; ``sms`` is how many busiest SMs all would make."""
+    dram_bytes, l2_bytes, tag_cycles, data_cycles, _ = run.moved.tolist()
+    found = {
+        "l1tex__t_output_wavefronts": tag_cycles * sms / sm_count / cycles,
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared": data_cycles * sms / sm_count / cycles,
+    }
+    sm_hz = machine.clocks.sm_hz
+    for name, level, moved in (
+        ("dram__cycles_active", MemoryLevel.DRAM, dram_bytes),
+        ("lts__t_sectors", MemoryLevel.L2, l2_bytes),
+    ):
+        bandwidth = machine.find_bandwidth(level)
+        if bandwidth is not None and bandwidth.bytes_per_s and sm_hz:
+            found[name] = moved * sms / (cycles / sm_hz) / bandwidth.bytes_per_s
+    return found
+
+
+def _list_held(program: SassProgram, walk: KernelWalk) -> dict[str, float]:
+    """Cycles of sub-cores in which each pipe was held, and those in which something was issued."""
+    held = walk.executed * np.array(program.interval)
+    pipe, unit = np.array(program.pipe), np.array(program.unit)
+    found = {
+        _PIPE.format(name): float(held[(unit < 0) & (pipe == number)].sum())
+        for number, name in enumerate(PIPE_NAMES)
+        if number
+    }
+    found[_PIPE.format("xu")] = float(held[unit == XU].sum())
+    found[_ISSUED] = float(walk.executed.sum())
+    return found

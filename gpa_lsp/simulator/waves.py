@@ -1,0 +1,145 @@
+"""From some blocks to all of an SM: how many are simulated, and what stands for the others: :func:`simulate_grid`."""
+
+from collections.abc import Callable, Sequence
+from math import ceil
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.simulator.accounts import Moment
+from gpa_lsp.simulator.machine import SmModel
+from gpa_lsp.simulator.program import SassProgram
+from gpa_lsp.simulator.reasons import REASON_COUNT
+from gpa_lsp.simulator.streaming_multiprocessor import SmRun, simulate_sm
+from gpa_lsp.simulator.streams import BlockStream, Streams, repeat_block
+
+_MOST_WAVES = 12
+"""Of a grid with more waves, those that are simulated at most."""
+_FEWEST_WAVES = 2
+_STEADY_MOMENTS = 3
+"""A run with blocks that followed others has a beginning, an end, and a steady state between them."""
+
+Engine = Callable[[SassProgram, SmModel, Sequence[BlockStream], int, int], SmRun]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridShape:
+    """How a launch lies on a GPU.
+
+    Attributes:
+        blocks: of the grid.
+        sm_count: SMs.
+        resident: blocks an SM holds at once.
+    """
+
+    blocks: int
+    sm_count: int
+    resident: int
+
+    @property
+    def most_per_sm(self) -> int:
+        """Blocks of the busiest SM."""
+        return ceil(self.blocks / self.sm_count)
+
+    @property
+    def active_sms(self) -> int:
+        """SMs that get a block."""
+        return min(self.blocks, self.sm_count)
+
+    @property
+    def mean_load(self) -> float:
+        """Blocks of an SM that has any, over those of the busiest one."""
+        return self.blocks / self.active_sms / self.most_per_sm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedSm:
+    """What the busiest SM did of a launch, from its first block to its last.
+
+    Attributes:
+        all_cycles: float64[rows + 1, reasons], warp cycles.
+        idle_cycles: of them, those in which the scheduler issued nothing.
+        cycles: it took.
+        moved: as in :class:`~gpa_lsp.simulator.accounts.Moment`.
+        simulated_blocks: of the SM's.
+        issued: warp instructions that were simulated.
+        is_cut: the simulation ended before its blocks did.
+    """
+
+    all_cycles: Floats
+    idle_cycles: Floats
+    cycles: float
+    moved: Floats
+    simulated_blocks: int
+    issued: int
+    is_cut: bool
+
+
+def count_simulated(shape: GridShape, executions: int, most_issues: int) -> int:
+    """Blocks of an SM that are simulated.
+
+    Args:
+        shape: of the launch.
+        executions: of a block.
+        most_issues: warp instructions to simulate.
+
+    >>> count_simulated(GridShape(blocks=1000, sm_count=10, resident=4), executions=100, most_issues=10_000)
+    48
+    >>> count_simulated(GridShape(blocks=1000, sm_count=10, resident=4), executions=1000, most_issues=10_000)
+    8
+    """
+    resident = min(shape.resident, shape.most_per_sm)
+    waves = max(_FEWEST_WAVES, min(_MOST_WAVES, most_issues // max(1, executions * resident)))
+    if shape.most_per_sm <= resident * waves:
+        return shape.most_per_sm
+    return resident * (waves - 1) + (shape.most_per_sm % resident or resident)
+
+
+def simulate_grid(
+    program: SassProgram,
+    model: SmModel,
+    streams: Streams,
+    shape: GridShape,
+    *,
+    most_issues: int,
+    engine: Engine = simulate_sm,
+) -> SimulatedSm:
+    """Simulate the busiest SM of a launch."""
+    resident = min(shape.resident, shape.most_per_sm)
+    count = count_simulated(shape, max(len(one.rows) for one in streams.blocks), most_issues)
+    blocks = []
+    for number in range(count):
+        place = number * len(streams.blocks) // count
+        blocks.append(repeat_block(streams.blocks[place], streams.private[place], number))
+    run = engine(program, model, blocks, resident, 2 * most_issues)
+    return _extrapolate(run, count, shape.most_per_sm - count)
+
+
+def _extrapolate(run: SmRun, count: int, left: int) -> SimulatedSm:
+    """The SM's whole work: what was not simulated goes as the steady state does."""
+    last = run.moments[-1]
+    total = _join(last)
+    if run.is_cut:
+        total *= (count + left) / max(1, last.blocks_done)
+    elif left > 0:
+        first, end = (run.moments[0], run.moments[1]) if len(run.moments) == _STEADY_MOMENTS else (None, last)
+        done = end.blocks_done - (0 if first is None else first.blocks_done)
+        steady = _join(end) if first is None else _join(end) - _join(first)
+        total += steady * (left / max(1, done))
+    size = len(last.all_cycles)
+    return SimulatedSm(
+        all_cycles=total[:size].reshape(-1, REASON_COUNT),
+        idle_cycles=total[size : 2 * size].reshape(-1, REASON_COUNT),
+        cycles=float(total[-1]) * run.dilation,
+        moved=total[2 * size : -1] * run.dilation,
+        simulated_blocks=count,
+        issued=run.issued,
+        is_cut=run.is_cut,
+    )
+
+
+def _join(moment: Moment) -> Floats:
+    """Everything of a moment that adds up, the time last."""
+    return np.array([*moment.all_cycles, *moment.idle_cycles, *moment.moved, moment.time], dtype=np.float64)

@@ -1,0 +1,64 @@
+"""``gpa-lsp simulate``: what it writes, and what it says where it cannot."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.cli.main import main
+from gpa_lsp.profile.read import read_profile
+from tests.prediction.kernels import write_project
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["simulate", *arguments])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    monkeypatch.chdir(tmp_path)
+    return write_project(tmp_path)
+
+
+def test_a_source_becomes_a_profile_that_other_commands_read(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(
+        capsys, "kernels.cu", "--kernel", "transpose", "--machine", "RTX 3090", "-o", "t.gpa-profile.json"
+    )
+    assert (code, err) == (0, "")
+    assert out.startswith("transpose<float, 32> on RTX 3090: ")
+    assert "(simulated)" in out and out.endswith("written to t.gpa-profile.json\n")
+    (launch,) = read_profile(project.parent / "t.gpa-profile.json").launches
+    assert launch.samples is not None
+    assert launch.samples.total_samples > 0
+    assert main(["check", "t.gpa-profile.json"]) == 0
+    assert "simulated, not measured" in "".join(capsys.readouterr())
+
+
+def test_every_described_launch_is_simulated(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "kernels.cu", "--kernel", "saxpy")
+    assert code == 0
+    assert out.count("saxpy on ") == 2
+    document = json.loads((project.parent / "kernels.simulated.gpa-profile.json").read_text())
+    assert [one["metrics"]["gpa_lsp__simulated"] for one in document["launches"]] == [1, 1]
+
+
+def test_a_source_without_a_launch_says_what_is_missing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project.parent / "kernels.launch.toml").unlink()
+    code, out, err = run(capsys, "kernels.cu")
+    assert (code, out) == (2, "")
+    assert "no launch of it is described" in err
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, str(tmp_path / "none.cu"))
+    assert code == 2
+    assert "none.cu" in err
+
+
+def test_a_gpu_nobody_knows_is_an_error(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "kernels.cu", "--machine", "Voodoo 2")
+    assert (code, project.is_file()) == (2, True)
+    assert "Voodoo 2" in err

@@ -1,0 +1,96 @@
+"""Small programs and blocks for the simulated SM, written by hand."""
+
+from dataclasses import fields
+
+from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.simulator.machine import SmModel
+from gpa_lsp.simulator.program import LSU, Kind, OpcodeCourse, SassProgram
+from gpa_lsp.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.simulator.streaming_multiprocessor import SmRun
+from gpa_lsp.simulator.streams import BlockStream
+
+ALU = OpcodeCourse(pipe=1, interval=2.0)
+LOAD = OpcodeCourse(kind=Kind.LOAD, unit=LSU, is_lg=True, is_long=True, latency=33.0)
+STORE = OpcodeCourse(kind=Kind.STORE, unit=LSU, is_lg=True, is_long=True, latency=33.0)
+SHARED = OpcodeCourse(kind=Kind.SHARED, unit=LSU, latency=23.0)
+BARRIER = OpcodeCourse(kind=Kind.BARRIER)
+EXIT = OpcodeCourse(kind=Kind.BRANCH)
+
+Row = tuple[OpcodeCourse, dict[str, int]]
+"""How it goes, and what its control code says."""
+
+
+def make_program(*rows: Row) -> SassProgram:
+    """A program of rows; a control code has ``stall``, ``write``, ``read`` and ``wait``."""
+    courses = [course for course, _ in rows]
+    codes = [code for _, code in rows]
+    columns = {one.name: [getattr(course, one.name) for course in courses] for one in fields(OpcodeCourse)}
+    return SassProgram(
+        **columns,
+        gate=[2 * one.unit + one.is_lg if one.unit >= 0 else -1 - one.pipe for one in courses],
+        stall=[float(code.get("stall", 1)) for code in codes],
+        write_board=[code.get("write", -1) for code in codes],
+        read_board=[code.get("read", -1) for code in codes],
+        wait_mask=[code.get("wait", 0) for code in codes],
+        depbar_board=[-1] * len(rows),
+        depbar_left=[-1] * len(rows),
+        has_depbar=False,
+        fetch_line=[0] * len(rows),
+        constant_line=[-1] * len(rows),
+    )
+
+
+def make_model(**changes: float) -> SmModel:
+    """An SM of 8.6 with round figures, whose first instructions are there at once."""
+    figures = find_architecture((8, 6)).simulation
+    known = {one.name for one in fields(SmModel)}
+    values = {one.name: getattr(figures, one.name).value for one in fields(figures) if one.name in known}
+    values |= {
+        "accept_cycles": 2.0,
+        "address_cycles": 4.0,
+        "l1_lines": 512,
+        "l2_bytes_per_cycle": 32.0,
+        "l2_cycles": 200.0,
+        "l2_hit_ratio": 0.0,
+        "dram_bytes_per_cycle": 8.0,
+        "dram_cycles": 500.0,
+        "written_back_ratio": 0.0,
+        "block_interval_cycles": 0.0,
+        "code_first_cycles": 0.0,
+        "warp_start_cycles": 0.0,
+        "code_near_cycles": 0.0,
+        "code_stream_cycles": 0.0,
+    }
+    return SmModel(**(values | changes))  # type: ignore[arg-type]
+
+
+def make_block(
+    program: SassProgram, *, warps: int, sectors: int = 4, first: int = 0, weight: float = 1.0
+) -> BlockStream:
+    """A block whose warps execute a program once; each access touches sectors of its own."""
+    count = len(program.kind)
+    is_memory = [unit == LSU for unit in program.unit]
+    touched = [sectors if lg else 0 for lg in program.is_lg]
+    rows = list(range(count)) * warps
+    ends = []
+    total = 0
+    for _ in range(warps):
+        for one in touched:
+            total += one
+            ends.append(total)
+    return BlockStream(
+        starts=[number * count for number in range(warps + 1)],
+        rows=rows,
+        passes=[1 if one else 0 for one in is_memory] * warps,
+        lines=[-(-one // 4) for one in touched] * warps,
+        first_sector=[end - touched[place % count] for place, end in enumerate(ends)],
+        last_sector=ends,
+        sectors=[first + number for number in range(total)],
+        weights=[weight] * len(rows),
+    )
+
+
+def read_cycles(run: SmRun, row: int) -> dict[str, float]:
+    """Warp cycles of a row by reason, of the whole run."""
+    cycles = run.moments[-1].all_cycles[row * REASON_COUNT : (row + 1) * REASON_COUNT]
+    return {reason: count for reason, count in zip(REASONS, cycles, strict=True) if count}

@@ -1,0 +1,160 @@
+"""One simulated SM: who waits for what, and how long."""
+
+import pytest
+
+from gpa_lsp.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.simulator.streaming_multiprocessor import SmRun, simulate_sm
+from tests.simulator.sm_notation import (
+    ALU,
+    BARRIER,
+    EXIT,
+    LOAD,
+    SHARED,
+    STORE,
+    make_block,
+    make_model,
+    make_program,
+    read_cycles,
+)
+
+MOST = 100_000
+
+
+def total(run: SmRun, reason: str) -> float:
+    """Warp cycles of a reason."""
+    return sum(run.moments[-1].all_cycles[REASONS.index(reason) :: REASON_COUNT])
+
+
+def test_a_stall_count_is_waited_for_at_the_next_instruction() -> None:
+    program = make_program((ALU, {"stall": 6}), (ALU, {}), (EXIT, {"stall": 5}))
+    run = simulate_sm(program, make_model(), [make_block(program, warps=1)], 1, MOST)
+    assert read_cycles(run, 0) == {"selected": 1.0}
+    assert read_cycles(run, 1) == {"selected": 1.0, "wait": 5.0}
+    assert run.issued == 3
+    assert not run.is_cut
+
+
+def test_a_load_is_waited_for_by_its_scoreboard() -> None:
+    program = make_program((LOAD, {"write": 0}), (ALU, {"wait": 1}), (EXIT, {"stall": 5}))
+    run = simulate_sm(program, make_model(), [make_block(program, warps=1)], 1, MOST)
+    found = read_cycles(run, 1)
+    # four sectors at 8 bytes a cycle, behind L2's queue, then the way from DRAM
+    assert found["long_scoreboard"] == pytest.approx(500 + 4 * 32 / 8, abs=20)
+    assert "short_scoreboard" not in found
+
+
+def test_shared_memory_takes_a_cycle_per_pass_and_counts_as_short_scoreboard() -> None:
+    program = make_program((SHARED, {"write": 0}), (ALU, {"wait": 1}), (EXIT, {"stall": 5}))
+    block = make_block(program, warps=1)
+    conflicted = make_block(program, warps=1)
+    conflicted.passes[0] = 32
+    model = make_model()
+    fast, slow = (simulate_sm(program, model, [one], 1, MOST) for one in (block, conflicted))
+    difference = read_cycles(slow, 1)["short_scoreboard"] - read_cycles(fast, 1)["short_scoreboard"]
+    assert difference == 31
+
+
+def test_what_l1_holds_is_not_asked_of_l2_again() -> None:
+    program = make_program((LOAD, {"write": 0}), (LOAD, {"write": 1, "wait": 1}), (EXIT, {"stall": 5, "wait": 2}))
+    block = make_block(program, warps=1)
+    block.sectors[4:] = block.sectors[:4]
+    run = simulate_sm(program, make_model(), [block], 1, MOST)
+    assert read_cycles(run, 1)["long_scoreboard"] > 400
+    assert read_cycles(run, 2)["long_scoreboard"] < 50
+
+
+def test_a_store_ends_when_it_has_left_not_when_it_has_arrived() -> None:
+    program = make_program((STORE, {}), (EXIT, {"stall": 5}))
+    run = simulate_sm(program, make_model(), [make_block(program, warps=1)], 1, MOST)
+    drain = read_cycles(run, 2)["drain"]
+    assert 20 < drain < 100
+    assert "drain" not in read_cycles(run, 1)
+
+
+def test_stores_wait_for_the_queue_to_l2_when_what_they_displace_does_not_get_away() -> None:
+    program = make_program((STORE, {}), (EXIT, {"stall": 5}))
+    blocks = [make_block(program, warps=8, first=number << 10) for number in range(60)]
+    free = simulate_sm(program, make_model(written_back_ratio=0.0), blocks, 6, MOST)
+    held = simulate_sm(program, make_model(written_back_ratio=1.0, dram_bytes_per_cycle=4.0), blocks, 6, MOST)
+    assert held.moments[-1].time == pytest.approx(60 * 8 * 128 / 4, rel=0.1)
+    assert held.moments[-1].time > 2 * free.moments[-1].time
+    assert total(held, "drain") > 5 * total(free, "drain")
+
+
+def test_reads_and_stores_share_dram() -> None:
+    program = make_program((LOAD, {"write": 0}), (STORE, {"wait": 1}), (EXIT, {"stall": 5}))
+    blocks = [make_block(program, warps=8, first=number << 10) for number in range(60)]
+    run = simulate_sm(program, make_model(written_back_ratio=1.0), blocks, 6, MOST)
+    assert run.moments[-1].time == pytest.approx(60 * 8 * 2 * 128 / 8, rel=0.1)
+    assert total(run, "long_scoreboard") > 4 * total(run, "drain")
+
+
+def test_a_barrier_is_waited_for_at_the_instruction_behind_it() -> None:
+    program = make_program((BARRIER, {"stall": 6}), (ALU, {}), (EXIT, {"stall": 5}))
+    run = simulate_sm(program, make_model(warp_launch_cycles=50.0), [make_block(program, warps=8)], 1, MOST)
+    assert read_cycles(run, 1)["barrier"] > 4 * 50
+    assert "barrier" not in read_cycles(run, 0)
+
+
+def test_a_barrier_opens_for_those_that_are_left() -> None:
+    program = make_program((BARRIER, {"stall": 6}), (EXIT, {"stall": 5}))
+    block = make_block(program, warps=2)
+    alone = make_block(make_program((EXIT, {"stall": 5})), warps=1)
+    block.rows[2:], block.starts[2:] = [1], [3]
+    for column in (block.passes, block.lines, block.first_sector, block.last_sector, block.weights):
+        column[2:] = column[:1]
+    run = simulate_sm(program, make_model(), [block, alone], 2, MOST)
+    assert run.moments[-1].blocks_done == 2
+    assert not run.is_cut
+
+
+def test_a_busy_pipe_throttles_and_one_warp_is_selected_at_a_time() -> None:
+    program = make_program(*[(ALU, {})] * 20, (EXIT, {"stall": 5}))
+    run = simulate_sm(program, make_model(), [make_block(program, warps=32)], 1, MOST)
+    assert total(run, "selected") == 32 * 21
+    assert total(run, "math_pipe_throttle") > 3 * total(run, "selected")
+    assert run.moments[-1].time >= 8 * 20 * 2
+
+
+def test_full_queues_throttle_by_what_is_in_front_of_them() -> None:
+    loads = make_program(*[(LOAD, {"write": 0})] * 12, (EXIT, {"stall": 5}))
+    shared = make_program(*[(SHARED, {"write": 0})] * 12, (EXIT, {"stall": 5}))
+    model = make_model()
+    by_loads = simulate_sm(loads, model, [make_block(loads, warps=32)], 1, MOST)
+    by_shared = simulate_sm(shared, model, [make_block(shared, warps=32)], 1, MOST)
+    assert total(by_loads, "lg_throttle") > 0
+    assert total(by_loads, "mio_throttle") == 0
+    assert total(by_shared, "mio_throttle") > 0
+    assert total(by_shared, "lg_throttle") == 0
+
+
+def test_every_cycle_of_every_warp_is_accounted_for() -> None:
+    program = make_program((LOAD, {"write": 0, "stall": 4}), (ALU, {"wait": 1, "stall": 4}), (EXIT, {"stall": 5}))
+    run = simulate_sm(program, make_model(), [make_block(program, warps=4)], 1, MOST)
+    ends = run.moments[-1].time
+    assert sum(run.moments[-1].all_cycles) <= 4 * ends
+    assert sum(run.moments[-1].all_cycles) >= 0.95 * 4 * ends
+    pairs = zip(run.moments[-1].idle_cycles, run.moments[-1].all_cycles, strict=True)
+    assert all(0 <= idle <= every for idle, every in pairs)
+    assert sum(run.moments[-1].idle_cycles[REASONS.index("selected") :: REASON_COUNT]) == 0
+
+
+def test_executions_that_stand_for_others_count_for_them() -> None:
+    program = make_program((ALU, {"stall": 6}), (ALU, {}), (EXIT, {"stall": 5}))
+    run = simulate_sm(program, make_model(), [make_block(program, warps=1, weight=10.0)], 1, MOST)
+    assert read_cycles(run, 1) == {"selected": 10.0, "wait": 50.0}
+    assert run.dilation == pytest.approx(10.0)
+
+
+def test_the_budget_ends_a_run_and_says_so() -> None:
+    program = make_program(*[(ALU, {})] * 50, (EXIT, {"stall": 5}))
+    run = simulate_sm(program, make_model(), [make_block(program, warps=8) for _ in range(10)], 2, 300)
+    assert run.is_cut
+    assert 300 <= run.issued < 400
+
+
+def test_the_same_blocks_take_the_same_time_again() -> None:
+    program = make_program((LOAD, {"write": 0}), (ALU, {"wait": 1}), (STORE, {}), (EXIT, {"stall": 5}))
+    blocks = [make_block(program, warps=8, first=number << 12) for number in range(12)]
+    first, second = (simulate_sm(program, make_model(), blocks, 4, MOST) for _ in range(2))
+    assert first == second

@@ -1,0 +1,61 @@
+"""What a launch moves, by the blocks that were walked."""
+
+import numpy as np
+import pytest
+
+from gpa_lsp.simulator.traffic import find_traffic
+from gpa_lsp.simulator.warp_walk import KernelWalk, WarpWalk
+from tests.simulator.sm_notation import EXIT, LOAD, STORE, make_program
+
+PROGRAM = make_program((LOAD, {}), (STORE, {}), (EXIT, {}))
+
+
+def walk_block(block: tuple[int, int, int], read: list[int], written: list[int]) -> WarpWalk:
+    return WarpWalk(
+        block=block,
+        warp=0,
+        instruction=np.array([0, 1, 2], dtype=np.int32),
+        active=np.full(3, 2**32 - 1, dtype=np.uint32),
+        wavefronts=np.ones(3, dtype=np.uint16),
+        first_sector=np.array([0, len(read), len(read) + len(written), len(read) + len(written)], dtype=np.int64),
+        sectors=np.array([*read, *written], dtype=np.int64),
+    )
+
+
+def make_walk(grid: tuple[int, int, int], *walks: WarpWalk) -> KernelWalk:
+    return KernelWalk(
+        kernel="k",
+        grid=grid,
+        block_threads=(32, 1, 1),
+        shared_bytes=0,
+        registers=16,
+        walks=walks,
+        sampled_blocks=(),
+        executed=np.zeros(3),
+        thread_executed=np.zeros(3),
+        not_simulated=(),
+    )
+
+
+def test_what_no_mate_reads_is_read_by_one_block() -> None:
+    walk = make_walk((100, 1, 1), walk_block((5, 0, 0), [0, 1, 2, 3], [8]), walk_block((99, 0, 0), [4, 5, 6, 7], [9]))
+    found = find_traffic(walk, PROGRAM, (5, 0, 0), None)
+    assert found.l2_hit_ratio == 0
+    assert found.written_bytes == 100 * 32
+
+
+def test_what_a_far_mate_reads_is_read_by_all_along_that_axis() -> None:
+    row, column = [0, 1], [100, 101]
+    walk = make_walk(
+        (8, 8, 1),
+        walk_block((1, 1, 0), row + column, []),
+        walk_block((7, 1, 0), [*row, 500, 501], []),
+        walk_block((1, 7, 0), [600, 601, *column], []),
+    )
+    # a matrix product: each of 64 blocks asks for 4 sectors, 8 rows and 8 columns have 2 each
+    assert find_traffic(walk, PROGRAM, (1, 1, 0), None).l2_hit_ratio == pytest.approx(1 - 32 / 256)
+
+
+def test_no_more_is_read_than_the_arrays_hold() -> None:
+    walk = make_walk((64, 1, 1), walk_block((1, 0, 0), [0, 1, 2, 3], []))
+    assert find_traffic(walk, PROGRAM, (1, 0, 0), 64 * 32).l2_hit_ratio == pytest.approx(1 - 64 / 256)
