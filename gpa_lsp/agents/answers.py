@@ -28,6 +28,7 @@ from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import read_plain
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.prediction_text import render_prediction
+from gpa_lsp.render.sampling_words import describe_time
 from gpa_lsp.report.compare import compare_reports
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.names import list_named, shorten_name
@@ -41,6 +42,7 @@ _MOST_PAIRS = 4
 _LEAST_PAIR_SHARE = 0.005
 
 MEASURED = "measured"
+SIMULATED = "simulated, not measured,"
 EMULATED = "emulated and predicted, nothing measured"
 
 
@@ -123,7 +125,9 @@ class Answers:
         if not paths:
             return "no report lies here; record one: gpa-lsp profile -o profile.ncu-rep -- ./app"
         ask = "list_kernels(" if report is None else f'list_kernels(report="{report}"'
-        head = [f"{format_count_of(len(paths), 'report')}, {MEASURED}; id, time, limiter, best suggestion:"]
+        head = [
+            f"{format_count_of(len(paths), 'report')}, {MEASURED} where it does not say simulated; id, time, limiter, best suggestion:"
+        ]
         return fit(head, rows, start, ask, foot='ask advise(kernel="ID")')
 
     def advise(self, kernel: str | None = None, suggestion: str | None = None, start: int = 0) -> str:
@@ -228,7 +232,7 @@ class Answers:
             best = find_first_suggestion(kernel)
             parts = [
                 f"{one.id} {shorten_name(kernel.name)}",
-                format_duration_ns(kernel.duration_ns),
+                describe_time(kernel, kernel.duration_ns),
                 format_count_of(kernel.total_samples, "sample"),
                 describe_limit_briefly(kernel),
                 "" if best is None else f"{best.optimizer} {describe_gain(best)}",
@@ -240,7 +244,7 @@ class Answers:
         kernel = found.kernel
         return (
             f"{found.id} {shorten_name(kernel.name)}: {format_duration_ns(kernel.duration_ns)} on {kernel.device.name or 'an unknown GPU'}, "
-            f"{format_count_of(kernel.total_samples, 'sample')}, {MEASURED} in {self._shelf.show(found.path)}"
+            f"{format_count_of(kernel.total_samples, 'sample')}, {SIMULATED if kernel.is_simulated else MEASURED} in {self._shelf.show(found.path)}"
         )
 
     @staticmethod
@@ -263,8 +267,9 @@ class Answers:
         for place in _find_places(kernel, file, line):
             blame = index.measure_line(place)
             taken = blame.waiting_samples + blame.own_samples + blame.unattributed_samples
+            origin = f" ({SIMULATED.rstrip(',')})" if kernel.is_simulated else ""
             yield (
-                f"{found.id} {shorten_name(kernel.name)}: {_share(kernel, taken)} taken here; of these "
+                f"{found.id} {shorten_name(kernel.name)}{origin}: {_share(kernel, taken)} taken here; of these "
                 f"{_share(kernel, blame.waiting_samples)} wait for other instructions, {_share(kernel, blame.own_samples)} are its own, "
                 f"{_share(kernel, blame.unattributed_samples)} unattributed; it makes others wait for {_share(kernel, blame.causing_samples)}"
             )

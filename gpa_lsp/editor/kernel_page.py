@@ -6,7 +6,6 @@ from gpa_lsp.basis.numbers import (
     format_count,
     format_count_of,
     format_dim3,
-    format_duration_ns,
     format_percent,
 )
 from gpa_lsp.basis.visible_text import make_one_line
@@ -40,12 +39,13 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, c
     # It needs numpy, which the answer to initialize must not wait for.
     from gpa_lsp.render.advice_words import NO_SASS, describe_limit_briefly, find_first_suggestion, label_suggestion
     from gpa_lsp.render.layout import cut
+    from gpa_lsp.render.sampling_words import describe_time
 
     report = shown.kernel.report
     time = ""
     if report.duration_ns is not None:
         launches = f" × {format_count(report.launch_count)}" if report.launch_count not in (1, None) else ""
-        time = f"{format_duration_ns(report.duration_ns)}{launches}"
+        time = f"{describe_time(report, report.duration_ns)}{launches}"
     first = find_first_suggestion(report)
     parts = [
         cut(shown.name, _MOST_NAME_CELLS),

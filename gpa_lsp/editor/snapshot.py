@@ -176,19 +176,25 @@ class Snapshot:
 
 
 def _choose_newest(profiles: Iterable[LoadedProfile]) -> tuple[VisibleKernel, ...]:
-    """The newest measurement of each kernel. Kernels of one name whose bodies stand in different files are different kernels."""
+    """The newest measurement of each kernel; where there is none, the newest simulation. Kernels of one name whose bodies stand in different
+    files are different kernels.
+    """
     newest: dict[tuple[str, str | None], tuple[LoadedProfile, MeasuredKernel]] = {}
     for profile in sorted(profiles, key=lambda profile: str(profile.path)):
         for kernel in profile.kernels:
             key = (kernel.report.mangled_name, _find_home(profile, kernel))
             known = newest.get(key)
-            if known is None or kernel.measured_ns > known[1].measured_ns:
+            if known is None or _rank(kernel) > _rank(known[1]):
                 newest[key] = (profile, kernel)
     chosen = sorted(newest.values(), key=_order_by_time)
     names = shorten_distinctly(kernel.report.name for _, kernel in chosen)
     return tuple(
         VisibleKernel(name=names[kernel.report.name], profile=profile, kernel=kernel) for profile, kernel in chosen
     )
+
+
+def _rank(kernel: MeasuredKernel) -> tuple[bool, int]:
+    return not kernel.report.is_simulated, kernel.measured_ns
 
 
 def _find_home(profile: LoadedProfile, kernel: MeasuredKernel) -> str | None:

@@ -37,8 +37,12 @@ _MOST_SOURCES_BYTES = 8 << 20
 
 
 def is_measured(kernel: KernelReport) -> bool:
-    """There is something to remember: code without a profile, and launches that failed, say nothing about the future."""
-    return bool(kernel.launches) and (kernel.total_samples > 0 or kernel.duration_ns is not None)
+    """There is something to remember: code without a profile, launches that failed and models say nothing about the future."""
+    return (
+        bool(kernel.launches)
+        and not kernel.is_simulated
+        and (kernel.total_samples > 0 or kernel.duration_ns is not None)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

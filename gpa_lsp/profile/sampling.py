@@ -12,12 +12,14 @@ class Sampling:
         dropped_samples: taken and lost, by hardware or collector; nobody knows at which instruction they were.
         foreign_samples: of code that belongs to no launch of the profile, known by number only.
         total_samples: the collector's own count of everything: in rows, foreign and dropped.
+        is_simulated: a model of the GPU says so, and nothing was measured.
     """
 
     period_cycles: int | None = None
     dropped_samples: int | None = None
     foreign_samples: int | None = None
     total_samples: int | None = None
+    is_simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,6 @@ from gpa_lsp.basis.locations import Frame, write_place
 from gpa_lsp.basis.numbers import (
     format_count,
     format_count_of,
-    format_duration_ns,
     format_launches,
     format_limit,
 )
@@ -54,6 +53,7 @@ from gpa_lsp.render.layout import (
 )
 from gpa_lsp.render.markdown_text import escape_markdown, quote_code, write_sentence
 from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.sampling_words import describe_time
 from gpa_lsp.render.silence_text import explain_silence
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.rows.scopes import Scope, ScopeKind
@@ -254,7 +254,7 @@ def _count_others(
 def _describe_run(kernel: KernelReport) -> tuple[str, ...]:
     if not kernel.launches:
         return ("not measured",)
-    time = format_duration_ns(kernel.duration_ns)
+    time = describe_time(kernel, kernel.duration_ns)
     if kernel.launch_count != 1:
         count = kernel.launch_count
         time += f" × {format_count(count)}" if count is not None else f" in {format_launches(None)}"

@@ -30,7 +30,7 @@ from gpa_lsp.render.layout import (
 )
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates
-from gpa_lsp.render.sampling_words import describe_dropped
+from gpa_lsp.render.sampling_words import describe_dropped, describe_time
 from gpa_lsp.render.silence_text import render_silences
 from gpa_lsp.report.model import KernelReport, Report
 
@@ -134,7 +134,7 @@ def describe_run(kernel: KernelReport) -> list[str]:
     facts = [kernel.device.name] if kernel.device.name is not None else []
     if not kernel.launches:
         return [*facts, "not measured"]
-    time = format_duration_ns(kernel.total_duration_ns) if kernel.total_duration_ns else "unknown time"
+    time = describe_time(kernel, kernel.total_duration_ns) if kernel.total_duration_ns else "unknown time"
     facts.append(f"{time} in {format_launches(kernel.launch_count)}")
     facts.append(format_count_of(kernel.total_samples, "sample") if kernel.total_samples else "no samples")
     if kernel.total_samples and kernel.latency_samples is None:

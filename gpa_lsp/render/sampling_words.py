@@ -1,7 +1,14 @@
 """How a kernel was sampled, in words: on which GPU, what is unknown of its samples, and the samples that are at none of its instructions."""
 
 from gpa_lsp.basis.figures import measure_share
-from gpa_lsp.basis.numbers import format_count, format_count_of, format_hz, format_percent, format_share
+from gpa_lsp.basis.numbers import (
+    format_count,
+    format_count_of,
+    format_duration_ns,
+    format_hz,
+    format_percent,
+    format_share,
+)
 from gpa_lsp.render.layout import join_facts
 from gpa_lsp.report.model import DeviceReport, KernelReport
 
@@ -19,6 +26,12 @@ def describe_device(device: DeviceReport) -> str:
     if device.sm_clock_hz is not None:
         facts.append(format_hz(device.sm_clock_hz))
     return join_facts(facts)
+
+
+def describe_time(kernel: KernelReport, duration_ns: float | None) -> str:
+    """A time of a kernel; one that a model says is marked as such."""
+    time = format_duration_ns(duration_ns)
+    return f"{time} simulated" if kernel.is_simulated else time
 
 
 def describe_quiet(kernel: KernelReport) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from gpa_lsp.basis.locations import Frame, InlineChain, shorten_paths, write_place
-from gpa_lsp.basis.numbers import format_count_of, format_duration_ns, format_share
+from gpa_lsp.basis.numbers import format_count_of, format_share
 from gpa_lsp.render.layout import (
     EMPTY_LINE,
     Column,
@@ -20,6 +20,7 @@ from gpa_lsp.render.layout import (
     wrap,
 )
 from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.sampling_words import describe_time
 from gpa_lsp.render.sass_columns import SassColumns
 from gpa_lsp.report.model import FunctionRole, FunctionRow, KernelReport, LoopRow
 from gpa_lsp.report.names import demangle, shorten_name
@@ -57,7 +58,7 @@ def render_sass(kernel: KernelReport, places: PlaceNames, width: int | None = No
 
 def _describe(kernel: KernelReport) -> list[str]:
     if kernel.launches:
-        return [format_duration_ns(kernel.duration_ns), format_count_of(kernel.total_samples, "sample")]
+        return [describe_time(kernel, kernel.duration_ns), format_count_of(kernel.total_samples, "sample")]
     capability = kernel.device.compute_capability
     return ["not measured", *(() if capability is None else ("compute capability {}.{}".format(*capability),))]
 

@@ -381,7 +381,13 @@ class KernelReport:
             dropped_samples=sum_known(one.dropped_samples for one in found),
             foreign_samples=sum_known(one.foreign_samples for one in found),
             total_samples=sum_known(one.total_samples for one in found),
+            is_simulated=any(one.is_simulated for one in found),
         )
+
+    @property
+    def is_simulated(self) -> bool:
+        """Time, samples and counters are those of a model: nothing of them was measured."""
+        return any(launch.sampling.is_simulated for launch in self.launches)
 
     @property
     def lacks_sass(self) -> bool:

@@ -121,7 +121,7 @@ def _make_launch(one: DocumentLaunch, module: int | None) -> dict[str, Any]:
         "device": device,
         "duration_ns": round(simulated.duration_ns, 1),
         "metrics": _make_metrics(one),
-        "sampling": {"period_cycles": PERIOD_CYCLES},
+        "sampling": {"period_cycles": PERIOD_CYCLES, "is_simulated": True},
         "samples": _make_samples(kernel.rows, simulated),
         "stall_reasons": sorted(REASONS),
     }

@@ -1,6 +1,7 @@
 """``gpa-lsp simulate``: what it writes, and what it says where it cannot."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,12 @@ def test_a_source_becomes_a_profile_that_other_commands_read(project: Path, caps
     assert launch.samples.total_samples > 0
     assert main(["check", "t.gpa-profile.json"]) == 0
     assert "simulated, not measured" in "".join(capsys.readouterr())
+    assert main(["advise", "t.gpa-profile.json"]) == 0
+    assert re.search(r"^transpose<float, 32>   [\d.]+ .s simulated   RTX 3090$", capsys.readouterr().out, re.MULTILINE)
+    assert main(["history", "--record", "t.gpa-profile.json"]) == 0
+    capsys.readouterr()
+    assert main(["history"]) == 0
+    assert "transpose" not in capsys.readouterr().out, "what a model says is no measurement to be remembered"
 
 
 def test_every_described_launch_is_simulated(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

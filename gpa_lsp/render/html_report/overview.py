@@ -21,6 +21,7 @@ from gpa_lsp.render.html_report.roofline_section import convert_roof
 from gpa_lsp.render.html_report.tables import Meter, convert_bar
 from gpa_lsp.render.layout import clamp_ratio, join_facts
 from gpa_lsp.render.moments import format_moment
+from gpa_lsp.render.sampling_words import describe_time
 from gpa_lsp.report.model import KernelReport, Report
 
 UTC_SUFFIX = " UTC"
@@ -201,7 +202,7 @@ def _build_row(
         number=number,
         name=name,
         full_name="" if kernel.name == name else kernel.name,
-        time=format_duration_ns(total_ns or None),
+        time=describe_time(kernel, total_ns or None),
         time_ns=total_ns,
         share=Meter(label="", ratio=clamp_ratio(ratio), text=format_percent(ratio)) if total_ns else None,
         launches=kernel.launch_count,
