@@ -1,0 +1,200 @@
+"""What ``gpa-lsp gate`` is given on one side → the kernels it judges: profiles, saved reports, device code, sources, the history."""
+
+import argparse
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.errors import GpaError, InputError, Problem, ProblemSeverity
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.cli.inputs import load_report
+from gpa_lsp.cli.static_check import SUFFIXES
+from gpa_lsp.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from gpa_lsp.advice.find_statics import KernelFindings
+    from gpa_lsp.binary.model import Cubin
+    from gpa_lsp.gate.model import GateKernel
+    from gpa_lsp.history.model import Measurement
+    from gpa_lsp.prediction.model import KernelPrediction
+    from gpa_lsp.report.model import KernelReport
+
+HISTORY = "history"
+"""In place of a path: what was measured before, on this computer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateSide:
+    """One side of a gate.
+
+    Attributes:
+        kernels: to judge.
+        problems: met on the way.
+    """
+
+    kernels: "tuple[GateKernel, ...]"
+    problems: tuple[Problem, ...]
+
+    @property
+    def has_failed(self) -> bool:
+        """Part of it could not be read."""
+        return any(problem.severity is ProblemSeverity.ERROR for problem in self.problems)
+
+
+def load_side(paths: Sequence[Path], arguments: argparse.Namespace, terminal: Terminal) -> GateSide:
+    """The kernels of some paths.
+
+    Args:
+        paths: profiles, saved reports, device code, folders of profiles, and sources.
+        arguments: with ``kernel``, ``map`` and ``arch``.
+        terminal: where progress is shown.
+
+    Raises:
+        InputError: ``--kernel`` names no kernel there is.
+    """
+    from gpa_lsp.gate.figures import describe_kernel
+
+    sources = [path for path in paths if path.suffix.lower() in SUFFIXES]
+    others = [path for path in paths if path not in sources]
+    kernels: list[GateKernel] = []
+    problems: list[Problem] = []
+    if others:
+        given = copy.copy(arguments)
+        given.paths = others
+        report = load_report(given, terminal)
+        problems.extend(report.problems)
+        codes = [_read_codes(path) for path in others]
+        kernels.extend(describe_kernel(kernel, _find_code(codes, kernel)) for kernel in report.kernels)
+    for source in sources:
+        try:
+            kernels.extend(_load_source(source, arguments, problems))
+        except GpaError as error:
+            problems.append(Problem.from_error(error))
+    return GateSide(kernels=tuple(kernels), problems=tuple(problems))
+
+
+def _load_source(path: Path, arguments: argparse.Namespace, problems: list[Problem]) -> "Iterable[GateKernel]":
+    """Compiled, and emulated where its launches are described; no host code is run."""
+    from gpa_lsp.binary.cubin import read_cubin
+    from gpa_lsp.gate.figures import describe_kernel
+    from gpa_lsp.prediction.predict import predict_source
+    from gpa_lsp.report.gather import AnalysedKernel, gather_report
+    from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+
+    predicted = predict_source(path, kernel=arguments.kernel, compute_capability=arguments.arch)
+    unit = predicted.statics.unit
+    if unit.cubin is None:
+        error = next((one for one in unit.messages if one.severity is ProblemSeverity.ERROR), None)
+        text = "it gave no code" if error is None else error.text
+        raise InputError(f"does not compile: {text}", path=path, remedy="correct it, then ask again")
+    problems.extend((*predicted.problems, *predicted.statics.problems))
+    found, met = list_unmeasured_kernels(read_cubin(unit.cubin, path=path))
+    problems.extend(met)
+    report = gather_report(AnalysedKernel(kernel=kernel) for kernel in found)
+    codes = {code.statics.mangled_name: code for code in predicted.statics.kernels}
+    emulated: dict[str, list[KernelPrediction]] = {}
+    for one in predicted.kernels:
+        emulated.setdefault(one.mangled_name, []).append(one)
+        problems.extend(one.problems)
+    return [
+        describe_kernel(kernel, codes[kernel.mangled_name], emulated.get(kernel.mangled_name, ()))
+        for kernel in report.kernels
+        if kernel.mangled_name in codes
+    ]
+
+
+def _read_codes(path: Path) -> "Sequence[Cubin]":
+    """The device code of an input; nothing where it is a saved report or a folder, or cannot be read, which the report says already."""
+    from gpa_lsp.binary.containers import find_cubins, recognise_container
+    from gpa_lsp.binary.cubin import read_cubin
+    from gpa_lsp.profile.read import read_profile
+    from gpa_lsp.report_file.schema import is_saved_report
+
+    if not path.is_file() or is_saved_report(path):
+        return ()
+    try:
+        if recognise_container(path) is not None:
+            return tuple(find_cubins(path))
+        images = [module.image for module in read_profile(path).modules.values() if module.image is not None]
+        return tuple(read_cubin(image) for image in images)
+    except GpaError:
+        return ()
+
+
+def _find_code(codes: "Sequence[Sequence[Cubin]]", kernel: "KernelReport") -> "KernelFindings | None":
+    """What the code of a kernel says; None where none, or more than one, is at hand."""
+    from math import prod
+
+    from gpa_lsp.advice.find_statics import find_static_findings
+    from gpa_lsp.analyses.static.model import BlockOrigin, KnownBlock
+    from gpa_lsp.binary.compiled_limits import read_compiled_limits
+    from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+
+    capability = kernel.device.compute_capability
+    held = [
+        cubin
+        for cubins in codes
+        for cubin in cubins
+        if kernel.mangled_name in cubin.functions
+        and (capability is None or not cubin.sm or divmod(cubin.sm, 10) == capability)
+    ]
+    if len({cubin.sha256 for cubin in held}) != 1:
+        return None
+    launch = kernel.configuration
+    blocks = []
+    if launch.block is not None and prod(launch.block):
+        shared = launch.shared_dynamic_bytes
+        blocks.append(KnownBlock(threads=prod(launch.block), origin=BlockOrigin.PROFILE, dynamic_shared_bytes=shared))
+    try:
+        (found,), _ = list_unmeasured_kernels(held[0], choose=lambda names: [kernel.mangled_name])
+        return find_static_findings(found, limits=read_compiled_limits(held[0]), blocks=blocks)
+    except GpaError:
+        return None
+
+
+def load_remembered(head: "Sequence[GateKernel]") -> GateSide:
+    """What the history holds of some kernels on the same GPU: the pinned run, else the newest that is not of the same profile.
+
+    Raises:
+        InputError: the history cannot be read.
+    """
+    from gpa_lsp.history.store import History
+
+    with History.open() as history:
+        runs = history.list_runs()
+        problems = history.problems
+    found = []
+    for kernel in head:
+        report = kernel.report
+        assert report is not None
+        own = str(report.profile_path.resolve()) if report.profile_path is not None else None
+        alike = [
+            run
+            for run in runs
+            if run.measurement.key.mangled_name == kernel.mangled_name
+            and run.measurement.key.device == (report.device.name or "")
+            and (run.is_baseline or run.measurement.profile != own)
+        ]
+        alike.sort(key=lambda run: (run.is_baseline, run.measurement.measured_ns), reverse=True)
+        if alike:
+            found.append(_describe_run(alike[0].measurement))
+    return GateSide(kernels=tuple(found), problems=tuple(problems))
+
+
+def _describe_run(measurement: "Measurement") -> "GateKernel":
+    from gpa_lsp.gate.model import Figure, GateKernel, Metric, Origin
+
+    values: Mapping[Metric, float | None] = {
+        Metric.REGISTERS: measurement.launch.registers_per_thread,
+        Metric.INSTRUCTIONS: measurement.executed_instructions,
+    }
+    return GateKernel(
+        mangled_name=measurement.key.mangled_name,
+        name=measurement.name,
+        figures={
+            (metric, Origin.MEASURED): Figure(value=value) for metric, value in values.items() if value is not None
+        },
+        times=measurement.times,
+        code_digest=measurement.code_digest,
+    )

@@ -1,0 +1,249 @@
+"""What a gate judges and what it says: :class:`GateKernel`, :class:`GateRow`, :class:`GateResult`."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from enum import Enum, StrEnum
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.report.changes import LaunchTimes, TimeChange
+from gpa_lsp.report.differences import Trait
+from gpa_lsp.report.model import KernelReport
+
+
+class Metric(StrEnum):
+    """What a budget can be about; the values are its name in configurations."""
+
+    TIME = "time"
+    INSTRUCTIONS = "instructions"
+    REGISTERS = "registers"
+    OCCUPANCY = "occupancy"
+    SPILLS = "spills"
+    LOCAL_ACCESSES = "local_accesses"
+    SECTORS = "sectors"
+
+    @property
+    def words(self) -> str:
+        """Its name for people."""
+        trait = TRAITS.get(self)
+        return trait.value if trait is not None else _WORDS[self]
+
+    @property
+    def quantity(self) -> Quantity:
+        """What its values are; of times nanoseconds."""
+        return _QUANTITIES.get(self, Quantity.COUNT)
+
+    @property
+    def is_better_high(self) -> bool:
+        """More of it is better."""
+        return self is Metric.OCCUPANCY
+
+
+TRAITS: Mapping[Metric, Trait] = {
+    Metric.INSTRUCTIONS: Trait.EXECUTED,
+    Metric.REGISTERS: Trait.REGISTERS,
+    Metric.OCCUPANCY: Trait.OCCUPANCY,
+    Metric.LOCAL_ACCESSES: Trait.LOCAL_ACCESSES,
+    Metric.SECTORS: Trait.GLOBAL_SECTORS,
+}
+"""The metrics that comparisons of reports know as well, by the same names."""
+
+_WORDS: Mapping[Metric, str] = {Metric.TIME: "time per launch", Metric.SPILLS: "spilled registers per thread"}
+_QUANTITIES: Mapping[Metric, Quantity] = {
+    Metric.TIME: Quantity.NS,
+    Metric.OCCUPANCY: Quantity.RATIO,
+    Metric.SPILLS: Quantity.BYTES,
+    Metric.SECTORS: Quantity.NUMBER,
+}
+
+
+class Origin(StrEnum):
+    """Where a figure comes from, the surest first; the values are words for people. Figures of different origins are never compared."""
+
+    MEASURED = "measured"
+    EMULATED = "emulated"
+    STATIC = "in the code"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One value of one kernel.
+
+    Attributes:
+        value: in the unit of its metric.
+        line: as compiled, that has most part in it; None where no line has.
+    """
+
+    value: float
+    line: SourceLine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateKernel:
+    """One side of a kernel, whatever it was read from.
+
+    Attributes:
+        mangled_name: linkage name.
+        name: readable name.
+        figures: what is known, but for times.
+        times: per launch; None where nothing was measured.
+        code_digest: equal ones are the same instructions launched the same way; None where unknown.
+        body: the first line of its own body; None for code without lines.
+        report: None for one that is remembered only.
+    """
+
+    mangled_name: str
+    name: str
+    figures: Mapping[tuple[Metric, Origin], Figure]
+    times: LaunchTimes | None
+    code_digest: str | None
+    body: SourceLine | None = None
+    report: KernelReport | None = field(default=None, repr=False)
+
+
+class LimitKind(Enum):
+    """How a limit is meant."""
+
+    CHANGE = "change"
+    """A share of what there was before: ``+3 %``."""
+    DIFFERENCE = "difference"
+    """So much more than before: ``+8``."""
+    FACTOR = "factor"
+    """So many times what there was before: ``1.05x``."""
+    VALUE = "value"
+    """So much, whatever there was before: ``64``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """How far a metric may go.
+
+    Attributes:
+        kind: how it is meant.
+        amount: a ratio for changes and factors, else in the unit of the metric.
+    """
+
+    kind: LimitKind
+    amount: float
+
+    def find_bound(self, before: float | None) -> float | None:
+        """The last value that is within the limit; None where it depends on a value before that is unknown."""
+        if self.kind is LimitKind.VALUE:
+            return self.amount
+        if before is None:
+            return None
+        if self.kind is LimitKind.DIFFERENCE:
+            return before + self.amount
+        return before * (1 + self.amount if self.kind is LimitKind.CHANGE else self.amount)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What one metric of some kernels may be.
+
+    Attributes:
+        metric: what is limited.
+        limit: how far it may go.
+        text: the limit as it was written.
+        kernel: pattern of shell wildcards for the kernel's readable, short or linkage name.
+    """
+
+    metric: Metric
+    limit: Limit
+    text: str
+    kernel: str = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgets:
+    """A gate's configuration.
+
+    Attributes:
+        budgets: of those of one metric the first that names a kernel decides for it.
+        fails_on_missing: kernels that are new or gone, and figures that are unknown, fail the gate.
+        source: the file it was read from; empty for the default.
+    """
+
+    budgets: tuple[Budget, ...]
+    fails_on_missing: bool = False
+    source: str = ""
+
+
+class Outcome(Enum):
+    """What became of a budget; the values are words for people."""
+
+    KEPT = "kept"
+    EXCEEDED = "exceeded"
+    WITHIN_NOISE = "within the noise"
+    """Beyond the limit, and not more than the measurement can tell."""
+    SAME_CODE = "same code"
+    """A time beyond the limit, of the same instructions launched the same way."""
+    UNKNOWN = "unknown"
+    """One of the figures it needs is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRow:
+    """One budget of one kernel.
+
+    Attributes:
+        kernel: after the change.
+        base: before it.
+        budget: that decides.
+        outcome: what became of it.
+        origin: of both figures; None where one is unknown.
+        before: None where unknown.
+        after: None where unknown.
+        bound: the last value within the limit; None where unknown.
+        time: of a time, with its range; None for others, and where one of the two has none.
+        line: to look at, as compiled after the change; None where no line is known.
+    """
+
+    kernel: GateKernel
+    base: GateKernel
+    budget: Budget
+    outcome: Outcome
+    origin: Origin | None = None
+    before: float | None = None
+    after: float | None = None
+    bound: float | None = None
+    time: TimeChange | None = None
+    line: SourceLine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """What a gate says.
+
+    Attributes:
+        rows: kernel by kernel, longest time before first; budgets in the order of :class:`Metric`.
+        new: kernels that are after the change only.
+        gone: kernels that were before it only.
+        budgets: that were asked.
+    """
+
+    rows: tuple[GateRow, ...]
+    new: tuple[GateKernel, ...]
+    gone: tuple[GateKernel, ...]
+    budgets: Budgets
+
+    @property
+    def exceeded(self) -> tuple[GateRow, ...]:
+        """The budgets that were not kept."""
+        return tuple(row for row in self.rows if row.outcome is Outcome.EXCEEDED)
+
+    @property
+    def is_judged(self) -> bool:
+        """At least one budget of one kernel could be judged."""
+        return any(row.outcome is not Outcome.UNKNOWN for row in self.rows)
+
+    @property
+    def has_missing(self) -> bool:
+        """A kernel has no partner, or a figure is unknown."""
+        return bool(self.new or self.gone) or any(row.outcome is Outcome.UNKNOWN for row in self.rows)
+
+    @property
+    def has_failed(self) -> bool:
+        """The change is to be stopped."""
+        return bool(self.exceeded) or (self.budgets.fails_on_missing and self.has_missing)
