@@ -124,8 +124,6 @@ def _read_codes(path: Path) -> "Sequence[Cubin]":
 
 def _find_code(codes: "Sequence[Sequence[Cubin]]", kernel: "KernelReport") -> "KernelFindings | None":
     """What the code of a kernel says; None where none, or more than one, is at hand."""
-    from math import prod
-
     from gpa_lsp.advice.find_statics import find_static_findings
     from gpa_lsp.analyses.static.model import BlockOrigin, KnownBlock
     from gpa_lsp.binary.compiled_limits import read_compiled_limits
@@ -141,11 +139,13 @@ def _find_code(codes: "Sequence[Sequence[Cubin]]", kernel: "KernelReport") -> "K
     ]
     if len({cubin.sha256 for cubin in held}) != 1:
         return None
-    launch = kernel.configuration
     blocks = []
-    if launch.block is not None and prod(launch.block):
-        shared = launch.shared_dynamic_bytes
-        blocks.append(KnownBlock(threads=prod(launch.block), origin=BlockOrigin.PROFILE, dynamic_shared_bytes=shared))
+    if kernel.configuration.block is not None and all(kernel.configuration.block):
+        x, y, z = kernel.configuration.block
+        shared = kernel.configuration.shared_dynamic_bytes
+        blocks.append(
+            KnownBlock(threads=x * y * z, origin=BlockOrigin.PROFILE, dynamic_shared_bytes=shared, shape=(x, y, z))
+        )
     try:
         (found,), _ = list_unmeasured_kernels(held[0], choose=lambda names: [kernel.mangled_name])
         return find_static_findings(found, limits=read_compiled_limits(held[0]), blocks=blocks)
