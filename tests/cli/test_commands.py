@@ -60,7 +60,7 @@ class FakeTerminal(io.StringIO):
 
 def test_every_command_is_in_the_catalogue() -> None:
     assert list(load_catalogue(commands, "COMMAND", Command)) == [
-        "advise", "allow", "cache", "calibrate", "check", "compare", "doctor", "emulate", "explore", "graph", "history", "mcp", "memory", "profile",
+        "advise", "allow", "cache", "calibrate", "check", "compare", "doctor", "emulate", "explore", "gate", "graph", "history", "mcp", "memory", "profile",
         "report", "roofline", "sass", "serve", "simulate", "trace",
     ]  # fmt: skip
 
@@ -68,7 +68,7 @@ def test_every_command_is_in_the_catalogue() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "advise", "allow", "check", "compare", "doctor", "emulate", "explore", "graph", "history", "mcp", "memory", "profile", "report",
+        "advise", "allow", "check", "compare", "doctor", "emulate", "explore", "gate", "graph", "history", "mcp", "memory", "profile", "report",
         "sass", "serve", "simulate", "trace",
     ],
 )  # fmt: skip

@@ -58,8 +58,12 @@ TO_FILES = {
     "advise": [("-o", "out")],
     "report": [("-o", "out"), ("--html", "-o", "out.html"), ("--html", "--before", "before.json")],
     "roofline": [("-o", "out.html")],
+    "gate": [("--summary", "out.markdown"), ("--sarif", "out.sarif")],
 }
-"""What can be written with ``-o``; pictures are below."""
+"""What can be written to files; pictures are below."""
+
+BEFORE = {"compare": ("before.json", "FILE"), "gate": ("FILE", "--base", "before.json")}
+"""Commands that show two reports."""
 
 
 @cache
@@ -71,7 +75,7 @@ def list_outputs() -> tuple[tuple[str, ...], ...]:
             continue
         parser = argparse.ArgumentParser()
         command.add_arguments(parser)
-        files = ("before.json", "FILE") if name == "compare" else ("FILE",)
+        files = BEFORE.get(name, ("FILE",))
         formats = [action for action in parser._actions if "--format" in action.option_strings]
         flags = [("--format", str(one)) for action in formats for one in action.choices or ()] or [()]
         flags += [("--color", "always"), *TO_FILES.get(name, ())]
@@ -99,7 +103,7 @@ def run(arguments: Sequence[str], name: str) -> tuple[str, str]:
         stream.flush()
         texts.append(stream.buffer.getvalue().decode("utf-8"))  # type: ignore[attr-defined]
     assert code in (0, 1, 2), texts[1]
-    written = [Path(one) for flag, one in pairwise(arguments) if flag == "-o"]
+    written = [Path(one) for flag, one in pairwise(arguments) if flag in ("-o", "--summary", "--sarif")]
     return (written[0].read_bytes().decode("utf-8") if written else texts[0]), texts[1]
 
 
@@ -122,8 +126,8 @@ def list_faults(arguments: tuple[str, ...], evil: str, name: str) -> list[str]:
     form = (
         "html"
         if arguments[-1].endswith(".html") or "--html" in arguments
-        else arguments[-1]
-        if "--format" in arguments
+        else arguments[-1].removeprefix("out.")
+        if "--format" in arguments or arguments[-1].startswith("out.")
         else "text"
     )
     faults = find_unseen(told)

@@ -53,6 +53,7 @@ CASES: dict[str, tuple[list[str], int]] = {
     "doctor": ([], 0),
     "emulate": (["--", "/bin/true"], 0),
     "explore": (["k.cu", "--block", "32,64x1..8", "--jobs", "2", "-o", "explored.html"], 0),
+    "gate": ([EXAMPLE, "--base", EXAMPLE, "--summary", "gate.md", "--sarif", "gate.sarif"], 0),
     "graph": (["short_def_use", EXAMPLE, "--format", "graphml"], 0),
     "history": (["--record", EXAMPLE], 0),
     "mcp": ([], 0),  # its client has left

@@ -8,6 +8,7 @@ from tests.conftest import ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PINNED = (ROOT / ".github" / "requirements-dev.txt").read_text(encoding="utf-8")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+ACTIONS = sorted((ROOT / ".github" / "actions").glob("*/action.yml"))
 
 
 def name_of(requirement: str) -> str:
@@ -23,7 +24,9 @@ def test_every_development_dependency_is_pinned_with_hashes_and_no_address() -> 
 
 
 def test_every_action_is_pinned_to_a_commit_and_says_its_version() -> None:
-    used = [line for path in WORKFLOWS for line in re.findall(r"uses: (.+)", path.read_text(encoding="utf-8"))]
+    used = [
+        line for path in (*WORKFLOWS, *ACTIONS) for line in re.findall(r"uses: (.+)", path.read_text(encoding="utf-8"))
+    ]
     assert len(used) > 10
     assert [line for line in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", line)] == []
 
