@@ -62,7 +62,7 @@ TO_FILES = {
 }
 """What can be written to files; pictures are below."""
 
-BEFORE = {"compare": ("before.json", "FILE"), "gate": ("FILE", "--base", "before.json")}
+BEFORE = {"graph": ("smooth", "FILE"), "compare": ("before.json", "FILE"), "gate": ("FILE", "--base", "before.json")}
 """Commands that show two reports."""
 
 
