@@ -136,7 +136,7 @@ def _judge_time(base: GateKernel, head: GateKernel, budget: Budget) -> GateRow:
         after=time.after,
         bound=bound,
         time=time,
-        line=_find_slower_line(base, head) or head.body,
+        line=_find_slower_line(base, head, outcome) or head.body,
     )
 
 
@@ -160,13 +160,13 @@ def _judge_time_alone(base: GateKernel, head: GateKernel, budget: Budget) -> Gat
         before=old,
         after=spread.mean,
         bound=bound,
-        line=_find_slower_line(base, head) or head.body,
+        line=_find_slower_line(base, head, outcome) or head.body,
     )
 
 
-def _find_slower_line(base: GateKernel, head: GateKernel) -> SourceLine | None:
-    """The line whose time grew most; None where nobody knows."""
-    if base.report is None or head.report is None:
+def _find_slower_line(base: GateKernel, head: GateKernel, outcome: Outcome) -> SourceLine | None:
+    """The line whose time grew most; None where nobody knows, and of a budget that was kept, where nobody looks."""
+    if outcome is Outcome.KEPT or base.report is None or head.report is None:
         return None
     for change in compare_kernels(base.report, head.report).lines:
         if change.after_line and _has_grown(change):
