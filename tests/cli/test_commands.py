@@ -60,8 +60,8 @@ class FakeTerminal(io.StringIO):
 
 def test_every_command_is_in_the_catalogue() -> None:
     assert list(load_catalogue(commands, "COMMAND", Command)) == [
-        "advise", "allow", "cache", "calibrate", "check", "compare", "doctor", "emulate", "explore", "gate", "graph", "history", "mcp", "memory", "profile",
-        "report", "roofline", "sass", "serve", "simulate", "trace",
+        "advise", "allow", "cache", "calibrate", "check", "compare", "doctor", "emulate", "explore", "gate", "graph", "history", "mcp", "memory",
+        "profile", "report", "roofline", "sass", "serve", "simulate", "trace",
     ]  # fmt: skip
 
 
