@@ -54,7 +54,8 @@ def _list_reported(kernel: KernelReport, first: SourceLine | None) -> Iterator[t
     for metric, trait in TRAITS.items():
         found = traits.get(trait)
         if found is not None and isinstance(found.after, int | float):
-            origin = Origin.STATIC if found.is_static or not kernel.launches else Origin.MEASURED
+            told = Origin.SIMULATED if kernel.is_simulated else Origin.MEASURED
+            origin = Origin.STATIC if found.is_static or not kernel.launches else told
             yield (metric, origin), Figure(value=float(found.after), line=lines.get(metric) or first)
     local = traits.get(Trait.LOCAL_ACCESSES)
     if local is not None and not local.after:

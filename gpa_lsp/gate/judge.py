@@ -111,7 +111,7 @@ def _judge_time(base: GateKernel, head: GateKernel, budget: Budget) -> GateRow:
     if budget.limit.kind is LimitKind.VALUE:
         return _judge_time_alone(base, head, budget)
     unknown = GateRow(kernel=head, base=base, budget=budget, outcome=Outcome.UNKNOWN, line=head.body)
-    if base.times is None or head.times is None:
+    if base.times is None or head.times is None or base.time_origin is not head.time_origin:
         return unknown
     times = [base.times, head.times]
     if budget.limit.kind is LimitKind.DIFFERENCE:  # is in nanoseconds
@@ -131,7 +131,7 @@ def _judge_time(base: GateKernel, head: GateKernel, budget: Budget) -> GateRow:
         base=base,
         budget=budget,
         outcome=outcome,
-        origin=Origin.MEASURED,
+        origin=head.time_origin,
         before=time.before,
         after=time.after,
         bound=bound,
@@ -156,7 +156,7 @@ def _judge_time_alone(base: GateKernel, head: GateKernel, budget: Budget) -> Gat
         base=base,
         budget=budget,
         outcome=outcome,
-        origin=Origin.MEASURED,
+        origin=head.time_origin,
         before=old,
         after=spread.mean,
         bound=bound,

@@ -62,6 +62,7 @@ class Origin(StrEnum):
     """Where a figure comes from, the surest first; the values are words for people. Figures of different origins are never compared."""
 
     MEASURED = "measured"
+    SIMULATED = "simulated"
     EMULATED = "emulated"
     STATIC = "in the code"
 
@@ -100,6 +101,11 @@ class GateKernel:
     code_digest: str | None
     body: SourceLine | None = None
     report: KernelReport | None = field(default=None, repr=False)
+
+    @property
+    def time_origin(self) -> Origin:
+        """Where its times come from: a measurement, or a model."""
+        return Origin.SIMULATED if self.report is not None and self.report.is_simulated else Origin.MEASURED
 
 
 class LimitKind(Enum):

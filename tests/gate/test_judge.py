@@ -144,3 +144,17 @@ def test_kernels_without_a_partner_are_said_and_fail_on_request(fails: bool) -> 
     assert ([one.name for one in result.gone], [one.name for one in result.new]) == (["leaves"], ["comes"])
     assert result.has_failed is fails
     assert not result.exceeded
+
+
+def simulate(kernel: GateKernel) -> GateKernel:
+    """The same as a model says it."""
+    assert kernel.report is not None
+    launches = tuple(replace(one, sampling=replace(one.sampling, is_simulated=True)) for one in kernel.report.launches)
+    return replace(kernel, report=replace(kernel.report, launches=launches))
+
+
+def test_simulated_times_are_compared_with_simulated_ones_only() -> None:
+    slow = change_code(simulate(measure(2000.0)))
+    assert judge(measure(1000.0), slow) == [Outcome.UNKNOWN]
+    result = judge_kernels([simulate(measure(1000.0))], [slow], DEFAULT_BUDGETS)
+    assert [row.origin for row in result.exceeded] == [Origin.SIMULATED]
