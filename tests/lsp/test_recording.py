@@ -113,6 +113,7 @@ def test_nothing_runs_before_the_answer_or_against_it(answer: str, start: Start)
         editor.wait_for_words("set gpaLsp.emulation.recordCommand")
         assert not editor.ran()
         return
+    require_compiler()
     editor.wait_for_words("no launch was recorded: no kernel was launched")
     (editor.folder / "ran").unlink()
     assert editor.record(None, line) is True
@@ -131,6 +132,7 @@ def test_a_workspace_without_trust_runs_nothing_and_asks_nothing(start: Start) -
 
 
 def test_a_running_program_is_cancelled(start: Start) -> None:
+    require_compiler()
     editor = start(recordCommand=["/bin/sh", "-c", "touch ran; sleep 600; touch late"])
     editor.record()
     wait_until(editor.ran, "it runs")
@@ -141,6 +143,7 @@ def test_a_running_program_is_cancelled(start: Start) -> None:
 
 
 def test_why_nothing_was_recorded_is_said(start: Start) -> None:
+    require_compiler()
     editor = start()
     assert editor.record(None, 3) is False
     editor.wait_for_words("this is not a command: a list of words")
