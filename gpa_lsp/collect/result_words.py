@@ -26,8 +26,17 @@ def show_command(command: Command) -> str:
 
 def ask_to_run(workspace: Path, build: Command | None, profile: Command) -> str | None:
     """The question before a command runs for the first time; None when it would be too long to be read."""
-    commands = " and then ".join(show_command(command) for command in (build, profile) if command is not None)
-    text = f"Measuring runs a command from your settings in {workspace}: {commands}"
+    return _ask("Measuring runs a command from your settings", workspace, build, profile)
+
+
+def ask_to_record(workspace: Path, build: Command | None, program: Command) -> str | None:
+    """The same before a program runs whose launches are recorded."""
+    return _ask("Recording launches runs a program", workspace, build, program)
+
+
+def _ask(what: str, workspace: Path, *commands: Command | None) -> str | None:
+    shown = " and then ".join(show_command(command) for command in commands if command is not None)
+    text = f"{what} in {workspace}: {shown}"
     return text if len(text) <= LONGEST_QUESTION else None
 
 

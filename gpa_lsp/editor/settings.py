@@ -233,6 +233,26 @@ class Settings:
         seconds(0, 600),
         "Time for looking for a block that is predicted to be faster, after each prediction; 0 looks for none.",
     )
+    record_command: Command | None = option(
+        "emulation.recordCommand",
+        None,
+        _COMMAND,
+        "The program whose launches are recorded by **Record Launches by Running…**: a command line, or a list of its arguments, with the "
+        "variables of `profile.command`; no shell is involved. It runs in the workspace folder, and its kernels in the emulator; "
+        "`profile.timeoutSeconds` ends it. It is run only after you agreed to it, once or always in this workspace.",
+        is_restricted=True,
+    )
+    record_build_command: Command | None = option(
+        "emulation.recordBuildCommand",
+        None,
+        _COMMAND,
+        'What builds it before, such as `["make", "-B"]`: nvcc is asked for what is needed to run here, the shared runtime library, PTX and '
+        "line numbers.",
+        is_restricted=True,
+    )
+    recorded_launch: int = option(
+        "emulation.recordLaunch", 0, COUNT, "Which launch of each kernel is recorded, from 1; 0 is the heaviest."
+    )
     metric: LineMetric = USUAL
 
     @property

@@ -32,7 +32,8 @@ from gpa_lsp.lsp.threads import call_in_thread
 
 logger = logging.getLogger(__name__)
 
-_LEAVE_LIMIT_S = 0.5
+LEAVE_LIMIT_S = 0.5
+"""So long is waited for processes that were ended, when the client leaves."""
 
 
 class MeasuringAudience(Protocol):
@@ -143,7 +144,7 @@ class Measuring:
         self._number += 1
         self._wanted = None
         self._stop()
-        self._stop_asking()
+        self.stop_asking()
 
     async def leave(self) -> None:
         """End everything, and wait until it has ended, but never long."""
@@ -152,7 +153,7 @@ class Measuring:
         if self._work is not None and not self._work.done():
             if self._run is None:
                 self._work.cancel()  # it waits for the user
-            await asyncio.wait({self._work}, timeout=_LEAVE_LIMIT_S)
+            await asyncio.wait({self._work}, timeout=LEAVE_LIMIT_S)
 
     # When
 
@@ -163,7 +164,7 @@ class Measuring:
         self._wanted = _Request(file, kernel, is_explicit, self._number)
         self._stop()
         if is_explicit:
-            self._stop_asking()  # a question nobody answered must not stand in the way of the next one
+            self.stop_asking()  # a question nobody answered must not stand in the way of the next one
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._begin)
 
     def _stop(self) -> None:
@@ -175,7 +176,8 @@ class Measuring:
         if self._progress is not None:
             self._progress.end("cancelled")
 
-    def _stop_asking(self) -> None:
+    def stop_asking(self) -> None:
+        """A question that nobody answered makes room for another one."""
         if self._is_asking and self._work is not None:
             self._work.cancel()
             self._work = None
@@ -201,7 +203,7 @@ class Measuring:
     # What
 
     async def _serve(self, request: _Request) -> None:
-        settings, workspace = self._settings, self._find_workspace(request.file)
+        settings, workspace = self._settings, find_workspace(self._roots, request.file)
         if settings.profile_command is None or not (settings.profiles_on_save or request.is_explicit):
             return  # the settings have changed meanwhile
         if workspace is None:
@@ -229,11 +231,6 @@ class Measuring:
             report = result.report
             result = replace(result, report=await call_in_thread(lambda: keep_report(report, workspace)))
         self._tell(result, request)
-
-    def _find_workspace(self, file: Path | None) -> Path | None:
-        """The innermost workspace folder a file is in, else the first."""
-        around = [root for root in self._roots if file is not None and _is_below(file, root)]
-        return max(around, key=lambda root: len(root.parts), default=next(iter(self._roots), None))
 
     async def _measure(self, measurement: Measurement) -> RunResult:
         progress = self._progress = MeasureProgress(self._audience.start_progress("Measuring", self.cancel))
@@ -268,6 +265,12 @@ class Measuring:
             if not result.is_success and is_news:
                 self._audience.warn(text)  # once, not at each save
         self._audience.finished(result)
+
+
+def find_workspace(roots: Sequence[Path], file: Path | None) -> Path | None:
+    """The innermost workspace folder a file is in, else the first; None where there is none."""
+    around = [root for root in roots if file is not None and _is_below(file, root)]
+    return max(around, key=lambda root: len(root.parts), default=next(iter(roots), None))
 
 
 def _is_below(file: Path, folder: Path) -> bool:

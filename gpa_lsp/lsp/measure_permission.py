@@ -1,6 +1,7 @@
 """Whether a command may run: it may when the user has said so, to these words and for this workspace."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -45,10 +46,17 @@ class Permission:
     Args:
         asker: asks the user.
         allowance: what was confirmed before; None for the user's own file.
+        word_question: (workspace, command before, command) → the question; None where nobody would read to its end.
     """
 
-    def __init__(self, asker: Asker, allowance: Allowance | None) -> None:
+    def __init__(
+        self,
+        asker: Asker,
+        allowance: Allowance | None,
+        word_question: Callable[[Path, Command | None, Command], str | None] = ask_to_run,
+    ) -> None:
         self._asker = asker
+        self._word_question = word_question
         self._allowance = allowance
         self._allowed: set[str] = set()
         self._allowed_once: set[str] = set()
@@ -70,7 +78,7 @@ class Permission:
             return True
         if digest in self._refused and not is_explicit:
             return False
-        question = ask_to_run(workspace, build, profile)
+        question = self._word_question(workspace, build, profile)
         answer = (
             None
             if question is None

@@ -1,4 +1,4 @@
-"""The progress bar of one measurement."""
+"""The progress bar of one measurement, or recording."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,11 @@ class MeasureProgress:
 
     def begin(self, phase: Phase) -> None:
         """Another command begins."""
-        self._words = _PHASE_WORDS[phase]
+        self.tell(_PHASE_WORDS[phase])
+
+    def tell(self, words: str) -> None:
+        """What is being done from now on."""
+        self._words = words
         self._show()
 
     def take_lines(self, lines: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What measuring needs of the client: a bar, a question, a log."""
+"""What measuring and recording need of the client: a bar, a question, a log."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,31 +28,41 @@ class MeasuringClient:
         client: the editor.
         status: its status line.
         abilities: what the client wants to be sent.
-        finished: told about every run that is over.
+        finished: told about every measurement that is over.
+        state: of the status line while a command runs.
+        question: that of another one, so that there is one question at a time; None for its own.
 
     Attributes:
         question: whether a command may run.
     """
 
     def __init__(
-        self, client: Client, status: Status, abilities: Abilities, *, finished: Callable[[RunResult], None]
+        self,
+        client: Client,
+        status: Status,
+        abilities: Abilities,
+        *,
+        finished: Callable[[RunResult], None] = lambda result: None,
+        state: str = MEASURING,
+        question: OpenQuestion | None = None,
     ) -> None:
         self._client = client
         self._status = status
         self._sends_output = abilities.output
         self._finished = finished
-        self.question = OpenQuestion(self, status, is_shown=abilities.status, is_beside=abilities.questions)
+        self._state = state
+        self.question = question or OpenQuestion(self, status, is_shown=abilities.status, is_beside=abilities.questions)
         self._is_new_run = True
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
         """Long work begins; ``cancel`` ends it."""
         self._is_new_run = True
         self._status.fail("")
-        return self._status.watch(MEASURING, self._client.start_progress(title, cancel))
+        return self._status.watch(self._state, self._client.start_progress(title, cancel))
 
     async def confirm(self, text: str, actions: tuple[str, ...], *, is_explicit: bool) -> str | None:
         """Ask the user, however long the answer takes."""
-        return await self.question.ask(text, actions, is_wanted=is_explicit)
+        return await self.question.ask(text, actions, is_wanted=is_explicit, state=self._state)
 
     async def ask(self, text: str, actions: Sequence[str]) -> str | None:
         """Put a question."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Protocol
 
-from gpa_lsp.lsp.status import Status
+from gpa_lsp.lsp.status import MEASURING, Status
 
 
 class Outcome(Enum):
@@ -49,19 +49,25 @@ class OpenQuestion:
         self._actions: tuple[str, ...] = ()
         self._answer: asyncio.Future[str | None] | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
 
-    async def ask(self, text: str, actions: tuple[str, ...], *, is_wanted: bool) -> str | None:
-        """Ask until there is an answer.
+    async def ask(self, text: str, actions: tuple[str, ...], *, is_wanted: bool, state: str = MEASURING) -> str | None:
+        """Ask until there is an answer; after the question that is open now, if any.
 
         Args:
             text: the question.
             actions: the answers.
             is_wanted: the person waits for the question: where asking is in the way of work, too, it is put.
+            state: of the status line once the answer is yes.
         """
+        async with self._turn:
+            return await self._ask(text, actions, is_wanted=is_wanted, state=state)
+
+    async def _ask(self, text: str, actions: tuple[str, ...], *, is_wanted: bool, state: str) -> str | None:
         self._text, self._actions = text, actions
         answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._answer = answer
-        self._status.ask(text)
+        self._status.ask(text, state)
         try:
             if is_wanted or self._is_beside or not self._is_shown:
                 self._put()

@@ -73,6 +73,10 @@ class Predictions:
                 self._put(source, replace(state, trials=()))
         self._schedule.changed(path)
 
+    def described(self, description: Path) -> None:
+        """Something else than the client wrote a description."""
+        self._schedule.opened(str(description))
+
     def closed(self, uri: str) -> None:
         """A document is about to be closed."""
         path = self._documents.find_local_path(uri)

@@ -12,6 +12,7 @@ from lsprotocol import types
 
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.collect.model import RunResult
+from gpa_lsp.collect.variables import Command
 from gpa_lsp.editor.abilities import Abilities, read_abilities
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.documents import Documents
@@ -28,6 +29,7 @@ from gpa_lsp.lsp.client import Client, Wire
 from gpa_lsp.lsp.document_sync import DocumentSync, Pushes
 from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature
 from gpa_lsp.lsp.kept_choices import KeptChoices
+from gpa_lsp.lsp.launch_recording import LaunchRecording
 from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay
 from gpa_lsp.lsp.measure_on_save import Measuring
 from gpa_lsp.lsp.measure_permission import ANSWERS
@@ -37,7 +39,7 @@ from gpa_lsp.lsp.past import pin_kernels
 from gpa_lsp.lsp.predictions import Predictions
 from gpa_lsp.lsp.registrations import LateRegistrations, withdraw
 from gpa_lsp.lsp.source_doubts import SourceDoubts
-from gpa_lsp.lsp.status import READING, Status
+from gpa_lsp.lsp.status import READING, RECORDING, Status
 from gpa_lsp.lsp.threads import call_in_thread
 from gpa_lsp.lsp.unmeasured_sources import UnmeasuredSources
 from gpa_lsp.lsp.uris import read_path
@@ -124,8 +126,13 @@ class Session:
         client = MeasuringClient(self._client, self._status, self.abilities, finished=self._take_measurement)
         self._question = client.question
         self._measuring = Measuring(client, is_relevant=self._is_worth_measuring)
+        recording = MeasuringClient(
+            self._client, self._status, self.abilities, state=RECORDING, question=self._question
+        )
+        self._recording = LaunchRecording(recording, recorded=self._take_descriptions)
         self._loader = ProfileLoader(self)
         self._loading: asyncio.Task[None] | None = None
+        self._is_configured = asyncio.Event()
         self._settings_sync.begin(params.initialization_options, is_trusted=self.abilities.is_trusted)
 
     # Its life
@@ -142,6 +149,7 @@ class Session:
         del params
         await self._settings_sync.fetch()
         self._configure()
+        self._is_configured.set()
         self._client.start(self._registrations.update(self._held.current, self.abilities))
         self._client.start(call_in_thread(warm_up))
         self._loading = asyncio.get_running_loop().create_task(self._loader.run())
@@ -153,6 +161,7 @@ class Session:
         if self._loading is not None:
             self._loading.cancel()
         await self._measuring.leave()
+        await self._recording.leave()
         await self._sources.leave()
         await self.fixes.leave()
         await self.pages.leave()
@@ -181,6 +190,7 @@ class Session:
         self._loader.configure(roots, watched, max_depth=max_depth, may_ask_git=self._held.is_trusted)
         self._client.start(self._doubts.configure(roots[0] if roots else None))
         self._measuring.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+        self._recording.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
         self._sources.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
         self.fixes.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
 
@@ -220,6 +230,10 @@ class Session:
         """The longest kernel with lines in a file, by the name its source has; None when none is known."""
         kernels = self.snapshot.by_file.get(os.path.realpath(path), ())
         return find_plain_name(kernels[0].kernel.report.name) if kernels else None
+
+    def _take_descriptions(self, descriptions: Sequence[Path]) -> None:
+        for description in descriptions:
+            self.predictions.described(description)
 
     def _take_measurement(self, result: RunResult) -> None:
         if result.report is not None:
@@ -380,15 +394,23 @@ class Session:
         self._measuring.measure_now(None if path is None else Path(path), kernel)
         return self._held.is_trusted and self._held.current.profile_command is not None
 
+    async def record_launches(self, uri: str | None, command: Command | None) -> bool:
+        """Run a program and record its launches, once the settings are here."""
+        await self._is_configured.wait()
+        path = read_path(uri) if uri is not None and not is_sass_uri(uri) else None
+        self._measuring.stop_asking()  # what the user asks for now comes first
+        return self._recording.record_now(None if path is None else Path(path), command)
+
     def answer_measuring(self, answer: str | None) -> str:
         """Whether the command that measures may run, where that is asked."""
         return self._question.take(ANSWERS.get(answer or "")).value
 
     def cancel_measuring(self) -> bool:
         """End the run that goes on."""
-        was_measuring = self._measuring.is_measuring
+        was_running = self._measuring.is_measuring or self._recording.is_recording
         self._measuring.cancel()
-        return was_measuring
+        self._recording.cancel()
+        return was_running
 
     def set_trust(self, is_trusted: bool) -> None:
         """The user trusts the workspace, or does not any more."""

@@ -11,14 +11,18 @@ METHOD = "gpaLsp/status"
 
 READING = "reading"
 MEASURING = "measuring"
+RECORDING = "recording"
 ASKING = "asking"
 IDLE = "idle"
 FAILED = "failed"
 
-_BUSY = (MEASURING, ASKING, READING)
+_BUSY = (MEASURING, RECORDING, ASKING, READING)
 """What is said first when several go on."""
 
-_WAITING = "a save waits for your answer: measure it?"
+_WAITING = {
+    MEASURING: "a save waits for your answer: measure it?",
+    RECORDING: "recording waits for your answer: run the program?",
+}
 
 
 class Status:
@@ -50,10 +54,15 @@ class Status:
         self._metric = metric
         self.say()
 
-    def ask(self, question: str) -> None:
-        """The user is asked something, or not any more: an empty question."""
+    def ask(self, question: str, state: str = MEASURING) -> None:
+        """The user is asked something, or not any more: an empty question.
+
+        Args:
+            question: put to the user.
+            state: that yes leads to, :data:`MEASURING` or :data:`RECORDING`.
+        """
         self._question = question
-        self._busy[ASKING], self._texts[ASKING] = int(bool(question)), _WAITING
+        self._busy[ASKING], self._texts[ASKING] = int(bool(question)), _WAITING[state]
         self.say()
 
     def fail(self, reason: str) -> None:
@@ -65,7 +74,7 @@ class Status:
         """A progress bar whose life is this state's.
 
         Args:
-            state: :data:`READING` or :data:`MEASURING`.
+            state: :data:`READING`, :data:`MEASURING` or :data:`RECORDING`.
             display: what shows the progress otherwise.
         """
         self._busy[state] += 1

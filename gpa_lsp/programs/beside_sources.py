@@ -1,5 +1,6 @@
 """Recorded launches as descriptions beside the sources of their kernels, which editors and commands emulate: :func:`describe_beside`."""
 
+import hashlib
 import json
 import re
 import shutil
@@ -8,12 +9,26 @@ from pathlib import Path
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.whole_files import open_whole
-from gpa_lsp.programs.model import ProgramRun, RecordedLaunch
+from gpa_lsp.programs.model import KernelRuns, ProgramRun, RecordedLaunch
 
 _HEADING = "# Launches recorded while a program ran; recording again replaces this file.\n"
 _SUFFIX = ".launch.toml"
 _DATA_SUFFIX = ".launches"
+_DIGEST_LETTERS = 16
 _FILE = re.compile(r"\bfile = (\"[^\"]*\")")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A kernel of which nothing was written.
+
+    Attributes:
+        name: for people.
+        reason: why, a clause.
+    """
+
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +38,14 @@ class Described:
     Attributes:
         written: descriptions.
         left_alone: descriptions that somebody wrote, which stay as they are.
+        kernels: names, for people, of those that have a description now.
+        left_out: the others.
     """
 
     written: tuple[Path, ...]
     left_alone: tuple[Path, ...]
+    kernels: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
 
 
 def describe_beside(run: ProgramRun, folder: Path) -> Described:
@@ -39,37 +58,71 @@ def describe_beside(run: ProgramRun, folder: Path) -> Described:
     Raises:
         OSError: something cannot be written.
     """
-    sources: dict[Path, list[RecordedLaunch]] = defaultdict(list)
+    launches: dict[Path, list[tuple[str, RecordedLaunch]]] = defaultdict(list)  # a header's go with those of its source
+    left_out = []
     for kernel in run.kernels:
         one = kernel.recorded
-        source = None if one is None or one.source is None else (folder / one.source).resolve()
-        if one is not None and source is not None and source.is_file() and source.is_relative_to(folder.resolve()):
-            sources[source].append(one)
-    written, left_alone = [], []
-    for source, launches in sources.items():
-        description = source.with_name(source.stem + _SUFFIX)
-        if description.exists() and not _is_recorded(description):
+        source = None if one is None else _find_source(one, folder)
+        if one is not None and source is not None:
+            launches[source.with_name(source.stem + _SUFFIX)].append((kernel.name, one))
+        else:
+            left_out.append(LeftOut(name=kernel.name, reason=_explain(kernel)))
+    written, left_alone, kernels = [], [], []
+    for description, named in launches.items():
+        names = [name for name, _ in named]
+        if _is_somebodys(description):
             left_alone.append(description)
+            reason = f"{description.name} or its data was written by somebody; rename it to record"
+            left_out += [LeftOut(name=name, reason=reason) for name in names]
             continue
-        _write(description, launches)
+        _write(description, [one for _, one in named])
         written.append(description)
-    return Described(written=tuple(written), left_alone=tuple(left_alone))
+        kernels += names
+    return Described(
+        written=tuple(written), left_alone=tuple(left_alone), kernels=tuple(kernels), left_out=tuple(left_out)
+    )
 
 
-def _is_recorded(description: Path) -> bool:
-    return description.read_text(encoding="utf-8", errors="replace").startswith(_HEADING)
+def _find_source(one: RecordedLaunch, folder: Path) -> Path | None:
+    """The source of a launch, where it lies below a folder."""
+    source = None if one.source is None else (folder / one.source).resolve()
+    return source if source is not None and source.is_file() and source.is_relative_to(folder.resolve()) else None
+
+
+def _explain(kernel: KernelRuns) -> str:
+    one = kernel.recorded
+    if one is None:
+        return kernel.unrecorded or "no launch of it was kept"
+    if one.source is None:
+        return "it has no line information; build with -lineinfo"
+    return f"its source is elsewhere: {one.source}"
+
+
+def _is_somebodys(description: Path) -> bool:
+    """Whether there is a description, or data of one, that was not recorded."""
+    if not description.exists():
+        return _find_data(description).exists()
+    return not description.read_text(encoding="utf-8", errors="replace").startswith(_HEADING)
+
+
+def _find_data(description: Path) -> Path:
+    return description.with_name(description.name.removesuffix(_SUFFIX) + _DATA_SUFFIX)
 
 
 def _write(description: Path, launches: list[RecordedLaunch]) -> None:
-    data = description.with_name(description.name.removesuffix(_SUFFIX) + _DATA_SUFFIX)
+    data = _find_data(description)
     shutil.rmtree(data, ignore_errors=True)
-    parts = [_HEADING]
+    digest = hashlib.sha256()
+    parts = []
     for one in launches:
         text = one.description.read_text(encoding="utf-8")
         for name in _FILE.findall(text):
             data.mkdir(exist_ok=True)
             file = json.loads(name)
             shutil.copyfile(one.description.with_name(file), data / file)
+            digest.update((data / file).read_bytes())
         parts.append(_FILE.sub(lambda match: f"file = {json.dumps(f'{data.name}/{json.loads(match[1])}')}", text))
+    # The data is named, so that other data makes another description: whoever looks at the text alone emulates it again.
+    heading = f"{_HEADING}# Data: {digest.hexdigest()[:_DIGEST_LETTERS]}\n"
     with open_whole(description) as stream:
-        stream.write("\n".join(parts))
+        stream.write("\n".join([heading, *parts]))

@@ -19,6 +19,7 @@ class RunSettings:
         memory_bytes: device memory it may allocate, and what the emulator may use besides.
         checks_races: look for races on shared memory.
         record_bytes: of the data of one launch; larger ones are not kept.
+        recorded_launch: the launch of each kernel that is recorded, from 1; None for the heaviest.
     """
 
     machine: str
@@ -27,6 +28,7 @@ class RunSettings:
     memory_bytes: int = 4 << 30
     checks_races: bool = False
     record_bytes: int = 256 << 20
+    recorded_launch: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,7 @@ class RecordedLaunch:
         warp_instructions: it executed.
         number: of the launch among those of its kernel, from 1.
         source: the file its first line is in; None where no lines are known.
+        is_heaviest: of its kernel; otherwise that which was chosen.
     """
 
     description: Path
@@ -63,6 +66,7 @@ class RecordedLaunch:
     warp_instructions: int
     number: int
     source: Path | None = None
+    is_heaviest: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +84,7 @@ class KernelRuns:
         shapes: most frequent first.
         faults: of all launches, once per instruction and kind.
         unfinished: why launches were cut short, a sentence each.
-        recorded: the heaviest launch; None where none was kept.
+        recorded: the heaviest launch, or that which was chosen; None where none was kept.
         unrecorded: why none was kept; empty otherwise.
     """
 

@@ -1,4 +1,4 @@
-"""The heaviest launch of each kernel, kept with its data as a description that the emulator reads: :class:`Recorder`."""
+"""The heaviest launch of each kernel, or a chosen one, kept with its data as a description that the emulator reads: :class:`Recorder`."""
 
 import json
 import struct
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_bytes
+from gpa_lsp.basis.numbers import format_bytes, format_count_of
 from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.emulator.engine.arena import Region
@@ -68,10 +68,12 @@ class Recorder:
 
     Args:
         limit_bytes: of the data of one launch.
+        chosen: the launch of each kernel to keep instead, from 1; None for the heaviest.
     """
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, chosen: int | None = None) -> None:
         self._limit_bytes = limit_bytes
+        self._chosen = chosen
         self._started = time.monotonic()
         self._spent_s = 0.0
         self._kept: dict[int, _Kept] = {}
@@ -81,6 +83,8 @@ class Recorder:
     def watch(self, tally: KernelTally, request: LaunchRequest, memory: ResidentMemory) -> Callable[[int], None] | None:
         """Copy what a launch reads, where there is time for it; gives what is to be told of its cost."""
         key = id(tally)
+        if self._chosen not in (None, tally.launches):
+            return None
         begun = time.monotonic()
         if key in self._kept and self._spent_s > _TIME_SHARE * (begun - self._started):
             return None
@@ -122,7 +126,11 @@ class Recorder:
 
     def explain(self, tally: KernelTally) -> str:
         """Why no launch of a kernel was kept; empty where one was."""
-        return "" if id(tally) in self._kept else self._refused.get(id(tally), "none ran to its end")
+        if id(tally) in self._kept:
+            return ""
+        is_short = self._chosen is not None and tally.launches < self._chosen
+        otherwise = f"it was launched {format_count_of(tally.launches, 'time')}" if is_short else "none ran to its end"
+        return self._refused.get(id(tally), otherwise)
 
     def write(self, tally: KernelTally, folder: Path) -> RecordedLaunch | None:
         """Write the description of a kernel's heaviest launch and its data into a folder; None where none was kept.
@@ -147,6 +155,7 @@ class Recorder:
             warp_instructions=kept.warp_instructions,
             number=kept.snapshot.number,
             source=find_source(tally.facts.kernel),
+            is_heaviest=self._chosen is None,
         )
 
     def _count_held_bytes(self) -> int:

@@ -85,7 +85,7 @@ def run_program(
     for sentence in early:
         surroundings.tell(sentence)
     started = time.monotonic()
-    recorder = None if records is None else Recorder(settings.record_bytes)
+    recorder = None if records is None else Recorder(settings.record_bytes, settings.recorded_launch)
     with _make_private_folder() as private:
         libraries = build_libraries(headers, private)
         server = RuntimeServer(private, _make_opener(settings, product, private, recorder, started))

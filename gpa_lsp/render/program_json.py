@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpa_lsp.programs.beside_sources import Described
 from gpa_lsp.programs.examine import ExaminedKernel
 from gpa_lsp.programs.model import ProgramRun
 from gpa_lsp.render.prediction_json import make_fault, make_kernel_prediction
@@ -11,8 +12,10 @@ from gpa_lsp.report_file.json_records import make_record
 PROGRAM_FORMAT = "gpa-lsp/program/1"
 
 
-def make_program(run: ProgramRun, kernels: Sequence[ExaminedKernel]) -> dict[str, Any]:
-    """A run, its kernels in the order of their first launches."""
+def make_program(
+    run: ProgramRun, kernels: Sequence[ExaminedKernel], described: Described | None = None
+) -> dict[str, Any]:
+    """A run, its kernels in the order of their first launches, and what was written beside sources, where it was asked for."""
     return {
         "format": PROGRAM_FORMAT,
         "machine": run.machine,
@@ -21,6 +24,7 @@ def make_program(run: ProgramRun, kernels: Sequence[ExaminedKernel]) -> dict[str
         "peak_bytes": run.peak_bytes,
         "notes": list(run.notes),
         "kernels": [_make_kernel(one) for one in kernels],
+        "described": make_record(described),
     }
 
 

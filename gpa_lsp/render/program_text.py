@@ -98,7 +98,8 @@ def _tell_launch(runs: KernelRuns) -> str:
     """Which launch it was, where there are several."""
     if runs.recorded is None or runs.launches == 1:
         return ""
-    return f" (launch {format_count(runs.recorded.number)}, the heaviest that was kept)"
+    heaviest = ", the heaviest that was kept" if runs.recorded.is_heaviest else ""
+    return f" (launch {format_count(runs.recorded.number)}{heaviest})"
 
 
 def _describe_shapes(runs: KernelRuns) -> str:

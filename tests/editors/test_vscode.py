@@ -41,6 +41,7 @@ from tests.editors.workspace import (
     make_clone,
     make_workspace,
 )
+from tests.programs.built import SOURCES, require_compiler
 
 Results = dict[str, Result]
 
@@ -333,6 +334,33 @@ def access_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Re
 @pytest.mark.parametrize("name", find_names("access"))
 def test_access(name: str, access_results: Results) -> None:
     assert access_results[name].error is None, access_results[name].error
+
+
+@pytest.fixture(scope="session")
+def recording_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A workspace with the source of a program that is built for the emulator and run there."""
+    require_compiler()
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    folder = tmp_path_factory.mktemp("recording")
+    workspace = make_workspace(folder / "workspace")
+    for name in ("symbols.cu", "checking.h"):
+        shutil.copy(SOURCES / name, workspace.folder)
+    build = ["nvcc", "-std=c++17", "symbols.cu", "-o", "symbols"]
+    results = run_suite(
+        built,
+        "recording",
+        folder,
+        workspace=workspace.folder,
+        settings={**choose_settings(workspace), "gpaLsp.emulation.recordBuildCommand": build},
+        facts=tell_facts(workspace),
+    )
+    check_nothing_stays(folder)
+    return name_results(results, "recording")
+
+
+@pytest.mark.parametrize("name", find_names("recording"))
+def test_recording(name: str, recording_results: Results) -> None:
+    assert recording_results[name].error is None, recording_results[name].error
 
 
 def count_remembered(data: Path, kernel: str) -> int:

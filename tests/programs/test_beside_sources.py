@@ -14,19 +14,20 @@ from gpa_lsp.programs.build import build_program
 from tests.programs.built import SOURCES, require_compiler, run
 
 
-def record(folder: Path) -> tuple[Path, Described]:
-    source = Path(shutil.copy(SOURCES / "symbols.cu", folder))
+def record(folder: Path, name: str = "symbols", **settings: object) -> tuple[Path, Described]:
+    source = Path(shutil.copy(SOURCES / f"{name}.cu", folder))
     shutil.copy(SOURCES / "checking.h", folder)
     require_compiler()
-    build_program(f"nvcc -std=c++17 {source.name} -o symbols", folder=folder, limit_s=300.0, take=bytearray().extend)
-    found, _ = run(folder / "symbols", records=folder / "records")
+    build_program(f"nvcc -std=c++17 {source.name} -o {name}", folder=folder, limit_s=300.0, take=bytearray().extend)
+    found, _ = run(folder / name, records=folder / "records", **settings)
     return source, describe_beside(found, folder)
 
 
 def test_recorded_launches_are_what_an_editor_emulates(tmp_path: Path) -> None:
     source, described = record(tmp_path)
     description = tmp_path / "symbols.launch.toml"
-    assert described == Described(written=(description,), left_alone=())
+    assert described.written == (description,) and not described.left_alone and not described.left_out
+    assert [name.partition("(")[0] for name in described.kernels] == ["filter"]
     shutil.rmtree(tmp_path / "records")  # the data lies beside the source
     assert list((tmp_path / "symbols.launches").iterdir())
     names = [launch.kernel for launch in read_launches(description)]
@@ -40,7 +41,16 @@ def test_what_somebody_wrote_stays(text: str, tmp_path: Path) -> None:
     description = tmp_path / "symbols.launch.toml"
     description.write_text(text)
     _, described = record(tmp_path)
-    assert described == Described(written=(), left_alone=(description,)) and description.read_text() == text
+    assert described.left_alone == (description,) and not described.written and description.read_text() == text
+    assert described.left_out and all("was written by somebody" in one.reason for one in described.left_out)
+
+
+def test_data_that_somebody_put_there_stays(tmp_path: Path) -> None:
+    data = tmp_path / "symbols.launches"
+    data.mkdir()
+    (data / "mine.bin").write_bytes(b"1")
+    _, described = record(tmp_path)
+    assert described.left_alone and (data / "mine.bin").read_bytes() == b"1"
 
 
 def test_recording_again_replaces_what_was_recorded(tmp_path: Path) -> None:
@@ -48,3 +58,17 @@ def test_recording_again_replaces_what_was_recorded(tmp_path: Path) -> None:
     before = (tmp_path / "symbols.launch.toml").read_text()
     _, described = record(tmp_path)
     assert described.written and (tmp_path / "symbols.launch.toml").read_text() == before
+
+
+def test_a_launch_can_be_chosen_and_other_data_makes_another_description(tmp_path: Path) -> None:
+    description = tmp_path / "heat_until_steady.launch.toml"
+    texts = []
+    for number in (1, 3):
+        _, described = record(tmp_path, "heat_until_steady", recorded_launch=number)
+        assert described.written == (description,)
+        texts.append(description.read_text().replace(f"# Launch {number} of", "# Launch of"))
+    assert texts[0] != texts[1]
+    _, described = record(tmp_path, "heat_until_steady", recorded_launch=100_000)
+    (left_out,) = described.left_out
+    assert left_out.name.startswith("step(") and left_out.reason.startswith("it was launched ")
+    assert description.exists(), "what was recorded before stays"

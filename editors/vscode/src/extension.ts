@@ -14,6 +14,7 @@ import { MeasuringOutput } from "./output";
 import { ReportPanel } from "./page";
 import { toProtocol } from "./placement";
 import type { HeatMark, Status } from "./protocol";
+import { recordLaunches } from "./recording";
 import { CursorSync, toggleSass } from "./sass";
 import { areTiesShown, isHeatEnabled, readInterpreter, readPath, SECTION, SERVER_SETTINGS } from "./settings";
 import { showMenu, StatusItem } from "./status";
@@ -76,6 +77,7 @@ export function activate(context: ExtensionContext): Api {
     "gpa.showPrediction": () => showPrediction(report),
     "gpa.showHistory": forward("gpaLsp.showHistory"),
     "gpa.measure": () => measure(server),
+    "gpa.recordLaunches": () => recordLaunches(server, context.workspaceState),
     "gpa.cancelMeasuring": forward("gpaLsp.cancelMeasuring"),
     "gpa.pinBaseline": forward("gpaLsp.pinBaseline"),
     "gpa.unpinBaseline": forward("gpaLsp.unpinBaseline"),
@@ -87,7 +89,7 @@ export function activate(context: ExtensionContext): Api {
     "gpa.chooseSources": forward("gpaLsp.chooseSources"),
     "gpa.reload": forward("gpaLsp.reload"),
     "gpa.restart": () => server.restart(),
-    "gpa.showOutput": () => (status.present?.state === "measuring" || output.text !== "" ? output.show() : log.show(true)),
+    "gpa.showOutput": () => (["measuring", "recording"].includes(status.present?.state ?? "") || output.text !== "" ? output.show() : log.show(true)),
     "gpa.menu": () => showMenu(status.present),
   };
   for (const [command, handler] of Object.entries(handlers)) {

@@ -25,7 +25,7 @@ export interface Heat {
 }
 
 export interface Status {
-  readonly state: "idle" | "reading" | "measuring" | "asking" | "failed";
+  readonly state: "idle" | "reading" | "measuring" | "recording" | "asking" | "failed";
   readonly text: string;
   readonly profiles: number;
   readonly kernels: number;

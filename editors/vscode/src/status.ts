@@ -9,7 +9,7 @@ import { SECTION } from "./settings";
 /** A sentence fits the tooltip, not the bar. */
 const MOST_CHARACTERS = 48;
 
-const ICONS: Readonly<Record<Status["state"], string>> = { idle: "flame", reading: "sync~spin", measuring: "sync~spin", asking: "question", failed: "warning" };
+const ICONS: Readonly<Record<Status["state"], string>> = { idle: "flame", reading: "sync~spin", measuring: "sync~spin", recording: "sync~spin", asking: "question", failed: "warning" };
 
 interface Choice extends QuickPickItem {
   readonly command: string;
@@ -55,7 +55,7 @@ export class StatusItem implements Disposable {
     this.#item.show();
     this.#showMetric(status);
     void commands.executeCommand("setContext", `${SECTION}.hasKernels`, status.kernels > 0);
-    void commands.executeCommand("setContext", `${SECTION}.measuring`, status.state === "measuring");
+    void commands.executeCommand("setContext", `${SECTION}.measuring`, isRunning(status));
   }
 
   /** Where somebody chose, what they chose; where nobody did it would only take room. */
@@ -78,14 +78,22 @@ export class StatusItem implements Disposable {
   }
 }
 
+/** A command of the user's runs. */
+function isRunning(status: Status | undefined): boolean {
+  return status?.state === "measuring" || status?.state === "recording";
+}
+
 /** What can be done now, behind a click on the status bar. */
 export async function showMenu(status: Status | undefined): Promise<void> {
-  const isMeasuring = status?.state === "measuring";
+  const isMeasuring = isRunning(status);
   const hasKernels = (status?.kernels ?? 0) > 0;
   const isAsking = (status?.question ?? "") !== "";
   const choices: Choice[] = [
-    ...(isAsking ? [{ label: "$(question) Answer Whether a Save May Be Measured…", command: "gpa.answerMeasuring" }] : []),
-    ...(isMeasuring ? [{ label: "$(debug-stop) Cancel Measuring", command: "gpa.cancelMeasuring" }] : [{ label: "$(play) Measure Now", command: "gpa.measure" }]),
+    ...(isAsking ? [{ label: "$(question) Answer Whether a Command May Run…", command: "gpa.answerMeasuring" }] : []),
+    ...(isMeasuring ? [{ label: "$(debug-stop) Cancel Measuring or Recording", command: "gpa.cancelMeasuring" }] : [
+      { label: "$(play) Measure Now", command: "gpa.measure" },
+      { label: "$(record) Record Launches by Running…", command: "gpa.recordLaunches" },
+    ]),
     ...(hasKernels
       ? [
           { label: "$(flame) List Hot Spots…", command: "gpa.listHotSpots" },

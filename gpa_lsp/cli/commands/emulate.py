@@ -16,6 +16,7 @@ from gpa_lsp.cli.predictions import parse_seconds, parse_size
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
+    from gpa_lsp.programs.beside_sources import Described
     from gpa_lsp.programs.examine import ExaminedKernel
     from gpa_lsp.programs.model import ProgramRun
 
@@ -75,6 +76,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the heaviest launch of each kernel, with its data, beside its source below this folder: editors emulate it with every save",
     )
     parser.add_argument(
+        "--record-launch",
+        metavar="N",
+        type=parse_count,
+        help="look at launch N of each kernel, and keep it, instead of the heaviest",
+    )
+    parser.add_argument(
         "--no-lines", action="store_true", help="run only: do not look at the lines of the heaviest launches"
     )
     parser.add_argument(
@@ -120,6 +127,7 @@ def _emulate(
         launches_per_kernel=arguments.each_kernel,
         memory_bytes=arguments.memory,
         checks_races=arguments.races,
+        recorded_launch=arguments.record_launch,
     )
     surroundings = Surroundings(
         folder=Path.cwd(),
@@ -129,11 +137,12 @@ def _emulate(
     )
     keeps = arguments.record is not None or arguments.describe or not arguments.no_lines
     run = run_program(application, settings, surroundings, records=records if keeps else None)
-    _tell(run, _examine(run, arguments), arguments, terminal)
+    described = _describe(run) if arguments.describe else None
+    _tell(run, _examine(run, arguments), described, arguments, terminal)
     if arguments.record is not None:
         _tell_records(run, terminal)
-    if arguments.describe:
-        _describe(run, terminal)
+    if described is not None:
+        _tell_described(described, terminal)
     return _judge(run, terminal)
 
 
@@ -150,7 +159,11 @@ def _examine(run: "ProgramRun", arguments: argparse.Namespace) -> "tuple[Examine
 
 
 def _tell(
-    run: "ProgramRun", kernels: "tuple[ExaminedKernel, ...]", arguments: argparse.Namespace, terminal: Terminal
+    run: "ProgramRun",
+    kernels: "tuple[ExaminedKernel, ...]",
+    described: "Described | None",
+    arguments: argparse.Namespace,
+    terminal: Terminal,
 ) -> None:
     from gpa_lsp.render.layout import join_lines
     from gpa_lsp.render.program_text import render_program
@@ -163,7 +176,7 @@ def _tell(
     else:
         from gpa_lsp.render.program_json import make_program
 
-        write_file(json.dumps(make_program(run, kernels), indent=2) + "\n", arguments.output)
+        write_file(json.dumps(make_program(run, kernels, described), indent=2) + "\n", arguments.output)
 
 
 def _tell_records(run: "ProgramRun", terminal: Terminal) -> None:
@@ -175,19 +188,22 @@ def _tell_records(run: "ProgramRun", terminal: Terminal) -> None:
             terminal.complain(f"gpa-lsp: recorded {one.description}: {shlex.join(words)}")
 
 
-def _describe(run: "ProgramRun", terminal: Terminal) -> None:
+def _describe(run: "ProgramRun") -> "Described":
     from gpa_lsp.programs.beside_sources import describe_beside
 
     try:
-        found = describe_beside(run, Path.cwd())
+        return describe_beside(run, Path.cwd())
     except OSError as error:
         raise InputError(f"the launches cannot be described: {error.strerror or error}") from error
+
+
+def _tell_described(found: "Described", terminal: Terminal) -> None:
     for path in found.written:
         terminal.complain(f"gpa-lsp: recorded {path}")
-    for path in found.left_alone:
-        terminal.complain(f"gpa-lsp: {path} was written by somebody and is unchanged; rename it to record")
-    if not found.written and not found.left_alone:
-        terminal.complain("gpa-lsp: no kernel was recorded whose source is below this folder; build with -lineinfo")
+    for one in found.left_out:
+        terminal.complain(f"gpa-lsp: not recorded: {one.name}: {one.reason}")
+    if not found.written and not found.left_out:
+        terminal.complain("gpa-lsp: nothing was recorded: no kernel was launched")
 
 
 def _judge(run: "ProgramRun", terminal: Terminal) -> int:

@@ -74,6 +74,10 @@ class SessionActions(SessionView, Protocol):
         """Run the user's command for a document, or for none; whether there is one that may be run."""
         ...
 
+    async def record_launches(self, uri: str | None, command: tuple[str, ...] | None) -> bool:
+        """Run a program and record its launches, for a document, or for none; None for that of the settings. Whether there is one that may be run."""
+        ...
+
     def answer_measuring(self, answer: str | None) -> str:
         """Whether the command that measures may run: ``once``, ``always`` or ``never``; None to be asked again. What came of it."""
         ...

@@ -124,7 +124,7 @@ def test_a_run_is_cancelled_with_all_its_processes(start_measuring: StartMeasuri
     def cancel_again() -> bool:
         """The status changes a moment before the run is put away; until then there is still something to cancel."""
         neovim.command("GpaLsp cancel")
-        return "nothing is being measured" in neovim.messages()
+        return "nothing is being measured or recorded" in neovim.messages()
 
     neovim.wait_for("words", cancel_again)
 

@@ -241,10 +241,15 @@ local subcommands = {
       end)
     end,
   },
+  record = {
+    run = function(arguments)
+      require('gpa_lsp.recording').record(table.concat(arguments, ' '))
+    end,
+  },
   cancel = {
     run = function()
       execute('gpaLsp.cancelMeasuring', {}, function(was_running)
-        return was_running and 'the measurement is cancelled' or 'nothing is being measured'
+        return was_running and 'the run is cancelled' or 'nothing is being measured or recorded'
       end)
     end,
   },
