@@ -17,6 +17,7 @@ from gpa_lsp.profile.native import FORMAT
 from gpa_lsp.rows.model import Kernel, KernelRows
 from gpa_lsp.simulator.reasons import REASONS
 from gpa_lsp.simulator.simulate import PERIOD_CYCLES, SimulatedLaunch
+from gpa_lsp.simulator.walk_kernel import find_static_shared_bytes
 from gpa_lsp.simulator.warp_walk import KernelWalk
 
 SIMULATED_METRIC = "gpa_lsp__simulated"
@@ -129,12 +130,14 @@ def _make_launch(one: DocumentLaunch, module: int | None) -> dict[str, Any]:
 
 def _make_metrics(one: DocumentLaunch) -> dict[str, Any]:
     simulated, machine = one.simulated, one.machine
+    static_bytes = find_static_shared_bytes(one.kernel)
     metrics: dict[str, Any] = {
         SIMULATED_METRIC: 1,
         "gpc__cycles_elapsed.max": round(simulated.cycles),
         "sm__cycles_active.avg": round(simulated.active_cycles),
         "launch__registers_per_thread": one.walk.registers,
-        "launch__shared_mem_per_block": one.walk.shared_bytes,
+        "launch__shared_mem_per_block_static": static_bytes,
+        "launch__shared_mem_per_block_dynamic": one.walk.shared_bytes - static_bytes,
         **simulated.throughputs,
     }
     if machine.clocks.sm_hz is not None:

@@ -105,15 +105,18 @@ def prepare_walk(
     return KernelWalker(kernel, launch, memory, settings, local_bytes)
 
 
+def find_static_shared_bytes(kernel: Kernel) -> int:
+    """Shared memory of a block as the code declares it, what the system keeps for itself included."""
+    if kernel.cubin is None:
+        return 0
+    function = kernel.cubin.functions.get(kernel.mangled_name)
+    static = 0 if function is None else function.shared_static_bytes
+    return max(static, _RESERVED_SHARED_BYTES) if kernel.cubin.sm >= 90 else static
+
+
 def find_shared_bytes(kernel: Kernel, launch: LaunchDescription) -> int:
-    """Shared memory of a block, static and dynamic, what the system keeps for itself included."""
-    static = 0
-    if kernel.cubin is not None:
-        function = kernel.cubin.functions.get(kernel.mangled_name)
-        static = 0 if function is None else function.shared_static_bytes
-        if kernel.cubin.sm >= 90:
-            static = max(static, _RESERVED_SHARED_BYTES)
-    return static + launch.shared_bytes
+    """Shared memory of a block, static and dynamic."""
+    return find_static_shared_bytes(kernel) + launch.shared_bytes
 
 
 def find_registers(kernel: Kernel) -> int:

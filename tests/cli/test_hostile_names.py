@@ -47,6 +47,7 @@ WITHOUT_REPORTS = {
     "emulate",
     "explore",
     "history",
+    "mcp",
     "memory",
     "profile",
     "serve",

@@ -87,6 +87,7 @@ TRIALS = (
     Trial(("roofline", "example.gpa-profile.json"), shows="short_def_use"),
     Trial(("roofline", "-o", "roofline.svg", "example.gpa-profile.json"), writes="roofline.svg"),
     Trial(("sass", "example.gpa-profile.json"), shows="LDG"),
+    Trial(("simulate", "saxpy.cu", "-o", "saxpy.gpa-profile.json"), shows="(simulated)", needs="cuda"),
     Trial(("trace", "saxpy.cu", "-o", "saxpy.trace"), needs="cuda, traces"),
 )
 SERVED = "serve"
