@@ -55,6 +55,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
     return made
 
 
+def test_compiling_the_core_takes_nothing_of_the_time(clock: _Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compile_core() -> None:
+        clock.now_s += 100.0
+
+    monkeypatch.setattr("gpa_lsp.emulator.emulate.find_core", compile_core)
+    emulation = run_text("add.u32 %r1, %r1, 1;", {"out": zeros(1)}, budget=Budget(seconds=10.0))
+    assert emulation.is_complete
+    assert not emulation.faults
+
+
 class _SlowSink:
     """Keeps pieces, and takes its time."""
 
