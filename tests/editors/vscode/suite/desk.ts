@@ -34,5 +34,7 @@ export const hover = (selector: string, text?: string) => ask<null>({ action: "h
 export const texts = (selector: string) => ask<readonly string[]>({ action: "texts", selector });
 export const count = (selector: string, text?: string) => ask<number>({ action: "count", selector, text });
 export const waitFor = (selector: string, text?: string, state: "visible" | "hidden" = "visible") => ask<null>({ action: "waitFor", selector, text, state });
+/** What is typed goes to the list that opened, and to nothing behind it. */
+export const waitForPicker = () => waitFor(".quick-input-widget input:focus");
 export const attributes = (selector: string, name: string) => ask<readonly string[]>({ action: "attributes", selector, name });
 export const styles = (selector: string, property: string) => ask<readonly string[]>({ action: "styles", selector, property });

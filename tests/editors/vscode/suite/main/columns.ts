@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
-import { click, count, press, screenshot, type, waitFor } from "../desk";
+import { click, count, press, screenshot, type, waitFor, waitForPicker } from "../desk";
 import { activeLine, activeScheme, api, drawnBackgrounds, facts, openSass, openSource, sassEditor, source, textOfLine } from "../editor";
-import { type Test, until } from "../runner";
+import { pause, type Test, until } from "../runner";
 
 const { lines } = facts;
 const TITLE = /^\/\/ addr /m;
@@ -89,11 +89,15 @@ export const columns: readonly Test[] = [
     const hottest = activeLine();
     void vscode.commands.executeCommand("gpa.listInstructionsBy");
     await waitFor(ROW, "registers that hold a value");
+    await waitForPicker();
     await type("alive");
     await press("Enter");
     await waitFor(".quick-input-titlebar", "registers that hold a value at it");
     await waitFor(ROW);
+    await waitForPicker();
     await press("Enter");
+    await waitFor(".quick-input-widget", undefined, "hidden");
+    await pause(500); // the list shows its rows in the editor while it is open, and takes that back
     await until("another instruction", activeLine, (line) => line !== undefined && line !== hottest);
     await vscode.commands.executeCommand("gpa.back");
     await until("back", activeLine, (line) => line === hottest);

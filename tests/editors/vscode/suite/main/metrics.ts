@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
-import { press, screenshot, type, waitFor } from "../desk";
+import { press, screenshot, type, waitFor, waitForPicker } from "../desk";
 import { api, facts, lensTitles, openSource, source, startOver, waitForServer } from "../editor";
 import { type Test, until } from "../runner";
 
@@ -21,6 +21,7 @@ const heatOf = (line: number): string => api.heatOf(source).marks.find((mark) =>
 async function choose(words: string): Promise<void> {
   void vscode.commands.executeCommand("gpa.chooseMetric");
   await waitFor(ROW, "samples and causes");
+  await waitForPicker();
   await type(words);
   await waitFor(ROW, words);
   await press("Enter");
@@ -35,6 +36,7 @@ export const metrics: readonly Test[] = [
     await waitFor(ROW, "no kernel has it here");
     await screenshot("metrics-dark");
     await press("Escape");
+    await waitFor(".quick-input-widget", undefined, "hidden");
   }],
   ["hints, heat and lenses switch to it together, with its unit, and it stands in the status bar", async () => {
     await choose("long_scoreboard");
