@@ -7,7 +7,7 @@ import { answerNotification, api, lensTitles, openExtension, openSource, source,
 import { runTests, type Test, until } from "./runner";
 
 const kernel = vscode.Uri.joinPath(source, "..", "..", "symbols.cu");
-const INPUT = ".quick-input-widget input";
+const INPUT = ".quick-input-widget input:focus";
 
 const tests: readonly Test[] = [
   ["a program that is typed runs when it is allowed, and its kernels are emulated", async () => {
