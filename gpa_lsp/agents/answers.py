@@ -42,7 +42,7 @@ _MOST_PAIRS = 4
 _LEAST_PAIR_SHARE = 0.005
 
 MEASURED = "measured"
-SIMULATED = "simulated, not measured,"
+SIMULATED = "simulated"
 EMULATED = "emulated and predicted, nothing measured"
 
 
@@ -178,7 +178,8 @@ class Answers:
                 f"no sampled instruction is of {write_place(file, line)}",
                 remedy="check the line: numbers are those of the measured file",
             )
-        return fit([f"{write_place(file, line)}, {MEASURED}"], rows, start, f'explain_line(file="{file}", line={line}')
+        origin = _name_origin(one.kernel for one in found)
+        return fit([f"{write_place(file, line)}, {origin}"], rows, start, f'explain_line(file="{file}", line={line}')
 
     def compare(self, before: str, after: str, kernel: str | None = None, start: int = 0) -> str:
         """What changed between two reports: time, limiter, counters, which advice was taken.
@@ -193,7 +194,13 @@ class Answers:
         comparison = compare_reports(reports[0], reports[1], [], lambda _: False)
         lines = [read_plain(line) for line in render_comparison(comparison, self._places, None)]
         rows = [line for line in lines if line.strip()]
-        return fit([f"{before} → {after}, {MEASURED}"], rows, start, f'compare(before="{before}", after="{after}"')
+        origins = [_name_origin(one.kernels) for one in reports]
+        return fit(
+            [f"{before} ({origins[0]}) → {after} ({origins[1]})"],
+            rows,
+            start,
+            f'compare(before="{before}", after="{after}"',
+        )
 
     def predict(self, source: str, kernel: str | None = None, start: int = 0) -> str:
         """What a CUDA source would do on its described launches: emulated, with no GPU; nothing of the program's host code runs.
@@ -244,7 +251,7 @@ class Answers:
         kernel = found.kernel
         return (
             f"{found.id} {shorten_name(kernel.name)}: {format_duration_ns(kernel.duration_ns)} on {kernel.device.name or 'an unknown GPU'}, "
-            f"{format_count_of(kernel.total_samples, 'sample')}, {SIMULATED if kernel.is_simulated else MEASURED} in {self._shelf.show(found.path)}"
+            f"{format_count_of(kernel.total_samples, 'sample')}, {_name_origin([kernel])} in {self._shelf.show(found.path)}"
         )
 
     @staticmethod
@@ -267,9 +274,8 @@ class Answers:
         for place in _find_places(kernel, file, line):
             blame = index.measure_line(place)
             taken = blame.waiting_samples + blame.own_samples + blame.unattributed_samples
-            origin = f" ({SIMULATED.rstrip(',')})" if kernel.is_simulated else ""
             yield (
-                f"{found.id} {shorten_name(kernel.name)}{origin}: {_share(kernel, taken)} taken here; of these "
+                f"{found.id} {shorten_name(kernel.name)}: {_share(kernel, taken)} taken here; of these "
                 f"{_share(kernel, blame.waiting_samples)} wait for other instructions, {_share(kernel, blame.own_samples)} are its own, "
                 f"{_share(kernel, blame.unattributed_samples)} unattributed; it makes others wait for {_share(kernel, blame.causing_samples)}"
             )
@@ -317,6 +323,11 @@ class Answers:
 
 
 _LABELS = frozenset({"limit", "cause", "none", "small"})
+
+
+def _name_origin(kernels: Iterable[KernelReport]) -> str:
+    """Where the numbers of kernels come from."""
+    return " and ".join(sorted({SIMULATED if kernel.is_simulated else MEASURED for kernel in kernels})) or MEASURED
 
 
 def _find_places(kernel: KernelReport, file: str | None, line: int) -> list[SourceLine]:

@@ -8,13 +8,11 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.pipeline import analyse
+from gpa_lsp.pipeline import load
 from gpa_lsp.profile.read import list_suffixes
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.names import list_named
 from gpa_lsp.report.source_paths import SourceLocator
-from gpa_lsp.report_file.schema import is_saved_report
-from gpa_lsp.report_file.store import read_report
 
 _MOST_LOOKED_AT = 20_000
 """Folder entries: a search ends soon in any folder."""
@@ -91,7 +89,7 @@ class Shelf:
         status = path.stat()
         key = path, status.st_size, status.st_mtime_ns
         if key not in self._read:
-            self._read[key] = read_report(path) if is_saved_report(path) else analyse([path], locator=self.locator)
+            self._read[key] = load([path], locator=self.locator)
             while len(self._read) > _MOST_KEPT:
                 self._read.popitem(last=False)
         self._read.move_to_end(key)

@@ -18,15 +18,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp import pipeline
 from gpa_lsp.advice.model import Advice
 from gpa_lsp.basis.errors import GpaError, InputError
-from gpa_lsp.pipeline import analyse
 from gpa_lsp.report.def_use_graph import build_def_use_graph, cut_around
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.names import list_named
 from gpa_lsp.report.source_paths import SourceLocator
-from gpa_lsp.report_file.schema import is_saved_report
-from gpa_lsp.report_file.store import read_report
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -69,17 +67,7 @@ def load(
     locator = SourceLocator(
         [Path(folder).absolute() for folder in sources], list((mappings or {}).items()), max_files=_MOST_FILES
     )
-    files = [Path(path) for path in paths]
-    saved = [path for path in files if path.is_file() and is_saved_report(path)]
-    reports = [read_report(path) for path in saved]
-    profiles = [path for path in files if path not in saved]
-    if profiles:
-        reports.append(analyse(profiles, locator=locator))
-    found = sorted(
-        (kernel for report in reports for kernel in report.kernels),
-        key=lambda kernel: (-kernel.total_duration_ns, kernel.mangled_name),
-    )
-    return Report(problems=tuple(problem for report in reports for problem in report.problems), kernels=tuple(found))
+    return pipeline.load([Path(path) for path in paths], locator=locator)
 
 
 def kernels(report: Report, name: str | None = None) -> tuple[KernelReport, ...]:

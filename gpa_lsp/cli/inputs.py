@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpa_lsp.basis.errors import GpaError, InputError, Problem, ProblemSeverity
+from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
-from gpa_lsp.report.names import list_named, shorten_name
+from gpa_lsp.report.names import shorten_name
 
 if TYPE_CHECKING:
     from gpa_lsp.render.places import PlaceNames
@@ -173,44 +173,16 @@ def _read_folder() -> Path:
 
 
 def _load(arguments: argparse.Namespace, kernel: str | None, terminal: Terminal, options: dict[str, Any]) -> "Report":
-    from gpa_lsp.report.model import Report
-    from gpa_lsp.report_file.schema import is_saved_report
+    from gpa_lsp.device.kept_roofs import KeptRoofs
+    from gpa_lsp.pipeline import load
 
-    paths: Sequence[Path] = arguments.paths
-    saved = [path for path in paths if path.is_file() and is_saved_report(path)]
-    profiles = [path for path in paths if path not in saved]
-    reports = [_read_saved(path, kernel) for path in saved]
-    if profiles:
-        from gpa_lsp.device.kept_roofs import KeptRoofs
-        from gpa_lsp.pipeline import analyse  # saved reports need neither readers nor disassembler
-
-        means: dict[str, Any] = {
-            "locator": locate_sources(arguments),
-            # A command that is given roofs puts its kernels under them itself, saved ones too.
-            "roofs": KeptRoofs() if getattr(arguments, "roofs", None) is None else None,
-        }
-        with ProgressBar(terminal) as progress:
-            reports.append(analyse(profiles, kernel_filter=kernel, progress=progress, **means, **options))
-    kernels = [found for report in reports for found in report.kernels]
-    if kernel is not None:  # of several files, too, a whole name wins
-        kernels = list_named(kernel, kernels, lambda one: (one.mangled_name, one.name))
-    if len(reports) > 1:
-        kernels.sort(key=lambda found: (-found.total_duration_ns, found.mangled_name))
-    return Report(problems=tuple(problem for report in reports for problem in report.problems), kernels=tuple(kernels))
-
-
-def _read_saved(path: Path, kernel: str | None) -> "Report":
-    from gpa_lsp.report.model import Report
-    from gpa_lsp.report_file.store import read_report
-
-    try:
-        report = read_report(path)
-    except GpaError as error:
-        return Report(problems=(Problem.from_error(error),), kernels=())
-    if kernel is None:
-        return report
-    found = list_named(kernel, report.kernels, lambda one: (one.mangled_name, one.name))
-    return Report(problems=report.problems, kernels=tuple(found))
+    means: dict[str, Any] = {
+        "locator": locate_sources(arguments),
+        # A command that is given roofs puts its kernels under them itself, saved ones too.
+        "roofs": KeptRoofs() if getattr(arguments, "roofs", None) is None else None,
+    }
+    with ProgressBar(terminal) as progress:
+        return load(arguments.paths, kernel_filter=kernel, progress=progress, **means, **options)
 
 
 def _parse_mapping(text: str) -> tuple[str, str]:

@@ -32,8 +32,8 @@ _SOURCE_HELP = (
 )
 
 
-def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str = _SOURCE_HELP) -> None:
-    """Source, kernel, launch, GPU and budget."""
+def add_source_arguments(parser: argparse.ArgumentParser, source_help: str) -> None:
+    """Source, kernel and the description of launches."""
     parser.add_argument("source", metavar="SOURCE", type=Path, help=source_help)
     parser.add_argument(
         "--kernel",
@@ -46,6 +46,11 @@ def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str =
         type=Path,
         help="the description of launches and arguments (default: SOURCE with .launch.toml in place of its suffix)",
     )
+
+
+def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str = _SOURCE_HELP) -> None:
+    """Source, kernel, launch, GPU and budget."""
+    add_source_arguments(parser, source_help)
     parser.add_argument(
         "--launch", metavar="N", type=parse_number, help="only the Nth described launch of those kernels"
     )

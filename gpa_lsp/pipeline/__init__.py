@@ -20,6 +20,7 @@ from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.blame import DEFAULT_BLAMER
 from gpa_lsp.pipeline.way import Progress, TakeKernel, Way
 from gpa_lsp.report.model import Report
+from gpa_lsp.report.names import list_named
 from gpa_lsp.report.profiled_sources import ProfiledSources
 from gpa_lsp.report.source_paths import SourceLocator
 from gpa_lsp.report_file.kept_reports import KeptReport, load_kept, open_kept_reports, store_kept
@@ -30,6 +31,41 @@ if TYPE_CHECKING:
     from gpa_lsp.report.model import KernelReport
 
 _KEPT_FORMAT = 3
+
+
+def load(paths: Sequence[Path], *, kernel_filter: str | None = None, **options: Any) -> Report:
+    """Analyse profiles and read saved reports, whichever each path is.
+
+    Args:
+        paths: as :func:`analyse` takes them, or reports saved as JSON, which keep the attribution they were saved with.
+        kernel_filter: as in :class:`Way`; of several files a whole name wins over a part of one.
+        options: for :func:`analyse`.
+
+    Returns:
+        One report of all, the kernels that took longest first. An input that cannot be used becomes a problem in it, and the others go on.
+    """
+    from gpa_lsp.report_file.schema import is_saved_report
+
+    saved = [path for path in paths if path.is_file() and is_saved_report(path)]
+    profiles = [path for path in paths if path not in saved]
+    reports = [_read_saved(path) for path in saved]
+    if profiles:
+        reports.append(analyse(profiles, kernel_filter=kernel_filter, **options))
+    kernels = [found for report in reports for found in report.kernels]
+    if kernel_filter is not None:
+        kernels = list_named(kernel_filter, kernels, lambda one: (one.mangled_name, one.name))
+    if len(reports) > 1:
+        kernels.sort(key=lambda found: (-found.total_duration_ns, found.mangled_name))
+    return Report(problems=tuple(problem for report in reports for problem in report.problems), kernels=tuple(kernels))
+
+
+def _read_saved(path: Path) -> Report:
+    from gpa_lsp.report_file.store import read_report
+
+    try:
+        return read_report(path)
+    except GpaError as error:
+        return Report(problems=(Problem.from_error(error),), kernels=())
 
 
 def analyse(

@@ -1,11 +1,13 @@
 """The public names stay: what a program of somebody else relies on."""
 
 import inspect
+from pathlib import Path
 
 import pytest
 
 from gpa_lsp import api
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.report_file.store import write_report
 from tests.conftest import ROOT
 
 EXAMPLE = ROOT / "fixtures" / "example.gpa-profile.json"
@@ -48,12 +50,7 @@ def test_attributes_that_are_documented() -> None:
     )
 
 
-def test_saved_reports_are_read_as_profiles_are(tmp_path: object) -> None:
-    from pathlib import Path
-
-    from gpa_lsp.report_file.store import write_report
-
-    assert isinstance(tmp_path, Path)
+def test_saved_reports_are_read_as_profiles_are(tmp_path: Path) -> None:
     report = api.load(EXAMPLE)
     saved = tmp_path / "saved.json"
     with saved.open("w", encoding="utf-8") as stream:
@@ -64,6 +61,14 @@ def test_saved_reports_are_read_as_profiles_are(tmp_path: object) -> None:
     assert (
         api.def_use_graph(again.kernels[0]).number_of_edges() == api.def_use_graph(report.kernels[0]).number_of_edges()
     )
+
+
+def test_a_damaged_saved_report_is_a_problem_and_the_others_are_read(tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text('{"schema": "gpa-lsp/report/3", "kernels": 7}', encoding="utf-8")
+    report = api.load(damaged, EXAMPLE)
+    assert len(report.kernels) == 2
+    assert [problem.path for problem in report.problems if problem.path == damaged] == [damaged]
 
 
 def test_kernels_are_found_by_name() -> None:

@@ -9,7 +9,7 @@ from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.basis.numbers import format_count, format_duration_ns, format_number, format_percent
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, write_file
-from gpa_lsp.cli.predictions import InputKind, find_kind, parse_seconds, parse_size
+from gpa_lsp.cli.predictions import InputKind, add_source_arguments, find_kind, parse_seconds, parse_size
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
@@ -25,22 +25,8 @@ _MOST_REASONS = 4
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "source",
-        metavar="SOURCE",
-        type=Path,
-        help="a CUDA C++ source, a build with PTX in it, or a report, whose code, GPU and clocks are then taken",
-    )
-    parser.add_argument(
-        "--kernel",
-        metavar="NAME",
-        help="only the kernel of this name, or else kernels whose name (readable or mangled) contains NAME",
-    )
-    parser.add_argument(
-        "--launches",
-        metavar="FILE",
-        type=Path,
-        help="the description of launches and arguments (default: SOURCE with .launch.toml in place of its suffix)",
+    add_source_arguments(
+        parser, "a CUDA C++ source, a build with PTX in it, or a report, whose code, GPU and clocks are then taken"
     )
     parser.add_argument(
         "--machine",
