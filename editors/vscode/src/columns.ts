@@ -77,12 +77,13 @@ export async function listInstructions(connection: Connection, memory: JumpMemor
     window.setStatusBarMessage(`$(info) Nothing is known of: ${title}`, 4_000);
     return;
   }
+  const origin = placeOf(editor); // before the list is open: it moves the cursor to show its rows
   let wantsOrder = false;
   const chosen = await pickWithPreview(`Instructions by ${title}, largest first`, items, (item) => item.instruction, () => (wantsOrder = true));
   if (wantsOrder) {
     await chooseOrder(connection, memory, columns);
   } else if (chosen !== undefined) {
-    memory.leave(placeOf(editor));
+    memory.leave(origin);
     await showPlace(chosen.instruction);
   }
 }

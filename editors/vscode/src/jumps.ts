@@ -7,7 +7,7 @@ import { findNextHotLine } from "./heatMarks";
 import type { JumpMemory } from "./jumpMemory";
 import { nameLine, pickWithPreview } from "./lists";
 import { placeOf, showLine, showPlace, toProtocol } from "./placement";
-import type { HotSpot, Jump } from "./protocol";
+import type { HotSpot, Jump, Place } from "./protocol";
 
 type Finder = "gpaLsp.findCauses" | "gpaLsp.findVictims";
 
@@ -27,7 +27,7 @@ export async function jump(connection: Connection, memory: JumpMemory, finder: F
   const found = await find(connection, finder);
   const [first] = found;
   if (first !== undefined) {
-    await land(memory, first);
+    await land(memory, first, findCursor());
     window.setStatusBarMessage(`$(arrow-right) ${first.text}${found.length > 1 ? ` (1 of ${found.length})` : ""}`, 6_000);
   }
 }
@@ -40,9 +40,10 @@ export async function chooseCause(connection: Connection, memory: JumpMemory): P
     description: nameLine(cause),
     jump: cause,
   }));
+  const origin = findCursor(); // before the list is open: it moves the cursor to show its rows
   const chosen = items.length === 0 ? undefined : await pickWithPreview("What this line waits for", items, (item) => item.jump);
   if (chosen !== undefined) {
-    await land(memory, chosen.jump);
+    await land(memory, chosen.jump, origin);
   }
 }
 
@@ -67,9 +68,13 @@ async function explain(connection: Connection, uri: Uri, text: string): Promise<
   }
 }
 
-async function land(memory: JumpMemory, target: Jump): Promise<void> {
-  if (window.activeTextEditor !== undefined) {
-    memory.leave(placeOf(window.activeTextEditor));
+function findCursor(): Place | undefined {
+  return window.activeTextEditor && placeOf(window.activeTextEditor);
+}
+
+async function land(memory: JumpMemory, target: Jump, origin: Place | undefined): Promise<void> {
+  if (origin !== undefined) {
+    memory.leave(origin);
   }
   const editor = await showPlace(target);
   memory.remember(target, editor.document.uri.toString(), editor.document.version);

@@ -39,10 +39,14 @@ export async function pickWithPreview<T extends QuickPickItem>(
   list.matchOnDescription = true;
   list.matchOnDetail = true;
   let timer: NodeJS.Timeout | undefined;
+  let preview: Promise<unknown> = Promise.resolve();
+  const show = (target: Place): void => {
+    preview = showPlace(target, { preserveFocus: true, reveal: TextEditorRevealType.InCenter }).catch(() => undefined); // a file that is gone has no preview
+  };
   list.onDidChangeActive(([item]) => {
     clearTimeout(timer);
     const target = item && findPlace(item);
-    timer = target ? setTimeout(() => void showPlace(target, { preserveFocus: true, reveal: TextEditorRevealType.InCenter }), PREVIEW_DELAY_MS) : undefined;
+    timer = target ? setTimeout(() => show(target), PREVIEW_DELAY_MS) : undefined;
   });
   list.onDidTriggerItemButton((event) => {
     onButton(event.item, event.button);
@@ -55,6 +59,7 @@ export async function pickWithPreview<T extends QuickPickItem>(
   });
   clearTimeout(timer);
   list.dispose();
+  await preview; // one that is late would move the cursor away from what was chosen
   if (chosen === undefined && before !== undefined) {
     await showPlace(before);
   }

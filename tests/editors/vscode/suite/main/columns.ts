@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { click, count, press, screenshot, type, waitFor, waitForPicker } from "../desk";
 import { activeLine, activeScheme, api, drawnBackgrounds, facts, openSass, openSource, sassEditor, source, textOfLine } from "../editor";
-import { pause, type Test, until } from "../runner";
+import { type Test, until } from "../runner";
 
 const { lines } = facts;
 const TITLE = /^\/\/ addr /m;
@@ -57,6 +57,7 @@ export const columns: readonly Test[] = [
     await vscode.window.showTextDocument(sassEditor()?.document ?? assert.fail(), vscode.ViewColumn.Two);
     await press("Alt+k");
     await waitFor(ROW, "executed");
+    await waitForPicker();
     await screenshot("columns-dark");
     for (const key of ["ArrowDown", "Space", ...Array.from({ length: 8 }, () => "ArrowDown"), "Space", "Enter"]) {
       await press(key);
@@ -81,13 +82,14 @@ export const columns: readonly Test[] = [
   ["the hottest instructions are a list that jumps, in the order of any column", async () => {
     await press("Alt+o");
     await waitFor(ROW, "%");
+    await waitForPicker();
     await screenshot("instructions-dark");
     await press("Enter");
     await waitFor(".quick-input-widget", undefined, "hidden");
     await until("the hottest instruction", () => textOfLine(), (text) => /\d\d %.*\bF(FMA|MUL|ADD)\b/.test(text));
     assert.equal(activeScheme(), "gpa-sass");
     const hottest = activeLine();
-    void vscode.commands.executeCommand("gpa.listInstructionsBy");
+    const chosen = vscode.commands.executeCommand("gpa.listInstructionsBy");
     await waitFor(ROW, "registers that hold a value");
     await waitForPicker();
     await type("alive");
@@ -96,9 +98,8 @@ export const columns: readonly Test[] = [
     await waitFor(ROW);
     await waitForPicker();
     await press("Enter");
-    await waitFor(".quick-input-widget", undefined, "hidden");
-    await pause(500); // the list shows its rows in the editor while it is open, and takes that back
-    await until("another instruction", activeLine, (line) => line !== undefined && line !== hottest);
+    await chosen;
+    assert.notEqual(activeLine(), hottest);
     await vscode.commands.executeCommand("gpa.back");
     await until("back", activeLine, (line) => line === hottest);
   }],

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
-import { press, screenshot, texts, waitFor } from "../desk";
+import { press, screenshot, texts, waitFor, waitForPicker } from "../desk";
 import { activeLine, activeScheme, api, facts, putCursor, startOver, textOfLine } from "../editor";
 import { type Test, until } from "../runner";
 
@@ -53,6 +53,7 @@ export const jumps: readonly Test[] = [
     const rows = await texts(".quick-input-list .monaco-list-row");
     assert.ok(rows.length >= 2);
     await until("the preview", () => editor.selection.active.line, (line) => line !== 0);
+    await waitForPicker();
     await screenshot("hot-spots-dark");
     await press("Escape");
     await until("back", activeLine, (line) => line === 0);
@@ -64,7 +65,7 @@ export const jumps: readonly Test[] = [
     // The list of the test before is still in the page, hidden: only a title tells them apart, and only a focus says that keys go to it.
     await waitFor(".quick-input-title", "Kernels, longest first");
     await waitFor(".quick-input-list .monaco-list-row", "relax");
-    await waitFor(".quick-input-widget input:focus");
+    await waitForPicker();
     await press("Enter");
     await until("the definition of the first kernel", () => (activeLine() === 0 ? "" : textOfLine()), (text) => text.includes("__global__ void relax"));
   }],

@@ -34,6 +34,7 @@ export const metrics: readonly Test[] = [
     assert.match(await until("hints", () => hintsOf(lines.victim), Boolean), /← line \d+ · \d+ % long_scoreboard/);
     void vscode.commands.executeCommand("gpa.chooseMetric");
     await waitFor(ROW, "no kernel has it here");
+    await waitForPicker();
     await screenshot("metrics-dark");
     await press("Escape");
     await waitFor(".quick-input-widget", undefined, "hidden");
