@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
+from gpa_lsp.cli.launch_timing import add_timing_arguments, run_timing, wants_timing
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ _HELP_TIMEOUT_S = 20
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_selection_arguments(parser.add_argument_group("what is measured"))
     _add_control_arguments(parser.add_argument_group("how it is measured"))
+    add_timing_arguments(parser.add_argument_group("described launches, timed without Nsight Compute"))
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         type=Path,
-        default=_DEFAULT_OUTPUT,
-        help=f"the report (default: {_DEFAULT_OUTPUT})",
+        help=f"the report (default: {_DEFAULT_OUTPUT}; with --launch or --replay its name with .timed.gpa-profile.json)",
     )
     parser.add_argument(
         "--ncu", metavar="PATH", help="Nsight Compute's program (default: $GPA_LSP_NCU, PATH, usual folders)"
@@ -123,8 +124,11 @@ def _add_control_arguments(group: "argparse._ArgumentGroup") -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    if wants_timing(arguments):
+        return run_timing(arguments, terminal)
     from gpa_lsp.collect.recipe import build_command
 
+    arguments.output = arguments.output or _DEFAULT_OUTPUT
     application = arguments.application[1:] if arguments.application[:1] == ["--"] else arguments.application
     if not application:
         raise InputError("no program to measure", remedy="give it after two dashes: gpa-lsp profile -- ./app")

@@ -1,0 +1,126 @@
+"""Described launches timed on a GPU of this computer: what ``gpa-lsp profile --launch`` and ``--replay`` do."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.errors import InputError, ProblemSeverity
+from gpa_lsp.basis.numbers import format_count_of, format_dim3, format_duration_ns
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count, write_file
+from gpa_lsp.cli.predictions import InputKind, find_kind
+from gpa_lsp.cli.static_check import SUFFIXES
+from gpa_lsp.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from gpa_lsp.prediction.launch_timing import LaunchTimings, TimedLaunch
+
+_DESCRIPTION_SUFFIX = ".launch.toml"
+_OUTPUT_SUFFIX = ".timed.gpa-profile.json"
+_EXIT_FAILED = 1
+_DEFAULT_REPETITIONS = 30
+
+
+def add_timing_arguments(group: "argparse._ArgumentGroup") -> None:
+    """What says which launches are timed."""
+    group.add_argument(
+        "--launch",
+        metavar="FILE",
+        type=Path,
+        dest="described",
+        help="time the launches that FILE describes (NAME.launch.toml); no program runs, and no permission is needed",
+    )
+    group.add_argument(
+        "--of",
+        metavar="CODE",
+        type=Path,
+        dest="code",
+        help="source or build of those launches (default: the source beside FILE)",
+    )
+    group.add_argument(
+        "--replay",
+        metavar="REPORT",
+        type=Path,
+        help="launch kernels of a report again here: its code, grid and block, with the arguments that --launch describes",
+    )
+    group.add_argument(
+        "--repetitions",
+        metavar="N",
+        type=parse_count,
+        default=_DEFAULT_REPETITIONS,
+        help=f"times that each launch is timed (default: {_DEFAULT_REPETITIONS})",
+    )
+
+
+def wants_timing(arguments: argparse.Namespace) -> bool:
+    """Whether launches are to be timed in place of a program's."""
+    return arguments.described is not None or arguments.replay is not None
+
+
+def run_timing(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Time them, say what came out, and write it as a profile.
+
+    Raises:
+        GpaError: nothing could be timed; says why.
+    """
+    if arguments.application:
+        raise InputError("a program and a description", remedy="give -- APP ARGS or --launch FILE, not both")
+    found = _time(arguments)
+    for problem in found.problems:
+        terminal.complain(f"{problem.severity.value}: {problem}")
+    if not found.launches:
+        return _EXIT_FAILED
+    from gpa_lsp.prediction.launch_timing import make_document
+
+    output = _choose_output(arguments)
+    write_file(json.dumps(make_document(found)) + "\n", output)
+    lines = [*map(_describe, found.launches), f"written to {output}", ""]
+    terminal.print_safely(lambda: terminal.write_text("\n".join(lines)))
+    return EXIT_BAD_INPUT if any(one.severity is ProblemSeverity.ERROR for one in found.problems) else 0
+
+
+def _time(arguments: argparse.Namespace) -> "LaunchTimings":
+    from gpa_lsp.gpu.timing import TimingSettings
+    from gpa_lsp.prediction.launch_sources import LaunchChoice
+    from gpa_lsp.prediction.launch_timing import TimingWork, time_build, time_report, time_source
+
+    settings = TimingSettings(repetitions=max(1, arguments.repetitions), is_cold=arguments.cache_control != "none")
+    choice, work = LaunchChoice(path=arguments.described), TimingWork(settings=settings)
+    kernel = arguments.kernel or None
+    if arguments.replay is not None:
+        return time_report(arguments.replay, choice, kernel=kernel, work=work)
+    code = arguments.code or find_code(arguments.described)
+    time = time_build if find_kind(code) is InputKind.BUILD else time_source
+    return time(code, choice, kernel=kernel, work=work)
+
+
+def find_code(described: Path) -> Path:
+    """The source that a description stands beside.
+
+    Raises:
+        InputError: there is none, or there are several.
+    """
+    name = described.name.removesuffix(_DESCRIPTION_SUFFIX)
+    found = [one for suffix in sorted(SUFFIXES) if (one := described.with_name(name + suffix)).is_file()]
+    if len(found) != 1:
+        message = f"{format_count_of(len(found), 'source')} beside it that it could describe"
+        raise InputError(message, path=described, remedy="name the source or the build with --of")
+    return found[0]
+
+
+def _choose_output(arguments: argparse.Namespace) -> Path:
+    if arguments.output is not None:
+        output: Path = arguments.output
+        return output
+    named = arguments.described or arguments.replay
+    return Path(named.name.split(".")[0] + _OUTPUT_SUFFIX)
+
+
+def _describe(one: "TimedLaunch") -> str:
+    timing = one.timing
+    error = "" if timing.error_ns is None else f" ± {format_duration_ns(timing.error_ns)}"
+    caches = "L2 emptied before each" if timing.is_cold else "caches as the launch before left them"
+    return (
+        f"{one.name} <<<{format_dim3(one.launch.grid)}, {format_dim3(one.launch.block)}>>> on {timing.gpu}: "
+        f"{format_duration_ns(timing.median_ns)}{error} (measured: median of {format_count_of(len(timing.times_ns), 'launch')}, {caches})"
+    )

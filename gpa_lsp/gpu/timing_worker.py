@@ -1,0 +1,69 @@
+"""The process that times launches: it holds a context, so that only the first launch waits for one. It is ended with its GPU's context when a kernel
+does not end."""
+
+from typing import Any
+
+from gpa_lsp.basis.errors import GpaError, MissingToolError, ToolError
+from gpa_lsp.gpu.local_gpu import LocalGpu
+from gpa_lsp.gpu.placed_launch import PlacedLaunch
+from gpa_lsp.gpu.timing import time_launch
+from gpa_lsp.gpu.timing_jobs import Greeting, Job, TimingAnswer, TimingJob
+from gpa_lsp.launches.build import build_inputs
+from gpa_lsp.processes.worker import Tell, Work
+from gpa_lsp.ptx.model import PtxFunction
+from gpa_lsp.ptx.parse import parse_ptx
+
+NEEDED_FOR = "timing a launch"
+_WRITES = frozenset({"st", "atom", "red", "cp", "call", "sust", "stmatrix", "multimem", "tensormap"})
+_OWN_SPACES = frozenset({"shared", "local", "param"})
+_held: list[LocalGpu] = []
+
+
+def do_job(job: Job, _: Tell, driver: Any = None) -> object:
+    """The answer to a job. ``driver`` is for tests: a scripted one."""
+    try:
+        if not _held:
+            _held.append(LocalGpu(needed_for=NEEDED_FOR, driver=driver))
+        gpu = _held[0]
+    except GpaError as error:
+        if isinstance(job, TimingJob):
+            return TimingAnswer(failure=str(error))
+        missing = (error.tool, error.needed_for, error.install) if isinstance(error, MissingToolError) else None
+        return Greeting(failure=str(error), missing=missing)
+    if not isinstance(job, TimingJob):
+        return Greeting(name=gpu.facts.name, compute_capability=gpu.facts.compute_capability)
+    try:
+        return _time(job, gpu)
+    except ToolError as error:
+        return TimingAnswer(failure=str(error), is_spent=True)
+    except GpaError as error:
+        return TimingAnswer(failure=str(error))
+
+
+def forget_gpu() -> None:
+    """Give the GPU back that is held."""
+    while _held:
+        _held.pop().close()
+
+
+def _time(job: TimingJob, gpu: LocalGpu) -> TimingAnswer:
+    module = parse_ptx(job.ptx, name=job.function)
+    function = module.functions[job.function]
+    inputs = build_inputs(module, function, job.launch, memory_limit_bytes=job.memory_bytes)
+    with gpu.borrowed():
+        loaded = gpu.load(job.image)
+        placed = PlacedLaunch(gpu, loaded, function, job.launch, inputs)
+        timing = time_launch(gpu, placed, job.settings, keeps_inputs=not writes_memory(function))
+    return TimingAnswer(timing=timing)
+
+
+def writes_memory(function: PtxFunction) -> bool:
+    """Whether a kernel may write to what it is given."""
+    return any(one.opcode in _WRITES and not _OWN_SPACES & set(one.suffixes[:4]) for one in function.instructions)
+
+
+def _explain(job: Job, reason: str) -> object:
+    return TimingAnswer(failure=reason, is_spent=True) if isinstance(job, TimingJob) else Greeting(failure=reason)
+
+
+WORK = Work(do=do_job, explain=_explain)
