@@ -33,6 +33,7 @@ class TimedDriver:
         ending: what a launch ends with.
         devices: that there are.
         refuses: an image with these bytes in it is not loaded.
+        free_bytes: of its memory, before anything is taken.
     """
 
     CUdevice_attribute = Attribute
@@ -46,11 +47,13 @@ class TimedDriver:
         ending: int = READY,
         devices: int = 1,
         refuses: bytes = b"",
+        free_bytes: int = FREE_BYTES,
     ) -> None:
         self.times_ms = times_ms
         self.ending = ending
         self.devices = devices
         self.refuses = refuses
+        self.free_bytes = free_bytes
         self.calls: Counter[str] = Counter()
         self.order: list[str] = []
         self.memory: dict[int, bytearray] = {}
@@ -92,7 +95,7 @@ class TimedDriver:
         return READY, self._values[which]
 
     def cuMemGetInfo(self) -> tuple[int, int, int]:
-        return READY, FREE_BYTES - sum(map(len, self.memory.values())), FREE_BYTES
+        return READY, self.free_bytes - sum(map(len, self.memory.values())), self.free_bytes
 
     def cuMemAlloc(self, size: int) -> tuple[int, int]:
         self._next += 1 << 30

@@ -1,0 +1,154 @@
+"""``fixtures/on_a_gpu.py`` without a GPU: what it would do, what it leaves out, and what it writes down of what fails."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.patience import LIMIT_S
+
+SCRIPT = ROOT / "fixtures" / "on_a_gpu.py"
+_WORKER = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from gpa_lsp.cli.main import main
+from gpa_lsp.gpu import timing_processes
+from tests.gpu.in_process import JobsHere
+from tests.gpu.timed_driver import TimedDriver
+timing_processes._POOL = JobsHere(TimedDriver([TIME], free_bytes=1 << 32))
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def script() -> Iterator[ModuleType]:
+    spec = importlib.util.spec_from_file_location("on_a_gpu", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["on_a_gpu"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["on_a_gpu"]
+
+
+def run(*words: str, path: str | None = None) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)} | ({} if path is None else {"PATH": path})
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *words],
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=LIMIT_S,
+    )
+
+
+def read_seen(folder: Path) -> dict[str, dict[str, object]]:
+    return {row["step"]: row for row in json.loads((folder / "seen.json").read_text())["steps"]}
+
+
+def write_program(folder: Path, name: str, text: str) -> None:
+    folder.mkdir(exist_ok=True)
+    program = folder / name
+    program.write_text(f"#!{sys.executable}\n{text}")
+    program.chmod(0o755)
+
+
+def test_a_dry_run_says_what_each_step_needs_does_and_writes(script: ModuleType, tmp_path: Path) -> None:
+    done = run("--dry-run", "--out", str(tmp_path / "out"))
+    assert (done.returncode, done.stderr) == (0, "")
+    for step in script.STEPS:
+        assert f"{step.name}: {step.what}\n  needs {', '.join(step.needs)}; writes " in done.stdout
+    for words in (
+        "profile --sampler cupti",
+        "profile --launch",
+        "profile --replay",
+        "--on gpu",
+        "--continuous --duty 10",
+    ):
+        assert words in done.stdout
+    assert not (tmp_path / "out").exists()
+    assert sum(step.limit_s for step in script.STEPS) > 25 * 60 > 0, "the limit of all holds, not the sum of each"
+    assert str(ROOT) not in done.stdout
+
+
+def test_without_a_gpu_every_step_is_left_out_and_says_why(script: ModuleType, tmp_path: Path) -> None:
+    done = run("--out", str(tmp_path / "out"), path="/nowhere")
+    assert done.returncode == 0
+    seen = read_seen(tmp_path / "out")
+    assert list(seen) == [step.name for step in script.STEPS]
+    assert {row["outcome"] for row in seen.values()} == {"left out"}
+    assert seen["reports"]["missing"] == ["nvcc", "ncu", "nvidia-smi"]
+
+
+def test_what_a_step_prints_and_finds_is_written_down(tmp_path: Path) -> None:
+    write_program(tmp_path / "bin", "nvidia-smi", "print('A GPU, 580.1, 9.0, 1980, 2619, 81559')")
+    done = run("--out", str(tmp_path / "out"), "--only", "machine", path=str(tmp_path / "bin"))
+    assert done.returncode == 0, done.stderr
+    row = read_seen(tmp_path / "out")["machine"]
+    assert row["outcome"] == "done"
+    assert row["found"]["gpu"] == "A GPU, 580.1, 9.0, 1980, 2619, 81559"  # type: ignore[index]
+    commands = row["commands"]
+    assert isinstance(commands, list) and [one["exit"] for one in commands] == [0, 0]
+
+
+def test_a_step_that_fails_costs_itself(tmp_path: Path) -> None:
+    write_program(tmp_path / "bin", "nvidia-smi", "import sys; print('no devices'); sys.exit(9)")
+    write_program(tmp_path / "bin", "nvcc", "import sys; sys.exit(1)")
+    done = run("--out", str(tmp_path / "out"), path=str(tmp_path / "bin"))
+    assert done.returncode == 1
+    seen = read_seen(tmp_path / "out")
+    assert (seen["machine"]["outcome"], seen["pairs"]["outcome"]) == ("failed", "failed")
+    assert seen["reports"]["outcome"] == "left out"
+    assert "ended with 9" in str(seen["machine"]["why"])
+
+
+def test_a_command_that_hangs_is_ended_with_all_that_it_started(script: ModuleType, tmp_path: Path) -> None:
+    bench = script.Bench(folder=tmp_path, deadline=time.monotonic() + LIMIT_S, dry=False)
+    pid = tmp_path / "pid"
+    text = f"import subprocess, sys, time; p = subprocess.Popen(['sleep', '3600']); open({str(pid)!r}, 'w').write(str(p.pid)); time.sleep(3600)"
+    write_program(tmp_path / "bin", "hang", text)
+    with pytest.raises(script.StepError, match="took too long"):
+        bench.run(tmp_path / "bin" / "hang", limit_s=3)
+    end = time.monotonic() + LIMIT_S
+    while pid.exists() and Path(f"/proc/{pid.read_text()}/cmdline").exists() and time.monotonic() < end:
+        if not Path(f"/proc/{pid.read_text()}/cmdline").read_bytes():
+            break  # it has ended, and waits to be asked
+        time.sleep(0.05)
+    assert (
+        not pid.exists()
+        or not Path(f"/proc/{pid.read_text()}/cmdline").exists()
+        or not Path(f"/proc/{pid.read_text()}/cmdline").read_bytes()
+    )
+
+
+def test_launches_are_timed_with_the_sizes_of_their_recipes(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = tmp_path / "worker.py"
+    worker.write_text(_WORKER.replace("TIME", "0.25"))
+    monkeypatch.setattr(script, "GPA", (sys.executable, str(worker)))
+    monkeypatch.setattr(script, "TWINS", (("short_def_use", "original"), ("short_def_use", "improved")))
+    bench = script.Bench(folder=tmp_path / "out", deadline=time.monotonic() + LIMIT_S, dry=False)
+    (step,) = (one for one in script.STEPS if one.name == "launches")
+    monkeypatch.setattr(script, "is_there", lambda *_: True)
+    row = script.do_step(step, bench)
+    assert row["outcome"] == "done", row
+    assert row["found"]["medians_ns"] == {"short_def_use_original": 250_000, "short_def_use_improved": 250_000}
+    profile = json.loads((tmp_path / "out" / "timed" / "short_def_use_original.gpa-profile.json").read_text())
+    assert (profile["launches"][0]["grid"], profile["launches"][0]["block"]) == ([256, 1, 1], [256, 1, 1])
+    worker.write_text(_WORKER.replace("TIME", "0.0001"))
+    assert "less than half a microsecond" in script.do_step(step, bench)["why"]
+
+
+def test_what_is_written_down_names_no_folder_of_the_machine(script: ModuleType) -> None:
+    assert script.hide(f"{ROOT}/fixtures/driver.cu") == "./fixtures/driver.cu"
+    assert str(Path.home()) not in script.hide(str(Path.home() / "x")) or str(Path.home()) == "/"
