@@ -26,7 +26,7 @@ export interface Api {
   readonly status: Status | undefined;
   readonly statusBar: readonly string[];
   readonly measuringOutput: string;
-  heatOf(uri: Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[]; readonly unverified: readonly number[] };
+  heatOf(uri: Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[]; readonly unverified: readonly number[]; readonly simulated: readonly number[] };
   readonly lit: CursorSync["lit"];
   readonly ties: TieView["shown"];
   readonly chain: ChainTree;
@@ -114,7 +114,7 @@ export function activate(context: ExtensionContext): Api {
     get measuringOutput() { return output.text; },
     get lit() { return sync.lit; },
     get ties() { return ties.shown; },
-    heatOf: (uri) => ({ marks: heat.marksOf(uri), stale: heat.staleLinesOf(uri), unverified: heat.unverifiedLinesOf(uri) }),
+    heatOf: (uri) => ({ marks: heat.marksOf(uri), stale: heat.staleLinesOf(uri), unverified: heat.unverifiedLinesOf(uri), simulated: heat.simulatedLinesOf(uri) }),
     chain,
     report,
   };
