@@ -38,7 +38,7 @@ def count_instructions(rows: KernelRows, walk: KernelWalk) -> Mapping[str, Count
     moved = _Moved(len(rows), wide)
     for one in walk.walks:
         moved.add(one.instruction, one.active, np.diff(one.first_sector), one.wavefronts)
-        moved.add_sectors(one.instruction, one.first_sector, one.sectors)
+        moved.add_launched(one.instruction, one.first_sector, one.sectors)
     scale = np.divide(walk.executed, moved.executions, out=np.zeros(len(rows)), where=moved.executions > 0)
     is_global = mark_accesses(rows, GLOBAL_SPACES, MOVES)
     is_shared = mark_accesses(rows, (MemorySpace.SHARED,), MOVES)
@@ -88,7 +88,7 @@ class _Moved:
         self.ideal_sectors += self._sum(instruction, np.minimum(-(-asked_bytes // SECTOR_BYTES), sectors))
         self.ideal_wavefronts += self._sum(instruction, np.minimum(-(-asked_bytes // _WAVEFRONT_BYTES), wavefronts))
 
-    def add_sectors(self, instruction: npt.NDArray[np.int32], first_sector: Counts, sectors: Counts) -> None:
+    def add_launched(self, instruction: npt.NDArray[np.int32], first_sector: Counts, sectors: Counts) -> None:
         """Its sectors: those of local memory, and the lines of global memory that they lie in."""
         if not len(sectors):
             return

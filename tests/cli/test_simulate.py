@@ -37,7 +37,9 @@ def test_a_source_becomes_a_profile_that_other_commands_read(project: Path, caps
     assert main(["check", "t.gpa-profile.json"]) == 0
     assert "simulated, not measured" in "".join(capsys.readouterr())
     assert main(["advise", "t.gpa-profile.json"]) == 0
-    assert re.search(r"^transpose<float, 32>   [\d.]+ .s ±10 % simulated   RTX 3090$", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(
+        r"^transpose<float, 32>   [\d.]+ .s ±10 % simulated   RTX 3090$", capsys.readouterr().out, re.MULTILINE
+    )
     assert main(["history", "--record", "t.gpa-profile.json"]) == 0
     capsys.readouterr()
     assert main(["history"]) == 0
