@@ -244,7 +244,7 @@ class Settings:
         "simulation.seconds",
         2.0,
         seconds(0.1, 600),
-        "Launches that took longer to simulate are not simulated on save any more, until they are described anew.",
+        "Launches that took longer to simulate are not simulated on save any more, until they are described again.",
     )
     record_command: Command | None = option(
         "emulation.recordCommand",

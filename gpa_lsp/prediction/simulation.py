@@ -203,6 +203,25 @@ def simulate_source(
     return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
 
 
+def simulate_launch(
+    unit: CompiledUnit, launch: LaunchDescription, *, path: Path, settings: SimulationSettings = DEFAULT_SIMULATION
+) -> Simulation:
+    """Simulate one launch of a source that was compiled.
+
+    Args:
+        unit: with its PTX and its machine code.
+        launch: of one of its kernels.
+        path: of the source, for messages.
+        settings: how much it may cost, and the GPU.
+
+    Raises:
+        InputError: there is no machine code with PTX in it, or no GPU has the name.
+    """
+    problems: list[Problem] = []
+    subjects = _make_built((unit,), path, None, settings, problems)
+    return _simulate_all((launch,), subjects, settings, problems, None, is_chosen=False)
+
+
 def _choose_launch(
     described: Sequence[LaunchDescription], names: Sequence[str], number: int
 ) -> tuple[LaunchDescription, ...]:
