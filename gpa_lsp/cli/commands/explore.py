@@ -274,7 +274,8 @@ def _draw(exploration: "Exploration", suffix: str) -> bytes:
         from gpa_lsp.render.prediction_page.page import render_answers_page
 
         title = f"Launch configurations of {exploration.kernel}"
-        return render_answers_page(title, [answer]).encode("utf-8", errors="backslashreplace")
+        lead = f"{exploration.how.capitalize()}, not measured"
+        return render_answers_page(title, [answer], lead=lead).encode("utf-8", errors="backslashreplace")
     from gpa_lsp.render.charts.answer_chart import build_answer_chart
     from gpa_lsp.render.charts.pictures import draw_png, draw_svg
 
