@@ -77,6 +77,7 @@ export function activate(context: ExtensionContext): Api {
     "gpa.showPrediction": () => showPrediction(report),
     "gpa.showHistory": forward("gpaLsp.showHistory"),
     "gpa.measure": () => measure(server),
+    "gpa.simulate": () => simulate(server),
     "gpa.recordLaunches": () => recordLaunches(server, context.workspaceState),
     "gpa.cancelMeasuring": forward("gpaLsp.cancelMeasuring"),
     "gpa.pinBaseline": forward("gpaLsp.pinBaseline"),
@@ -123,6 +124,11 @@ export function activate(context: ExtensionContext): Api {
 async function showPrediction(report: ReportPanel): Promise<void> {
   const uri = window.activeTextEditor?.document.uri;
   await (uri === undefined ? window.showInformationMessage("Open a CUDA source whose launches are described.") : report.showPrediction(toProtocol(uri)));
+}
+
+function simulate(server: Connection): Promise<boolean | undefined> {
+  const uri = window.activeTextEditor?.document.uri;
+  return uri === undefined ? server.run("gpaLsp.simulate") : server.run("gpaLsp.simulate", toProtocol(uri));
 }
 
 function measure(server: Connection): Promise<boolean | undefined> {
