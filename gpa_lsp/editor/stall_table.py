@@ -284,4 +284,5 @@ def _name_source(line: HotLine) -> str:
     when = datetime.fromtimestamp(shown.kernel.measured_ns / 1e9, tz=UTC).astimezone()
     device = shown.kernel.report.device.name
     on_device = f" on {device}" if device else ""
-    return f"_{make_one_line(f'{shown.profile.path.name}, measured {when:%Y-%m-%d %H:%M}{on_device}')}_"
+    how = "simulated" if shown.kernel.report.is_simulated else "measured"
+    return f"_{make_one_line(f'{shown.profile.path.name}, {how} {when:%Y-%m-%d %H:%M}{on_device}')}_"

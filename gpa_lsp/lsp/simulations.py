@@ -135,7 +135,7 @@ class Simulations:
             if not one.kernel.report.is_simulated
         }
         stay = f"; {_MEASURED_STAY}" if measured & set(result.kernels) else ""
-        self._client.inform("\n".join(result.words) + stay)
+        self._client.inform(f"simulated {'; '.join(result.words)}{stay}")
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
         """Long work begins."""

@@ -128,7 +128,7 @@ def test_where_saves_do_not_simulate_the_action_does(client: RawClient, source: 
     assert action["title"] == "Simulate the described launches of gather"
     assert run(client, action["command"]["command"], *action["command"]["arguments"]) is True
     said = client.wait_for("window/showMessage", lambda one: "gather on" in one["message"])
-    assert "cycles" in said["message"] and "±10 % simulated" in said["message"]
+    assert "simulated gather on" in said["message"] and "±10 %" in said["message"]
     assert LINE in wait_for_heat(client, uri)["simulated"]
 
 

@@ -36,7 +36,7 @@ class SimulationResult:
 
     Attributes:
         job: what was asked.
-        words: a sentence for each simulated launch; empty where nothing was written.
+        words: a clause for each simulated launch; empty where nothing was written.
         kernels: mangled names of the simulated kernels.
         problems: what was not simulated, and why, a sentence each.
         seconds: it took.

@@ -4,7 +4,7 @@ import json
 import time
 
 from gpa_lsp.basis.errors import GpaError, InputError
-from gpa_lsp.basis.numbers import format_count, format_duration_ns, format_percent
+from gpa_lsp.basis.numbers import format_duration_ns, format_percent
 from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.editor.predicted.machines import choose_machine
@@ -19,10 +19,7 @@ from gpa_lsp.processes.worker import Tell, Work
 from gpa_lsp.report.names import list_named, shorten_name
 from gpa_lsp.simulator.accuracy import MODEL_ERROR
 from gpa_lsp.simulator.profile_document import DocumentLaunch, make_document
-from gpa_lsp.simulator.reasons import REASONS
 from gpa_lsp.sources.host_launches import find_host_launches
-
-_MOST_REASONS = 3
 
 
 def _warm_up() -> None:
@@ -126,16 +123,9 @@ def _write_profile(job: SimulationJob, found: Simulation) -> None:
 
 
 def describe_launch(one: DocumentLaunch) -> str:
-    """A sentence for the person who asked for it."""
-    simulated = one.simulated
-    totals = simulated.all_samples.sum(axis=0).tolist()
-    every = max(1, sum(totals))
-    ranked = sorted(zip(totals, REASONS, strict=True), reverse=True)[:_MOST_REASONS]
-    reasons = ", ".join(f"{format_percent(count / every)} {reason}" for count, reason in ranked if count)
-    return (
-        f"{shorten_name(one.name)} on {one.machine.name}: {format_count(round(simulated.cycles))} cycles, "
-        f"{format_duration_ns(simulated.duration_ns)} ±{format_percent(MODEL_ERROR)} simulated; {reasons}"
-    )
+    """A few words for the person who asked for it: a long message covers what it is about."""
+    time = format_duration_ns(one.simulated.duration_ns)
+    return f"{shorten_name(one.name)} on {one.machine.name}: {time} ±{format_percent(MODEL_ERROR)}"
 
 
 def _explain(job: SimulationJob, reason: str) -> SimulationResult:

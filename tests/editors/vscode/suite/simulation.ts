@@ -6,7 +6,7 @@ import { screenshot } from "./desk";
 import { api, lensTitles, openExtension, openSource, putCursor, source, waitForNotification, waitForServer } from "./editor";
 import { runTests, type Test, until } from "./runner";
 
-const moving = vscode.Uri.joinPath(source, "..", "moving.cu");
+const moving = vscode.Uri.joinPath(source, "..", "..", "moving.cu");
 const LINE = 4;
 
 async function openMoving(): Promise<vscode.TextEditor> {
