@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -68,8 +69,9 @@ class Simulations:
 
     def described(self, description: Path) -> None:
         """A description was written."""
+        path = os.path.realpath(description)
         for source in self._documents.list_open():
-            if not source.endswith(DESCRIPTION_SUFFIX) and find_description(source) == str(description):
+            if not source.endswith(DESCRIPTION_SUFFIX) and find_description(source) == path:
                 self._schedule.saved(source)
 
     def closed(self, uri: str) -> None:

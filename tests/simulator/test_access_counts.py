@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.pipeline import analyse
-from gpa_lsp.prediction.simulation import simulate_source
+from gpa_lsp.prediction.simulation import simulate_report, simulate_source
+from gpa_lsp.profile.instruction_counts import read_instruction_counts
+from gpa_lsp.profile.read import read_profile
 from gpa_lsp.simulator.access_counts import count_instructions
 from gpa_lsp.simulator.profile_document import make_document
 
@@ -70,3 +72,27 @@ def test_a_simulated_profile_is_advised_from_its_accesses(source: Path, tmp_path
     marks = {(mark.line, str(mark.text)) for answer in kernel.analyses.answers for mark in answer.marks}
     assert any(line == 5 and "32 sectors per access where 4 would suffice" in text for line, text in marks)
     assert any(line == 7 and "wavefronts" in text for line, text in marks)
+
+
+@pytest.mark.parametrize(
+    ("report", "described"),
+    [
+        ("ncu/rtx3070_daxpy_2022.3.ncu-rep", "NVIDIA.manual_nvtx.1.daxpy_kernel"),
+        ("simulation/rtx5090_reduction_2026.2.ncu-rep", "hzchenxiaobin.leetgpu_reduction_full.0.reduction_kernel"),
+    ],
+)
+def test_counters_are_those_that_the_profiler_took(report: str, described: str, corpus: Path) -> None:
+    launches = corpus / "simulation" / f"{described}.launch.toml"
+    if not launches.is_file() or not (corpus / report).is_file():
+        pytest.skip("the corpus has no launches to simulate")
+    (one,) = simulate_report(corpus / report, launches=launches).launches
+    measured = next(
+        launch for launch in read_profile(corpus / report).launches if launch.mangled_name == one.kernel.mangled_name
+    )
+    compared = 0
+    for name, counts in count_instructions(one.kernel.rows, one.walk).items():
+        found = read_instruction_counts(measured.metrics, name)
+        if found is not None:
+            assert sorted(counts[counts > 0].tolist()) == sorted(found[1][found[1] > 0].tolist()), name
+            compared += 1
+    assert compared >= 6
