@@ -152,6 +152,9 @@ def test_cycles_and_limiter_are_simulated_where_a_launch_is_described(
     result = do_job(job)
     assert isinstance(result, LaunchedResult)
     assert bool(re.fullmatch(r"cycles [\d,]+ → [\d,]+ \(simulated\)", result.words)) is is_changed
+    elsewhere = replace(job, base=replace(job.base, measured_on="NVIDIA GeForce RTX 3090"), machine=None)
+    other = do_job(elsewhere)
+    assert isinstance(other, LaunchedResult) and other.sentence.startswith("Simulated on the RTX 3090: ")
     said = r"Simulated on the A100 PCIe 40GB: [\d,]+ → [\d,]+ cycles, ±10 % each; .+\."
     assert re.fullmatch(said, result.sentence), result.sentence
     assert do_job(replace(job, launches_text=DESCRIPTION.replace("relax", "other"))) == LaunchedResult()

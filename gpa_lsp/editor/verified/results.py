@@ -32,6 +32,7 @@ class FixJob:
         roots: workspace folders: their programs are never run.
         architecture: compute capability to compile for; None for that of the compile command.
         limit_s: for the compiler, each time.
+        measured_on: name of the GPU the kernel was measured on; None when unknown.
     """
 
     path: Path
@@ -45,6 +46,7 @@ class FixJob:
     roots: tuple[Path, ...]
     architecture: tuple[int, int] | None
     limit_s: float
+    measured_on: str | None = None
 
 
 class LaunchedQuestion(Enum):

@@ -20,6 +20,7 @@ from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.compiler.model import CompiledUnit
 from gpa_lsp.compiler.settings import CompileSettings
 from gpa_lsp.dataflow.local_accesses import measure_spills
+from gpa_lsp.device.products import list_products_named
 from gpa_lsp.editor.verified.results import FixJob, FixState, FixVerdict, LaunchedJob, LaunchedQuestion, LaunchedResult
 from gpa_lsp.pipeline import analyse
 from gpa_lsp.prediction.launch_sources import LaunchChoice
@@ -255,7 +256,9 @@ def _simulate(job: LaunchedJob, text: str) -> _Simulated | None:
             text=text,
             launches_text=job.launches_text,
             compute_capability=base.architecture,
-            settings=SimulationSettings(machine=job.machine, seconds=job.seconds, memory_bytes=job.memory_bytes),
+            settings=SimulationSettings(
+                machine=_choose_machine(job), seconds=job.seconds, memory_bytes=job.memory_bytes
+            ),
             compile_settings=_choose_settings(base),
         )
         if not found.launches or any(one.severity is ProblemSeverity.ERROR for one in found.problems):
@@ -266,6 +269,14 @@ def _simulate(job: LaunchedJob, text: str) -> _Simulated | None:
     cycles = sum(one.simulated.cycles for one in found.launches)
     machine = found.launches[0].machine.name
     return _Simulated(launches=len(found.launches), cycles=cycles, limit=limit, machine=machine)
+
+
+def _choose_machine(job: LaunchedJob) -> str | None:
+    """The GPU of the settings, else that which was measured, if it is known; None for one of the architecture."""
+    if job.machine is not None or job.base.measured_on is None:
+        return job.machine
+    product = next(iter(list_products_named(job.base.measured_on)), None)
+    return None if product is None else product.name
 
 
 def _find_limit(found: Simulation, kernel: str) -> str:
