@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.shared_facts import SharedFacts
 from gpa_lsp.history.model import KernelHistory
 from gpa_lsp.report.names import shorten_distinctly
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:  # numpy must not be imported before the client has its answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredKernel:
+class MeasuredKernel(SharedFacts):
     """A kernel with what the editor asks for beside its report.
 
     Attributes:

@@ -38,6 +38,7 @@ from tests.editors.workspace import (
     LOOP,
     VICTIM,
     Workspace,
+    add_reports,
     make_clone,
     make_workspace,
     write_moving,
@@ -318,8 +319,10 @@ def test_crowd(name: str, crowd_results: Results) -> None:
 
 @pytest.fixture(scope="session")
 def access_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """In a workspace with a hundred reports, whose older ones are none of a reader's business."""
     folder = tmp_path_factory.mktemp("access")
     workspace = make_workspace(folder / "workspace")
+    add_reports(workspace, 99)
     results = run_suite(
         built,
         "access",

@@ -4,6 +4,7 @@ Editors cut a hint: VS Code at 43 characters. So where it leads comes first, one
 tooltip, which says all of it.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -69,11 +70,17 @@ def list_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
 
 def _list_measured(view: DocumentView, first: int, last: int) -> list[Hint]:
     """By line."""
-    shares, leading = _measure_shares(view)
-    chosen = thin_out(shares, leading, view.settings.most_hints_on_screen)
-    wanted = (line for line in sorted({*chosen, *_list_first(view.stale)}) if first <= line <= last)
+    lines, leading = view.once(_choose_lines)
+    wanted = lines[bisect_left(lines, first) : bisect_right(lines, last)]
     hints = (_make_hint(view, line, is_leading=line in leading) for line in wanted)
     return [hint for hint in hints if hint is not None]
+
+
+def _choose_lines(view: DocumentView) -> tuple[list[int], frozenset[int]]:
+    """The lines of the document that have a hint, ascending, and those that lead."""
+    shares, leading = _measure_shares(view)
+    chosen = thin_out(shares, leading, view.settings.most_hints_on_screen)
+    return sorted({*chosen, *_list_first(view.stale)}), leading
 
 
 def _measure_shares(view: DocumentView) -> tuple[dict[int, float], frozenset[int]]:
