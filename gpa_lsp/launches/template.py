@@ -116,6 +116,9 @@ def _write_shape(
         lines = [f"block = {_shorten(known or block)}{'' if host.block else '  # guess'}"]
         if host.grid is not None and known is not None:
             return [*lines, f"grid = {_shorten(host.grid)}"]
+        axes = sum(size > 1 for size in known or block)
+        if axes > 1:
+            covered = str([max(round(threads ** (1 / axes)), 1)] * axes)
         return [*lines, f"threads = {covered}  # guess; {_GRID_WORDS[2:]}"]
     if measured is not None:
         block = measured.block
