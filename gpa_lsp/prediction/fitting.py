@@ -320,6 +320,9 @@ def _grow(counts: Mapping[str, int], faults: tuple[Fault, ...], launch: LaunchDe
             if found[2] in counts
             else [name for name in counts if counts[name] * sizes.get(name, 1) < _SMALL_BYTES]
         )
+        names += [
+            name for name in counts if found[2] in counts and counts[name] == counts[found[2]] and name not in names
+        ]
         for name in names:
             least = int(found[1].replace(",", "")) + 1 if name == found[2] else 0
             grown[name] = max(grown[name], least, _GROWTH * counts[name])

@@ -18,6 +18,7 @@ from gpa_lsp.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.launches.template import USUAL_THREADS, write_source_template, write_template
 from gpa_lsp.prediction.built_modules import read_modules
 from gpa_lsp.prediction.fitting import MOST_VARIANTS, SHAPES, fit_sizes, grow_arrays, list_variants
+from gpa_lsp.prediction.host_code import read_host_code
 from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.prediction.model import PredictionSettings
 from gpa_lsp.prediction.predict import DescribedLaunch, PredictionWork, match_launches, predict_matched
@@ -28,7 +29,6 @@ from gpa_lsp.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, list_named, shorten_name
 from gpa_lsp.sources.host_launch import HostLaunch
-from gpa_lsp.sources.host_launches import find_host_launches
 
 _MOST_NAMES = 8
 _MOST_SAID = 8
@@ -43,7 +43,7 @@ _SHARE = 4
 _LIMITS = frozenset({FaultKind.TIME_BUDGET, FaultKind.INSTRUCTION_BUDGET, FaultKind.MEMORY_BUDGET})
 _GRID_WORDS = "# the grid is"
 _THREADS_WORD = "\nthreads = "
-_ROUNDS = 4
+_ROUNDS = 8
 _TOO_LARGE = 1000
 """Instead of a number of faults."""
 
@@ -84,14 +84,15 @@ def write_templates(
     launches = _read_known(described, launches_text)
     measured = _list_measured(profile_path)
 
-    read = find_host_launches(str(statics.path), statics.text)
+    host_code = read_host_code(statics)
+    read = host_code.launches
 
     def write(function: PtxFunction, names: Collection[str]) -> str:
         launch = _find_measured(measured, function)
 
         def write_sized(threads: int, host: HostLaunch | None = None) -> str:
             return write_source_template(
-                function, names, file=str(statics.path), text=statics.text, measured=launch, host=host, threads=threads
+                function, names, texts=host_code.texts, measured=launch, host=host, threads=threads
             )
 
         said = _find_said(read, function)
