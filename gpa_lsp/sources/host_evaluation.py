@@ -345,7 +345,7 @@ class Evaluation(ABC):
 
     def _call_unknown(self, callee: "Node | None", name: str, nodes: "list[Node]", scope: Scope, depth: int) -> Value:
         """A function that the text does not have: it may write to what it is given the address of."""
-        arguments = []
+        arguments: list[Value] = []
         for number, child in enumerate(nodes):
             is_written = name not in _WRITING_NOTHING and not (number > 0 and name.startswith(_WRITING_FIRST))
             target = strip_casts(child)

@@ -435,7 +435,8 @@ class _Reading(Evaluation):
 
     def _begin(self, name: str, kind: str, declarator: "Node", scope: Scope) -> Value:
         """What a declared variable holds."""
-        inner, value = declarator, None
+        inner: Node | None = declarator
+        value: Node | None = None
         if declarator.type == "init_declarator":
             inner, value = declarator.child_by_field_name("declarator"), declarator.child_by_field_name("value")
         plain_kind = kind.removeprefix("const ").removeprefix("struct ").strip()

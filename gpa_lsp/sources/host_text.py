@@ -166,7 +166,7 @@ class _Joining:
     def _forget(self, name: str) -> None:
         for known in (self.macros, self.functions):
             if name in known:
-                known[name] = None  # type: ignore[index]
+                known[name] = None
 
     def _include(self, rest: str, depth: int) -> None:
         found = _INCLUDE.match(rest)

@@ -99,7 +99,8 @@ def test_what_the_text_does_not_decide_is_unknown(host: str) -> None:
     ],
 )
 def test_sizes_of_arrays(host: str, size_bytes: int | None) -> None:
-    before = "#define ELEMENT double\ntemplate <typename T> T *upload(const std::vector<T> &v) { T *q; cudaMalloc(&q, v.size() * sizeof(T)); return q; }\n"
+    before = "#define ELEMENT double\ntemplate <typename T> T *upload(const std::vector<T> &v) "
+    before += "{ T *q; cudaMalloc(&q, v.size() * sizeof(T)); return q; }\n"
     before += "struct Pair { float a; double b; };\nvoid allocate(float **q, int n) { cudaMalloc(q, n * 4); }"
     launch = read_one(f"{host} k<<<1, 1>>>(p, 1);", before)
     assert (launch.arguments[0].is_array, launch.arguments[0].size_bytes) == (True, size_bytes)
