@@ -39,10 +39,12 @@ def compare_with_measured(
         if report.mangled_name != emulated.mangled_name or shape != (emulated.grid, emulated.block):
             continue
         values = measure_values(hot.shown.kernel, LineMetric(kind=MetricKind.SECTORS))
-        place = (hot.row.file, hot.row.line)
-        if values is None or not report.launches or place not in values.by_line:
+        if values is None or not report.launches or hot.row.file is None or hot.row.line is None:
             continue
-        measured = values.by_line[place].number / len(report.launches)
+        value = values.by_line.get((hot.row.file, hot.row.line))
+        if value is None:
+            continue
+        measured = value.number / len(report.launches)
         counted = sum(one.sectors for one in own) / emulated.emulated_ratio
         return _say(measured, counted, is_whole=emulated.emulated_ratio >= 1)
     return None
