@@ -135,8 +135,7 @@ class _Reading(Evaluation):
             for name in self._order_roots():
                 if any(_is_launch(node) and node.start_byte not in self._found for node in self._walk_calls(name)):
                     before.go_back()  # whatever was called before it, is not known
-                    if "main" in self._functions:
-                        self._forget_written()
+                    self._forget_written()
                     self._enter_function(name, [], self._globals, ())
         except _Ended:
             pass

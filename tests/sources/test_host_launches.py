@@ -113,6 +113,12 @@ def test_a_loop_that_changes_the_grid_launches_several() -> None:
     assert [(one.grid, one.arguments[1].value) for one in launches] == [((2, 1, 1), 0)]
 
 
+def test_variables_that_another_function_may_have_written_are_unknown() -> None:
+    text = "int blocks = 16, threads = 32;\nvoid set_up(int n) { blocks = n; }\nvoid run(float *p) { k<<<blocks, threads>>>(p, 1); }\n"
+    (launch,) = read(text)
+    assert (launch.grid, launch.block) == (None, (32, 1, 1))
+
+
 def test_functions_that_others_call_are_read_from_their_callers() -> None:
     (launch,) = read("void inner(float *p, int n) { k<<<n, 32>>>(p, n); }\nvoid outer(float *p) { inner(p, 40); }\n")
     assert launch.grid == (40, 1, 1)
