@@ -215,13 +215,13 @@ def _read(text: str) -> LaunchDescription:
     return read_launches(Path("fitting.launch.toml"), text=text)[0]
 
 
-def _try(module: PtxModule, launch: LaunchDescription, *, is_traced: bool = False) -> Emulation:
+def _try(module: PtxModule, launch: LaunchDescription, *, is_traced: bool = False, is_few: bool = False) -> Emulation:
     """The blocks at the corners of the grid, and some between them: a guard may keep the last ones from doing anything."""
     ends = [sorted({0, size // 2, max(size - 2, 0), size - 1}) for size in launch.grid]
     width, height = launch.grid[0], launch.grid[1]
     chosen = {(z * height + y) * width + x for z in ends[2] for y in ends[1] for x in ends[0]}
     every = width * height * launch.grid[2]
-    chosen |= {number * every // _SPREAD for number in range(_SPREAD)}
+    chosen = {every - 1} if is_few else chosen | {number * every // _SPREAD for number in range(_SPREAD)}
     return emulate(
         module,
         launch,
@@ -244,19 +244,33 @@ def _find_touched(
         arguments=tuple(_widen(one, wide) for one in launch.arguments),
         shared_bytes=max(_SHARED_BYTES - static_bytes, 0) if has_shared else launch.shared_bytes,
     )
-    emulation = _try(module, roomy, is_traced=True)
     given = {one.name for one in _list_arrays(launch)} - wide.keys()
-    if wide and any(_is_behind_all(fault, given) for fault in emulation.faults):
-        return None
-    counts = {one.name: one.count for one in arrays}  # what nothing touched so far may be touched with other data
+    touched: dict[str, int] = {}
+    shared_bytes = 0
+    for is_few in (False, True):  # the last blocks alone, where those before them took all the time
+        emulation = _try(module, roomy, is_traced=True, is_few=is_few)
+        if wide and any(_is_behind_all(fault, given) for fault in emulation.faults):
+            return None
+        found, shared_end = _measure_touched(emulation, wide)
+        touched = {name: max(found.get(name, 0), touched.get(name, 0)) for name in found.keys() | touched.keys()}
+        shared_bytes = max(shared_bytes, shared_end - static_bytes)
+        if not any(fault.kind in LIMITS for fault in emulation.faults):
+            break
+    # what nothing touched so far may be touched with other data
+    return {one.name: touched.get(one.name) or one.count for one in arrays}, shared_bytes
+
+
+def _measure_touched(emulation: Emulation, wide: Mapping[str, ArrayArgument]) -> tuple[dict[str, int], int]:
+    """Elements of each array up to the last that was touched, and the end of what was touched of shared memory."""
     trace = emulation.trace
     if trace is None or not len(trace.accesses):
-        return counts, 0
+        return {}, 0
     accesses = trace.accesses
     firsts: npt.NDArray[np.int64] = np.append(accesses.first_address, len(accesses.addresses)).astype(np.int64)
     lanes = firsts[1:] - firsts[:-1]
     ends = accesses.addresses + np.repeat(accesses.bytes, lanes)
     spaces = np.repeat(accesses.space, lanes)
+    counts = {}
     for buffer in trace.buffers:
         inside = (accesses.addresses >= buffer.base) & (accesses.addresses < buffer.base + buffer.size_bytes)
         inside &= spaces == Space.GLOBAL.value
@@ -264,7 +278,7 @@ def _find_touched(
             size = int(ends[inside].max()) - buffer.base
             counts[buffer.name] = -(-size // wide[buffer.name].type.bytes)
     shared = ends[spaces == Space.SHARED.value]
-    return counts, max(int(shared.max()) - static_bytes, 0) if len(shared) else 0
+    return counts, int(shared.max()) if len(shared) else 0
 
 
 def _widen(argument: Argument, wide: Mapping[str, ArrayArgument]) -> Argument:
