@@ -282,7 +282,6 @@ class _Emulation:
             printed="" if machine is None else machine.printed,
             sink_seconds=self._meter.sink_seconds,
             is_compiled=compiled is not None,
-            python_instructions=frozenset() if compiled is None else compiled.python_instructions,
         )
 
 
