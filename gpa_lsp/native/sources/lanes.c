@@ -1,5 +1,5 @@
 /* The lanes of warp accesses: their addresses as rows of 32, the units they touch, their patterns, and what banks make of them. */
-#include "columns.h"
+#include "lanes.h"
 
 /* gpa_lsp.traces.lane_addresses.gather_lanes */
 EXPORT int64_t gather_lanes(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count,
@@ -60,6 +60,32 @@ static void sort_row(uint64_t *row, int64_t columns)
             row[place] = row[place - 1];
         row[place] = value;
     }
+}
+
+int gpa_sort_lanes(const LaneColumns *columns, int64_t row, uint64_t *sorted)
+{
+    int active = __builtin_popcount(columns->masks[row]);
+    uint64_t start = columns->first[row];
+    if (active == 0 || start > (uint64_t)columns->address_count || (uint64_t)columns->address_count - start < (uint64_t)active)
+        return 0;
+    memcpy(sorted, columns->addresses + start, (size_t)active * sizeof *sorted);
+    if (has_falls(sorted, active))
+        sort_row(sorted, active);
+    return active;
+}
+
+int64_t gpa_list_units(const uint64_t *sorted, int lanes, uint64_t width, int shift, int64_t *units)
+{
+    int64_t found = 0, before = 0;
+    for (int lane = 0; lane < lanes; ++lane) {
+        int64_t unit = (int64_t)(sorted[lane] >> shift), last = (int64_t)((sorted[lane] + (width - 1)) >> shift);
+        if (lane && before > unit - 1)
+            unit = before + 1;
+        for (; unit <= last; ++unit)
+            units[found++] = unit;
+        before = last;
+    }
+    return found;
 }
 
 /* gpa_lsp.traces.segments: sorts the rows that are not, in place; says whether there were any. */

@@ -1,0 +1,20 @@
+/* The lanes of warp accesses, one row at a time. */
+#ifndef GPA_LSP_LANES_H
+#define GPA_LSP_LANES_H
+
+#include "columns.h"
+
+/* Columns of the accesses of a trace. */
+typedef struct {
+    const uint32_t *masks;
+    const uint64_t *first;
+    const uint64_t *addresses;
+    int64_t address_count;
+} LaneColumns;
+
+/* The addresses of a row's lanes, ascending; how many, 0 where the row does not lead anywhere. */
+int gpa_sort_lanes(const LaneColumns *columns, int64_t row, uint64_t *sorted);
+/* The units of 2**shift bytes that lanes of one width touch, each once; how many. Room: (width - 1 >> shift) + 2 for each lane. */
+int64_t gpa_list_units(const uint64_t *sorted, int lanes, uint64_t width, int shift, int64_t *units);
+
+#endif
