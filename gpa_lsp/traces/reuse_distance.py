@@ -10,6 +10,7 @@ Source: C. Ding, Y. Zhong, "Reuse Distance Analysis" (2001); CUDAAdvisor (CGO 20
 
 from dataclasses import field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -211,24 +212,51 @@ class ReuseSums:
         Returns:
             The references, the sequences, and whether some were left out; None where the core could not do it.
         """
-        accesses, index = sequences.accesses, self._index
-        room = min(_MOST_GROUPS, sequences.instructions * (len(index.bases) + 1))
-        keys, bins, sums = np.empty(room, np.int64), np.empty((room, BINS), np.int64), np.empty((room, 2), np.int64)
-        found = np.zeros(4, np.int64)
-        columns = (accesses.block, accesses.warp, accesses.instruction, accesses.bytes, accesses.lane_mask, accesses.first_address)
-        is_done = core.has_done(
-            "add_reuse", *(np.ascontiguousarray(one) for one in (*columns, accesses.addresses)), len(accesses.addresses),
+        accesses, found = sequences.accesses, np.zeros(3, np.int64)
+        columns = (
+            accesses.block,
+            accesses.warp,
+            accesses.instruction,
+            accesses.bytes,
+            accesses.lane_mask,
+            accesses.first_address,
+        )
+        is_done = self.fill_by_core(
+            core, "add_reuse", *(np.ascontiguousarray(one) for one in (*columns, accesses.addresses)), len(accesses.addresses),
             np.ascontiguousarray(sequences.rows, np.int64), len(sequences.rows), CHUNK_ROWS, sequences.shift,
             int(sequences.scope is Scope.WARP), sequences.erasing, sequences.most, int(sequences.has_others),
-            index.bases, index.ends, index.order, len(index.bases), _ARRAYS, keys, bins, sums, room, found,
+            instructions=sequences.instructions, found=found,
         )  # fmt: skip
         if not is_done:
             return None
-        references, count, is_cut, groups = found.tolist()
+        references, count, is_cut = found.tolist()
+        return references, count, bool(is_cut)
+
+    def fill_by_core(
+        self, core: Core, name: str, *arguments: "np.ndarray[Any, Any] | int | None", instructions: int, found: Integers
+    ) -> bool:
+        """Have a function of the core measure references, and add them.
+
+        Args:
+            core: it.
+            name: of the function.
+            arguments: of its own; behind them it takes the arrays, room for groups, and what it finds.
+            instructions: numbers of instructions are below.
+            found: what it finds beside the groups.
+
+        Returns:
+            Whether the core could do it.
+        """
+        index, room = self._index, max(1, min(_MOST_GROUPS, instructions * (len(self._index.bases) + 1)))
+        keys, bins, sums = np.empty(room, np.int64), np.empty((room, BINS), np.int64), np.empty((room, 2), np.int64)
+        arrays = (index.bases, index.ends, index.order, len(index.bases), _ARRAYS)
+        groups = core.call(name, *arguments, *arrays, keys, bins, sums, room, found)
+        if groups < 0:
+            return False
         group, place = np.nonzero(bins[:groups])
         self._bins.add(keys[group] * BINS + place, bins[group, place][:, None])
         self._sums.add(keys[:groups], sums[:groups])
-        return references, count, bool(is_cut)
+        return True
 
     def finish(self) -> tuple[ReuseGroup, ...]:
         """All groups, by instruction and array."""

@@ -112,23 +112,27 @@ static int64_t count_new(const uint64_t *starts, int64_t columns, uint64_t width
     return sum;
 }
 
+Touched gpa_measure_lanes(const uint64_t *sorted, int64_t lanes, uint64_t width)
+{
+    Touched touched = {count_new(sorted, lanes, width, 7), count_new(sorted, lanes, width, 5), (int64_t)width, 1};
+    for (int64_t lane = 1; lane < lanes; ++lane) {
+        uint64_t gap = sorted[lane] - sorted[lane - 1];
+        touched.used += (int64_t)(gap < width ? gap : width);
+        touched.distinct += gap != 0;
+    }
+    return touched;
+}
+
 /* gpa_lsp.traces.segments.measure_intervals: lines, sectors, used bytes and distinct addresses of each row, four columns. */
 EXPORT int64_t measure_intervals(const uint64_t *starts, const uint64_t *widths, int64_t count, int64_t columns, int64_t *lines,
                                  int64_t *sectors, int64_t *used, int64_t *distinct)
 {
     for (int64_t row = 0; row < count; ++row) {
-        const uint64_t *start = starts + row * columns;
-        uint64_t width = widths[row], sum = width;
-        int64_t different = 1;
-        for (int64_t column = 1; column < columns; ++column) {
-            uint64_t gap = start[column] - start[column - 1];
-            sum += gap < width ? gap : width;
-            different += gap != 0;
-        }
-        lines[row] = count_new(start, columns, width, 7);
-        sectors[row] = count_new(start, columns, width, 5);
-        used[row] = (int64_t)sum;
-        distinct[row] = different;
+        Touched touched = gpa_measure_lanes(starts + row * columns, columns, widths[row]);
+        lines[row] = touched.lines;
+        sectors[row] = touched.sectors;
+        used[row] = touched.used;
+        distinct[row] = touched.distinct;
     }
     return 0;
 }
@@ -162,35 +166,37 @@ static int64_t divide_down(int64_t value, int64_t by)
     return quotient - (value % by != 0 && (value < 0) != (by < 0));
 }
 
+int64_t gpa_find_pattern(const uint64_t *addresses, const int64_t *lanes, int64_t active, int64_t width, int64_t *found)
+{
+    int64_t many = active > 1 ? active - 1 : 1, equal = 0, side = 0;
+    int64_t first = active > 1 ? (int64_t)(addresses[1] - addresses[0]) : 0, gap = active > 1 ? lanes[1] - lanes[0] : 1;
+    int64_t stride = divide_down(first, gap > 1 ? gap : 1);
+    for (int64_t column = 1; column < active; ++column) {
+        uint64_t distance = addresses[column] - addresses[column - 1];
+        equal += distance == (uint64_t)stride * (uint64_t)(lanes[column] - lanes[column - 1]);
+        side += distance == (uint64_t)width;
+    }
+    int beside = side == many;
+    stride = beside ? width : active == 2 ? first : stride;
+    int is_all = equal == many || beside || active == 2, is_most = 2 * equal >= many;
+    int64_t pattern = active == 1                    ? 0
+                      : is_all && stride == 0        ? 1
+                      : is_all && stride == width    ? 2
+                      : is_all                       ? 3
+                      : is_most && stride == width   ? 4
+                      : is_most && stride == 0       ? 5
+                      : is_most                      ? 6
+                                                     : 7;
+    *found = pattern == 2 || pattern == 3 || pattern == 4 || pattern == 6 ? stride : 0;
+    return pattern;
+}
+
 /* gpa_lsp.traces.patterns.find_patterns */
 EXPORT int64_t find_patterns(const uint64_t *addresses, const int64_t *lanes, const int64_t *counts, const uint8_t *widths,
                              int64_t count, int64_t *patterns, int64_t *strides)
 {
-    for (int64_t row = 0; row < count; ++row) {
-        const uint64_t *address = addresses + row * LANES;
-        const int64_t *lane = lanes + row * LANES;
-        int64_t active = counts[row], many = active > 1 ? active - 1 : 1, width = widths[row], equal = 0, side = 0;
-        int64_t first = (int64_t)(address[1] - address[0]), gap = lane[1] - lane[0];
-        int64_t stride = divide_down(first, gap > 1 ? gap : 1);
-        for (int64_t column = 1; column < active; ++column) {
-            uint64_t distance = address[column] - address[column - 1];
-            equal += distance == (uint64_t)stride * (uint64_t)(lane[column] - lane[column - 1]);
-            side += distance == (uint64_t)width;
-        }
-        int beside = side == many;
-        stride = beside ? width : active == 2 ? first : stride;
-        int is_all = equal == many || beside || active == 2, is_most = 2 * equal >= many;
-        int64_t pattern = active == 1                    ? 0
-                          : is_all && stride == 0        ? 1
-                          : is_all && stride == width    ? 2
-                          : is_all                       ? 3
-                          : is_most && stride == width   ? 4
-                          : is_most && stride == 0       ? 5
-                          : is_most                      ? 6
-                                                         : 7;
-        patterns[row] = pattern;
-        strides[row] = pattern == 2 || pattern == 3 || pattern == 4 || pattern == 6 ? stride : 0;
-    }
+    for (int64_t row = 0; row < count; ++row)
+        patterns[row] = gpa_find_pattern(addresses + row * LANES, lanes + row * LANES, counts[row], widths[row], &strides[row]);
     return 0;
 }
 

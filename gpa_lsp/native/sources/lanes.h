@@ -17,4 +17,12 @@ int gpa_sort_lanes(const LaneColumns *columns, int64_t row, uint64_t *sorted);
 /* The units of 2**shift bytes that lanes of one width touch, each once; how many. Room: (width - 1 >> shift) + 2 for each lane. */
 int64_t gpa_list_units(const uint64_t *sorted, int lanes, uint64_t width, int shift, int64_t *units);
 
+/* Lines, sectors, used bytes and distinct addresses of lanes of one width. */
+typedef struct {
+    int64_t lines, sectors, used, distinct;
+} Touched;
+Touched gpa_measure_lanes(const uint64_t *sorted, int64_t lanes, uint64_t width);
+/* gpa_lsp.traces.patterns: in which pattern lanes lie, in their order, and their stride. */
+int64_t gpa_find_pattern(const uint64_t *addresses, const int64_t *lanes, int64_t active, int64_t width, int64_t *stride);
+
 #endif

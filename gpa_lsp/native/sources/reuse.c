@@ -1,29 +1,19 @@
 /* The reuse of global memory by one piece of a trace, by instruction and array: references, their distances and the sums in one go. */
 #include "distances.h"
 #include "lanes.h"
+#include "reuse.h"
 
 #define BINS 34
 #define FINITE_BINS 33
 #define FIRST_ARRAY 2
 #define OUTSIDE (-1)
-
-typedef struct {
-    const uint64_t *bases, *ends; /* ascending */
-    const int64_t *numbers;
-    int64_t count, arrays; /* arrays: places of the keys */
-} Arrays;
+#define NOT_COUNTED (-2)
 
 typedef struct {
     int64_t *units;
     int64_t *ends; /* of rows: their units lie before */
     int64_t count, room;
 } Listed;
-
-typedef struct {
-    Table places;
-    int64_t *keys, *bins, *sums; /* sums: streaming references, and distances that are finite */
-    int64_t count, room;
-} Groups;
 
 static int reserve(Listed *listed, int64_t more)
 {
@@ -65,51 +55,64 @@ static int64_t cut(const uint32_t *blocks, const int64_t *rows, int64_t listed, 
     return begin || has_others ? begin : listed;
 }
 
-static int64_t find_array(const Arrays *arrays, uint64_t address, int64_t *last)
+int gpa_open_reuse(ReuseGroups *groups, const uint64_t *bases, const uint64_t *ends, const int64_t *numbers, int64_t count, int64_t arrays,
+                   int64_t *keys, int64_t *bins, int64_t *sums, int64_t room)
 {
-    if (*last >= 0 && address >= arrays->bases[*last] && address < arrays->ends[*last] &&
-        (*last + 1 == arrays->count || address < arrays->bases[*last + 1]))
-        return arrays->numbers[*last];
-    int64_t low = 0, high = arrays->count;
+    ReuseGroups opened = {bases, ends, numbers, count, arrays, {NULL, NULL, 0, 0}, keys, bins, sums, 0, room};
+    *groups = opened;
+    memset(bins, 0, (size_t)(room * BINS) * sizeof *bins);
+    memset(sums, 0, (size_t)(room * 2) * sizeof *sums);
+    return gpa_open_table(&groups->places);
+}
+
+void gpa_close_reuse(ReuseGroups *groups)
+{
+    gpa_close_table(&groups->places);
+}
+
+static int64_t find_array(const ReuseGroups *groups, uint64_t address, int64_t *last)
+{
+    if (*last >= 0 && address >= groups->bases[*last] && address < groups->ends[*last] &&
+        (*last + 1 == groups->count || address < groups->bases[*last + 1]))
+        return groups->numbers[*last];
+    int64_t low = 0, high = groups->count;
     while (low < high) {
         int64_t middle = (low + high) / 2;
-        if (arrays->bases[middle] <= address)
+        if (groups->bases[middle] <= address)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == 0 || address >= arrays->ends[low - 1])
+    if (low == 0 || address >= groups->ends[low - 1])
         return OUTSIDE;
     *last = low - 1;
-    return arrays->numbers[low - 1];
+    return groups->numbers[low - 1];
 }
 
-static int64_t find_group(Groups *groups, int64_t key)
+static int64_t find_group(ReuseGroups *groups, int64_t key)
 {
     int64_t *place = gpa_find_place(&groups->places, key);
     if (place == NULL)
         return FAILED;
     if (*place < 0) {
-        if (groups->count == groups->room) {
-            *place = 0;
+        *place = groups->groups;
+        if (groups->groups == groups->room)
             return FAILED;
-        }
-        *place = groups->count;
-        groups->keys[groups->count++] = key;
+        groups->keys[groups->groups++] = key;
     }
     return *place;
 }
 
-static int sum_row(const Arrays *arrays, Groups *groups, int64_t instruction, const int64_t *units, const int64_t *distances,
-                   const uint8_t *is_streaming, int64_t count, int shift, int64_t *last)
+int gpa_sum_reuse(ReuseGroups *groups, int64_t instruction, const int64_t *units, const int64_t *distances, const uint8_t *is_streaming,
+                  int64_t count, int shift, int64_t *last)
 {
     int64_t known = -1, group = -1;
     for (int64_t place = 0; place < count; ++place) {
         int64_t distance = distances[place];
-        if (distance == -2)
+        if (distance == NOT_COUNTED)
             continue;
-        int64_t array = find_array(arrays, (uint64_t)units[place] << shift, last);
-        int64_t key = instruction * arrays->arrays + array + FIRST_ARRAY;
+        int64_t array = find_array(groups, (uint64_t)units[place] << shift, last);
+        int64_t key = instruction * groups->arrays + array + FIRST_ARRAY;
         if (group < 0 || key != known) {
             known = key;
             group = find_group(groups, key);
@@ -140,8 +143,8 @@ static int is_same(const Sequences *of, int64_t first, int64_t second)
 }
 
 /* Measures one sequence after the other; how many. */
-static int64_t measure(const Sequences *of, const Listed *listed, int64_t kept, const Arrays *arrays, Groups *groups, int64_t *distances,
-                       uint8_t *is_streaming, uint8_t *erases)
+static int64_t measure(const Sequences *of, const Listed *listed, int64_t kept, ReuseGroups *groups, int64_t *distances, uint8_t *is_streaming,
+                       uint8_t *erases)
 {
     Table table;
     MarkCounts marks;
@@ -157,8 +160,8 @@ static int64_t measure(const Sequences *of, const Listed *listed, int64_t kept, 
             memset(erases + from, of->erasing[of->instructions[of->rows[one]]], (size_t)(listed->ends[one] - from));
         is_well = gpa_measure_group(listed->units, erases, begin, listed->ends[end - 1], &table, &marks, distances, is_streaming);
         for (int64_t one = row, from = begin; is_well && one < end; from = listed->ends[one++])
-            is_well = sum_row(arrays, groups, of->instructions[of->rows[one]], listed->units + from, distances + from, is_streaming + from,
-                              listed->ends[one] - from, of->shift, &last);
+            is_well = gpa_sum_reuse(groups, of->instructions[of->rows[one]], listed->units + from, distances + from, is_streaming + from,
+                                    listed->ends[one] - from, of->shift, &last);
         sequences += 1;
     }
     gpa_close_marks(&marks);
@@ -166,7 +169,7 @@ static int64_t measure(const Sequences *of, const Listed *listed, int64_t kept, 
     return is_well ? sequences : FAILED;
 }
 
-/* gpa_lsp.traces.reuse_distance.ReuseAccumulator.add, for rows in order. Found: references, sequences, whether rows were left out, groups. */
+/* gpa_lsp.traces.reuse_distance.ReuseAccumulator.add, for rows in order. Found: references, sequences, whether rows were left out. Gives how many groups. */
 EXPORT int64_t add_reuse(const uint32_t *blocks, const uint16_t *warps, const uint32_t *instructions, const uint8_t *widths,
                          const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count, const int64_t *rows,
                          int64_t count, int64_t chunk, int64_t shift, int64_t is_by_warp, const uint8_t *erasing, int64_t most,
@@ -174,15 +177,12 @@ EXPORT int64_t add_reuse(const uint32_t *blocks, const uint16_t *warps, const ui
                          int64_t arrays, int64_t *keys, int64_t *bins, int64_t *sums, int64_t room, int64_t *found)
 {
     LaneColumns columns = {masks, first, addresses, address_count};
-    Arrays index = {bases, ends, numbers, array_count, arrays};
     Sequences of = {blocks, instructions, warps, erasing, rows, is_by_warp != 0, (int)shift};
     Listed listed = {NULL, malloc((size_t)(count + 1) * sizeof *listed.ends), 0, 0};
-    Groups groups = {{NULL, NULL, 0, 0}, keys, bins, sums, 0, room};
+    ReuseGroups groups;
     int64_t *distances = NULL, sequences = FAILED;
     uint8_t *is_streaming = NULL, *erases = NULL;
-    memset(bins, 0, (size_t)(room * BINS) * sizeof *bins);
-    memset(sums, 0, (size_t)(room * 2) * sizeof *sums);
-    if (listed.ends == NULL || !gpa_open_table(&groups.places)) {
+    if (listed.ends == NULL || !gpa_open_reuse(&groups, bases, ends, numbers, array_count, arrays, keys, bins, sums, room)) {
         free(listed.ends);
         return FAILED;
     }
@@ -196,16 +196,15 @@ EXPORT int64_t add_reuse(const uint32_t *blocks, const uint16_t *warps, const ui
         is_streaming = malloc((size_t)(listed.count + 1));
         erases = erasing == NULL ? NULL : malloc((size_t)(listed.count + 1));
         if (distances != NULL && is_streaming != NULL && (erasing == NULL || erases != NULL))
-            sequences = measure(&of, &listed, kept, &index, &groups, distances, is_streaming, erases);
+            sequences = measure(&of, &listed, kept, &groups, distances, is_streaming, erases);
         found[0] = listed.count;
         found[1] = sequences;
-        found[3] = groups.count;
     }
     free(distances);
     free(is_streaming);
     free(erases);
     free(listed.units);
     free(listed.ends);
-    gpa_close_table(&groups.places);
-    return sequences;
+    gpa_close_reuse(&groups);
+    return sequences < 0 ? FAILED : groups.groups;
 }
