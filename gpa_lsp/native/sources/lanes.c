@@ -247,45 +247,47 @@ static int is_paired(const uint64_t *addresses, const uint8_t *active, int step)
     return 1;
 }
 
-/* gpa_lsp.traces.bank_conflicts.count_wavefronts; kinds: 0 load, 1 store, 2 and 3 atomic. */
+int gpa_are_parts(int64_t words, int64_t parts)
+{
+    return words >= 1 && words <= MOST_WORDS && parts >= 1 && parts <= LANES && LANES / parts * words <= MOST_WORDS;
+}
+
+void gpa_count_wavefronts(const uint64_t *addresses, const uint8_t *active, int kind, int words, int parts, int64_t *taken, int64_t *ideal)
+{
+    int adds_up = kind >= 2;
+    serve(addresses, active, adds_up, words, parts, taken, ideal);
+    if ((words != 2 && words != 4) || kind != 0 || (!is_paired(addresses, active, 1) && !is_paired(addresses, active, 2)))
+        return;
+    int64_t joined, joined_ideal;
+    serve(addresses, active, adds_up, words, parts / 2, &joined, &joined_ideal);
+    if (joined < *taken) {
+        *taken = joined;
+        *ideal = joined_ideal;
+    }
+}
+
+/* gpa_lsp.symbolic_accesses.wavefronts.count_wavefronts; kinds: 0 load, 1 store, 2 and 3 atomic. */
 EXPORT int64_t count_wavefronts(const uint64_t *addresses, const uint8_t *active, const int8_t *kinds, int64_t count, int64_t words,
                                 int64_t parts, int64_t *taken, int64_t *ideal)
 {
-    if (words < 1 || words > MOST_WORDS || parts < 1 || parts > LANES || LANES / parts * words > MOST_WORDS)
+    if (!gpa_are_parts(words, parts))
         return FAILED;
-    for (int64_t row = 0; row < count; ++row) {
-        const uint64_t *address = addresses + row * LANES;
-        const uint8_t *there = active + row * LANES;
-        int adds_up = kinds[row] >= 2;
-        serve(address, there, adds_up, (int)words, (int)parts, &taken[row], &ideal[row]);
-        if ((words != 2 && words != 4) || kinds[row] != 0 || (!is_paired(address, there, 1) && !is_paired(address, there, 2)))
-            continue;
-        int64_t joined, joined_ideal;
-        serve(address, there, adds_up, (int)words, (int)parts / 2, &joined, &joined_ideal);
-        if (joined < taken[row]) {
-            taken[row] = joined;
-            ideal[row] = joined_ideal;
-        }
-    }
+    for (int64_t row = 0; row < count; ++row)
+        gpa_count_wavefronts(addresses + row * LANES, active + row * LANES, kinds[row], (int)words, (int)parts, &taken[row], &ideal[row]);
     return 0;
 }
 
-/* gpa_lsp.traces.values: the lowest and highest address of each row, and the hash of its shape but for lanes, width and space. */
-EXPORT int64_t hash_rows(const uint64_t *addresses, int64_t count, const uint64_t *multipliers, uint64_t *lowest, uint64_t *highest,
-                         uint64_t *shapes)
+uint64_t gpa_hash_row(const uint64_t *address, const uint64_t *multipliers, uint64_t *lowest, uint64_t *highest)
 {
-    for (int64_t row = 0; row < count; ++row) {
-        const uint64_t *address = addresses + row * LANES;
-        uint64_t low = address[0], high = address[0], sum = 0;
-        for (int lane = 0; lane < LANES; ++lane) {
-            uint64_t mixed = (address[lane] ^ (address[lane] >> 17)) * multipliers[lane];
-            sum += mixed ^ (mixed >> 29);
-            low = address[lane] < low ? address[lane] : low;
-            high = address[lane] > high ? address[lane] : high;
-        }
-        lowest[row] = low;
-        highest[row] = high;
-        shapes[row] = sum;
+    uint64_t low = address[0], high = address[0], sum = 0;
+    for (int lane = 0; lane < LANES; ++lane) {
+        uint64_t mixed = (address[lane] ^ (address[lane] >> 17)) * multipliers[lane];
+        sum += mixed ^ (mixed >> 29);
+        low = address[lane] < low ? address[lane] : low;
+        high = address[lane] > high ? address[lane] : high;
     }
-    return 0;
+    *lowest = low;
+    *highest = high;
+    return sum;
 }
+

@@ -84,3 +84,53 @@ EXPORT int64_t list_units(const uint32_t *masks, const uint64_t *first, const ui
     }
     return found;
 }
+
+/* The addresses of a row's lanes in their order, filled up with the last to 32; how many lanes, 0 where it leads nowhere. */
+static int read_lanes(const LaneColumns *columns, int64_t row, uint64_t *found)
+{
+    int active = __builtin_popcount(columns->masks[row]);
+    uint64_t start = columns->first[row];
+    if (active == 0 || start > (uint64_t)columns->address_count || (uint64_t)columns->address_count - start < (uint64_t)active)
+        return 0;
+    memcpy(found, columns->addresses + start, (size_t)active * sizeof *found);
+    for (int lane = active; lane < LANES; ++lane)
+        found[lane] = found[active - 1];
+    return active;
+}
+
+/* gpa_lsp.traces.values: the lowest and highest address of each row, and the hash of its shape but for lanes, width and space. */
+EXPORT int64_t hash_requests(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count, const uint8_t *widths,
+                             const int64_t *rows, int64_t count, const uint64_t *multipliers, uint64_t *lowest, uint64_t *highest, uint64_t *shapes)
+{
+    LaneColumns columns = {masks, first, addresses, address_count};
+    uint64_t found[LANES];
+    (void)widths;
+    for (int64_t row = 0; row < count; ++row) {
+        if (read_lanes(&columns, rows[row], found) == 0)
+            return FAILED;
+        shapes[row] = gpa_hash_row(found, multipliers, &lowest[row], &highest[row]);
+    }
+    return 0;
+}
+
+/* gpa_lsp.traces.bank_conflicts: lanes of each row, passes and passes without conflicts. Kinds, words and parts are by row. */
+EXPORT int64_t measure_banks(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count, const uint8_t *widths,
+                             const int64_t *rows, int64_t count, const int8_t *kinds, const int64_t *words, const int64_t *parts, int64_t *lanes,
+                             int64_t *taken, int64_t *ideal)
+{
+    LaneColumns columns = {masks, first, addresses, address_count};
+    uint64_t packed[LANES], spread[LANES] = {0};
+    uint8_t active[LANES];
+    (void)widths;
+    for (int64_t row = 0; row < count; ++row) {
+        if (!gpa_are_parts(words[row], parts[row]) || (lanes[row] = read_lanes(&columns, rows[row], packed)) == 0)
+            return FAILED;
+        uint32_t mask = masks[rows[row]];
+        for (int lane = 0, place = 0; lane < LANES; ++lane) {
+            active[lane] = mask >> lane & 1;
+            spread[lane] = active[lane] ? packed[place++] : 0;
+        }
+        gpa_count_wavefronts(spread, active, kinds[row], (int)words[row], (int)parts[row], &taken[row], &ideal[row]);
+    }
+    return 0;
+}
