@@ -1,6 +1,6 @@
 """Ask every static check about a kernel that nobody has measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -106,7 +106,7 @@ def _find_warp_facts(
     try:
         module = _lift(subject.kernel) if ptx is None else ptx
         if module is None:
-            problems.append(_note_unknown(subject))
+            problems.extend(_note_unknown(subject))
             return None
         return find_warp_facts(module, name, shape=shape, file="" if place is None else place.file, text=text)
     except Exception as error:
@@ -132,8 +132,11 @@ def _lift(kernel: Kernel) -> PtxModule | None:
     return lift_machine_code(kernel.mangled_name, instructions, chains, sm=kernel.cubin.sm or 0)
 
 
-def _note_unknown(subject: Subject) -> Problem:
-    return Problem(
+def _note_unknown(subject: Subject) -> Iterator[Problem]:
+    """That its addresses were not followed; nothing of a kernel without code."""
+    if not subject.kernel.functions or subject.kernel.functions[0].instructions is None:
+        return
+    yield Problem(
         severity=ProblemSeverity.NOTE,
         message="what its requests to memory cost is not known: it has no PTX here, and its machine code cannot be followed",
         kernel=subject.kernel.mangled_name,
