@@ -335,7 +335,7 @@ class Session:
             buffer=0,
             texels=np.broadcast_to(np.zeros(1, element.natural_dtype), shape),
             element=element,
-            dimensions=3 if depth else 2 if height else 1,
+            dimensions=3 if depth and not wanted.is_layered else 2 if height else 1,
             is_linear_filter=wanted.is_linear_filter,
             address_mode=_ADDRESS_MODES[wanted.address_mode],
             is_normalized=wanted.is_normalized,
