@@ -361,4 +361,8 @@ def _name_type(kind: ScalarType) -> str:
 
 
 def _write_table(parts: dict[str, Any]) -> str:
-    return "{ " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in parts.items()) + " }"
+    return "{ " + ", ".join(f"{name} = {_write_value(name, value)}" for name, value in parts.items()) + " }"
+
+
+def _write_value(name: str, value: object) -> str:
+    return f"0x{value:x}" if name in ("base_address", "handle") else json.dumps(value)

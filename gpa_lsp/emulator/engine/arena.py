@@ -22,7 +22,7 @@ ARENA_BASE = 0x7_0000_0000
 """Virtual address of the first byte; what is below is nobody's, so null pointers are found."""
 _ALIGNMENT_BYTES = 512
 _GAP_BYTES = 512
-_MOST_SPAN_BYTES = 64 << 30
+MOST_SPAN_BYTES = 64 << 30
 """Of address space, where regions have to lie at given addresses; memory is taken as it is touched."""
 _ZERO = np.uint64(0)
 
@@ -50,6 +50,12 @@ class Region:
     argument: int | None = None
     dtype: "np.dtype[Any]" = np.dtype(np.uint8)
     is_array: bool = True
+
+
+def make_zeros(size_bytes: int) -> npt.NDArray[np.uint8]:
+    """Zeros that take memory as they are touched, whatever the system says of as many bytes at once."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    return np.frombuffer(mmap.mmap(-1, size_bytes, flags=flags), np.uint8)
 
 
 class Arena:
@@ -87,10 +93,10 @@ class Arena:
             InputError: there is no such address, or another region lies there.
         """
         end = base + size_bytes
-        if not ARENA_BASE <= base <= end <= ARENA_BASE + _MOST_SPAN_BYTES:
+        if not ARENA_BASE <= base <= end <= ARENA_BASE + MOST_SPAN_BYTES:
             raise InputError(
                 f"{name} cannot lie at 0x{base:x}",
-                remedy=f"addresses from 0x{ARENA_BASE:x} to 0x{ARENA_BASE + _MOST_SPAN_BYTES:x} are possible",
+                remedy=f"addresses from 0x{ARENA_BASE:x} to 0x{ARENA_BASE + MOST_SPAN_BYTES:x} are possible",
             )
         near = next((one for one in self._given if base < one.base + one.size_bytes and one.base < end), None)
         if near is not None:
@@ -110,8 +116,7 @@ class Arena:
         self._end = max(self._end, _ALIGNMENT_BYTES)
         if self._given:
             self._meter.hold(sum(one.size_bytes for one in self.regions), "memory of the arrays")
-            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-            self._data = np.frombuffer(mmap.mmap(-1, self._end, flags=flags), np.uint8)
+            self._data = make_zeros(self._end)
             self.regions.sort(key=lambda region: region.base)
         else:
             self._meter.hold(self._end, "memory of the arrays")
