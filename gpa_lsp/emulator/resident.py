@@ -42,6 +42,7 @@ class LaunchCost:
         seconds: it took.
         printed: what the kernel printed.
         end: why it did not run to its end, a sentence; empty where it did.
+        trap: what a thread stopped it for, a sentence; empty where none did.
     """
 
     blocks: int
@@ -49,6 +50,7 @@ class LaunchCost:
     seconds: float
     printed: str
     end: str = ""
+    trap: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -313,7 +315,7 @@ class ResidentKernel:
         if self._workspace is not None:
             self._memory.bytes_at(self._workspace.base, 8)[:] = np.frombuffer(WORKSPACE, np.uint8)
         self._memory.refresh_textures()
-        before = len(self._machine.printed)
+        before, traps = len(self._machine.printed), self._count_traps()
         finished = self._runner.run(range(self._blocks), lambda batch: None)
         ends = [fault.message for fault in self.list_faults() if fault.kind in _ENDS] if finished < self._blocks else []
         return LaunchCost(
@@ -322,7 +324,14 @@ class ResidentKernel:
             seconds=self._meter.seconds,
             printed=self._machine.printed[before:],
             end=(ends[-1] if ends else "it did not run to its end") if finished < self._blocks else "",
+            trap=self._find_trap() if self._count_traps() > traps else "",
         )
+
+    def _count_traps(self) -> int:
+        return sum(fault.count for fault in self.list_faults() if fault.kind is FaultKind.TRAP)
+
+    def _find_trap(self) -> str:
+        return next(fault.message for fault in self.list_faults() if fault.kind is FaultKind.TRAP)
 
     def list_faults(self) -> tuple[Fault, ...]:
         """Of all its launches."""

@@ -62,7 +62,19 @@ SUFFIX = ".launch.toml"
 """What takes the place of a source's suffix."""
 
 LAUNCH_KEYS = frozenset(
-    {"kernel", "title", "block", "grid", "threads", "fold", "shared_bytes", "constants", "arguments", "variables", "memory"}
+    {
+        "kernel",
+        "title",
+        "block",
+        "grid",
+        "threads",
+        "fold",
+        "shared_bytes",
+        "constants",
+        "arguments",
+        "variables",
+        "memory",
+    }
 )
 """Keys of a launch's table."""
 

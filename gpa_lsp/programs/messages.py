@@ -42,6 +42,7 @@ class NoteKind(IntEnum):
 
     UNSUPPORTED = 1
     EVENT_TIME = 2
+    OWN_RUNTIME = 3
 
 
 class CudaError(IntEnum):
@@ -60,6 +61,7 @@ class CudaError(IntEnum):
     NO_KERNEL_IMAGE = 209
     LAUNCH_OUT_OF_RESOURCES = 701
     LAUNCH_TIMEOUT = 702
+    ASSERT = 710
     LAUNCH_FAILURE = 719
     COOPERATIVE_TOO_LARGE = 720
     NOT_SUPPORTED = 801

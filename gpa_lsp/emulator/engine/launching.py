@@ -195,7 +195,9 @@ def _lay_out(arena: Arena, module: PtxModule, inputs: LaunchInputs, *, heap_byte
     places = [one.base_address for one in inputs.buffers]
     given = {number: _add_buffer(arena, inputs.buffers[number], base) for number, base in enumerate(places) if base}
     fixed = {
-        name: _add_variable(arena, module.variables[name], inputs) for name in wanted if name in inputs.variable_addresses
+        name: _add_variable(arena, module.variables[name], inputs)
+        for name in wanted
+        if name in inputs.variable_addresses
     }
     buffers = [given.get(number) or _add_buffer(arena, one, None) for number, one in enumerate(inputs.buffers)]
     variables = {name: fixed.get(name) or _add_variable(arena, module.variables[name], inputs) for name in wanted}

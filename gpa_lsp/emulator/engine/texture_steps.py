@@ -81,9 +81,7 @@ def _bind_read(binder: Binder) -> None:
         layers = None if layer is None else _read_layer(fragment, layer)
         for texture, where in _part_by_handle(machine, fragment, handle, mask, static):
             chosen = np.flatnonzero(where)
-            read = sample(
-                texture, tuple(place[chosen] for place in places), None if layers is None else layers[chosen]
-            )
+            read = sample(texture, tuple(place[chosen] for place in places), None if layers is None else layers[chosen])
             for value, found in zip(out, read.values, strict=False):
                 value[chosen] = found
             _trace(machine, fragment, static, texture, chosen=chosen, read=read)

@@ -356,7 +356,7 @@ static cudaError_t send_launch(struct function *function, dim3 grid, dim3 block,
         fflush(stdout);
     }
     free_reply(&reply);
-    if (error == cudaErrorLaunchFailure || error == cudaErrorLaunchTimeout)
+    if (error == cudaErrorLaunchFailure || error == cudaErrorLaunchTimeout || error == cudaErrorAssert)
         set_fatal_error(error);
     return error;
 }

@@ -25,7 +25,7 @@ enum request {
 };
 
 /* What stands in a note: something the program asked for that is not done as a GPU would do it. */
-enum note { NOTE_UNSUPPORTED = 1, NOTE_EVENT_TIME = 2 };
+enum note { NOTE_UNSUPPORTED = 1, NOTE_EVENT_TIME = 2, NOTE_OWN_RUNTIME = 3 /* a runtime library that is linked statically asked for the driver */ };
 
 struct part {
     const void *bytes;
