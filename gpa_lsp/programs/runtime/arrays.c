@@ -204,6 +204,16 @@ PUBLIC cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *int
     return found == NULL ? cudaErrorInvalidValue : cudaSuccess;
 }
 
+PUBLIC cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *into, cudaTextureObject_t handle) {
+    struct object *found = find_object(handle);
+    if (found != NULL)
+        *into = found->texture;
+    return found == NULL ? cudaErrorInvalidValue : cudaSuccess;
+}
+PUBLIC cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *into, cudaSurfaceObject_t handle) {
+    return cudaGetTextureObjectResourceDesc(into, handle);
+}
+
 PUBLIC cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *into, const struct cudaResourceDesc *resource) {
     uint64_t handle = 0;
     cudaError_t error = make_object(&handle, resource, NULL);

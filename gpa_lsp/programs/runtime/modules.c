@@ -249,7 +249,8 @@ static uint64_t find_symbol_by_name(const char *name, uint64_t *size) {
 
 uint64_t find_symbol(const void *symbol, uint64_t *size) {
     for (struct variable *one = variables; one != NULL; one = one->next)
-        if ((symbol != NULL && one->host == symbol) || (one->managed != NULL && (void *)one->managed == symbol)) {
+        if ((symbol != NULL && one->host == symbol) ||
+            (one->managed != NULL && ((void *)one->managed == symbol || (symbol != NULL && *one->managed == symbol)))) {
             if (place_variable(one) != cudaSuccess)
                 return 0;
             *size = one->size;
@@ -380,6 +381,15 @@ static cudaError_t make_work(struct work *work, struct function *function, dim3 
     return cudaSuccess;
 }
 
+size_t count_parameters(const struct work *work) { return work->function->parameter_count; }
+
+void describe_launch(const struct work *work, struct cudaKernelNodeParams *into, void **arguments) {
+    *into = (struct cudaKernelNodeParams){.func = (void *)work->function->host, .gridDim = work->grid, .blockDim = work->block,
+                                          .sharedMemBytes = (unsigned int)work->shared, .kernelParams = arguments};
+    for (uint32_t i = 0; i < work->function->parameter_count; i++)
+        arguments[i] = work->parameters + work->function->parameters[2 * i];
+}
+
 cudaError_t do_launch(const struct work *work) {
     return send_launch(work->function, work->grid, work->block, work->parameters, work->shared, work->is_cooperative);
 }
@@ -495,6 +505,12 @@ PUBLIC cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute
             function->most_dynamic_shared = value;
     }
     UNLOCK();
+}
+
+PUBLIC cudaError_t cudaFuncGetName(const char **into, const void *host) {
+    struct function *function = find_function(host);
+    *into = function == NULL ? NULL : function->name;
+    return keep_error(function == NULL ? cudaErrorInvalidDeviceFunction : cudaSuccess);
 }
 
 PUBLIC cudaError_t cudaFuncSetCacheConfig(const void *host, enum cudaFuncCache config) {

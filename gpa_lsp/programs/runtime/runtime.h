@@ -123,6 +123,8 @@ struct work {
 /* modules.c */
 HIDDEN cudaError_t make_launch(struct work *work, const void *host, dim3 grid, dim3 block, void **arguments, size_t shared);
 HIDDEN cudaError_t do_launch(const struct work *work);
+HIDDEN size_t count_parameters(const struct work *work);
+HIDDEN void describe_launch(const struct work *work, struct cudaKernelNodeParams *into, void **arguments);
 /* copies.c */
 HIDDEN struct work make_box_copy(const struct cudaMemcpy3DParms *parameters);
 HIDDEN cudaError_t do_work(const struct work *work);
