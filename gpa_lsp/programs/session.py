@@ -283,7 +283,8 @@ class Session:
         if end:
             tally.unfinished[end] = None
             self._explain(tally)
-            return CudaError.LAUNCH_FAILURE, cost.printed.encode()
+            is_late = time.monotonic() >= self._deadline
+            return CudaError.LAUNCH_TIMEOUT if is_late else CudaError.LAUNCH_FAILURE, cost.printed.encode()
         tally.emulated += 1
         if done is not None:
             done(cost.warp_instructions)
