@@ -63,8 +63,8 @@ class TextureInput:
         address_mode: ``clamp``, ``border``, ``wrap`` or ``mirror``.
         is_normalized: coordinates run from 0 to 1.
         reads_normalized: integer texels are read as fractions.
-        parameter_offset_bytes: where the handle goes in the parameters; None for a texture reference, a variable of the module, and for one that memory
-            alone holds the handle of.
+        parameter_offset_bytes: where the handle goes in the parameters; None for a texture reference, a variable of the module, and for a
+            texture whose handle memory alone holds.
         handle: that it must have; None for any.
     """
 

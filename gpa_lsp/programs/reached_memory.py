@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.arena import Region
-from gpa_lsp.emulator.engine.textures import Texture
 from gpa_lsp.emulator.resident import ResidentMemory
+from gpa_lsp.launches.model import TextureInput
 from gpa_lsp.programs.messages import LaunchRequest
 from gpa_lsp.programs.session import KernelTally
 
@@ -34,14 +34,14 @@ class ReachedMemory:
 
     arrays: dict[int, int] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
-    textures: dict[int, Texture] = field(default_factory=dict)
+    textures: dict[int, TextureInput] = field(default_factory=dict)
     has_addresses: bool = False
 
     @property
     def size_bytes(self) -> int:
         """Of allocations and texels; variables are small."""
         arrays = sum(size for base, size in self.arrays.items() if base not in self.names)
-        return arrays + sum(one.source.texels.nbytes for one in self.textures.values())
+        return arrays + sum(one.texels.nbytes for one in self.textures.values())
 
 
 def find_reached_memory(tally: KernelTally, request: LaunchRequest, memory: ResidentMemory) -> ReachedMemory:
@@ -104,10 +104,10 @@ class _Regions:
         self._whole = np.array([*sizes, *tables, *heap.list_pieces()], np.uint64)
         self._bases = np.array(sorted(sizes), np.uint64)
         self._sizes = np.array([sizes[int(base)] for base in self._bases], np.uint64)
-        self._textures = memory.textures
+        self._textures = {handle: one.source for handle, one in memory.textures.items()}
         self._handles = np.array(sorted(memory.textures), np.uint64)
 
-    def list_textures(self, words: Words) -> dict[int, Texture]:
+    def list_textures(self, words: Words) -> dict[int, TextureInput]:
         """Textures whose handle is among the words."""
         if not len(self._handles):
             return {}

@@ -125,9 +125,7 @@ class Recorder:
             number=tally.launches,
             arrays={base: memory.bytes_at(base, size).copy() for base, size in reached.arrays.items()},
             names=reached.names,
-            textures={
-                handle: replace(one.source, texels=one.source.texels.copy()) for handle, one in reached.textures.items()
-            },
+            textures={handle: replace(one, texels=one.texels.copy()) for handle, one in reached.textures.items()},
             has_addresses=reached.has_addresses,
         )
 

@@ -257,6 +257,14 @@ def test_cooperative_launches_beyond_the_gpu_are_refused_and_named(tmp_path: Pat
     assert any(note.startswith("a cooperative launch of 1,729 blocks was refused") for note in found.notes)
 
 
+def test_code_for_older_gpus_beside_newer_code_is_found(tmp_path: Path) -> None:
+    newer = ("-cudart", "shared", "-gencode", "arch=compute_86,code=[sm_86,compute_86]")
+    both = build(SOURCES / "symbols.cu", tmp_path, *newer, "-gencode", "arch=compute_80,code=compute_80", name="both")
+    assert "symbols: right" in run(both)[1]
+    found, _ = run(build(SOURCES / "symbols.cu", tmp_path, *newer, name="newer"))
+    assert any("its PTX is for compute capability 8.6 and newer" in note for note in found.notes)
+
+
 _STATIC_RUNTIME = """
 #include <dlfcn.h>
 typedef int (*Find)(const char *, void **, int, unsigned long long);

@@ -1,7 +1,8 @@
 """Reading textures: :func:`sample_texture`, :func:`sample_cube`, :func:`gather_texture`.
 
 Source: CUDA C++ Programming Guide, "Texture Fetching" (nearest-point sampling, linear filtering with weights in 1/256, address modes); PTX ISA 9.0,
-section 9.7.10 (tex, tld4); Programming Guide, "Layered Textures" and "Cubemap Textures". Only the base level of a texture exists; levels of detail are passed over.
+section 9.7.10 (tex, tld4); Programming Guide, "Layered Textures" and "Cubemap Textures". Only the base level of a texture exists; levels of
+detail are passed over.
 """
 
 from dataclasses import replace
