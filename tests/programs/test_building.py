@@ -74,6 +74,8 @@ int main() {
 def test_a_host_compiler_that_links_the_static_runtime_gets_the_shared_one(tmp_path: Path) -> None:
     """As CMake has it where the main program is no CUDA; the archive here is empty, so that nothing but the shared one can do."""
     require_compiler()
+    if find_program("make") is None:
+        pytest.skip("make is not installed")
     (tmp_path / "Makefile").write_text(_LINKED_BY_OTHERS)
     (tmp_path / "reduce.cu").write_text(_REDUCE)
     printed = bytearray()
