@@ -106,6 +106,10 @@ class FaultKind(StrEnum):
     BAD_LAUNCH = "launch that no GPU accepts"
 
 
+FAILED_ASSERTION = "assertion"
+"""What the message of a trap by ``assert`` begins with."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """One thing found, once per instruction and kind.
