@@ -1,6 +1,5 @@
 """The time of a launch as the hybrid paper estimates it: :func:`estimate_launch`."""
 
-from collections.abc import Mapping
 from math import ceil, prod
 
 import numpy as np
@@ -10,23 +9,14 @@ from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.device.model import Machine
+from gpa_lsp.hybrid.addresses import place_arguments
 from gpa_lsp.hybrid.caches import count_misses
 from gpa_lsp.hybrid.costs import find_costs
 from gpa_lsp.hybrid.pipeline import list_uses, simulate_round
 from gpa_lsp.hybrid.walk import TracedLaunch, walk_kernel
-from gpa_lsp.launches.launch import (
-    Argument,
-    ArrayArgument,
-    LaunchDescription,
-    ScalarArgument,
-    StructArgument,
-    TextureArgument,
-)
-from gpa_lsp.launches.scalars import pack_scalar
-from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
+from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.ptx.model import PtxFunction, PtxModule
 
-_FIRST_ADDRESS = 1 << 32
-_ALIGNMENT = 256
 _MOST_VISITS = 200_000
 _MOST_TRANSACTIONS = 5_000_000
 _MOST_OPERATIONS = 10_000_000
@@ -104,7 +94,7 @@ def estimate_launch(
     if active < 1:
         raise InputError(f"no SM of the {machine.name} holds a block of it")
     first = (total - active) // 2
-    parameters, addresses = _place_arguments(module, function, launch)
+    parameters, addresses = place_arguments(module, function, launch)
     trace = walk_kernel(
         function,
         TracedLaunch(
@@ -136,41 +126,3 @@ def estimate_launch(
         hit_ratio=hits / (hits + misses) if hits + misses else None,
         unknown_ratio=trace.unknown_ratio,
     )
-
-
-def _place_arguments(
-    module: PtxModule, function: PtxFunction, launch: LaunchDescription
-) -> tuple[bytes, Mapping[str, int]]:
-    """Parameters and variables in a virtual address space (Section III-B3): arrays behind each other, in the order of the arguments."""
-    end = _FIRST_ADDRESS
-    addresses: dict[str, int] = {}
-    for variable in module.variables.values():
-        if variable.space in (Space.GLOBAL, Space.CONST):
-            addresses[variable.name] = end
-            end += -(-variable.size_bytes // _ALIGNMENT) * _ALIGNMENT
-    for variable in function.shared:
-        addresses[variable.name] = variable.offset_bytes
-    places: dict[str, int] = {}
-    content = bytearray(max((one.offset_bytes + one.size_bytes for one in function.parameters), default=0))
-    for parameter, argument in zip(function.parameters, launch.arguments, strict=False):
-        for offset, one in _list_members(argument, parameter.offset_bytes):
-            if isinstance(one, ScalarArgument):
-                packed = pack_scalar(one.value, one.type)
-            elif isinstance(one, TextureArgument):
-                continue  # a kernel that reads textures is refused
-            else:
-                name = one.alias_of or one.name
-                if name not in places:
-                    places[name] = end
-                    end += -(-one.count * one.type.bytes // _ALIGNMENT) * _ALIGNMENT
-                packed = (places[name] + one.offset_elements * one.type.bytes).to_bytes(8, "little")
-            content[offset : offset + len(packed)] = packed
-    return bytes(content), addresses
-
-
-def _list_members(
-    argument: Argument, offset: int
-) -> list[tuple[int, ScalarArgument | ArrayArgument | TextureArgument]]:
-    if isinstance(argument, StructArgument):
-        return [(offset + at, member) for at, member in argument.members]
-    return [(offset, argument)]

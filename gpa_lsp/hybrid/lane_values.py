@@ -4,7 +4,7 @@ Values that come from memory, and floating-point ones, are not known: the paper 
 III-B1, case 3).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import field
 
@@ -69,7 +69,7 @@ def _limit_shift(amount: Integers) -> Integers:
 def _extract_field(sources: list[Integers], kind: ScalarType) -> Integers:
     """``bfe``: so many bits from a position on; signed ones are extended by their highest."""
     start, length = sources[1] & 0xFF, np.minimum(sources[2] & 0xFF, 62)
-    field_bits = sources[0] >> np.minimum(start, 63) & (np.int64(1) << length) - 1
+    field_bits: Integers = sources[0] >> np.minimum(start, 63) & (np.int64(1) << length) - 1
     if not kind.is_signed:
         return field_bits
     highest = np.where(length > 0, np.int64(1) << np.maximum(length - 1, 0), 0)
@@ -170,6 +170,13 @@ class LaneValues:
         """Nobody knows any more what an instruction's results hold."""
         for slot in list_writes(instruction):
             self.registers[slot] = self._nothing
+
+    def forget_lanes(self, slots: Iterable[int], lanes: Marks) -> None:
+        """Nobody knows any more what registers hold in some threads."""
+        for slot in slots:
+            old = self.registers.get(slot)
+            if old is not None:
+                self.registers[slot] = Value(old.numbers, old.is_known & ~lanes)
 
     def read_guard(self, instruction: PtxInstruction) -> Value | None:
         """Where an instruction's guard holds, 1 or 0; None for one without."""

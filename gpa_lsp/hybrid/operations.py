@@ -97,7 +97,7 @@ def list_operations(function: PtxFunction) -> dict[int, Operation]:
         if instruction.call is not None and instruction.call.callee in _BUILT_IN:
             continue
         if instruction.opcode in _REFUSED:
-            line = "" if instruction.chain is None else f" at line {instruction.chain[0].line}"
+            line = "" if instruction.chain is None else f" at line {instruction.chain[-1].line}"
             raise InputError(f"it {_REFUSED[instruction.opcode]}{line}, for which the paper has no operation")
         if instruction.index not in pruned:
             operation = _classify(instruction)

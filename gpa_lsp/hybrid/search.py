@@ -1,13 +1,15 @@
 """The search of a trace: :func:`search_trace`, the paper's Algorithms 1 to 3.
 
 The paper prints the body of Algorithm 1 in words and Algorithms 2 and 3 as code; where the two do not agree, or the code would not end, the words
-were followed. Three places differ from what is printed, and all three are held by tests:
+were followed. Four places differ from what is printed, and all are held by tests:
 
 * A counter of an outer loop begins one lower than its bound: the printed one is lent from only after the inner loop has ended, so that an outer loop
   would turn once more than its bound.
 * A node is pushed on the stack once. A loop that is left at its header would push what follows it with every turn and visit it as often.
-* Among the targets of edges that close no loop, those inside the loops around the node come first ("closest"): what follows a loop would else be
-  visited before its body, and the trace could end there.
+* Among the targets of edges that close no loop, those inside the loops around the node come first ("closest"), and only among them the ends of loops:
+  what follows a loop would else be visited before its body, and its turns be used up.
+* All of the stack is looked at for a path that meets the own one, not its top alone, and the exit comes last: a side that ends the kernel may lie on
+  top, and would else let what follows both sides be visited before the other side, or end the trace with paths still on the stack.
 """
 
 from collections.abc import Callable
@@ -73,7 +75,7 @@ class _Search:
             return again
         closest = self._list_closest(node)
         if closest:
-            return self._choose(closest)
+            return self._choose(node, closest)
         if not self.stack:
             raise InputError("the search of its trace came to an end before the kernel's")
         return self.stack.pop()
@@ -95,13 +97,21 @@ class _Search:
             if not any(other != one and self.graph.is_between(other, node, one) for other in targets)
         ]
 
-    def _choose(self, closest: list[int]) -> int:
+    def _choose(self, node: int, closest: list[int]) -> int:
         """Lines 22 to 36: go to one, and keep the others; or take up a path that was kept and meets the own one now."""
-        chosen = next((one for one in closest if self.graph.back[one]), closest[0])
-        if self.stack and (self.stack[-1] == chosen or self.graph.is_between(self.stack[-1], 0, chosen)):
-            return self.stack.pop()
+        inside = [
+            one for one in closest if len(self._list_shared(node, one)) == len(self._list_shared(node, closest[0]))
+        ]
+        chosen = next((one for one in inside if self.graph.back[one]), inside[0])
+        for kept in reversed(self.stack):
+            if chosen in (kept, self.graph.exit) or self.graph.is_between(kept, 0, chosen):
+                self.stack.remove(kept)
+                return kept
         self.stack += [one for one in reversed(closest) if one != chosen and one not in self.stack]
         return chosen
+
+    def _list_shared(self, node: int, other: int) -> set[int]:
+        return set(self.graph.loops[node]) & set(self.graph.loops[other])
 
 
 def search_trace(graph: SearchGraph, find_bound: Bound, visit: Visit, *, most_visits: int) -> int:

@@ -1,8 +1,8 @@
 """From a kernel's PTX and a launch to what each warp of some blocks executes: :func:`walk_kernel`.
 
 Source: the hybrid paper, Section III. A branch whose condition follows from the launch, the thread's index and the counters of loops is taken by the
-threads it says; on any other both ways are taken ("always hit", Section III-B1). A loop turns as often as its longest thread does, by the exits
-that are known; where none is, the kernel is refused.
+threads it says; on any other both ways are taken ("always hit", Section III-B1), and what either way writes is not known where they meet. A loop
+turns as often as its longest thread does, by the exits that are known; where none is, the kernel is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,6 +67,7 @@ class KernelTrace:
         visited: basic blocks of the candidate trace.
         lengths: int64[warps], operations of each warp.
         unknown_ratio: of all transactions, those whose address is not known.
+        assumed: indexes of the branches that were taken both ways, because their condition depends on data.
     """
 
     steps: tuple[Step, ...] = field(repr=False)
@@ -75,6 +76,7 @@ class KernelTrace:
     visited: int
     lengths: Integers
     unknown_ratio: float
+    assumed: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +150,11 @@ class _Walk:
         self._dominators = find_immediate_dominators(self._blocks.successors, [0])
         self._headers = frozenset(self.graph.headers)
         self._is_repeated: set[int] = set()
+        self._assumed: set[int] = set()
+        self._meetings = find_immediate_dominators(_reverse(self.graph), [self.graph.exit])
+        self._unsure: dict[int, list[tuple[frozenset[int], Marks]]] = {}
+        """Where ways meet that were both taken → registers written on either, and the threads that took both."""
+        self._written: dict[int, frozenset[int]] = {}
 
     # Loop bounds
 
@@ -250,7 +257,7 @@ class _Walk:
 
     def _name_loop(self, header: int) -> str:
         first = self._function.instructions[self._blocks.first[header]]
-        return "a loop" if first.chain is None else f"the loop at line {first.chain[0].line}"
+        return "a loop" if first.chain is None else f"the loop at line {first.chain[-1].line}"
 
     # The trace
 
@@ -263,6 +270,8 @@ class _Walk:
         else:
             active = self._arriving.pop(node, self._nobody)
             self._is_repeated.add(node)
+        for slots, lanes in self._unsure.pop(node, ()):
+            self._values.forget_lanes(slots, lanes)
         operations: list[tuple[Operation, Access | None]] = []
         branch: PtxInstruction | None = None
         for index in range(self._blocks.first[node], self._blocks.last[node] + 1):
@@ -283,6 +292,10 @@ class _Walk:
     def _send_on(self, node: int, branch: PtxInstruction | None, active: Marks) -> None:
         following = self._blocks.successors[node]
         guard = None if branch is None else self._values.read_guard(branch)
+        if branch is not None and guard is not None and bool((active & ~guard.is_known).any()):
+            self._assumed.add(branch.index)
+            slots = self._list_written(node)
+            self._unsure.setdefault(self._meetings[node], []).append((slots, active & ~guard.is_known))
         for one in following:
             goes = active
             if branch is not None and guard is not None:
@@ -291,6 +304,22 @@ class _Walk:
                 goes = active & (~guard.is_known | (holds if is_target else ~holds))
             into = self._repeating if one in self.graph.back[node] else self._arriving
             into[one] = into.get(one, self._nobody) | goes
+
+    def _list_written(self, node: int) -> frozenset[int]:
+        """Registers that are written between a branch and where its ways meet."""
+        if node not in self._written:
+            meeting, seen, waiting = self._meetings[node], {node}, list(self._blocks.successors[node])
+            slots: set[int] = set()
+            while waiting:
+                one = waiting.pop()
+                if one == meeting or one in seen:
+                    continue
+                seen.add(one)
+                waiting += self._blocks.successors[one]
+                for index in range(self._blocks.first[one], self._blocks.last[one] + 1):
+                    slots |= set(list_writes(self._function.instructions[index]))
+            self._written[node] = frozenset(slots)
+        return self._written[node]
 
     def _access(self, instruction: PtxInstruction, operation: Operation, active: Marks) -> Access | None:
         if operation.resource not in _CACHED or operation.address is None:
@@ -318,7 +347,16 @@ class _Walk:
             visited=visited,
             lengths=self._lengths,
             unknown_ratio=self._unknown / max(1, self._transactions),
+            assumed=tuple(sorted(self._assumed)),
         )
+
+
+def _reverse(graph: SearchGraph) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in graph.back]
+    for node, (back, forward) in enumerate(zip(graph.back, graph.forward, strict=True)):
+        for one in (*back, *forward):
+            found[one].append(node)
+    return found
 
 
 def _find_transactions(address: Value, active: Marks, line_bytes: int) -> Access:
