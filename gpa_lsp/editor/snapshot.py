@@ -132,7 +132,8 @@ class Snapshot:
 
     def find_gpu(self) -> str | None:
         """Name of the GPU that was measured on last, as the driver reports it; None where nothing was, or nobody says."""
-        newest = max(self.visible, key=lambda shown: shown.kernel.measured_ns, default=None)
+        measured = (shown for shown in self.visible if not shown.kernel.report.is_simulated)
+        newest = max(measured, key=lambda shown: shown.kernel.measured_ns, default=None)
         return None if newest is None else newest.kernel.report.device.name
 
     def with_profiles(self, profiles: Iterable[LoadedProfile]) -> "Snapshot":

@@ -10,10 +10,12 @@ from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, spare_others
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
 from gpa_lsp.compiler.builds import read_build
 from gpa_lsp.compiler.model import CompiledUnit
+from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.device.counters import read_attribute
 from gpa_lsp.device.find import find_machine, find_machine_by_name
 from gpa_lsp.device.model import Machine
@@ -154,36 +156,91 @@ def simulate_source(
     *,
     kernel: str | None = None,
     launches: Path | None = None,
+    text: str | None = None,
+    launches_text: str | None = None,
+    number: int | None = None,
     compute_capability: tuple[int, int] | None = None,
     settings: SimulationSettings = DEFAULT_SIMULATION,
+    compile_settings: CompileSettings = DEFAULT_SETTINGS,
     progress: Progress | None = None,
 ) -> Simulation:
     """Compile a source and simulate its launches.
+
+    Args:
+        path: of the source.
+        kernel: only kernels of this name, or else those whose name contains it; None for all.
+        launches: the description; None for the file beside the source.
+        text: what an editor holds of the source; None to read the file.
+        launches_text: what an editor holds of the description; None to read the file.
+        number: only this one of the launches of the kernels that are meant, from 1; None for all.
+        compute_capability: to compile for; None leaves it to the GPU, or to the compile command.
+        settings: how much it may cost, and the GPU.
+        compile_settings: of the compiler.
+        progress: told of each launch.
 
     Raises:
         InputError: the source or the description cannot be read, or no GPU has the name.
         MissingToolError: no compiler is installed.
         ToolError: the compiler did not end in time, or crashed.
     """
-    examined = examine_for_machine(path, kernel=kernel, machine=settings.machine, compute_capability=compute_capability)
+    examined = examine_for_machine(
+        path,
+        text=text,
+        kernel=kernel,
+        machine=settings.machine,
+        compute_capability=compute_capability,
+        settings=compile_settings,
+    )
     unit = examined.statics.unit
     if unit.has_failed:
         listed = "; ".join(message.text for message in unit.messages[:3])
         raise InputError(f"it cannot be compiled: {listed}", path=path, remedy="mend it and simulate it again")
-    described = _read_described(path, launches)
+    described = _read_described(path, launches, launches_text)
     problems: list[Problem] = []
     subjects = _make_built((unit,), path, kernel, settings, problems)
+    if number is not None:
+        described = _choose_launch(described, [one.kernel.mangled_name for one in subjects], number)
     return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
 
 
-def _read_described(path: Path, launches: Path | None) -> tuple[LaunchDescription, ...]:
+def simulate_launch(
+    unit: CompiledUnit, launch: LaunchDescription, *, path: Path, settings: SimulationSettings = DEFAULT_SIMULATION
+) -> Simulation:
+    """Simulate one launch of a source that was compiled.
+
+    Args:
+        unit: with its PTX and its machine code.
+        launch: of one of its kernels.
+        path: of the source, for messages.
+        settings: how much it may cost, and the GPU.
+
+    Raises:
+        InputError: there is no machine code with PTX in it, or no GPU has the name.
+    """
+    problems: list[Problem] = []
+    subjects = _make_built((unit,), path, None, settings, problems)
+    return _simulate_all((launch,), subjects, settings, problems, None, is_chosen=False)
+
+
+def _choose_launch(
+    described: Sequence[LaunchDescription], names: Sequence[str], number: int
+) -> tuple[LaunchDescription, ...]:
+    """The launch with a number among those of some kernels."""
+    own = [one for one in described if list_named(one.kernel, list(names), lambda name: (name,))]
+    if number > len(own):
+        message = f"there is no launch {number}: {format_count_of(len(own), 'launch')} of it described"
+        raise InputError(message, remedy="choose another with --launch")
+    return (own[number - 1],)
+
+
+def _read_described(path: Path, launches: Path | None, text: str | None = None) -> tuple[LaunchDescription, ...]:
     described = launches or find_launch_file(path)
     if described is None:
         remedy = "write one beside it (gpa-lsp memory says what it holds), or name it with --launches"
         raise InputError(
             "no launch of it is described: what is passed to its kernels is not known", path=path, remedy=remedy
         )
-    return read_launches(described)
+    return read_launches(described, text=text)
 
 
 def _make_built(

@@ -240,7 +240,10 @@ def test_a_launch_can_be_described_where_there_is_none() -> None:
     assert action.command is not None
     assert (action.command.command, action.command.arguments) == ("gpaLsp.describeLaunch", (SOURCE.as_uri(), NAME))
     assert actions(view(nothing, statics=make_statics()), 6) == [], "only on the head of the kernel"
-    assert actions(view(RESULT, statics=make_statics()), 2) == []
+    (simulation,) = actions(view(RESULT, statics=make_statics()), 2)
+    assert simulation.title == "Simulate the described launches of scale"
+    assert simulation.command is not None
+    assert simulation.command.arguments == (SOURCE.as_uri(), NAME)
     assert len(actions(view(replace(RESULT, undescribed=(NAME,)), statics=make_statics()), 2)) == 1
 
 

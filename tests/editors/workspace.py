@@ -160,3 +160,34 @@ def _is_running(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"
+
+
+MOVING = """\
+__global__ void transpose(const float *in, float *out, int n)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    out[y * n + x] = in[x * n + y];
+}
+"""
+MOVING_LAUNCH = """\
+[[launch]]
+kernel = "transpose"
+block = [32, 8]
+threads = [256, 256]
+arguments = [
+  { name = "in", type = "float", count = 65536 },
+  { name = "out", type = "float", count = 65536 },
+  { name = "n", type = "int", value = 256 },
+]
+"""
+MOVING_LINE = 5
+"""Of the access that warps scatter, 1-based."""
+
+
+def write_moving(folder: Path) -> Path:
+    """A source with a described launch, which nobody has measured."""
+    source = folder / "moving.cu"
+    source.write_text(MOVING)
+    source.with_name("moving.launch.toml").write_text(MOVING_LAUNCH)
+    return source

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.basis.numbers import format_count, format_duration_ns, format_number, format_percent
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, write_file
@@ -22,6 +22,7 @@ _DEFAULT_SECONDS = 20.0
 _DEFAULT_MEMORY = "8GiB"
 _SUFFIX = ".simulated.gpa-profile.json"
 _MOST_REASONS = 4
+_MOST_ROWS = 200
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +55,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"memory for the arrays of a launch, such as 512MiB (default: {_DEFAULT_MEMORY})",
     )
     parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="of a report: also print measured and simulated samples side by side, by stall reason and line, and how far they agree",
+    )
+    parser.add_argument("--page", metavar="FILE", type=Path, help="write that comparison as a page of HTML")
+    parser.add_argument(
         "-o",
         "--output",
         metavar="PROFILE",
@@ -63,6 +70,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    compares = arguments.compare or arguments.page is not None
+    if compares and not _is_report(arguments.source):
+        message = "nothing of it was measured that could be compared"
+        raise InputError(message, path=arguments.source, remedy="give a report, or leave out --compare and --page")
     with ProgressBar(terminal) as progress:
         simulation = _simulate(arguments, progress)
     for problem in simulation.problems:
@@ -75,6 +86,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     write_file(json.dumps(make_document(simulation.launches, simulation.problems)) + "\n", output)
     lines = [_describe(one) for one in simulation.launches]
     terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, f"written to {output}", ""])))
+    if compares:
+        _compare(arguments, output, terminal)
     return EXIT_BAD_INPUT if any(one.severity is ProblemSeverity.ERROR for one in simulation.problems) else 0
 
 
@@ -87,7 +100,7 @@ def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulati
     )  # brings numpy, which --help does without
 
     settings = SimulationSettings(machine=arguments.machine, seconds=arguments.seconds, memory_bytes=arguments.memory)
-    if arguments.source.suffix.lower() not in SUFFIXES and _is_profile(arguments.source):
+    if _is_report(arguments.source):
         return simulate_report(
             arguments.source,
             kernel=arguments.kernel,
@@ -106,10 +119,36 @@ def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulati
     )
 
 
-def _is_profile(path: Path) -> bool:
+def _is_report(path: Path) -> bool:
     from gpa_lsp.profile.read import list_suffixes
 
-    return path.name.lower().endswith(list_suffixes())
+    return path.suffix.lower() not in SUFFIXES and path.name.lower().endswith(list_suffixes())
+
+
+def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal) -> None:
+    """Measured beside simulated, on the screen and as a page."""
+    from gpa_lsp.pipeline import analyse
+    from gpa_lsp.render.answer_text import render_answer
+    from gpa_lsp.report.measured_simulation import answer_comparison, compare_simulated
+
+    sides = [
+        analyse([path], kernel_filter=arguments.kernel, answers=False).kernels for path in (arguments.source, simulated)
+    ]
+    answers = [answer_comparison(one) for one in compare_simulated(*sides)]
+    if not answers:
+        terminal.complain("no kernel has samples on both sides")
+    if arguments.compare:
+        lines = [
+            line
+            for answer in answers
+            for line in render_answer(answer, None, None, terminal.width, max_rows=_MOST_ROWS)
+        ]
+        terminal.print_safely(lambda: terminal.write_lines(lines))
+    if arguments.page is not None:
+        from gpa_lsp.render.prediction_page.page import render_answers_page
+
+        title = f"{arguments.source.name}: measured and simulated"
+        write_file(render_answers_page(title, answers, lead="Measured beside simulated"), arguments.page)
 
 
 def _describe(one: "DocumentLaunch") -> str:

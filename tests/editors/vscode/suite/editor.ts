@@ -24,7 +24,7 @@ export interface Api {
   readonly ties: readonly { readonly uri: string; readonly lines: readonly (readonly number[])[] }[];
   readonly chain: ChainTree;
   readonly report: Partial<Shown> & { readonly isReady: boolean; readonly files: { find(uri: vscode.Uri): Shown | undefined } };
-  heatOf(uri: vscode.Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[]; readonly unverified: readonly number[] };
+  heatOf(uri: vscode.Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[]; readonly unverified: readonly number[]; readonly simulated: readonly number[] };
 }
 
 /** A page in a panel or in place of a report. */
