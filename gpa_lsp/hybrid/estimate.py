@@ -35,6 +35,7 @@ class PaperEstimate:
         trace_length: operations of a warp, mean over the warps of the round.
         hit_ratio: of the transactions to constant and global memory; None where there are none.
         unknown_ratio: of all transactions, those whose address depends on data; each thread is taken to miss alone.
+        assumed_branches: that depend on data, and were taken both ways.
     """
 
     kernel: str
@@ -45,6 +46,7 @@ class PaperEstimate:
     trace_length: float
     hit_ratio: float | None
     unknown_ratio: float
+    assumed_branches: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,4 +127,5 @@ def estimate_launch(
         trace_length=float(np.mean(trace.lengths)),
         hit_ratio=hits / (hits + misses) if hits + misses else None,
         unknown_ratio=trace.unknown_ratio,
+        assumed_branches=len(trace.assumed),
     )

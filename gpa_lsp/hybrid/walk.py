@@ -119,8 +119,8 @@ class _Role(Enum):
     """What an instruction is to the exits of a loop."""
 
     EXIT = "leaves it"
-    STEP = "is computed once in every turn"
-    UNSURE = "is computed in some turns, or in an inner loop; what it writes is not followed"
+    STEP = "is computed once in every iteration"
+    UNSURE = "is computed in some iterations, or in an inner loop; what it writes is not followed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,13 +170,11 @@ class _Walk:
         for turn in range(1, self._launch.most_visits + 1):
             stays, has_known_exit = self._turn(copy, loop, active)
             if not has_known_exit:
-                raise InputError(
-                    f"{self._name_loop(header)} ends where the data says, which the paper does not look at"
-                )
+                raise InputError(f"{self._name_loop(loop)} ends where the data says, which the paper does not look at")
             if not stays.any():
                 return turn
             active = stays
-        raise InputError(f"{self._name_loop(header)} turns more than {self._launch.most_visits} times")
+        raise InputError(f"{self._name_loop(loop)} runs more than {self._launch.most_visits} iterations")
 
     def _turn(self, values: LaneValues, loop: int, active: Marks) -> tuple[Marks, bool]:
         """One turn of what decides the exits alone: who goes on, and whether anybody's exit was known."""
@@ -255,9 +253,15 @@ class _Walk:
         node = self._blocks.block_of[instruction.index]
         return any(one not in members for one in self._blocks.successors[node])
 
-    def _name_loop(self, header: int) -> str:
-        first = self._function.instructions[self._blocks.first[header]]
-        return "a loop" if first.chain is None else f"the loop at line {first.chain[-1].line}"
+    def _name_loop(self, loop: int) -> str:
+        """By the first of its lines, which is where it begins, wherever the compiler put its header."""
+        lines = [
+            instruction.chain[-1].line
+            for node in self.graph.members[loop]
+            for instruction in self._function.instructions[self._blocks.first[node] : self._blocks.last[node] + 1]
+            if instruction.chain
+        ]
+        return f"the loop at line {min(lines)}" if lines else "a loop"
 
     # The trace
 

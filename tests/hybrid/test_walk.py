@@ -179,5 +179,5 @@ def test_a_loop_that_data_ends_is_refused() -> None:
 
 
 def test_a_loop_that_turns_for_ever_is_refused() -> None:
-    with pytest.raises(InputError, match="turns more than"):
+    with pytest.raises(InputError, match="runs more than"):
         trace_text("A: setp.lt.s32 %p1, %r6, %r1; @%p1 bra A;", n=1)
