@@ -20,6 +20,7 @@ from gpa_lsp.device.counters import read_attribute
 from gpa_lsp.device.find import find_machine, find_machine_by_name
 from gpa_lsp.device.model import Machine
 from gpa_lsp.device.products import Product, find_product, find_product_of
+from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.prediction.machines import choose_product
@@ -58,12 +59,14 @@ class SimulationSettings:
         seconds: for walking blocks of a launch; where they do not suffice, fewer blocks are tried, twice.
         memory_bytes: for the arrays of a launch.
         executions: warp instructions that are walked at most.
+        is_paper: estimate as the hybrid paper does: a time from loop bounds and branches, without executing anything and without samples.
     """
 
     machine: str | None = None
     seconds: float = 20.0
     memory_bytes: int = 8 << 30
     executions: int = 8_000_000
+    is_paper: bool = False
 
 
 DEFAULT_SIMULATION = SimulationSettings()
@@ -75,11 +78,28 @@ class Simulation:
 
     Attributes:
         launches: in the order of the description.
+        estimates: likewise, of the hybrid paper's own model, where that was asked for; there are no launches then.
         problems: what could not be, and why.
     """
 
     launches: tuple[DocumentLaunch, ...] = field(repr=False)
+    estimates: tuple["EstimatedLaunch", ...] = ()
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedLaunch:
+    """A launch and the time that the hybrid paper's model gives it.
+
+    Attributes:
+        name: of the kernel, for people.
+        estimate: what the model says.
+        machine: the GPU.
+    """
+
+    name: str
+    estimate: PaperEstimate
+    machine: Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,6 +343,7 @@ def _simulate_all(
 ) -> Simulation:
     """Each described launch of one of the kernels; one that cannot be simulated becomes a problem."""
     done: list[DocumentLaunch] = []
+    estimates: list[EstimatedLaunch] = []
     by_name = {one.kernel.mangled_name: one for one in subjects}
     for number, launch in enumerate(described):
         names = list_named(launch.kernel, list(by_name), lambda name: (name,))
@@ -336,14 +357,32 @@ def _simulate_all(
         if progress is not None:
             progress(f"simulating {name}", number, len(described))
         with spare_others(f"simulating a launch of {name}", problems, kernel=names[0]):
-            done.append(_simulate_one(subject, launch, settings))
-    if not done and not problems:
+            if settings.is_paper:
+                estimates.append(_estimate_one(subject, launch))
+            else:
+                done.append(_simulate_one(subject, launch, settings))
+    if not done and not estimates and not problems:
         message = "no described launch is of a kernel in it"
         problems.append(Problem(severity=ProblemSeverity.ERROR, message=message))
-    return Simulation(launches=tuple(done), problems=tuple(problems))
+    return Simulation(launches=tuple(done), estimates=tuple(estimates), problems=tuple(problems))
 
 
-def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: SimulationSettings) -> DocumentLaunch:
+def _estimate_one(subject: _Subject, launch: LaunchDescription) -> EstimatedLaunch:
+    kernel, place, architecture = _find_surroundings(subject, launch)
+    module = _find_module(subject)
+    estimate = estimate_launch(
+        module,
+        module.functions[kernel.mangled_name],
+        launch,
+        CompiledKernel(registers=find_registers(kernel), shared_bytes=find_shared_bytes(kernel, launch)),
+        architecture=architecture,
+        machine=place.machine,
+        l2_bytes=place.memory.l2_bytes,
+    )
+    return EstimatedLaunch(name=_name(kernel), estimate=estimate, machine=place.machine)
+
+
+def _find_surroundings(subject: _Subject, launch: LaunchDescription) -> tuple[Kernel, _Place, Architecture]:
     kernel = subject.kernel
     if kernel.cubin is None:
         raise InputError("the report does not hold its code", remedy=_REMEDY)
@@ -351,7 +390,15 @@ def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: Simula
     capability = place.machine.compute_capability
     if capability is None:
         raise InputError("the architecture of the GPU is not known", remedy="name a GPU with --machine")
-    architecture = find_architecture(capability)
+    return kernel, place, find_architecture(capability)
+
+
+def _name(kernel: Kernel) -> str:
+    return kernel.name if kernel.name != kernel.mangled_name else demangle(kernel.mangled_name)
+
+
+def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: SimulationSettings) -> DocumentLaunch:
+    kernel, place, architecture = _find_surroundings(subject, launch)
     own = _choose_blocks(kernel, launch, architecture, place.machine)
     walk = _walk(kernel, _find_module(subject), launch, own, settings)
     simulated = simulate_kernel(
@@ -363,8 +410,7 @@ def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: Simula
         own_blocks=own,
         array_bytes=_count_array_bytes(launch),
     )
-    name = kernel.name if kernel.name != kernel.mangled_name else demangle(kernel.mangled_name)
-    return DocumentLaunch(name=name, kernel=kernel, walk=walk, simulated=simulated, machine=place.machine)
+    return DocumentLaunch(name=_name(kernel), kernel=kernel, walk=walk, simulated=simulated, machine=place.machine)
 
 
 def _walk(

@@ -107,3 +107,47 @@ def test_of_a_source_nothing_was_measured(project: Path, capsys: pytest.CaptureF
     assert (code, out) == (2, "")
     assert "give a report" in err
     assert not (project.parent / "kernels.simulated.gpa-profile.json").exists()
+
+
+def test_the_paper_gives_a_time_and_no_profile(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "transpose", "--machine", "RTX 3090", "--mode", "paper")
+    assert (code, err) == (0, "")
+    first, second = out.splitlines()
+    assert re.fullmatch(
+        r"transpose<float, 32> on RTX 3090: [\d,]+ cycles, [\d.]+ .s \(estimated by Equation 8 of the paper\)", first
+    )
+    assert re.fullmatch(
+        r"  \d+ blocks? a round in [\d,]+ cycles, [\d.]+ operations a warp, [\d.]+ % of transactions hit", second
+    )
+    assert not list(project.parent.glob("*.gpa-profile.json"))
+
+
+def test_the_paper_writes_no_profile(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "kernels.cu", "--mode", "paper", "-o", "t.gpa-profile.json")
+    assert code == 2
+    assert "a time and no samples" in err
+
+
+def test_what_the_paper_has_no_answer_for_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = """__global__ void walk(const int *next, int *out)
+{
+    int at = threadIdx.x, steps = 0;
+    while (next[at] != at) {
+        at = next[at];
+        ++steps;
+    }
+    out[threadIdx.x] = steps;
+}
+"""
+    (project.parent / "walk.cu").write_text(source)
+    (project.parent / "walk.launch.toml").write_text(
+        """[[launch]]
+kernel = "walk"
+block = 32
+grid = 1
+arguments = [{ name = "next", type = "int", count = 32 }, { name = "out", type = "int", count = 32 }]
+"""
+    )
+    code, out, err = run(capsys, "walk.cu", "--mode", "paper")
+    assert (code, out) == (2, "")
+    assert "the loop at line 4 ends where the data says" in err

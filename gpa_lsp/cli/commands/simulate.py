@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
-from gpa_lsp.basis.numbers import format_count, format_duration_ns, format_number, format_percent
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns, format_number, format_percent
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, write_file
 from gpa_lsp.cli.predictions import InputKind, add_source_arguments, find_kind, parse_seconds, parse_size
@@ -15,7 +15,7 @@ from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from gpa_lsp.prediction.simulation import Simulation
+    from gpa_lsp.prediction.simulation import EstimatedLaunch, Simulation
     from gpa_lsp.simulator.profile_document import DocumentLaunch
 
 _DEFAULT_SECONDS = 20.0
@@ -55,6 +55,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"memory for the arrays of a launch, such as 512MiB (default: {_DEFAULT_MEMORY})",
     )
     parser.add_argument(
+        "--mode",
+        choices=("pipeline", "paper"),
+        default="pipeline",
+        help="pipeline simulates an SM and its stalls (default); paper estimates a time alone, as the hybrid framework of Wang et al. (2019) does",
+    )
+    parser.add_argument(
         "--compare",
         action="store_true",
         help="of a report: also print measured and simulated samples side by side, by stall reason and line, and how far they agree",
@@ -74,10 +80,17 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if compares and not _is_report(arguments.source):
         message = "nothing of it was measured that could be compared"
         raise InputError(message, path=arguments.source, remedy="give a report, or leave out --compare and --page")
+    if arguments.mode == "paper" and (compares or arguments.output is not None):
+        message = "that mode gives a time and no samples, so that no profile is written"
+        raise InputError(message, path=None, remedy="leave out --mode paper, or --compare, --page and --output")
     with ProgressBar(terminal) as progress:
         simulation = _simulate(arguments, progress)
     for problem in simulation.problems:
         terminal.complain(f"{problem.severity.value}: {problem}")
+    if simulation.estimates:
+        lines = [line for one in simulation.estimates for line in _describe_estimate(one)]
+        terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, ""])))
+        return EXIT_BAD_INPUT if any(one.severity is ProblemSeverity.ERROR for one in simulation.problems) else 0
     if not simulation.launches:
         return EXIT_BAD_INPUT
     from gpa_lsp.simulator.profile_document import make_document
@@ -99,7 +112,12 @@ def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulati
         simulate_source,
     )  # brings numpy, which --help does without
 
-    settings = SimulationSettings(machine=arguments.machine, seconds=arguments.seconds, memory_bytes=arguments.memory)
+    settings = SimulationSettings(
+        machine=arguments.machine,
+        seconds=arguments.seconds,
+        memory_bytes=arguments.memory,
+        is_paper=arguments.mode == "paper",
+    )
     if _is_report(arguments.source):
         return simulate_report(
             arguments.source,
@@ -164,6 +182,30 @@ def _describe(one: "DocumentLaunch") -> str:
         f"{shorten_name(one.name)} on {one.machine.name}: {format_count(round(simulated.cycles))} cycles, "
         f"{format_duration_ns(simulated.duration_ns)} (simulated); {reasons}"
     )
+
+
+def _describe_estimate(one: "EstimatedLaunch") -> list[str]:
+    from gpa_lsp.report.names import shorten_name
+
+    found = one.estimate
+    hits = (
+        "no memory transactions"
+        if found.hit_ratio is None
+        else f"{format_percent(found.hit_ratio)} of transactions hit"
+    )
+    lines = [
+        f"{shorten_name(one.name)} on {one.machine.name}: {format_count(round(found.cycles))} cycles, "
+        f"{format_duration_ns(found.duration_ns)} (estimated by Equation 8 of the paper)",
+        f"  {format_count_of(found.blocks_per_sm, 'block')} a round in {format_count(round(found.round_cycles))} cycles, "
+        f"{format_number(found.trace_length)} operations a warp, {hits}",
+    ]
+    if found.assumed_branches:
+        lines.append(f"  {format_count_of(found.assumed_branches, 'branch')} on data taken both ways")
+    if found.unknown_ratio:
+        lines.append(
+            f"  the addresses of {format_percent(found.unknown_ratio)} of transactions are in the data: taken to miss"
+        )
+    return lines
 
 
 COMMAND = Command(
