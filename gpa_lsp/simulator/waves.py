@@ -1,18 +1,18 @@
 """From some blocks to all of an SM: how many are simulated, and what stands for the others: :func:`simulate_grid`."""
 
-from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.simulator.accounts import Moment
+from gpa_lsp.simulator.accounts import Moment, SmRun
 from gpa_lsp.simulator.machine import SmModel
 from gpa_lsp.simulator.program import SassProgram
 from gpa_lsp.simulator.reasons import REASON_COUNT
-from gpa_lsp.simulator.streaming_multiprocessor import SmRun, simulate_sm
-from gpa_lsp.simulator.streams import BlockStream, Streams, repeat_block
+from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm
+from gpa_lsp.simulator.streams import Streams
 
 _MOST_WAVES = 12
 """Of a grid with more waves, those that are simulated at most."""
@@ -20,7 +20,6 @@ _FEWEST_WAVES = 2
 _STEADY_MOMENTS = 3
 """A run with blocks that followed others has a beginning, an end, and a steady state between them."""
 
-Engine = Callable[[SassProgram, SmModel, Sequence[BlockStream], int, int], SmRun]
 Floats = npt.NDArray[np.float64]
 
 
@@ -104,16 +103,13 @@ def simulate_grid(
     shape: GridShape,
     *,
     most_issues: int,
-    engine: Engine = simulate_sm,
 ) -> SimulatedSm:
     """Simulate the busiest SM of a launch."""
     resident = min(shape.resident, shape.most_per_sm)
     count = count_simulated(shape, max(len(one.rows) for one in streams.blocks), most_issues)
-    blocks = []
-    for number in range(count):
-        place = number * len(streams.blocks) // count
-        blocks.append(repeat_block(streams.blocks[place], streams.private[place], number))
-    run = engine(program, model, blocks, resident, 2 * most_issues)
+    places = [number * len(streams.blocks) // count for number in range(count)]
+    blocks = [replace(streams.blocks[place], repetition=number) for number, place in enumerate(places)]
+    run = simulate_sm(program, model, blocks, resident, 2 * most_issues)
     return _extrapolate(run, count, shape.most_per_sm - count)
 
 
@@ -142,4 +138,4 @@ def _extrapolate(run: SmRun, count: int, left: int) -> SimulatedSm:
 
 def _join(moment: Moment) -> Floats:
     """Everything of a moment that adds up, the time last."""
-    return np.array([*moment.all_cycles, *moment.idle_cycles, *moment.moved, moment.time], dtype=np.float64)
+    return np.concatenate([moment.all_cycles, moment.idle_cycles, [*moment.moved, moment.time]])
