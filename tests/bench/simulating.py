@@ -43,7 +43,9 @@ def write_launch(recipe: dict[str, Any], role: str, folder: Path) -> Path | None
         if one["kind"] == "scalar":
             entry += f", value = {one['value']}"
         elif one["kind"] == "input":
-            entry += f', count = {one["count"]}, fill = "uniform", low = {one.get("low", 0)}, high = {one.get("high", 1)}'
+            entry += (
+                f', count = {one["count"]}, fill = "uniform", low = {one.get("low", 0)}, high = {one.get("high", 1)}'
+            )
         else:
             entry += f", count = {one['count']}"
         listed.append(f"  {{ {entry} }},")
@@ -90,7 +92,8 @@ def measure_sm() -> None:
     cases = {
         "arithmetic": make_program(*[(ALU, {"stall": 2})] * 60, (EXIT, {"stall": 5})),
         "shared memory": make_program(
-            *[(SHARED, {"write": 0}), (ALU, {"wait": 1, "stall": 4}), (BARRIER, {"stall": 6})] * 20, (EXIT, {"stall": 5})
+            *[(SHARED, {"write": 0}), (ALU, {"wait": 1, "stall": 4}), (BARRIER, {"stall": 6})] * 20,
+            (EXIT, {"stall": 5}),
         ),
         "global memory": make_program(
             *[(LOAD, {"write": 0}), (ALU, {"wait": 1, "stall": 4}), (STORE, {"stall": 2})] * 20, (EXIT, {"stall": 5})
@@ -127,7 +130,9 @@ def main() -> None:
             print(f"{name:36} {found[:80]}")
             continue
         first, warm, issued = found
-        print(f"{name:36} {first:8.2f} {warm:8.2f} {issued:12,}{'' if warm <= _AIM_S else '  over the aim'}", flush=True)
+        print(
+            f"{name:36} {first:8.2f} {warm:8.2f} {issued:12,}{'' if warm <= _AIM_S else '  over the aim'}", flush=True
+        )
     measure_sm()
 
 

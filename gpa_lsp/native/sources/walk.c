@@ -456,6 +456,71 @@ static int compute_single(const Walk *walk, const Step *step, int64_t warp, uint
     return (odd & bits) == 0;
 }
 
+static double widen_half(uint32_t bits)
+{
+    uint32_t moved = (bits & 0x7FFF) << 13;
+    float value;
+    if (moved >= UINT32_C(0x0F800000)) {
+        moved |= UINT32_C(0x7F800000);
+        memcpy(&value, &moved, sizeof value);
+    } else {
+        memcpy(&value, &moved, sizeof value);
+        value *= 0x1p112f;
+    }
+    return bits & 0x8000 ? -value : value;
+}
+
+/* Rounded to the nearest one, to the even one of two. */
+static uint32_t narrow_half(double value)
+{
+    double size = fabs(value), base = 0x1p28; /* whose last place is that of the smallest half */
+    uint64_t bits, first;
+    uint32_t sign = signbit(value) ? 0x8000 : 0;
+    if (size >= 65520.0)
+        return sign | 0x7C00;
+    if (size < 0x1p-14) {
+        size += base;
+        memcpy(&bits, &size, sizeof bits);
+        memcpy(&first, &base, sizeof first);
+        return sign | (uint32_t)(bits - first);
+    }
+    memcpy(&bits, &size, sizeof bits);
+    bits += (UINT64_C(1) << 41) - 1 + (bits >> 42 & 1);
+    return sign | (uint32_t)((bits >> 42) - ((UINT64_C(1023) - 15) << 10));
+}
+
+static double read_half(uint32_t word, uint32_t shift, int32_t signs)
+{
+    double value = widen_half(word >> shift & 0xFFFF);
+    value = signs & SIGN_BAR ? fabs(value) : value;
+    return signs & SIGN_NEGATIVE ? -value : value;
+}
+
+static int compute_halves(const Walk *walk, const Step *step, int64_t warp, uint32_t bits, Word *found)
+{
+    Word words[3];
+    for (int number = 0; number < step->source_count; ++number)
+        words[number] = read_bits(walk, step->sources[number].file, step->sources[number].number, step->sources[number].value, warp);
+    for (int lane = 0; lane < LANES; ++lane) {
+        if (!(bits >> lane & 1))
+            continue;
+        found->lanes[lane] = 0;
+        for (int half = 0; half < 2; ++half) {
+            double values[3] = {0.0, 0.0, 0.0}, value;
+            for (int number = 0; number < step->source_count; ++number) {
+                const Source *source = &step->sources[number];
+                values[number] = read_half(words[number].lanes[lane], half ? source->mask : source->shift,
+                                           half ? source->upper_signs : source->signs);
+            }
+            value = step->code == OP_HADD ? values[0] + values[1] : values[0] * values[1] + values[2];
+            if (value != value)
+                return 0;
+            found->lanes[lane] |= narrow_half(value) << (16 * half);
+        }
+    }
+    return 1;
+}
+
 /* Marks. ------------------------------------------------------------------------------------------------------------------------------- */
 
 static uint32_t *find_marks(const Walk *walk, int64_t place)
@@ -750,19 +815,20 @@ static int compute(Walk *walk, const Step *step, int64_t warp, uint32_t bits)
     }
 }
 
-/* All warps or none, as what it computes may be left to numpy. */
-static int compute_singles(Walk *walk, const Step *step, const int64_t *warps, int64_t count, const uint32_t *bits)
+static int compute_floats(const Walk *walk, const Step *step, int64_t warp, uint32_t bits, Word *found)
 {
-    Word found;
+    return step->code >= OP_HADD ? compute_halves(walk, step, warp, bits, found) : compute_single(walk, step, warp, bits, found);
+}
+
+/* All warps or none, as what it computes may be left to numpy. */
+static int compute_all_floats(Walk *walk, const Step *step, const int64_t *warps, int64_t count, const uint32_t *bits, Word *results)
+{
     for (int64_t index = 0; index < count; ++index)
-        if (bits[index] != 0 && !compute_single(walk, step, warps[index], bits[index], &found))
+        if (bits[index] != 0 && !compute_floats(walk, step, warps[index], bits[index], &results[index]))
             return 0;
-    for (int64_t index = 0; index < count; ++index) {
-        if (bits[index] == 0)
-            continue;
-        compute_single(walk, step, warps[index], bits[index], &found);
-        write_target(walk, step, warps[index], bits[index], &found);
-    }
+    for (int64_t index = 0; index < count; ++index)
+        if (bits[index] != 0)
+            write_target(walk, step, warps[index], bits[index], &results[index]);
     return 1;
 }
 
@@ -803,8 +869,8 @@ static int execute(Walk *walk, const Step *step, const int64_t *warps, int64_t c
         mark(walk, step, warps, count, bits, bits);
         return 1;
     }
-    if (step->code == OP_FADD || step->code == OP_FMUL || step->code == OP_FFMA) {
-        if (!compute_singles(walk, step, warps, count, bits))
+    if (step->code >= OP_FADD && step->code <= OP_HFMA) {
+        if (!compute_all_floats(walk, step, warps, count, bits, (Word *)(unknown + count)))
             return 0;
     } else if (step->code != OP_SKIP) {
         for (int64_t index = 0; index < count; ++index)
@@ -820,7 +886,7 @@ static int execute(Walk *walk, const Step *step, const int64_t *warps, int64_t c
 }
 
 /* Steps from a place on, for some warps with their lanes; the place of the first step that is left to Python, or their number. Room is
-   uint32[2 * count]. */
+   uint32[34 * count]. */
 EXPORT int64_t walk_steps(Walk *walk, const Step *steps, int64_t step_count, int64_t place, const int64_t *warps, const uint32_t *whole,
                           int64_t count, uint32_t *room, int64_t step_bytes)
 {

@@ -19,7 +19,7 @@
 enum {
     OP_PYTHON, OP_SKIP, OP_OPAQUE, OP_MOVE, OP_MOVE_PAIR, OP_ADD, OP_ADD_CARRY, OP_ADD_PAIR, OP_MULTIPLY, OP_MULTIPLY_CARRY,
     OP_MULTIPLY_HIGH, OP_MULTIPLY_WIDE, OP_LOAD_ADDRESS, OP_LOGIC, OP_PREDICATE_LOGIC, OP_COMPARE, OP_COMPARE_PAIR, OP_SHIFT, OP_SELECT,
-    OP_EXTREME, OP_PERMUTE, OP_FADD, OP_FMUL, OP_FFMA, OP_LOAD, OP_STORE
+    OP_EXTREME, OP_PERMUTE, OP_FADD, OP_FMUL, OP_FFMA, OP_HADD, OP_HMUL, OP_HFMA, OP_LOAD, OP_STORE
 };
 enum { FILE_CONSTANT, FILE_REGISTER, FILE_UNIFORM };
 enum { SIGN_NEGATIVE = 1, SIGN_INVERTED = 2, SIGN_BAR = 4 };
@@ -39,7 +39,7 @@ typedef struct {
     int32_t signs;
     uint32_t shift, mask; /* the part that is read; all of it where the mask is 0 */
     int32_t scale, is_pair; /* of a term of an address */
-    int32_t padding;
+    int32_t upper_signs;    /* of the upper one of two halves, whose shift is the mask */
 } Source;
 
 typedef struct {

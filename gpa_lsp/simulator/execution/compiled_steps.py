@@ -10,7 +10,7 @@ from gpa_lsp.simulator.execution.binding import BoundCode, Segment
 from gpa_lsp.simulator.execution.lowering import STEP, tabulate
 from gpa_lsp.simulator.execution.memory_spaces import MemorySpace, MemorySpaces
 from gpa_lsp.simulator.execution.recording import NoteRoom, Recorder
-from gpa_lsp.simulator.execution.warp_state import Lanes, WarpState
+from gpa_lsp.simulator.execution.warp_state import WARP_LANES, Lanes, WarpState
 
 
 def _declare(names: str, kind: Any) -> list[tuple[str, Any]]:
@@ -54,7 +54,7 @@ class CompiledSteps:
         self._core, self._state, self._spaces, self._recorder = code.core, state, spaces, recorder
         self._noted = NoteRoom(state.count)
         self._numbers = np.arange(state.count, dtype=np.int64)
-        self._room = np.empty(2 * state.count + 1, np.uint32)
+        self._room = np.empty((2 + WARP_LANES) * state.count, np.uint32)
         self._tables: dict[int, tuple[npt.NDArray[Any], npt.NDArray[np.int32]]] = {}
         self._walk = CoreWalk()
         self._address = np.frombuffer(memoryview(self._walk).cast("B"), np.uint8)

@@ -203,7 +203,6 @@ class _DemandSearch:
         found[0] = found.get(0, 0) | self._guards[row]
         return {one: bits for one, bits in found.items() if bits}
 
-
     def _ask_always(self, row: int, behind: int) -> "_Asked":
         """The same where nothing depends on a predicate."""
         writes = self._writes[row]

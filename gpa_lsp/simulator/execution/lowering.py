@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.simulator.execution.constant_banks import ConstantBanks
+from gpa_lsp.simulator.execution.half_operands import find_half, read_literal
 from gpa_lsp.simulator.execution.machine_instruction import MachineInstruction, find_comparison_roles, find_roles
 from gpa_lsp.simulator.execution.memory_steps import (
     SIZES,
@@ -33,7 +34,7 @@ SOURCE = np.dtype(
         ("value", np.uint64),
         *((name, np.int32) for name in ("file", "number", "signs")),
         *((name, np.uint32) for name in ("shift", "mask")),
-        *((name, np.int32) for name in ("scale", "is_pair", "padding")),
+        *((name, np.int32) for name in ("scale", "is_pair", "upper_signs")),
     ],
     align=True,
 )
@@ -58,7 +59,7 @@ STEP = np.dtype(
 CODES = (
     "PYTHON", "SKIP", "OPAQUE", "MOVE", "MOVE_PAIR", "ADD", "ADD_CARRY", "ADD_PAIR", "MULTIPLY", "MULTIPLY_CARRY", "MULTIPLY_HIGH",
     "MULTIPLY_WIDE", "LOAD_ADDRESS", "LOGIC", "PREDICATE_LOGIC", "COMPARE", "COMPARE_PAIR", "SHIFT", "SELECT", "EXTREME", "PERMUTE", "FADD",
-    "FMUL", "FFMA", "LOAD", "STORE",
+    "FMUL", "FFMA", "HADD2", "HMUL2", "HFMA2", "LOAD", "STORE",
 )  # fmt: skip
 """What a step does, by the number that the core knows it by."""
 _FILES = {"": 0, "R": 1, "UR": 2}
@@ -119,7 +120,11 @@ class Lowering:
         is_wide = space == 0 and instruction.has("E")
         terms, offset = list_terms(instruction.operands[place], is_wide=is_wide)
         words = max(width // 4, 1)
-        given = next(one for one in instruction.operands if not _is_predicate(one)) if is_load else instruction.operands[place + 1]
+        given = (
+            next(one for one in instruction.operands if not _is_predicate(one))
+            if is_load
+            else instruction.operands[place + 1]
+        )
         file, number = self._find_target(given, words)
         sources = []
         for name, register, is_pair, scale in terms:
@@ -153,7 +158,9 @@ class Lowering:
         if not is_uniform:
             return
         listed = [*row.get("predicates", ()), *(one for one in row.get("outs", ()) if one >= 0)]
-        if any(one["file"] == _FILES["R"] for one in row.get("sources", ())) or any(not one & _UNIFORM for one in listed):
+        if any(one.get("file") == _FILES["R"] for one in row.get("sources", ())) or any(
+            not one & _UNIFORM for one in listed
+        ):
             raise _NotLoweredError
 
     # Operands ----------------------------------------------------------------------------------------------------------
@@ -193,6 +200,14 @@ class Lowering:
         found = self._find_source(operand, parts=False)
         found["signs"] = found.get("signs", 0) & ~_INVERTED
         return found
+
+    def halves(self, operand: str) -> Row:
+        """Two float16: how far to shift for the lower one and for the upper one, and the signs of each."""
+        lower, upper = (find_half(operand, half) for half in (0, 1))
+        found = self._find_source(lower.word, parts=False)
+        bar = _BAR if lower.is_absolute else 0
+        signs = [bar | (_NEGATIVE if one.flips else 0) for one in (lower, upper)]
+        return found | {"shift": lower.shift, "mask": upper.shift, "signs": signs[0], "upper_signs": signs[1]}
 
     def _find_source(self, operand: str, *, parts: bool) -> Row:
         negative, inverted, bar, suffix = find_signs(operand)
@@ -251,14 +266,22 @@ def _flag(instruction: MachineInstruction, **flags: int) -> int:
 
 def _lower_move(low: Lowering, one: MachineInstruction) -> Row:
     if one.has("64"):
-        return {"code": CODES.index("MOVE_PAIR"), "sources": [low.pair(one.operands[1])], **low.target(one.operands[0], 2)}
+        return {
+            "code": CODES.index("MOVE_PAIR"),
+            "sources": [low.pair(one.operands[1])],
+            **low.target(one.operands[0], 2),
+        }
     return {"code": CODES.index("MOVE"), "sources": [low.word(one.operands[1])], **low.target(one.operands[0])}
 
 
 def _lower_add(low: Lowering, one: MachineInstruction) -> Row:
     roles = find_roles(one.operands)
     if one.has("64"):
-        return {"code": CODES.index("ADD_PAIR"), "sources": list(map(low.pair, roles.sources)), **low.target(roles.target, 2)}
+        return {
+            "code": CODES.index("ADD_PAIR"),
+            "sources": list(map(low.pair, roles.sources)),
+            **low.target(roles.target, 2),
+        }
     if not roles.predicates_read and all(text.endswith("T") for text in roles.predicates_written):
         sources = [low.word(text) for text in roles.sources if text not in _ZEROS]
         return {"code": CODES.index("ADD"), "sources": sources, **low.target(roles.target)}
@@ -395,7 +418,32 @@ def _lower_single(low: Lowering, one: MachineInstruction) -> Row:
     roles = find_roles(one.operands)
     if one.has("SAT") or len(roles.sources) != (3 if one.opcode == "FFMA" else 2):
         raise _NotLoweredError
-    return {"code": CODES.index(one.opcode), "sources": list(map(low.single, roles.sources)), **low.target(roles.target)}
+    return {
+        "code": CODES.index(one.opcode),
+        "sources": list(map(low.single, roles.sources)),
+        **low.target(roles.target),
+    }
+
+
+def _lower_halves(low: Lowering, one: MachineInstruction) -> Row:
+    """HADD2, HMUL2, HFMA2 on both halves."""
+    name = one.opcode.removesuffix("32I")
+    listed = list(find_roles(one.operands).sources)
+    sources: list[Row] = []
+    while listed:
+        text = listed.pop(0)
+        upper = read_literal(text)
+        if upper is None:
+            sources.append(low.halves(text))
+            continue
+        lower = read_literal(listed.pop(0)) if listed and read_literal(listed[0]) is not None else upper
+        words = np.array([lower, upper], np.float16)
+        if words.astype(np.float64).tolist() != [lower, upper]:
+            raise _NotLoweredError
+        sources.append({"value": int(words.view(np.uint32)[0]), "shift": 0, "mask": 16})
+    if any(one.has(text) for text in ("SAT", "F32")) or len(sources) != (3 if name == "HFMA2" else 2):
+        raise _NotLoweredError
+    return {"code": CODES.index(name), "sources": sources, **low.target(find_roles(one.operands).target)}
 
 
 _LOWERED = {
@@ -416,6 +464,9 @@ _LOWERED = {
     "FADD": _lower_single,
     "FMUL": _lower_single,
     "FFMA": _lower_single,
+    "HADD2": _lower_halves,
+    "HMUL2": _lower_halves,
+    "HFMA2": _lower_halves,
 }
 _ACCESSES = frozenset({"LDG", "LDS", "LDL", "STG", "STS", "STL"})
 
@@ -426,7 +477,18 @@ def tabulate(rows: Sequence[Row]) -> tuple["npt.NDArray[np.void]", npt.NDArray[n
     resources: list[int] = []
     for entry, row in zip(table, rows, strict=False):
         entry["guard"], entry["guard_resource"] = row.get("guard", -1), row.get("guard_resource", -1)
-        for name in ("code", "flags", "offset", "target_file", "compare", "join", "space", "width", "words", "sign_bytes"):
+        for name in (
+            "code",
+            "flags",
+            "offset",
+            "target_file",
+            "compare",
+            "join",
+            "space",
+            "width",
+            "words",
+            "sign_bytes",
+        ):
             entry[name] = row.get(name, 0)
         entry["target"] = row.get("target", -1)
         for name in ("predicates", "outs", "tables"):
