@@ -65,7 +65,7 @@ class SimulationSettings:
     machine: str | None = None
     seconds: float = 20.0
     memory_bytes: int = 8 << 30
-    executions: int = 8_000_000
+    executions: int = 12_000_000
     is_paper: bool = False
 
 

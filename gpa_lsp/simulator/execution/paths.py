@@ -1,5 +1,7 @@
 """Where the lanes of each warp are: :class:`Paths`, the one that runs, those that wait for their turn, and those that wait for others."""
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -146,8 +148,9 @@ def _is_same_place(one: Path, other: Path) -> bool:
 _PLACES = np.arange(WARP_LANES, dtype=np.uint32)
 
 
+@lru_cache(maxsize=4096)
 def spread(bits: Bits) -> npt.NDArray[np.bool_]:
-    """bool[32] of a mask."""
+    """bool[32] of a mask, to be read only."""
     return (np.uint32(bits) >> _PLACES & np.uint32(1)).astype(np.bool_)
 
 

@@ -203,43 +203,61 @@ class Recorder:
             blocks: of each of them.
             warps: of each of them, within its block.
         """
+        if not chosen:
+            return ()
         self.take_noted()
-        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.lengths)])
-        warp, place, first, count, bits = self._segments.take()
-        order = np.lexsort((place, warp))
-        first, count, bits = first[order], count[order], bits[order]
-        starts = np.cumsum(count) - count
-        instruction = (np.repeat(first - starts, count) + np.arange(int(count.sum()), dtype=np.int64)).astype(np.int32)
-        active = np.repeat(bits.astype(np.uint32), count)
-        guard_warp, guard_place, guard_bits = self._keep_executed(self._guards.take())
-        active[bounds[guard_warp] + guard_place] = guard_bits.astype(np.uint32)
-        wavefronts = np.zeros(len(instruction), np.uint16)
-        counts = np.zeros(len(instruction), np.int64)
-        access_warp, access_place, taken, sectors = self._accesses.take()
-        flat = bounds[access_warp] + access_place
-        wavefronts[flat] = np.minimum(taken, 0xFFFF)
-        counts[flat] = sectors
-        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        segments = _group(self._segments.take(), len(self.lengths))
+        guards = _group(self._keep_executed(self._guards.take()), len(self.lengths))
+        columns = self._accesses.take()
+        begins = np.cumsum(columns[3]) - columns[3]
+        accesses = _group(self._keep_executed(np.concatenate([columns, begins[None]])), len(self.lengths))
         listed = np.concatenate([*self._sectors, np.zeros(0, np.int64)])
-        ordered = np.empty(len(listed), np.int64)
-        target = np.repeat(ends[flat] - (np.cumsum(sectors) - sectors), sectors) + np.arange(len(listed))
-        ordered[target] = listed
-        walks = []
-        for number, block, own in zip(chosen, blocks, warps, strict=True):
-            low, high = int(bounds[number]), int(bounds[number + 1])
-            begin = int(ends[low])
-            walks.append(
-                WarpWalk(
-                    block=block,
-                    warp=own,
-                    instruction=instruction[low:high],
-                    active=active[low:high],
-                    wavefronts=wavefronts[low:high],
-                    first_sector=ends[low : high + 1] - begin,
-                    sectors=ordered[begin : int(ends[high])],
-                )
-            )
-        return tuple(walks)
+        self._sectors = [listed]
+        return tuple(
+            _build_walk(block, own, segments(number), guards(number), accesses(number), listed)
+            for number, block, own in zip(chosen, blocks, warps, strict=True)
+        )
+
+
+def _group(columns: npt.NDArray[np.int64], warps: int) -> Callable[[int], npt.NDArray[np.int64]]:
+    """Rows of one warp, in the order in which they were noted; the first column is its number."""
+    order = np.argsort(columns[0], kind="stable")
+    bounds = np.searchsorted(columns[0][order], np.arange(warps + 1)).tolist()
+    return lambda number: columns[:, order[bounds[number] : bounds[number + 1]]]
+
+
+def _build_walk(
+    block: tuple[int, int, int],
+    warp: int,
+    segments: npt.NDArray[np.int64],
+    guards: npt.NDArray[np.int64],
+    accesses: npt.NDArray[np.int64],
+    listed: Integers,
+) -> WarpWalk:
+    """One warp's executions, of what was noted of it, and the sectors of all warps."""
+    _, _, first, count, bits = segments
+    starts = np.cumsum(count) - count
+    length = int(count.sum())
+    instruction = (np.repeat(first - starts, count) + np.arange(length, dtype=np.int64)).astype(np.int32)
+    active = np.repeat(bits.astype(np.uint32), count)
+    active[guards[1]] = guards[2].astype(np.uint32)
+    _, places, taken, sectors, begins = accesses
+    wavefronts = np.zeros(length, np.uint16)
+    wavefronts[places] = np.minimum(taken, 0xFFFF)
+    first_sector = np.zeros(length + 1, np.int64)
+    first_sector[places + 1] = sectors
+    np.cumsum(first_sector, out=first_sector)
+    ends = np.cumsum(sectors)
+    own = np.repeat(begins - (ends - sectors), sectors) + np.arange(int(sectors.sum()), dtype=np.int64)
+    return WarpWalk(
+        block=block,
+        warp=warp,
+        instruction=instruction,
+        active=active,
+        wavefronts=wavefronts,
+        first_sector=first_sector,
+        sectors=listed[own],
+    )
 
 
 def _take_nothing() -> None:
