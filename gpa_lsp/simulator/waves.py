@@ -17,6 +17,8 @@ from gpa_lsp.simulator.streams import Streams
 _MOST_WAVES = 12
 """Of a grid with more waves, those that are simulated at most."""
 _FEWEST_WAVES = 2
+_MOST_WHOLE = 4_000_000
+"""Warp instructions up to which blocks are simulated to their end even where their loops could not be shortened to what was asked for."""
 _STEADY_MOMENTS = 3
 """A run with blocks that followed others has a beginning, an end, and a steady state between them."""
 
@@ -109,16 +111,17 @@ def simulate_grid(
     count = count_simulated(shape, max(len(one.rows) for one in streams.blocks), most_issues)
     places = [number * len(streams.blocks) // count for number in range(count)]
     blocks = [replace(streams.blocks[place], repetition=number) for number, place in enumerate(places)]
-    run = simulate_sm(program, model, blocks, resident, 2 * most_issues)
-    return _extrapolate(run, count, shape.most_per_sm - count)
+    executions = sum(len(one.rows) for one in blocks)
+    run = simulate_sm(program, model, blocks, resident, max(2 * most_issues, min(executions, _MOST_WHOLE)))
+    return _extrapolate(run, executions, count, shape.most_per_sm - count)
 
 
-def _extrapolate(run: SmRun, count: int, left: int) -> SimulatedSm:
+def _extrapolate(run: SmRun, executions: int, count: int, left: int) -> SimulatedSm:
     """The SM's whole work: what was not simulated goes as the steady state does."""
     last = run.moments[-1]
     total = _join(last)
     if run.is_cut:
-        total *= (count + left) / max(1, last.blocks_done)
+        total *= executions / run.issued * (count + left) / count
     elif left > 0:
         first, end = (run.moments[0], run.moments[1]) if len(run.moments) == _STEADY_MOMENTS else (None, last)
         done = end.blocks_done - (0 if first is None else first.blocks_done)
