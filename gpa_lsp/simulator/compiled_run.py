@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -87,7 +88,7 @@ def _number_lines(lines: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _join_streams(
     blocks: Sequence[BlockStream],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[npt.NDArray[np.generic]]]:
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[npt.NDArray[Any]]]:
     """What blocks execute, each stream once: int64[blocks, 3] with the first warp, warps and shift of each; where warps begin; and the columns."""
     streams = {id(one.rows): one for one in blocks}
     table = np.zeros((len(blocks), 3), np.int64)
@@ -104,7 +105,7 @@ def _join_streams(
         sectors += len(one.sectors)
     for number, one in enumerate(blocks):
         table[number] = placed[id(one.rows)], len(one.starts) - 1, one.shift
-    columns = [
+    columns: list[npt.NDArray[Any]] = [
         np.concatenate(column).astype(dtype, copy=False)
         for column, dtype in zip(zip(*parts, strict=True), _COLUMNS.values(), strict=True)
     ]

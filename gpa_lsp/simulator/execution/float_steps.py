@@ -131,8 +131,9 @@ def build_comparison(instruction: MachineInstruction, banks: ConstantBanks) -> S
         # Beside a choice of one of two it says whether it is a number, else the opposite.
         second = (left != left) | (right != right) if is_choice else ~truth  # noqa: PLR0124
         beside = joined(state, lanes)
-        for place, out in outs:
-            out(state, lanes, join(second if place else truth, beside))
+        found = [join(second if place else truth, beside) for place, _ in outs]  # before what is read is written
+        for (_, out), value in zip(outs, found, strict=True):
+            out(state, lanes, value)
 
     return step
 

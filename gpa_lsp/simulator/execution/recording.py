@@ -214,7 +214,7 @@ class Recorder:
         listed = np.concatenate([*self._sectors, np.zeros(0, np.int64)])
         self._sectors = [listed]
         return tuple(
-            _build_walk(block, own, segments(number), guards(number), accesses(number), listed)
+            _build_walk((block, own), segments(number), guards(number), accesses(number), listed)
             for number, block, own in zip(chosen, blocks, warps, strict=True)
         )
 
@@ -227,14 +227,13 @@ def _group(columns: npt.NDArray[np.int64], warps: int) -> Callable[[int], npt.ND
 
 
 def _build_walk(
-    block: tuple[int, int, int],
-    warp: int,
+    place: tuple[tuple[int, int, int], int],
     segments: npt.NDArray[np.int64],
     guards: npt.NDArray[np.int64],
     accesses: npt.NDArray[np.int64],
     listed: Integers,
 ) -> WarpWalk:
-    """One warp's executions, of what was noted of it, and the sectors of all warps."""
+    """One warp's executions, of its block and number, what was noted of it, and the sectors of all warps."""
     _, _, first, count, bits = segments
     starts = np.cumsum(count) - count
     length = int(count.sum())
@@ -250,8 +249,8 @@ def _build_walk(
     ends = np.cumsum(sectors)
     own = np.repeat(begins - (ends - sectors), sectors) + np.arange(int(sectors.sum()), dtype=np.int64)
     return WarpWalk(
-        block=block,
-        warp=warp,
+        block=place[0],
+        warp=place[1],
         instruction=instruction,
         active=active,
         wavefronts=wavefronts,
