@@ -58,7 +58,7 @@ class SimulationSettings:
         machine: name of the GPU; None for that of the report, or the first known of the code's architecture.
         seconds: for walking blocks of a launch; where they do not suffice, fewer blocks are tried, twice.
         memory_bytes: for the arrays of a launch.
-        executions: warp instructions that are walked at most.
+        executions: warp instructions that are walked at most, of one block alone three times as many; their walks are kept in memory.
         is_paper: estimate as the hybrid paper does: a time from loop bounds and branches, without executing anything and without samples.
     """
 

@@ -54,6 +54,15 @@ def test_every_described_launch_is_simulated(project: Path, capsys: pytest.Captu
     assert [one["metrics"]["gpa_lsp__simulated"] for one in document["launches"]] == [1, 1]
 
 
+def test_what_may_be_executed_is_bounded(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "transpose", "--executions", "5")
+    assert (code, out, project.is_file()) == (2, "", True)
+    assert "more than 15 instructions would have to be kept" in err
+    code, _, err = run(capsys, "kernels.cu", "--executions", "0")
+    assert code == 2
+    assert "'0' is not a whole number of at least 1" in err
+
+
 def test_a_source_without_a_launch_says_what_is_missing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project.parent / "kernels.launch.toml").unlink()
     code, out, err = run(capsys, "kernels.cu")

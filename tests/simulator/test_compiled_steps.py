@@ -23,8 +23,12 @@ pytestmark = pytest.mark.skipif(find_core() is None, reason="there is no C compi
 
 _WARPS, _REGISTERS = 3, 24
 _KERNELS = Path(__file__).parents[1] / "emulator" / "kernels" / "sources"
-_WALKED = ("bicg", "bit_tricks", "collatz", "divisions", "early_returns", "half_arithmetic", "histogram", "scan_chained", "vector_accesses")  # fmt: skip
-_ODD = np.array([0, 1, 2, 31, 32, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x3F800000, 0xBF800000, 0x7F800000, 0x7FC00000, 0x00000001, 0x3C003C00, 0x7BFF0400], np.uint32)  # fmt: skip
+_WALKED = (
+    "bicg", "bit_tricks", "collatz", "divisions", "early_returns", "half_arithmetic", "histogram", "scan_chained", "vector_accesses",
+)  # fmt: skip
+_ODD = np.array([
+    0, 1, 2, 31, 32, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x3F800000, 0xBF800000, 0x7F800000, 0x7FC00000, 0x3C003C00, 0x7BFF0400,
+], np.uint32)  # fmt: skip
 
 
 def draw_state(random: np.random.Generator) -> WarpState:

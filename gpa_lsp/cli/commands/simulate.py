@@ -23,6 +23,7 @@ _DEFAULT_MEMORY = "8GiB"
 _SUFFIX = ".simulated.gpa-profile.json"
 _MOST_REASONS = 4
 _MOST_ROWS = 200
+_DEFAULT_EXECUTIONS, _MOST_EXECUTIONS, _EXECUTION_BYTES = 12_000_000, 1 << 32, 50
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +62,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="pipeline simulates an SM and its stalls (default); paper estimates a time alone, as the hybrid framework of Wang et al. (2019) does",
     )
     parser.add_argument(
+        "--executions",
+        metavar="N",
+        type=_parse_executions,
+        default=_DEFAULT_EXECUTIONS,
+        help=f"warp instructions to execute of a launch, for about {_EXECUTION_BYTES} bytes of memory each; three times as many where one "
+        f"block alone is executed (default: {format_count(_DEFAULT_EXECUTIONS)})",
+    )
+    parser.add_argument(
         "--compare",
         action="store_true",
         help="of a report: also print measured and simulated samples side by side, by stall reason and line, and how far they agree",
@@ -73,6 +82,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help=f"the profile to write (default: SOURCE with {_SUFFIX} in place of its suffix, in the current folder)",
     )
+
+
+def _parse_executions(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text[:20]) <= _MOST_EXECUTIONS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -117,6 +132,7 @@ def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulati
         seconds=arguments.seconds,
         memory_bytes=arguments.memory,
         is_paper=arguments.mode == "paper",
+        executions=arguments.executions,
     )
     if _is_report(arguments.source):
         return simulate_report(
