@@ -33,7 +33,7 @@ _MOST = 10_000_000
 def write_launch(recipe: dict[str, Any], role: str, folder: Path) -> Path | None:
     """A fixture's recipe as a description of its launch; None where it has what none describes."""
     own = recipe[role]
-    given = own.get("arguments", recipe.get("arguments", []))
+    given = recipe["arguments"][: recipe["parameters"]]  # an improved twin may take fewer
     if own.get("textures") or any(one["type"] == "f16" for one in given):
         return None
     listed = []
@@ -52,15 +52,15 @@ def write_launch(recipe: dict[str, Any], role: str, folder: Path) -> Path | None
     shared = own.get("shared_dynamic_bytes", 0)
     head = [f"grid = {own['grid']}", f"block = {own['block']}", f"shared_bytes = {shared}", "arguments = ["]
     path = folder / "fixture.launch.toml"
-    name = own.get("kernel", recipe.get("kernel", "KERNEL"))
-    path.write_text("\n".join(["[[launch]]", f"kernel = {json.dumps(name)}", *head, *listed, "]", ""]))
+    path.write_text("\n".join(["[[launch]]", f"kernel = {json.dumps(recipe['kernel'])}", *head, *listed, "]", ""]))
     return path
 
 
-def find_kernel_name(source: Path) -> str:
-    """Of the one kernel in a fixture's source."""
+def find_kernel(source: Path) -> tuple[str, int]:
+    """Name and parameters of the one kernel in a fixture's source."""
     text = source.read_text(encoding="utf-8").partition("__global__")[2]
-    return re.sub(r"__launch_bounds__\([^)]*\)", "", text).partition("(")[0].split()[-1]
+    head, _, rest = re.sub(r"__launch_bounds__\([^)]*\)", "", text).partition("(")
+    return head.split()[-1], rest.partition(")")[0].count(",") + 1
 
 
 def measure_fixture(source: Path, machine: str, times: int) -> tuple[float, float, int] | str:
@@ -69,7 +69,7 @@ def measure_fixture(source: Path, machine: str, times: int) -> tuple[float, floa
     role = source.stem
     if role not in recipe:
         return "no such twin"
-    recipe["kernel"] = find_kernel_name(source)
+    recipe["kernel"], recipe["parameters"] = find_kernel(source)
     with tempfile.TemporaryDirectory() as folder:
         launches = write_launch(recipe, role, Path(folder))
         if launches is None:
