@@ -1,4 +1,5 @@
-/* Warps that execute machine code: what the walk and Python share. gpa_lsp.simulator.execution.compiled mirrors the structures and the codes. */
+/* Warps that execute machine code: what the walk and Python share. gpa_lsp.simulator.execution.lowering mirrors Source, Step and the
+   codes, gpa_lsp.simulator.execution.compiled_steps Bytes and Walk. */
 #ifndef GPA_LSP_WALK_H
 #define GPA_LSP_WALK_H
 
