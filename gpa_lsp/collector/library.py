@@ -52,7 +52,9 @@ def find_cupti() -> Cupti:
             found = Path(named) if named else _find_library(library)
             return Cupti(headers=tuple(dict.fromkeys((include, driver))), library=found)
     raise MissingToolError(
-        "CUPTI", needed_for="sampling without Nsight Compute", install="pip install 'gpa-lsp[cupti]', or install the CUDA toolkit"
+        "CUPTI",
+        needed_for="sampling without Nsight Compute",
+        install="pip install 'gpa-lsp[cupti]', or install the CUDA toolkit",
     )
 
 
@@ -110,7 +112,9 @@ def build_library(cupti: Cupti, into: Path) -> Path:
         return path
     headers = [f"-I{folder}" for folder in cupti.headers]
     sources = [str(source) for source in sorted(SOURCES.glob("*.c"))]
-    compile_library(compiler, [*_FLAGS, *headers, *sources, "-ldl"], path, needed_for="the library that collects samples")
+    compile_library(
+        compiler, [*_FLAGS, *headers, *sources, "-ldl"], path, needed_for="the library that collects samples"
+    )
     kept.store(digest.hexdigest(), path.read_bytes())
     kept.trim()
     return path

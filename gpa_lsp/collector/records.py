@@ -7,7 +7,7 @@ A file begins with eight bytes that name the format. Records follow: kind, lengt
 import mmap
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 from enum import IntEnum
@@ -211,6 +211,8 @@ class CollectedProcess:
 
     def read_batches(self) -> Iterator[SampleBatch]:
         """The samples, batch by batch; no more than one is in memory."""
+        if not self.samples:
+            return
         with _map_file(self.path) as content:
             for start, size in self.samples:
                 context, count, total, dropped, foreign = _SAMPLES.unpack_from(content, start)
@@ -236,7 +238,7 @@ def read_process(path: Path) -> CollectedProcess:
     if path.stat().st_size == 0:
         return process  # killed before anything was handed over
     with _map_file(path) as content:
-        if content[: len(MAGIC)] != MAGIC:
+        if content[: len(MAGIC)] != MAGIC[: len(content)]:
             raise InputError("is not a file of collected rows", path=path, remedy="measure again")
         _Reader(process, content).read()
     return process
@@ -285,19 +287,19 @@ class _Reader:
             self._kernels += content
         elif kind == Record.END:
             self._process.is_complete = True
-        elif (take := self._TAKERS.get(kind)) is not None:
+        elif (take := _TAKERS.get(kind)) is not None:
             take(self, content)
 
-    def _take_process(self, content: bytes) -> None:
+    def take_process(self, content: bytes) -> None:
         process = self._process
         process.process_id, process.api_version, process.unix_ns, _, _ = _PROCESS.unpack_from(content)
         process.cupti = _decode(content[_PROCESS.size :])
 
-    def _take_text(self, content: bytes) -> None:
+    def take_text(self, content: bytes) -> None:
         (number,) = struct.unpack_from("<I", content)
         self._process.texts[number] = _decode(content[4:])
 
-    def _take_context(self, content: bytes) -> None:
+    def take_context(self, content: bytes) -> None:
         number, _, mode, major, minor, sm_count, clock_khz, period, name, _ = _CONTEXT.unpack_from(content)
         self._process.contexts[number] = CollectedContext(
             number=number,
@@ -309,47 +311,50 @@ class _Reader:
             device=self._process.texts.get(name, ""),
         )
 
-    def _take_reasons(self, content: bytes) -> None:
+    def take_reasons(self, content: bytes) -> None:
         context, count = _PAIR.unpack_from(content)
         words = np.frombuffer(content, "<u4", count * 2, _PAIR.size)
         names = [self._process.texts.get(int(number), "") for number in words[count:]]
         self._process.reasons[context] = dict(zip(words[:count].tolist(), names, strict=True))
 
-    def _take_module(self, content: bytes) -> None:
+    def take_module(self, content: bytes) -> None:
         digest, size, _, _ = _MODULE.unpack_from(content)
         self._process.modules[digest] = size
 
-    def _take_function(self, content: bytes) -> None:
+    def take_function(self, content: bytes) -> None:
         number, _, module = _FUNCTION.unpack_from(content)
         name = _decode(content[_FUNCTION.size :])
         self._process.functions[number] = CollectedFunction(name=name, module=module)
 
-    def _take_path(self, content: bytes) -> None:
+    def take_path(self, content: bytes) -> None:
         number, native_count, python_count = _PATH.unpack_from(content)
         native = np.frombuffer(content, _NATIVE_ROW, native_count, _PATH.size)
         python = np.frombuffer(content, _PYTHON_ROW, python_count, _PATH.size + native_count * _NATIVE_ROW.itemsize)
         texts: Mapping[int, str] = self._process.texts
         self._process.paths[number] = CollectedPath(
             native=tuple((texts.get(image, ""), offset) for image, offset in native.tolist()),
-            python=tuple((texts.get(file, ""), texts.get(function, ""), line) for file, function, line in python.tolist()),
+            python=tuple(
+                (texts.get(file, ""), texts.get(function, ""), line) for file, function, line in python.tolist()
+            ),
         )
 
-    def _take_trouble(self, content: bytes) -> None:
+    def take_trouble(self, content: bytes) -> None:
         kind, number = _TROUBLE.unpack_from(content)
         known = TroubleKind(kind) if kind in TroubleKind._value2member_map_ else None
         where = _decode(content[_TROUBLE.size :])
         self._process.troubles.append(Trouble(kind=known, number=number, where=where))
 
-    _TAKERS = {
-        Record.PROCESS: _take_process,
-        Record.TEXT: _take_text,
-        Record.CONTEXT: _take_context,
-        Record.REASONS: _take_reasons,
-        Record.MODULE: _take_module,
-        Record.FUNCTION: _take_function,
-        Record.PATH: _take_path,
-        Record.TROUBLE: _take_trouble,
-    }
+
+_TAKERS: Mapping[int, Callable[[_Reader, bytes], None]] = {
+    Record.PROCESS: _Reader.take_process,
+    Record.TEXT: _Reader.take_text,
+    Record.CONTEXT: _Reader.take_context,
+    Record.REASONS: _Reader.take_reasons,
+    Record.MODULE: _Reader.take_module,
+    Record.FUNCTION: _Reader.take_function,
+    Record.PATH: _Reader.take_path,
+    Record.TROUBLE: _Reader.take_trouble,
+}
 
 
 def _decode(content: bytes) -> str:

@@ -2,6 +2,7 @@
 
 import ctypes
 import sys
+from pathlib import Path
 
 
 class Trainer:
@@ -17,9 +18,7 @@ class Trainer:
 
 def launch(driver, function, blocks):
     """A launch of 64 threads a block."""
-    return driver.cuLaunchKernel(
-        function, blocks, 1, 1, 64, 1, 1, 0, None, None, None
-    )
+    return driver.cuLaunchKernel(function, blocks, 1, 1, 64, 1, 1, 0, None, None, None)
 
 
 def forward(trainer):
@@ -35,8 +34,7 @@ def main():
     context, module, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
     free.cuInit(0)
     free.fake_create_context(ctypes.byref(context))
-    with open(cubin, "rb") as stream:
-        free.cuModuleLoadData(ctypes.byref(module), stream.read())
+    free.cuModuleLoadData(ctypes.byref(module), Path(cubin).read_bytes())
     assert free.cuModuleGetFunction(ctypes.byref(function), module, kernel.encode()) == 0
     list(forward(Trainer(free, function)))
     list(forward(Trainer(locked, function)))

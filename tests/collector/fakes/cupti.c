@@ -64,7 +64,12 @@ static uint64_t clock_ns = 1000000;
 
 static struct sampling *of(CUcontext context) { return ((struct fake_context *)context)->of_cupti; }
 
-static size_t find_record_bytes(void) { return fake_setting("version", 130001) >= 22 ? 64 : 56; }
+static size_t find_record_bytes(void) {
+    static size_t found;
+    if (found == 0)
+        found = fake_setting("version", 130001) >= 22 ? 64 : 56;
+    return found;
+}
 
 /* -- callbacks ---------------------------------------------------------------------------------------------------- */
 
@@ -324,7 +329,10 @@ static char *name_function(struct fake_function *function) {
         struct fake_function *function;
         char *name;
     } shared[256];
-    if (!fake_setting("shared_names", 0))
+    static int are_shared = -1;
+    if (are_shared < 0)
+        are_shared = (int)fake_setting("shared_names", 0);
+    if (!are_shared)
         return strdup(function->name);
     pthread_mutex_lock(&names_lock);
     size_t at = 0;
@@ -340,7 +348,10 @@ static char *name_function(struct fake_function *function) {
 
 static void fill(const struct waiting *waiting, char *into) {
     static const uint32_t COUNTS[REASONS] = {0, 0, 6, 4, 3, 0, 2, 1};
+    static uint32_t reasons;
     CUpti_PCSamplingPCData record;
+    if (reasons == 0)
+        reasons = (uint32_t)fake_setting("reasons", REASONS);
     memcpy(&record, into, 56);
     if (record.size != find_record_bytes())
         fake_complain("a record of another size than this version's");
@@ -349,7 +360,7 @@ static void fill(const struct waiting *waiting, char *into) {
     record.functionIndex = waiting->function->symbol;
     record.functionName = name_function(waiting->function);
     size_t room = record.stallReasonCount, count = 0;
-    for (uint32_t reason = 0; reason < REASONS && reason < (uint32_t)fake_setting("reasons", REASONS); reason++) {
+    for (uint32_t reason = 0; reason < REASONS && reason < reasons; reason++) {
         uint32_t samples = reason == 0 ? 11 : COUNTS[reason];
         if (samples == 0)
             continue;
