@@ -20,7 +20,7 @@ CUPTI_OUTPUT = Path("profile.gpa-profile.json")
 _EXIT_FAILED = 1
 _LEAST_EXPONENT = 5
 _NCU_ALONE = {
-    "is_full": "--full", "roofline": "--roofline", "section": "--section", "metric": "--metric", "no_metrics": "--no-metrics",
+    "full": "--full", "roofline": "--roofline", "section": "--section", "metric": "--metric", "no_metrics": "--no-metrics",
     "nvtx": "--nvtx", "from_profiler_start": "--from-profiler-start", "ncu": "--ncu", "option": "--option",
     "source_folder": "--source-folder", "sampling_buffer_size": "--sampling-buffer-size", "is_printed": "--print",
 }  # fmt: skip

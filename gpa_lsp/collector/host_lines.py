@@ -66,7 +66,9 @@ class _Finder:
 
     def find(self, offsets: list[int]) -> dict[int, tuple[HostPlace, ...]]:
         symbols = self._find_symbols(offsets)
-        found: dict[int, tuple[HostPlace, ...]] = {offset: (HostPlace(function=name),) for offset, name in symbols.items()}
+        found: dict[int, tuple[HostPlace, ...]] = {
+            offset: (HostPlace(function=name),) for offset, name in symbols.items()
+        }
         with _open_debug(self._elf) as elf:
             if elf.has_dwarf_info(strict=True):
                 found.update(self._find_lines(elf.get_dwarf_info(), offsets, symbols))
