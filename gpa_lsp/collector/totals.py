@@ -7,39 +7,11 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.collector.records import SAMPLE_ROW, CollectedProcess
+from gpa_lsp.profile.cupti_reasons import CuptiReason, read_reason
 
-_PREFIX = "smsp__pcsamp_warps_issue_stalled_"
-_LATENCY = "_not_issued"
 _MOST_PENDING = 1 << 21
 """Rows that wait to be added up: 40 MB."""
 _KEY = ("function", "correlation", "offset", "reason")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """What CUPTI counts under one name.
-
-    Attributes:
-        name: Nsight Compute's spelling of the stall reason.
-        is_latency: of samples in cycles in which nothing was issued.
-    """
-
-    name: str
-    is_latency: bool
-
-
-def read_reason(name: str) -> Reason | None:
-    """What a name of CUPTI's stands for; None where it is no stall reason: counts of samples, and of those that were lost.
-
-    >>> read_reason("smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued")
-    Reason(name='long_scoreboard', is_latency=True)
-    >>> read_reason("smsp__pcsamp_sample_count") is None
-    True
-    """
-    if not name.startswith(_PREFIX):
-        return None
-    is_latency = name.endswith(_LATENCY)
-    return Reason(name=name.removeprefix(_PREFIX).removesuffix(_LATENCY), is_latency=is_latency)
 
 
 @dataclass(slots=True)
@@ -58,7 +30,7 @@ class SampleTotals:
         missing: what the collector counted and no row has.
     """
 
-    reasons: tuple[Reason, ...]
+    reasons: tuple[CuptiReason, ...]
     rows: npt.NDArray[np.void]
     other_samples: int
     dropped: int
@@ -71,7 +43,7 @@ class SampleTotals:
         positions = {reason: number for number, reason in enumerate(self.reasons)}
         keys = self.rows[["function", "correlation", "offset"]]
         for reason, number in positions.items():
-            plain = positions.get(Reason(name=reason.name, is_latency=False))
+            plain = positions.get(CuptiReason(name=reason.name, is_latency=False))
             if not reason.is_latency or plain is None:
                 continue
             of_latency = self.rows[self.rows["reason"] == number]
