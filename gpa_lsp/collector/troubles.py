@@ -59,7 +59,7 @@ def _describe(trouble: Trouble) -> Problem:
     if trouble.kind in (TroubleKind.ENABLE, TroubleKind.CONFIGURE):
         return _describe_refusal(trouble)
     if trouble.kind is TroubleKind.BUFFER_FULL:
-        message = "the GPU's buffer for samples ran full; sampling was begun anew, and the samples in between are lost"
+        message = "the GPU's buffer for samples ran full; sampling began again, and the samples in between are lost"
         return _warn(message, "take fewer samples (--sampling-interval), or measure a shorter part of the program")
     if trouble.kind is TroubleKind.ROWS:
         message = (

@@ -1,14 +1,17 @@
 """Where a kernel was launched from, for people."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns
-from gpa_lsp.report.launch_places import LaunchPlace
+
+if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
+    from gpa_lsp.report.launch_places import LaunchPlace
 
 _MOST_IN_A_LENS = 2
 
 
-def describe_places_briefly(places: Sequence[LaunchPlace]) -> str:
+def describe_places_briefly(places: "Sequence[LaunchPlace]") -> str:
     """For a lens: each of a few places with its time; empty where all launches are from one place.
 
     Returns:
@@ -21,14 +24,14 @@ def describe_places_briefly(places: Sequence[LaunchPlace]) -> str:
     return ", ".join(f"{place.name} {describe_place_time(place)}".rstrip() for place in places)
 
 
-def describe_place_time(place: LaunchPlace) -> str:
+def describe_place_time(place: "LaunchPlace") -> str:
     """Mean time and number of launches; empty where neither is known."""
     time = "" if place.duration_ns is None else format_duration_ns(place.duration_ns)
     launches = "" if place.launches in (1, None) else f"× {format_count(place.launches)}"
     return " ".join(part for part in (time, launches) if part)
 
 
-def describe_stack(place: LaunchPlace) -> str:
+def describe_stack(place: "LaunchPlace") -> str:
     """The frames, innermost first, on one line."""
     return " < ".join(place.stack) if place.stack else "elsewhere: the calling context is not known"
 
