@@ -1,7 +1,7 @@
 /* Calling contexts. Native frames are return addresses by module and offset, which mean the same in the next run; what lines they are is asked
  * later, and only of those that are shown. Python frames are read as they lie in memory: taking the interpreter's lock inside a launch could
- * wait for a thread that waits for the launch. Every read goes through the kernel, so that an interpreter that is built otherwise gives no frames
- * instead of a fault, and only what has the type of a code object is taken for one. */
+ * wait for a thread that waits for the launch. At first every read goes through the kernel, so that an interpreter that is built otherwise gives no
+ * frames instead of a fault, and only what has the type of a code object is taken for one. */
 #define _GNU_SOURCE
 #include "call_path.h"
 
@@ -19,6 +19,7 @@
 #define MOST_SKIPPED_PYTHON 128
 #define MOST_PATHS (1 << 16)
 #define MOST_NAME 240
+#define TRUSTED_STACKS 8
 
 struct native_frame {
     uint64_t image; /* the number of its record */
@@ -39,6 +40,7 @@ static struct table paths = {.bound = MOST_PATHS};
 struct walk {
     uint64_t addresses[MOST_NATIVE];
     int count;
+    uint64_t end_begins, end_ends; /* an image in which the walk ends: what is below the interpreter, its own frames say better */
 };
 
 static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *data) {
@@ -47,11 +49,13 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *dat
     if (address == 0 || walk->count == MOST_NATIVE)
         return _URC_END_OF_STACK;
     walk->addresses[walk->count++] = address;
+    if (address >= walk->end_begins && address < walk->end_ends)
+        return _URC_END_OF_STACK;
     return _URC_NO_REASON;
 }
 
 struct image_query {
-    uint64_t address, base;
+    uint64_t address, base, begin, end; /* of the segment */
     const char *name;
     int is_found;
 };
@@ -64,6 +68,8 @@ static int match_image(struct dl_phdr_info *info, size_t size, void *data) {
         uint64_t start = info->dlpi_addr + header->p_vaddr;
         if (header->p_type == PT_LOAD && query->address >= start && query->address < start + header->p_memsz) {
             query->base = info->dlpi_addr;
+            query->begin = start;
+            query->end = start + header->p_memsz;
             query->name = info->dlpi_name;
             query->is_found = 1;
             return 1;
@@ -106,11 +112,22 @@ static struct {
     uint64_t code_size;                      /* where the instructions of a code object begin */
     uint64_t file_offset, name_offset;
     uint64_t state_slot;                     /* of the current frame in a thread's state, 3.13 and later; found by trying */
+    uint64_t begin, end;                     /* of its machine code */
+    int is_trusted;                          /* whole stacks were read as they should be */
 } python;
 
 static int read_memory(uint64_t address, void *into, size_t size) {
+    static pid_t process;
     struct iovec local = {into, size}, remote = {(void *)address, size};
-    return address >= 4096 && process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
+    if (address < 4096)
+        return 0;
+    if (python.is_trusted) {
+        memcpy(into, (const void *)address, size);
+        return 1;
+    }
+    if (process == 0)
+        process = getpid();
+    return process_vm_readv(process, &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
 static uint64_t read_word(uint64_t address) {
@@ -171,6 +188,10 @@ static void find_python(void) {
         return;
     find_members();
     python.code_size = read_word(python.code_type + TYPE_BASIC_SIZE);
+    struct image_query query = {.address = (uint64_t)version};
+    dl_iterate_phdr(match_image, &query);
+    python.begin = query.begin;
+    python.end = query.end;
     if (python.file_offset != 0 && python.name_offset != 0)
         python.minor = minor;
 }
@@ -220,6 +241,7 @@ static uint64_t find_current_frame(uint64_t state) {
 }
 
 static int list_python(struct python_frame *frames) {
+    static int read_stacks;
     if (!python.is_looked_for)
         find_python();
     if (python.minor == 0)
@@ -227,13 +249,17 @@ static int list_python(struct python_frame *frames) {
     uint64_t state = (uint64_t)python.thread_state();
     uint64_t frame = state == 0 ? 0 : find_current_frame(state);
     int count = 0;
+    int is_whole = 1;
     for (int step = 0; frame != 0 && step < MOST_SKIPPED_PYTHON && count < MOST_PYTHON; step++) {
         uint64_t previous;
-        if (!read_frame(frame, &frames[count], &previous))
+        is_whole = read_frame(frame, &frames[count], &previous);
+        if (!is_whole)
             break;
         count += is_code(frames[count].code); /* what is none is a mark between two calls of the interpreter */
         frame = previous;
     }
+    if (!python.is_trusted && is_whole && frame == 0 && count > 0 && ++read_stacks == TRUSTED_STACKS)
+        python.is_trusted = 1; /* from here on without the kernel, which costs a microsecond a frame */
     if (python.minor <= 10)
         for (int number = 0; number < count; number++)
             frames[number].instruction = (uint64_t)python.object_line((void *)frames[number].frame);
@@ -302,9 +328,11 @@ uint32_t find_path(void) {
     struct walk walk;
     struct python_frame frames[MOST_PYTHON];
     uint64_t keys[MOST_NATIVE + 2 * MOST_PYTHON];
-    walk.count = 0;
-    _Unwind_Backtrace(take_frame, &walk);
     int python_count = list_python(frames), size = 0, is_new;
+    walk.count = 0;
+    walk.end_begins = python_count > 0 ? python.begin : 0;
+    walk.end_ends = python_count > 0 ? python.end : 0;
+    _Unwind_Backtrace(take_frame, &walk);
     for (int at = 0; at < walk.count; at++)
         keys[size++] = walk.addresses[at];
     for (int at = 0; at < python_count; at++) {

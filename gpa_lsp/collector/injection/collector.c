@@ -52,6 +52,7 @@ static struct sampled contexts[MOST_CONTEXTS];
 static int context_count;
 static struct table modules = {.bound = 1 << 20};
 static CUpti_SubscriberHandle subscriber;
+static __thread uint32_t own_thread;
 static __thread uint32_t outer_correlation; /* of the runtime's call that this thread is in */
 
 static uint64_t read_clock(void) {
@@ -249,10 +250,12 @@ static void leave_launch(CUpti_CallbackId cbid, const CUpti_CallbackData *call) 
     struct shape shape = read_shape(cbid, call->functionParams);
     if (is_capturing(shape.stream))
         return; /* nothing runs yet */
+    if (own_thread == 0)
+        own_thread = (uint32_t)gettid();
     struct launch_row row = {
         .correlation = call->correlationId, .outer = outer_correlation, .context = call->contextUid, .path = find_path(),
         .kernel = is_graph(cbid) ? 0 : intern_text(call->symbolName), .shared_bytes = shape.shared_bytes,
-        .thread = (uint32_t)gettid(), .time_ns = read_clock(),
+        .thread = own_thread, .time_ns = read_clock(),
         .flags = (is_graph(cbid) ? FLAG_GRAPH : 0u) | (sampled != NULL && sampled->is_started ? FLAG_SAMPLED : 0u),
     };
     memcpy(row.grid, shape.grid, sizeof row.grid);
