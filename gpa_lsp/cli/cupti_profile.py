@@ -3,6 +3,7 @@
 import argparse
 import os
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +61,8 @@ def add_cupti_arguments(group: "argparse._ArgumentGroup") -> None:
 def profile_with_cupti(arguments: argparse.Namespace, application: Sequence[str], terminal: Terminal) -> int:
     """Measure, and say where the profile is."""
     _refuse_others(arguments)
+    if sys.platform != "linux":
+        raise InputError("--sampler cupti works on Linux alone", remedy="measure with Nsight Compute: leave it out")
     from gpa_lsp.collector.library import find_cupti
     from gpa_lsp.collector.run import collect
 

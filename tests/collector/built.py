@@ -82,7 +82,7 @@ def _build_into(folder: Path, installed: Cupti) -> None:
     _compile(
         [*shared, *headers, str(FAKES / "cupti.c"), "-Wl,-soname,libcupti.so.13", *driver], folder / "libcupti.so.13"
     )
-    _compile([*headers, str(FAKES / "application.c"), *driver], folder / "application")
+    _compile(["-pthread", *headers, str(FAKES / "application.c"), *driver], folder / "application")
     _compile([*shared, str(FAKES / "killer.c"), "-ldl"], folder / "killer.so")
     build_library(installed, folder)
 

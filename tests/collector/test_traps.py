@@ -141,6 +141,13 @@ def test_a_launch_that_fails_or_is_captured_is_none(tmp_path: Path) -> None:
     assert len(found.process.kernels) == 5
 
 
+@pytest.mark.parametrize("settings", [CollectorSettings(), CollectorSettings(mode=Mode.CONTINUOUS, duty_percent=50)])
+def test_what_another_thread_captures_is_not_spoiled(tmp_path: Path, settings: CollectorSettings) -> None:
+    found = run(tmp_path, "meanwhile", settings=settings)
+    assert (found.status, found.complaints, len(found.process.launches)) == (0, (), 5)
+    assert len(set(found.process.launches["thread"].tolist())) == 2
+
+
 def test_a_forked_child_writes_nothing_and_another_program_its_own(tmp_path: Path) -> None:
     found = run(tmp_path, "fork", "exec")
     assert (found.status, found.complaints) == (0, ())

@@ -198,6 +198,11 @@ static int is_graph(CUpti_CallbackId cbid) {
     return cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch || cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
 }
 
+static int is_per_thread(CUpti_CallbackId cbid) {
+    return cbid == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz || cbid == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz ||
+           cbid == CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz || cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
+}
+
 static struct shape read_shape(CUpti_CallbackId cbid, const void *parameters) {
     struct shape shape;
     memset(&shape, 0, sizeof shape);
@@ -218,7 +223,18 @@ static struct shape read_shape(CUpti_CallbackId cbid, const void *parameters) {
         shape.shared_bytes = asked->shared_bytes;
         shape.stream = asked->stream;
     }
+    if (shape.stream == NULL && is_per_thread(cbid))
+        shape.stream = CU_STREAM_PER_THREAD;
     return shape;
+}
+
+/* Waiting must not spoil a graph that another thread is capturing meanwhile. */
+static int wait_for(CUstream stream, int is_whole_context) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    driver.ThreadExchangeStreamCaptureMode(&mode);
+    CUresult result = is_whole_context ? driver.CtxSynchronize() : driver.StreamSynchronize(stream);
+    driver.ThreadExchangeStreamCaptureMode(&mode);
+    return result == CUDA_SUCCESS;
 }
 
 static int is_capturing(CUstream stream) {
@@ -235,10 +251,10 @@ static void enter_launch(CUpti_CallbackId cbid, const CUpti_CallbackData *call) 
         return;
     if (!lock_in_callback("launch"))
         return;
-    driver.CtxSynchronize(); /* sampling begins on an idle GPU, or not at all */
-    if (sampled->must_restart)
+    int is_idle = wait_for(NULL, 1); /* sampling begins on an idle GPU, or later */
+    if (is_idle && sampled->must_restart)
         restart_sampling(sampled);
-    if (is_turn_due(sampled, read_clock()))
+    if (is_idle && is_turn_due(sampled, read_clock()))
         take_turn(sampled, read_clock());
     pthread_mutex_unlock(&cupti_lock);
 }
@@ -263,7 +279,7 @@ static void leave_launch(CUpti_CallbackId cbid, const CUpti_CallbackData *call) 
     write_record(RECORD_LAUNCH, &row, sizeof row, NULL, 0, NULL, 0);
     if (sampled == NULL || sampled->mode != MODE_SERIALIZED || !lock_in_callback("launch"))
         return;
-    driver.CtxSynchronize(); /* the kernel has ended: its samples are there, and belong to it */
+    wait_for(shape.stream, 0); /* the kernel has ended: its samples are there, and belong to it */
     drain(sampled, row.correlation);
     if (sampled->must_restart)
         restart_sampling(sampled);

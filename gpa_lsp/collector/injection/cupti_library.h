@@ -44,6 +44,8 @@
     EACH(CtxSynchronize, "cuCtxSynchronize", (void))                                                                   \
     EACH(CtxPushCurrent, "cuCtxPushCurrent_v2", (CUcontext context))                                                   \
     EACH(CtxPopCurrent, "cuCtxPopCurrent_v2", (CUcontext * context))                                                   \
+    EACH(StreamSynchronize, "cuStreamSynchronize", (CUstream stream))                                                  \
+    EACH(ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (CUstreamCaptureMode * mode))           \
     EACH(StreamIsCapturing, "cuStreamIsCapturing", (CUstream stream, CUstreamCaptureStatus * status))                  \
     EACH(DeviceGet, "cuDeviceGet", (CUdevice * device, int ordinal))                                                   \
     EACH(DeviceGetName, "cuDeviceGetName", (char *name, int size, CUdevice device))                                    \

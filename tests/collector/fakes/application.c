@@ -4,11 +4,12 @@
  *
  * Words: failing (one launch is refused), capture (one launch is captured, and a graph launched), unload (the module goes and comes back),
  * exec (another program is started by a child), fork (a child lives and ends), subscribe (this program is a profiler itself), kill (it ends itself at
- * the end), pause (10 ms after each launch), destroy (the context goes before the end).
+ * the end), meanwhile (a thread launches while another captures), pause (10 ms after each launch), destroy (the context goes before the end).
  */
 #define _GNU_SOURCE
 #include <cuda.h>
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +64,18 @@ __attribute__((noinline)) static void train(CUfunction kernel, int launches, int
     }
 }
 
+struct other_launch {
+    CUcontext context;
+    CUfunction kernel;
+};
+
+static void *launch_elsewhere(void *data) {
+    struct other_launch *launch = data;
+    cuCtxPushCurrent(launch->context);
+    launch_small(launch->kernel);
+    return NULL;
+}
+
 int main(int count, char **words) {
     CUcontext context;
     CUmodule module;
@@ -79,6 +92,16 @@ int main(int count, char **words) {
     train(kernel, launches, pauses);
     if (has(count, words, "failing") && cuLaunchKernel(kernel, 1, 1, 1, 4096, 1, 1, 0, NULL, NULL, NULL) == CUDA_SUCCESS)
         return 5;
+    if (has(count, words, "meanwhile")) {
+        pthread_t other;
+        CUcontext before;
+        struct other_launch launch = {context, kernel};
+        fake_capture(1); /* this thread captures while another launches */
+        pthread_create(&other, NULL, launch_elsewhere, &launch);
+        pthread_join(other, NULL);
+        fake_capture(0);
+        cuCtxPopCurrent(&before);
+    }
     if (has(count, words, "capture")) {
         fake_capture(1);
         launch_small(kernel);

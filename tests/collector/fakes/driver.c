@@ -19,6 +19,8 @@ static struct fake_hooks hooks;
 static __thread struct fake_context *current;
 static uint32_t context_number, module_number, correlation = 1000;
 static __thread int is_capturing;
+static __thread CUstreamCaptureMode capture_mode;
+static int capturing_threads;
 
 PUBLIC void fake_set_hooks(const struct fake_hooks *found) { hooks = *found; }
 
@@ -95,8 +97,22 @@ PUBLIC CUresult cuCtxPopCurrent_v2(CUcontext *context) {
 }
 
 PUBLIC CUresult cuCtxSynchronize(void) {
+    if (capturing_threads > 0 && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+        fake_complain("waited where it spoils what another thread captures");
     if (current != NULL)
         current->is_busy = 0;
+    return CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuStreamSynchronize(CUstream stream) {
+    (void)stream;
+    return cuCtxSynchronize();
+}
+
+PUBLIC CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+    CUstreamCaptureMode before = capture_mode;
+    capture_mode = *mode;
+    *mode = before;
     return CUDA_SUCCESS;
 }
 
@@ -106,7 +122,10 @@ PUBLIC CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *stat
     return CUDA_SUCCESS;
 }
 
-PUBLIC void fake_capture(int begins) { is_capturing = begins; }
+PUBLIC void fake_capture(int begins) {
+    is_capturing = begins;
+    __atomic_add_fetch(&capturing_threads, begins ? 1 : -1, __ATOMIC_RELAXED);
+}
 
 PUBLIC CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     const Elf64_Ehdr *header = image;
