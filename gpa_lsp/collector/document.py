@@ -84,6 +84,13 @@ def make_profile(
         totals = maker.totals
         dropped += totals.dropped
         foreign += totals.foreign + maker.left_out
+        if maker.graph_launches and maker.is_serialized:
+            message = (
+                f"{format_count_of(maker.graph_launches, 'launch')} ran in CUDA graphs: timed, not sampled one by one"
+            )
+            problems.append(
+                Problem(severity=ProblemSeverity.NOTE, message=message, remedy="--continuous samples them, too")
+            )
         if totals.missing:
             message = f"{format_count_of(totals.missing, 'sample')} of process {process.process_id} are counted, but in no row"
             problems.append(Problem(severity=ProblemSeverity.WARNING, message=message))
@@ -111,6 +118,8 @@ class _LaunchMaker:
     Attributes:
         totals: of its samples.
         left_out: samples that belong to no instruction of a known module.
+        graph_launches: chosen launches that graphs made.
+        is_serialized: one kernel ran at a time, and samples know their launch.
     """
 
     def __init__(self, process: CollectedProcess, modules: LoadedModules, selection: Selection) -> None:
@@ -122,6 +131,8 @@ class _LaunchMaker:
         self._are_apart = False
         self.totals: SampleTotals
         self.left_out = 0
+        self.graph_launches = 0
+        self.is_serialized = self._launches.mode is Mode.SERIALIZED
 
     def make(self) -> Iterator[dict[str, Any]]:
         if self._launches.mode is Mode.CONTINUOUS:
@@ -130,6 +141,7 @@ class _LaunchMaker:
 
     def _make_launches(self) -> Iterator[dict[str, Any]]:
         chosen = [self._launches.build(number) for number in self._launches.choose(self._selection)]
+        self.graph_launches = sum(not one.correlations for one in chosen)
         self._read_stacks(chosen)
         self._add_up({number for one in chosen for number in one.correlations})
         order = np.argsort(self.totals.rows["correlation"], kind="stable")

@@ -120,6 +120,20 @@ def test_without_permission_kernels_are_timed_and_the_reader_is_told(
     assert any("timed, not sampled" in problem.message for problem in profile.problems)
 
 
+def test_what_graphs_launch_is_timed_and_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert measure(folder, monkeypatch, words=("capture",)) == 0
+    profile = read(folder)
+    (launch,) = [launch for launch in profile.launches if launch.mangled_name == "of_a_graph"]
+    assert (launch.samples, launch.grid, launch.read_number("gpu__time_duration.sum")) == (None, (3, 1, 1), 20000)
+    assert "1 launch ran in CUDA graphs: timed, not sampled one by one" in [one.message for one in profile.problems]
+
+
+def test_under_the_name_of_a_report_it_is_still_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an editor asks for it: ``gpa-lsp profile --sampler cupti -o ${output} -- ./app``."""
+    assert measure(folder, monkeypatch, "-o", "p.ncu-rep") == 0
+    assert read_profile(folder / "p.ncu-rep").format_name == "gpa-lsp/profile/2"
+
+
 def test_timing_alone_asks_for_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,7 +178,7 @@ def test_what_a_killed_program_did_is_kept(
 def test_at_the_limit_everything_ends_and_what_was_measured_is_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert measure(folder, monkeypatch, "--limit", "1", words=("pause", "exec"), launches=100_000) == 1
+    assert measure(folder, monkeypatch, "--limit", "3", words=("pause",), launches=100_000) == 1
     assert len(read(folder).launches) == 6
     mark = str(build().application).encode()
     wait_until(lambda: not any(mark in _read(path) for path in Path("/proc").glob("[0-9]*/cmdline")))
