@@ -10,6 +10,8 @@ _FORBIDDEN = frozenset({35, 40})
 """CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, and the same on a virtual GPU."""
 _UNSUPPORTED = frozenset({27, 33, 36, 38})
 """CUPTI_ERROR_NOT_SUPPORTED, VIRTUALIZED_DEVICE_NOT_SUPPORTED, OLD_PROFILER_API_INITIALIZED, LEGACY_PROFILER_NOT_SUPPORTED."""
+_ALREADY_SUBSCRIBED = 39
+"""CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED."""
 _NOT_FOUND = "libcupti.so"
 
 
@@ -48,14 +50,8 @@ def _describe_ends(processes: Sequence[CollectedProcess]) -> Iterator[Problem]:
 
 def _describe(trouble: Trouble) -> Problem:
     number = trouble.number
-    if trouble.kind is TroubleKind.NO_CUPTI:
-        what = "no CUPTI was found" if trouble.where == _NOT_FOUND else f"CUPTI, or the driver, lacks {trouble.where}"
-        return _fail(
-            f"nothing was measured: {what}", "pip install 'gpa-lsp[cupti]' of the release of CUDA that the program uses"
-        )
-    if trouble.kind is TroubleKind.SUBSCRIBER:
-        message = f"nothing was measured: another profiler is at work in the program (CUPTI's error {number}), and CUPTI serves one"
-        return _fail(message, "switch it off: torch.profiler, Proton, Nsight Systems")
+    if trouble.kind in (TroubleKind.NO_CUPTI, TroubleKind.SUBSCRIBER):
+        return _describe_start(trouble)
     if trouble.kind in (TroubleKind.ENABLE, TroubleKind.CONFIGURE):
         return _describe_refusal(trouble)
     if trouble.kind is TroubleKind.BUFFER_FULL:
@@ -73,6 +69,20 @@ def _describe(trouble: Trouble) -> Problem:
     if trouble.kind is TroubleKind.ACTIVITY and trouble.where == "dropped":
         return _warn(f"CUPTI dropped the times of {format_count_of(number, 'kernel')}", None)
     return _warn(f"{trouble.where or 'the collector'} failed (error {number}); some samples or times are missing", None)
+
+
+def _describe_start(trouble: Trouble) -> Problem:
+    number = trouble.number
+    if trouble.kind is TroubleKind.NO_CUPTI:
+        what = "no CUPTI was found" if trouble.where == _NOT_FOUND else f"CUPTI, or the driver, lacks {trouble.where}"
+        return _fail(
+            f"nothing was measured: {what}", "pip install 'gpa-lsp[cupti]' of the release of CUDA that the program uses"
+        )
+    if number != _ALREADY_SUBSCRIBED:
+        message = f"nothing was measured: CUPTI did not start (its error {number})"
+        return _fail(message, "name a CUPTI that is no newer than the driver in GPA_LSP_CUPTI")
+    message = f"nothing was measured: another profiler is at work in the program (CUPTI's error {number}), and CUPTI serves one"
+    return _fail(message, "switch it off: torch.profiler, Proton, Nsight Systems")
 
 
 def _describe_refusal(trouble: Trouble) -> Problem:

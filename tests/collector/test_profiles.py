@@ -237,7 +237,7 @@ def test_ten_million_samples_take_bounded_memory(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     status, own_kib, children_kib = map(int, done.stdout.splitlines()[-1].split())
     assert status == 0
-    assert own_kib < 700 << 10  # numpy and a chosen launch of 100,000 instructions included
-    assert children_kib < 400 << 10  # the program, or the compiler
+    assert own_kib < 400 << 10  # numpy and a chosen launch of 100,000 instructions included
+    assert children_kib < 200 << 10  # the program, or the compiler
     document: dict[str, Any] = json.loads((folder / "p.json").read_text())
     assert len(document["launches"]) == 2

@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpa_lsp.collector.library import find_cupti
 from gpa_lsp.collector.records import FLAG_GRAPH, FLAG_SAMPLED, Mode, TroubleKind
 from gpa_lsp.collector.run import CollectorSettings
 from gpa_lsp.collector.totals import add_up
-from tests.collector.built import KERNEL, SAMPLES_OF_AN_INSTRUCTION, Run, run
+from gpa_lsp.collector.troubles import describe_troubles
+from tests.collector.built import KERNEL, SAMPLES_OF_AN_INSTRUCTION, Run, require_cupti, run
 
 CONTINUOUS = CollectorSettings(mode=Mode.CONTINUOUS)
 
@@ -70,6 +72,21 @@ def test_a_second_profiler_is_refused_and_the_program_goes_on(tmp_path: Path) ->
     (trouble,) = found.process.troubles
     assert (trouble.kind, trouble.number) == (TroubleKind.SUBSCRIBER, 39)
     assert len(found.process.launches) == 0
+
+
+def test_nvidias_own_library_has_every_function_and_says_that_there_is_no_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GPA_LSP_CUPTI", raising=False)
+    library = find_cupti().library if require_cupti() else None
+    if library is None:
+        pytest.skip("only CUPTI's headers are installed")
+    found = run(tmp_path, variables={"GPA_LSP_COLLECTOR_CUPTI": str(library)})
+    assert (found.status, found.process.cupti) == (0, str(library))
+    (trouble,) = found.process.troubles
+    assert trouble.kind is TroubleKind.SUBSCRIBER
+    (problem,) = describe_troubles(found.processes)
+    assert f"CUPTI did not start (its error {trouble.number})" in problem.message
 
 
 def test_without_cupti_the_program_goes_on(tmp_path: Path) -> None:
