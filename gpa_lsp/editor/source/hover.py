@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.editor.cause_table import describe_causes, summarise_cause
 from gpa_lsp.editor.document_view import DocumentView, HotLine
 from gpa_lsp.editor.history import describe_course_of
-from gpa_lsp.editor.kernel_page import describe_verdict
+from gpa_lsp.editor.kernel_page import describe_places, describe_verdict
 from gpa_lsp.editor.lines.causes import CauseLine
 from gpa_lsp.editor.lines.names import name_place
 from gpa_lsp.editor.predicted.hover import describe_predictions
@@ -53,6 +53,7 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
         _describe_marks(lines),
         "" if lines else _describe_simulation(shown),
         describe_causes(cause, partial(name_place, view, shown)) if cause is not None else "",
+        describe_places(shown),
         draw_roofline_of(shown) if view.abilities.images else "",
         _describe_statics(view, line) or "",
         describe_predictions(view, line) or "",
