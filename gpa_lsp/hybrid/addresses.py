@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from gpa_lsp.launches.build import check_arguments
 from gpa_lsp.launches.launch import (
     Argument,
     ArrayArgument,
@@ -20,7 +21,12 @@ _ALIGNMENT = 256
 def place_arguments(
     module: PtxModule, function: PtxFunction, launch: LaunchDescription
 ) -> tuple[bytes, Mapping[str, int]]:
-    """Parameters with addresses in them, and the addresses of the module's variables: arrays behind each other, in the order of the arguments."""
+    """Parameters with addresses in them, and the addresses of the module's variables: arrays behind each other, in the order of the arguments.
+
+    Raises:
+        InputError: an argument is missing, too many, or of another size than its parameter.
+    """
+    arguments = check_arguments(module, function, launch)
     end = _FIRST_ADDRESS
     addresses: dict[str, int] = {}
     for variable in module.variables.values():
@@ -31,7 +37,7 @@ def place_arguments(
         addresses[variable.name] = variable.offset_bytes
     places: dict[str, int] = {}
     content = bytearray(max((one.offset_bytes + one.size_bytes for one in function.parameters), default=0))
-    for parameter, argument in zip(function.parameters, launch.arguments, strict=False):
+    for parameter, argument in zip(function.parameters, arguments, strict=True):
         for offset, one in _list_members(argument, parameter.offset_bytes):
             if isinstance(one, ScalarArgument):
                 packed = pack_scalar(one.value, one.type)

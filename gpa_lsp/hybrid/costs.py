@@ -78,7 +78,7 @@ class Costs:
         global_memory: of global memory behind L2; L1 is not modelled (Section III-B3).
         line_bytes: of both caches.
         l2_bytes: of L2.
-        constant_bytes: of the cache of constants.
+        constant_bytes: of the bank of constants, which is taken to be cached whole.
     """
 
     arithmetic: Mapping[Arithmetic, ArithmeticCost]

@@ -31,7 +31,7 @@ class PaperEstimate:
         cycles: T_kernel of Equation 8, of the SM's clock.
         duration_ns: the same in time.
         round_cycles: T_pipeline, of one round of active blocks.
-        blocks_per_sm: N_awg, Equation 7; no more than the launch has.
+        blocks_per_sm: N_awg, Equation 7; no more than an SM gets of the launch.
         trace_length: operations of a warp, mean over the warps of the round.
         hit_ratio: of the transactions to constant and global memory; None where there are none.
         unknown_ratio: of all transactions, those whose address depends on data; each thread is taken to miss alone.
@@ -71,6 +71,7 @@ def estimate_launch(
     architecture: Architecture,
     machine: Machine,
     l2_bytes: float | None,
+    seconds: float = 20.0,
 ) -> PaperEstimate:
     """Estimate one launch. Nothing is executed and no data is looked at.
 
@@ -82,17 +83,21 @@ def estimate_launch(
         architecture: of the GPU.
         machine: the GPU at its clocks.
         l2_bytes: of the GPU; None where that is not known.
+        seconds: for the search of the trace.
 
     Raises:
         InputError: the paper has no answer, or too little is known of the GPU.
     """
     costs = find_costs(architecture, machine, l2_bytes)
-    total, sm_count = prod(launch.grid), machine.sm_count or 1
+    total, sm_count = prod(launch.grid), machine.sm_count
+    assert sm_count is not None  # or its costs would not be known
     shape = BlockShape(
         threads=prod(launch.block), registers_per_thread=compiled.registers, shared_bytes=compiled.shared_bytes
     )
     occupancy = find_occupancy(architecture, shape)  # Equations 1 to 7, as the vendor has them
-    active = min(occupancy.blocks_per_sm, total)
+    active = min(
+        occupancy.blocks_per_sm, -(-total // sm_count)
+    )  # of a launch below a wave, no SM gets more than its share
     if active < 1:
         raise InputError(f"no SM of the {machine.name} holds a block of it")
     first = (total - active) // 2
@@ -108,10 +113,10 @@ def estimate_launch(
             line_bytes=costs.line_bytes,
             most_visits=_MOST_VISITS,
             most_transactions=_MOST_TRANSACTIONS,
+            most_operations=_MOST_OPERATIONS,
+            seconds=seconds,
         ),
     )
-    if int(trace.lengths.sum()) > _MOST_OPERATIONS:
-        raise InputError(f"the traces of its warps have more than the {_MOST_OPERATIONS} operations that are simulated")
     outcomes = count_misses(trace, costs)
     uses = list_uses(trace, outcomes, costs, len(trace.lengths))
     cycles = simulate_round(uses, trace.warps_per_block)

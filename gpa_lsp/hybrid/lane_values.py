@@ -103,7 +103,7 @@ _TWO_SOURCES: Mapping[str, Callable[[Integers, Integers], Integers]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "mad": np.multiply, "min": np.minimum, "max": np.maximum,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "div": _divide,
     "rem": lambda first, second: np.where(second == 0, 0, first - _divide(first, second) * second),
-    "shl": lambda first, second: first << _limit_shift(second),
+    "shl": lambda first, second: np.where(second & 0xFFFFFFFF > 63, 0, first << _limit_shift(second)),
     "shr": lambda first, second: first >> _limit_shift(second),
 }  # fmt: skip
 
@@ -282,9 +282,10 @@ def _calculate(instruction: PtxInstruction, sources: list[Integers]) -> Integers
     if opcode not in _TWO_SOURCES or len(sources) < 2:
         return None
     first, second = sources[:2]
-    if opcode == "shr" and kind.bytes == 8 and not kind.is_signed:
-        first, second = first.view(np.uint64), second.view(np.uint64)
-        return np.right_shift(first, np.minimum(second, np.uint64(63))).view(np.int64)
+    if "sat" in instruction.suffixes:
+        return None
+    if kind.bytes == 8 and not kind.is_signed and opcode in _UNSIGNED:
+        return _calculate_unsigned(opcode, first.view(np.uint64), second.view(np.uint64)).view(np.int64)
     with np.errstate(all="ignore"):
         result = _TWO_SOURCES[opcode](first, second)
         if "hi" in instruction.suffixes:
@@ -292,6 +293,23 @@ def _calculate(instruction: PtxInstruction, sources: list[Integers]) -> Integers
         if "hi" in instruction.suffixes and kind.bytes > 4:
             return None  # beyond 64 bits
         return result + sources[2] if opcode == "mad" else result
+
+
+_UNSIGNED = frozenset({"min", "max", "div", "rem", "shr"})
+"""Where 64 unsigned bits give another result than signed ones."""
+
+
+def _calculate_unsigned(
+    opcode: str, first: npt.NDArray[np.uint64], second: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.uint64]:
+    if opcode in ("min", "max"):
+        return np.minimum(first, second) if opcode == "min" else np.maximum(first, second)
+    if opcode == "shr":
+        shifted = first >> np.minimum(second, np.uint64(63))
+        return np.where(second > np.uint64(63), np.uint64(0), shifted)
+    divisor = np.where(second == 0, np.uint64(1), second)
+    result = first // divisor if opcode == "div" else first % divisor
+    return np.where(second == 0, np.uint64(0), result)
 
 
 def _find_result_type(instruction: PtxInstruction) -> ScalarType:

@@ -52,14 +52,12 @@ class Operation:
         resource: what it needs.
         arithmetic: class; None for accesses and barriers.
         address: of an access to constant or global memory; None for others.
-        bytes_each: of one thread.
     """
 
     instruction: int
     resource: Resource
     arithmetic: Arithmetic | None = None
     address: Address | None = None
-    bytes_each: int = 0
 
 
 _INTEGER = {
@@ -131,9 +129,7 @@ def _classify_access(instruction: PtxInstruction) -> Operation | None:
     resource = next((_SPACES[one] for one in instruction.suffixes if one in _SPACES), Resource.GLOBAL)
     if instruction.opcode == "cp":
         resource = Resource.GLOBAL
-    width = instruction.types[-1].bytes if instruction.types else 4
-    count = next((int(one[1:]) for one in instruction.suffixes if one in ("v2", "v4", "v8")), 1)
-    return Operation(instruction=instruction.index, resource=resource, address=operand, bytes_each=width * count)
+    return Operation(instruction=instruction.index, resource=resource, address=operand)
 
 
 def _classify_arithmetic(instruction: PtxInstruction) -> Arithmetic | None:

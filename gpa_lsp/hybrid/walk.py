@@ -1,10 +1,11 @@
 """From a kernel's PTX and a launch to what each warp of some blocks executes: :func:`walk_kernel`.
 
 Source: the hybrid paper, Section III. A branch whose condition follows from the launch, the thread's index and the counters of loops is taken by the
-threads it says; on any other both ways are taken ("always hit", Section III-B1), and what either way writes is not known where they meet. A loop
-turns as often as its longest thread does, by the exits that are known; where none is, the kernel is refused.
+threads it says; on any other both ways are taken ("always hit", Section III-B1), and what either way writes is known neither where they meet nor on
+the other way. A loop iterates as often as its longest thread does, by the exits that are known; where none is, the kernel is refused.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import Enum
@@ -92,6 +93,8 @@ class TracedLaunch:
         line_bytes: of the caches.
         most_visits: basic blocks of the trace.
         most_transactions: of all accesses.
+        most_operations: of all warps.
+        seconds: wall time.
     """
 
     grid: tuple[int, int, int]
@@ -102,6 +105,8 @@ class TracedLaunch:
     line_bytes: int
     most_visits: int
     most_transactions: int
+    most_operations: int = 10_000_000
+    seconds: float = 20.0
 
 
 def walk_kernel(function: PtxFunction, launch: TracedLaunch) -> KernelTrace:
@@ -145,16 +150,22 @@ class _Walk:
         self._repeating: dict[int, Marks] = {}
         self._steps: list[Step] = []
         self._lengths = np.zeros(len(exists) // WARP_THREADS, dtype=np.int64)
-        self._transactions = self._unknown = 0
+        self._transactions = self._unknown = self._count = 0
+        self._deadline_s = time.monotonic() + launch.seconds
+        self._visited: dict[int, int] = {}
+        """Node → number of its last visit."""
+        self._visits = 0
         self._slices: dict[int, tuple[_Part, ...]] = {}
         self._dominators = find_immediate_dominators(self._blocks.successors, [0])
         self._headers = frozenset(self.graph.headers)
         self._is_repeated: set[int] = set()
         self._assumed: set[int] = set()
         self._meetings = find_immediate_dominators(_reverse(self.graph), [self.graph.exit])
-        self._unsure: dict[int, list[tuple[frozenset[int], Marks]]] = {}
+        self._unsure: dict[int, dict[frozenset[int], Marks]] = {}
         """Where ways meet that were both taken → registers written on either, and the threads that took both."""
-        self._written: dict[int, frozenset[int]] = {}
+        self._aside: dict[int, tuple[int, int, frozenset[int], Marks]] = {}
+        """One side of such a branch → the other, when they parted, what the other writes, and the threads."""
+        self._written: dict[tuple[int, int], frozenset[int]] = {}
 
     # Loop bounds
 
@@ -166,6 +177,7 @@ class _Walk:
         active = self._arriving.get(header, self._nobody)
         if not active.any():
             return 1
+        self._forget_unsure(header)
         copy = self._values.copy()
         for turn in range(1, self._launch.most_visits + 1):
             stays, has_known_exit = self._turn(copy, loop, active)
@@ -274,8 +286,11 @@ class _Walk:
         else:
             active = self._arriving.pop(node, self._nobody)
             self._is_repeated.add(node)
-        for slots, lanes in self._unsure.pop(node, ()):
-            self._values.forget_lanes(slots, lanes)
+        self._forget_unsure(node)
+        self._visits += 1
+        self._visited[node] = self._visits
+        if time.monotonic() > self._deadline_s:
+            raise InputError(f"its trace is not found within {self._launch.seconds:g} s")
         operations: list[tuple[Operation, Access | None]] = []
         branch: PtxInstruction | None = None
         for index in range(self._blocks.first[node], self._blocks.last[node] + 1):
@@ -292,14 +307,26 @@ class _Walk:
         if operations and warps.any():
             self._steps.append(Step(warps=warps, operations=tuple(operations)))
             self._lengths += warps * len(operations)
+            self._count += int(warps.sum()) * len(operations)
+            if self._count > self._launch.most_operations:
+                message = f"the traces of its warps have more than the {self._launch.most_operations} operations that are simulated"
+                raise InputError(message)
+
+    def _forget_unsure(self, node: int) -> None:
+        """What was written on ways of which a thread may have taken only one is not known where they meet, nor on a way what the other wrote."""
+        for slots, lanes in self._unsure.pop(node, {}).items():
+            self._values.forget_lanes(slots, lanes)
+        if node in self._aside:
+            other, parted, slots, lanes = self._aside.pop(node)
+            if self._visited.get(other, 0) > parted:
+                self._values.forget_lanes(slots, lanes)
 
     def _send_on(self, node: int, branch: PtxInstruction | None, active: Marks) -> None:
         following = self._blocks.successors[node]
         guard = None if branch is None else self._values.read_guard(branch)
         if branch is not None and guard is not None and bool((active & ~guard.is_known).any()):
             self._assumed.add(branch.index)
-            slots = self._list_written(node)
-            self._unsure.setdefault(self._meetings[node], []).append((slots, active & ~guard.is_known))
+            self._note_unsure(node, active & ~guard.is_known)
         for one in following:
             goes = active
             if branch is not None and guard is not None:
@@ -309,10 +336,21 @@ class _Walk:
             into = self._repeating if one in self.graph.back[node] else self._arriving
             into[one] = into.get(one, self._nobody) | goes
 
-    def _list_written(self, node: int) -> frozenset[int]:
-        """Registers that are written between a branch and where its ways meet."""
-        if node not in self._written:
-            meeting, seen, waiting = self._meetings[node], {node}, list(self._blocks.successors[node])
+    def _note_unsure(self, node: int, lanes: Marks) -> None:
+        meeting = self._meetings[node]
+        sides = [one for one in self._blocks.successors[node] if one != meeting]
+        written = [self._list_written(node, one) for one in sides]
+        slots = frozenset().union(*written)
+        held = self._unsure.setdefault(meeting, {})
+        held[slots] = held.get(slots, self._nobody) | lanes
+        if len(sides) == 2:
+            for side, other, theirs in ((sides[0], sides[1], written[1]), (sides[1], sides[0], written[0])):
+                self._aside[side] = (other, self._visits, theirs, lanes)
+
+    def _list_written(self, node: int, side: int) -> frozenset[int]:
+        """Registers that are written from one side of a branch on, until its ways meet."""
+        if (node, side) not in self._written:
+            meeting, seen, waiting = self._meetings[node], {node}, [side]
             slots: set[int] = set()
             while waiting:
                 one = waiting.pop()
@@ -322,8 +360,8 @@ class _Walk:
                 waiting += self._blocks.successors[one]
                 for index in range(self._blocks.first[one], self._blocks.last[one] + 1):
                     slots |= set(list_writes(self._function.instructions[index]))
-            self._written[node] = frozenset(slots)
-        return self._written[node]
+            self._written[node, side] = frozenset(slots)
+        return self._written[node, side]
 
     def _access(self, instruction: PtxInstruction, operation: Operation, active: Marks) -> Access | None:
         if operation.resource not in _CACHED or operation.address is None:

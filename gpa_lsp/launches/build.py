@@ -194,6 +194,26 @@ def _is_fillable(variable: PtxVariable) -> bool:
     return variable.space in (Space.GLOBAL, Space.CONST) and not variable.is_texture and not variable.is_extern
 
 
+def check_arguments(module: PtxModule, function: PtxFunction, launch: LaunchDescription) -> list[Argument]:
+    """What goes to the parameters, in their order, checked against them.
+
+    Raises:
+        InputError: an argument is missing, too many or of another size than its parameter, or shares memory that is not declared before it.
+    """
+    _, arguments = _split_references(module, launch)
+    _check_count(function, arguments)
+    known: set[str] = set()
+    for number, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
+        _check_argument(number, parameter, argument)
+        own = [member for _, member in argument.members] if isinstance(argument, StructArgument) else [argument]
+        for one in own:
+            if isinstance(one, ArrayArgument) and one.alias_of is not None and one.alias_of not in known:
+                message = f"{one.name!r} shares the memory of {one.alias_of!r}, which is not declared before it"
+                raise InputError(message, remedy="correct alias_of")
+            known.add(one.name)
+    return arguments
+
+
 def _split_references(module: PtxModule, launch: LaunchDescription) -> tuple[list[TextureArgument], list[Argument]]:
     """Textures that are variables of the module, and what goes to the parameters."""
     references: list[TextureArgument] = []

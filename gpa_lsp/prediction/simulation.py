@@ -358,7 +358,7 @@ def _simulate_all(
             progress(f"simulating {name}", number, len(described))
         with spare_others(f"simulating a launch of {name}", problems, kernel=names[0]):
             if settings.is_paper:
-                estimates.append(_estimate_one(subject, launch))
+                estimates.append(_estimate_one(subject, launch, settings))
             else:
                 done.append(_simulate_one(subject, launch, settings))
     if not done and not estimates and not problems:
@@ -367,7 +367,7 @@ def _simulate_all(
     return Simulation(launches=tuple(done), estimates=tuple(estimates), problems=tuple(problems))
 
 
-def _estimate_one(subject: _Subject, launch: LaunchDescription) -> EstimatedLaunch:
+def _estimate_one(subject: _Subject, launch: LaunchDescription, settings: SimulationSettings) -> EstimatedLaunch:
     kernel, place, architecture = _find_surroundings(subject, launch)
     module = _find_module(subject)
     estimate = estimate_launch(
@@ -378,6 +378,7 @@ def _estimate_one(subject: _Subject, launch: LaunchDescription) -> EstimatedLaun
         architecture=architecture,
         machine=place.machine,
         l2_bytes=place.memory.l2_bytes,
+        seconds=settings.seconds,
     )
     return EstimatedLaunch(name=_name(kernel), estimate=estimate, machine=place.machine)
 

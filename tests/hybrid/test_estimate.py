@@ -7,6 +7,7 @@ import pytest
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.device.find import find_machine_by_name
+from gpa_lsp.hybrid.addresses import place_arguments
 from gpa_lsp.hybrid.costs import find_costs
 from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.hybrid.operations import Arithmetic
@@ -88,3 +89,21 @@ def test_every_class_of_arithmetic_has_a_price_on_every_architecture() -> None:
         single, slow = costs.arithmetic[Arithmetic.SINGLE], costs.arithmetic[Arithmetic.SINGLE_DIVIDE]
         assert slow.latency_cycles > single.latency_cycles
         assert costs.global_memory.miss_cycles > costs.global_memory.hit_cycles
+
+
+def test_more_blocks_never_take_less_time() -> None:
+    """Below a wave, each SM has its share of the blocks and no more."""
+    times = [estimate(blocks).cycles for blocks in (1, 8, 108, 109, 216, 864, 865)]
+    assert times == sorted(times)
+
+
+def test_arguments_are_checked() -> None:
+    module = parse_ptx(_TEXT, name="scale")
+    launch = LaunchDescription(
+        kernel="scale",
+        block=(32, 1, 1),
+        grid=(1, 1, 1),
+        arguments=(ArrayArgument(name="x", type=ScalarType.F32, count=32),),
+    )
+    with pytest.raises(InputError, match="takes 2 arguments, and 1 are given"):
+        place_arguments(module, module.functions["scale"], launch)

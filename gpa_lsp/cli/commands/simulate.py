@@ -228,7 +228,8 @@ COMMAND = Command(
     summary="simulate the stalls of a launch, without a GPU",
     description=(
         "Execute some blocks of each described launch by its machine code, simulate an SM with them, and write what a profiler would have sampled "
-        "as a profile that report, advise and check read. All of it is simulated and marked so; nothing is measured."
+        "as a profile that report, advise and check read. All of it is simulated and marked so; nothing is measured. With --mode paper nothing is "
+        "executed: a time is estimated from loop bounds and branches, and no profile is written."
     ),
     add_arguments=_add_arguments,
     run=_run,
