@@ -25,7 +25,7 @@ class PlacedLaunch:
         inputs: of the launch.
 
     Raises:
-        UnsupportedInputError: it has textures.
+        UnsupportedInputError: it has textures, or arrays that must lie at some address.
         InputError: the GPU has no room for its arrays.
     """
 
@@ -34,6 +34,11 @@ class PlacedLaunch:
     ) -> None:
         if inputs.textures:
             message = f"passes the texture {inputs.textures[0].name}, and textures are not made on a GPU"
+            raise UnsupportedInputError(message, path=launch.path, remedy="emulate it: leave out --on gpu")
+        placed = next((one.name for one in inputs.buffers if one.base_address is not None), None)
+        if placed is not None or inputs.variable_addresses:
+            name = placed or next(iter(inputs.variable_addresses))
+            message = f"says where {name} lies, for others hold its address, and a GPU lays out memory itself"
             raise UnsupportedInputError(message, path=launch.path, remedy="emulate it: leave out --on gpu")
         self._gpu = gpu
         self._module = module

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpa_lsp.emulator.emulate import emulate
+from gpa_lsp.emulator.engine.launching import HEAP_NAME
 from gpa_lsp.emulator.find_kernel import find_kernel
 from gpa_lsp.emulator.model import Budget, Emulation, TraceSettings
 from gpa_lsp.emulator.trace import ACCESS_DTYPES, BRANCH_DTYPES, ENTRY_DTYPES, Trace, join_pieces
@@ -64,7 +65,7 @@ def emulate_instrumented(
 def _move_back(trace: Trace, found: Emulation, expected: Trace) -> Trace:
     """Parameters and the device's heap lie behind the variables, and with ours further behind."""
     own = sum(-(-(found.arrays[name].nbytes + _GAP_BYTES) // _GAP_BYTES) * _GAP_BYTES for name in VARIABLES)
-    end = max((one.base + one.size_bytes for one in expected.buffers), default=0)
+    end = max((one.base + one.size_bytes for one in expected.buffers if one.name != HEAP_NAME), default=0)
     rows = trace.accesses
     spaces = np.repeat(rows.space, np.bitwise_count(rows.lane_mask))
     behind = (rows.addresses >= np.uint64(end + own)) & (spaces == int(Space.GLOBAL))
