@@ -111,7 +111,7 @@ class LoadedModule:
             static_shared_bytes=find_static_shared_bytes(self.resident.module, kernel),
             most_threads=kernel.max_threads or 1024,
             capability=self.unit.compute_capability,
-            sources=_read_sources(kernel),
+            sources=read_sources(kernel),
         )
 
 
@@ -121,7 +121,7 @@ def find_source(kernel: PtxFunction) -> Path | None:
     return None if chain is None else Path(chain[-1].file)
 
 
-def _read_sources(kernel: PtxFunction) -> tuple[SourceParameter, ...]:
+def read_sources(kernel: PtxFunction) -> tuple[SourceParameter, ...]:
     """Names and types of the parameters, where the source is at hand and has as many of them."""
     path = find_source(kernel)
     if path is None:

@@ -59,6 +59,7 @@ CASES: dict[str, tuple[list[str], int]] = {
     "mcp": ([], 0),  # its client has left
     "memory": (["k.cu", "--paper"], 0),
     "profile": (["--ncu", "/bin/true", "--sampling-interval", "1", "--", "/bin/true"], 1),
+    "record": (["-o", "recorded", "--", "/bin/true"], 2),  # there is no driver, or there is one
     "report": ([EXAMPLE, "--html", "-o", "report.html"], 0),
     "roofline": ([EXAMPLE, "-o", "roofline.png"], 0),
     "sass": ([CUBIN], 0),
