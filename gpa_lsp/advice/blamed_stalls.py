@@ -46,8 +46,8 @@ def find_edges(
     edges = subject.blame.edges
     chosen = causes[edges.def_row]
     if reasons is not None:
-        wanted = [index for index, reason in enumerate(subject.kernel.reasons) if reason in reasons]
-        chosen &= np.isin(edges.reason, wanted)
+        is_wanted = np.array([reason in reasons for reason in subject.kernel.reasons], dtype=np.bool_)
+        chosen &= is_wanted[edges.reason]
     return np.flatnonzero(chosen)
 
 

@@ -1,6 +1,6 @@
 """Ask every static check about a kernel that nobody has measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -23,6 +23,7 @@ from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCovera
 from gpa_lsp.dataflow.local_accesses import measure_spills
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.rows.model import Kernel
+from gpa_lsp.symbolic_accesses.machine_code import lift_machine_code
 
 MOST_FINDINGS = 200
 """Of one kernel, the weightiest; generated code can have thousands of divisions."""
@@ -68,7 +69,7 @@ def find_static_findings(
         limits: the bounds of its functions by mangled name (:func:`~gpa_lsp.binary.compiled_limits.read_compiled_limits`).
         blocks: sizes of block it is launched with, as far as anybody knows.
         read_source: gives the text of a source, for names of variables; None where no source is at hand.
-        ptx: that the kernel was made of; without it nothing is said of addresses.
+        ptx: that the kernel was made of; without it addresses are followed in its machine code, as far as they can be.
     """
     limits = limits or {}
     subject = build_subject(kernel, _blame_nobody(kernel), read_source or _read_nothing)
@@ -100,12 +101,14 @@ def _find_warp_facts(
     place: SourceLine | None,
     problems: list[Problem],
 ) -> WarpFacts | None:
-    if ptx is None:
-        return None
     name = subject.kernel.mangled_name
     text = None if place is None else subject.read_source(place.file)
     try:
-        return find_warp_facts(ptx, name, shape=shape, file="" if place is None else place.file, text=text)
+        module = _lift(subject.kernel) if ptx is None else ptx
+        if module is None:
+            problems.extend(_note_unknown(subject))
+            return None
+        return find_warp_facts(module, name, shape=shape, file="" if place is None else place.file, text=text)
     except Exception as error:
         message = f"the addresses of the kernel were not followed: {type(error).__name__}: {error}"
         problems.append(
@@ -118,6 +121,26 @@ def _find_warp_facts(
             )
         )
         return None
+
+
+def _lift(kernel: Kernel) -> PtxModule | None:
+    """The address arithmetic of its machine code; None where that cannot be followed."""
+    instructions = kernel.functions[0].instructions if kernel.functions else None
+    if instructions is None or kernel.cubin is None:
+        return None
+    chains = [kernel.rows.chain(row) for row in range(len(instructions))]
+    return lift_machine_code(kernel.mangled_name, instructions, chains, sm=kernel.cubin.sm or 0)
+
+
+def _note_unknown(subject: Subject) -> Iterator[Problem]:
+    """That its addresses were not followed; nothing of a kernel without code."""
+    if not subject.kernel.functions or subject.kernel.functions[0].instructions is None:
+        return
+    yield Problem(
+        severity=ProblemSeverity.NOTE,
+        message="what its requests to memory cost is not known: it has no PTX here, and its machine code cannot be followed",
+        kernel=subject.kernel.mangled_name,
+    )
 
 
 def _find_place(subject: Subject) -> SourceLine | None:

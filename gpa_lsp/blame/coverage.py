@@ -83,8 +83,8 @@ def _sum_samples(kernel: Kernel, columns: BlameEdges | Unattributed, reasons: tu
 
 
 def _select(kernel: Kernel, columns: BlameEdges | Unattributed, reasons: tuple[str, ...]) -> npt.NDArray[np.bool_]:
-    numbers = [number for number, reason in enumerate(kernel.reasons) if reason in reasons]
-    return np.isin(columns.reason, numbers)
+    is_chosen = np.array([reason in reasons for reason in kernel.reasons], dtype=np.bool_)
+    return is_chosen[columns.reason]
 
 
 def _count_explained(kernel: Kernel, edges: BlameEdges, unattributed: Unattributed) -> tuple[float, float]:

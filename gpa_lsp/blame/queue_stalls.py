@@ -133,7 +133,9 @@ def _divide(uses: _Rows, named: _Rows, members: _Rows, weights: _Weights) -> Cau
         weights: of all instructions.
     """
     own = weights[uses]
-    is_member = np.isin(uses, members)
+    belongs = np.zeros(len(weights), dtype=np.bool_)
+    belongs[members] = True
+    is_member = belongs[uses]
     total = float(weights[members].sum()) + np.where(is_member, 0.0, own)
     parts = np.where((named == uses[:, None]) | (named < 0), 0.0, weights[named])
     others = parts.sum(axis=1)

@@ -19,6 +19,7 @@ from gpa_lsp.basis.numbers import format_bytes, format_count
 from gpa_lsp.binary.disassembly_cache import open_cache
 from gpa_lsp.binary.tool_location import find_tool, name_override
 from gpa_lsp.collect.ncu_location import find_ncu
+from gpa_lsp.collector.library import find_cupti
 from gpa_lsp.compiler.nvcc_location import HOST_COMPILERS
 from gpa_lsp.device.roofs_file import find_roofs_folder
 from gpa_lsp.history.location import find_database
@@ -60,6 +61,7 @@ NVIDIA_PACKAGES = (
     "nvidia-cuda-runtime",
     "nvidia-cuda-cccl",
     "nvidia-cuda-nvcc",
+    "nvidia-cuda-cupti",
 )
 """What we or our extras install that is not free software."""
 
@@ -131,6 +133,7 @@ def inspect_installation() -> tuple[Component, ...]:
         ),
         _inspect_host_compiler(),
         _inspect_program_runtime(),
+        _inspect_collector(),
         _inspect_core(),
         _inspect_package("pyarrow", "keeping traces in files (gpa-lsp trace)", "traces"),
         _inspect_package("distributed", "exploring on a Dask cluster (gpa-lsp explore --scheduler)", "dask"),
@@ -257,6 +260,22 @@ def _inspect_program_runtime() -> Component:
     lacking = [word for word, there in (("no headers", versions), ("no C compiler", compiler)) if not there]
     install = "pip install nvidia-cuda-runtime; install gcc or clang"
     return Component(name=name, state=State.MISSING, detail=", ".join(lacking), adds=adds, install=install)
+
+
+def _inspect_collector() -> Component:
+    """What programs are measured with where Nsight Compute is not."""
+    name, adds = "CUPTI and cc", "measuring without Nsight Compute (gpa-lsp profile --sampler cupti)"
+    install = "pip install 'gpa-lsp[cupti]'; install gcc or clang"
+    if os.name != "posix":
+        return Component(name=name, state=State.MISSING, detail="only on Linux", adds=adds, install="measure on Linux")
+    compiler = find_c_compiler()
+    try:
+        cupti = find_cupti()
+    except MissingToolError:
+        return Component(name=name, state=State.MISSING, detail="no headers", adds=adds, install=install)
+    if compiler is None:
+        return Component(name=name, state=State.MISSING, detail="no C compiler", adds=adds, install=install)
+    return _found(name, f"{cupti.library or cupti.headers[0]}, {compiler}", adds)
 
 
 def _inspect_core() -> Component:

@@ -53,7 +53,13 @@ def add_timing_arguments(group: "argparse._ArgumentGroup") -> None:
 
 
 def wants_timing(arguments: argparse.Namespace) -> bool:
-    """Whether launches are to be timed in place of a program's."""
+    """Whether launches are to be timed in place of a program's.
+
+    Raises:
+        InputError: there is code, and no description of its launches.
+    """
+    if arguments.code is not None and arguments.described is None:
+        raise InputError("--of names code, and no launch of it is described", remedy="describe them with --launch FILE")
     return arguments.described is not None or arguments.replay is not None
 
 
@@ -65,6 +71,12 @@ def run_timing(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """
     if arguments.application:
         raise InputError("a program and a description", remedy="give -- APP ARGS or --launch FILE, not both")
+    if arguments.is_printed or arguments.dry_run:
+        raise InputError(
+            "there is no command to print: no Nsight Compute is run", remedy="leave out --print and --dry-run"
+        )
+    if arguments.replay is not None and arguments.code is not None:
+        raise InputError("a report and other code", remedy="leave out --of: the code of a report is its own")
     found = _time(arguments)
     for problem in found.problems:
         terminal.complain(f"{problem.severity.value}: {problem}")
@@ -119,7 +131,7 @@ def _choose_output(arguments: argparse.Namespace) -> Path:
 def _describe(one: "TimedLaunch") -> str:
     timing = one.timing
     error = "" if timing.error_ns is None else f" ± {format_duration_ns(timing.error_ns)}"
-    caches = "L2 emptied before each" if timing.is_cold else "caches as the launch before left them"
+    caches = "L2 overwritten before each" if timing.is_cold else "caches as the launch before left them"
     return (
         f"{one.name} <<<{format_dim3(one.launch.grid)}, {format_dim3(one.launch.block)}>>> on {timing.gpu}: "
         f"{format_duration_ns(timing.median_ns)}{error} (measured: median of {format_count_of(len(timing.times_ns), 'launch')}, {caches})"

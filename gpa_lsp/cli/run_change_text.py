@@ -19,6 +19,7 @@ from gpa_lsp.render.changes_text import (
     name_changed_line,
     render_parts,
 )
+from gpa_lsp.render.launch_place_words import describe_times
 from gpa_lsp.render.layout import Line, Style, hang, text_line
 from gpa_lsp.render.moments import format_moment
 from gpa_lsp.report.changes import PartChange, Verdict, order_changes
@@ -53,8 +54,18 @@ def render_run_change(
     if change.no_stalls:
         yield text_line(f"  {change.no_stalls}", Style.WARNING)
     yield from render_parts("by stall reason", change.reasons, lambda part: part.name, width)
+    yield from _render_places(change, width)
     lines = order_changes([*change.lines.values(), *change.gone])
     yield from render_parts("by line", lines, lambda part: _name_line(part, folder), width)
+
+
+def _render_places(change: RunChange, width: int | None) -> Iterator[Line]:
+    """By where the kernel was launched from."""
+    if not change.places:
+        return
+    yield text_line("  by place of launch")
+    for place in change.places:
+        yield from hang(((f"    {place.name}  {describe_times(place.before_ns, place.after_ns)}", Style.PLAIN),), width)
 
 
 def _render_warnings(change: RunChange, width: int | None) -> Iterator[Line]:
@@ -87,6 +98,15 @@ def make_run_change_document(change: RunChange) -> dict[str, Any]:
         "time": make_time(change.time),
         "instructions_ratio": change.instructions_ratio,
         "no_stalls": change.no_stalls,
+        **(
+            {
+                "places": [
+                    {"name": one.name, "before_ns": one.before_ns, "after_ns": one.after_ns} for one in change.places
+                ]
+            }
+            if change.places
+            else {}
+        ),
         "reasons": [make_part(part, "reason") for part in change.reasons],
         "lines": [make_part(part, "file") for part in order_changes([*change.lines.values(), *change.gone])],
     }

@@ -85,6 +85,12 @@ def explain(
     return _explain_signal(result) or _explain_status(result, phase)
 
 
+def find_explanation(name: str) -> Explanation:
+    """The entry of the catalogue with a name, for whoever knows by other means what went wrong."""
+    entry = next(entry for entry in read_catalogue() if entry.name == name)
+    return Explanation(name=entry.name, summary=entry.summary, remedies=entry.remedies, url=entry.url)
+
+
 def says_nothing_measured(result: CommandResult) -> bool:
     """Whether the profiler said that it measured nothing; some versions write an empty report nevertheless."""
     entry = next(entry for entry in read_catalogue() if entry.name == "nothing-measured")

@@ -74,6 +74,15 @@ def read_build(
     return tuple(units)
 
 
+def list_built_ptx(path: Path) -> tuple[CompiledUnit, ...]:
+    """All PTX that was built into a file, for every architecture and without images.
+
+    Raises:
+        InputError: the file cannot be read, or is damaged.
+    """
+    return tuple(build_unit(None, one.text, one.sm) for one in map(_describe, read_built_ptx(path)) if one.entries)
+
+
 def _describe(text: str) -> _BuiltPtx:
     target = _TARGET.search(text)
     return _BuiltPtx(text=text, sm=int(target[1]) if target else 0, entries=frozenset(_ENTRY.findall(text)))

@@ -10,10 +10,9 @@ from gpa_lsp.basis.errors import MissingToolError, ProblemSeverity, UnsupportedI
 from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.compiler.device_part import HOST_LEFT_OUT, compile_device_part
 from gpa_lsp.compiler.host_code import HostCode, find_host_code
-from gpa_lsp.compiler.included_files import find_included_files
 from gpa_lsp.compiler.including import find_including
 from gpa_lsp.compiler.job import CompileJob
-from gpa_lsp.compiler.missing_headers import explain_missing_headers, find_missing_header
+from gpa_lsp.compiler.missing_headers import explain_missing_headers, find_missing_header, include_with_search
 from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags, CompilerMessage
 from gpa_lsp.compiler.nvcc import compile_with_nvcc
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL, NvccInstallation, find_nvcc
@@ -135,13 +134,14 @@ def _compile_text(
         flags = found or CompilerFlags(directory=path.parent, doubts=doubts)
     if compute_capability is None:
         compute_capability = _choose_capability(flags)
+    flags, included = include_with_search(path, content, flags)
     job = CompileJob(
         path=path,
         content=content,
         compute_capability=compute_capability,
         flags=flags,
         settings=settings,
-        included=find_included_files(path, content, flags),
+        included=included,
         is_cancelled=is_cancelled,
     )
     nvcc = find_nvcc(path, settings.workspace) if settings.choice is not CompilerChoice.NVRTC else None
@@ -190,16 +190,17 @@ def _spare_host(job: CompileJob, unit: CompiledUnit, host: HostCode | None) -> C
         alone = compile_device_part(job, host)
     except UnsupportedInputError:
         return unit
-    if alone.has_failed:  # what the first compiler did not come to
+    if alone.has_failed:  # what the first compiler did not come to; removed language before what else is missing
         known = {(one.line, one.text) for one in unit.messages}
         more = (one for one in alone.messages if find_remedy(one.text) and (one.line, one.text) not in known)
-        return replace(unit, messages=(*unit.messages, *more))
+        return replace(unit, messages=(*more, *unit.messages))
     errors = [one for one in unit.messages if one.severity is ProblemSeverity.ERROR]
     said = tuple(replace(one, severity=ProblemSeverity.WARNING) for one in errors)
+    absent = {find_missing_header(one.text) for one in said}
     count = format_count_of(len(errors), "error")
     return replace(
         alone,
-        messages=(*said, *alone.messages),
+        messages=(*said, *(one for one in alone.messages if find_missing_header(one.text) not in absent - {None})),
         seconds=unit.seconds + alone.seconds,
         notes=(
             f"{HOST_LEFT_OUT}: it does not compile ({count})",

@@ -18,17 +18,15 @@ from gpa_lsp.compiler.host_code import HostCode, blank_out, find_host_code, find
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.launches import Instantiations, find_instantiations
 from gpa_lsp.compiler.missing_headers import find_missing_header
-from gpa_lsp.compiler.model import CompiledUnit
+from gpa_lsp.compiler.model import CompiledUnit, CompilerMessage
 from gpa_lsp.compiler.nvrtc import NAME_MAP, DeviceText, compile_with_nvrtc
+from gpa_lsp.compiler.removed_names import find_remedy, list_replacements
 
 HOST_LEFT_OUT = "host code was left out"
 _MOST_ROUNDS = 6
 _TOO_LARGE = "the source is too large to separate host code from device code; all of it was compiled as device code"
 _HOST_ONLY = re.compile(
     rb'#[ \t]*include[ \t]*[<"]((?:thrust|cub/device|cub/host|cub/grid|nvtx3|cutensor|cudnn|nvml)[^>"\n]*)[>"]'
-)
-_OF_SAMPLES = re.compile(
-    r"(?:helper_\w+|cutil\w*|sdkHelper|shrQATest|shrUtils|nvToolsExt|drvapi_error_string)\.h(?:pp)?"
 )
 _ALL_OF_CUB = re.compile(rb'#[ \t]*include[ \t]*[<"](cub/cub\.cuh)[>"]')
 _PART_OF_CUB = re.compile(rb"\bcub::(Block|Warp|Thread)([A-Z]\w*)")
@@ -66,6 +64,8 @@ class _Attempt:
     empty_headers: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     removed_lines: set[int] = field(default_factory=set)
+    macros: list[str] = field(default_factory=list)
+    absent: list[CompilerMessage] = field(default_factory=list)
 
 
 def compile_device_part(job: CompileJob, host: HostCode | None = None) -> CompiledUnit:
@@ -97,16 +97,20 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
         unit = _compile(job, attempt)
         seconds += unit.seconds
     if unit.has_failed:
-        return replace(first, seconds=seconds, notes=tuple(_write_notes(host, asked, None)))
+        removed = tuple(one for one in unit.messages if find_remedy(one.text) and one not in first.messages)
+        messages = (*removed, *first.messages)
+        return replace(first, messages=messages, seconds=seconds, notes=tuple(_write_notes(host, asked, None)))
     # Of what was taken out of functions compilers complain that it is missing.
     said = tuple(one for one in unit.messages if one.path != job.path or one.line not in attempt.removed_lines)
     is_left_out = unit.is_host_left_out or bool(attempt.removed_lines or attempt.headers or attempt.empty_headers)
     notes = tuple(_write_notes(host, asked, attempt))
-    return replace(unit, messages=said, is_host_left_out=is_left_out, seconds=seconds, notes=notes)
+    messages = (*attempt.absent, *said)
+    return replace(unit, messages=messages, is_host_left_out=is_left_out, seconds=seconds, notes=notes)
 
 
 def _compile(job: CompileJob, attempt: _Attempt) -> CompiledUnit:
     headers = [(name, "") for name in attempt.empty_headers]
+    job = replace(job, flags=replace(job.flags, macros=(*job.flags.macros, *attempt.macros)))
     if attempt.source.host.has_host:
         headers += replace_host_libraries((job.content, *job.included.headers.values()))
     for path, text in attempt.headers.items():
@@ -146,15 +150,19 @@ def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> b
     """Leave out what the errors of an attempt are about, where it is no device code; False when there is nothing of that kind."""
     has_changed = False
     for message in unit.messages:
-        if message.severity is not ProblemSeverity.ERROR or message.path is None:
+        if message.severity is not ProblemSeverity.ERROR:
+            continue
+        replacements = list_replacements(message.text)
+        if replacements and not attempt.macros:
+            attempt.macros += replacements
+            has_changed = True
+        if message.path is None:
             continue
         missing = find_missing_header(message.text)
         if message.path.name == NAME_MAP:
             has_changed |= _drop_expression(attempt, message.text)
         elif missing is not None:
-            if missing not in attempt.empty_headers and not _is_own(job, missing):
-                attempt.empty_headers.append(missing)
-                has_changed = True
+            has_changed |= _do_without(job, attempt, missing, message)
         elif message.line is not None and message.path == job.path:
             if attempt.source.leave_out(message.line, message.column):
                 attempt.removed_lines.add(message.line)
@@ -166,6 +174,16 @@ def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> b
     return has_changed
 
 
+def _do_without(job: CompileJob, attempt: _Attempt, missing: str, message: CompilerMessage) -> bool:
+    """Take a header that is not there for an empty one; those in quotes are the project's, and missed aloud."""
+    if missing in attempt.empty_headers:
+        return False
+    attempt.empty_headers.append(missing)
+    if f'"{missing}"'.encode() in job.content:
+        attempt.absent.append(replace(message, severity=ProblemSeverity.WARNING))
+    return True
+
+
 def _leave_out_of_header(job: CompileJob, attempt: _Attempt, path: Path, line: int, column: int | None) -> bool:
     text = attempt.headers.get(path)
     if text is not None:
@@ -175,17 +193,6 @@ def _leave_out_of_header(job: CompileJob, attempt: _Attempt, path: Path, line: i
         return False
     text = attempt.headers[path] = _Text(host, list(host.spans))
     return text.leave_out(line, column) or bool(host.spans)
-
-
-def _is_own(job: CompileJob, name: str) -> bool:
-    """A header is included in quotes: it is the project's own, and missing it is an error and no matter of the host's libraries.
-
-    Those of NVIDIA's samples are copied from project to project, and hold helpers of the host.
-    """
-    if _OF_SAMPLES.fullmatch(name.rpartition("/")[2]):
-        return False
-    quoted = f'"{name}"'.encode()
-    return any(quoted in text for text in (job.content, *job.included.headers.values()))
 
 
 def _drop_expression(attempt: _Attempt, text: str) -> bool:
@@ -209,6 +216,8 @@ def _write_notes(host: HostCode, asked: Instantiations, attempt: _Attempt | None
     if attempt is not None and attempt.removed_lines:
         lines = ", ".join(map(str, sorted(attempt.removed_lines)[:8]))
         notes.append(f"host-only code was left out on lines {lines}")
+    if attempt is not None and attempt.macros:
+        notes.append("functions of warps that CUDA 9 removed, such as __shfl, were compiled with a mask of all lanes")
     if attempt is not None and attempt.headers:
         names = ", ".join(path.name for path in list(attempt.headers)[:5])
         notes.append(f"host-only code was left out of {names}")

@@ -30,12 +30,14 @@ class IncludedFiles:
         spellings: path → the names that ``#include`` lines give it.
         absent: paths that were looked at and are not there; a header that appears at one of them would be taken.
         is_whole: everything could be followed; False where a macro names a header, or where there is too much.
+        unfound: names in ``#include`` lines that lead to no header of the project, in their order; those of systems and of CUDA among them.
     """
 
     headers: dict[Path, bytes]
     spellings: dict[Path, tuple[str, ...]]
     absent: tuple[Path, ...]
     is_whole: bool
+    unfound: tuple[str, ...] = ()
 
 
 def find_included_files(path: Path, content: bytes, flags: CompilerFlags) -> IncludedFiles:
@@ -61,6 +63,7 @@ def find_included_files(path: Path, content: bytes, flags: CompilerFlags) -> Inc
         spellings={found: tuple(names) for found, names in walk.spellings.items()},
         absent=tuple(walk.absent),
         is_whole=walk.is_whole,
+        unfound=tuple(walk.unfound),
     )
 
 
@@ -71,6 +74,7 @@ class _Walk:
         self.headers: dict[Path, bytes] = {}
         self.spellings: dict[Path, dict[str, None]] = {}
         self.absent: dict[Path, None] = {}
+        self.unfound: dict[str, None] = {}
         self.pending: list[Path] = []
         self.is_whole = True
         self._folders = tuple(dict.fromkeys((*flags.includes, *flags.system_includes)))
@@ -92,6 +96,8 @@ class _Walk:
                 if self.enter(header):
                     self.spellings.setdefault(header, {})[name] = None
                     break
+            else:
+                self.unfound[name] = None
 
     def enter(self, path: Path) -> bool:
         """Take a header up; False when it is not there."""

@@ -1,15 +1,44 @@
 """Headers that a compiler did not find: which flags were used, where those come from, and what to do."""
 
+import itertools
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from gpa_lsp.compiler.header_folders import find_cuda_headers
+from gpa_lsp.compiler.included_files import IncludedFiles, find_included_files
 from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags, CompilerMessage
+from gpa_lsp.compiler.project_folder import find_project_folder, list_folders_around
 
 _MISSING = re.compile(
     r'(?:cannot|could not) open source file "([^"]+)"|(?:fatal error: )?(\S[^:]*): No such file or directory|Cannot open include file: \'([^\']+)\''
 )
 _MOST_FOLDERS = 6
+_SYSTEM_FOLDERS = (Path("/usr/include"), Path("/usr/local/include"))
+_USUAL_FOLDERS = (
+    "include",
+    "inc",
+    "Include",
+    "common",
+    "Common",
+    "common/inc",
+    "src",
+    "utils",
+    "util",
+    "utilities",
+    "lib",
+)
+"""Where projects keep headers, below the folders around a source."""
+_OF_SYSTEMS = re.compile(
+    r"(?:assert|complex|ctype|errno|fenv|float|inttypes|limits|locale|malloc|math|memory|pthread|setjmp|signal|std\w+|strings?|time|unistd|wchar"
+    r"|windows|sys/\w+)\.h"
+)
+_FOLDERS_AROUND = 3
+_MOST_ROUNDS = 4
+_MOST_SEARCHED = 5000
+_SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages"})
 _NO_CUDA_HEADERS = (
     "CUDA's own headers are not installed: pip install nvidia-cuda-runtime nvidia-cuda-cccl, or set CUDA_HOME"
 )
@@ -33,6 +62,65 @@ def explain_missing_headers(unit: CompiledUnit, flags: CompilerFlags) -> Compile
     if not find_cuda_headers():
         remedy = f"{_NO_CUDA_HEADERS}; {remedy}"
     return replace(unit, messages=tuple(_explain(one, remedy) for one in unit.messages))
+
+
+def include_with_search(path: Path, content: bytes, flags: CompilerFlags) -> tuple[CompilerFlags, IncludedFiles]:
+    """What a source includes; headers that its flags do not lead to are looked for in the project around it.
+
+    Args:
+        path: of the source, absolute.
+        content: its text.
+        flags: it is compiled with.
+
+    Returns:
+        The flags with the folders that were found, which their doubts name; and the headers.
+
+    Raises:
+        InputError: a header is a pipe.
+    """
+    included = find_included_files(path, content, flags)
+    for _ in range(_MOST_ROUNDS):
+        found = {name: folder for name in included.unfound if (folder := _find_folder(path, name)) is not None}
+        added = tuple(dict.fromkeys(one for one in found.values() if one not in flags.includes))
+        if not added:
+            break
+        said = (
+            f"{name} was found in {os.path.relpath(found[name], path.parent)}; no compile command says where it is"
+            for name in found
+        )
+        flags = replace(flags, includes=(*flags.includes, *added), doubts=(*flags.doubts, *said))
+        included = find_included_files(path, content, flags)
+    return flags, included
+
+
+def _find_folder(source: Path, name: str) -> Path | None:
+    """The folder from which a header of the project is found by its name; None for those of systems, and where there is none or several."""
+    plain = Path(name)
+    if "." not in plain.name or plain.is_absolute() or ".." in plain.parts or _OF_SYSTEMS.fullmatch(name):
+        return None
+    try:
+        if any((folder / plain).exists() for folder in (*find_cuda_headers(), *_SYSTEM_FOLDERS)):
+            return None
+        for folder in itertools.islice(list_folders_around(source), _FOLDERS_AROUND):
+            for place in (folder, *(folder / one for one in _USUAL_FOLDERS)):
+                if (place / plain).is_file():
+                    return place
+    except (OSError, ValueError):
+        return None
+    found = set(_search(find_project_folder(source), plain))
+    return found.pop() if len(found) == 1 else None
+
+
+def _search(project: Path, name: Path) -> Iterator[Path]:
+    seen = 0
+    for folder, folders, files in os.walk(project):
+        folders[:] = sorted(one for one in folders if one not in _SKIPPED and not one.startswith("."))
+        seen += len(files) + 1
+        if seen > _MOST_SEARCHED:
+            return
+        parts = Path(folder, name.name).parts
+        if name.name in files and parts[-len(name.parts) :] == name.parts:
+            yield Path(*parts[: -len(name.parts)])
 
 
 def describe_search(flags: CompilerFlags) -> str:

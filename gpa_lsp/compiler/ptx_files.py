@@ -91,6 +91,19 @@ def _runs_on(own: int, suffix: str, sm: int) -> bool:
     return sm >= own and (suffix != "f" or sm // 10 == own // 10)
 
 
+def assemble_ptx(text: str, architecture: str) -> _Assembled:
+    """The device image of PTX and nothing, or None and why there is none.
+
+    Args:
+        text: the PTX.
+        architecture: as ptxas names it: ``sm_90``.
+    """
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
+        path = Path(name) / "module.ptx"
+        path.write_text(text, encoding="utf-8")
+        return _assemble(path, architecture)
+
+
 def _assemble(path: Path, architecture: str) -> _Assembled:
     tool = find_tool(_TOOL)
     if tool is None:

@@ -12,6 +12,7 @@ _UNDEFINED = re.compile(
 _TEXTURES = "texture references were removed in CUDA 12; use texture objects (cudaCreateTextureObject)"
 _SHUFFLES = "it was removed in CUDA 9; use {} with a mask of the lanes that take part"
 _PROPERTY = "CUDA 13 removed it from cudaDeviceProp; ask cudaDeviceGetAttribute"
+_WITHOUT_MASK = "without '.sync' is not supported"
 _RENAMED = {
     "cudaThreadSynchronize": "cudaDeviceSynchronize",
     "cudaThreadExit": "cudaDeviceReset",
@@ -50,6 +51,19 @@ def find_remedy(text: str) -> str | None:
     if found is None:
         return None
     return next((_REMEDIES[name] for name in found.groups() if name in _REMEDIES), None)
+
+
+def list_replacements(text: str) -> tuple[str, ...]:
+    """Macros, as after ``-D``, by which the removed functions of warps are compiled as those in their place, where a message is about one.
+
+    >>> list_replacements('identifier "__any" is undefined')[-2:], list_replacements('identifier "x" is undefined')
+    (('__all(...)=__all_sync(0xffffffffu, __VA_ARGS__)', '__ballot(...)=__ballot_sync(0xffffffffu, __VA_ARGS__)'), ())
+    """
+    found = _UNDEFINED.search(text)
+    is_warps = found is not None and any(one in _WARP_NAMES for one in found.groups())
+    if not is_warps and _WITHOUT_MASK not in text:
+        return ()
+    return tuple(f"{name}(...)={name}_sync(0xffffffffu, __VA_ARGS__)" for name in _WARP_NAMES)
 
 
 def explain_removed_names(unit: CompiledUnit) -> CompiledUnit:

@@ -6,11 +6,14 @@ from datetime import tzinfo
 from gpa_lsp.basis.numbers import format_change, format_count, format_count_of, format_duration_ns, format_percent
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.history.model import KernelHistory, Place, RunChange
+from gpa_lsp.render.launch_place_words import describe_times
 from gpa_lsp.render.markdown_text import embed_picture, write_sentence
 from gpa_lsp.render.moments import format_moment_briefly
 from gpa_lsp.render.time_course_words import describe_course, draw_blocks
 from gpa_lsp.report.changes import TimeChange, Verdict
 from gpa_lsp.report.names import shorten_name
+
+_MOST_PLACES = 8
 
 
 def describe_change_briefly(
@@ -109,6 +112,7 @@ def describe_past(history: KernelHistory | None, now_ns: int | None = None, zone
             moment = _name_moment(change, now_ns, zone)
             words = f"since {title} ({moment}, run {change.before.run_id}): {_describe_fully(change)}"
             rows.append(f"- {make_one_line(words)}")
+            rows += [f"  - {make_one_line(words)}" for words in _list_place_changes(change)]
     if history.is_baseline:
         rows.append("- this run is the baseline")
     if not rows:
@@ -121,6 +125,14 @@ def describe_past(history: KernelHistory | None, now_ns: int | None = None, zone
             f"- {format_count_of(history.run_count, 'run')} on this GPU; this is run {history.run.run_id}",
         ]
     )
+
+
+def _list_place_changes(change: RunChange) -> list[str]:
+    """What became of the launches from each place, where there are several."""
+    return [
+        f"launched from {place.name}: {describe_times(place.before_ns, place.after_ns)}"
+        for place in change.places[:_MOST_PLACES]
+    ]
 
 
 def _name_moment(change: RunChange, now_ns: int, zone: tzinfo | None) -> str:

@@ -12,7 +12,7 @@ from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.editor.cause_table import describe_remedy
 from gpa_lsp.editor.history import describe_change_briefly, describe_past
 from gpa_lsp.editor.roofline import describe_roofs_of
-from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.editor.snapshot import MeasuredKernel, VisibleKernel
 from gpa_lsp.editor.stall_table import draw_reasons, draw_table, find_top_reason
 from gpa_lsp.render.markdown_text import begin_paragraph
 
@@ -26,6 +26,7 @@ _MOST_PAGE_CHARS = 1000
 _MOST_NAME_CELLS = 40
 _LEAST_PARTS = 2
 _MAX_LINES = 20
+_MOST_PLACES = 8
 
 
 def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, chosen: str = "") -> str:
@@ -37,29 +38,37 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, c
         chosen: what it is in the metric that somebody chose, said first.
     """
     # It needs numpy, which the answer to initialize must not wait for.
-    from gpa_lsp.render.advice_words import NO_SASS, describe_limit_briefly, find_first_suggestion, label_suggestion
+    from gpa_lsp.render.advice_words import NO_SASS
     from gpa_lsp.render.layout import cut
-    from gpa_lsp.render.sampling_words import describe_time
 
-    report = shown.kernel.report
+    parts = (cut(shown.name, _MOST_NAME_CELLS), chosen, *shown.kernel.once(_list_facts))
+    doubt = f" · {NO_SASS}" if shown.kernel.report.lacks_sass else ""
+    said = list(dict.fromkeys(part for part in parts if part))
+    while len(" · ".join(said)) + len(doubt) > room and len(said) > _LEAST_PARTS:
+        said.pop()
+    return cut(" · ".join(said), room - len(doubt)) + doubt
+
+
+def _list_facts(kernel: MeasuredKernel) -> tuple[str, ...]:
+    """What is said of a kernel in its lens, however it is called there; lenses are asked for with every keystroke."""
+    from gpa_lsp.render.advice_words import describe_limit_briefly, find_first_suggestion, label_suggestion
+    from gpa_lsp.render.launch_place_words import describe_places_briefly
+    from gpa_lsp.render.sampling_words import describe_time
+    from gpa_lsp.report.launch_places import list_launch_places
+
+    report = kernel.report
     time = ""
     if report.duration_ns is not None:
         launches = f" × {format_count(report.launch_count)}" if report.launch_count not in (1, None) else ""
         time = f"{describe_time(report, report.duration_ns)}{launches}"
     first = find_first_suggestion(report)
-    parts = [
-        cut(shown.name, _MOST_NAME_CELLS),
-        chosen,
+    return (
         time,
-        describe_change_briefly(shown.kernel.history) or "",
+        describe_change_briefly(kernel.history) or "",
         describe_limit_briefly(report) or ("" if report.lacks_sass and first else _describe_top_reason(report)),
         "" if first is None else label_suggestion(first),
-    ]
-    doubt = f" · {NO_SASS}" if report.lacks_sass else ""
-    said = list(dict.fromkeys(part for part in parts if part))
-    while len(" · ".join(said)) + len(doubt) > room and len(said) > _LEAST_PARTS:
-        said.pop()
-    return cut(" · ".join(said), room - len(doubt)) + doubt
+        describe_places_briefly(list_launch_places(report)),
+    )
 
 
 def _describe_top_reason(report: "KernelReport") -> str:
@@ -97,6 +106,7 @@ def describe_kernel(shown: VisibleKernel) -> str:
     ]
     parts.append(describe_roofs_of(shown))
     parts.append(describe_past(shown.kernel.history))
+    parts.append(describe_places(shown, heading="## Launched from"))
     parts.append(draw_reasons(report.by_reason, report.total_samples, "of kernel"))
     lines = [
         (
@@ -123,6 +133,23 @@ def describe_kernel(shown: VisibleKernel) -> str:
         parts.append("## What NVIDIA's rules said")
         parts.extend(dict.fromkeys(make_one_line(f"**{rule.rule}**: {rule.text}") for rule in rules))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def describe_places(shown: VisibleKernel, heading: str = "") -> str:
+    """Where a kernel was launched from, Markdown: a list of calling contexts; empty where none is known."""
+    from gpa_lsp.render.launch_place_words import describe_place_time, describe_stack
+    from gpa_lsp.report.launch_places import list_launch_places
+
+    places = list_launch_places(shown.kernel.report)
+    if not places:
+        return ""
+    rows = []
+    for place in places[:_MOST_PLACES]:
+        time = describe_place_time(place) if len(places) > 1 else ""
+        rows.append(f"- {make_one_line(': '.join(part for part in (time, describe_stack(place)) if part))}")
+    if len(places) > _MOST_PLACES:
+        rows.append(f"- and {format_count_of(len(places) - _MOST_PLACES, 'place')} more")
+    return "\n".join([*([heading, ""] if heading else ["**launched from**", ""]), *rows])
 
 
 def _describe_answers(report: "KernelReport") -> str:

@@ -1,6 +1,5 @@
 """Kernels by a part of their name, and where a kernel as a whole is: its definition where the source is on this machine, else its SASS document."""
 
-from gpa_lsp.basis.numbers import format_duration_ns
 from gpa_lsp.editor.lines.positions import span_line
 from gpa_lsp.editor.model import KernelSymbol, Location
 from gpa_lsp.editor.session_view import SessionView
@@ -16,7 +15,7 @@ def find_kernels(session: SessionView, query: str) -> list[KernelSymbol]:
     found.sort(key=lambda shown: query not in shown.name.casefold())
     return [
         KernelSymbol(
-            name=_name(shown.name, shown.kernel.report.duration_ns),
+            name=_name(shown),
             location=find_kernel_place(session, shown),
             container=shown.profile.path.name,
         )
@@ -24,8 +23,11 @@ def find_kernels(session: SessionView, query: str) -> list[KernelSymbol]:
     ]
 
 
-def _name(name: str, duration_ns: float | None) -> str:
-    return name if duration_ns is None else f"{name} · {format_duration_ns(duration_ns)}"
+def _name(shown: VisibleKernel) -> str:
+    from gpa_lsp.render.sampling_words import describe_time  # it needs numpy
+
+    report = shown.kernel.report
+    return shown.name if report.duration_ns is None else f"{shown.name} · {describe_time(report, report.duration_ns)}"
 
 
 def is_subsequence(part: str, whole: str) -> bool:

@@ -233,6 +233,19 @@ class Settings:
         seconds(0, 600),
         "Time for looking for a block that is predicted to be faster, after each prediction; 0 looks for none.",
     )
+    simulates_on_save: bool = option(
+        "simulation.onSave",
+        True,
+        FLAG,
+        "Simulate the described launches of a source when it or their description is saved, and show the stalls that a profiler would have "
+        "sampled, marked as simulated, where nothing was measured. It needs `emulation.enable`; a code action on the kernel simulates at any time.",
+    )
+    simulation_s: float = option(
+        "simulation.seconds",
+        2.0,
+        seconds(0.1, 600),
+        "Launches that took longer to simulate are not simulated on save any more, until they are described again.",
+    )
     record_command: Command | None = option(
         "emulation.recordCommand",
         None,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.shared_facts import SharedFacts
 from gpa_lsp.history.model import KernelHistory
 from gpa_lsp.report.names import shorten_distinctly
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:  # numpy must not be imported before the client has its answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredKernel:
+class MeasuredKernel(SharedFacts):
     """A kernel with what the editor asks for beside its report.
 
     Attributes:
@@ -132,7 +133,8 @@ class Snapshot:
 
     def find_gpu(self) -> str | None:
         """Name of the GPU that was measured on last, as the driver reports it; None where nothing was, or nobody says."""
-        newest = max(self.visible, key=lambda shown: shown.kernel.measured_ns, default=None)
+        measured = (shown for shown in self.visible if not shown.kernel.report.is_simulated)
+        newest = max(measured, key=lambda shown: shown.kernel.measured_ns, default=None)
         return None if newest is None else newest.kernel.report.device.name
 
     def with_profiles(self, profiles: Iterable[LoadedProfile]) -> "Snapshot":

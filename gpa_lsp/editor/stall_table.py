@@ -177,12 +177,13 @@ def _count_samples(line: HotLine) -> str:
 
 def _doubt(line: HotLine) -> str:
     """How far the numbers can be trusted on this line; empty when there is nothing to say."""
-    from gpa_lsp.render.sampling_words import describe_dropped
+    from gpa_lsp.render.sampling_words import describe_dropped, describe_simulation
 
     report = line.shown.kernel.report
-    doubts = []
+    simulated = describe_simulation(report)
+    doubts = [simulated] if simulated else []
     if line.is_edited:
-        doubts.append("measured before your edits; this line is as it was")
+        doubts.append(f"{'simulated' if simulated else 'measured'} before your edits; this line is as it was")
     elif line.file.describe_doubt():
         doubts.append(f"unverified: the file {line.file.describe_doubt()}, so lines may have moved")
     if report.samples_truncated:
@@ -283,4 +284,5 @@ def _name_source(line: HotLine) -> str:
     when = datetime.fromtimestamp(shown.kernel.measured_ns / 1e9, tz=UTC).astimezone()
     device = shown.kernel.report.device.name
     on_device = f" on {device}" if device else ""
-    return f"_{make_one_line(f'{shown.profile.path.name}, measured {when:%Y-%m-%d %H:%M}{on_device}')}_"
+    how = "simulated" if shown.kernel.report.is_simulated else "measured"
+    return f"_{make_one_line(f'{shown.profile.path.name}, {how} {when:%Y-%m-%d %H:%M}{on_device}')}_"

@@ -228,7 +228,10 @@ class _Emulation:
         """Run the blocks that are chosen."""
         if self._runner is None or self._machine is None:
             return
-        self._chosen = choose_blocks(self._machine.geometry.block_count, sampling)
+        geometry = self._machine.geometry
+        # Blocks that wait for each other run together, or not to their end.
+        chosen = sampling if geometry.workspace == 0 else Sampling()
+        self._chosen = choose_blocks(geometry.block_count, chosen)
         self._finished = self._runner.run(self._chosen, self._take_batch)
 
     def _take_batch(self, batch: Batch) -> None:
@@ -282,7 +285,6 @@ class _Emulation:
             printed="" if machine is None else machine.printed,
             sink_seconds=self._meter.sink_seconds,
             is_compiled=compiled is not None,
-            python_instructions=frozenset() if compiled is None else compiled.python_instructions,
         )
 
 

@@ -106,6 +106,10 @@ class FaultKind(StrEnum):
     BAD_LAUNCH = "launch that no GPU accepts"
 
 
+FAILED_ASSERTION = "assertion"
+"""What the message of a trap by ``assert`` begins with."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """One thing found, once per instruction and kind.
@@ -169,7 +173,6 @@ class Emulation:
         printed: what the kernel printed with ``printf``, at most 64 KiB; empty when nothing.
         sink_seconds: what the sink took.
         is_compiled: whether the compiled core executed it, but for what it does not know; else numpy did.
-        python_instructions: of a compiled one the static instructions that numpy executed all the same.
     """
 
     kernel: str
@@ -188,4 +191,3 @@ class Emulation:
     printed: str = ""
     sink_seconds: float = 0.0
     is_compiled: bool = False
-    python_instructions: frozenset[int] = frozenset()

@@ -15,7 +15,7 @@ from gpa_lsp.emulator.engine.arena import ARENA_BASE, Arena, Region
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.functions import bind_function
 from gpa_lsp.emulator.engine.geometry import Geometry
-from gpa_lsp.emulator.engine.launching import Heap
+from gpa_lsp.emulator.engine.launching import HEAP_NAME, WORKSPACE, WORKSPACE_BYTES, Heap
 from gpa_lsp.emulator.engine.machine import Machine, find_function_addresses, lay_out_shared
 from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.textures import TEXTURE_HANDLE_BASE, TEXTURE_HANDLE_STEP, Texture
@@ -29,12 +29,6 @@ from gpa_lsp.ptx.reachable import list_reachable
 
 _LARGEST_PARAMETERS = 32 << 10
 _ALIGNMENT_BYTES = 512
-_WORKSPACE_BYTES = 64
-_WORKSPACE = (8).to_bytes(4, "little") + bytes(4)
-"""What the blocks of a cooperative launch meet by: its own size, and a barrier that nobody has reached.
-
-Source: the headers of cooperative groups in CUDA 13.0 (``details/driver_abi.h``).
-"""
 _HEAP_BYTES = 8 << 20  # what CUDA gives device code without being asked
 
 
@@ -48,6 +42,7 @@ class LaunchCost:
         seconds: it took.
         printed: what the kernel printed.
         end: why it did not run to its end, a sentence; empty where it did.
+        trap: what a thread stopped it for, a sentence; empty where none did.
     """
 
     blocks: int
@@ -55,6 +50,7 @@ class LaunchCost:
     seconds: float
     printed: str
     end: str = ""
+    trap: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -85,8 +81,8 @@ class ResidentMemory:
         self.allocations: tuple[Region, ...] = ()
         self.textures: dict[int, Texture] = {}
         self.parameters = self.place("parameters", Space.PARAM, _LARGEST_PARAMETERS, is_array=False)
-        heap = self.place("device heap", Space.GLOBAL, _HEAP_BYTES, is_array=False)
-        workspace = self.place("grid workspace", Space.GLOBAL, _WORKSPACE_BYTES, is_array=False)
+        heap = self.place(HEAP_NAME, Space.GLOBAL, _HEAP_BYTES, is_array=False)
+        workspace = self.place("grid workspace", Space.GLOBAL, WORKSPACE_BYTES, is_array=False)
         assert self.parameters is not None and heap is not None and workspace is not None
         self.heap = Heap(heap)
         self.workspace: Region = workspace
@@ -317,9 +313,9 @@ class ResidentKernel:
         place = self._memory.bytes_at(self._memory.parameters.base, len(parameters))
         place[:] = np.frombuffer(parameters, np.uint8)
         if self._workspace is not None:
-            self._memory.bytes_at(self._workspace.base, 8)[:] = np.frombuffer(_WORKSPACE, np.uint8)
+            self._memory.bytes_at(self._workspace.base, 8)[:] = np.frombuffer(WORKSPACE, np.uint8)
         self._memory.refresh_textures()
-        before = len(self._machine.printed)
+        before, traps = len(self._machine.printed), self._count_traps()
         finished = self._runner.run(range(self._blocks), lambda batch: None)
         ends = [fault.message for fault in self.list_faults() if fault.kind in _ENDS] if finished < self._blocks else []
         return LaunchCost(
@@ -328,7 +324,14 @@ class ResidentKernel:
             seconds=self._meter.seconds,
             printed=self._machine.printed[before:],
             end=(ends[-1] if ends else "it did not run to its end") if finished < self._blocks else "",
+            trap=self._find_trap() if self._count_traps() > traps else "",
         )
+
+    def _count_traps(self) -> int:
+        return sum(fault.count for fault in self.list_faults() if fault.kind is FaultKind.TRAP)
+
+    def _find_trap(self) -> str:
+        return next(fault.message for fault in self.list_faults() if fault.kind is FaultKind.TRAP)
 
     def list_faults(self) -> tuple[Fault, ...]:
         """Of all its launches."""

@@ -162,7 +162,8 @@ class Branches:
         instruction: uint32[n].
         execution: uint32[n], as in :class:`Accesses`.
         active_mask: uint32[n], lanes that executed it.
-        taken_mask: uint32[n], those of them that jumped. For ``brx.idx`` lanes that left the most common target.
+        taken_mask: uint32[n], those of them that jumped. For ``brx.idx`` lanes that left the most common target of
+            their warp.
     """
 
     block: npt.NDArray[np.uint32]

@@ -21,8 +21,6 @@ from gpa_lsp.device.cuda_driver import call_driver, decode_name, load_bindings, 
 
 _NAME_BYTES = 256
 _NOT_READY = 600
-_STATIC_LIMIT_BYTES = 48 << 10
-"""Dynamic shared memory that a kernel may have without being allowed more."""
 _SHORTEST_WAIT_S, _LONGEST_WAIT_S = 20e-6, 5e-3
 _INSTALL = "run it on a computer with an NVIDIA GPU and its driver, with gpa-lsp[cuda] installed"
 
@@ -134,8 +132,10 @@ class LocalGpu:
             self._call("cuMemcpyDtoH", into.ctypes.data, address, size_bytes)
         return into
 
-    def launch(self, kernel: Any, grid: Dim3, block: Dim3, *, shared_bytes: int, parameters: Sequence[bytes]) -> None:
-        """Start a kernel.
+    def prepare(
+        self, kernel: Any, grid: Dim3, block: Dim3, *, shared_bytes: int, parameters: Sequence[bytes]
+    ) -> Callable[[], None]:
+        """What starts a kernel, as often as it is called.
 
         Args:
             kernel: from :meth:`find_kernel`.
@@ -144,12 +144,18 @@ class LocalGpu:
             shared_bytes: dynamic shared memory of a block.
             parameters: bytes of each, in order.
         """
-        if shared_bytes > _STATIC_LIMIT_BYTES:
+        if shared_bytes:  # more than what the static part leaves of 48 KiB has to be allowed
             which = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self._call("cuFuncSetAttribute", kernel, which, shared_bytes)
         held = [ctypes.create_string_buffer(one, len(one)) for one in parameters]
         addresses = (ctypes.c_void_p * max(len(held), 1))(*(ctypes.addressof(one) for one in held))
-        self._call("cuLaunchKernel", kernel, *grid, *block, shared_bytes, 0, ctypes.addressof(addresses), 0)
+        held.append(addresses)  # type: ignore[arg-type]  # so that they live as long as what points to them
+
+        def start() -> None:
+            assert held
+            self._call("cuLaunchKernel", kernel, *grid, *block, shared_bytes, 0, ctypes.addressof(addresses), 0)
+
+        return start
 
     def wait(self, limit_s: float) -> float:
         """Wait until all is done; the seconds that took.

@@ -12,6 +12,7 @@ from gpa_lsp.launches.model import LaunchInputs
 from gpa_lsp.ptx.model import PtxFunction
 
 _ADDRESS_BYTES = 8
+_REMEDY = "emulate it: gpa-lsp memory, or gpa-lsp trace without --on gpu"
 
 
 class PlacedLaunch:
@@ -25,7 +26,7 @@ class PlacedLaunch:
         inputs: of the launch.
 
     Raises:
-        UnsupportedInputError: it has textures.
+        UnsupportedInputError: it has textures, or arrays that must lie at some address.
         InputError: the GPU has no room for its arrays.
     """
 
@@ -34,18 +35,29 @@ class PlacedLaunch:
     ) -> None:
         if inputs.textures:
             message = f"passes the texture {inputs.textures[0].name}, and textures are not made on a GPU"
-            raise UnsupportedInputError(message, path=launch.path, remedy="emulate it: leave out --on gpu")
+            raise UnsupportedInputError(message, path=launch.path, remedy=_REMEDY)
+        placed = next((one.name for one in inputs.buffers if one.base_address is not None), None)
+        if placed is not None or inputs.variable_addresses:
+            name = placed or next(iter(inputs.variable_addresses))
+            message = f"says where {name} lies, for others hold its address, and a GPU lays out memory itself"
+            raise UnsupportedInputError(message, path=launch.path, remedy=_REMEDY)
         self._gpu = gpu
         self._module = module
         self._function = function
-        self._launch = launch
         self._inputs = inputs
         self._kernel = gpu.find_kernel(module, function.name)
         self.addresses = tuple(gpu.allocate(one.data.nbytes) for one in inputs.buffers)
         """Of each array, in the order of the inputs."""
         self.variables = {name: gpu.find_variable(module, name) for name in inputs.variables}
         """Address and bytes of each variable that is filled."""
-        self._parameters = self._write_parameters()
+        self.start = gpu.prepare(
+            self._kernel,
+            launch.grid,
+            launch.block,
+            shared_bytes=launch.shared_bytes,
+            parameters=self._write_parameters(),
+        )
+        """Launches it."""
         self.fill()
 
     def fill(self) -> None:
@@ -54,13 +66,6 @@ class PlacedLaunch:
             self._gpu.write(address, one.data)
         for name, (address, size) in self.variables.items():
             self._gpu.write(address, self._inputs.variables[name].view(np.uint8)[:size])
-
-    def start(self) -> None:
-        """Launch it."""
-        launch = self._launch
-        self._gpu.launch(
-            self._kernel, launch.grid, launch.block, shared_bytes=launch.shared_bytes, parameters=self._parameters
-        )
 
     def read_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What the arrays hold now, by name."""

@@ -1,6 +1,7 @@
 """How long a described launch takes on a GPU: :func:`time_launch`. It needs no permission to read counters."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from math import ceil, floor, sqrt
 from statistics import median
 
@@ -11,7 +12,8 @@ from gpa_lsp.gpu.placed_launch import PlacedLaunch
 _CONFIDENCE = 1.96
 """Standard deviations: 95 % of a normal distribution."""
 _FLUSH_TIMES = 2
-"""Of the size of L2 that is written to empty it."""
+"""Of the size of L2 that is written to overwrite it."""
+_FILLER_BYTES, _FILLERS = 1 << 20, 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +23,9 @@ class TimingSettings:
     Attributes:
         warm_ups: launches before those that count.
         repetitions: launches that count, at most.
-        seconds: of all launches together; fewer are made when they take longer, but one.
+        seconds: of all of it; fewer launches are made when it takes longer, but one.
         launch_seconds: that one launch may take.
-        is_cold: L2 is emptied before each launch, as Nsight Compute does; else it holds what the launch before left, and its inputs.
+        is_cold: L2 is overwritten before each launch; else it holds what the launch before left, and its inputs.
     """
 
     warm_ups: int = 5
@@ -45,15 +47,13 @@ class LaunchTiming:
         gpu: name of the product.
         compute_capability: of the GPU.
         sm_count: of the GPU; None where the driver does not say.
-        sm_hz: the highest clock of its SMs; the one that they ran at is not known.
-        is_cold: L2 was emptied before each.
+        is_cold: L2 was overwritten before each.
     """
 
     times_ns: tuple[float, ...]
     gpu: str
     compute_capability: tuple[int, int]
     sm_count: int | None
-    sm_hz: float | None
     is_cold: bool
 
     @property
@@ -89,16 +89,15 @@ def time_launch(gpu: LocalGpu, placed: PlacedLaunch, settings: TimingSettings, *
         ToolError: the kernel ended with an error, or did not end. The GPU can be used no more by this process then.
     """
     flush = _find_flush(gpu) if settings.is_cold else None
+    queue_work = flush or _find_filler(gpu)
     times: list[float] = []
-    spent_s = 0.0
+    begun_s = time.monotonic()
     for number in range(settings.warm_ups + settings.repetitions):
         if number and not keeps_inputs:
             placed.fill()
-        if flush is not None:
-            flush()
+        queue_work()
         time_ns = gpu.time_ns(placed.start, settings.launch_seconds)
-        spent_s += time_ns / 1e9
-        is_last = spent_s > settings.seconds
+        is_last = time.monotonic() - begun_s > settings.seconds
         if number >= settings.warm_ups or is_last:
             times.append(time_ns)
         if is_last:
@@ -109,7 +108,6 @@ def time_launch(gpu: LocalGpu, placed: PlacedLaunch, settings: TimingSettings, *
         gpu=facts.name,
         compute_capability=facts.compute_capability,
         sm_count=gpu.read_attribute("multiprocessor_count"),
-        sm_hz=_to_hz(gpu.read_attribute("clock_rate")),
         is_cold=flush is not None,
     )
 
@@ -124,16 +122,12 @@ def _find_flush(gpu: LocalGpu) -> Callable[[], None] | None:
     return lambda: gpu.clear(address, size)
 
 
-def _to_hz(kilohertz: int | None) -> float | None:
-    return kilohertz * 1e3 if kilohertz else None
+def _find_filler(gpu: LocalGpu) -> Callable[[], None]:
+    """Keeps the GPU busy while the launch is queued behind it: what the host takes for that would else count as time of the kernel."""
+    address = gpu.allocate(_FILLER_BYTES)
 
+    def fill() -> None:
+        for _ in range(_FILLERS):
+            gpu.clear(address, _FILLER_BYTES)
 
-def describe_change(before_ns: Sequence[float], after_ns: Sequence[float]) -> float | None:
-    """How many times as long the median after takes as that before; None where either is missing.
-
-    >>> describe_change((10.0, 12.0, 11.0), (5.0, 5.5, 6.0))
-    0.5
-    """
-    if not before_ns or not after_ns or median(before_ns) <= 0:
-        return None
-    return float(median(after_ns) / median(before_ns))
+    return fill

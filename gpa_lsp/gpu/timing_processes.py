@@ -1,4 +1,5 @@
-"""The process that times launches, from outside: :func:`time_on_gpu`. It stays between launches, and never longer than one takes."""
+"""The process that times launches, from outside: :func:`time_on_gpu`. It stays between launches, and goes when it has had none for
+ten minutes."""
 
 import atexit
 import os

@@ -16,6 +16,8 @@ from gpa_lsp.ptx.parse import parse_ptx
 NEEDED_FOR = "timing a launch"
 _WRITES = frozenset({"st", "atom", "red", "cp", "call", "sust", "stmatrix", "multimem", "tensormap"})
 _OWN_SPACES = frozenset({"shared", "local", "param"})
+_COPIES = 2
+"""Of each array, that the limit of memory counts."""
 _held: list[LocalGpu] = []
 
 
@@ -49,7 +51,8 @@ def forget_gpu() -> None:
 def _time(job: TimingJob, gpu: LocalGpu) -> TimingAnswer:
     module = parse_ptx(job.ptx, name=job.function)
     function = module.functions[job.function]
-    inputs = build_inputs(module, function, job.launch, memory_limit_bytes=job.memory_bytes)
+    limit = min(job.memory_bytes, _COPIES * gpu.read_free_bytes())
+    inputs = build_inputs(module, function, job.launch, memory_limit_bytes=limit)
     with gpu.borrowed():
         loaded = gpu.load(job.image)
         placed = PlacedLaunch(gpu, loaded, function, job.launch, inputs)
@@ -59,7 +62,11 @@ def _time(job: TimingJob, gpu: LocalGpu) -> TimingAnswer:
 
 def writes_memory(function: PtxFunction) -> bool:
     """Whether a kernel may write to what it is given."""
-    return any(one.opcode in _WRITES and not _OWN_SPACES & set(one.suffixes[:4]) for one in function.instructions)
+    return any(
+        (one.opcode in _WRITES or (one.opcode == "wmma" and "store" in one.suffixes))
+        and not _OWN_SPACES & set(one.suffixes)
+        for one in function.instructions
+    )
 
 
 def _explain(job: Job, reason: str) -> object:

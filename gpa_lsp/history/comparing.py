@@ -1,8 +1,18 @@
 """What changed between two remembered measurements of a kernel."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gpa_lsp.history.model import Measurement, Place, RememberedFile, RememberedLine, RememberedLines, Run, RunChange
+from gpa_lsp.history.model import (
+    Measurement,
+    Place,
+    PlaceChange,
+    RememberedFile,
+    RememberedLine,
+    RememberedLines,
+    RememberedPlace,
+    Run,
+    RunChange,
+)
 from gpa_lsp.report.changes import (
     PartChange,
     TimeChange,
@@ -56,7 +66,34 @@ def compare_runs(
         reasons=_compare_reasons(pair) if is_sampled else (),
         lines=lines,
         gone=gone,
+        places=_compare_places(old.places, new.places),
     )
+
+
+def _compare_places(before: Sequence[RememberedPlace], after: Sequence[RememberedPlace]) -> tuple[PlaceChange, ...]:
+    """By name, and where a line has moved by the function it is in, if no other place is in that one."""
+    if not before or not after:
+        return ()
+    old = {place.name: place for place in before}
+    new_names = {place.name for place in after}
+    free = [place for place in before if place.name not in new_names]
+    found, taken = [], set()
+    for place in after:
+        match = old.get(place.name)
+        if match is None:
+            moved = [one for one in free if one.function and one.function == place.function]
+            match = moved[0] if len(moved) == 1 else None
+        if match is not None:
+            taken.add(match.name)
+        found.append(
+            PlaceChange(
+                name=place.name, before_ns=None if match is None else match.duration_ns, after_ns=place.duration_ns
+            )
+        )
+    gone = [
+        PlaceChange(name=one.name, before_ns=one.duration_ns, after_ns=None) for one in before if one.name not in taken
+    ]
+    return (*found, *gone)
 
 
 class _Pair:

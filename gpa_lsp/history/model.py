@@ -73,6 +73,23 @@ class RememberedAdvice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RememberedPlace:
+    """The launches from one place of the host program.
+
+    Attributes:
+        name: file and line, or function, by which the places of a measurement differ.
+        function: of the frame; empty when unknown.
+        launches: how many; None when unknown.
+        duration_ns: their mean.
+    """
+
+    name: str
+    function: str
+    launches: int | None
+    duration_ns: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """One measurement of one kernel, over all its launches in one profile.
 
@@ -93,6 +110,7 @@ class Measurement:
             instructions are unknown.
         advice: best first, a few at most.
         commit: what was checked out here when it was measured; None where unknown.
+        places: where it was launched from, where that is known and there are several.
     """
 
     key: KernelKey
@@ -110,6 +128,7 @@ class Measurement:
     code_digest: str | None
     advice: tuple[RememberedAdvice, ...]
     commit: Commit | None = None
+    places: tuple[RememberedPlace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +229,21 @@ class Recording:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceChange:
+    """What became of the launches from one place.
+
+    Attributes:
+        name: of the place, as it is now, or as it was where nothing is launched from it any more.
+        before_ns: mean time; None where nothing was launched from it.
+        after_ns: likewise.
+    """
+
+    name: str
+    before_ns: float | None
+    after_ns: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunChange:
     """Two measurements of one kernel.
 
@@ -223,6 +257,7 @@ class RunChange:
         lines: line after → what became of it, under the file's local path where it has one; only lines one of the two keeps samples of.
             Empty, as ``gone`` is, where one of the two has no samples.
         gone: lines before that are not there any more, largest first.
+        places: where it was launched from, and what became of the launches from there; empty where one of the two knows of one place only.
     """
 
     before: Run
@@ -233,6 +268,7 @@ class RunChange:
     reasons: tuple[PartChange, ...]
     lines: Mapping[Place, PartChange]
     gone: tuple[PartChange, ...]
+    places: tuple[PlaceChange, ...] = ()
 
     @property
     def is_same_launch(self) -> bool:

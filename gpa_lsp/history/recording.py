@@ -21,16 +21,20 @@ from gpa_lsp.history.model import (
     RememberedLaunch,
     RememberedLine,
     RememberedLines,
+    RememberedPlace,
 )
 from gpa_lsp.history.rows import make_storable, make_storable_time
 from gpa_lsp.report.compare import count_executed, digest_code, measure_times
 from gpa_lsp.report.kernel_lines import LineCauses, find_body
+from gpa_lsp.report.launch_places import list_launch_places
 from gpa_lsp.report.measured_files import MeasuredFile
 from gpa_lsp.report.model import KernelReport, ReasonCounts
 from gpa_lsp.report.source_paths import parse_compiled_path
 from gpa_lsp.report.time_course import Commit
 
 _MOST_ADVICE = 5
+_LEAST_PLACES = 2
+_MOST_PLACES = 32
 _MOST_REASONS = 64
 _MOST_SOURCES_BYTES = 8 << 20
 """Source texts of one measurement, together."""
@@ -167,6 +171,24 @@ def _describe(kernel: KernelReport, surroundings: Surroundings) -> Measurement:
             for piece in advice[:_MOST_ADVICE]
         ),
         commit=_make_storable_commit(surroundings.commit),
+        places=_list_places(kernel),
+    )
+
+
+def _list_places(kernel: KernelReport) -> tuple[RememberedPlace, ...]:
+    """The places a kernel was launched from, where there are several: their mean alone would hide what became of each."""
+    places = list_launch_places(kernel)
+    if len(places) < _LEAST_PLACES:
+        return ()
+    return tuple(
+        RememberedPlace(
+            name=make_storable(place.name),
+            function=make_storable(place.function),
+            launches=place.launches,
+            duration_ns=place.duration_ns,
+        )
+        for place in places[:_MOST_PLACES]
+        if place.duration_ns is not None
     )
 
 

@@ -15,6 +15,7 @@ from gpa_lsp.history.model import (
     RememberedAdvice,
     RememberedLaunch,
     RememberedLine,
+    RememberedPlace,
 )
 from gpa_lsp.report.changes import LaunchTimes
 from gpa_lsp.report.time_course import Commit
@@ -137,6 +138,11 @@ def write_facts(measurement: Measurement) -> str:
         measurement.commit is not None
     ):  # rows of earlier versions have no such entry, and stay as they are when they are read again
         facts["commit"] = [measurement.commit.digest, measurement.commit.subject]
+    if measurement.places:
+        facts["places"] = [
+            [place.name, place.function, place.launches, _keep_finite(place.duration_ns)]
+            for place in measurement.places
+        ]
     return json.dumps(facts, separators=(",", ":"), allow_nan=False)
 
 
@@ -188,9 +194,20 @@ def read_measurement(key: KernelKey, columns: tuple[int, str | None, str], text:
             code_digest=_read_optional(str, facts["code_digest"]),
             advice=tuple(_read_advice(piece) for piece in facts["advice"]),
             commit=read_commit(facts),
+            places=tuple(_read_place(place) for place in facts.get("places", ())),
         )
     except _DAMAGES as error:
         raise DamagedRowError(str(error)) from error
+
+
+def _read_place(place: Sequence[Any]) -> RememberedPlace:
+    name, function, launches, duration_ns = place
+    return RememberedPlace(
+        name=str(name),
+        function=str(function),
+        launches=_read_optional(int, launches),
+        duration_ns=_read_number(duration_ns),
+    )
 
 
 def write_lines(lines: Sequence[RememberedLine], positions: Mapping[str, int], *, is_whole: bool) -> bytes:

@@ -71,7 +71,7 @@ class _Builder:
         _check_count(function, arguments)
         for number, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
             _check_argument(number, parameter, argument)
-        for texture in (*references, *(one for one in arguments if isinstance(one, TextureArgument))):
+        for texture in (*references, *_list_textures(self.launch)):
             _check_texture(texture)
         variables = [(self._find_variable(array), array) for array in self.launch.variables]
         _check_memory(_list_arrays(self.launch), memory_limit_bytes)
@@ -81,12 +81,20 @@ class _Builder:
             self._place(argument, parameter.offset_bytes, number)
         for texture in references:
             self._add_texture(texture, None, None)
+        for one in self.launch.memory:
+            if isinstance(one, TextureArgument):
+                self._add_texture(one, None, None)
+            else:
+                self._add_buffer(one, Space.GLOBAL, None)
         return LaunchInputs(
             parameters=bytes(self.parameters),
             buffers=tuple(self.buffers),
             pointers=tuple(self.pointers),
             textures=tuple(self.textures),
             variables={variable.name: generate_array(array) for variable, array in variables},
+            variable_addresses={
+                one.name: one.base_address for one in self.launch.variables if one.base_address is not None
+            },
         )
 
     def _place(self, argument: Argument, offset: int, number: int) -> None:
@@ -125,6 +133,7 @@ class _Builder:
                 data=data,
                 argument=number,
                 is_zero=array.generator == Generator.ZEROS,
+                base_address=array.base_address,
             )
         )
         self.places[array.name] = len(self.buffers) - 1
@@ -145,6 +154,7 @@ class _Builder:
                 is_normalized=texture.is_normalized,
                 reads_normalized=texture.reads_normalized,
                 parameter_offset_bytes=offset,
+                handle=texture.handle,
             )
         )
 
@@ -164,7 +174,13 @@ class _Builder:
 
 
 def _find_shape(texture: TextureArgument) -> tuple[int, int, int, int]:
-    return max(texture.depth, 1), max(texture.height, 1), texture.width, texture.channels
+    return max(texture.depth, texture.layers, 1), max(texture.height, 1), texture.width, texture.channels
+
+
+def _list_textures(launch: LaunchDescription) -> list[TextureArgument]:
+    """Those of arguments, of structures among them, and those that memory alone knows."""
+    members = [member for one in launch.arguments if isinstance(one, StructArgument) for _, member in one.members]
+    return [one for one in (*launch.arguments, *members, *launch.memory) if isinstance(one, TextureArgument)]
 
 
 def _make(array: ArrayArgument) -> npt.NDArray[np.generic]:
@@ -176,6 +192,26 @@ def _make(array: ArrayArgument) -> npt.NDArray[np.generic]:
 
 def _is_fillable(variable: PtxVariable) -> bool:
     return variable.space in (Space.GLOBAL, Space.CONST) and not variable.is_texture and not variable.is_extern
+
+
+def check_arguments(module: PtxModule, function: PtxFunction, launch: LaunchDescription) -> list[Argument]:
+    """What goes to the parameters, in their order, checked against them.
+
+    Raises:
+        InputError: an argument is missing, too many or of another size than its parameter, or shares memory that is not declared before it.
+    """
+    _, arguments = _split_references(module, launch)
+    _check_count(function, arguments)
+    known: set[str] = set()
+    for number, (parameter, argument) in enumerate(zip(function.parameters, arguments, strict=True)):
+        _check_argument(number, parameter, argument)
+        own = [member for _, member in argument.members] if isinstance(argument, StructArgument) else [argument]
+        for one in own:
+            if isinstance(one, ArrayArgument) and one.alias_of is not None and one.alias_of not in known:
+                message = f"{one.name!r} shares the memory of {one.alias_of!r}, which is not declared before it"
+                raise InputError(message, remedy="correct alias_of")
+            known.add(one.name)
+    return arguments
 
 
 def _split_references(module: PtxModule, launch: LaunchDescription) -> tuple[list[TextureArgument], list[Argument]]:
@@ -270,12 +306,10 @@ def _check_members(struct: StructArgument) -> None:
 
 def _list_arrays(launch: LaunchDescription) -> list[ArrayArgument]:
     """All arrays that need memory."""
-    found: list[ArrayArgument] = list(launch.variables)
-    for argument in launch.arguments:
+    found: list[ArrayArgument] = [*launch.variables, *(one.array for one in _list_textures(launch))]
+    for argument in (*launch.arguments, *launch.memory):
         if isinstance(argument, ArrayArgument):
             found.append(argument)
-        elif isinstance(argument, TextureArgument):
-            found.append(argument.array)
         elif isinstance(argument, StructArgument):
             found.extend(member for _, member in argument.members if isinstance(member, ArrayArgument))
     return [array for array in found if array.alias_of is None]

@@ -60,6 +60,7 @@ class ArrayArgument:
         file: for FILE; resolved against the description's folder and never outside it.
         offset_elements: the pointer points to this element.
         alias_of: name of an earlier array this is the same memory as (in-place updates); then only the offset counts. None otherwise.
+        base_address: where its first byte lies, for arrays whose address others hold; None for any place.
     """
 
     name: str
@@ -75,6 +76,7 @@ class ArrayArgument:
     file: Path | None = None
     offset_elements: int = 0
     alias_of: str | None = None
+    base_address: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +86,12 @@ class StructArgument:
     Attributes:
         name: for people.
         size_bytes: of the parameter.
-        members: (offset in bytes, member), each a scalar or an array (its pointer); what lies between is zero.
+        members: (offset in bytes, member), each a scalar, an array (its pointer) or a texture (its handle); what lies between is zero.
     """
 
     name: str
     size_bytes: int
-    members: tuple[tuple[int, "ScalarArgument | ArrayArgument"], ...]
+    members: tuple[tuple[int, "ScalarArgument | ArrayArgument | TextureArgument"], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +105,12 @@ class TextureArgument:
         width: texels.
         height: texels; 0 for one dimension.
         depth: texels; 0 below three dimensions.
+        layers: of a layered texture, six for each cube of a cubemap; 0 for others.
         is_linear_filter: bilinear filtering, else the nearest texel.
         address_mode: ``clamp``, ``border``, ``wrap`` or ``mirror``.
         is_normalized: coordinates run from 0 to 1.
         reads_normalized: integer texels are read as fractions.
+        handle: what the kernel knows it by, for textures whose handle memory holds; None for any.
     """
 
     name: str
@@ -115,10 +119,12 @@ class TextureArgument:
     width: int
     height: int = 0
     depth: int = 0
+    layers: int = 0
     is_linear_filter: bool = False
     address_mode: str = "clamp"
     is_normalized: bool = False
     reads_normalized: bool = False
+    handle: int | None = None
 
 
 Argument = ScalarArgument | ArrayArgument | StructArgument | TextureArgument
@@ -137,6 +143,7 @@ class LaunchDescription:
         shared_bytes: dynamic shared memory.
         arguments: in the order of the parameters.
         variables: arrays that fill variables of the module (``__device__``, ``__constant__``) by name before the launch.
+        memory: arrays and textures that no argument names, but whose address or handle memory holds.
         title: for people; empty when there is none.
         path: the file it stands in; None when it came from elsewhere.
         line: 1-based line of its table there; None likewise.
@@ -149,6 +156,7 @@ class LaunchDescription:
     shared_bytes: int = 0
     arguments: tuple[Argument, ...] = ()
     variables: tuple[ArrayArgument, ...] = ()
+    memory: tuple[ArrayArgument | TextureArgument, ...] = ()
     title: str = ""
     path: Path | None = None
     line: int | None = None

@@ -21,6 +21,7 @@ class BufferInput:
         data: one dimension, of the element's natural dtype, writable and nobody else's.
         argument: index of the kernel's parameter whose pointer goes here; None for a texture reference's.
         is_zero: all elements are zero and no page of them was touched, so that they need not be copied.
+        base_address: where it has to lie; None for anywhere.
     """
 
     name: str
@@ -29,6 +30,7 @@ class BufferInput:
     data: npt.NDArray[np.generic] = field(repr=False)
     argument: int | None
     is_zero: bool = False
+    base_address: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +55,17 @@ class TextureInput:
     Attributes:
         name: of the parameter or of the texture reference.
         buffer: index of the buffer with its texels.
-        texels: [depth, height, width, channels], a view of the buffer; height and depth are 1 below two and three dimensions.
+        texels: [depth, height, width, channels], a view of the buffer; height and depth are 1 below two and three dimensions. Layers take the
+            place of depth.
         element: type of a channel.
         dimensions: 1, 2 or 3.
         is_linear_filter: bilinear filtering, else the nearest texel.
         address_mode: ``clamp``, ``border``, ``wrap`` or ``mirror``.
         is_normalized: coordinates run from 0 to 1.
         reads_normalized: integer texels are read as fractions.
-        parameter_offset_bytes: where the handle goes in the parameters; None for a texture reference, a variable of the module.
+        parameter_offset_bytes: where the handle goes in the parameters; None for a texture reference, a variable of the module, and for a
+            texture whose handle memory alone holds.
+        handle: that it must have; None for any.
     """
 
     name: str
@@ -73,6 +78,7 @@ class TextureInput:
     is_normalized: bool
     reads_normalized: bool
     parameter_offset_bytes: int | None
+    handle: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +91,7 @@ class LaunchInputs:
         pointers: where their addresses go.
         textures: where their handles go.
         variables: name of a module variable → the elements it begins with, of their natural dtype, at most as many bytes as it has.
+        variable_addresses: of those that have to lie somewhere.
     """
 
     parameters: bytes = field(repr=False)
@@ -92,3 +99,4 @@ class LaunchInputs:
     pointers: tuple[PointerSlot, ...]
     textures: tuple[TextureInput, ...] = ()
     variables: dict[str, npt.NDArray[np.generic]] = field(default_factory=dict, repr=False)
+    variable_addresses: dict[str, int] = field(default_factory=dict)

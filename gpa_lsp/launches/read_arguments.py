@@ -24,15 +24,17 @@ SCALAR_KEYS = frozenset({"name", "type", "value"})
 STRUCT_KEYS = frozenset({"name", "members", "size"})
 """Keys of a structure's table; its members have those of scalars, arrays or structures, and ``at``."""
 
-TEXTURE_KEYS = (ARRAY_KEYS - {"count", "shape", "offset", "alias_of"}) | {
+TEXTURE_KEYS = (ARRAY_KEYS - {"count", "shape", "offset", "alias_of", "base_address"}) | {
     "width",
     "height",
     "depth",
+    "layers",
     "channels",
     "filter",
     "address",
     "normalized",
     "reads_normalized",
+    "handle",
 }
 """Keys of a texture's table."""
 
@@ -79,8 +81,7 @@ class ArgumentReader:
             table.check_keys(STRUCT_KEYS, "a structure")
             return self._read_struct(table, name)
         if "width" in keys:
-            table.check_keys(TEXTURE_KEYS, "a texture")
-            return self._read_texture(table, name)
+            return self.read_texture(table, name)
         if keys & OF_ARRAYS:
             return self.arrays.read(table, name)
         if "value" not in keys:
@@ -90,6 +91,22 @@ class ArgumentReader:
             )
         table.check_keys(SCALAR_KEYS, "a number")
         return self._read_numbers(table, name)
+
+    def read_memory(self, table: Table, number: int) -> ArrayArgument | TextureArgument:
+        """An array or texture that no parameter names.
+
+        Raises:
+            InputError: it is neither.
+        """
+        found = self.read(table, number)
+        if not isinstance(found, ArrayArgument | TextureArgument):
+            raise table.refuse(f"{found.name!r} is no array and no texture", remedy="give count = … or width = …")
+        return found
+
+    def read_texture(self, table: Table, name: str) -> TextureArgument:
+        """A texture or surface."""
+        table.check_keys(TEXTURE_KEYS, "a texture")
+        return self._read_texture(table, name)
 
     def read_number_member(self, table: Table, name: str) -> tuple[ScalarArgument, ...]:
         """Numbers that lie in a structure one behind the other."""
@@ -132,17 +149,19 @@ class ArgumentReader:
         channels = table.read_integer("channels", self.names.find, 1)
         if channels not in (1, 2, 4):
             raise table.refuse(f"{channels} channels", remedy="textures have 1, 2 or 4", key="channels")
-        width, height, depth = (
+        width, height, depth, layers = (
             table.read_integer(key, self.names.find, default, least=0 if default == 0 else 1, most=1 << 27)
-            for key, default in (("width", None), ("height", 0), ("depth", 0))
+            for key, default in (("width", None), ("height", 0), ("depth", 0), ("layers", 0))
         )
         if depth and not height:
             raise table.refuse("a texture with depth has no height", remedy="give height = …", key="depth")
+        if depth and layers:
+            raise table.refuse("a texture with depth has layers", remedy="leave one of them out", key="layers")
         if read_type(table.read_text("type")).lanes > 1:
             raise table.refuse(
                 "the texels have a vector type", remedy="give the type of one channel, and channels", key="type"
             )
-        sizes = (width, max(height, 1), max(depth, 1), channels)
+        sizes = (width, max(height, 1), max(depth, layers, 1), channels)
         return TextureArgument(
             name=name,
             array=self.arrays.read(table, name, shape_of=sizes),
@@ -150,10 +169,12 @@ class ArgumentReader:
             width=width,
             height=height,
             depth=depth,
+            layers=layers,
             is_linear_filter=table.read_choice("filter", FILTERS, "nearest") == "linear",
             address_mode=table.read_choice("address", ADDRESS_MODES, "clamp"),
             is_normalized=table.read_flag("normalized"),
             reads_normalized=table.read_flag("reads_normalized"),
+            handle=table.read_integer("handle", self.names.find, least=1) if "handle" in table.content else None,
         )
 
     def _read_struct(self, table: Table, name: str) -> StructArgument:
@@ -182,7 +203,7 @@ class StructReader:
 
     arguments: ArgumentReader
     owner: str
-    members: list[tuple[int, ScalarArgument | ArrayArgument]] = field(default_factory=list)
+    members: list[tuple[int, ScalarArgument | ArrayArgument | TextureArgument]] = field(default_factory=list)
     end_bytes: int = 0
     alignment_bytes: int = 1
 
@@ -236,7 +257,8 @@ class StructReader:
             return self.read_members(inner, at, depth + 1)[0]
         if not _is_number(inner):
             name = inner.read_text("name", f"{self.owner}.{number}")
-            found = self.arguments.arrays.read(inner, name)
+            is_texture = "width" in content
+            found = self.arguments.read_texture(inner, name) if is_texture else self.arguments.arrays.read(inner, name)
             self.members.append((at, found))
             return at + _POINTER.bytes
         scalars = self.arguments.read_number_member(inner, inner.read_text("name", f"{self.owner}.{number}"))
@@ -248,4 +270,4 @@ class StructReader:
 
 def _is_number(member: Table) -> bool:
     """Plain numbers, as opposed to a pointer to an array."""
-    return not {"count", "shape", "fill", "values", "file", "alias_of"} & member.content.keys()
+    return not (OF_ARRAYS | {"width"}) & member.content.keys()

@@ -29,6 +29,7 @@ ARRAY_KEYS = frozenset(
         "file",
         "offset",
         "alias_of",
+        "base_address",
     }
 )
 """Keys of an array's table."""
@@ -84,6 +85,9 @@ class ArrayReader:
             values=values,
             file=file,
             offset_elements=kind.lanes * table.read_integer("offset", self.names.find, 0, most=count // kind.lanes),
+            base_address=table.read_integer("base_address", self.names.find, least=1)
+            if "base_address" in table.content
+            else None,
         )
         self._keep(table, array)
         return array

@@ -33,11 +33,13 @@ What an argument is follows from its keys:
 * an array that shares another one's memory has ``alias_of`` (a name above) and perhaps ``offset``;
 * a structure has ``members``, each again a number (several for an array in the structure), an array (its pointer) or a structure, laid out as
   C++ does or ``at`` a given byte; ``size`` where it is larger than that;
-* a texture or surface has ``width``, perhaps ``height``, ``depth``, ``channels``, ``filter`` (``nearest``, ``linear``), ``address``
-  (``clamp``, ``border``, ``wrap``, ``mirror``), ``normalized``, ``reads_normalized``, and what fills an array.
+* a texture or surface has ``width``, perhaps ``height``, ``depth``, ``layers`` (six for a cubemap), ``channels``, ``filter`` (``nearest``,
+  ``linear``), ``address`` (``clamp``, ``border``, ``wrap``, ``mirror``), ``normalized``, ``reads_normalized``, and what fills an array.
 
-``variables = [ … ]`` fills ``__device__`` and ``__constant__`` variables by name with arrays. ``launch_schema.json`` beside this module says
-the same to editors.
+``variables = [ … ]`` fills ``__device__`` and ``__constant__`` variables by name with arrays.
+
+In recorded launches arrays hold addresses of others. Such arrays have ``base_address``, and textures whose handle memory holds ``handle``; those
+that no argument names stand in ``memory = [ … ]``. ``launch_schema.json`` beside this module says the same to editors.
 """
 
 from collections.abc import Collection
@@ -60,7 +62,19 @@ SUFFIX = ".launch.toml"
 """What takes the place of a source's suffix."""
 
 LAUNCH_KEYS = frozenset(
-    {"kernel", "title", "block", "grid", "threads", "fold", "shared_bytes", "constants", "arguments", "variables"}
+    {
+        "kernel",
+        "title",
+        "block",
+        "grid",
+        "threads",
+        "fold",
+        "shared_bytes",
+        "constants",
+        "arguments",
+        "variables",
+        "memory",
+    }
 )
 """Keys of a launch's table."""
 
@@ -170,6 +184,9 @@ class _LaunchReader:
         reader = ArgumentReader(names=self._names, arrays=arrays)
         arguments = tuple(reader.read(argument, number) for number, argument in enumerate(tables))
         _check_names(tables, arguments)
+        memory = tuple(
+            reader.read_memory(one, number) for number, one in enumerate(table.read_tables("memory", "arrays"))
+        )
         return LaunchDescription(
             kernel=kernel,
             block=block,
@@ -178,6 +195,7 @@ class _LaunchReader:
             shared_bytes=table.read_integer("shared_bytes", self._names.find, 0),
             arguments=arguments,
             variables=self._read_variables(arrays.arrays.keys()),
+            memory=memory,
             title=table.read_text("title") if table.content.get("title") else "",
             path=self._path,
             line=table.line,

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Sequence
+from pathlib import PurePath
 
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.launches.launch import LaunchDescription
@@ -31,6 +32,7 @@ _SIZE = re.compile(
     r"n|count|size|length|len|num|total|\w*(?:elem(?:ent)?s?|points|nodes|atoms|particles|pixels|cells|threads|items|rows)"
 )
 """Names of numbers that say how many elements there are, in lower case."""
+_VALUE = re.compile(r" value = [^,}]*?(?=\s*[,}])")
 _KNOWN_BITS = {1: "u8", 2: "u16", 4: "int", 8: "int64"}
 
 
@@ -84,14 +86,14 @@ def write_template(
             continue
         source = known[number] if known else None
         line = _write_argument(parameter, arguments[number], source, uses.get(parameter.name))
+        given = host.arguments[number] if host is not None and len(host.arguments) == len(function.parameters) else None
         if parameter.name in members:
-            line = _write_structure(parameter, arguments[number], members[parameter.name], source)
+            line = _write_structure(parameter, arguments[number], members[parameter.name], source, given)
         if _COUNTED in line and not _SIZE.fullmatch(arguments[number].lower()):
             line = line.replace(_COUNTED, "value = 16") if has_size else line
             has_size = True
-        given = host.arguments[number] if host is not None and len(host.arguments) == len(function.parameters) else None
         if host is not None:
-            line = _give(line, given, parameter, source)
+            line = line if parameter.name in members else _give(line, given, is_float=parameter.type.is_float)
             line = line if any(one.startswith("threads = ") for one in shape) else _count_by_grid(line)
         lines.append(f"  {line}")
     lines.append("]")
@@ -100,7 +102,7 @@ def write_template(
 
 def _write_heading(host: HostLaunch | None, measured: LaunchDescription | None) -> str:
     if host is not None and measured is None:
-        return f"# The launch at line {host.line} of the host code, as far as it says; what is marked as a guess is to be corrected."
+        return f"# The launch at {_name_line(host)} of the host code, as far as it says; what is marked as a guess is to be corrected."
     if measured is not None:
         return "# What to run the kernel with. Block, threads and shared memory are as measured; other sizes and values are guesses."
     return "# What to run the kernel with. Sizes and values are guesses: correct them, threads first."
@@ -116,6 +118,9 @@ def _write_shape(
         lines = [f"block = {_shorten(known or block)}{'' if host.block else '  # guess'}"]
         if host.grid is not None and known is not None:
             return [*lines, f"grid = {_shorten(host.grid)}"]
+        axes = sum(size > 1 for size in known or block)
+        if axes > 1:
+            covered = str([max(round(threads ** (1 / axes)), 1)] * axes)
         return [*lines, f"threads = {covered}  # guess; {_GRID_WORDS[2:]}"]
     if measured is not None:
         block = measured.block
@@ -133,21 +138,24 @@ def _find_shared_bytes(host: HostLaunch | None, measured: LaunchDescription | No
     return 0 if host is None else host.shared_bytes or 0
 
 
-def _give(line: str, given: HostArgument | None, parameter: PtxVariable, source: SourceParameter | None) -> str:
+def _name_line(given: HostArgument | HostLaunch) -> str:
+    return f"line {given.line}{f' of {PurePath(given.file).name}' if given.file else ''}"
+
+
+def _give(line: str, given: HostArgument | None, *, is_float: bool) -> str:
     """The line of an argument with what the host code says of it, and where; marked as a guess where it says nothing."""
     text, _, comment = line.partition("  # ")
     is_number = " value = " in text and "[" not in text
     if given is not None and is_number and given.value is not None and not given.is_array:
-        value = given.value if parameter.type.is_float else int(given.value)
-        shown = repr(float(value)) if parameter.type.is_float else str(value)
-        return f"{re.sub(r' value = [^,}]*', f' value = {shown} ', text, count=1)}  # line {given.line}"
+        shown = repr(float(given.value)) if is_float else str(int(given.value))
+        return f"{_VALUE.sub(f' value = {shown}', text, count=1)}  # {_name_line(given)}"
     if given is not None and given.is_array and given.size_bytes and " count = " in text:
         kind = re.search(r'type = "([^"]*)"', text)
         element = None if kind is None else find_type(kind[1])
         if element is not None and given.size_bytes % element.bytes == 0:
             count = given.size_bytes // element.bytes
             counted = re.sub(r" count = [^,}]*(?=[,}])", f" count = {count}", text, count=1)
-            return f"{counted.replace(f'{count}}}', f'{count} }}')}  # allocated at line {given.line}"
+            return f"{counted.replace(f'{count}}}', f'{count} }}')}  # allocated at {_name_line(given)}"
     return f"{text}  # guess{f'; {comment}' if comment else ''}"
 
 
@@ -160,8 +168,7 @@ def write_source_template(
     function: PtxFunction,
     names: Collection[str],
     *,
-    file: str,
-    text: str,
+    texts: Sequence[tuple[str, str]],
     measured: LaunchDescription | None = None,
     host: HostLaunch | None = None,
     threads: int = USUAL_THREADS,
@@ -171,13 +178,13 @@ def write_source_template(
     Args:
         function: the kernel.
         names: as for :func:`write_template`.
-        file: the source's name, for its language.
-        text: the source.
+        texts: (name, text) of the source and of what it includes; names are for the language.
         measured: as for :func:`write_template`.
         host: likewise.
         threads: likewise.
     """
-    known = read_source_parameters(file, text, function.name)
+    found = (read_source_parameters(file, text, function.name) for file, text in texts)
+    known = next((one for one in found if one), ())
     return write_template(function, names, source_names=known, measured=measured, host=host, threads=threads)
 
 
@@ -209,22 +216,32 @@ def _write_argument(parameter: PtxVariable, name: str, source: SourceParameter |
 
 
 def _write_structure(
-    parameter: PtxVariable, name: str, members: Sequence[MemberUse], source: SourceParameter | None
+    parameter: PtxVariable,
+    name: str,
+    members: Sequence[MemberUse],
+    source: SourceParameter | None,
+    given: HostArgument | None,
 ) -> str:
-    """With the members that the kernel loads; a byte that it never loads has no say."""
-    written = []
-    for number, member in enumerate(members):
+    """With the members that the kernel loads, each on its line; a byte that it never loads has no say."""
+    lines = []
+    told = {} if given is None else dict(given.members)
+    has_size = False
+    for member in members:
         own = f"{name}_{member.offset_bytes}"
         if member.pointer is not None:
             text = _write_array(own, None, member.pointer, None)
         else:
             word = _name_number(member.type)
             text = _write_number(own, word, find_type(word) or ElementType(scalar=member.type))
-            text = text if number == 0 else text.replace(_COUNTED, "value = 16")
-        written.append(f"{text.partition(' }')[0]}, at = {member.offset_bytes} }}")
+            text = text.replace(_COUNTED, "value = 16") if has_size else text
+            has_size = has_size or _COUNTED in text
+        text = f"{text.rpartition(' }')[0]}, at = {member.offset_bytes} }},"
+        lines.append(
+            f"    {_give(text, told.get(member.offset_bytes), is_float=member.type.is_float) if given else text}"
+        )
     comment = "" if source is None else f"  # {_plain(source.type)}"
-    listed = ", ".join(written)
-    return f'{{ name = "{name}", size = {max(1, parameter.size_bytes)}, members = [{listed}] }},{comment}'
+    listed = "\n".join(lines)
+    return f'{{ name = "{name}", size = {max(1, parameter.size_bytes)}, members = [{comment}\n{listed}\n  ] }},'
 
 
 def _write_unread(parameter: PtxVariable, name: str) -> str:

@@ -4,16 +4,14 @@ Knows nothing of the protocol; the server is its :class:`EmulationAudience`.
 """
 
 import asyncio
-import contextlib
 import logging
-import time
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from gpa_lsp.basis.file_stamps import Stamp, read_stamp
-from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.editor.late_imports import warm_up_predictions
 from gpa_lsp.editor.predicted.results import (
     PageJob,
@@ -26,6 +24,7 @@ from gpa_lsp.editor.predicted.results import (
     TrialsResult,
 )
 from gpa_lsp.editor.settings import Settings
+from gpa_lsp.lsp.late_progress import LateProgress
 from gpa_lsp.lsp.launch_descriptions import DESCRIPTION_SUFFIX, find_description, read_description
 from gpa_lsp.lsp.loader import ProgressDisplay
 from gpa_lsp.lsp.source_scope import SourceScope
@@ -44,11 +43,6 @@ _WAIT_S = 5.0
 
 _PAUSE_S = 0.5
 """Without an edit of the description before it counts."""
-
-_MOMENT_S = 1.0
-"""What takes no longer has no progress bar."""
-
-_TICK_S = 1.0
 
 
 class EmulationProcess(AsyncWorker):
@@ -203,6 +197,12 @@ class EmulationSchedule:
         if self._current is not None and str(self._current[0].path) == local_path:
             self._current[1].cancel()
 
+    async def make_job(self, local_path: str) -> PredictedJob | None:
+        """What is to be known of a source as the editor holds it now; None where it is not open, or nothing of it may be emulated."""
+        job = await self._make_job(local_path) if self._is_relevant(local_path) else None
+        text = self._audience.read_open(local_path)
+        return None if job is None or text is None else replace(job, text=text)
+
     async def write_page(self, base: PredictedJob, target: Path) -> PageResult:
         """Let a page be written.
 
@@ -308,7 +308,7 @@ class EmulationSchedule:
         return self.may_run and local_path in self._sources
 
     async def _predict(self, job: PredictedJob) -> PredictedResult:
-        progress = _LateProgress(self._audience.start_progress, f"Emulating {job.path.name}")
+        progress = LateProgress(self._audience.start_progress, f"Emulating {job.path.name}")
         try:
             result, _ = await asyncio.gather(
                 self._get_process().predict(job, progress.take), call_in_thread(warm_up_predictions)
@@ -378,53 +378,6 @@ class EmulationSchedule:
         self._compiled.clear()
         if self._current is not None:
             self._current[1].cancel()
-
-
-class _LateProgress:
-    """A bar that comes only after a second.
-
-    Args:
-        start: shows a bar: (title, what cancels the work).
-        title: of the bar.
-    """
-
-    def __init__(self, start: Callable[[str, Callable[[], None]], ProgressDisplay], title: str) -> None:
-        self._start = start
-        self._title = title
-        self._task = asyncio.current_task()
-        self._display: ProgressDisplay | None = None
-        self._step = Step(words="compiling", done=0, total=1)
-        self._started_s = time.monotonic()
-        self._ticking = asyncio.get_running_loop().create_task(self._tick())
-
-    def take(self, step: Step) -> None:
-        """Another step begins."""
-        self._step = step
-        self._show()
-
-    def end(self) -> None:
-        """Take the bar away."""
-        self._ticking.cancel()
-        if self._display is not None:
-            self._display.end("done")
-            self._display = None
-
-    def _cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    def _show(self) -> None:
-        if self._display is not None:
-            ratio = self._step.done / self._step.total if self._step.total > 1 else None
-            self._display.report(f"{self._step.words}, {format_count(time.monotonic() - self._started_s)} s", ratio)
-
-    async def _tick(self) -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(_MOMENT_S)
-            self._display = self._start(self._title, self._cancel)
-            while True:
-                self._show()
-                await asyncio.sleep(_TICK_S)
 
 
 def _read_stamps(sources: Sequence[str]) -> dict[str, Stamp | None]:

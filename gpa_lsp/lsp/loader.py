@@ -5,12 +5,12 @@ import contextlib
 import gc
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from gpa_lsp.basis.errors import GpaError
-from gpa_lsp.basis.file_stamps import Stamp
+from gpa_lsp.basis.file_stamps import Stamp, read_stamp
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import LoadedProfile, Snapshot
@@ -92,6 +92,7 @@ class ProfileLoader:
         self._roots: tuple[Path, ...] = ()
         self._max_depth = 0
         self._may_ask_git = False
+        self._included: set[Path] = set()
         self._look_count = 0
         self._finder = ProfileFinder((), ())
         self._found: Mapping[Path, Stamp] = {}
@@ -143,6 +144,17 @@ class ProfileLoader:
         self._watch.mark_complete(profile)
         self._wake.set()
 
+    def include(self, profile: Path) -> None:
+        """Read a complete profile that lies elsewhere, and again whenever it is included again."""
+        self._included.add(profile)
+        self.expect(profile)
+
+    def exclude_all(self) -> None:
+        """Forget the profiles that were included."""
+        if self._included:
+            self._included.clear()
+            self._wake.set()
+
     def cancel(self) -> None:
         """Stop the reading that goes on, if any."""
         if self._round is not None:
@@ -182,7 +194,8 @@ class ProfileLoader:
     async def _look(self) -> None:
         finder = self._finder
         started_s = time.monotonic()
-        found = self._choose(await call_in_thread(finder.look))
+        included = frozenset(self._included)
+        found = self._choose(await call_in_thread(lambda: {**finder.look(), **_read_stamps(included)}))
         self._look_s = time.monotonic() - started_s
         if finder is not self._finder:
             return  # other places by now
@@ -350,6 +363,12 @@ class ProfileLoader:
     def _publish(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._audience.take_snapshot(snapshot)
+
+
+def _read_stamps(profiles: Iterable[Path]) -> dict[Path, Stamp]:
+    """Of the profiles that are there."""
+    stamps = {profile: read_stamp(profile) for profile in profiles}
+    return {profile: stamp for profile, stamp in stamps.items() if stamp is not None}
 
 
 def _choose_reading(settings: Settings) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.lines.positions import UnitCounter
-from gpa_lsp.editor.predicted.results import PredictedResult, TrialsResult
+from gpa_lsp.editor.predicted.results import PredictedJob, PredictedResult, TrialsResult
 from gpa_lsp.editor.predicted.view import PredictedState, make_state
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.static.results import StaticResult
@@ -101,6 +101,10 @@ class Predictions:
             return None
         described = (one for one in self._states.values() if one.launches_file.local_path == path)
         return self._states.get(path) or next(described, None)
+
+    async def make_job(self, local_path: str) -> PredictedJob | None:
+        """The texts of an open source and of its description as they are now; None where nothing of it may be emulated."""
+        return await self._schedule.make_job(local_path)
 
     async def write_page(self, state: PredictedState) -> Path:
         """The page of a prediction, in a file that goes with the session.

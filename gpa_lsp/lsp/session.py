@@ -38,6 +38,7 @@ from gpa_lsp.lsp.pages import Pages
 from gpa_lsp.lsp.past import pin_kernels
 from gpa_lsp.lsp.predictions import Predictions
 from gpa_lsp.lsp.registrations import LateRegistrations, withdraw
+from gpa_lsp.lsp.simulations import Simulations
 from gpa_lsp.lsp.source_doubts import SourceDoubts
 from gpa_lsp.lsp.status import READING, RECORDING, Status
 from gpa_lsp.lsp.threads import call_in_thread
@@ -131,6 +132,10 @@ class Session:
         )
         self._recording = LaunchRecording(recording, recorded=self._take_descriptions)
         self._loader = ProfileLoader(self)
+        self.simulations = Simulations(
+            self._documents, self._client, self.predictions, self._loader, read_snapshot=lambda: self.snapshot
+        )
+        """What was simulated of open sources."""
         self._loading: asyncio.Task[None] | None = None
         self._is_configured = asyncio.Event()
         self._settings_sync.begin(params.initialization_options, is_trusted=self.abilities.is_trusted)
@@ -163,6 +168,7 @@ class Session:
         await self._measuring.leave()
         await self._recording.leave()
         await self._sources.leave()
+        await self.simulations.leave()
         await self.fixes.leave()
         await self.pages.leave()
         self._client.leave()
@@ -192,6 +198,7 @@ class Session:
         self._measuring.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
         self._recording.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
         self._sources.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
+        self.simulations.configure(self._held.current, is_trusted=self._held.is_trusted)
         self.fixes.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
 
     def _tell_doubts(self) -> None:
@@ -218,6 +225,7 @@ class Session:
     def save(self, params: types.DidSaveTextDocumentParams) -> None:
         """A document was saved."""
         self._document_sync.save(params.text_document.uri)
+        self.simulations.saved(params.text_document.uri)
         path = read_path(params.text_document.uri)
         if path is not None:
             self._measuring.saved(Path(path), self._choose_kernel(path))
@@ -234,6 +242,7 @@ class Session:
     def _take_descriptions(self, descriptions: Sequence[Path]) -> None:
         for description in descriptions:
             self.predictions.described(description)
+            self.simulations.described(description)
 
     def _take_measurement(self, result: RunResult) -> None:
         if result.report is not None:
@@ -261,6 +270,7 @@ class Session:
     def close(self, params: types.DidCloseTextDocumentParams) -> None:
         """A document was closed."""
         self._forget_fixes(params.text_document.uri)
+        self.simulations.closed(params.text_document.uri)
         self._document_sync.close(params.text_document.uri)
 
     def _forget_fixes(self, uri: str) -> None:

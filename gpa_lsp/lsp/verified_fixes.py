@@ -19,9 +19,10 @@ from gpa_lsp.editor.verified.results import (
     FixJob,
     FixState,
     FixVerdict,
+    LaunchedJob,
+    LaunchedQuestion,
+    LaunchedResult,
     OfferedFix,
-    SectorsJob,
-    SectorsResult,
 )
 from gpa_lsp.lsp.launch_descriptions import find_description, read_description
 from gpa_lsp.lsp.source_scope import SourceScope
@@ -65,13 +66,13 @@ class FixProcess(AsyncWorker):
         verdict: FixVerdict = await self.do(job, limit_s=2 * job.limit_s + _GRACE_S)
         return verdict
 
-    async def compare_sectors(self, job: SectorsJob) -> SectorsResult:
-        """What it does to memory, emulated.
+    async def compare_launches(self, job: LaunchedJob) -> LaunchedResult:
+        """What its launches do, emulated or simulated.
 
         Raises:
             ToolError: the process died, or hangs.
         """
-        result: SectorsResult = await self.do(job, limit_s=2 * (job.base.limit_s + 2 * job.seconds) + _GRACE_S)
+        result: LaunchedResult = await self.do(job, limit_s=2 * (job.base.limit_s + 6 * job.seconds) + _GRACE_S)
         return result
 
 
@@ -97,11 +98,11 @@ class VerifiedFixes:
         self._offered: OrderedDict[str, OfferedFix] = OrderedDict()
         self._jobs: dict[str, FixJob] = {}
         self._verdicts: OrderedDict[FixJob, FixVerdict] = OrderedDict()
-        self._emulated: set[FixJob] = set()
+        self._answered: set[tuple[FixJob, LaunchedQuestion]] = set()
         self._watched: dict[str, None] = {}
         self._news: dict[str, asyncio.Event] = {}
         self._work: asyncio.Task[None] | None = None
-        self._current: tuple[FixJob, asyncio.Task[FixVerdict] | asyncio.Task[SectorsResult]] | None = None
+        self._current: tuple[FixJob, asyncio.Task[FixVerdict] | asyncio.Task[LaunchedResult]] | None = None
         self._has_left = False
 
     def configure(self, settings: Settings, roots: Sequence[Path], *, is_trusted: bool) -> None:
@@ -176,7 +177,7 @@ class VerifiedFixes:
         self._offered.clear()
         self._jobs.clear()
         self._verdicts.clear()
-        self._emulated.clear()
+        self._answered.clear()
         if self._current is not None:
             self._current[1].cancel()
 
@@ -215,29 +216,30 @@ class VerifiedFixes:
     def _is_watched(self, job: FixJob) -> bool:
         return any(self._jobs.get(key) == job for key in self._watched)
 
-    def _give_up(self, task: "asyncio.Task[FixVerdict] | asyncio.Task[SectorsResult]") -> None:
+    def _give_up(self, task: "asyncio.Task[FixVerdict] | asyncio.Task[LaunchedResult]") -> None:
         """End work that nobody has come back to meanwhile."""
         if self._current is not None and self._current[1] is task and not self._is_watched(self._current[0]):
             task.cancel()
 
     async def _work_off(self, pause_s: float) -> None:
-        """Compile every watched fix, then emulate them."""
+        """Compile every watched fix, then emulate and simulate them."""
         await asyncio.sleep(pause_s)
         while self._may_run:
             jobs = [(key, self._jobs[key]) for key in self._watched if key in self._jobs]
             untried = next((one for one in jobs if one[1] not in self._verdicts), None)
-            changed = next((one for one in jobs if self._may_emulate(one[1])), None)
+            asked = ((key, job, question) for question in LaunchedQuestion for key, job in jobs)
+            changed = next((one for one in asked if self._may_ask(*one[1:])), None)
             if untried is not None:
                 await self._try(*untried)
             elif changed is not None:
-                await self._emulate(*changed)
+                await self._ask(*changed)
             else:
                 return
 
-    def _may_emulate(self, job: FixJob) -> bool:
+    def _may_ask(self, job: FixJob, question: LaunchedQuestion) -> bool:
         verdict = self._verdicts.get(job)
         is_changed = verdict is not None and verdict.state is FixState.CHANGED
-        return is_changed and self._settings.emulates and job not in self._emulated
+        return is_changed and self._settings.emulates and (job, question) not in self._answered
 
     def _get_process(self) -> FixProcess:
         if self._process is None:
@@ -255,13 +257,13 @@ class VerifiedFixes:
             self._take(job, verdict or UNKNOWN)
         self._tell(key)
 
-    async def _emulate(self, key: str, job: FixJob) -> None:
-        """Count sectors, where a launch is described."""
-        sectors = await self._make_sectors_job(job)
-        self._emulated.add(job)
-        if sectors is None:
+    async def _ask(self, key: str, job: FixJob, question: LaunchedQuestion) -> None:
+        """Emulate or simulate it, where a launch is described."""
+        launched = await self._make_launched_job(job, question)
+        self._answered.add((job, question))
+        if launched is None:
             return
-        task = asyncio.get_running_loop().create_task(self._get_process().compare_sectors(sectors))
+        task = asyncio.get_running_loop().create_task(self._get_process().compare_launches(launched))
         self._current = (job, task)
         try:
             result = await attend(task, job.path)
@@ -269,23 +271,23 @@ class VerifiedFixes:
             self._current = None
         verdict = self._verdicts.get(job)
         if task.cancelled():
-            self._emulated.discard(job)
+            self._answered.discard((job, question))
         elif result is not None and result.sentence and verdict is not None:
-            self._take(job, add_sectors(verdict, result))
+            self._take(job, add_launched(verdict, result))
         self._tell(key)
 
     def _take(self, job: FixJob, verdict: FixVerdict) -> None:
         self._verdicts[job] = verdict
         while len(self._verdicts) > _MOST_KEPT:
             old, _ = self._verdicts.popitem(last=False)
-            self._emulated.discard(old)
+            self._answered -= {(old, question) for question in LaunchedQuestion}
 
     def _tell(self, key: str) -> None:
         news = self._news.pop(key, None)
         if news is not None:
             news.set()
 
-    async def _make_sectors_job(self, job: FixJob) -> SectorsJob | None:
+    async def _make_launched_job(self, job: FixJob, question: LaunchedQuestion) -> LaunchedJob | None:
         description = find_description(str(job.path))
         open_text = self._read_open(description)
         text = open_text or ""
@@ -294,8 +296,9 @@ class VerifiedFixes:
         if not text.strip():
             return None
         settings = self._settings
-        return SectorsJob(
+        return LaunchedJob(
             base=job,
+            question=question,
             launches_path=Path(description),
             launches_text=text,
             machine=settings.emulation_machine,
@@ -304,8 +307,8 @@ class VerifiedFixes:
         )
 
 
-def add_sectors(verdict: FixVerdict, result: SectorsResult) -> FixVerdict:
-    """What the compiler says of a fix, and what emulating it shows."""
+def add_launched(verdict: FixVerdict, result: LaunchedResult) -> FixVerdict:
+    """What the compiler says of a fix, and what emulating or simulating it shows."""
     joint = ", but " if result.has_losses and not verdict.has_losses else ", "
     return replace(
         verdict,

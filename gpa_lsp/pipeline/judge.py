@@ -104,14 +104,14 @@ def _judge_in_parts(
 ) -> Report | None:
     """The report of a profile with many kernels, a few of which are in memory at a time; None where it has to be read as a whole.
 
-    The longest are judged here, for somebody waits for them; where many are left, other processes do that.
+    Where there are many, other processes judge them; but the longest are judged here meanwhile where somebody waits for those.
     """
     parts = _divide(opened.launches)
     progress = progress or _tell_nobody
     done, total = 0, sum(map(len, parts))
     count = min(_MOST_PROCESSES, _count_cores())
     is_shared = count > 1 and len(parts) >= _FEWEST_SHARED
-    here = parts[:_PARTS_HERE] if is_shared else parts
+    here = parts[: _PARTS_HERE if judge.is_awaited else 0] if is_shared else parts
     for part in here:
         if not judge.judge_part(opened, part, way):
             return None  # in which order problems are told is for those to say who see all launches
@@ -277,6 +277,11 @@ class _Judge:
         self._known = {one.launches[0].index: one for one in known if one.launches}
         self.judged: dict[int, _Judged] = {}
         self.packed: list[PackedKernels] = []
+
+    @property
+    def is_awaited(self) -> bool:
+        """Somebody is told each kernel when it is judged."""
+        return self._take is not None
 
     def judge_part(self, opened: OpenedProfile, numbers: Sequence[int], way: Way) -> bool:
         """Judge the kernels of some launches; False, and nothing judged, where something is wrong with a launch."""

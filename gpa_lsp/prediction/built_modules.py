@@ -27,7 +27,13 @@ class BuiltModule:
 
 
 def read_modules(
-    path: Path, wanted: Capability | None, machine: str | None, problems: list[Problem], *, assembles: bool = True
+    path: Path,
+    wanted: Capability | None,
+    machine: str | None,
+    problems: list[Problem],
+    *,
+    assembles: bool = True,
+    newest: Capability | None = None,
 ) -> list[BuiltModule]:
     """The units of one architecture that have PTX.
 
@@ -37,6 +43,7 @@ def read_modules(
         machine: name of the GPU; None for none.
         problems: what a reader must know is added to it.
         assembles: as for :func:`~gpa_lsp.compiler.builds.read_build`.
+        newest: code for later compute capabilities is taken only where there is no other; None for no such limit.
 
     Raises:
         InputError: the file cannot be read or has no PTX, or no GPU has the name.
@@ -46,6 +53,7 @@ def read_modules(
     product = None if machine is None else find_product(machine)
     units = read_build(path, compute_capability=wanted, assembles=assembles)
     known = sorted({unit.compute_capability for unit in units if unit.ptx is not None})
+    known = [one for one in known if newest is None or one <= newest] or known
     if not known:
         why = next((note for unit in units for note in unit.notes), "there is no PTX in it")
         raise UnsupportedInputError(why, path=path, remedy=_REMEDY)

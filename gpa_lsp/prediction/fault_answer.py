@@ -102,7 +102,7 @@ def _describe(fault: Fault) -> Finding:
     more = fault.instructions - 1
     text = say(
         "{kind}{where}: {message}{more}.",
-        kind=fault.kind.value.capitalize(),
+        kind=f"{fault.kind.value[0].upper()}{fault.kind.value[1:]}",
         where=where,
         message=fault.message.rstrip("."),
         more=say("; so do {more} of the line", more=count(more, "more instruction")) if more else NOTHING,

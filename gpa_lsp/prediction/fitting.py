@@ -13,7 +13,7 @@ from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.emulate import emulate, find_static_shared_bytes
 from gpa_lsp.emulator.model import Budget, Emulation, Fault, FaultKind, Sampling, SamplingKind, TraceSettings
-from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
+from gpa_lsp.launches.launch import Argument, ArrayArgument, Generator, LaunchDescription, StructArgument
 from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
 
@@ -24,6 +24,9 @@ FITTED = "# fitted: as much as is touched"
 _ROOM_BYTES = 4 << 30
 """Of all arrays together while nothing bounds them; zeros that are not touched cost nothing."""
 _LARGEST_BYTES = 1 << 30
+_FILLED = ", fill ="
+_SHARE_OF_MEMORY = 0.9
+_USUAL_BYTES = 512 << 20
 _TRY = Budget(seconds=1.0, memory_bytes=2 * _ROOM_BYTES, warp_instructions=4_000_000, trace_bytes=64 << 20)
 _SHARED_BYTES = 48 << 10
 _ROUNDS = 6
@@ -33,7 +36,15 @@ _GROWTH = 4
 _SMALL_BYTES = 16 << 20
 _ARRAY = re.compile(r"\{ name = \"(?P<name>\w+)\",[^}]* count = (?P<count>\"[^\"]*\"|\d+)")
 _FILL = re.compile(r", fill = \"uniform\"(?:, high = \d+)?")
+_NOWHERE = "no array is near"
 _KNOWN = "# allocated at line"
+_GUESSED_NUMBER = re.compile(
+    r'(?P<before>type = "(?:int|uint|unsigned int|unsigned|size_t|long|int64|u64|s64|u32|s32)", value = )(?P<value>"threads_[xyz]"|16)(?=[ ,}])'
+)
+_TOLD = ("# line ", "# never read")
+MOST_VARIANTS = 7
+SHAPES = frozenset({FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED})
+"""Faults that other sizes and numbers may not have."""
 _BEYOND = re.compile(r"element (-?[\d,]+) of (\w+), which has")
 _BLOCK = re.compile(r"^block = [^#\n]*?(?=\s*(?:#|$))", re.MULTILINE)
 _THREADS = re.compile(r"^threads = (\d+)", re.MULTILINE)
@@ -58,7 +69,33 @@ def count_axes(function: PtxFunction) -> int:
     return 3 if "%tid.z" in text else 2 if "%tid.y" in text else 1
 
 
-def fit_sizes(module: PtxModule, function: PtxFunction, text: str, *, has_block: bool, deadline: float) -> str | None:
+def list_variants(text: str) -> Iterator[str]:
+    """A description with other numbers where they were guessed: each of them in turn as the size, then none.
+
+    >>> line = '{{ name = "{}", type = "int", value = {} }},'
+    >>> [one.split() == text.split() for text in ["\n".join((line.format("a", '"threads_x"'), line.format("b", 16)))] for one in list_variants(text)]
+    [True, False, False, False]
+    """
+    yield text
+    lines = text.split("\n")
+    guessed = [
+        number
+        for number, line in enumerate(lines)
+        if _GUESSED_NUMBER.search(line) and not any(word in line for word in _TOLD)
+    ]
+    chosen: list[tuple[int | None, str]] = [(number, "16") for number in guessed[: MOST_VARIANTS - 2]]
+    for size, other in (*chosen, (None, "16"), (None, "1")) if guessed else ():
+        changed = list(lines)
+        for number in guessed:
+            value = '"threads_x"' if number == size else other
+            changed[number] = _GUESSED_NUMBER.sub(rf"\g<before>{value}", lines[number])
+        if changed != lines:
+            yield "\n".join(changed)
+
+
+def fit_sizes(
+    module: PtxModule, function: PtxFunction, text: str, *, has_block: bool, deadline: float, memory_bytes: int
+) -> str | None:
     """A description with the sizes that nobody knew.
 
     Args:
@@ -67,13 +104,17 @@ def fit_sizes(module: PtxModule, function: PtxFunction, text: str, *, has_block:
         text: the description of one launch; sizes of arrays that were read somewhere say so.
         has_block: the block is known.
         deadline: by the monotonic clock; the best of what was tried until then is taken.
+        memory_bytes: that the arrays of a launch may have.
 
     Returns:
         None where arrays would have to be larger than there may be.
     """
     found: list[_Tried] = []
+    room = int(memory_bytes * _SHARE_OF_MEMORY)
+    if _THREADS.search(text):  # fewer of them would do, and nobody waits until so much is filled
+        room = min(room, _USUAL_BYTES)
     for block in (None,) if has_block else _list_blocks(function):
-        tried = _fit_arrays(module, function, text if block is None else _write_block(text, block))
+        tried = _fit_arrays(module, function, text if block is None else _write_block(text, block), room)
         if tried is None:
             break  # another block touches as much
         found.append(tried)
@@ -108,7 +149,7 @@ def _side_of(text: str, axes: int) -> int:
     return max(round(int(found[1]) ** (1 / axes)), 1) if found else 1
 
 
-def _fit_arrays(module: PtxModule, function: PtxFunction, text: str) -> _Tried | None:
+def _fit_arrays(module: PtxModule, function: PtxFunction, text: str, room: int) -> _Tried | None:
     launch = _read(text)
     guessed = {match["name"] for line in text.splitlines() if _KNOWN not in line and (match := _ARRAY.search(line))}
     has_shared = _SHARED.search(text) is not None
@@ -121,18 +162,22 @@ def _fit_arrays(module: PtxModule, function: PtxFunction, text: str) -> _Tried |
     counts, shared_bytes = touched
     if has_shared and shared_bytes > 0:
         text = _SHARED.sub(f"shared_bytes = {shared_bytes}  {FITTED}", text, count=1)
-    found = _fit_counts(module, text, counts, launch)
+    found = _fit_counts(module, text, counts, launch, room)
     if found is None or not found.faults:
         return found
     # members of structures may be indexes: zeros lead nowhere
-    zeros = _fit_counts(module, _empty(text, guessed), counts, launch)
+    zeros = _fit_counts(module, _empty(text, guessed), counts, launch, room)
     return zeros if zeros is not None and len(zeros.faults) < len(found.faults) else found
 
 
-def _fit_counts(module: PtxModule, text: str, counts: Mapping[str, int], launch: LaunchDescription) -> _Tried | None:
+def _fit_counts(
+    module: PtxModule, text: str, counts: Mapping[str, int], launch: LaunchDescription, room: int
+) -> _Tried | None:
     """The launch with arrays that grow until nothing is touched beyond them; None where they would be too large."""
     for _ in range(_ROUNDS):
         fitted = _write_counts(text, counts)
+        if _count_bytes(fitted) > room:
+            return None
         faults = tuple(one for one in _try(module, _read(fitted)).faults if one.kind not in LIMITS)
         grown = _grow(counts, faults, launch)
         if grown is None:
@@ -170,13 +215,13 @@ def _read(text: str) -> LaunchDescription:
     return read_launches(Path("fitting.launch.toml"), text=text)[0]
 
 
-def _try(module: PtxModule, launch: LaunchDescription, *, is_traced: bool = False) -> Emulation:
+def _try(module: PtxModule, launch: LaunchDescription, *, is_traced: bool = False, is_few: bool = False) -> Emulation:
     """The blocks at the corners of the grid, and some between them: a guard may keep the last ones from doing anything."""
     ends = [sorted({0, size // 2, max(size - 2, 0), size - 1}) for size in launch.grid]
     width, height = launch.grid[0], launch.grid[1]
     chosen = {(z * height + y) * width + x for z in ends[2] for y in ends[1] for x in ends[0]}
     every = width * height * launch.grid[2]
-    chosen |= {number * every // _SPREAD for number in range(_SPREAD)}
+    chosen = {every - 1} if is_few else chosen | {number * every // _SPREAD for number in range(_SPREAD)}
     return emulate(
         module,
         launch,
@@ -190,27 +235,42 @@ def _find_touched(
     module: PtxModule, function: PtxFunction, launch: LaunchDescription, guessed: set[str], *, has_shared: bool
 ) -> tuple[dict[str, int], int] | None:
     """Elements of each array that are touched where nothing bounds it, and bytes of dynamic shared memory; None where that is too much."""
-    arrays = [one for one in launch.arguments if isinstance(one, ArrayArgument) and one.name in guessed]
+    arrays = [one for one in _list_arrays(launch) if one.name in guessed]
     room = _ROOM_BYTES // max(len(arrays), 4)
     wide = {one.name: replace(one, count=room // one.type.bytes, generator=Generator.ZEROS) for one in arrays}
     static_bytes = find_static_shared_bytes(module, function)
     roomy = replace(
         launch,
-        arguments=tuple(wide.get(one.name, one) if isinstance(one, ArrayArgument) else one for one in launch.arguments),
+        arguments=tuple(_widen(one, wide) for one in launch.arguments),
         shared_bytes=max(_SHARED_BYTES - static_bytes, 0) if has_shared else launch.shared_bytes,
     )
-    emulation = _try(module, roomy, is_traced=True)
-    if any(_beyond(fault) in wide for fault in emulation.faults):
-        return None
-    counts = {one.name: one.count for one in arrays}  # what nothing touched so far may be touched with other data
+    given = {one.name for one in _list_arrays(launch)} - wide.keys()
+    touched: dict[str, int] = {}
+    shared_bytes = 0
+    for is_few in (False, True):  # the last blocks alone, where those before them took all the time
+        emulation = _try(module, roomy, is_traced=True, is_few=is_few)
+        if wide and any(_is_behind_all(fault, given) for fault in emulation.faults):
+            return None
+        found, shared_end = _measure_touched(emulation, wide)
+        touched = {name: max(found.get(name, 0), touched.get(name, 0)) for name in found.keys() | touched.keys()}
+        shared_bytes = max(shared_bytes, shared_end - static_bytes)
+        if not any(fault.kind in LIMITS for fault in emulation.faults):
+            break
+    # what nothing touched so far may be touched with other data
+    return {one.name: touched.get(one.name) or one.count for one in arrays}, shared_bytes
+
+
+def _measure_touched(emulation: Emulation, wide: Mapping[str, ArrayArgument]) -> tuple[dict[str, int], int]:
+    """Elements of each array up to the last that was touched, and the end of what was touched of shared memory."""
     trace = emulation.trace
     if trace is None or not len(trace.accesses):
-        return counts, 0
+        return {}, 0
     accesses = trace.accesses
     firsts: npt.NDArray[np.int64] = np.append(accesses.first_address, len(accesses.addresses)).astype(np.int64)
     lanes = firsts[1:] - firsts[:-1]
     ends = accesses.addresses + np.repeat(accesses.bytes, lanes)
     spaces = np.repeat(accesses.space, lanes)
+    counts = {}
     for buffer in trace.buffers:
         inside = (accesses.addresses >= buffer.base) & (accesses.addresses < buffer.base + buffer.size_bytes)
         inside &= spaces == Space.GLOBAL.value
@@ -218,7 +278,40 @@ def _find_touched(
             size = int(ends[inside].max()) - buffer.base
             counts[buffer.name] = -(-size // wide[buffer.name].type.bytes)
     shared = ends[spaces == Space.SHARED.value]
-    return counts, max(int(shared.max()) - static_bytes, 0) if len(shared) else 0
+    return counts, int(shared.max()) if len(shared) else 0
+
+
+def _widen(argument: Argument, wide: Mapping[str, ArrayArgument]) -> Argument:
+    if isinstance(argument, ArrayArgument):
+        return wide.get(argument.name, argument)
+    if not isinstance(argument, StructArgument):
+        return argument
+    members = ((at, wide.get(one.name, one) if isinstance(one, ArrayArgument) else one) for at, one in argument.members)
+    return replace(argument, members=tuple(members))
+
+
+def _count_bytes(text: str) -> int:
+    """What the arrays of a description need: those that are filled need it twice."""
+    filled = {match["name"] for line in text.splitlines() if _FILLED in line and (match := _ARRAY.search(line))}
+    arrays = _list_arrays(_read(text))
+    return sum(one.count * one.type.bytes * (2 if one.name in filled else 1) for one in arrays)
+
+
+def _list_arrays(launch: LaunchDescription) -> list[ArrayArgument]:
+    """Those of structures among them."""
+    found = []
+    for one in launch.arguments:
+        members = [member for _, member in one.members] if isinstance(one, StructArgument) else [one]
+        found += [member for member in members if isinstance(member, ArrayArgument)]
+    return found
+
+
+def _is_behind_all(fault: Fault, given: Collection[str]) -> bool:
+    """Something behind the arrays that nothing bounds was touched; not what is in front of them, nor behind one whose size is known."""
+    if fault.kind is not FaultKind.OUT_OF_BOUNDS or "shared memory" in fault.message:
+        return False
+    found = _BEYOND.search(fault.message)
+    return _NOWHERE in fault.message if found is None else not found[1].startswith("-") and found[2] not in given
 
 
 def _beyond(fault: Fault) -> str | None:
@@ -229,7 +322,7 @@ def _beyond(fault: Fault) -> str | None:
 
 def _grow(counts: Mapping[str, int], faults: tuple[Fault, ...], launch: LaunchDescription) -> dict[str, int] | None:
     """Counts with room for what was touched beyond; None where that is too much."""
-    sizes = {one.name: one.type.bytes for one in launch.arguments if isinstance(one, ArrayArgument)}
+    sizes = {one.name: one.type.bytes for one in _list_arrays(launch)}
     grown = dict(counts)
     for fault in faults:
         found = _BEYOND.search(fault.message)
@@ -241,6 +334,9 @@ def _grow(counts: Mapping[str, int], faults: tuple[Fault, ...], launch: LaunchDe
             if found[2] in counts
             else [name for name in counts if counts[name] * sizes.get(name, 1) < _SMALL_BYTES]
         )
+        names += [
+            name for name in counts if found[2] in counts and counts[name] == counts[found[2]] and name not in names
+        ]
         for name in names:
             least = int(found[1].replace(",", "")) + 1 if name == found[2] else 0
             grown[name] = max(grown[name], least, _GROWTH * counts[name])

@@ -131,7 +131,7 @@ def time_build(
     """Time launches of code that was built; the driver assembles its PTX where it was built for another GPU. Errors as of :func:`time_source`."""
     gpu = work.find()
     problems: list[Problem] = []
-    built = read_modules(path, None, None, problems, assembles=False)
+    built = read_modules(path, None, None, problems, assembles=False, newest=gpu.compute_capability)
     codes = [(_choose_image(one.unit.cubin, gpu, path), one.module) for one in built]
     found = _time_described(codes, path, kernel, choice, work)
     return replace(found, problems=(*problems, *found.problems))

@@ -10,14 +10,17 @@ from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, spare_others
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
 from gpa_lsp.compiler.builds import read_build
 from gpa_lsp.compiler.model import CompiledUnit
+from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.device.counters import read_attribute
 from gpa_lsp.device.find import find_machine, find_machine_by_name
 from gpa_lsp.device.model import Machine
 from gpa_lsp.device.products import Product, find_product, find_product_of
+from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.prediction.machines import choose_product
@@ -55,13 +58,15 @@ class SimulationSettings:
         machine: name of the GPU; None for that of the report, or the first known of the code's architecture.
         seconds: for walking blocks of a launch; where they do not suffice, fewer blocks are tried, twice.
         memory_bytes: for the arrays of a launch.
-        executions: warp instructions that are walked at most.
+        executions: warp instructions that are walked at most, of one block alone three times as many; their walks are kept in memory.
+        is_paper: estimate as the hybrid paper does: a time from loop bounds and branches, without executing anything and without samples.
     """
 
     machine: str | None = None
     seconds: float = 20.0
     memory_bytes: int = 8 << 30
-    executions: int = 8_000_000
+    executions: int = 12_000_000
+    is_paper: bool = False
 
 
 DEFAULT_SIMULATION = SimulationSettings()
@@ -73,11 +78,28 @@ class Simulation:
 
     Attributes:
         launches: in the order of the description.
+        estimates: likewise, of the hybrid paper's own model, where that was asked for; there are no launches then.
         problems: what could not be, and why.
     """
 
     launches: tuple[DocumentLaunch, ...] = field(repr=False)
+    estimates: tuple["EstimatedLaunch", ...] = ()
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedLaunch:
+    """A launch and the time that the hybrid paper's model gives it.
+
+    Attributes:
+        name: of the kernel, for people.
+        estimate: what the model says.
+        machine: the GPU.
+    """
+
+    name: str
+    estimate: PaperEstimate
+    machine: Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,36 +176,91 @@ def simulate_source(
     *,
     kernel: str | None = None,
     launches: Path | None = None,
+    text: str | None = None,
+    launches_text: str | None = None,
+    number: int | None = None,
     compute_capability: tuple[int, int] | None = None,
     settings: SimulationSettings = DEFAULT_SIMULATION,
+    compile_settings: CompileSettings = DEFAULT_SETTINGS,
     progress: Progress | None = None,
 ) -> Simulation:
     """Compile a source and simulate its launches.
+
+    Args:
+        path: of the source.
+        kernel: only kernels of this name, or else those whose name contains it; None for all.
+        launches: the description; None for the file beside the source.
+        text: what an editor holds of the source; None to read the file.
+        launches_text: what an editor holds of the description; None to read the file.
+        number: only this one of the launches of the kernels that are meant, from 1; None for all.
+        compute_capability: to compile for; None leaves it to the GPU, or to the compile command.
+        settings: how much it may cost, and the GPU.
+        compile_settings: of the compiler.
+        progress: told of each launch.
 
     Raises:
         InputError: the source or the description cannot be read, or no GPU has the name.
         MissingToolError: no compiler is installed.
         ToolError: the compiler did not end in time, or crashed.
     """
-    examined = examine_for_machine(path, kernel=kernel, machine=settings.machine, compute_capability=compute_capability)
+    examined = examine_for_machine(
+        path,
+        text=text,
+        kernel=kernel,
+        machine=settings.machine,
+        compute_capability=compute_capability,
+        settings=compile_settings,
+    )
     unit = examined.statics.unit
     if unit.has_failed:
         listed = "; ".join(message.text for message in unit.messages[:3])
         raise InputError(f"it cannot be compiled: {listed}", path=path, remedy="mend it and simulate it again")
-    described = _read_described(path, launches)
+    described = _read_described(path, launches, launches_text)
     problems: list[Problem] = []
     subjects = _make_built((unit,), path, kernel, settings, problems)
+    if number is not None:
+        described = _choose_launch(described, [one.kernel.mangled_name for one in subjects], number)
     return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
 
 
-def _read_described(path: Path, launches: Path | None) -> tuple[LaunchDescription, ...]:
+def simulate_launch(
+    unit: CompiledUnit, launch: LaunchDescription, *, path: Path, settings: SimulationSettings = DEFAULT_SIMULATION
+) -> Simulation:
+    """Simulate one launch of a source that was compiled.
+
+    Args:
+        unit: with its PTX and its machine code.
+        launch: of one of its kernels.
+        path: of the source, for messages.
+        settings: how much it may cost, and the GPU.
+
+    Raises:
+        InputError: there is no machine code with PTX in it, or no GPU has the name.
+    """
+    problems: list[Problem] = []
+    subjects = _make_built((unit,), path, None, settings, problems)
+    return _simulate_all((launch,), subjects, settings, problems, None, is_chosen=False)
+
+
+def _choose_launch(
+    described: Sequence[LaunchDescription], names: Sequence[str], number: int
+) -> tuple[LaunchDescription, ...]:
+    """The launch with a number among those of some kernels."""
+    own = [one for one in described if list_named(one.kernel, list(names), lambda name: (name,))]
+    if number > len(own):
+        message = f"there is no launch {number}: {format_count_of(len(own), 'launch')} of it described"
+        raise InputError(message, remedy="choose another with --launch")
+    return (own[number - 1],)
+
+
+def _read_described(path: Path, launches: Path | None, text: str | None = None) -> tuple[LaunchDescription, ...]:
     described = launches or find_launch_file(path)
     if described is None:
         remedy = "write one beside it (gpa-lsp memory says what it holds), or name it with --launches"
         raise InputError(
             "no launch of it is described: what is passed to its kernels is not known", path=path, remedy=remedy
         )
-    return read_launches(described)
+    return read_launches(described, text=text)
 
 
 def _make_built(
@@ -266,6 +343,7 @@ def _simulate_all(
 ) -> Simulation:
     """Each described launch of one of the kernels; one that cannot be simulated becomes a problem."""
     done: list[DocumentLaunch] = []
+    estimates: list[EstimatedLaunch] = []
     by_name = {one.kernel.mangled_name: one for one in subjects}
     for number, launch in enumerate(described):
         names = list_named(launch.kernel, list(by_name), lambda name: (name,))
@@ -279,14 +357,33 @@ def _simulate_all(
         if progress is not None:
             progress(f"simulating {name}", number, len(described))
         with spare_others(f"simulating a launch of {name}", problems, kernel=names[0]):
-            done.append(_simulate_one(subject, launch, settings))
-    if not done and not problems:
+            if settings.is_paper:
+                estimates.append(_estimate_one(subject, launch, settings))
+            else:
+                done.append(_simulate_one(subject, launch, settings))
+    if not done and not estimates and not problems:
         message = "no described launch is of a kernel in it"
         problems.append(Problem(severity=ProblemSeverity.ERROR, message=message))
-    return Simulation(launches=tuple(done), problems=tuple(problems))
+    return Simulation(launches=tuple(done), estimates=tuple(estimates), problems=tuple(problems))
 
 
-def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: SimulationSettings) -> DocumentLaunch:
+def _estimate_one(subject: _Subject, launch: LaunchDescription, settings: SimulationSettings) -> EstimatedLaunch:
+    kernel, place, architecture = _find_surroundings(subject, launch)
+    module = _find_module(subject)
+    estimate = estimate_launch(
+        module,
+        module.functions[kernel.mangled_name],
+        launch,
+        CompiledKernel(registers=find_registers(kernel), shared_bytes=find_shared_bytes(kernel, launch)),
+        architecture=architecture,
+        machine=place.machine,
+        l2_bytes=place.memory.l2_bytes,
+        seconds=settings.seconds,
+    )
+    return EstimatedLaunch(name=_name(kernel), estimate=estimate, machine=place.machine)
+
+
+def _find_surroundings(subject: _Subject, launch: LaunchDescription) -> tuple[Kernel, _Place, Architecture]:
     kernel = subject.kernel
     if kernel.cubin is None:
         raise InputError("the report does not hold its code", remedy=_REMEDY)
@@ -294,7 +391,15 @@ def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: Simula
     capability = place.machine.compute_capability
     if capability is None:
         raise InputError("the architecture of the GPU is not known", remedy="name a GPU with --machine")
-    architecture = find_architecture(capability)
+    return kernel, place, find_architecture(capability)
+
+
+def _name(kernel: Kernel) -> str:
+    return kernel.name if kernel.name != kernel.mangled_name else demangle(kernel.mangled_name)
+
+
+def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: SimulationSettings) -> DocumentLaunch:
+    kernel, place, architecture = _find_surroundings(subject, launch)
     own = _choose_blocks(kernel, launch, architecture, place.machine)
     walk = _walk(kernel, _find_module(subject), launch, own, settings)
     simulated = simulate_kernel(
@@ -306,8 +411,7 @@ def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: Simula
         own_blocks=own,
         array_bytes=_count_array_bytes(launch),
     )
-    name = kernel.name if kernel.name != kernel.mangled_name else demangle(kernel.mangled_name)
-    return DocumentLaunch(name=name, kernel=kernel, walk=walk, simulated=simulated, machine=place.machine)
+    return DocumentLaunch(name=_name(kernel), kernel=kernel, walk=walk, simulated=simulated, machine=place.machine)
 
 
 def _walk(

@@ -1,5 +1,6 @@
 """Descriptions of launches to begin with, for the kernels of a source, or of what was built, that have none."""
 
+import itertools
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -7,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError, Problem
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
@@ -15,7 +17,8 @@ from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.launches.template import USUAL_THREADS, write_source_template, write_template
 from gpa_lsp.prediction.built_modules import read_modules
-from gpa_lsp.prediction.fitting import fit_sizes, grow_arrays
+from gpa_lsp.prediction.fitting import MOST_VARIANTS, SHAPES, fit_sizes, grow_arrays, list_variants
+from gpa_lsp.prediction.host_code import read_host_code
 from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.prediction.model import PredictionSettings
 from gpa_lsp.prediction.predict import DescribedLaunch, PredictionWork, match_launches, predict_matched
@@ -26,7 +29,6 @@ from gpa_lsp.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, list_named, shorten_name
 from gpa_lsp.sources.host_launch import HostLaunch
-from gpa_lsp.sources.host_launches import find_host_launches
 
 _MOST_NAMES = 8
 _MOST_SAID = 8
@@ -41,7 +43,9 @@ _SHARE = 4
 _LIMITS = frozenset({FaultKind.TIME_BUDGET, FaultKind.INSTRUCTION_BUDGET, FaultKind.MEMORY_BUDGET})
 _GRID_WORDS = "# the grid is"
 _THREADS_WORD = "\nthreads = "
-_ROUNDS = 4
+_ROUNDS = 8
+_TOO_LARGE = 1000
+"""Instead of a number of faults."""
 
 
 def write_templates(
@@ -80,14 +84,15 @@ def write_templates(
     launches = _read_known(described, launches_text)
     measured = _list_measured(profile_path)
 
-    read = find_host_launches(str(statics.path), statics.text)
+    host_code = read_host_code(statics)
+    read = host_code.launches
 
     def write(function: PtxFunction, names: Collection[str]) -> str:
         launch = _find_measured(measured, function)
 
         def write_sized(threads: int, host: HostLaunch | None = None) -> str:
             return write_source_template(
-                function, names, file=str(statics.path), text=statics.text, measured=launch, host=host, threads=threads
+                function, names, texts=host_code.texts, measured=launch, host=host, threads=threads
             )
 
         said = _find_said(read, function)
@@ -114,31 +119,89 @@ def write_templates(
 
 
 def _write_fitting(work: PredictionWork, function: PtxFunction, write: Callable[[int], str], *, has_block: bool) -> str:
-    """The largest of some sizes that is emulated within the limits, its arrays as large as what is touched; the least where none is."""
+    """The largest of some sizes that is emulated within the limits, its arrays as large as what is touched; what goes wrong least where all do."""
     deadline = time.monotonic() + work.settings.budget.seconds * _SHARE
-    for threads in _SIZES:
-        if time.monotonic() > deadline and threads != _SIZES[-1]:
-            continue
-        text = write(threads)
-        fitted = fit_sizes(work.module, function, text, has_block=has_block, deadline=deadline)
-        if fitted is None:  # arrays of that many elements would be too large
-            continue
-        text = fitted
-        faults: tuple[Fault, ...] = ()
-        for _ in range(_ROUNDS):
-            launch = read_launches(Path("fitting.launch.toml"), text=text)[0]
-            found = predict_matched(work, (DescribedLaunch(launch=launch, function=function),), [])
-            faults = tuple(fault for one in found for fault in one.faults)
-            grown = grow_arrays(text, faults)
-            if grown is None:
-                break
-            text = grown
-        if _THREADS_WORD not in text or not any(fault.kind in _LIMITS for fault in faults):
+    best: _Fitted | None = None
+    for place in range(MOST_VARIANTS):
+        found = _fit_variant(work, function, write, place, has_block=has_block, deadline=deadline)
+        if found is not None and (best is None or found.wrong < best.wrong):
+            best = found
+        if found is None or not best or not best.wrong or time.monotonic() > deadline:
             break
-    if threads == USUAL_THREADS or _THREADS_WORD not in text:
-        return text
-    return text.replace(
+    if best is None:
+        return write(_SIZES[-1])
+    if best.threads == USUAL_THREADS or _THREADS_WORD not in best.text:
+        return best.text
+    return best.text.replace(
         _GRID_WORDS, f"# {format_count(USUAL_THREADS)} would take too long to emulate; {_GRID_WORDS[2:]}"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fitted:
+    """A description that was tried.
+
+    Attributes:
+        text: of it.
+        threads: of its grid, where nobody knew them.
+        wrong: faults that other sizes and numbers may not have.
+        is_cut_off: it did not end within the limits.
+    """
+
+    text: str
+    threads: int
+    wrong: int
+    is_cut_off: bool
+
+
+def _fit_variant(
+    work: PredictionWork,
+    function: PtxFunction,
+    write: Callable[[int], str],
+    place: int,
+    *,
+    has_block: bool,
+    deadline: float,
+) -> _Fitted | None:
+    """The best of some sizes with one choice of the numbers that nobody knows; None where there is no such choice."""
+    best: _Fitted | None = None
+    before: _Fitted | None = None
+    for threads in _SIZES:
+        text = next(itertools.islice(list_variants(write(threads)), place, None), None)
+        if text is None or (time.monotonic() > deadline and (best or threads != _SIZES[-1])):
+            continue
+        found = _fit_size(work, function, text, threads, has_block=has_block, deadline=deadline)
+        if best is None or (found.wrong, found.is_cut_off) < (best.wrong, best.is_cut_off):
+            best = found
+        is_as_before = before is not None and before.wrong == found.wrong and not found.is_cut_off
+        if _THREADS_WORD not in text or not (best.wrong or best.is_cut_off) or is_as_before:
+            break
+        before = found
+    return best
+
+
+def _fit_size(
+    work: PredictionWork, function: PtxFunction, text: str, threads: int, *, has_block: bool, deadline: float
+) -> _Fitted:
+    memory_bytes = work.settings.budget.memory_bytes
+    fitted = fit_sizes(work.module, function, text, has_block=has_block, deadline=deadline, memory_bytes=memory_bytes)
+    if fitted is None:  # arrays of that many elements would be too large
+        return _Fitted(text=text, threads=threads, wrong=_TOO_LARGE, is_cut_off=True)
+    faults: tuple[Fault, ...] = ()
+    for _ in range(_ROUNDS):
+        launch = read_launches(Path("fitting.launch.toml"), text=fitted)[0]
+        problems: list[Problem] = []
+        found = predict_matched(work, (DescribedLaunch(launch=launch, function=function),), problems)
+        faults = tuple(fault for one in found for fault in one.faults)
+        grown = grow_arrays(fitted, faults)
+        if grown is None:
+            break
+        fitted = grown
+    return _Fitted(
+        text=fitted,
+        threads=threads,
+        wrong=sum(fault.kind in SHAPES for fault in faults) if found else _TOO_LARGE,
+        is_cut_off=any(fault.kind in _LIMITS for fault in faults),
     )
 
 

@@ -25,6 +25,7 @@ _ARCHITECTURES = "GPA_LSP_ARCHITECTURES"
 _NVCC = "GPA_LSP_NVCC"
 _TEXTURES = "GPA_LSP_TEXTURES"
 _WRAPPER = "GPA_LSP_NVCC_WRAPPER"
+_SCRIPT = "GPA_LSP_RUNTIME_SCRIPT"
 _FLAGS = "NVCC_APPEND_FLAGS"
 _ARCHITECTURE_VARIABLE = "CUDAARCHS"
 """CMake's."""
@@ -120,6 +121,7 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
         _ARCHITECTURE_VARIABLE: f"{wanted}-virtual",
         _TEXTURES: str(_SOURCES / "removed_textures.h"),
         _WRAPPER: str(wrapper / TOOL),
+        **({} if library is None else {_SCRIPT: str(_write_script(library))}),
         "PATH": _join(wrapper, os.environ.get("PATH", os.defpath)),
         "LIBRARY_PATH": _join(os.environ.get("LIBRARY_PATH"), library),  # of host compilers; behind what the build says
         "LD_LIBRARY_PATH": _join(
@@ -128,6 +130,13 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
         "CPATH": _join(os.environ.get("CPATH"), None if headers is None else headers.folder),
         "LD_PRELOAD": " ".join(filter(None, (os.environ.get("LD_PRELOAD"), str(compile_redirection(private))))),
     }
+
+
+def _write_script(library: Path) -> Path:
+    """What linkers read in place of the static runtime library: it names the shared one."""
+    script = library / "runtime.ld"
+    script.write_text(f'INPUT("{library / "libcudart.so"}")\n')
+    return script
 
 
 def _join(*folders: str | Path | None) -> str:

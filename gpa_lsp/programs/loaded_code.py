@@ -5,8 +5,9 @@ from pathlib import Path
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.compiler.builds import read_build
+from gpa_lsp.compiler.builds import list_built_ptx, read_build
 from gpa_lsp.compiler.model import CompiledUnit
+from gpa_lsp.compiler.ptx_files import is_ptx_file
 from gpa_lsp.emulator.emulate import find_static_shared_bytes
 from gpa_lsp.emulator.resident import ResidentMemory, ResidentModule
 from gpa_lsp.launches.pointer_uses import find_pointer_uses
@@ -85,6 +86,8 @@ class LoadedModule:
         self.path = path
         units = [unit for unit in read_build(path, assembles=False) if unit.ptx is not None]
         fitting = [unit for unit in units if unit.compute_capability <= capability]
+        if units and not fitting and not is_ptx_file(path):  # beside newer code that for older GPUs may stand
+            fitting = [unit for unit in list_built_ptx(path) if unit.compute_capability <= capability]
         if not units:
             raise GpaError(f"its kernels come as machine code only, without PTX; {REBUILD}")
         if not fitting:
@@ -108,7 +111,7 @@ class LoadedModule:
             static_shared_bytes=find_static_shared_bytes(self.resident.module, kernel),
             most_threads=kernel.max_threads or 1024,
             capability=self.unit.compute_capability,
-            sources=_read_sources(kernel),
+            sources=read_sources(kernel),
         )
 
 
@@ -118,7 +121,7 @@ def find_source(kernel: PtxFunction) -> Path | None:
     return None if chain is None else Path(chain[-1].file)
 
 
-def _read_sources(kernel: PtxFunction) -> tuple[SourceParameter, ...]:
+def read_sources(kernel: PtxFunction) -> tuple[SourceParameter, ...]:
     """Names and types of the parameters, where the source is at hand and has as many of them."""
     path = find_source(kernel)
     if path is None:

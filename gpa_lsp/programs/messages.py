@@ -17,7 +17,7 @@ _HELLO = struct.Struct("<II")
 _DEVICE = struct.Struct("<4Q13i128s4x")
 _LAUNCH = struct.Struct("<12I")
 _ALLOCATION = struct.Struct("<QQi4x")
-_TEXTURE = struct.Struct("<4Q11I4x")
+_TEXTURE = struct.Struct("<4Q12I")
 _OCCUPANCY = struct.Struct("<III")
 _MOST_ALLOCATIONS = 1 << 20
 _LARGEST_PARAMETERS = 32764
@@ -42,6 +42,7 @@ class NoteKind(IntEnum):
 
     UNSUPPORTED = 1
     EVENT_TIME = 2
+    OWN_RUNTIME = 3
 
 
 class CudaError(IntEnum):
@@ -60,6 +61,7 @@ class CudaError(IntEnum):
     NO_KERNEL_IMAGE = 209
     LAUNCH_OUT_OF_RESOURCES = 701
     LAUNCH_TIMEOUT = 702
+    ASSERT = 710
     LAUNCH_FAILURE = 719
     COOPERATIVE_TOO_LARGE = 720
     NOT_SUPPORTED = 801
@@ -141,7 +143,7 @@ class TextureRequest:
     Attributes:
         base: address of its first texel.
         row_bytes: from row to row.
-        size: texels in x, y, z; 0 for axes it does not have.
+        size: texels in x, y, z; 0 for axes it does not have. The last counts layers where it is layered.
         channels: of a texel.
         channel_bytes: of one.
         channel_kind: 0 signed, 1 unsigned, 2 floating point, as ``cudaChannelFormatKind``.
@@ -150,6 +152,7 @@ class TextureRequest:
         is_normalized: coordinates run from 0 to 1.
         reads_normalized: integers are read as fractions.
         is_surface: it is written to, too.
+        is_layered: it has layers; a cubemap six for each cube.
         held: address and size of the allocation it lies in.
     """
 
@@ -164,6 +167,7 @@ class TextureRequest:
     is_normalized: bool
     reads_normalized: bool
     is_surface: bool
+    is_layered: bool
     held: tuple[int, int]
 
 
@@ -203,7 +207,7 @@ def parse_texture(payload: bytes) -> TextureRequest:
     base, row_bytes, held_base, held_bytes, width, height, depth, channels, channel_bytes, kind, linear, mode = found[
         :12
     ]
-    normalized, reads, surface = found[12:]
+    normalized, reads, surface, layered = found[12:]
     return TextureRequest(
         base=base,
         row_bytes=row_bytes,
@@ -216,6 +220,7 @@ def parse_texture(payload: bytes) -> TextureRequest:
         is_normalized=bool(normalized),
         reads_normalized=bool(reads),
         is_surface=bool(surface),
+        is_layered=bool(layered),
         held=(held_base, held_bytes),
     )
 

@@ -4,6 +4,7 @@ import json
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,15 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_bytes, format_count_of
 from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.binary.linkage_names import find_bare_name
-from gpa_lsp.emulator.engine.arena import Region
 from gpa_lsp.emulator.resident import ResidentMemory
+from gpa_lsp.launches.model import TextureInput
 from gpa_lsp.launches.pointer_uses import PointerUse, find_pointer_uses
 from gpa_lsp.launches.source_parameters import SourceParameter
 from gpa_lsp.launches.type_names import find_type
 from gpa_lsp.programs.loaded_code import find_source
 from gpa_lsp.programs.messages import LaunchRequest
 from gpa_lsp.programs.model import RecordedLaunch
+from gpa_lsp.programs.reached_memory import find_reached_memory
 from gpa_lsp.programs.session import KernelTally
 from gpa_lsp.ptx.model import PtxVariable
 from gpa_lsp.ptx.scalar_types import ScalarType
@@ -37,6 +39,7 @@ _FORMATS = {
     ScalarType.B16: "<H", ScalarType.S32: "<i", ScalarType.U32: "<I", ScalarType.B32: "<I", ScalarType.F32: "<f",
     ScalarType.S64: "<q", ScalarType.U64: "<Q", ScalarType.B64: "<Q", ScalarType.F64: "<d",
 }  # fmt: skip
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _NAMES = {ScalarType.B8: "u8", ScalarType.B16: "u16", ScalarType.B32: "u32", ScalarType.B64: "u64"}
 
 
@@ -50,11 +53,17 @@ class _Snapshot:
     """Base of the allocation or variable → its bytes."""
     names: dict[int, str]
     """Of variables."""
+    textures: dict[int, TextureInput]
+    """Handle → the texture, with texels of its own."""
+    has_addresses: bool
+    """Arrays hold addresses or handles: everything has to lie where it lay."""
 
     @property
     def size_bytes(self) -> int:
-        """Of all arrays."""
-        return sum(data.nbytes for data in self.arrays.values())
+        """Of all arrays and texels."""
+        return sum(data.nbytes for data in self.arrays.values()) + sum(
+            one.texels.nbytes for one in self.textures.values()
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,25 +113,21 @@ class Recorder:
         return judge
 
     def _take(self, tally: KernelTally, request: LaunchRequest, memory: ResidentMemory) -> _Snapshot | None:
-        regions = {region.base: region for region in _find_reached(tally, request, memory)}
-        variables = {
-            region.base: name
-            for name, region in tally.module.resident.variables.items()
-            if _is_kept(name, region) and tally.module.resident.is_changed(name)
-        }
-        held = sum(region.size_bytes for region in regions.values())
+        memory.refresh_textures()
+        reached = find_reached_memory(tally, request, memory)
+        held = reached.size_bytes
         if held > self._limit_bytes:
             limit = format_bytes(self._limit_bytes)
             self._refused.setdefault(id(tally), f"its arrays have {format_bytes(held)}; up to {limit} are kept")
             return None
-        arrays = {base: memory.bytes_at(base, one.size_bytes).copy() for base, one in regions.items()}
-        if _hold_pointers(arrays, memory):
-            self._refused.setdefault(id(tally), "its arrays hold addresses of others, which a description cannot say")
-            return None
-        for base in variables:
-            size = next(one.size_bytes for one in tally.module.resident.variables.values() if one.base == base)
-            arrays[base] = memory.bytes_at(base, size).copy()
-        return _Snapshot(request=request, number=tally.launches, arrays=arrays, names=variables)
+        return _Snapshot(
+            request=request,
+            number=tally.launches,
+            arrays={base: memory.bytes_at(base, size).copy() for base, size in reached.arrays.items()},
+            names=reached.names,
+            textures={handle: replace(one, texels=one.texels.copy()) for handle, one in reached.textures.items()},
+            has_addresses=reached.has_addresses,
+        )
 
     def explain(self, tally: KernelTally) -> str:
         """Why no launch of a kernel was kept; empty where one was."""
@@ -172,32 +177,6 @@ class Recorder:
         return stem
 
 
-def _is_kept(name: str, region: Region) -> bool:
-    return region.is_array and not name.startswith(("$", "__unnamed"))
-
-
-def _find_reached(tally: KernelTally, request: LaunchRequest, memory: ResidentMemory) -> list[Region]:
-    """Allocations that a parameter, or a member of one, points into."""
-    found = {}
-    for parameter in tally.facts.kernel.parameters:
-        content = request.parameters[parameter.offset_bytes : parameter.offset_bytes + parameter.size_bytes]
-        for place in range(0, len(content) - _POINTER_BYTES + 1, _POINTER_BYTES):
-            region = memory.find(int.from_bytes(content[place : place + _POINTER_BYTES], "little"))
-            if region is not None:
-                found[region.base] = region
-    return list(found.values())
-
-
-def _hold_pointers(arrays: dict[int, npt.NDArray[np.uint8]], memory: ResidentMemory) -> bool:
-    """Whether an array holds the address of an allocation: addresses inside one are too easily numbers."""
-    bases = np.array(sorted(one.base for one in memory.allocations), np.uint64)
-    for data in arrays.values():
-        words = data[: len(data) // _POINTER_BYTES * _POINTER_BYTES].view(np.uint64)
-        if len(bases) and bool(np.isin(words, bases).any()):
-            return True
-    return False
-
-
 class _Writer:
     """The description of one launch."""
 
@@ -210,7 +189,9 @@ class _Writer:
         self._sources = tally.facts.sources
         self._uses: dict[str, PointerUse] = find_pointer_uses(self._kernel)
         self._written: dict[int, str] = {}
+        self._placed: set[int] = set()
         self._names: set[str] = set()
+        self._files = 0
 
     def write(self) -> str:
         request = self._snapshot.request
@@ -232,7 +213,22 @@ class _Writer:
         ]
         if variables:
             lines += ["variables = [", *variables, "]"]
+        memory = self._write_memory()
+        if memory:
+            lines += ["memory = [", *memory, "]"]
         return "\n".join(lines) + "\n"
+
+    def _write_memory(self) -> list[str]:
+        """What no argument named."""
+        arrays = [base for base in self._snapshot.arrays if base not in self._written]
+        lines = [
+            f"  {self._write_array(self._choose_name(f'memory_{number + 1}'), base, ScalarType.U8, 0)},"
+            for number, base in enumerate(arrays)
+        ]
+        for handle, texture in self._snapshot.textures.items():
+            if handle not in self._placed:
+                lines.append(f"  {self._write_texture(self._choose_name('texture'), handle, texture)},")
+        return lines
 
     def _write_parameter(self, number: int, parameter: PtxVariable) -> str:
         source = self._sources[number] if number < len(self._sources) else None
@@ -241,7 +237,10 @@ class _Writer:
         if parameter.count > 1:
             return self._write_struct(name, content)
         if parameter.size_bytes == _POINTER_BYTES:
-            found = self._find(int.from_bytes(content, "little"))
+            number = int.from_bytes(content, "little")
+            if number in self._snapshot.textures:
+                return self._write_texture(name, number, self._snapshot.textures[number])
+            found = self._find(number)
             if found is not None:
                 return self._write_array(name, found[0], self._choose_type(parameter, source, found[0]), found[1])
         return _write_scalar(name, parameter.type, content)
@@ -265,9 +264,9 @@ class _Writer:
         return ScalarType.U8
 
     def _find(self, address: int) -> tuple[int, int] | None:
-        """The array an address lies in, and how far."""
+        """The array an address lies in, and how far; None for a variable, whose address is written as the number it is."""
         for base, data in self._snapshot.arrays.items():
-            if base <= address < base + len(data):
+            if base <= address < base + len(data) and base not in self._snapshot.names:
                 return base, address - base
         return None
 
@@ -281,23 +280,56 @@ class _Writer:
             parts["alias_of"] = self._written[base]
         else:
             self._written[base] = name
-            if data.any():
-                file = f"{self._stem}.{len(self._written)}.bin"
-                data.tofile(self._folder / file)
-                parts |= {"fill": "file", "file": file}
+            if self._snapshot.has_addresses:
+                parts["base_address"] = base
+            parts |= self._write_data(data)
         if offset:
             parts["offset"] = offset // kind.bytes
         return _write_table(parts)
+
+    def _write_data(self, data: npt.NDArray[Any]) -> dict[str, str]:
+        """What fills an array."""
+        if not data.any():
+            return {}
+        self._files += 1
+        file = f"{self._stem}.{self._files}.bin"
+        data.tofile(self._folder / file)
+        return {"fill": "file", "file": file}
+
+    def _write_texture(self, name: str, handle: int, texture: TextureInput) -> str:
+        """A texture or surface with texels of its own; another argument of the same handle has a copy of them."""
+        depth, height, width, channels = texture.texels.shape
+        parts: dict[str, Any] = {"name": name, "type": _name_type(texture.element), "width": width}
+        if texture.dimensions > 1:
+            parts["height"] = height
+        if texture.dimensions > 2:
+            parts["depth"] = depth
+        elif depth > 1:
+            parts["layers"] = depth
+        parts |= {
+            "channels": channels,
+            "filter": "linear" if texture.is_linear_filter else "nearest",
+            "address": texture.address_mode,
+            "normalized": texture.is_normalized,
+            "reads_normalized": texture.reads_normalized,
+        }
+        if self._snapshot.has_addresses and handle not in self._placed:
+            parts["handle"] = handle
+        self._placed.add(handle)
+        return _write_table(parts | self._write_data(texture.texels.view(_BITS[texture.texels.itemsize])))
 
     def _write_struct(self, name: str, content: bytes) -> str:
         members = []
         place = 0
         while place < len(content):
             value = int.from_bytes(content[place : place + _POINTER_BYTES], "little")
-            found = (
-                self._find(value) if place % _POINTER_BYTES == 0 and place + _POINTER_BYTES <= len(content) else None
-            )
+            is_word = place % _POINTER_BYTES == 0 and place + _POINTER_BYTES <= len(content)
+            found = self._find(value) if is_word else None
             member = self._choose_name(f"{name}_{place}")
+            if is_word and value in self._snapshot.textures:
+                members.append((place, self._write_texture(member, value, self._snapshot.textures[value])))
+                place += _POINTER_BYTES
+                continue
             if found is not None:
                 members.append((place, self._write_array(member, found[0], ScalarType.U8, found[1])))
                 place += _POINTER_BYTES
@@ -327,4 +359,8 @@ def _name_type(kind: ScalarType) -> str:
 
 
 def _write_table(parts: dict[str, Any]) -> str:
-    return "{ " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in parts.items()) + " }"
+    return "{ " + ", ".join(f"{name} = {_write_value(name, value)}" for name, value in parts.items()) + " }"
+
+
+def _write_value(name: str, value: object) -> str:
+    return f"0x{value:x}" if name in ("base_address", "handle") else json.dumps(value)

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,10 @@ from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count, format_count_of
 from gpa_lsp.device.products import Product
 from gpa_lsp.emulator.engine.arena import ARENA_BASE
-from gpa_lsp.emulator.model import Budget, Fault, FaultKind
+from gpa_lsp.emulator.model import FAILED_ASSERTION, Budget, Fault, FaultKind
 from gpa_lsp.emulator.resident import ResidentKernel, ResidentMemory
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.model import TextureInput
@@ -61,6 +63,10 @@ _ELEMENTS = {
 """Channel kind, as ``cudaChannelFormatKind``, and bytes → the type."""
 _NOT_EMULATED = "it came to an instruction that is not emulated"
 _DEVICE_LAUNCHES = ("__cudaCDP", "cudaLaunchDevice", "cudaGetParameterBuffer")
+_OWN_RUNTIME = (
+    "a library of the program has NVIDIA's runtime library linked into it, as CuPy's wheels have, so that ours cannot take its place; "
+    "one that is linked with -cudart shared can run (of CuPy, that of conda-forge)"
+)
 _EVENT_TIMES = "times between events are those of the emulator, not of a GPU"
 
 Answer = tuple[CudaError, bytes]
@@ -242,6 +248,8 @@ class Session:
     def _launch(self, payload: bytes) -> Answer:
         request = parse_launch(payload)
         tally = self._function(request.function)
+        if request.is_cooperative and self._is_too_large(tally.facts, request):
+            return CudaError.COOPERATIVE_TOO_LARGE, b""
         if request.generation != self._generation:
             self._generation = request.generation
             self.memory.allocate(request.allocations)
@@ -275,11 +283,34 @@ class Session:
         if end:
             tally.unfinished[end] = None
             self._explain(tally)
-            return CudaError.LAUNCH_FAILURE, cost.printed.encode()
+            is_late = time.monotonic() >= self._deadline
+            return CudaError.LAUNCH_TIMEOUT if is_late else CudaError.LAUNCH_FAILURE, cost.printed.encode()
         tally.emulated += 1
         if done is not None:
             done(cost.warp_instructions)
-        return CudaError.SUCCESS, cost.printed.encode()
+        error = CudaError.SUCCESS
+        if cost.trap:
+            error = CudaError.ASSERT if cost.trap.startswith(FAILED_ASSERTION) else CudaError.LAUNCH_FAILURE
+        return error, cost.printed.encode()
+
+    def _is_too_large(self, facts: FunctionFacts, request: LaunchRequest) -> bool:
+        """Whether the GPU has no room for all blocks of a cooperative launch at once."""
+        per_sm = self._find_blocks_per_sm(facts, prod(request.block), request.shared_bytes)
+        most, wanted = per_sm * self._product.sm_count, prod(request.grid)
+        if wanted <= most:
+            return False
+        self.notes[
+            f"a cooperative launch of {format_count_of(wanted, 'block')} was refused, as the GPU does: it holds {format_count(most)} of them at once"
+        ] = None
+        return True
+
+    def _find_blocks_per_sm(self, facts: FunctionFacts, threads: int, shared_bytes: int) -> int:
+        shape = BlockShape(
+            threads=threads,
+            registers_per_thread=facts.registers,
+            shared_bytes=facts.static_shared_bytes + shared_bytes,
+        )
+        return find_occupancy(find_architecture(self._product.compute_capability), shape).blocks_per_sm
 
     def _explain(self, tally: KernelTally) -> None:
         """Name what a launch failed for, where its code tells."""
@@ -314,13 +345,8 @@ class Session:
         facts = self._function(function).facts
         if threads < 1:
             return CudaError.INVALID_VALUE, b""
-        shape = BlockShape(
-            threads=threads,
-            registers_per_thread=facts.registers,
-            shared_bytes=facts.static_shared_bytes + shared,
-        )
-        found = find_occupancy(find_architecture(self._product.compute_capability), shape)
-        return CudaError.SUCCESS, found.blocks_per_sm.to_bytes(4, "little")
+        found = self._find_blocks_per_sm(facts, threads, shared)
+        return CudaError.SUCCESS, found.to_bytes(4, "little")
 
     def _add_texture(self, payload: bytes) -> Answer:
         wanted = parse_texture(payload)
@@ -335,7 +361,7 @@ class Session:
             buffer=0,
             texels=np.broadcast_to(np.zeros(1, element.natural_dtype), shape),
             element=element,
-            dimensions=3 if depth else 2 if height else 1,
+            dimensions=3 if depth and not wanted.is_layered else 2 if height else 1,
             is_linear_filter=wanted.is_linear_filter,
             address_mode=_ADDRESS_MODES[wanted.address_mode],
             is_normalized=wanted.is_normalized,
@@ -358,6 +384,8 @@ class Session:
             self.notes[f"{_decode(name)} is not emulated; the program was told so"] = None
         elif kind == NoteKind.EVENT_TIME:
             self.notes[_EVENT_TIMES] = None
+        elif kind == NoteKind.OWN_RUNTIME:
+            self.notes[_OWN_RUNTIME] = None
         return CudaError.SUCCESS, b""
 
 

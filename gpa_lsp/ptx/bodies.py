@@ -204,6 +204,29 @@ class BodyReader:
         return known
 
 
+def list_instruction_spans(text: str, start: int, end: int) -> tuple[tuple[int, int, int], ...]:
+    """Where each instruction of a body stands: its labels, itself with its guard, and what follows its semicolon.
+
+    Args:
+        text: of a module that was parsed, comments blanked.
+        start: of the body, behind its brace.
+        end: of the body, at its brace.
+    """
+    spans: list[tuple[int, int, int]] = []
+    place, labelled = start, -1
+    while True:
+        match = _PIECE.match(text, place, end)
+        if match is None or match.lastgroup == "end":
+            return tuple(spans)
+        if match.lastgroup == "label":
+            labelled = match.start("label") if labelled < 0 else labelled
+        elif match.lastgroup == "rest" and match["name"][0] != ".":
+            begin = match.start("name") if match["guard"] is None else text.rindex("@", place, match.start("guard"))
+            spans.append((labelled if labelled >= 0 else begin, begin, match.end()))
+            labelled = -1
+        place = match.end()
+
+
 def read_prototype(text: str) -> Signature:
     """What an indirect call returns and takes, from ``(.param .b32 _) _ (.param .b32 _)``.
 

@@ -1,6 +1,7 @@
 """A module's text at its outermost level: directives, variables, and where the functions' bodies are."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import field
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
@@ -90,6 +91,11 @@ class ModuleReader:
             variables=variables,
             text=self.original,
         )
+
+    @property
+    def bodies(self) -> Mapping[str, Span]:
+        """Where the functions' bodies are, once it was read; an alias has that of its function."""
+        return self._bodies
 
     def _count_lines(self, place: int) -> int:
         self._line += self.text.count("\n", self._counted, place)

@@ -23,9 +23,11 @@ from gpa_lsp.render.kernel_tables import (
     build_loop_table,
     build_state_table,
 )
+from gpa_lsp.render.launch_place_words import describe_place_time
 from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, join_facts, lay_out_table, text_line, wrap
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.sampling_words import describe_device, describe_quiet, list_sampling_facts
+from gpa_lsp.report.launch_places import list_launch_places
 from gpa_lsp.report.model import KernelReport, LaunchConfiguration, RuleNote
 
 _NAME_CHARS = 400
@@ -132,11 +134,13 @@ def _render_context(kernel: KernelReport, width: int | None, max_rows: int | Non
         return
     yield EMPTY_LINE
     yield text_line("Launched from", Style.HEADING)
+    times = {place.stack: place for place in list_launch_places(kernel)}
     for ranges, stack in list(contexts)[:max_rows]:
         if ranges:
             yield from wrap("NVTX " + " > ".join(ranges), width)
         if stack:
-            yield from wrap(" < ".join(stack), width)
+            time = describe_place_time(times[stack]) if len(times) > 1 else ""
+            yield from wrap(": ".join(part for part in (time, " < ".join(stack)) if part), width)
     yield from _count_rest(len(contexts) - len(list(contexts)[:max_rows]))
 
 

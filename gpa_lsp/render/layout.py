@@ -20,6 +20,9 @@ ELLIPSIS = "…"
 
 _BLANKS = re.compile(r"[ \t\r\n]+")
 _SPACE = re.compile(r" ")
+_UNUSUAL = re.compile("[^\x00-\u02ff\u2010-\u2064\u2190-\u2319]")
+"""All but Latin letters, punctuation and signs of mathematics, each of which takes one cell."""
+
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 UNBROKEN = "\u00a0"
@@ -181,7 +184,7 @@ def count_cells(text: str) -> int:
     >>> count_cells("abc"), count_cells("カーネル")
     (3, 8)
     """
-    if text.isascii():
+    if _UNUSUAL.search(text) is None:
         return len(text)
     return sum(
         0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1

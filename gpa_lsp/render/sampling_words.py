@@ -11,6 +11,7 @@ from gpa_lsp.basis.numbers import (
 )
 from gpa_lsp.render.layout import join_facts
 from gpa_lsp.report.model import DeviceReport, KernelReport
+from gpa_lsp.simulator.accuracy import MODEL_ERROR
 
 OTHER_CODE = "other code that ran meanwhile (not counted in the kernel's samples)"
 """Where foreign samples stand in a table of functions."""
@@ -29,9 +30,18 @@ def describe_device(device: DeviceReport) -> str:
 
 
 def describe_time(kernel: KernelReport, duration_ns: float | None) -> str:
-    """A time of a kernel; one that a model says is marked as such."""
+    """A time of a kernel; one that a model says is marked as such, with the error of the model."""
     time = format_duration_ns(duration_ns)
-    return f"{time} simulated" if kernel.is_simulated else time
+    return f"{time} ±{format_percent(MODEL_ERROR)} simulated" if kernel.is_simulated else time
+
+
+def describe_simulation(kernel: KernelReport) -> str:
+    """What is to be thought of samples that a model says; empty for measured ones."""
+    if not kernel.is_simulated:
+        return ""
+    return (
+        f"simulated, not measured: times were {format_percent(MODEL_ERROR)} off on average where they could be compared"
+    )
 
 
 def describe_quiet(kernel: KernelReport) -> str:
@@ -53,7 +63,8 @@ def describe_dropped(kernel: KernelReport) -> str:
 def list_sampling_facts(kernel: KernelReport) -> list[str]:
     """One clause each: the period, what was dropped, what is foreign; unknown ones are named where the collector says anything of the kind."""
     sampling = kernel.sampling
-    facts = []
+    simulated = describe_simulation(kernel)
+    facts = [simulated] if simulated else []
     if sampling.period_cycles is not None:
         facts.append(f"one every {format_count(sampling.period_cycles)} cycles")
     if dropped := describe_dropped(kernel):

@@ -1,4 +1,9 @@
-"""Who waited for what, and how long: :class:`StallAccounts`."""
+"""Who waited for what, and how long: :class:`StallAccounts`, and what came of it, :class:`SmRun`."""
+
+from dataclasses import field
+
+import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.simulator.reasons import REASON_COUNT
@@ -11,16 +16,33 @@ class Moment:
     Attributes:
         time: the cycle.
         blocks_done: that had ended.
-        all_cycles: warp cycles by row and reason, rows one after the other.
-        idle_cycles: of them, those in which the scheduler issued nothing.
-        moved: what had gone through the memory.
+        all_cycles: float64, warp cycles by row and reason, rows one after the other.
+        idle_cycles: float64, of them, those in which the scheduler issued nothing.
+        moved: bytes of DRAM and of L2, cycles of L1's tags and of shared memory, and instructions issued.
     """
 
     time: float
     blocks_done: int
-    all_cycles: list[float]
-    idle_cycles: list[float]
-    moved: tuple[float, ...] = ()
+    all_cycles: npt.NDArray[np.float64] = field(repr=False)
+    idle_cycles: npt.NDArray[np.float64] = field(repr=False)
+    moved: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmRun:
+    """What one SM did.
+
+    Attributes:
+        moments: when the first blocks had ended and when the last one began, where blocks followed others, and the end.
+        dilation: warp cycles with those of the turns that were left out, over those simulated.
+        issued: warp instructions that were simulated.
+        is_cut: the budget ended it.
+    """
+
+    moments: tuple[Moment, ...]
+    dilation: float
+    issued: int
+    is_cut: bool
 
 
 class StallAccounts:

@@ -1,5 +1,7 @@
 """The executions of all blocks of an SM, one after the other: :class:`Executions`."""
 
+import numpy as np
+
 from gpa_lsp.simulator.streams import BlockStream
 
 
@@ -18,11 +20,11 @@ class Executions:
     def append(self, stream: BlockStream) -> int:
         """Add a block; where its executions begin."""
         base, sector_base = len(self.rows), len(self.sectors)
-        self.rows.extend(stream.rows)
-        self.passes.extend(stream.passes)
-        self.lines.extend(stream.lines)
-        self.weights.extend(stream.weights)
-        self.first_sector.extend([one + sector_base for one in stream.first_sector])
-        self.last_sector.extend([one + sector_base for one in stream.last_sector])
-        self.sectors.extend(stream.sectors)
+        self.rows.extend(stream.rows.tolist())
+        self.passes.extend(stream.passes.tolist())
+        self.lines.extend(stream.lines.tolist())
+        self.weights.extend(stream.weights.tolist())
+        self.first_sector.extend((stream.first_sector + sector_base).tolist())
+        self.last_sector.extend((stream.last_sector + sector_base).tolist())
+        self.sectors.extend((stream.sectors + np.where(stream.is_private, stream.shift, 0)).tolist())
         return base

@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 from gpa_lsp.simulator.machine import SmModel
 
-_FAR_LINES = 4
+FAR_LINES = 4
 """Lines of the constant cache that come from further away together."""
 
 
@@ -42,6 +42,6 @@ class InstructionSupply:
         """When a line of constants is in the SM."""
         ready = self._constants.get(line)
         if ready is None:
-            far = self._far_constants.setdefault(line // _FAR_LINES, time + self._model.constant_cold_cycles)
+            far = self._far_constants.setdefault(line // FAR_LINES, time + self._model.constant_cold_cycles)
             ready = self._constants[line] = max(far, time + self._model.constant_near_cycles)
         return ready

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from math import inf
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.simulator.accounts import Moment, StallAccounts
+import numpy as np
+
+from gpa_lsp.simulator.accounts import Moment, SmRun, StallAccounts
+from gpa_lsp.simulator.compiled_run import run_compiled
 from gpa_lsp.simulator.executions import Executions
 from gpa_lsp.simulator.instruction_supply import InstructionSupply
 from gpa_lsp.simulator.machine import SmModel
@@ -40,23 +42,6 @@ _VISIBLE_CYCLES = 2.0
 
 Segment = tuple[int, float]
 """A reason, and until when a warp waits for it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmRun:
-    """What one SM did.
-
-    Attributes:
-        moments: when the first blocks had ended and when the last one began, where blocks followed others, and the end.
-        dilation: warp cycles with those of the turns that were left out, over those simulated.
-        issued: warp instructions that were simulated.
-        is_cut: the budget ended it.
-    """
-
-    moments: tuple[Moment, ...]
-    dilation: float
-    issued: int
-    is_cut: bool
 
 
 class _Warp:
@@ -134,15 +119,16 @@ class _Sm:
     def begin_block(self, time: float) -> None:
         """Give the next block's warps to the sub-cores, in turn."""
         stream = self.streams[len(self.blocks)]
-        count = len(stream.starts) - 1
         base = self.executions.append(stream)
+        starts: list[int] = stream.starts.tolist()
+        count = len(starts) - 1
         for index in range(count):
             warp = _Warp(
                 number=len(self.warps),
                 block=len(self.blocks),
                 sub_core=(self.next_sub_core + index) % SUB_CORES,
-                position=base + stream.starts[index],
-                stop=base + stream.starts[index + 1],
+                position=base + starts[index],
+                stop=base + starts[index + 1],
             )
             self.warps.append(warp)
             start = time + self.model.warp_launch_cycles * (index // SUB_CORES)
@@ -314,17 +300,6 @@ class _Sm:
         """Of all cycles until now, those in which a warp's scheduler issued nothing."""
         return max(0.0, 1.0 - self.sub_cores[warp.sub_core].issues / time) if time > 0 else 1.0
 
-    def _set_boards(self, warp: _Warp, row: int, result: float, read: float) -> None:
-        program = self.program
-        for number, until in ((program.write_board[row], result), (program.read_board[row], read)):
-            if number < 0:
-                continue
-            if until >= warp.boards[number]:
-                warp.boards[number] = until
-                warp.long_boards[number] = program.is_long[row]
-            if program.has_depbar:
-                warp.outstanding[number].append(until)
-
     def open_barrier(self, number: int, time: float) -> None:
         """Let a block's warps go on where all that are left have come."""
         block = self.blocks[number]
@@ -420,8 +395,8 @@ class _Sm:
         return Moment(
             time=time,
             blocks_done=self.blocks_done,
-            all_cycles=self.accounts.all_cycles.copy(),
-            idle_cycles=self.accounts.idle_cycles.copy(),
+            all_cycles=np.array(self.accounts.all_cycles),
+            idle_cycles=np.array(self.accounts.idle_cycles),
             moved=(memory.dram_bytes, memory.l2_bytes, memory.tag_cycles, memory.data_cycles, float(self.issued)),
         )
 
@@ -440,7 +415,7 @@ def _choose(warps: list[_Warp], last: int) -> _Warp:
 def simulate_sm(
     program: SassProgram, model: SmModel, blocks: Sequence[BlockStream], resident: int, most_issues: int
 ) -> SmRun:
-    """Run blocks on one SM until all have ended.
+    """Run blocks on one SM until all have ended, in the compiled core where there is one.
 
     Args:
         program: the instructions.
@@ -449,6 +424,14 @@ def simulate_sm(
         resident: how many it holds at once.
         most_issues: warp instructions to simulate at most; blocks that have begun are given up there.
     """
+    found = run_compiled(program, model, blocks, resident, most_issues)
+    return found if found is not None else simulate_sm_plainly(program, model, blocks, resident, most_issues)
+
+
+def simulate_sm_plainly(
+    program: SassProgram, model: SmModel, blocks: Sequence[BlockStream], resident: int, most_issues: int
+) -> SmRun:
+    """The same as :func:`simulate_sm`, in Python."""
     sm = _Sm(program, model, blocks, resident)
     for number in range(min(resident, len(blocks))):
         sm.begin_block(number * model.block_interval_cycles)

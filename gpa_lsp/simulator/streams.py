@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -20,27 +20,36 @@ _INSTANCE_BIT = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockStream:
-    """The executions of a block's warps, one warp after the other.
+    """The n executions of a block's w warps, one warp after the other.
 
     Attributes:
-        starts: first execution of each warp, and their number.
-        rows: of the program.
-        passes: through the data stage; 0 where no lane is active, or for what accesses no memory.
-        lines: distinct 128-byte lines.
-        first_sector: where an execution's sectors begin in ``sectors``.
-        last_sector: where they end.
-        sectors: 32-byte sectors.
-        weights: how many executions one stands for.
+        starts: int64[w + 1], first execution of each warp, and their number.
+        rows: int32[n], of the program.
+        passes: int32[n], through the data stage; 0 where no lane is active, or for what accesses no memory.
+        lines: int32[n], distinct 128-byte lines.
+        first_sector: int64[n], where an execution's sectors begin in ``sectors``.
+        last_sector: int64[n], where they end.
+        sectors: int64[m], 32-byte sectors.
+        is_private: bool[m], a later block that executes the same touches another one.
+        weights: float64[n], how many executions one stands for.
+        repetition: how often the block was there before: what it alone touches lies elsewhere each time.
     """
 
-    starts: list[int]
-    rows: list[int]
-    passes: list[int]
-    lines: list[int]
-    first_sector: list[int]
-    last_sector: list[int]
-    sectors: list[int]
-    weights: list[float]
+    starts: npt.NDArray[np.int64] = field(repr=False)
+    rows: npt.NDArray[np.int32] = field(repr=False)
+    passes: npt.NDArray[np.int32] = field(repr=False)
+    lines: npt.NDArray[np.int32] = field(repr=False)
+    first_sector: npt.NDArray[np.int64] = field(repr=False)
+    last_sector: npt.NDArray[np.int64] = field(repr=False)
+    sectors: npt.NDArray[np.int64] = field(repr=False)
+    is_private: npt.NDArray[np.bool_] = field(repr=False)
+    weights: npt.NDArray[np.float64] = field(repr=False)
+    repetition: int = 0
+
+    @property
+    def shift(self) -> np.int64:
+        """What is added to the sectors that the block alone touches."""
+        return np.int64(self.repetition) << _INSTANCE_BIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +58,10 @@ class Streams:
 
     Attributes:
         blocks: in the order of the grid.
-        private: of each block, bool per sector: a later block that executes the same touches another one.
         reduction: what of loops was left out.
     """
 
     blocks: tuple[BlockStream, ...]
-    private: tuple[npt.NDArray[np.bool_], ...]
     reduction: Reduction
 
 
@@ -64,26 +71,17 @@ def build_streams(walks: Sequence[WarpWalk], most_per_block: int) -> Streams:
     for one in walks:
         by_block[one.block].append(one)
     private_rows = _find_private_rows(by_block)
-    blocks, private, reductions = [], [], []
+    blocks, reductions = [], []
     for warps in by_block.values():
-        stream, sector_rows, reduction = _build_block(sorted(warps, key=lambda one: one.warp), most_per_block)
+        stream, reduction = _build_block(sorted(warps, key=lambda one: one.warp), most_per_block, private_rows)
         blocks.append(stream)
-        private.append(np.isin(sector_rows, private_rows))
         reductions.append(reduction)
-    return Streams(
-        blocks=tuple(blocks), private=tuple(private), reduction=max(reductions, key=lambda one: one.left_out)
-    )
+    return Streams(blocks=tuple(blocks), reduction=max(reductions, key=lambda one: one.left_out))
 
 
-def repeat_block(stream: BlockStream, private: npt.NDArray[np.bool_], instance: int) -> BlockStream:
-    """The same block once more: what it alone touches lies elsewhere."""
-    if instance == 0 or not len(private):
-        return stream
-    sectors = np.array(stream.sectors, dtype=np.int64) + np.where(private, np.int64(instance) << _INSTANCE_BIT, 0)
-    return replace(stream, sectors=sectors.tolist())
-
-
-def _build_block(warps: Sequence[WarpWalk], most: int) -> tuple[BlockStream, npt.NDArray[np.int32], Reduction]:
+def _build_block(
+    warps: Sequence[WarpWalk], most: int, private_rows: npt.NDArray[np.int32]
+) -> tuple[BlockStream, Reduction]:
     whole = sum(map(len, warps))
     kept = [keep_turns(one.instruction, most / whole if whole > most else 1.0) for one in warps]
     starts, weights, rows, passes, lines, first, last, sectors, sector_rows = [0], [], [], [], [], [], [], [], []
@@ -108,21 +106,21 @@ def _build_block(warps: Sequence[WarpWalk], most: int) -> tuple[BlockStream, npt
         offset += len(own)
         starts.append(starts[-1] + len(indexes))
 
-    def join(parts: list[Any]) -> list[Any]:
-        return [one for part in parts for one in part.tolist()]
+    def join(parts: list[Any], dtype: Any) -> npt.NDArray[Any]:
+        return np.concatenate(parts).astype(dtype, copy=False)
 
     stream = BlockStream(
-        starts=starts,
-        rows=join(rows),
-        passes=join(passes),
-        lines=join(lines),
-        first_sector=join(first),
-        last_sector=join(last),
-        sectors=join(sectors),
-        weights=join(weights),
+        starts=np.array(starts, dtype=np.int64),
+        rows=join(rows, np.int32),
+        passes=join(passes, np.int32),
+        lines=join(lines, np.int32),
+        first_sector=join(first, np.int64),
+        last_sector=join(last, np.int64),
+        sectors=join(sectors, np.int64),
+        is_private=np.isin(join(sector_rows, np.int32), private_rows),
+        weights=join(weights, np.float64),
     )
-    reduction = Reduction(executions=whole, kept=starts[-1])
-    return stream, np.concatenate(sector_rows), reduction
+    return stream, Reduction(executions=whole, kept=starts[-1])
 
 
 def _spread(begin: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -15,6 +15,7 @@ from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.launches.build import build_inputs
 from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.simulator.block_sampling import choose_blocks, weigh_blocks
@@ -209,7 +210,14 @@ class KernelWalker:
         specials = SpecialRegisters(
             self._launch.grid, self._launch.block, numbers, warps, find_shared_bytes(self._kernel, self._launch)
         )
-        code = BoundCode(self._kernel.rows, self.memory.banks, specials, self._demand)
+        code = BoundCode(
+            self._kernel.rows,
+            self.memory.banks,
+            specials,
+            self._demand,
+            core=find_core(),
+            registers=len(state.registers),
+        )
         shared = find_shared_bytes(self._kernel, self._launch)
         spaces = MemorySpaces(self.memory.data, own, shared, self._local_bytes, recorder)
         limits = WalkLimits(executions=max(left, 0), seconds=self._settings.seconds)

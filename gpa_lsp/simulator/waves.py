@@ -1,26 +1,27 @@
 """From some blocks to all of an SM: how many are simulated, and what stands for the others: :func:`simulate_grid`."""
 
-from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.simulator.accounts import Moment
+from gpa_lsp.simulator.accounts import Moment, SmRun
 from gpa_lsp.simulator.machine import SmModel
 from gpa_lsp.simulator.program import SassProgram
 from gpa_lsp.simulator.reasons import REASON_COUNT
-from gpa_lsp.simulator.streaming_multiprocessor import SmRun, simulate_sm
-from gpa_lsp.simulator.streams import BlockStream, Streams, repeat_block
+from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm
+from gpa_lsp.simulator.streams import Streams
 
 _MOST_WAVES = 12
 """Of a grid with more waves, those that are simulated at most."""
 _FEWEST_WAVES = 2
+_MOST_WHOLE = 4_000_000
+"""Warp instructions up to which blocks are simulated to their end even where their loops could not be shortened to what was asked for."""
 _STEADY_MOMENTS = 3
 """A run with blocks that followed others has a beginning, an end, and a steady state between them."""
 
-Engine = Callable[[SassProgram, SmModel, Sequence[BlockStream], int, int], SmRun]
 Floats = npt.NDArray[np.float64]
 
 
@@ -104,25 +105,23 @@ def simulate_grid(
     shape: GridShape,
     *,
     most_issues: int,
-    engine: Engine = simulate_sm,
 ) -> SimulatedSm:
     """Simulate the busiest SM of a launch."""
     resident = min(shape.resident, shape.most_per_sm)
     count = count_simulated(shape, max(len(one.rows) for one in streams.blocks), most_issues)
-    blocks = []
-    for number in range(count):
-        place = number * len(streams.blocks) // count
-        blocks.append(repeat_block(streams.blocks[place], streams.private[place], number))
-    run = engine(program, model, blocks, resident, 2 * most_issues)
-    return _extrapolate(run, count, shape.most_per_sm - count)
+    places = [number * len(streams.blocks) // count for number in range(count)]
+    blocks = [replace(streams.blocks[place], repetition=number) for number, place in enumerate(places)]
+    executions = sum(len(one.rows) for one in blocks)
+    run = simulate_sm(program, model, blocks, resident, max(2 * most_issues, min(executions, _MOST_WHOLE)))
+    return _extrapolate(run, executions, count, shape.most_per_sm - count)
 
 
-def _extrapolate(run: SmRun, count: int, left: int) -> SimulatedSm:
+def _extrapolate(run: SmRun, executions: int, count: int, left: int) -> SimulatedSm:
     """The SM's whole work: what was not simulated goes as the steady state does."""
     last = run.moments[-1]
     total = _join(last)
     if run.is_cut:
-        total *= (count + left) / max(1, last.blocks_done)
+        total *= executions / run.issued * (count + left) / count
     elif left > 0:
         first, end = (run.moments[0], run.moments[1]) if len(run.moments) == _STEADY_MOMENTS else (None, last)
         done = end.blocks_done - (0 if first is None else first.blocks_done)
@@ -142,4 +141,4 @@ def _extrapolate(run: SmRun, count: int, left: int) -> SimulatedSm:
 
 def _join(moment: Moment) -> Floats:
     """Everything of a moment that adds up, the time last."""
-    return np.array([*moment.all_cycles, *moment.idle_cycles, *moment.moved, moment.time], dtype=np.float64)
+    return np.concatenate([moment.all_cycles, moment.idle_cycles, [*moment.moved, moment.time]])

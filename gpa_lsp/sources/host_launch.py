@@ -14,6 +14,8 @@ class HostArgument:
         size_bytes: of the array; None for numbers, and where it is not known.
         is_array: it is an array that the text allocates.
         line: where the array was allocated, 1-based; that of the launch for numbers.
+        file: that the line is of; empty for the text itself.
+        members: of a structure what is known of its members, by offset in bytes.
     """
 
     text: str
@@ -21,6 +23,8 @@ class HostArgument:
     size_bytes: int | None
     is_array: bool
     line: int
+    file: str = ""
+    members: "tuple[tuple[int, HostArgument], ...]" = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,7 @@ class HostLaunch:
         block: threads in x, y, z; None likewise.
         shared_bytes: dynamic shared memory; None likewise.
         arguments: in order.
+        file: that the line is of; empty for the text itself.
     """
 
     kernel: str
@@ -42,3 +47,4 @@ class HostLaunch:
     block: tuple[int, int, int] | None
     shared_bytes: int | None
     arguments: tuple[HostArgument, ...]
+    file: str = ""

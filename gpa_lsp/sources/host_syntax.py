@@ -1,16 +1,24 @@
 """Parts of host code's syntax: what stands behind casts, the names of declarators, functions and structures of a text."""
 
 import itertools
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
 from gpa_lsp.sources.host_values import Array, Value, find_type_bytes
 from gpa_lsp.sources.trees import SourceTree, read_text, read_tree, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+_LARGEST_ALIGNMENT = 16
+_NO_MEMBERS = frozenset(
+    {"comment", "function_definition", "access_specifier", "template_declaration", "declaration", "friend_declaration", "using_declaration",
+     "static_assert_declaration", "alias_declaration", "type_definition"}
+)  # fmt: skip
 
 
 def find_value_bytes(value: Value, declared: str, types: dict[str, int]) -> int | None:
@@ -110,43 +118,97 @@ def find_functions(tree: SourceTree) -> "Iterator[tuple[str, Node]]":
     yield from ((name, nodes[0]) for name, nodes in seen.items() if len(nodes) == 1)
 
 
-def measure_structures(tree: SourceTree) -> Iterator[tuple[str, int]]:
-    """Sizes of structures whose members are plain: laid out as C does."""
-    known: dict[str, int] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """A structure as C lays it out.
+
+    Attributes:
+        size_bytes: of all of it; None where a member's size is not known.
+        members: (name, type as written with its stars, offset in bytes), in order; as far as they are known.
+        alignment: in bytes.
+    """
+
+    size_bytes: int | None
+    members: tuple[tuple[str, str, int], ...]
+    alignment: int = 1
+
+
+def lay_out_structures(tree: SourceTree) -> dict[str, Layout]:
+    """The structures and classes of a text by name; names that are given to a type with ``typedef`` or ``using``, too."""
+    found: dict[str, Layout] = {}
+    sizes: dict[str, int] = {}
     for node in walk(tree.root):
-        if node.type == "type_definition":
-            name = read_text(node.child_by_field_name("declarator"))
+        name, inner = "", None
+        if node.type in ("type_definition", "alias_declaration"):
+            name = read_text(node.child_by_field_name("declarator") or node.child_by_field_name("name"))
             inner = node.child_by_field_name("type")
-            size = (
-                _measure_structure(inner, known)
-                if inner is not None and inner.type == "struct_specifier"
-                else (find_type_bytes(read_text(inner), known))
-            )
-        elif node.type == "struct_specifier":
-            name, size = read_text(node.child_by_field_name("name")), _measure_structure(node, known)
-        else:
+        elif node.type in ("struct_specifier", "class_specifier"):
+            name, inner = read_text(node.child_by_field_name("name")), node
+        if inner is None or not name.isidentifier() or name in found:
             continue
-        if name and size and name.isidentifier() and name not in known:
-            known[name] = size
-            yield name, size
+        if inner.type in ("struct_specifier", "class_specifier"):
+            if inner.child_by_field_name("body") is None:
+                known = found.get(read_text(inner.child_by_field_name("name")))
+                if known is None or node.type != "type_definition":
+                    continue
+                found[name] = known
+            else:
+                found[name] = _lay_out(inner, sizes, found)
+            size = found[name].size_bytes
+        else:
+            size = find_type_bytes(read_text(inner), sizes)
+        if size:
+            sizes[name] = size
+            if name not in found and node.type in ("type_definition", "alias_declaration"):
+                found[name] = Layout(size_bytes=size, members=(), alignment=min(size & -size, _LARGEST_ALIGNMENT))
+    return found
 
 
-def _measure_structure(node: "Node", known: dict[str, int]) -> int | None:
+def _lay_out(node: "Node", known: dict[str, int], laid_out: dict[str, Layout]) -> Layout:
     body = node.child_by_field_name("body")
-    if body is None:
-        return known.get(read_text(node.child_by_field_name("name")))
     end, largest = 0, 1
-    for member in body.named_children:
-        if member.type == "comment":
+    members: list[tuple[str, str, int]] = []
+    is_plain = body is not None and not any(child.type == "base_class_clause" for child in node.children)
+    for member in body.named_children if body is not None and is_plain else ():
+        if member.type in _NO_MEMBERS or (member.type == "field_declaration" and _is_function(member)):
+            is_plain = is_plain and "virtual" not in read_text(member).split("(")[0]
             continue
         if member.type != "field_declaration":
-            return None
+            is_plain = False
+            break
+        if read_text(member).startswith("static"):
+            continue
         for declarator in member.children_by_field_name("declarator"):
             text = read_text(declarator)
-            size = find_type_bytes(read_text(member.child_by_field_name("type")) + "*" * text.count("*"), known)
+            kind = read_text(member.child_by_field_name("type")) + "*" * text.count("*")
+            size = find_type_bytes(kind, known)
             if size is None or "[" in text or declarator.type not in ("field_identifier", "pointer_declarator"):
-                return None
-            alignment = min(size, 8)
-            end = -(-end // alignment) * alignment + size
+                return Layout(size_bytes=None, members=tuple(members))
+            alignment = laid_out[kind].alignment if kind in laid_out else min(size & -size, _LARGEST_ALIGNMENT)
+            end = -(-end // alignment) * alignment
+            members.append((text.lstrip("*& \t"), kind, end))
+            end += size
             largest = max(largest, alignment)
-    return -(-end // largest) * largest if end else None
+    size_bytes = -(-end // largest) * largest if end and is_plain else None
+    return Layout(size_bytes=size_bytes, members=tuple(members) if is_plain else (), alignment=largest)
+
+
+def _is_function(member: "Node") -> bool:
+    return any(one.type == "function_declarator" for one in member.children_by_field_name("declarator"))
+
+
+def count_stars(declarator: "Node | None") -> int:
+    """Of a declarator, and not of what it begins with or of its bounds."""
+    return re.split(r"[(\[]", read_text(declarator).lstrip("("))[0].count("*")
+
+
+def find_bounds(declarator: "Node | None") -> "Node | None":
+    """The part of an array's declarator with its bounds; None for what is no array, pointers to one among it."""
+    node = declarator
+    while node is not None and node.type == "pointer_declarator":
+        node = node.child_by_field_name("declarator")
+    inner = node
+    while inner is not None and inner.type == "array_declarator":
+        inner = inner.child_by_field_name("declarator")
+    is_array = node is not None and node.type == "array_declarator" and inner is not None and inner.type == "identifier"
+    return node if is_array else None

@@ -30,11 +30,28 @@ class Array:
         size_bytes: None where it is not known.
         line: where it was allocated, 1-based; 0 where that is not known.
         name: of the first variable it was given to.
+        elements: what is known of its elements, by their index as text.
+        is_shared: CUDA allocated it, so that the device has an address of all of it.
     """
 
     size_bytes: int | None
     line: int
     name: str
+    is_shared: bool = False
+    elements: dict[str, "Value"] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """A structure.
+
+    Attributes:
+        type: its name.
+        elements: what is known of its members, by name.
+    """
+
+    type: str
+    elements: dict[str, "Value"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +70,7 @@ class Size:
         return self.x, self.y, self.z
 
 
-Value = Number | Array | Size | None
+Value = Number | Array | Record | Size | None
 
 _TYPE_BYTES = {
     "char": 1, "signed char": 1, "unsigned char": 1, "uchar": 1, "bool": 1, "int8_t": 1, "uint8_t": 1,
@@ -146,10 +163,10 @@ def combine(operator: str, left: Value, right: Value) -> Value:
     (3, 3.5, None, 0)
     """
     if isinstance(left, Array) or isinstance(right, Array):
-        return (left if isinstance(left, Array) else right) if operator in "+-" else None
+        return _move(left if isinstance(left, Array) else right) if operator in "+-" else None
     if operator == "&&" and (left == 0 or right == 0):
         return 0
-    if isinstance(left, Size) or isinstance(right, Size) or left is None or right is None:
+    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
         return None
     operation = _OPERATIONS.get(operator)
     try:
@@ -157,6 +174,14 @@ def combine(operator: str, left: Value, right: Value) -> Value:
     except (ArithmeticError, ValueError):
         return None
     return keep_small(found)
+
+
+def _move(array: Value) -> Value:
+    """An address within an array: nobody knows of its elements any more."""
+    if not isinstance(array, Array):
+        return None
+    array.elements.clear()
+    return Array(array.size_bytes, array.line, array.name)
 
 
 def keep_small(value: Number | None) -> Number | None:

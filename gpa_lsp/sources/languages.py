@@ -4,7 +4,8 @@ import importlib
 import logging
 import re
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from posixpath import splitext
 from typing import TYPE_CHECKING
 
 import tomli
@@ -71,7 +72,7 @@ def find_language(file: str) -> Language | None:
     >>> find_language("/src/k.cu").name, find_language("k.F90").name, find_language("k.ptx") is None
     ('cuda', 'fortran', True)
     """
-    return _languages_by_suffix().get(PurePosixPath(file.replace("\\", "/")).suffix.lower())
+    return _languages_by_suffix().get(splitext(file.replace("\\", "/"))[1].lower())
 
 
 @cache

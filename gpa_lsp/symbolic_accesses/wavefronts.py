@@ -62,8 +62,7 @@ def count_wavefronts(
     >>> [int(count_wavefronts(lanes * np.uint64(0), every, width, load)[0][0]) for width in (1, 8, 16)]
     [1, 1, 2]
     """
-    words = max(1, -(-bytes_per_lane // BANK_BYTES))
-    parts = _LANES // max(1, min(_LANES, BANKS // words))
+    words, parts = divide_request(bytes_per_lane)
     core = find_core()
     if core is not None:
         passes, least = np.empty((2, len(addresses)), np.int64)
@@ -78,6 +77,16 @@ def count_wavefronts(
         is_saved = joined < taken[rows]
         taken[rows[is_saved]], ideal[rows[is_saved]] = joined[is_saved], joined_ideal[is_saved]
     return taken, ideal
+
+
+def divide_request(bytes_per_lane: int) -> tuple[int, int]:
+    """Words of each lane, and parts in which a warp goes.
+
+    >>> [divide_request(width) for width in (1, 4, 8, 16)]
+    [(1, 1), (1, 1), (2, 2), (4, 4)]
+    """
+    words = max(1, -(-bytes_per_lane // BANK_BYTES))
+    return words, _LANES // max(1, min(_LANES, BANKS // words))
 
 
 def _serve(

@@ -6,13 +6,15 @@ import numpy.typing as npt
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses, Buffer, Trace
 from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.arrays import ArrayIndex, split_by_array
+from gpa_lsp.traces.arrays import ArrayIndex, ArrayParts, split_by_array
 from gpa_lsp.traces.group_sums import AccessGroup, GroupSums, build_keys
 from gpa_lsp.traces.lane_addresses import Integers, gather_lanes, split_rows
 from gpa_lsp.traces.model import OUTSIDE
-from gpa_lsp.traces.patterns import find_patterns
+from gpa_lsp.traces.patterns import Patterns, find_patterns
+from gpa_lsp.traces.request_columns import RequestColumns, mark_sectors, measure_requests
 from gpa_lsp.traces.segments import (
     SECTOR_SHIFT,
+    Touched,
     build_intervals,
     build_local_intervals,
     list_segments,
@@ -62,8 +64,13 @@ class AccessAccumulator:
     def add(self, piece: Trace) -> None:
         """Take the requests of a piece; shared memory and parameters are passed over."""
         accesses = piece.accesses
-        for rows in split_rows(np.flatnonzero(np.isin(accesses.space, _FOLDED))):
-            self._add_folded(accesses, rows)
+        folded = np.flatnonzero(np.isin(accesses.space, _FOLDED))
+        columns = measure_requests(accesses, folded)
+        if columns is not None:
+            self._add_columns(accesses, folded, columns)
+        else:
+            for rows in split_rows(folded):
+                self._add_folded(accesses, rows)
         local = np.flatnonzero(accesses.space == Space.LOCAL)
         for width in np.unique(accesses.bytes[local]).tolist():
             for rows in split_rows(local[accesses.bytes[local] == width]):
@@ -71,7 +78,7 @@ class AccessAccumulator:
                 touched = measure_intervals(build_local_intervals(matrix, width))
                 patterns = find_patterns(matrix, accesses.bytes[rows])
                 keys = build_keys(accesses, rows, None)
-                self._by_instruction.add(keys, accesses.bytes[rows], matrix, touched, patterns=patterns)
+                self._by_instruction.add(keys, accesses.bytes[rows], matrix.counts, touched, patterns=patterns)
 
     def finish(self) -> AccessSums:
         """The sums of all pieces."""
@@ -80,23 +87,53 @@ class AccessAccumulator:
             instructions=self._by_instruction.finish(), arrays=self._by_array.finish(), footprints=footprints
         )
 
+    def _add_columns(self, accesses: Accesses, rows: Integers, columns: RequestColumns) -> None:
+        """Of requests to one array each, all that is summed is in their columns; the others are taken apart."""
+        width, touched, patterns = accesses.bytes[rows], columns.touched, columns.patterns
+        self._by_instruction.add(build_keys(accesses, rows, None), width, columns.counts, touched, patterns=patterns)
+        array = self._index.find(columns.lowest)
+        is_whole = (array == self._index.find(columns.highest)) & (array != OUTSIDE)
+        if not is_whole.all():
+            for mixed in split_rows(rows[~is_whole]):
+                matrix = gather_lanes(accesses, mixed)
+                self._add_parts(accesses, mixed, split_by_array(self._index, matrix))
+            rows, width, array = rows[is_whole], width[is_whole], array[is_whole]
+            touched = Touched(**{name: getattr(touched, name)[is_whole] for name in Touched.__slots__})
+            patterns = Patterns(pattern=patterns.pattern[is_whole], stride_bytes=patterns.stride_bytes[is_whole])
+        keys = build_keys(accesses, rows, array)
+        counts = columns.counts if len(rows) == len(is_whole) else columns.counts[is_whole]
+        self._by_array.add(keys, width, counts, touched, patterns=patterns)
+        for number in np.unique(array).tolist():
+            marks = self._touched[number]
+            if marks is not None and len(marks):
+                first = self._buffers[number].base >> SECTOR_SHIFT
+                mark_sectors(accesses, rows[array == number], first, marks)
+
     def _add_folded(self, accesses: Accesses, rows: Integers) -> None:
         matrix = gather_lanes(accesses, rows)
         width = accesses.bytes[rows]
         intervals = build_intervals(matrix, width)
         touched = measure_intervals(intervals)
         patterns = find_patterns(matrix, width)
-        self._by_instruction.add(build_keys(accesses, rows, None), width, matrix, touched, patterns=patterns)
+        keys = build_keys(accesses, rows, None)
+        self._by_instruction.add(keys, width, matrix.counts, touched, patterns=patterns)
         parts = split_by_array(self._index, matrix)
-        part_rows, part_width = rows[parts.request], width[parts.request]
-        part_intervals = intervals
         if parts.matrix is not matrix:
-            part_intervals = build_intervals(parts.matrix, part_width)
-            touched = measure_intervals(part_intervals)
-            patterns = find_patterns(parts.matrix, part_width)
+            self._add_parts(accesses, rows, parts)
+            return
+        keys = build_keys(accesses, rows, parts.array)
+        self._by_array.add(keys, width, matrix.counts, touched, patterns=patterns)
+        self._mark_footprints(parts.array, *list_segments(intervals, SECTOR_SHIFT))
+
+    def _add_parts(self, accesses: Accesses, rows: Integers, parts: ArrayParts) -> None:
+        """Parts of some rows, by array."""
+        part_rows = rows[parts.request]
+        width = accesses.bytes[part_rows]
+        intervals = build_intervals(parts.matrix, width)
+        touched, patterns = measure_intervals(intervals), find_patterns(parts.matrix, width)
         keys = build_keys(accesses, part_rows, parts.array)
-        self._by_array.add(keys, part_width, parts.matrix, touched, patterns=patterns)
-        self._mark_footprints(parts.array, *list_segments(part_intervals, SECTOR_SHIFT))
+        self._by_array.add(keys, width, parts.matrix.counts, touched, patterns=patterns)
+        self._mark_footprints(parts.array, *list_segments(intervals, SECTOR_SHIFT))
 
     def _mark_footprints(self, array: Integers, part: Integers, sector: Integers) -> None:
         of_sector = array[part]

@@ -9,21 +9,19 @@ from gpa_lsp.traces.access_sums import AccessAccumulator
 from gpa_lsp.traces.bank_conflicts import BankAccumulator
 from gpa_lsp.traces.branch_divergence import BranchAccumulator
 from gpa_lsp.traces.bypassing import advise_bypassing
-from gpa_lsp.traces.cache_hits import LineLoads, list_line_loads, predict_hits
-from gpa_lsp.traces.distance_counting import INFINITE, Distances
 from gpa_lsp.traces.lane_addresses import check_trace
 from gpa_lsp.traces.model import AnalysisSettings, Granularity, StoreEffect, TraceContext
 from gpa_lsp.traces.results import TraceAnalyses
 from gpa_lsp.traces.reuse_distance import (
     ReuseAccumulator,
     ReuseDistances,
-    ReuseSums,
+    ReuseGroup,
     Scope,
     add_histograms,
 )
-from gpa_lsp.traces.segments import LINE_SHIFT
 from gpa_lsp.traces.values import RepeatAccumulator
-from gpa_lsp.traces.waves import WaveCollector, WaveReferences
+from gpa_lsp.traces.wave_answers import follow_waves
+from gpa_lsp.traces.waves import WaveCollector, WaveRequests
 
 _DEFAULTS = AnalysisSettings()
 
@@ -88,8 +86,8 @@ class TraceAnalyser:
         first = self._first
         if first is None:
             raise InputError("there is no trace to analyse", remedy="trace at least one block")
-        references = self._waves.finish()
-        loads = list_line_loads(references, evicts_on_store=self._settings.evicts_on_store)
+        waves = self._waves.finish()
+        caches, sm_lines = follow_waves(waves, self._context, first.buffers, self._settings)
         analyses = TraceAnalyses(
             kernel=first.kernel,
             grid=first.grid,
@@ -106,8 +104,8 @@ class TraceAnalyser:
             block_elements=self._elements.finish(),
             block_lines=self._lines.finish(),
             warp_lines=self._warps.finish(),
-            sm_lines=self._sum_sm_lines(first, references, loads),
-            caches=predict_hits(references, loads, self._context, ways=self._settings.cache_ways),
+            sm_lines=self._describe_sm_lines(waves, sm_lines),
+            caches=caches,
             bypassing=advise_bypassing(self._kept.finish(), self._context, _count_warps(first)),
             repeats=self._repeats.finish(),
             block_chains=self._block_chains,
@@ -151,20 +149,15 @@ class TraceAnalyser:
         chains = (*(one.chain for one in self._instructions), *self._block_chains)
         return shorten_paths({frame.file for chain in chains for frame in chain or ()})
 
-    def _sum_sm_lines(self, first: Trace, references: WaveReferences, loads: LineLoads) -> ReuseDistances:
-        sums = ReuseSums(first.buffers)
-        distance = np.where(loads.is_dropped, INFINITE, loads.distances.distance)
-        found = Distances(distance=distance, is_streaming=loads.distances.is_streaming)
-        sums.add(references.instruction[loads.reference], loads.line << LINE_SHIFT, found)
-        groups = sums.finish()
+    def _describe_sm_lines(self, waves: WaveRequests, groups: tuple[ReuseGroup, ...]) -> ReuseDistances:
         return ReuseDistances(
             scope=Scope.SM,
             granularity=Granularity.LINE,
             stores=StoreEffect.RESTART if self._settings.evicts_on_store else StoreEffect.IGNORED,
             total=add_histograms([group.histogram for group in groups]),
             groups=groups,
-            sequences=references.groups,
-            is_whole=references.is_whole and references.kept_ratio == 1.0,
+            sequences=waves.groups,
+            is_whole=waves.is_whole and waves.kept_ratio == 1.0,
         )
 
 

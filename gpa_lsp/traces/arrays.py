@@ -16,20 +16,25 @@ class ArrayIndex:
 
     Args:
         buffers: of the trace, in any order.
+
+    Attributes:
+        order: int64[n], the buffers by address.
+        bases: uint64[n], their first addresses, ascending.
+        ends: uint64[n], the addresses behind them.
     """
 
     def __init__(self, buffers: tuple[Buffer, ...]) -> None:
-        self._order = np.array(sorted(range(len(buffers)), key=lambda one: buffers[one].base), dtype=np.int64)
-        self._bases = np.array([buffers[one].base for one in self._order], dtype=np.uint64)
-        self._ends = np.array([buffers[one].base + buffers[one].size_bytes for one in self._order], dtype=np.uint64)
+        self.order = np.array(sorted(range(len(buffers)), key=lambda one: buffers[one].base), dtype=np.int64)
+        self.bases = np.array([buffers[one].base for one in self.order], dtype=np.uint64)
+        self.ends = np.array([buffers[one].base + buffers[one].size_bytes for one in self.order], dtype=np.uint64)
 
     def find(self, addresses: npt.NDArray[np.uint64]) -> Integers:
         """int64 of the same shape: index into the buffers, or :data:`OUTSIDE`. The address of an access is its first byte's."""
-        if len(self._order) == 0:
+        if len(self.order) == 0:
             return np.full(addresses.shape, OUTSIDE, dtype=np.int64)
-        place = np.searchsorted(self._bases, addresses, side="right") - 1
-        inside = (place >= 0) & (addresses < self._ends[place])
-        return np.where(inside, self._order[place], OUTSIDE)
+        place = np.searchsorted(self.bases, addresses, side="right") - 1
+        inside = (place >= 0) & (addresses < self.ends[place])
+        return np.where(inside, self.order[place], OUTSIDE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,16 @@
 from dataclasses import field
 
 import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.emulator.trace import Accesses, Trace
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
-from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts
+from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts, divide_request
 from gpa_lsp.traces.keyed_sums import KeyedSums
 from gpa_lsp.traces.lane_addresses import Integers, gather_lanes, split_rows, spread_lanes
+from gpa_lsp.traces.request_columns import list_columns
 
 MOST_WAVEFRONTS = 64
 """From so many on they are counted together."""
@@ -61,16 +64,25 @@ class BankAccumulator:
         accesses = piece.accesses
         kinds = np.array([-1 if one.kind is None else one.kind for one in piece.instructions], dtype=np.int8)
         shared = np.flatnonzero(accesses.space == Space.SHARED)
+        instruction = accesses.instruction[shared].astype(np.int64)
+        measured = _measure_by_core(accesses, shared, kinds[instruction])
+        if measured is not None:
+            self._sum(instruction, accesses.bytes[shared], *measured)
+            return
         for width in np.unique(accesses.bytes[shared]).tolist():
             for rows in split_rows(shared[accesses.bytes[shared] == width]):
                 instruction = accesses.instruction[rows].astype(np.int64)
                 matrix = gather_lanes(accesses, rows)
                 addresses, active = spread_lanes(matrix)
                 taken, ideal = count_wavefronts(addresses, active, width, kinds[instruction])
-                ones = np.ones(len(rows), dtype=np.int64)
-                columns = (ones, matrix.counts, matrix.counts * width, taken, ideal)
-                self._sums.add(instruction, np.stack(columns, axis=1))
-                self._histogram.count(instruction * (MOST_WAVEFRONTS + 1) + np.minimum(taken, MOST_WAVEFRONTS))
+                self._sum(instruction, accesses.bytes[rows], matrix.counts, taken, ideal)
+
+    def _sum(
+        self, instruction: Integers, widths: npt.NDArray[np.uint8], lanes: Integers, taken: Integers, ideal: Integers
+    ) -> None:
+        columns = (np.ones(len(instruction), dtype=np.int64), lanes, lanes * widths, taken, ideal)
+        self._sums.add(instruction, np.stack(columns, axis=1))
+        self._histogram.count(instruction * (MOST_WAVEFRONTS + 1) + np.minimum(taken, MOST_WAVEFRONTS))
 
     def finish(self) -> tuple[BankConflicts, ...]:
         """By instruction."""
@@ -88,3 +100,18 @@ class BankAccumulator:
                 self._sums.keys.tolist(), self._sums.sums.tolist(), strict=True
             )
         )  # fmt: skip
+
+
+def _measure_by_core(
+    accesses: Accesses, rows: Integers, kinds: npt.NDArray[np.int8]
+) -> tuple[Integers, Integers, Integers] | None:
+    """Lanes, passes and passes without conflicts of some rows; None where there is no core, or it knows no such width."""
+    core = find_core()
+    if core is None:
+        return None
+    divided = np.array([divide_request(width) for width in range(256)], dtype=np.int64)
+    words, parts = np.ascontiguousarray(divided[accesses.bytes[rows]].T)
+    lanes, taken, ideal = np.empty((3, len(rows)), np.int64)
+    columns = list_columns(accesses, rows)
+    is_done = core.has_done("measure_banks", *columns, kinds, words, parts, lanes, taken, ideal)
+    return (lanes, taken, ideal) if is_done else None

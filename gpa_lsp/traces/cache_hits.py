@@ -30,7 +30,7 @@ from gpa_lsp.traces.lane_addresses import Integers, Marks
 from gpa_lsp.traces.model import TraceContext
 from gpa_lsp.traces.ordering import order_rows
 from gpa_lsp.traces.segments import LINE_BYTES, LINE_SHIFT, SECTOR_SHIFT
-from gpa_lsp.traces.waves import ATOMIC, BYPASSING_LOAD, LOAD, STORE, WaveReferences
+from gpa_lsp.traces.waves import ATOMIC, BYPASSING_LOAD, LOAD, STORE, WaveReferences, WaveRequests
 
 _SECTOR_BITS = LINE_SHIFT - SECTOR_SHIFT
 
@@ -165,35 +165,62 @@ def predict_hits(
     l1_hit = np.zeros(count, dtype=np.bool_)
     is_load = references.role == LOAD
     if context.l1_bytes is not None:
-        shape = CacheShape(lines=max(1, context.l1_bytes // LINE_BYTES), ways=ways)
+        shape = CacheShape(lines=count_lines(context.l1_bytes), ways=ways)
         tag_hit = _find_tag_hits(loads.line, loads.group, loads.distances, shape) & ~loads.is_dropped
         sectors = references.sector[is_load]
         l1_hit[is_load] = _find_sector_hits(loads, tag_hit, sectors, references.group[is_load])
-    l2_bytes = None if context.l2_bytes is None else int(context.l2_bytes * references.kept_ratio)
+    l2_bytes = scale_l2(references, context)
     goes_on = (is_load & ~l1_hit) | (references.role == BYPASSING_LOAD)
     l2_hit = np.zeros(count, dtype=np.bool_)
     if l2_bytes is not None:
         is_seen = goes_on | (references.role >= STORE)
         order = references.shared_order[is_seen[references.shared_order]]
-        l2_hit[order] = _find_shared_hits(
-            references, order, CacheShape(lines=max(1, l2_bytes // LINE_BYTES), ways=ways)
-        )
+        l2_hit[order] = _find_shared_hits(references, order, CacheShape(lines=count_lines(l2_bytes), ways=ways))
     sums = KeyedSums(5)
     columns = (is_load, l1_hit, goes_on, goes_on & l2_hit, references.role >= STORE)
     sums.add(references.instruction, np.stack(columns, axis=1).astype(np.int64))
+    return list_hits(sums.keys, sums.sums, references, context, ways=ways)
+
+
+def count_lines(size_bytes: int) -> int:
+    """Of a cache of that size."""
+    return max(1, size_bytes // LINE_BYTES)
+
+
+def scale_l2(waves: WaveReferences | WaveRequests, context: TraceContext) -> int | None:
+    """Bytes of L2 for the SMs that were looked at; None when its size is unknown."""
+    return None if context.l2_bytes is None else int(context.l2_bytes * waves.kept_ratio)
+
+
+def list_hits(
+    instructions: Integers,
+    sums: Integers,
+    waves: WaveReferences | WaveRequests,
+    context: TraceContext,
+    *,
+    ways: int | None,
+) -> CacheHits:
+    """The record of what was found.
+
+    Args:
+        instructions: int64[n], ascending.
+        sums: int64[n, 5], in the order of :class:`InstructionHits`.
+        waves: that were looked at.
+        context: the sizes of the caches.
+        ways: of each set of both caches.
+    """
+    rows = zip(instructions.tolist(), sums.tolist(), strict=True)
     return CacheHits(
         instructions=tuple(
             InstructionHits(
                 instruction=instruction, l1_sectors=l1, l1_hits=l1_hits, l2_sectors=l2, l2_hits=l2_hits,
                 store_sectors=stores,
             )
-            for instruction, (l1, l1_hits, l2, l2_hits, stores) in zip(
-                sums.keys.tolist(), sums.sums.tolist(), strict=True
-            )
+            for instruction, (l1, l1_hits, l2, l2_hits, stores) in rows
         ),
         l1_bytes=context.l1_bytes,
-        l2_bytes=l2_bytes,
-        assumptions=_list_assumptions(references, context, ways),
+        l2_bytes=scale_l2(waves, context),
+        assumptions=_list_assumptions(waves, context, ways),
     )  # fmt: skip
 
 
@@ -249,7 +276,9 @@ def _find_shared_hits(references: WaveReferences, order: Integers, shape: CacheS
     return hits
 
 
-def _list_assumptions(references: WaveReferences, context: TraceContext, ways: int | None) -> tuple[Sentence, ...]:
+def _list_assumptions(
+    references: WaveReferences | WaveRequests, context: TraceContext, ways: int | None
+) -> tuple[Sentence, ...]:
     found = [*context.assumptions]
     kind = say("fully associative") if ways is None else say("{ways}-way set associative", ways=count(ways))
     found.append(

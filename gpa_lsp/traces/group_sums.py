@@ -7,7 +7,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.keyed_sums import KeyedSums, compress_keys, count_pairs, sum_columns
-from gpa_lsp.traces.lane_addresses import MOST_ARRAYS, Integers, LaneMatrix
+from gpa_lsp.traces.lane_addresses import MOST_ARRAYS, Integers
 from gpa_lsp.traces.model import MOST_SEGMENTS, AccessTotals
 from gpa_lsp.traces.patterns import LanePattern, Patterns
 from gpa_lsp.traces.segments import Touched
@@ -73,7 +73,7 @@ class GroupSums:
         self,
         keys: Integers,
         width: npt.NDArray[np.uint8],
-        matrix: LaneMatrix,
+        counts: Integers,
         touched: Touched,
         *,
         patterns: Patterns,
@@ -83,19 +83,21 @@ class GroupSums:
         Args:
             keys: int64[n], of :func:`build_keys`.
             width: uint8[n], bytes per lane.
-            matrix: their lanes.
+            counts: int64[n], their active lanes.
             touched: what they touch.
             patterns: of their lanes.
         """
+        if len(keys) == 0:
+            return
         groups, place = compress_keys(keys)
-        is_uniform = (touched.distinct == 1) & (matrix.counts > 1)
+        is_uniform = (touched.distinct == 1) & (counts > 1)
         columns = (
-            np.ones(len(keys), dtype=np.int64), matrix.counts, matrix.counts * width, touched.used_bytes, touched.lines,
+            np.ones(len(keys), dtype=np.int64), counts, counts * width, touched.used_bytes, touched.lines,
             touched.sectors, touched.ideal_sectors, is_uniform.astype(np.int64),
         )  # fmt: skip
         self._sums.add(groups, sum_columns(place, np.stack(columns, axis=1), len(groups)))
-        for histogram, counts in ((self._lines, touched.lines), (self._sectors, touched.sectors)):
-            count_pairs(histogram, groups, place, np.minimum(counts, MOST_SEGMENTS), _BINS)
+        for histogram, segments in ((self._lines, touched.lines), (self._sectors, touched.sectors)):
+            count_pairs(histogram, groups, place, np.minimum(segments, MOST_SEGMENTS), _BINS)
         count_pairs(self._patterns, groups, place, patterns.pattern, _PATTERNS)
         has_stride = (patterns.stride_bytes != 0) & (np.abs(patterns.stride_bytes) < _MOST_STRIDE_BYTES)
         self._strides.count(keys[has_stride] * _STRIDES + patterns.stride_bytes[has_stride] + _MOST_STRIDE_BYTES)

@@ -13,7 +13,8 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses
 from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.lane_addresses import Integers, gather_lanes, split_rows
+from gpa_lsp.traces.lane_addresses import CHUNK_ROWS, Integers, gather_lanes, split_rows
+from gpa_lsp.traces.request_columns import list_columns
 from gpa_lsp.traces.segments import build_intervals, build_local_intervals, list_segments
 
 _WARP_BITS = 16
@@ -69,6 +70,9 @@ def list_references(accesses: Accesses, rows: Integers, shift: int, most: int) -
         shift: units are of ``2**shift`` bytes.
         most: references after which no further chunk of rows is looked at.
     """
+    found = _list_by_core(accesses, rows, shift, most)
+    if found is not None:
+        return found
     positions: list[Integers] = []
     units: list[Integers] = []
     total = done = 0
@@ -84,6 +88,21 @@ def list_references(accesses: Accesses, rows: Integers, shift: int, most: int) -
     return References(
         position=np.concatenate([none, *positions]), unit=np.concatenate([none, *units]), row_count=min(done, len(rows))
     )
+
+
+def _list_by_core(accesses: Accesses, rows: Integers, shift: int, most: int) -> References | None:
+    """The same from the core; None where there is none, or where rows are of local memory."""
+    core = find_core()
+    if core is None or (accesses.space[rows] == Space.LOCAL).any():
+        return None
+    sizes = np.empty(len(rows), np.int64)
+    count = core.call("count_units", *list_columns(accesses, rows), CHUNK_ROWS, shift, most, sizes)
+    if count < 0:
+        return None
+    position = np.repeat(np.arange(count), sizes[:count])
+    units = np.empty(len(position), np.int64)
+    core.call("list_units", *list_columns(accesses, rows[:count]), shift, units)
+    return References(position=position, unit=units, row_count=count)
 
 
 def _list_chunk(accesses: Accesses, rows: Integers, shift: int) -> tuple[Integers, Integers]:

@@ -10,18 +10,19 @@ Source: C. Ding, Y. Zhong, "Reuse Distance Analysis" (2001); CUDAAdvisor (CGO 20
 
 from dataclasses import field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses, AccessKind, Buffer, Trace
-from gpa_lsp.native.shared_library import find_core
+from gpa_lsp.native.shared_library import Core, find_core
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.arrays import ArrayIndex
 from gpa_lsp.traces.cache_operators import is_kept_by_l1
 from gpa_lsp.traces.distance_counting import INFINITE, NOT_COUNTED, Distances, measure_distances
 from gpa_lsp.traces.keyed_sums import KeyedSums, compress_keys, count_pairs, sum_columns
-from gpa_lsp.traces.lane_addresses import MOST_ARRAYS, Integers
+from gpa_lsp.traces.lane_addresses import CHUNK_ROWS, MOST_ARRAYS, Integers, Marks
 from gpa_lsp.traces.model import Granularity, StoreEffect
 from gpa_lsp.traces.ordering import order_rows
 from gpa_lsp.traces.references import list_references, name_warps, number_turns
@@ -37,6 +38,8 @@ SHIFTS = {Granularity.ELEMENT: WORD_SHIFT, Granularity.SECTOR: SECTOR_SHIFT, Gra
 
 _FIRST_ARRAY = 2
 _ARRAYS = MOST_ARRAYS + _FIRST_ARRAY
+_MOST_GROUPS = 1 << 14
+"""The core's room for instructions and arrays; where there are more, numpy sums them."""
 
 
 class Scope(StrEnum):
@@ -147,6 +150,31 @@ def add_histograms(histograms: list[ReuseHistogram]) -> ReuseHistogram:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sequences:
+    """What is to be measured of a piece.
+
+    Attributes:
+        accesses: of it.
+        rows: int64[n], in the order of their references.
+        instructions: of the piece, how many.
+        scope: WARP or BLOCK.
+        shift: units are of ``2**shift`` bytes.
+        erasing: bool by instruction; None where nothing erases.
+        most: references after which no further chunk of rows is looked at.
+        has_others: there were sequences before this piece.
+    """
+
+    accesses: Accesses
+    rows: Integers
+    instructions: int
+    scope: Scope
+    shift: int
+    erasing: Marks | None
+    most: int
+    has_others: bool
+
+
 class ReuseSums:
     """Histograms by instruction and array.
 
@@ -177,6 +205,58 @@ class ReuseSums:
         count_pairs(self._bins, groups, place, bin_distances(distance), BINS)
         columns = np.stack([found.is_streaming[counted], np.where(distance == INFINITE, 0, distance)], axis=1)
         self._sums.add(groups, sum_columns(place, columns.astype(np.int64), len(groups)))
+
+    def add_by_core(self, core: Core, sequences: "_Sequences") -> tuple[int, int, bool] | None:
+        """List, measure and add references.
+
+        Returns:
+            The references, the sequences, and whether some were left out; None where the core could not do it.
+        """
+        accesses, found = sequences.accesses, np.zeros(3, np.int64)
+        columns = (
+            accesses.block,
+            accesses.warp,
+            accesses.instruction,
+            accesses.bytes,
+            accesses.lane_mask,
+            accesses.first_address,
+        )
+        is_done = self.fill_by_core(
+            core, "add_reuse", *(np.ascontiguousarray(one) for one in (*columns, accesses.addresses)), len(accesses.addresses),
+            np.ascontiguousarray(sequences.rows, np.int64), len(sequences.rows), CHUNK_ROWS, sequences.shift,
+            int(sequences.scope is Scope.WARP), sequences.erasing, sequences.most, int(sequences.has_others),
+            instructions=sequences.instructions, found=found,
+        )  # fmt: skip
+        if not is_done:
+            return None
+        references, count, is_cut = found.tolist()
+        return references, count, bool(is_cut)
+
+    def fill_by_core(
+        self, core: Core, name: str, *arguments: "np.ndarray[Any, Any] | int | None", instructions: int, found: Integers
+    ) -> bool:
+        """Have a function of the core measure references, and add them.
+
+        Args:
+            core: it.
+            name: of the function.
+            arguments: of its own; behind them it takes the arrays, room for groups, and what it finds.
+            instructions: numbers of instructions are below.
+            found: what it finds beside the groups.
+
+        Returns:
+            Whether the core could do it.
+        """
+        index, room = self._index, max(1, min(_MOST_GROUPS, instructions * (len(self._index.bases) + 1)))
+        keys, bins, sums = np.empty(room, np.int64), np.empty((room, BINS), np.int64), np.empty((room, 2), np.int64)
+        arrays = (index.bases, index.ends, index.order, len(index.bases), _ARRAYS)
+        groups = core.call(name, *arguments, *arrays, keys, bins, sums, room, found)
+        if groups < 0:
+            return False
+        group, place = np.nonzero(bins[:groups])
+        self._bins.add(keys[group] * BINS + place, bins[group, place][:, None])
+        self._sums.add(keys[:groups], sums[:groups])
+        return True
 
     def finish(self) -> tuple[ReuseGroup, ...]:
         """All groups, by instruction and array."""
@@ -224,19 +304,51 @@ class ReuseAccumulator:
     def add(self, piece: Trace) -> None:
         """Take the blocks of a piece, while there is room."""
         accesses = piece.accesses
-        kind = _read_kinds(piece)
-        is_used = (accesses.space == Space.GLOBAL) | (accesses.space == Space.TEXTURE)
-        if self._stores is StoreEffect.IGNORED:
-            is_used &= kind == AccessKind.LOAD
-        if self._is_l1_only:
-            kept = np.array([is_kept_by_l1(one) for one in piece.instructions], dtype=np.bool_)
-            is_used &= kept[accesses.instruction]
-        rows = np.flatnonzero(is_used)
+        rows = np.flatnonzero(self._find_used(piece))
         if self._room <= 0 or len(rows) == 0:
             self._is_whole &= len(rows) == 0
             return
         rows = self._order(accesses, rows)
-        shift = SHIFTS[self._granularity]
+        core = find_core()
+        if core is None or not self._has_added(core, piece, rows):
+            self._add_columns(piece, rows)
+
+    def _find_used(self, piece: Trace) -> Marks:
+        """bool[n], rows that are references."""
+        accesses = piece.accesses
+        is_used: Marks = (accesses.space == Space.GLOBAL) | (accesses.space == Space.TEXTURE)
+        if self._stores is StoreEffect.IGNORED:
+            is_used &= (_read_kinds(piece) == AccessKind.LOAD)[accesses.instruction]
+        if self._is_l1_only:
+            kept = np.array([is_kept_by_l1(one) for one in piece.instructions], dtype=np.bool_)
+            is_used &= kept[accesses.instruction]
+        return is_used
+
+    def _has_added(self, core: Core, piece: Trace, rows: Integers) -> bool:
+        """Have the core do all that :meth:`_add_columns` does; whether it could."""
+        sequences = _Sequences(
+            accesses=piece.accesses,
+            rows=rows,
+            instructions=len(piece.instructions),
+            scope=self._scope,
+            shift=SHIFTS[self._granularity],
+            erasing=_read_kinds(piece) != AccessKind.LOAD if self._stores is StoreEffect.RESTART else None,
+            most=self._room,
+            has_others=bool(self._sequences),
+        )
+        found = self._sums.add_by_core(core, sequences)
+        if found is None:
+            return False
+        references, count, is_cut = found
+        if is_cut:
+            self._is_whole = False
+            self._room = 0
+        self._room -= references
+        self._sequences += count
+        return True
+
+    def _add_columns(self, piece: Trace, rows: Integers) -> None:
+        accesses, shift = piece.accesses, SHIFTS[self._granularity]
         found = list_references(accesses, rows, shift, self._room)
         position, unit = found.position, found.unit
         if found.row_count < len(rows):
@@ -246,7 +358,9 @@ class ReuseAccumulator:
             return
         of_row = rows[position]
         groups = name_warps(accesses)[of_row] if self._scope is Scope.WARP else accesses.block[of_row].astype(np.int64)
-        erases = (kind != AccessKind.LOAD)[of_row] if self._stores is StoreEffect.RESTART else None
+        erases = None
+        if self._stores is StoreEffect.RESTART:
+            erases = (_read_kinds(piece) != AccessKind.LOAD)[accesses.instruction[of_row]]
         distances = measure_distances(unit, groups, erases)
         self._sums.add(accesses.instruction[of_row].astype(np.int64), unit << shift, distances)
         self._sequences += int(np.count_nonzero(np.diff(groups, prepend=-1)))
@@ -285,7 +399,5 @@ class ReuseAccumulator:
 
 
 def _read_kinds(piece: Trace) -> Integers:
-    """int64[n], the kind of each access; what states none is a load."""
-    kinds = np.array([AccessKind.LOAD if one.kind is None else one.kind for one in piece.instructions], dtype=np.int64)
-    found: Integers = kinds[piece.accesses.instruction]
-    return found
+    """int64, the kind of each instruction; what states none is a load."""
+    return np.array([AccessKind.LOAD if one.kind is None else one.kind for one in piece.instructions], dtype=np.int64)

@@ -29,6 +29,7 @@ from gpa_lsp.traces.lane_addresses import WARP_LANES, Integers, gather_lanes, sp
 from gpa_lsp.traces.model import OUTSIDE
 from gpa_lsp.traces.ordering import order_rows
 from gpa_lsp.traces.references import name_warps
+from gpa_lsp.traces.request_columns import list_columns
 
 _MULTIPLIERS = np.random.default_rng(0x9E3779B97F4A7C15).integers(
     1, 1 << 63, size=WARP_LANES + 2, dtype=np.uint64
@@ -125,31 +126,32 @@ class RepeatAccumulator:
 
     def _describe(self, accesses: Accesses, rows: Integers) -> tuple[Integers, npt.NDArray[np.uint64]]:
         """The array of each request (OUTSIDE where it is none, or several) and the hash of its shape."""
-        arrays, shapes = [], []
-        for chunk in split_rows(rows):
-            matrix = gather_lanes(accesses, chunk)
-            lowest, highest, shape = _hash_rows(matrix.addresses)
-            array = self._index.find(lowest)
-            array = np.where(array == self._index.find(highest), array, OUTSIDE)
-            arrays.append(np.where(accesses.space[chunk] == Space.SHARED, _SHARED_ARRAY, array))
-            shape += accesses.lane_mask[chunk] * _MULTIPLIERS[WARP_LANES]
-            shape ^= (accesses.bytes[chunk].astype(np.uint64) * 8 + accesses.space[chunk]) * _MULTIPLIERS[
-                WARP_LANES + 1
-            ]
-            shapes.append(shape)
-        return np.concatenate(arrays), np.concatenate(shapes)
+        lowest, highest, shape = _hash_requests(accesses, rows)
+        array = self._index.find(lowest)
+        array = np.where(array == self._index.find(highest), array, OUTSIDE)
+        array = np.where(accesses.space[rows] == Space.SHARED, _SHARED_ARRAY, array)
+        shape += accesses.lane_mask[rows] * _MULTIPLIERS[WARP_LANES]
+        shape ^= (accesses.bytes[rows].astype(np.uint64) * 8 + accesses.space[rows]) * _MULTIPLIERS[WARP_LANES + 1]
+        return array, shape
+
+
+def _hash_requests(
+    accesses: Accesses, rows: Integers
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """The lowest and the highest address of each row, and a hash of all of them."""
+    core = find_core()
+    if core is not None:
+        lowest, highest, shape = np.empty((3, len(rows)), np.uint64)
+        if core.has_done("hash_requests", *list_columns(accesses, rows), _MULTIPLIERS, lowest, highest, shape):
+            return lowest, highest, shape
+    parts = [_hash_rows(gather_lanes(accesses, chunk).addresses) for chunk in split_rows(rows)]
+    lowest, highest, shape = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return lowest, highest, shape
 
 
 def _hash_rows(
     addresses: npt.NDArray[np.uint64],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """The lowest and the highest address of each row, and a hash of all of them."""
-    core = find_core()
-    if core is not None:
-        lowest, highest, shape = np.empty((3, len(addresses)), np.uint64)
-        rows = np.ascontiguousarray(addresses)
-        if core.has_done("hash_rows", rows, len(rows), _MULTIPLIERS, lowest, highest, shape):
-            return lowest, highest, shape
     mixed = (addresses ^ (addresses >> np.uint64(17))) * _MULTIPLIERS[:WARP_LANES]
     shape = (mixed ^ (mixed >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
     return addresses.min(axis=1), addresses.max(axis=1), shape

@@ -1,4 +1,4 @@
-"""The references of the blocks that are resident together: :class:`WaveCollector` keeps them, bounded, and puts them in order.
+"""The requests of the blocks that are resident together: :class:`WaveCollector` keeps them, bounded, and puts them in order.
 
 Model of residency: the grid runs in waves of ``sm_count · blocks_per_sm`` blocks by ascending number, and block b of a wave is on SM
 ``b mod sm_count``. All blocks of a wave start together and end before the next wave starts; their warps go round robin
@@ -68,6 +68,58 @@ class WaveReferences:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaveRequests:
+    """n warp-level accesses, ordered by wave, then SM, then as the warps of the SM make them; their sectors lie in the order of the trace.
+
+    Attributes:
+        role: int64[n], one of the four above.
+        instruction: int64[n], index of the static instruction.
+        group: int64[n], a number per wave and SM, ascending.
+        start: int64[n], place of the first sector of each.
+        size: int64[n], sectors of each.
+        shared_order: int64[n], places of the same requests in the order in which they would reach a cache that all SMs share.
+        sector: int64[m], address divided by 32, ascending within a request; local memory lies above all others.
+        groups: see :class:`WaveReferences`, as all below.
+    """
+
+    role: Integers = field(repr=False)
+    instruction: Integers = field(repr=False)
+    group: Integers = field(repr=False)
+    start: Integers = field(repr=False)
+    size: Integers = field(repr=False)
+    shared_order: Integers = field(repr=False)
+    sector: Integers = field(repr=False)
+    groups: int
+    waves: int
+    kept_ratio: float
+    blocks_per_sm: float
+    has_whole_sms: bool
+    is_whole: bool
+
+    def list_references(self) -> WaveReferences:
+        """Their sectors, one by one."""
+        request = np.repeat(np.arange(len(self.size)), self.size)
+        within = np.arange(len(request)) - np.repeat(np.cumsum(self.size) - self.size, self.size)
+        # a request's rank in the shared order, spread over its references; the sort is stable and so keeps them together
+        rank = np.empty(len(self.size), dtype=np.int64)
+        rank[self.shared_order] = np.arange(len(self.size))
+        return WaveReferences(
+            sector=self.sector[self.start[request] + within] if len(request) else self.sector,
+            request=request,
+            role=self.role[request],
+            instruction=self.instruction[request],
+            group=self.group[request],
+            shared_order=order_rows(rank[request]),
+            groups=self.groups,
+            waves=self.waves,
+            kept_ratio=self.kept_ratio,
+            blocks_per_sm=self.blocks_per_sm,
+            has_whole_sms=self.has_whole_sms,
+            is_whole=self.is_whole,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
     """Columns of requests with their sectors: block, warp, turn, role, instruction, sectors of each; and the sectors."""
 
@@ -126,7 +178,7 @@ class WaveCollector:
         while self._count_held() > self._most and self._shrink():
             pass
 
-    def finish(self) -> WaveReferences:
+    def finish(self) -> WaveRequests:
         """All that was kept, in order."""
         columns = np.concatenate([np.empty((6, 0), dtype=np.int64), *(one.columns for one in self._held)], axis=1)
         sectors = np.concatenate([np.empty(0, dtype=np.int64), *(one.sectors for one in self._held)])
@@ -135,21 +187,15 @@ class WaveCollector:
         order = order_rows(wave, sm, columns[_TURN], place, columns[_WARP])
         keys = wave[order] * self._context.sm_count + sm[order]
         number = np.cumsum(np.diff(keys, prepend=keys[:1]) != 0)
-        count = columns[_COUNT][order]
-        starts = (np.cumsum(columns[_COUNT]) - columns[_COUNT])[order]
-        request = np.repeat(np.arange(len(order)), count)
-        within = np.arange(len(request)) - np.repeat(np.cumsum(count) - count, count)
-        # a request's rank in the shared order, spread over its references; the sort is stable and so keeps them together
-        shared = order_rows(wave[order], columns[_TURN][order], place[order], sm[order], columns[_WARP][order])
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[shared] = np.arange(len(order))
-        return WaveReferences(
-            sector=sectors[starts[request] + within] if len(request) else sectors,
-            request=request,
-            role=columns[_ROLE][order][request],
-            instruction=columns[_INSTRUCTION][order][request],
-            group=number[request],
-            shared_order=order_rows(rank[request]),
+        count = columns[_COUNT]
+        return WaveRequests(
+            role=columns[_ROLE][order],
+            instruction=columns[_INSTRUCTION][order],
+            group=number,
+            start=(np.cumsum(count) - count)[order],
+            size=count[order],
+            shared_order=order_rows(wave[order], columns[_TURN][order], place[order], sm[order], columns[_WARP][order]),
+            sector=sectors,
             groups=int(number[-1]) + 1 if len(number) else 0,
             waves=len(np.unique(wave)),
             kept_ratio=1.0 / self._step,

@@ -30,6 +30,7 @@ from gpa_lsp.volumes.footprints import Overlaps, Place, build_intervals, find_ar
 from gpa_lsp.volumes.groups import AccessGroup, ArrayGroups, Integers, group_accesses
 from gpa_lsp.volumes.l1_cycles import count_cycles, count_paper_cycles
 from gpa_lsp.volumes.model import Counts, SharedLoads, VolumeMode
+from gpa_lsp.volumes.program_order import LOADS_UNDER_WAY, add_delays, count_loads
 from gpa_lsp.volumes.sampled import count_sampled
 from gpa_lsp.volumes.sharing import count_iterations, find_sharing
 from gpa_lsp.volumes.traffic import ArrayTraffic, bound_footprint, measure_traffic
@@ -140,6 +141,7 @@ def count_all(subject: Subject) -> Counts:
         shared_loads=sharing,
         once_load_bytes=0.0 if is_paper else once + extra.wave_load_bytes / per_wave,
         load_iterations=max((count_iterations(entry.select(loads=True)) for entry in entries), default=1),
+        loads_per_thread=count_loads(entries),
         wave_load_bytes=SECTOR_BYTES * sum(found.current for found in loads) + extra.wave_load_bytes,
         wave_store_bytes=SECTOR_BYTES * sum(found.current for found in stores) + extra.wave_store_bytes,
         before_bytes=_add([found.before for found in (*loads, *stores)]),
@@ -154,14 +156,16 @@ def count_all(subject: Subject) -> Counts:
 
 
 def _find_sharing(
-    subject: Subject, placed: Iterable[tuple[ArrayGroups, tuple[int, ...]]], affine: "_AffineCounts"
+    subject: Subject, placed: Sequence[tuple[ArrayGroups, tuple[int, ...]]], affine: "_AffineCounts"
 ) -> tuple[SharedLoads, ...]:
     found: list[SharedLoads] = []
+    is_long = count_loads([entry for entry, _ in placed]) > LOADS_UNDER_WAY
     for (entry, strides), own in zip(placed, affine.traffic, strict=True):
         place = Place(launch=subject.launch, region=subject.region, base_bytes=entry.array.base_bytes, strides=strides)
         together = own.traffic.touched_by_loads
         apart = min(own.from_l2, max(together, _count_apart(subject, entry, own)))
-        found.extend(find_sharing(entry, place, subject.wave.blocks, apart_sectors=apart, together_sectors=together))
+        steps = find_sharing(entry, place, subject.wave.blocks, apart_sectors=apart, together_sectors=together)
+        found.extend(add_delays(steps, entry, subject.launch) if is_long else steps)
     return tuple(found)
 
 

@@ -16,6 +16,7 @@ from dataclasses import field, replace
 from itertools import product
 from math import prod
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.emulator.trace import AccessKind
@@ -270,7 +271,11 @@ def fold_accesses(kernel: KernelAccesses, fold: Triple) -> KernelAccesses:
     """The same kernel with every thread making the updates of several neighbours; what it loads twice it loads once, from registers.
 
     Source: Ernst et al. (2022), section 5.2, "thread folding".
+
+    Raises:
+        InputError: some addresses are no formula of the thread's place in the grid along a folded axis: nobody knows those of its neighbours.
     """
+    _require_foldable(kernel, fold)
     folded: dict[AccessExpression, None] = {}
     for access in kernel.accesses:
         coefficients = access.global_bytes
@@ -288,6 +293,14 @@ def fold_accesses(kernel: KernelAccesses, fold: Triple) -> KernelAccesses:
             folded.setdefault(moved)
     flops = None if kernel.flops_per_thread is None else kernel.flops_per_thread * prod(fold)
     return replace(kernel, accesses=tuple(folded), flops_per_thread=flops)
+
+
+def _require_foldable(kernel: KernelAccesses, fold: Triple) -> None:
+    axes = [axis for axis, count in enumerate(fold) if count > 1]
+    split = any(one.thread_bytes[axis] or one.block_bytes[axis] for one in kernel.accesses for axis in axes)
+    if axes and (split or kernel.sampled):
+        message = "its addresses are no formula of the thread's place in the grid: what more elements per thread access is not known"
+        raise InputError(message, remedy="write the kernel with that many elements per thread, and describe its launch")
 
 
 def ignore_cache_operators(kernel: KernelAccesses) -> KernelAccesses:

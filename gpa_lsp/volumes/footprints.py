@@ -265,6 +265,24 @@ def build_intervals(groups: Sequence[AccessGroup], place: Place, blocks: BlockBo
     return np.concatenate(parts) if parts else np.zeros((0, 1, 2), dtype=np.int64)
 
 
+def count_exactly(groups: Sequence[AccessGroup], place: Place, blocks: BlockBox) -> int | None:
+    """Distinct sectors of some blocks, wherever rows of the array begin; None where too many intervals would have to be looked at.
+
+    Boxes take it that all rows begin at the same place of a sector, which they do not where the pitch is no whole number of sectors.
+    """
+    most = sum(len(group.constants_bytes) * _count_starts(group, place, blocks) for group in groups)
+    return None if most > MOST_INTERVALS else measure_union(build_intervals(groups, place, blocks)[:, 0])
+
+
+def _count_starts(group: AccessGroup, place: Place, blocks: BlockBox) -> int:
+    """Places from which an access goes on without a gap, at most."""
+    starts = 1
+    for variable in list_variables(group, place.launch, blocks, place.region):
+        if abs(variable.step_bytes) > SECTOR_BYTES:
+            starts *= max(1, variable.count)
+    return starts
+
+
 def _build_group_intervals(group: AccessGroup, place: Place, blocks: BlockBox) -> Integers:
     variables = list_variables(group, place.launch, blocks, place.region)
     if any(variable.count == 0 for variable in variables):

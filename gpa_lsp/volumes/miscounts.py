@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.emulator.trace import AccessKind, Trace
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.volumes.contradictions import TOLERANCE_RATIO
 from gpa_lsp.volumes.dimensions import SECTOR_BYTES
@@ -34,7 +35,7 @@ def find_miscounts(kernel: KernelAccesses, trace: Trace) -> tuple[Contradiction,
             one.instruction for one in kernel.accesses if one.instruction is not None and one.is_store is not loads
         }
         rows = np.flatnonzero(np.isin(trace.accesses.instruction, np.array(sorted(numbers), dtype=np.int64)))
-        counted = _count_traced(trace, rows) * SECTOR_BYTES
+        counted = count_traced(trace, rows) * SECTOR_BYTES
         given = SECTOR_BYTES * sum(
             count_requested_sectors(group, entry.array.base_bytes, launch, everywhere, box)
             for entry in group_accesses(kernel)
@@ -69,7 +70,7 @@ def find_shortfalls(prediction: VolumePrediction, trace: Trace) -> tuple[Contrad
         ("read", "loads from DRAM", AccessKind.STORE, prediction.volumes.dram_load),
         ("write", "stores to DRAM", AccessKind.LOAD, prediction.volumes.dram_store),
     ):
-        touched = _count_touched(trace, np.flatnonzero(is_global & (of_rows != kind))) * SECTOR_BYTES
+        touched = count_touched(trace, np.flatnonzero(is_global & (of_rows != kind))) * SECTOR_BYTES
         given = prediction.scale_to_launch(moved)
         if touched > given * (1 + TOLERANCE_RATIO):
             found.append(
@@ -84,8 +85,11 @@ def find_shortfalls(prediction: VolumePrediction, trace: Trace) -> tuple[Contrad
     return tuple(found)
 
 
-def _count_touched(trace: Trace, rows: npt.NDArray[np.intp]) -> int:
+def count_touched(trace: Trace, rows: npt.NDArray[np.intp]) -> int:
     """Distinct sectors of all accesses together."""
+    counted = _count_by_core("count_sectors_together", trace, rows)
+    if counted is not None:
+        return counted
     parts = [np.zeros(0, dtype=np.int64)]
     widths = trace.accesses.bytes[rows].astype(np.int64)
     for width in np.unique(widths).tolist():
@@ -103,8 +107,11 @@ def _list_boxes(trace: Trace) -> Iterator[BlockBox]:
         yield BlockBox(low=(x, y, z), high=(x + 1, y + 1, z + 1))
 
 
-def _count_traced(trace: Trace, rows: npt.NDArray[np.intp]) -> int:
+def count_traced(trace: Trace, rows: npt.NDArray[np.intp]) -> int:
     """Distinct sectors of each warp-level access, summed."""
+    counted = _count_by_core("sum_sectors", trace, rows)
+    if counted is not None:
+        return counted
     total = 0
     widths = trace.accesses.bytes[rows].astype(np.int64)
     for width in np.unique(widths).tolist():
@@ -116,3 +123,14 @@ def _count_traced(trace: Trace, rows: npt.NDArray[np.intp]) -> int:
         sectors.sort(axis=1)
         total += len(sectors) + int(np.count_nonzero(sectors[:, 1:] != sectors[:, :-1]))
     return total
+
+
+def _count_by_core(name: str, trace: Trace, rows: npt.NDArray[np.intp]) -> int | None:
+    """What a function of the core counts; None where there is none, or where it could not."""
+    core, found = find_core(), trace.accesses
+    if core is None:
+        return None
+    columns = (np.ascontiguousarray(one) for one in (found.lane_mask, found.first_address, found.addresses))
+    widths, chosen = np.ascontiguousarray(found.bytes), np.ascontiguousarray(rows, np.int64)
+    counted = core.call(name, *columns, len(found.addresses), widths, chosen, len(chosen))
+    return None if counted < 0 else counted

@@ -38,12 +38,14 @@ class SharedLoads:
         spacing_blocks: blocks that start from one to its neighbour.
         apart_bytes: loaded when neighbours share nothing.
         together_bytes: loaded when each sector is loaded once.
+        delay_ratio: how much later in its program a neighbour loads what both load, as a part of the program; negative for earlier.
     """
 
     axis: str
     spacing_blocks: float
     apart_bytes: float
     together_bytes: float
+    delay_ratio: float = 0.0
 
     @property
     def again_bytes(self) -> float:
@@ -69,6 +71,7 @@ class Counts:
         shared_loads: of each array, what blocks load that their neighbours load too; empty in the published model, which looks at waves.
         once_load_bytes: per update that is loaded when all of ``shared_loads`` is loaded once; 0 likewise.
         load_iterations: of the longest loop through memory, 1 without any.
+        loads_per_thread: in its program; of a loop those of one iteration.
         wave_load_bytes: distinct sectors a wave loads.
         wave_store_bytes: distinct sectors a wave stores.
         before_bytes: distinct sectors that the sets before the wave touched: along x, y and z.
@@ -94,6 +97,7 @@ class Counts:
     shared_loads: tuple[SharedLoads, ...]
     once_load_bytes: float
     load_iterations: int
+    loads_per_thread: int
     wave_load_bytes: float
     wave_store_bytes: float
     before_bytes: tuple[float, float, float]

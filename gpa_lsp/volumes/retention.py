@@ -1,17 +1,19 @@
 """What L2 still has when a neighbour asks for it: :func:`find_retention`.
 
 Time is counted in lifetimes of a block. Blocks start one after another, a GPU full of them per lifetime, and every touch of a sector falls anywhere
-within the life of the block that makes it (with a loop through memory, within the iteration that makes it, and then blocks run in step: they start a
-GPU full at a time). So the touches of a sector that neighbours share are spread over time by where these blocks stand in the grid, and one of them
+within the life of the block that makes it; in long programs, within that part of it that the program's order leaves open
+(:mod:`~gpa_lsp.volumes.program_order`); with a loop through memory, within the iteration that makes it, and then blocks run in step: they start a
+GPU full at a time. So the touches of a sector that neighbours share are spread over time by where these blocks stand in the grid, and one of them
 misses when none of the others came shortly before.
 
-How shortly is what L2's size decides. What passes through L2 in a time is the sum of all misses and stores in it, and a sector stays until as much
-has passed as L2 keeps: the working-set theory of P. J. Denning (The Working Set Model for Program Behavior, 1968; the rate of misses is the slope of
-the working set). The time for which that holds follows from the launch alone.
+How shortly is what L2's size decides. What passes through L2 in a time is the sum of all misses and stores in it: the working-set theory of P. J.
+Denning (The Working Set Model for Program Behavior, 1968; the rate of misses is the slope of the working set). L2 is set-associative, and what passes
+falls into its sets by a hash: a sector goes when as many others as a set has ways have fallen into its own, which is a matter of chance, a
+fourth of L2's size to either side (A. J. Smith, A Comparative Study of Set Associative Memory Mapping Algorithms, 1978).
 
 Nothing of this is fitted: L2 keeps as much as its size. Measured loads from DRAM of a V100 (3D stars of ranges 4 and 2, folded along z and not, 2D
-boxes of ranges 0 to 9) ask for 0.85 to 1.15 of it, each family by itself. What remains: folded stars are predicted 6 % too low, and boxes of ranges 8
-and 9, whose 300 loads and more per thread go through the rows in order, up to a fifth too high.
+boxes of ranges 0 to 9) ask for 0.9 to 1.15 of it, each family by itself. What remains: folded stars are predicted 3 % too low, and stars of range 4
+in blocks that are 64 layers high up to a fourth too high.
 """
 
 from collections.abc import Sequence
@@ -35,6 +37,12 @@ _PHASES = 4
 _SHIFTS = tuple(index / 4 for index in range(-4, 5))
 _GROWTH = 2.0
 _FAR_TIMES = 32
+_MOST_PASSED = 4.0
+"""Sizes of a cache after which nothing is left of what was there."""
+_PASSED_STEPS = 400
+
+L2_WAYS = 16
+"""Of L2's sets. Source: Z. Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking (2018), for the V100; assumed of others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +57,7 @@ class Flow:
         blocks: of the launch.
         updates_per_block: mean.
         iterations: of the loop through memory; 1 without any.
+        window_ratio: the part of a life, without a loop, within which a touch may fall.
     """
 
     shared: tuple[SharedLoads, ...]
@@ -58,6 +67,18 @@ class Flow:
     blocks: int
     updates_per_block: float
     iterations: int
+    window_ratio: float = 1.0
+
+    @property
+    def spread(self) -> float:
+        """The part of a life within which a touch may fall."""
+        return 1 / self.iterations if self.iterations > 1 else self.window_ratio
+
+    @property
+    def spacings(self) -> list[float]:
+        """Of neighbours' touches, in lifetimes."""
+        ordered = 0.0 if self.iterations > 1 else 1 - self.window_ratio
+        return [abs(one.spacing_blocks / self.running + ordered * one.delay_ratio) for one in self.shared]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +86,7 @@ class Retention:
     """For how long L2 keeps a sector, and what follows.
 
     Attributes:
-        lifetimes: of a block, for which a sector stays.
+        lifetimes: of a block, after which as much has passed as L2 keeps.
         missed: of each of the shared loads, the part that comes from DRAM again, 0..1.
         needed_bytes: that pass through L2 from a block to the neighbour it shares with, for each of them.
     """
@@ -75,9 +96,9 @@ class Retention:
     needed_bytes: tuple[float, ...]
 
 
-def find_retention(flow: Flow, kept_bytes: float) -> Retention:
-    """What of the shared loads misses an L2 that keeps so many bytes."""
-    spacings = [one.spacing_blocks / flow.running for one in flow.shared]
+def find_retention(flow: Flow, kept_bytes: float, ways: int | None = None) -> Retention:
+    """What of the shared loads misses an L2 that keeps so many bytes, in sets of so many ways; None for one set of all."""
+    spacings = flow.spacings
     times = _list_times(spacings, flow)
     ratios = [
         _find_ratios(one.apart_bytes / one.together_bytes if one.together_bytes else 1.0, spacing, flow, times)
@@ -88,17 +109,37 @@ def find_retention(flow: Flow, kept_bytes: float) -> Retention:
         rate += one.again_bytes * ratio
     steps = np.diff(times) * ((rate[1:] + rate[:-1]) / 2 + flow.stored_bytes)
     passed = np.concatenate([[0.0], np.cumsum(steps)]) * flow.running * flow.updates_per_block
-    stays = float(np.interp(kept_bytes, passed, times))
+    at, weights = np.ones(1), np.ones(1)
+    if ways is not None:
+        at, weights = _list_evictions(ways)
+    stays = np.interp(at * kept_bytes, passed, times)
     return Retention(
-        lifetimes=stays,
-        missed=tuple(float(np.interp(stays, times, ratio)) for ratio in ratios),
+        lifetimes=float(np.interp(kept_bytes, passed, times)),
+        missed=tuple(float(weights @ np.interp(stays, times, ratio)) for ratio in ratios),
         needed_bytes=tuple(float(np.interp(spacing, times, passed)) for spacing in spacings),
     )
 
 
+@lru_cache(maxsize=8)
+def _list_evictions(ways: int) -> tuple[Numbers, Numbers]:
+    """How much of its size has passed through a cache when a sector goes, and how often that is so.
+
+    Others fall into its set as by chance, so that their number is Poisson's; the sector goes with the one that fills the set.
+    """
+    edges = np.linspace(0.0, _MOST_PASSED, _PASSED_STEPS + 1)
+    others = ways * edges
+    term = np.exp(-others)
+    kept = term.copy()
+    for number in range(1, ways):
+        term = term * others / number
+        kept += term
+    weights = -np.diff(kept)
+    return (edges[1:] + edges[:-1]) / 2, weights / weights.sum()
+
+
 def _list_times(spacings: Sequence[float], flow: Flow) -> Numbers:
     """Times at which rates are found: dense where they change."""
-    spread = 1 / flow.iterations
+    spread = flow.spread
     longest = flow.blocks / flow.running + 2.0
     found = {0.0, *(spread * index / _PLACES for index in range(1, _PLACES + 1))}
     found |= {index / _PLACES for index in range(1, _PLACES + 1)}
@@ -122,9 +163,9 @@ def _find_ratios(touches: float, spacing: float, flow: Flow, times: Numbers) -> 
     fewer = min(most, floor(touches))
     more = min(most, fewer + 1)
     rest = 0.0 if more == fewer else touches - fewer
-    spread, key = 1 / flow.iterations, tuple(times.tolist())
+    is_in_step, key = flow.iterations > 1, tuple(times.tolist())
     again = sum(
-        weight * (count - 1) * _count_gaps(count, spacing, spread, key)
+        weight * (count - 1) * _count_gaps(count, spacing, flow.spread, key, is_in_step=is_in_step)
         for weight, count in ((1 - rest, fewer), (rest, more))
         if weight and count > 1
     )
@@ -134,14 +175,14 @@ def _find_ratios(touches: float, spacing: float, flow: Flow, times: Numbers) -> 
 
 
 @lru_cache(maxsize=256)
-def _count_gaps(touches: int, spacing: float, spread: float, times: tuple[float, ...]) -> Numbers:
+def _count_gaps(touches: int, spacing: float, spread: float, times: tuple[float, ...], *, is_in_step: bool) -> Numbers:
     """Of the touches of a sector but the first, the part that no other one precedes by less than each time.
 
-    Touch i falls anywhere within ``spread`` of lifetime i · spacing; with a spread below 1, blocks run in step and start at whole lifetimes.
+    Touch i falls anywhere within ``spread`` of lifetime i · spacing; where blocks run in step, they start at whole lifetimes.
     """
     order = np.arange(touches)
     starts = [order * spacing]
-    if spread < 1:
+    if is_in_step:
         starts = [np.floor((index + 0.5) / _PHASES + order * spacing) for index in range(_PHASES)]
     places = (np.arange(_PLACES) + 0.5) / _PLACES * spread
     stay = np.array(times)[:, np.newaxis, np.newaxis, np.newaxis]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.volumes.expressions import LaunchShape
-from gpa_lsp.volumes.footprints import Overlaps, Place, measure_overlaps
+from gpa_lsp.volumes.footprints import Overlaps, Place, count_exactly, measure_overlaps
 from gpa_lsp.volumes.groups import AccessGroup, ArrayGroups
 from gpa_lsp.volumes.requests import count_requested_sectors
 from gpa_lsp.volumes.waves import BlockBox
@@ -53,7 +53,9 @@ def measure_traffic(entry: ArrayGroups, launch: LaunchShape, strides: tuple[int,
     def touch(groups: Sequence[AccessGroup], asked: float) -> float:
         size = entry.array.size_bytes
         held = float("inf") if size is None else (entry.array.base_bytes % SECTOR_BYTES + size - 1) // SECTOR_BYTES + 1
-        return min(float(measure_overlaps(groups, place, [whole]).current), asked, held)
+        exact = count_exactly(groups, place, whole) if any(stride % SECTOR_BYTES for stride in strides) else None
+        found = measure_overlaps(groups, place, [whole]).current if exact is None else exact
+        return min(float(found), asked, held)
 
     loads, stores = entry.select(loads=True), entry.select(loads=False)
     cached, bypassing = ask(entry.select_cached()), ask(entry.select_bypassing())

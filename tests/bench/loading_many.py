@@ -4,6 +4,9 @@ Needs the corpus (GPA_LSP_CORPUS). The reports are those of the corpus, measured
 equal; the oldest one is of the source that is opened. Three sets: one report of middling size, N different reports, and N copies of one report. Each
 is loaded with an empty cache and once more with a full one. With another checkout the same is done with its server, turn about. Linux only: CPU time
 and memory (PSS) are those of the server with all its children.
+
+Seen on a machine of two cores that six others used: 99 different reports 57 s with an empty cache (25 s of CPU, 413 MiB at most, 423 MiB
+afterwards; the opened source after 5.6 s), 12 s with a full one (5 s, 278 MiB); 99 copies 2.8 and 1.7 s.
 """
 
 import argparse
@@ -156,7 +159,9 @@ def load(python: Path, workspace: _Workspace, kept: Path) -> Loading:
         watch.start()
         client.wait_for(
             "gpaLsp/status",
-            lambda params: params["profiles"] == workspace.count and params["state"] == "idle",
+            lambda params: (
+                params["profiles"] > 0 and params["state"] == "idle"
+            ),  # it counts those whose kernels are shown
         )
         found.all_s = time.perf_counter() - started
         watch.join(60)

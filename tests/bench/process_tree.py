@@ -27,6 +27,15 @@ def read_cpu_s(process_id: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def read_busy_s(process_id: int) -> float:
+    """CPU seconds of a process alone, to the nanosecond: what one answer takes."""
+    total_ns = 0
+    for task in Path(f"/proc/{process_id}/task").iterdir():
+        with contextlib.suppress(OSError):
+            total_ns += int((task / "schedstat").read_text().split()[0])
+    return total_ns / 1e9
+
+
 def read_pss_bytes(process_ids: list[int]) -> int:
     """Memory of processes, pages they share counted once."""
     total = 0

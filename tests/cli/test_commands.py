@@ -61,15 +61,15 @@ class FakeTerminal(io.StringIO):
 def test_every_command_is_in_the_catalogue() -> None:
     assert list(load_catalogue(commands, "COMMAND", Command)) == [
         "advise", "allow", "cache", "calibrate", "check", "compare", "doctor", "emulate", "explore", "gate", "graph", "history", "mcp", "memory",
-        "profile", "report", "roofline", "sass", "serve", "simulate", "trace",
+        "profile", "record", "report", "roofline", "sass", "serve", "simulate", "trace",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        "advise", "allow", "check", "compare", "doctor", "emulate", "explore", "gate", "graph", "history", "mcp", "memory", "profile", "report",
-        "sass", "serve", "simulate", "trace",
+        "advise", "allow", "check", "compare", "doctor", "emulate", "explore", "gate", "graph", "history", "mcp", "memory", "profile", "record",
+        "report", "sass", "serve", "simulate", "trace",
     ],
 )  # fmt: skip
 def test_help_of_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:

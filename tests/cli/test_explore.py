@@ -223,3 +223,83 @@ def test_bad_input_says_what_to_do(
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
     assert words in " ".join(err.split())
+
+
+TILED = """\
+#ifndef TILE
+#define TILE 16
+#endif
+__global__ void sums(const float* from, float* to)
+{
+    __shared__ float kept[TILE];
+    int i = blockIdx.x * TILE + threadIdx.x;
+    kept[threadIdx.x] = from[i];
+    __syncthreads();
+    float sum = 0;
+    for (int k = 0; k < TILE; ++k)
+        sum += kept[k];
+    to[i] = sum;
+}
+"""
+TILED_LAUNCH = """\
+[[launch]]
+kernel = "sums"
+threads = 4096
+block = 16
+arguments = [{ name = "from", type = "float", count = 4096 }, { name = "to", type = "float", count = 4096 }]
+"""
+
+
+@pytest.fixture
+def tiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("tiled.cu").write_text(TILED)
+    Path("tiled.launch.toml").write_text(TILED_LAUNCH)
+    return tmp_path
+
+
+def simulate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    return run(capsys, "tiled.cu", "--by", "simulation", "--machine", "A100", *arguments)
+
+
+def test_tiles_are_ranked_by_simulation(tiled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--define", "TILE=32,64", "--block", "TILE", "-o", "found.json")
+    code, out, err = simulate(capsys, *arguments)
+    assert (code, out, err) == (0, "", "")
+    found = json.loads(Path("found.json").read_text())
+    assert found["mode"] == "simulation"
+    ranked = found["configurations"]
+    named = {(one["configuration"]["block"][0], str(one["configuration"]["definitions"])) for one in ranked}
+    assert named == {(16, "[]"), (32, "[['TILE', '32']]"), (64, "[['TILE', '64']]")}
+    assert all(one["cycles"] > 0 and one["limiter"] and one["executed_blocks"] > 0 for one in ranked)
+    assert [one["grid_blocks"] for one in sorted(ranked, key=lambda one: one["configuration"]["block"])] == [
+        256,
+        128,
+        64,
+    ]
+    assert [one["seconds"] for one in ranked] == sorted(one["seconds"] for one in ranked)
+
+
+def test_what_was_not_simulated_says_why(tiled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The tile stays 16, and threads of a larger block write behind its end."""
+    code, out, err = simulate(capsys, "--block", "16,64", "--threads", "16..64", "--unroll", "11=1,4")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert "Launch configurations (simulated)" in lines
+    table = lines[lines.index("  Not simulated") :]
+    assert [" ".join(row.split()[:3]) for row in table[2:4]] == ["64 unroll 11=1", "64 unroll 11=4"]
+    assert "the kernel faults with this block: out-of-bounds access (tiled.cu:8)" in table[2]
+    assert any("16 unroll 11=4" in line for line in lines[: lines.index("  Not simulated")])
+
+
+def test_volumes_know_no_macros(tiled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "tiled.cu", "--define", "TILE=8")
+    assert (code, out) == (2, "")
+    assert "add --by simulation" in err
+
+
+def test_a_fixed_grid_keeps_its_block(tiled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("tiled.launch.toml").write_text(TILED_LAUNCH.replace("threads = 4096", "grid = 256"))
+    code, out, err = simulate(capsys, "--block", "16,32", "--threads", "16..64")
+    assert (code, err) == (0, "")
+    assert "the launch fixes its grid; give threads = … in place of grid" in out

@@ -50,6 +50,7 @@ WITHOUT_REPORTS = {
     "mcp",
     "memory",
     "profile",
+    "record",
     "serve",
     "trace",
 }

@@ -37,7 +37,9 @@ def test_a_source_becomes_a_profile_that_other_commands_read(project: Path, caps
     assert main(["check", "t.gpa-profile.json"]) == 0
     assert "simulated, not measured" in "".join(capsys.readouterr())
     assert main(["advise", "t.gpa-profile.json"]) == 0
-    assert re.search(r"^transpose<float, 32>   [\d.]+ .s simulated   RTX 3090$", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(
+        r"^transpose<float, 32>   [\d.]+ .s ±10 % simulated   RTX 3090$", capsys.readouterr().out, re.MULTILINE
+    )
     assert main(["history", "--record", "t.gpa-profile.json"]) == 0
     capsys.readouterr()
     assert main(["history"]) == 0
@@ -50,6 +52,15 @@ def test_every_described_launch_is_simulated(project: Path, capsys: pytest.Captu
     assert out.count("saxpy on ") == 2
     document = json.loads((project.parent / "kernels.simulated.gpa-profile.json").read_text())
     assert [one["metrics"]["gpa_lsp__simulated"] for one in document["launches"]] == [1, 1]
+
+
+def test_what_may_be_executed_is_bounded(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "transpose", "--executions", "5")
+    assert (code, out, project.is_file()) == (2, "", True)
+    assert "more than 15 instructions would have to be kept" in err
+    code, _, err = run(capsys, "kernels.cu", "--executions", "0")
+    assert code == 2
+    assert "'0' is not a whole number of at least 1" in err
 
 
 def test_a_source_without_a_launch_says_what_is_missing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,3 +80,83 @@ def test_a_gpu_nobody_knows_is_an_error(project: Path, capsys: pytest.CaptureFix
     code, _, err = run(capsys, "kernels.cu", "--machine", "Voodoo 2")
     assert (code, project.is_file()) == (2, True)
     assert "Voodoo 2" in err
+
+
+@pytest.fixture
+def measured(project: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """What was simulated, taken for measured."""
+    assert run(capsys, "kernels.cu", "--kernel", "transpose", "--machine", "A100", "-o", "m.gpa-profile.json")[0] == 0
+    path = project.parent / "m.gpa-profile.json"
+    document = json.loads(path.read_text())
+    for launch in document["launches"]:
+        del launch["sampling"]["is_simulated"]
+        launch["duration_ns"] *= 2
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_measured_and_simulated_samples_stand_side_by_side(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--launches", "kernels.launch.toml", "--compare", "--page", "both.html")
+    code, out, _ = run(capsys, measured.name, *arguments)
+    assert code == 0
+    assert re.search(r"^transpose<float, 32>.*: measured and simulated$", out, re.MULTILINE), out
+    shares = re.search(r"([\d.]+) % of the samples have the same stall reason on both sides", out)
+    assert shares is not None and float(shares[1]) > 90
+    assert "The hottest line is the same" in out
+    assert re.search(r"It took [\d.]+ .s and was simulated to take [\d.]+ .s, \d+ % less\.", out), out
+    lines = out.splitlines()
+    assert lines.index("  Warp states") < lines.index("  Source lines")
+    assert any(re.match(r"    kernels\.cu:\d+ +all +[\d.]+ % +[\d.]+ %$", line) for line in lines)
+    page = Path("both.html").read_text()
+    assert "Measured beside simulated" in page and "Source lines" in page
+
+
+def test_of_a_source_nothing_was_measured(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "kernels.cu", "--compare")
+    assert (code, out) == (2, "")
+    assert "give a report" in err
+    assert not (project.parent / "kernels.simulated.gpa-profile.json").exists()
+
+
+def test_the_paper_gives_a_time_and_no_profile(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "transpose", "--machine", "RTX 3090", "--mode", "paper")
+    assert (code, err) == (0, "")
+    first, second = out.splitlines()
+    assert re.fullmatch(
+        r"transpose<float, 32> on RTX 3090: [\d,]+ cycles, [\d.]+ .s \(estimated by Equation 8 of the paper\)", first
+    )
+    assert re.fullmatch(
+        r"  \d+ blocks? a round in [\d,]+ cycles, [\d.]+ operations a warp, [\d.]+ % of transactions hit", second
+    )
+    assert not list(project.parent.glob("*.gpa-profile.json"))
+
+
+def test_the_paper_writes_no_profile(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "kernels.cu", "--mode", "paper", "-o", "t.gpa-profile.json")
+    assert code == 2
+    assert "a time and no samples" in err
+
+
+def test_what_the_paper_has_no_answer_for_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = """__global__ void walk(const int *next, int *out)
+{
+    int at = threadIdx.x, steps = 0;
+    while (next[at] != at) {
+        at = next[at];
+        ++steps;
+    }
+    out[threadIdx.x] = steps;
+}
+"""
+    (project.parent / "walk.cu").write_text(source)
+    (project.parent / "walk.launch.toml").write_text(
+        """[[launch]]
+kernel = "walk"
+block = 32
+grid = 1
+arguments = [{ name = "next", type = "int", count = 32 }, { name = "out", type = "int", count = 32 }]
+"""
+    )
+    code, out, err = run(capsys, "walk.cu", "--mode", "paper")
+    assert (code, out) == (2, "")
+    assert "the loop at line 4 ends where the data says" in err

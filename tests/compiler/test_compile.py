@@ -114,11 +114,41 @@ def test_assemblers_errors_are_told(tmp_path: Path) -> None:
 
 
 def test_missing_headers_come_with_a_remedy(tmp_path: Path) -> None:
-    unit = compile_source(write(tmp_path, '#include "not_there.h"\n__global__ void k() {}\n'), settings=NVRTC)
+    unit = compile_source(write(tmp_path, '#include "not_there.h"\n__global__ void k() { f(); }\n'), settings=NVRTC)
     assert unit.has_failed
     assert unit.messages[0].line == 1
     assert "not_there.h" in unit.messages[0].text
     assert "compile_commands.json" in unit.messages[0].text
+
+
+def test_headers_that_device_code_does_not_need_are_missed_once(tmp_path: Path) -> None:
+    unit = compile_source(write(tmp_path, '#include "not_there.h"\n__global__ void k() {}\n'), settings=NVRTC)
+    assert not unit.has_failed
+    (warning,) = unit.messages
+    assert (warning.severity, warning.line) == (ProblemSeverity.WARNING, 1)
+    assert "not_there.h" in warning.text and "compile_commands.json" in warning.text
+    assert "missing headers were treated as empty: not_there.h" in unit.notes
+
+
+def test_headers_of_the_project_are_found_without_a_compile_command(tmp_path: Path) -> None:
+    for name, text in (
+        ("common/sizes.h", '#include "more.h"\n#define N MORE\n'),
+        ("common/more.h", "#define MORE 7\n"),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "one").mkdir()
+    source = write(tmp_path / "one", "#include <sizes.h>\n__global__ void k(int* p) { p[0] = N; }\n")
+    unit = compile_source(source, settings=NVRTC)
+    assert not unit.has_failed and ", 7;" in (unit.ptx or "")
+    assert f"sizes.h was found in {Path('../common')}; no compile command says where it is" in unit.notes
+
+
+def test_functions_of_warps_that_were_removed_are_compiled_with_a_mask(tmp_path: Path) -> None:
+    text = "__global__ void k(int* p) { p[0] = __shfl_down(p[1], 4) + __ballot(p[2]); }\nint main() {}\n"
+    unit = compile_source(write(tmp_path, text), settings=NVRTC)
+    assert "shfl.sync.down" in (unit.ptx or "") and "vote.sync.ballot" in (unit.ptx or "")
+    assert any("CUDA 9" in note for note in unit.notes)
 
 
 def test_standard_headers_are_there_for_device_code(tmp_path: Path) -> None:

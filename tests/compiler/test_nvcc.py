@@ -99,7 +99,9 @@ def test_unsaved_text_and_its_errors(whole: Path) -> None:
 
 
 def test_headers_that_are_not_there(tmp_path: Path) -> None:
-    unit = compile_source(write(tmp_path, '#include "gone.h"\nint main() {}\n'), settings=AUTOMATIC)
+    unit = compile_source(
+        write(tmp_path, '#include "gone.h"\n__device__ int f = gone;\nint main() {}\n'), settings=AUTOMATIC
+    )
     assert unit.has_failed
     assert (unit.messages[0].line, "gone.h" in unit.messages[0].text) == (1, True)
 

@@ -2,6 +2,11 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
 
 from gpa_lsp.analyses.access.patterns import REMEDIES, Pattern
 from gpa_lsp.basis.errors import ProblemSeverity
@@ -71,6 +76,31 @@ def test_the_hover_says_what_an_access_costs() -> None:
     assert shared is not None and "stores of shared memory: **4 wavefronts per request**, 1 at best" in shared
     assert "Race on shared memory: threads 0 and 33 store" in shared
     assert describe_hover(view(), 2) is None
+
+
+@pytest.mark.parametrize(
+    ("sectors", "grid", "words"),
+    [
+        (512, (16, 1, 1), "512 sectors measured, 512 emulated: they agree"),
+        (
+            400,
+            (16, 1, 1),
+            "400 sectors measured, 512 emulated: **they differ**; are the arguments those of the measured launch?",
+        ),
+        (512, (17, 1, 1), None),
+    ],
+)
+def test_the_launch_that_was_measured_stands_beside_the_emulated_one(
+    sectors: int, grid: tuple[int, int, int], words: str | None
+) -> None:
+    listing = LISTING.replace("saxpy.cu", "k.cu")
+    measured: Any = build_kernel(listing, mangled_name=NAME, grid=(16, 1, 1), block=(64, 1, 1))
+    counters = {"global_sectors": np.array([-1, sectors, -1, -1])}
+    kernel = replace(measured, code=SimpleNamespace(counters=counters))
+    launch = replace(LAUNCH, grid=grid, block=(64, 1, 1))
+    snapshot = make_snapshot(make_profile(kernel, texts={"k.cu": TEXT}))
+    text = describe_hover(view(replace(RESULT, launches=(launch, *RESULT.launches[1:])), snapshot=snapshot), 5)
+    assert text is not None and (words in text if words else "sectors measured" not in text)
 
 
 def test_measured_and_emulated_numbers_stay_apart() -> None:
@@ -240,7 +270,10 @@ def test_a_launch_can_be_described_where_there_is_none() -> None:
     assert action.command is not None
     assert (action.command.command, action.command.arguments) == ("gpaLsp.describeLaunch", (SOURCE.as_uri(), NAME))
     assert actions(view(nothing, statics=make_statics()), 6) == [], "only on the head of the kernel"
-    assert actions(view(RESULT, statics=make_statics()), 2) == []
+    (simulation,) = actions(view(RESULT, statics=make_statics()), 2)
+    assert simulation.title == "Simulate the described launches of scale"
+    assert simulation.command is not None
+    assert simulation.command.arguments == (SOURCE.as_uri(), NAME)
     assert len(actions(view(replace(RESULT, undescribed=(NAME,)), statics=make_statics()), 2)) == 1
 
 

@@ -1,5 +1,6 @@
 """Fixes that are really compiled and emulated, and what a menu says of each state."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from gpa_lsp.editor.verified.results import (
     FixJob,
     FixState,
     FixVerdict,
+    LaunchedJob,
+    LaunchedQuestion,
+    LaunchedResult,
     OfferedFix,
-    SectorsJob,
-    SectorsResult,
 )
 from gpa_lsp.editor.verified.worker import do_job
 from gpa_lsp.rewrites.model import TextEdit, TextPlace
@@ -114,8 +116,9 @@ def test_a_source_that_does_not_compile_anyway_says_nothing_in_a_title(tmp_path:
 )
 def test_sectors_are_emulated_where_a_launch_is_described(tmp_path: Path, edited: str, words: str) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
-    job = SectorsJob(
+    job = LaunchedJob(
         base=make_job(tmp_path, edited),
+        question=LaunchedQuestion.SECTORS,
         launches_path=tmp_path / "relax.launch.toml",
         launches_text=DESCRIPTION,
         machine=None,
@@ -123,10 +126,38 @@ def test_sectors_are_emulated_where_a_launch_is_described(tmp_path: Path, edited
         memory_bytes=1 << 28,
     )
     result = do_job(job)
-    assert isinstance(result, SectorsResult)
+    assert isinstance(result, LaunchedResult)
     assert (result.words, result.has_losses) == (words, bool(words))
     assert words or result.sentence == "Emulated: 136 sectors of memory, as many as without it."
-    assert do_job(replace(job, launches_text=DESCRIPTION.replace("relax", "other"))) == SectorsResult()
+    assert do_job(replace(job, launches_text=DESCRIPTION.replace("relax", "other"))) == LaunchedResult()
+
+
+@pytest.mark.parametrize(
+    ("edited", "is_changed"),
+    [(SOURCE.replace("i * 32 + threadIdx.x", "i + threadIdx.x * 16"), True), (SOURCE + " ", False)],
+)
+def test_cycles_and_limiter_are_simulated_where_a_launch_is_described(
+    tmp_path: Path, edited: str, is_changed: bool
+) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    job = LaunchedJob(
+        base=make_job(tmp_path, edited),
+        question=LaunchedQuestion.CYCLES,
+        launches_path=tmp_path / "relax.launch.toml",
+        launches_text=DESCRIPTION,
+        machine="A100",
+        seconds=20.0,
+        memory_bytes=1 << 28,
+    )
+    result = do_job(job)
+    assert isinstance(result, LaunchedResult)
+    assert bool(re.fullmatch(r"cycles [\d,]+ → [\d,]+ \(simulated\)", result.words)) is is_changed
+    elsewhere = replace(job, base=replace(job.base, measured_on="NVIDIA GeForce RTX 3090"), machine=None)
+    other = do_job(elsewhere)
+    assert isinstance(other, LaunchedResult) and other.sentence.startswith("Simulated on the RTX 3090: ")
+    said = r"Simulated on the A100 PCIe 40GB: [\d,]+ → [\d,]+ cycles, ±10 % each; .+\."
+    assert re.fullmatch(said, result.sentence), result.sentence
+    assert do_job(replace(job, launches_text=DESCRIPTION.replace("relax", "other"))) == LaunchedResult()
 
 
 LISTING = """

@@ -38,8 +38,10 @@ from tests.editors.workspace import (
     LOOP,
     VICTIM,
     Workspace,
+    add_reports,
     make_clone,
     make_workspace,
+    write_moving,
 )
 from tests.programs.built import SOURCES, require_compiler
 
@@ -317,8 +319,10 @@ def test_crowd(name: str, crowd_results: Results) -> None:
 
 @pytest.fixture(scope="session")
 def access_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """In a workspace with a hundred reports, whose older ones are none of a reader's business."""
     folder = tmp_path_factory.mktemp("access")
     workspace = make_workspace(folder / "workspace")
+    add_reports(workspace, 99)
     results = run_suite(
         built,
         "access",
@@ -334,6 +338,30 @@ def access_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Re
 @pytest.mark.parametrize("name", find_names("access"))
 def test_access(name: str, access_results: Results) -> None:
     assert access_results[name].error is None, access_results[name].error
+
+
+@pytest.fixture(scope="session")
+def simulation_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A workspace with a source whose launch is described, and no profile of it."""
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    folder = tmp_path_factory.mktemp("simulation")
+    workspace = make_workspace(folder / "workspace")
+    write_moving(workspace.folder)
+    results = run_suite(
+        built,
+        "simulation",
+        folder,
+        workspace=workspace.folder,
+        settings={**choose_settings(workspace), "gpaLsp.simulation.seconds": 60, "gpaLsp.emulation.exploreSeconds": 0},
+        facts=tell_facts(workspace),
+    )
+    check_nothing_stays(folder)
+    return name_results(results, "simulation")
+
+
+@pytest.mark.parametrize("name", find_names("simulation"))
+def test_simulation(name: str, simulation_results: Results) -> None:
+    assert simulation_results[name].error is None, simulation_results[name].error
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,8 @@ VICTIM = "value = 0.9f * value"
 LOOP = "for (int step"
 DOUBLES = "value * 0.7 + 0.1"
 DIVIDING = "share_of(in[i]"
+"""Text of the lines that matter; see :meth:`Workspace.find_line`."""
+
 LAUNCH = """\
 [[launch]]
 kernel = "relax"
@@ -39,7 +41,6 @@ arguments = [
 """
 """A description of a launch of the first kernel."""
 
-"""Text of the lines that matter; see :meth:`Workspace.find_line`."""
 KERNELS = ("relax", "normalise")
 MANGLED = ("_Z5relaxPKfPfii", "_Z9normalisePKfS0_Pfi")
 
@@ -130,6 +131,18 @@ def write_profile(workspace: Workspace, name: str, path: Path) -> None:
     path.write_text(json.dumps(profile), encoding="utf-8")
 
 
+def add_reports(workspace: Workspace, count: int) -> None:
+    """Older measurements of the same kernels, each of other counts: the workspace of somebody who keeps what they measured."""
+    profile = json.loads(workspace.profile.read_text("utf-8"))
+    duration = "gpu__time_duration.sum"
+    for number in range(1, count + 1):
+        for launch in profile["launches"]:
+            launch["metrics"][duration] += 1000.0
+        path = workspace.profile.with_name(f"before{number}.gpa-profile.json")
+        path.write_text(json.dumps(profile), encoding="utf-8")
+        _make_old(path, hours=1 + number)
+
+
 def make_clone(folder: Path) -> Workspace:
     """The same as a clone leaves it: sources newer than the measurement, no copy of them in the profile, and here a word more at their ends."""
     workspace = make_workspace(folder)
@@ -160,3 +173,34 @@ def _is_running(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"
+
+
+MOVING = """\
+__global__ void transpose(const float *in, float *out, int n)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    out[y * n + x] = in[x * n + y];
+}
+"""
+MOVING_LAUNCH = """\
+[[launch]]
+kernel = "transpose"
+block = [32, 8]
+threads = [256, 256]
+arguments = [
+  { name = "in", type = "float", count = 65536 },
+  { name = "out", type = "float", count = 65536 },
+  { name = "n", type = "int", value = 256 },
+]
+"""
+MOVING_LINE = 5
+"""Of the access that warps scatter, 1-based."""
+
+
+def write_moving(folder: Path) -> Path:
+    """A source with a described launch, which nobody has measured."""
+    source = folder / "moving.cu"
+    source.write_text(MOVING)
+    source.with_name("moving.launch.toml").write_text(MOVING_LAUNCH)
+    return source

@@ -1,8 +1,10 @@
 """``fixtures/on_a_gpu.py`` without a GPU: what it would do, what it leaves out, and what it writes down of what fails."""
 
+import argparse
 import importlib.util
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -12,6 +14,9 @@ from types import ModuleType
 
 import pytest
 
+from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.cli import commands
+from gpa_lsp.cli.commands import Command
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S
 
@@ -152,3 +157,35 @@ def test_launches_are_timed_with_the_sizes_of_their_recipes(
 def test_what_is_written_down_names_no_folder_of_the_machine(script: ModuleType) -> None:
     assert script.hide(f"{ROOT}/fixtures/driver.cu") == "./fixtures/driver.cu"
     assert str(Path.home()) not in script.hide(str(Path.home() / "x")) or str(Path.home()) == "/"
+
+
+def test_commands_of_every_step_are_those_of_the_program(
+    script: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that none fails on a day with a GPU because a word has changed."""
+    bench = script.Bench(folder=Path("out"), deadline=0.0, dry=True)
+    for step in script.STEPS:
+        step.do(bench)
+    lines = [shlex.split(line) for line in capsys.readouterr().out.splitlines() if "gpa_lsp" in line]
+    assert len(lines) > 30
+    known: dict[str, Command] = load_catalogue(commands, "COMMAND", Command)
+    for words in lines:
+        name, *rest = words[words.index("gpa_lsp") + 1 :]
+        parser = argparse.ArgumentParser()
+        known[name].add_arguments(parser)
+        parser.parse_args(rest)
+
+
+def test_a_module_whose_package_is_missing_is_not_there(script: ModuleType, tmp_path: Path) -> None:
+    bench = script.Bench(folder=tmp_path, deadline=0.0, dry=False)
+    assert not script.is_there("import nowhere_at_all.bindings", bench)
+    assert script.is_there("import json", bench)
+
+
+def test_whatever_a_step_stumbles_over_costs_that_step(script: ModuleType, tmp_path: Path) -> None:
+    def stumble(_: object) -> None:
+        raise IndexError("no launch")
+
+    bench = script.Bench(folder=tmp_path, deadline=time.monotonic() + LIMIT_S, dry=False)
+    row = script.do_step(script.Step("stumbles", "nothing", (), (), stumble, 1), bench)
+    assert (row["outcome"], row["why"]) == ("failed", "IndexError: no launch")

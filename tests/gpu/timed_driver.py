@@ -54,9 +54,13 @@ class TimedDriver:
         self.devices = devices
         self.refuses = refuses
         self.free_bytes = free_bytes
+        self.parameter_count = 0
+        """Of the kernel, which are then read at each launch, eight bytes each."""
         self.calls: Counter[str] = Counter()
         self.order: list[str] = []
         self.memory: dict[int, bytearray] = {}
+        self.given: set[int] = set()
+        """Every address that was given, ever."""
         self.modules: dict[int, bytes] = {}
         self.events: set[int] = set()
         self.parameters: list[bytes] = []
@@ -100,6 +104,7 @@ class TimedDriver:
     def cuMemAlloc(self, size: int) -> tuple[int, int]:
         self._next += 1 << 30
         self.memory[self._next] = bytearray(b"\xcc" * size)
+        self.given.add(self._next)
         return READY, self._next
 
     def cuMemFree(self, address: int) -> tuple[int]:
@@ -163,5 +168,7 @@ class TimedDriver:
 
     def cuLaunchKernel(self, kernel: tuple[int, bytes], *rest: Any) -> tuple[int]:
         assert kernel[0] in self.modules
+        pointers = (ctypes.c_void_p * self.parameter_count).from_address(rest[8]) if self.parameter_count else ()
+        self.parameters = [ctypes.string_at(one or 0, 8) for one in pointers]
         self.grids.append(tuple(rest[:6]))
         return (READY,)

@@ -59,6 +59,7 @@ CASES: dict[str, tuple[list[str], int]] = {
     "mcp": ([], 0),  # its client has left
     "memory": (["k.cu", "--paper"], 0),
     "profile": (["--ncu", "/bin/true", "--sampling-interval", "1", "--", "/bin/true"], 1),
+    "record": (["-o", "recorded", "--", "/bin/true"], 2),  # there is no driver, or there is one
     "report": ([EXAMPLE, "--html", "-o", "report.html"], 0),
     "roofline": ([EXAMPLE, "-o", "roofline.png"], 0),
     "sass": ([CUBIN], 0),
@@ -75,6 +76,7 @@ OF_COMMANDS = {"gpa_lsp.compiler.nvrtc_worker", "gpa_lsp.processes.worker_pool"}
 OF_THE_SERVER = {
     *("gpa_lsp.lsp.profile_reader", "gpa_lsp.lsp.page_writer"),
     *("gpa_lsp.editor.static.worker", "gpa_lsp.editor.predicted.worker", "gpa_lsp.editor.verified.worker"),
+    "gpa_lsp.editor.simulated.worker",
 }
 """What workers work by."""
 
@@ -197,6 +199,8 @@ def test_no_server_and_no_worker_runs_what_lies_in_the_workspace(hostile: Hostil
         profile = next(hostile.path.rglob("*.gpa-profile.json"))
         asked = {"command": "gpaLsp.openReport", "arguments": [profile.as_uri()]}
         assert "uri" in client.request("workspace/executeCommand", asked)
+        assert client.request("workspace/executeCommand", {"command": "gpaLsp.simulate", "arguments": [uri]}) is True
+        client.wait_for("window/showMessage", lambda said: "simulated" in said["message"])
         measured = [client.open(source) for source in sorted(hostile.path.glob("kernels/*/*.cu"))]
         wait_until(lambda: any(is_tried(client, one) for one in measured), "a fix that was tried")
         assert client.shut_down() == 0

@@ -65,9 +65,14 @@ arguments = [
       { members = [ { type = "short", value = [1, 2, 3] } ] },
       { type = "int", value = -1, at = 24 },
   ] },
+  { name = "look", members = [ { name = "sky", type = "float", width = 4, height = 4, layers = 6, at = 8 } ] },
   { name = "picture", type = "uint8", width = 64, height = 32, channels = 4, filter = "linear", address = "wrap", normalized = true },
 ]
 variables = [ { name = "table", type = "int", values = [1, 2, 3] } ]
+memory = [
+  { name = "row", type = "float", count = 8, base_address = 0x7_4000_0000 },
+  { name = "colours", type = "float", width = 16, handle = 0x5_0000_0040 },
+]
 
 [[launch]]
 kernel = "fill"
@@ -93,7 +98,7 @@ def test_everything_at_once() -> None:
     assert (launch.kernel, launch.title, launch.line, launch.path) == ("blur", "VGA", 6, PATH)
     assert (launch.block, launch.threads, launch.grid) == ((32, 8, 1), (640, 480, 1), (20, 30, 1))
     assert launch.shared_bytes == 34 * 10 * 4
-    source, out, again, n, scale, taps, far, order, centre, box, picture = launch.arguments
+    source, out, again, n, scale, taps, far, order, centre, box, look, picture = launch.arguments
     assert source == ArrayArgument(
         name="in",
         type=ScalarType.F32,
@@ -129,7 +134,13 @@ def test_everything_at_once() -> None:
         "wrap",
     )
     assert (picture.is_normalized, picture.reads_normalized) == (True, False)
+    assert isinstance(look, StructArgument) and look.size_bytes == 16
+    ((at, sky),) = look.members
+    assert isinstance(sky, TextureArgument) and (at, sky.layers, sky.array.count) == (8, 6, 96)
     assert launch.variables[0].values == (1, 2, 3)
+    row, colours = launch.memory
+    assert isinstance(row, ArrayArgument) and row.base_address == 0x7_4000_0000
+    assert isinstance(colours, TextureArgument) and colours.handle == 0x5_0000_0040
     assert (fill.grid, fill.block, fill.threads) == ((5, 1, 1), (64, 1, 1), None)
     assert fill.line == EVERYTHING.splitlines().index("[[launch]]", 10) + 1
 
@@ -410,3 +421,12 @@ def write_value(value: object) -> str:
     if isinstance(value, int | float):
         return str(value)
     return json.dumps(value or "").replace("\x7f", "")
+
+
+def test_only_arrays_and_textures_stand_in_memory() -> None:
+    text = '[[launch]]\nkernel = "k"\nblock = 1\ngrid = 1\nmemory = [ { name = "n", type = "int", value = 1 } ]'
+    with pytest.raises(InputError, match="'n' is no array and no texture"):
+        read(text)
+    both = '{ name = "t", type = "float", width = 4, height = 4, depth = 2, layers = 2 }'
+    with pytest.raises(InputError, match="a texture with depth has layers"):
+        read_argument(both)

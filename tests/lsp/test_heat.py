@@ -60,6 +60,7 @@ def test_the_message_names_the_document_and_its_version() -> None:
         "marks": [],
         "stale": [],
         "unverified": [],
+        "simulated": [],
     }
 
 

@@ -221,6 +221,24 @@ async def test_what_is_opened_while_others_are_read_comes_next(loading: Loading)
     assert await loading.read_all() == ["0", "3", "1", "2"]
 
 
+async def test_a_profile_that_lies_elsewhere_is_read_once_it_is_included(
+    loading: Loading, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "k.simulated.gpa-profile.json"
+    elsewhere.write_text("1000")
+    here = loading.write("here")
+    loading.start()
+    assert await loading.read_all() == ["here"]
+    loading.loader.include(elsewhere)
+    await loading.wait(lambda: set(loading.audience.snapshot.profiles) == {here, elsewhere})
+    before = loading.audience.snapshot.profiles[elsewhere]
+    elsewhere.write_text("1000000")
+    loading.loader.include(elsewhere)
+    await loading.wait(lambda: loading.audience.snapshot.profiles[elsewhere] is not before)
+    loading.loader.exclude_all()
+    await loading.wait(lambda: set(loading.audience.snapshot.profiles) == {here})
+
+
 def test_a_name_is_found_across_the_pieces_a_file_is_read_in(tmp_path: Path) -> None:
     path = tmp_path / "a.ncu-rep"
     path.write_bytes(b"x" * ((1 << 20) - 3) + b"saxpy.cu" + b"x" * 100)

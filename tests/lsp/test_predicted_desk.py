@@ -321,7 +321,7 @@ async def test_a_process_that_dies_costs_one_answer(setting: Setting) -> None:
 
 async def test_a_bar_comes_for_long_work_and_cancels_it(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     assert setting.host.bars == [], "quick work has none"
-    monkeypatch.setattr("gpa_lsp.lsp.emulation_schedule._MOMENT_S", 0.01)
+    monkeypatch.setattr("gpa_lsp.lsp.late_progress._MOMENT_S", 0.01)
     setting.process.may_answer.clear()
     setting.edit("slow")
     setting.compile()

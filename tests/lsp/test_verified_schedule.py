@@ -18,8 +18,9 @@ from gpa_lsp.editor.verified.results import (
     FixJob,
     FixState,
     FixVerdict,
-    SectorsJob,
-    SectorsResult,
+    LaunchedJob,
+    LaunchedQuestion,
+    LaunchedResult,
 )
 from gpa_lsp.lsp import verified_fixes
 from gpa_lsp.lsp.verified_fixes import FixProcess, VerifiedFixes
@@ -49,12 +50,13 @@ class Process(FixProcess):
     def __init__(self) -> None:
         super().__init__()
         self.jobs: list[FixJob] = []
-        self.emulated: list[SectorsJob] = []
+        self.emulated: list[LaunchedJob] = []
         self.cancelled: list[FixJob] = []
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self.error: Exception | None = None
-        self.sectors = SectorsResult(words="sectors 8 → 4 (emulated)", sentence="Emulated: 8 → 4 sectors of memory.")
+        self.sectors = LaunchedResult(words="sectors 8 → 4 (emulated)", sentence="Emulated: 8 → 4 sectors of memory.")
+        self.cycles = LaunchedResult(words="cycles 9 → 7 (simulated)", sentence="Simulated: 9 → 7 cycles.")
 
     async def try_fix(self, job: FixJob) -> FixVerdict:
         self.jobs.append(job)
@@ -67,9 +69,9 @@ class Process(FixProcess):
             raise self.error
         return CHANGED
 
-    async def compare_sectors(self, job: SectorsJob) -> SectorsResult:
+    async def compare_launches(self, job: LaunchedJob) -> LaunchedResult:
         self.emulated.append(job)
-        return self.sectors
+        return self.sectors if job.question is LaunchedQuestion.SECTORS else self.cycles
 
     async def leave(self) -> None: ...
 
@@ -238,8 +240,14 @@ async def test_sectors_are_counted_where_a_launch_is_described(setting: Setting)
     setting.configure(is_trusted=False)
     setting.configure(emulates=True)
     setting.look(3)
-    await wait_until(lambda: all("sectors" in one.words for one in setting.look(3)))
+    await wait_until(lambda: all("cycles" in one.words for one in setting.look(3)))
+    asked = [job.question.value for job in setting.process.emulated]
+    assert asked == ["sectors"] * (len(asked) // 2) + ["cycles"] * (len(asked) // 2)
     assert [job.launches_text for job in setting.process.emulated] == ["[[launch]]"] * len(setting.process.emulated)
     (found, *_) = setting.look(3)
-    assert found.words == "16 → 24 registers, sectors 8 → 4 (emulated)"
-    assert found.details == ("Compiled: 16 → 24 registers.", "Emulated: 8 → 4 sectors of memory.")
+    assert found.words == "16 → 24 registers, sectors 8 → 4 (emulated), cycles 9 → 7 (simulated)"
+    assert found.details == (
+        "Compiled: 16 → 24 registers.",
+        "Emulated: 8 → 4 sectors of memory.",
+        "Simulated: 9 → 7 cycles.",
+    )

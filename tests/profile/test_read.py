@@ -12,8 +12,14 @@ from tests.profile.report_builder import build_small_report
 
 
 def test_the_catalogue() -> None:
-    assert [reader.name for reader in find_readers()] == ["gpa-lsp/profile/2", "ncu-report"]
-    assert set(list_suffixes()) == {".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".gpa-profile.json"}
+    assert [reader.name for reader in find_readers()] == ["gpa-lsp/profile/2", "ncu-report", "cupti-pc-sampling"]
+    assert set(list_suffixes()) == {
+        ".ncu-rep",
+        ".ncu-repz",
+        ".nsight-cuprof-report",
+        ".gpa-profile.json",
+        "pcsampling.dat",
+    }
 
 
 def test_the_catalogue_is_cheap_to_import() -> None:

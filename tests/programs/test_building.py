@@ -52,6 +52,40 @@ def test_a_project_is_built_for_us_without_a_change(
     assert len({one.recorded.description for one in found.kernels if one.recorded is not None}) == kernels
 
 
+_LINKED_BY_OTHERS = """
+all:
+	nvcc -c reduce.cu -o reduce.o
+	ar rcs libcudart_static.a
+	c++ reduce.o ./libcudart_static.a -o reduce
+"""
+_REDUCE = """
+#include <cstdio>
+__global__ void count(int *out) { atomicAdd(out, 1); }
+int main() {
+    int *out;
+    cudaMallocManaged(&out, sizeof *out);
+    count<<<4, 64>>>(out);
+    cudaDeviceSynchronize();
+    std::printf("%d\\n", *out);
+}
+"""
+
+
+def test_a_host_compiler_that_links_the_static_runtime_gets_the_shared_one(tmp_path: Path) -> None:
+    """As CMake has it where the main program is no CUDA; the archive here is empty, so that nothing but the shared one can do."""
+    require_compiler()
+    if find_program("make") is None:
+        pytest.skip("make is not installed")
+    (tmp_path / "Makefile").write_text(_LINKED_BY_OTHERS)
+    (tmp_path / "reduce.cu").write_text(_REDUCE)
+    printed = bytearray()
+    try:
+        build_program("make -B", folder=tmp_path, limit_s=_LIMIT_S, take=printed.extend)
+    except ToolError as error:
+        raise AssertionError(printed.decode()) from error
+    assert run(tmp_path / "reduce")[1] == "256\n"
+
+
 @pytest.mark.parametrize(("command", "message"), [("", "is empty"), ('make "', "close its quotes")])
 def test_a_build_command_that_is_none_is_named(command: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):

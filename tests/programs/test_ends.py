@@ -14,7 +14,7 @@ from gpa_lsp.basis.errors import InputError, MissingToolError
 from gpa_lsp.programs import library
 from gpa_lsp.programs.model import RunSettings
 from gpa_lsp.programs.run import Surroundings, run_program
-from tests.programs.built import MACHINE, build, require_compiler, run, write
+from tests.programs.built import MACHINE, SOURCES, build, require_compiler, run, write
 from tests.programs.test_limits import ENDLESS
 
 _LIMIT_S = 120
@@ -229,6 +229,59 @@ def test_kernels_that_launch_kernels_fail_and_are_named(tmp_path: Path) -> None:
     assert printed == "unspecified launch failure\n"
     assert any("dynamic parallelism" in note for note in found.notes)
     assert found.kernels[0].unfinished == ("it came to an instruction that is not emulated",)
+
+
+_ASSERTS = """
+#include <cassert>
+#include <cstdio>
+__global__ void check(int n) { assert(threadIdx.x < n); }
+int main() {
+    check<<<1, 32>>>(32);
+    std::printf("%s ", cudaGetErrorName(cudaDeviceSynchronize()));
+    check<<<1, 32>>>(20);
+    std::printf("%s\\n", cudaGetErrorName(cudaDeviceSynchronize()));
+}
+"""
+
+
+def test_a_failed_assertion_reaches_the_program(tmp_path: Path) -> None:
+    found, printed = run(build(write(tmp_path, _ASSERTS), tmp_path))
+    assert printed == "cudaSuccess cudaErrorAssert\n"
+    (fault,) = found.kernels[0].faults
+    assert fault.count == 12 and fault.message.startswith("assertion 'threadIdx.x < n' failed")
+
+
+def test_cooperative_launches_beyond_the_gpu_are_refused_and_named(tmp_path: Path) -> None:
+    found, printed = run(build(SOURCES / "conjugate_gradient.cu", tmp_path))
+    assert "right" in printed and found.kernels[0].launches == 1
+    assert any(note.startswith("a cooperative launch of 1,729 blocks was refused") for note in found.notes)
+
+
+def test_code_for_older_gpus_beside_newer_code_is_found(tmp_path: Path) -> None:
+    newer = ("-cudart", "shared", "-gencode", "arch=compute_86,code=[sm_86,compute_86]")
+    both = build(SOURCES / "symbols.cu", tmp_path, *newer, "-gencode", "arch=compute_80,code=compute_80", name="both")
+    assert "symbols: right" in run(both)[1]
+    found, _ = run(build(SOURCES / "symbols.cu", tmp_path, *newer, name="newer"))
+    assert any("its PTX is for compute capability 8.6 and newer" in note for note in found.notes)
+
+
+_STATIC_RUNTIME = """
+#include <dlfcn.h>
+typedef int (*Find)(const char *, void **, int, unsigned long long);
+int main(void) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW), *found;
+    ((Find)dlsym(library, "cuGetProcAddress"))("cuGetExportTable", &found, 13000, 0);
+    return 0;
+}
+"""
+
+
+def test_a_library_with_a_runtime_of_its_own_is_named(tmp_path: Path) -> None:
+    require_compiler()
+    program = tmp_path / "app"
+    subprocess.run(["cc", str(write(tmp_path, _STATIC_RUNTIME, "main.c")), "-o", str(program), "-ldl"], check=True)
+    found, _ = run(program)
+    assert [note for note in found.notes if "linked into it, as CuPy's wheels have" in note]
 
 
 def test_missing_headers_and_compilers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from gpa_lsp.emulator.resident import ResidentMemory
 from gpa_lsp.programs.messages import LaunchRequest
 from gpa_lsp.programs.recording import Recorder
 from gpa_lsp.programs.session import KernelTally
-from gpa_lsp.sources.host_launch import HostLaunch
+from gpa_lsp.sources.host_launch import HostArgument, HostLaunch
 from gpa_lsp.sources.host_launches import find_host_launches
 from tests.programs.built import build, run
 from tests.programs.test_fixture_programs import PROGRAMS
@@ -50,8 +50,16 @@ def agrees(read: HostLaunch, ran: Ran) -> bool:
     shapes = ((read.grid, ran.grid), (read.block, ran.block), (read.shared_bytes, ran.shared_bytes))
     return all(said in (None, done) for said, done in shapes) and all(
         (said.size_bytes in (None, size) if said.is_array else said.value is None or said.value == pytest.approx(value))
+        and all(holds_member(offset, one, value) for offset, one in said.members)
         for said, (value, size) in zip(read.arguments, ran.arguments, strict=True)
     )
+
+
+def holds_member(offset: int, said: HostArgument, value: object) -> bool:
+    """Whether a whole number that was read of a structure's member stands there in what was passed."""
+    if said.is_array or not isinstance(said.value, int) or not isinstance(value, int):
+        return True
+    return said.value in {(value >> 8 * offset) & ((1 << bits) - 1) for bits in (8, 16, 32, 64)}
 
 
 def knows_all(read: HostLaunch) -> bool:
@@ -91,4 +99,4 @@ def test_nothing_that_is_read_differs_from_what_ran(
             wrong += [f"{source.name}: {one}" for one in said[name] if not any(agrees(one, real) for real in ran)]
     record_property("kernels_with_everything_derived", f"{derived} of {kernels}")
     print(f"everything is derived of {derived} of {kernels} kernels ({derived / kernels:.0%})")
-    assert wrong == [] and derived >= kernels // 3
+    assert wrong == [] and derived >= kernels * 9 // 20

@@ -82,6 +82,7 @@ TRIALS = (
     Trial(("memory", "saxpy.cu"), shows="saxpy", needs="cuda"),
     Trial(("profile", "--print", "--", "./app"), shows="--section"),
     Trial(("profile", "--", "./app"), needs="Nsight Compute"),
+    Trial(("record", "-o", "recorded", "--", "true"), needs="a GPU"),
     Trial(("report", "example.gpa-profile.json"), shows="short_def_use"),
     Trial(("report", "--html", "-o", "report.html", "example.gpa-profile.json"), writes="report.html"),
     Trial(("roofline", "example.gpa-profile.json"), shows="short_def_use"),

@@ -2,11 +2,13 @@
 
 from dataclasses import fields
 
+import numpy as np
+
 from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.simulator.accounts import SmRun
 from gpa_lsp.simulator.machine import SmModel
 from gpa_lsp.simulator.program import LSU, Kind, OpcodeCourse, SassProgram
 from gpa_lsp.simulator.reasons import REASON_COUNT, REASONS
-from gpa_lsp.simulator.streaming_multiprocessor import SmRun
 from gpa_lsp.simulator.streams import BlockStream
 
 ALU = OpcodeCourse(pipe=1, interval=2.0)
@@ -79,18 +81,29 @@ def make_block(
             total += one
             ends.append(total)
     return BlockStream(
-        starts=[number * count for number in range(warps + 1)],
-        rows=rows,
-        passes=[1 if one else 0 for one in is_memory] * warps,
-        lines=[-(-one // 4) for one in touched] * warps,
-        first_sector=[end - touched[place % count] for place, end in enumerate(ends)],
-        last_sector=ends,
-        sectors=[first + number for number in range(total)],
-        weights=[weight] * len(rows),
+        starts=np.arange(warps + 1) * count,
+        rows=np.array(rows, np.int32),
+        passes=np.array([1 if one else 0 for one in is_memory] * warps, np.int32),
+        lines=np.array([-(-one // 4) for one in touched] * warps, np.int32),
+        first_sector=np.array([end - touched[place % count] for place, end in enumerate(ends)], np.int64),
+        last_sector=np.array(ends, np.int64),
+        sectors=first + np.arange(total),
+        is_private=np.zeros(total, np.bool_),
+        weights=np.full(len(rows), weight),
+    )
+
+
+def is_same(one: SmRun, other: SmRun) -> bool:
+    """Whether two runs are equal to the last bit."""
+    return (one.dilation, one.issued, one.is_cut) == (other.dilation, other.issued, other.is_cut) and all(
+        (first.time, first.blocks_done, first.moved) == (second.time, second.blocks_done, second.moved)
+        and first.all_cycles.tobytes() == second.all_cycles.tobytes()
+        and first.idle_cycles.tobytes() == second.idle_cycles.tobytes()
+        for first, second in zip(one.moments, other.moments, strict=True)
     )
 
 
 def read_cycles(run: SmRun, row: int) -> dict[str, float]:
     """Warp cycles of a row by reason, of the whole run."""
-    cycles = run.moments[-1].all_cycles[row * REASON_COUNT : (row + 1) * REASON_COUNT]
+    cycles = run.moments[-1].all_cycles[row * REASON_COUNT : (row + 1) * REASON_COUNT].tolist()
     return {reason: count for reason, count in zip(REASONS, cycles, strict=True) if count}

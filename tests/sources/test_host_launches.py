@@ -29,7 +29,23 @@ def read_one(host: str, before: str = "") -> HostLaunch:
             (4, 1, 1),
             100,
         ),
-        ("for (int s = 64; s > 0; s /= 2) k<<<s, 32>>>(p, s);", "", (64, 1, 1), 64),
+        ("for (int s = 64; s > elsewhere(); s /= 2) k<<<s, 32>>>(p, s);", "", (64, 1, 1), 64),
+        ("int s = 1; while (s * s < 60) s *= 2; k<<<s, 32>>>(p, s);", "", (8, 1, 1), 8),
+        ("k<<<UP(N, 32), 32>>>(p, N);", "#define UP(a, b) (((a) + (b) - 1) / (b))\n#define N 100", (4, 1, 1), 100),
+        (
+            "k<<<T, 32>>>(p, B);",
+            "#ifdef OTHER\n#define T 9\n#else\n#define T 3\n#endif\nenum { A = 4, B };",
+            (3, 1, 1),
+            5,
+        ),
+        ("int sizes[] = {3, 5}; k<<<sizes[1], 32>>>(p, sizes[0]);", "", (5, 1, 1), 3),
+        (
+            "Shape s; s.n = 6; k<<<twice(s), 32>>>(p, s.n);",
+            "struct Shape { int n; };\nint twice(Shape s) { s.n *= 2; return s.n; }",
+            (12, 1, 1),
+            6,
+        ),
+        ("int n = 5; void *all[] = {&p, &n}; cudaLaunchKernel((void *)k, 2, 32, all, 0, 0);", "", (2, 1, 1), 5),
         ("dim3 g; g.x = 3; g.y = 2; k<<<g, 32>>>(p, g.x * g.y);", "", (3, 2, 1), 6),
         ("int n; set(n); k<<<n, 32>>>(p, n);", "void set(int &v) { v = 7; }", (7, 1, 1), 7),
         ("int n = (int)ceil(1000 / 256.0); k<<<n, 32>>>(p, n);", "", (4, 1, 1), 4),
@@ -46,6 +62,13 @@ def test_numbers_follow_the_program(host: str, before: str, grid: tuple[int, int
         'int n; scanf("%d", &n); k<<<n, 32>>>(p, n);',
         "int n = atoi(argv[1]); k<<<n, 32>>>(p, n);",
         "int n = 4; if (elsewhere()) n = 8; k<<<n, 32>>>(p, n);",
+        "if (argc != 2) { usage(); exit(1); } int n = 4; if (argc > 1) n = atoi(argv[1]); k<<<n, 32>>>(p, n);",
+        "if (elsewhere()) N = 8; k<<<N, 32>>>(p, N);",
+        "for (int i = 0; i < 1000; i++) grow(); k<<<N, 32>>>(p, N);",
+        "int n = 4; int *q = &n; *q = 8; k<<<n, 32>>>(p, n);",
+        "int a[] = {1, 2}; read_in(a); k<<<a[0], 32>>>(p, a[0]);",
+        "int a[] = {1, 2}; a[elsewhere()] = 8; k<<<a[0], 32>>>(p, a[0]);",
+        "Shape s; s.n = 4; if (elsewhere()) s.n = 8; k<<<s.n, 32>>>(p, s.n);",
         "int n = 4; for (int i = 0; i < elsewhere(); i++) n *= 2; k<<<n, 32>>>(p, n);",
         "int n = 4; switch (elsewhere()) { case 1: n = 3; } k<<<n, 32>>>(p, n);",
         "int n = n_of_another_file; k<<<n, 32>>>(p, n);",
@@ -54,7 +77,7 @@ def test_numbers_follow_the_program(host: str, before: str, grid: tuple[int, int
     ],
 )
 def test_what_the_text_does_not_decide_is_unknown(host: str) -> None:
-    launch = read_one(host)
+    launch = read_one(host, "int N = 4;\nstruct Shape { int n; };\nvoid grow() { N *= 2; }")
     assert launch.grid is None and launch.arguments[1].value is None
 
 
@@ -68,12 +91,56 @@ def test_what_the_text_does_not_decide_is_unknown(host: str) -> None:
         ("std::vector<double> v(30); v.push_back(1); cudaMalloc(&p, v.size() * sizeof(double));", None),
         ("size_t bytes = 7; bytes *= sizeof *p; cudaMallocManaged(&p, bytes);", 28),
         ("cudaMalloc(&p, elsewhere());", None),
+        ("float *all[2]; for (int i = 0; i < 2; i++) cudaMalloc(&all[i], 8 * (i + 1)); p = all[1];", 16),
+        ("const int w = 3; std::vector<double> v(w * w), u(w); p = upload(v);", 72),
+        ("float *h; cudaHostAlloc(&h, 64, cudaHostAllocMapped); cudaHostGetDevicePointer(&p, h, 0);", 64),
+        ("float *h = (float *)malloc(64) + 4; cudaHostGetDevicePointer(&p, h, 0);", None),
+        ("cudaMalloc(&p, sizeof(ELEMENT) * 10);", 80),
     ],
 )
 def test_sizes_of_arrays(host: str, size_bytes: int | None) -> None:
-    before = "struct Pair { float a; double b; };\nvoid allocate(float **q, int n) { cudaMalloc(q, n * 4); }"
+    before = "#define ELEMENT double\ntemplate <typename T> T *upload(const std::vector<T> &v) "
+    before += "{ T *q; cudaMalloc(&q, v.size() * sizeof(T)); return q; }\n"
+    before += "struct Pair { float a; double b; };\nvoid allocate(float **q, int n) { cudaMalloc(q, n * 4); }"
     launch = read_one(f"{host} k<<<1, 1>>>(p, 1);", before)
     assert (launch.arguments[0].is_array, launch.arguments[0].size_bytes) == (True, size_bytes)
+
+
+def test_a_loop_that_changes_the_grid_launches_several() -> None:
+    launches = read("int main() { float *p; for (int s = 64; s > 0; s /= 4) k<<<s, 32>>>(p, s); }")
+    assert [(one.grid, one.arguments[1].value) for one in launches] == [((n, 1, 1), n) for n in (64, 16, 4, 1)]
+    launches = read("int main() { float *p; for (int t = 0; t < 9; t++) k<<<2, 32>>>(p, t); }")
+    assert [(one.grid, one.arguments[1].value) for one in launches] == [((2, 1, 1), 0)]
+
+
+def test_variables_that_another_function_may_have_written_are_unknown() -> None:
+    text = "int blocks = 16, threads = 32;\nvoid set_up(int n) { blocks = n; }\nvoid run(float *p) { k<<<blocks, threads>>>(p, 1); }\n"
+    (launch,) = read(text)
+    assert (launch.grid, launch.block) == (None, (32, 1, 1))
+
+
+def test_functions_that_others_call_are_read_from_their_callers() -> None:
+    (launch,) = read("void inner(float *p, int n) { k<<<n, 32>>>(p, n); }\nvoid outer(float *p) { inner(p, 40); }\n")
+    assert launch.grid == (40, 1, 1)
+
+
+def test_members_of_structures() -> None:
+    text = "struct View { int n; double scale; float *data; };\n"
+    text += "int main() { View v; v.n = 6; cudaMalloc(&v.data, v.n * 4); view<<<1, 32>>>(v); }\n"
+    ((argument,),) = (one.arguments for one in read(text))
+    assert [(at, one.value, one.size_bytes) for at, one in argument.members] == [(0, 6, None), (16, None, 24)]
+
+
+def test_headers_and_the_compile_command_say_what_names_are() -> None:
+    text = '#include "sizes.h"\n#include "more/run.cuh"\nint main() { run(ROWS); }\n'
+    included = (
+        ("/p/sizes.h", "#ifndef _SIZES_H_\n#define _SIZES_H_\n#ifndef ROWS\n#define ROWS 9\n#endif\n#endif\n"),
+        ("/p/more/run.cuh", "void run(int n) {\n  k<<<n, 16>>>(p, n);\n}\n"),
+    )
+    (launch,) = find_host_launches("k.cu", text, included)
+    assert (launch.grid, launch.line, launch.file) == ((9, 1, 1), 2, "/p/more/run.cuh")
+    (launch,) = find_host_launches("k.cu", text, included, ("ROWS=5",))
+    assert launch.grid == (5, 1, 1)
 
 
 def test_launches_of_functions_that_main_does_not_call_and_without_a_main() -> None:

@@ -28,7 +28,7 @@ INSTRUCTIONS = (
 def collect(trace: Trace, context: TraceContext, *, most: int = 1 << 20) -> WaveReferences:
     collector = WaveCollector(context, most_references=most)
     collector.add(trace)
-    return collector.finish()
+    return collector.finish().list_references()
 
 
 def predict(trace: Trace, context: TraceContext, *, evicts: bool = False, ways: int | None = None) -> CacheHits:

@@ -1,16 +1,24 @@
 """The analyses say the same in the compiled core and in numpy."""
 
+from dataclasses import fields, is_dataclass
+
 import numpy as np
 import pytest
 
+from gpa_lsp.emulator.trace import AccessKind, Trace
 from gpa_lsp.native.shared_library import VARIABLE
+from gpa_lsp.ptx.model import Space
 from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts
 from gpa_lsp.traces.distance_counting import find_previous, measure_distances
 from gpa_lsp.traces.keyed_sums import sum_columns
+from gpa_lsp.traces.model import AnalysisSettings, StoreEffect, TraceContext
 from gpa_lsp.traces.ordering import order_rows
 from gpa_lsp.traces.reuse_distance import bin_distances
 from gpa_lsp.traces.segments import Intervals, list_segments, measure_intervals
+from gpa_lsp.volumes import miscounts
 from tests.emulator.compiled.comparing import require_core
+from tests.traces.analysing import analyse_trace
+from tests.traces.written_traces import BASE, TraceWriter, make_buffer, make_instruction
 
 
 @pytest.fixture(autouse=True)
@@ -55,3 +63,92 @@ def test_columns_are_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
     expected = _compute(seed)
     monkeypatch.delenv(VARIABLE)
     assert _compute(seed) == expected
+
+
+_KINDS = (
+    (AccessKind.LOAD, Space.GLOBAL, 4, "ld.global.f32 %f1, [%rd1];"),
+    (AccessKind.LOAD, Space.GLOBAL, 16, "ld.global.v4.f32 {%f1}, [%rd1];"),
+    (AccessKind.LOAD, Space.GLOBAL, 8, "ld.relaxed.gpu.global.f64 %fd1, [%rd1];"),
+    (AccessKind.STORE, Space.GLOBAL, 4, "st.global.f32 [%rd1], %f1;"),
+    (AccessKind.ATOMIC, Space.GLOBAL, 4, "atom.global.add.u32 %r1, [%rd1], 1;"),
+    (AccessKind.LOAD, Space.TEXTURE, 1, "tex.2d.v4.f32.f32 {%f1}, [texture, {%f1}];"),
+    (AccessKind.LOAD, Space.LOCAL, 4, "ld.local.f32 %f1, [%rd1];"),
+    (AccessKind.STORE, Space.SHARED, 4, "st.shared.f32 [%r1], %f1;"),
+    (AccessKind.LOAD, Space.SHARED, 16, "ld.shared.v4.f32 {%f1}, [%r1];"),
+)
+_BUFFERS = (make_buffer("a", 4096), make_buffer("b", 1000, BASE + 4096), make_buffer("c", 512, BASE + (1 << 16)))
+
+
+def _write_trace(random: np.random.Generator, first_block: int = 0) -> Trace:
+    """Rows in no order that warps would keep, with all kinds of masks; some addresses in no array, some requests in several."""
+    instructions = tuple(
+        make_instruction(index, kind, space, width, text=text)
+        for index, (kind, space, width, text) in enumerate(_KINDS)
+    )
+    writer = TraceWriter(instructions, _BUFFERS, grid=(12, 1, 1), block_threads=(96, 1, 1))
+    for _ in range(int(random.integers(1, 400))):
+        number = int(random.integers(len(_KINDS)))
+        _, space, width, _ = _KINDS[number]
+        lanes = np.flatnonzero(random.random(32) < random.choice([0.1, 0.8, 1.0])).tolist() or [5]
+        start, step = int(random.integers(0, 60)), int(random.choice([0, 1, 1, 2, -1, 33]))
+        places = [
+            max(0, start + step * lane) if random.random() < 0.9 else int(random.integers(0, 300)) for lane in lanes
+        ]
+        far = random.choice([BASE, BASE, BASE + (1 << 16), BASE - 64])
+        base = 0 if space in (Space.LOCAL, Space.SHARED) else int(far)
+        addresses = {lane: base + width * place for lane, place in zip(lanes, places, strict=True)}
+        writer.access(number, addresses, block=first_block + int(random.integers(6)), warp=int(random.integers(3)))
+    return writer.finish()
+
+
+def _write_down(value: object) -> object:
+    """All that a record holds, as lists."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple | list):
+        return [_write_down(one) for one in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return [type(value).__name__, *(_write_down(getattr(value, one.name)) for one in fields(value))]
+    return repr(value)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_analyses_are_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of whole traces in one piece or two, also where more was traced than may be looked at."""
+    random = np.random.default_rng(seed)
+    pieces = [_write_trace(random, first) for first in (0, 6)[: int(random.integers(1, 3))]]
+    settings = AnalysisSettings(
+        stores=random.choice(list(StoreEffect)),
+        evicts_on_store=bool(random.integers(2)),
+        block_references=int(random.choice([30, 500, 1_000_000])),
+        wave_references=int(random.choice([100, 2_000_000])),
+        footprint_sectors=int(random.choice([100, 1 << 20])),
+    )
+    context = TraceContext(
+        sm_count=int(random.integers(1, 4)),
+        blocks_per_sm=int(random.integers(1, 3)),
+        l1_bytes=int(random.choice([512, 4096])) if random.random() < 0.9 else None,
+        l2_bytes=int(random.choice([512, 4096])) if random.random() < 0.9 else None,
+    )
+
+    def analyse() -> object:
+        return _write_down(analyse_trace(pieces, context=context, settings=settings))
+
+    monkeypatch.setenv(VARIABLE, "0")
+    expected = analyse()
+    monkeypatch.delenv(VARIABLE)
+    assert analyse() == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sectors_of_rows_are_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = _write_trace(np.random.default_rng(seed))
+    rows = np.flatnonzero(trace.accesses.space == Space.GLOBAL)
+
+    def count() -> list[int]:
+        return [miscounts.count_touched(trace, rows), miscounts.count_traced(trace, rows)]
+
+    monkeypatch.setenv(VARIABLE, "0")
+    expected = count()
+    monkeypatch.delenv(VARIABLE)
+    assert count() == expected

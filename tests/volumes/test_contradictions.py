@@ -12,7 +12,7 @@ from gpa_lsp.analyses.answers import Weight
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.volumes.answer import answer_volumes
 from gpa_lsp.volumes.contradictions import find_contradictions
-from gpa_lsp.volumes.devices import find_device
+from gpa_lsp.volumes.devices import VolumeDevice, find_device
 from gpa_lsp.volumes.expressions import Triple
 from gpa_lsp.volumes.from_trace import find_launch_shape, list_probe_blocks, recover_expressions
 from gpa_lsp.volumes.miscounts import find_miscounts, find_shortfalls
@@ -99,6 +99,45 @@ def test_affine_kernels_ask_l2_for_what_is_counted_over_the_whole_grid(
     # What only threads far from the traced blocks leave out was not seen to be.
     if not found.sampled and all(region is None for region in regions):
         assert find_miscounts(found, every) == ()
+        prediction = predict_volumes(found, find_launch_shape(found, block, grid), DEVICES[0], registers=32)
+        assert find_shortfalls(prediction, every) == ()
+
+
+@given(
+    shape=st.tuples(st.integers(1, 6), st.integers(0, 5)),
+    pitch=st.sampled_from([64, 100, 129]),
+    block=st.sampled_from([(32, 2, 1), (8, 8, 1), (64, 1, 1)]),
+    order=st.randoms(use_true_random=False),
+    device=st.builds(replace, st.sampled_from(DEVICES), l2_bytes=st.sampled_from([1 << 12, 1 << 16, 1 << 22])),
+)
+@examples(25)
+def test_long_programs_are_not_predicted_against_themselves(
+    shape: tuple[int, int],
+    pitch: int,
+    block: Triple,
+    order: random.Random,
+    device: VolumeDevice,
+) -> None:
+    """Boxes of up to 143 loads, in their order or in any, with any L2: all they touch is loaded, and no more than is asked for."""
+    offsets = [pitch * y + x for y in range(2 * shape[1] + 1) for x in range(2 * shape[0] + 1)]
+    order.shuffle(offsets)
+    accesses = [_write_offset(offset, pitch, block) for offset in offsets]
+    grid = (2, 4, 1)
+    every = write_trace(accesses, block=block, grid=grid, traced=range(8))
+    found = recover_expressions(every)
+    launch = find_launch_shape(found, block, grid)
+    prediction = predict_volumes(found, launch, device, registers=32)
+    assert prediction.contradictions == ()
+    assert find_miscounts(found, every) == ()
+    assert find_shortfalls(prediction, every) == ()
+
+
+def _write_offset(offset: int, pitch: int, block: Triple) -> WrittenAccess:
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        x, y = at[0] * block[0] + thread[0], at[1] * block[1] + thread[1]
+        return [8 * (pitch * y + x + offset)]
+
+    return WrittenAccess(addresses=addresses, width=8)
 
 
 def predict_rows(pitch: int) -> VolumePrediction:

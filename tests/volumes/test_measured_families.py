@@ -35,7 +35,7 @@ def test_all_that_was_measured_is_there() -> None:
 
 @pytest.mark.parametrize(
     ("name", "dram_load", "l2_load"),
-    [("star 4", 2.5, 5.5), ("star 2", 0.3, 2.0), ("star 2, folded 2z", 6.5, 7.0), ("box 0 to 9", 5.0, 4.1)],
+    [("star 4", 3.5, 5.5), ("star 2", 0.4, 2.0), ("star 2, folded 2z", 3.5, 7.0), ("box 0 to 9", 0.6, 4.1)],
 )
 def test_volumes(predicted: Predicted, name: str, dram_load: float, l2_load: float) -> None:
     """Loads from DRAM: nothing in the model was fitted to any of them."""
@@ -45,9 +45,27 @@ def test_volumes(predicted: Predicted, name: str, dram_load: float, l2_load: flo
     assert max(errors[1], errors[3]) <= 2.5
 
 
-def test_boxes_whose_loads_are_few_are_exact(predicted: Predicted) -> None:
+def test_no_box_is_far_off(predicted: Predicted) -> None:
+    """Whatever its range: of what its 361 loads go through in order, neighbours load the same at the same time."""
     errors = compare_volumes(FAMILIES["box 0 to 9"], predicted["box 0 to 9"])
-    assert np.abs(errors[:6, 0]).max() < 0.001
+    assert np.abs(errors[:, 0]).max() < 0.02
+
+
+def test_what_is_fitted_to_the_others_serves_the_one_left_out() -> None:
+    """Of the size of L2 that is kept, the only number that could be fitted: leaving a family out costs it little."""
+    device, ratios = find_device("V100 PCIe"), (0.85, 0.925, 1.0, 1.075, 1.15)
+    errors = {
+        name: [
+            100
+            * float(np.abs(compare_volumes(family, predict_family(family, VolumeMode.CORRECTED, other))[:, 0]).mean())
+            for other in (replace(device, l2_bytes=int(device.l2_bytes * ratio)) for ratio in ratios)
+        ]
+        for name, family in FAMILIES.items()
+        if not family.is_in_l1
+    }
+    for name, own in errors.items():
+        others = np.sum([found for other, found in errors.items() if other != name], axis=0)
+        assert own[int(np.argmin(others))] < 6.5
 
 
 @pytest.mark.parametrize("ratio", [0.9, 1.1])

@@ -85,7 +85,7 @@ def test_shapes_without_partial_sectors_were_fitted_to_nothing_here(rows: list[l
     wide = [row for row in rows if row[0][0] >= 4]  # type: ignore[index]
     assert len(wide) == 35
     dram_load, dram_store, _, l2_store = measure_errors(wide, predict_all(wide, VolumeMode.CORRECTED))
-    assert dram_load <= 3.0
+    assert dram_load <= 3.5
     assert max(dram_store, l2_store) <= 0.2
 
 

@@ -46,6 +46,30 @@ def test_layers_far_apart_hit_once_l2_holds_what_lies_between() -> None:
     assert find_retention(far, 1.3 * between).missed == pytest.approx((0.0,))
 
 
+def test_a_set_that_fills_by_chance_keeps_some_sectors_longer() -> None:
+    """Layers ten lifetimes apart: just below what lies between, an L2 of one set misses all of it, one of sets some of it; far off both agree."""
+    far = replace(FLOW, shared=(replace(PAIR, axis="z", spacing_blocks=1000.0),))
+    between = 10 * 16.0 * LIFETIME_BYTES
+    assert find_retention(far, 0.8 * between).missed == (1.0,)
+    assert 0.5 < find_retention(far, 0.8 * between, ways=16).missed[0] < 0.95
+    assert find_retention(far, 0.4 * between, ways=16).missed[0] > 0.999
+    assert find_retention(far, 3.0 * between, ways=16).missed[0] < 0.001
+    many = find_retention(far, 1.05 * between, ways=512).missed[0]
+    assert abs(many - find_retention(far, 1.05 * between).missed[0]) < 0.15
+
+
+def test_neighbours_in_step_with_the_program_share_whatever_l2_holds() -> None:
+    """The same point of a long program: next to each other they come together; a row of blocks later, the delay takes the gap away."""
+    small = 0.02 * 16 * LIFETIME_BYTES
+    ordered = replace(FLOW, window_ratio=0.01)
+    assert find_retention(FLOW, small).missed[0] > 0.9
+    assert find_retention(ordered, small).missed[0] == pytest.approx(0.0, abs=0.01)
+    later = replace(ordered, shared=(replace(PAIR, spacing_blocks=50.0),))
+    assert find_retention(later, small).missed[0] == pytest.approx(1.0, abs=0.01)
+    caught_up = replace(ordered, shared=(replace(PAIR, spacing_blocks=50.0, delay_ratio=-0.5),))
+    assert find_retention(caught_up, small).missed[0] == pytest.approx(0.0, abs=0.05)
+
+
 def test_stores_take_room() -> None:
     quiet, busy = (find_retention(replace(FLOW, stored_bytes=stored), 4e5) for stored in (0.0, 8.0))
     assert busy.lifetimes < quiet.lifetimes
@@ -65,14 +89,25 @@ def test_blocks_that_loop_share_in_step() -> None:
     st.lists(st.tuples(st.floats(0.1, 5e4), st.floats(1.01, 40.0)), min_size=1, max_size=3),
     st.sampled_from([1, 3, 64]),
     st.floats(0.0, 16.0),
+    st.sampled_from([None, 16]),
+    st.sampled_from([1.0, 0.3]),
 )
-def test_more_l2_never_misses_more(neighbours: list[tuple[float, float]], iterations: int, stored: float) -> None:
+def test_more_l2_never_misses_more(
+    neighbours: list[tuple[float, float]], iterations: int, stored: float, ways: int | None, window: float
+) -> None:
     shared = tuple(
         SharedLoads(axis="y", spacing_blocks=spacing, apart_bytes=8 * touches, together_bytes=8.0)
         for spacing, touches in neighbours
     )
-    flow = replace(FLOW, shared=shared, once_bytes=8.0 * len(shared), stored_bytes=stored, iterations=iterations)
-    found = [find_retention(flow, kept * LIFETIME_BYTES) for kept in (0.0, 1.0, 10.0, 100.0, 1e7)]
+    flow = replace(
+        FLOW,
+        shared=shared,
+        once_bytes=8.0 * len(shared),
+        stored_bytes=stored,
+        iterations=iterations,
+        window_ratio=window,
+    )
+    found = [find_retention(flow, kept * LIFETIME_BYTES, ways) for kept in (0.0, 1.0, 10.0, 100.0, 1e7)]
     for less, more in pairwise(found):
         assert less.lifetimes <= more.lifetimes + 1e-9
         for before, after in zip(less.missed, more.missed, strict=True):

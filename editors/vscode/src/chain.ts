@@ -43,6 +43,7 @@ export class ChainTree implements TreeDataProvider<Node>, Disposable {
   readonly #changed = new EventEmitter<undefined>();
   readonly #view = window.createTreeView<Node>(VIEW, { treeDataProvider: this, showCollapseAll: true });
   #roots: readonly Heading[] = [];
+  #turn = 0;
 
   readonly onDidChangeTreeData = this.#changed.event;
 
@@ -61,6 +62,7 @@ export class ChainTree implements TreeDataProvider<Node>, Disposable {
     if (editor === undefined) {
       return;
     }
+    const turn = ++this.#turn;
     const { uri } = editor.document;
     const line = editor.selection.active.line;
     const headings: Heading[] = [];
@@ -69,6 +71,9 @@ export class ChainTree implements TreeDataProvider<Node>, Disposable {
       if (found.length > 0) {
         headings.push({ kind: "heading", direction, links: found.map(({ item, text }) => ({ kind: "link", direction, item, text })) });
       }
+    }
+    if (turn !== this.#turn) {
+      return; // another line was asked about meanwhile
     }
     this.#roots = headings;
     const name = isSass(uri) ? "SASS" : (uri.path.split("/").pop() ?? "");

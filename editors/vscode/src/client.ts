@@ -1,12 +1,16 @@
 /** The connection to the server: found, started, stopped, asked. */
 
 import * as path from "node:path";
-import { type Disposable, EventEmitter, type ExtensionContext, type LogOutputChannel, Uri, workspace } from "vscode";
+import {
+  type CancellationToken, type Disposable, type DocumentFilter, EventEmitter, type ExtensionContext, type Hover, languages, type LogOutputChannel, type Position, type TextDocument, Uri,
+  workspace,
+} from "vscode";
 import {
   type CallHierarchyItem,
   DidChangeConfigurationNotification,
   type Executable,
   ExecuteCommandRequest,
+  HoverRequest,
   LanguageClient,
   type LanguageClientOptions,
   RequestType,
@@ -26,6 +30,12 @@ const SUFFIXES = "cu,cuh,cpp,cc,cxx,c++,c,h,hpp,hh,hxx,h++,inl,ipp,tpp,py,jl,f,f
 /** Descriptions of launches, which are emulated as they stand in the editor. */
 const DESCRIPTIONS = "**/*.launch.toml";
 
+/** What is ours to speak about. */
+const DOCUMENTS: { scheme: string; pattern?: string }[] = [{ scheme: "file", pattern: `**/*.{${SUFFIXES}}` }, { scheme: "file", pattern: DESCRIPTIONS }, { scheme: SASS_SCHEME }];
+
+/** VS Code puts the hovers of those first who name a language or a file, and of these whoever came last. Ours come after the language's own, whoever was started first. */
+const AFTER_OTHERS: DocumentFilter = { language: "*" };
+
 /** Commands that links in our hovers may run, ours and the server's; nothing else. */
 const LINKED_COMMANDS = [
   "gpa.goToCause", "gpa.goToVictim", "gpa.toggleSass", "gpa.showChain",
@@ -40,6 +50,7 @@ export class Connection implements Disposable {
   readonly #output = new EventEmitter<Output>();
   readonly #running = new EventEmitter<boolean>();
   readonly #page = new EventEmitter<Page>();
+  readonly #hovers = languages.registerHoverProvider(AFTER_OTHERS, { provideHover: (document, position, token) => this.#findHover(document, position, token) });
   #client: LanguageClient | undefined;
   #turn: Promise<void> = Promise.resolve();
 
@@ -72,8 +83,8 @@ export class Connection implements Disposable {
 
   dispose(): void {
     void this.stop();
-    for (const emitter of [this.#heat, this.#status, this.#output, this.#running, this.#page]) {
-      emitter.dispose();
+    for (const disposable of [this.#heat, this.#status, this.#output, this.#running, this.#page, this.#hovers]) {
+      disposable.dispose();
     }
   }
 
@@ -133,17 +144,28 @@ export class Connection implements Disposable {
   #makeOptions(): LanguageClientOptions {
     const client: ClientAbilities = { heat: true, status: true, output: true, images: true, callHierarchyTree: true, pages: true, questions: true, previews: true, trusted: workspace.isTrusted };
     return {
-      documentSelector: [{ scheme: "file", pattern: `**/*.{${SUFFIXES}}` }, { scheme: "file", pattern: DESCRIPTIONS }, { scheme: SASS_SCHEME }],
+      documentSelector: DOCUMENTS,
       diagnosticCollectionName: SECTION,
       outputChannel: this.#log,
       initializationOptions: { ...readAll(), client },
       markdown: { isTrusted: { enabledCommands: LINKED_COMMANDS }, supportHtml: false },
       uriConverters: { code2Protocol: toProtocol, protocol2Code: (uri) => Uri.parse(uri, true) },
       middleware: {
+        provideHover: () => undefined, // ours are asked for by #findHover
         window: { showDocument: (params, token, next) => placeDocument(params, () => next(params, token)) },
         executeCommand: async (command, args: unknown[], next) => this.#showPage(command, await next(command, args as never[])),
       },
     };
+  }
+
+  async #findHover(document: TextDocument, position: Position, token: CancellationToken): Promise<Hover | undefined> {
+    const client = this.#client;
+    if (client === undefined || !this.isRunning || languages.match(DOCUMENTS, document) === 0) {
+      return undefined;
+    }
+    const about = client.code2ProtocolConverter.asTextDocumentPositionParams(document, position);
+    const found = await client.sendRequest(HoverRequest.type, about, token).catch((error: unknown) => client.handleFailedRequest(HoverRequest.type, token, error, null));
+    return client.protocol2CodeConverter.asHover(found);
   }
 
   #showPage(command: string, result: unknown): unknown {

@@ -26,7 +26,7 @@ export interface Api {
   readonly status: Status | undefined;
   readonly statusBar: readonly string[];
   readonly measuringOutput: string;
-  heatOf(uri: Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[]; readonly unverified: readonly number[] };
+  heatOf(uri: Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[]; readonly unverified: readonly number[]; readonly simulated: readonly number[] };
   readonly lit: CursorSync["lit"];
   readonly ties: TieView["shown"];
   readonly chain: ChainTree;
@@ -77,6 +77,7 @@ export function activate(context: ExtensionContext): Api {
     "gpa.showPrediction": () => showPrediction(report),
     "gpa.showHistory": forward("gpaLsp.showHistory"),
     "gpa.measure": () => measure(server),
+    "gpa.simulate": () => simulate(server),
     "gpa.recordLaunches": () => recordLaunches(server, context.workspaceState),
     "gpa.cancelMeasuring": forward("gpaLsp.cancelMeasuring"),
     "gpa.pinBaseline": forward("gpaLsp.pinBaseline"),
@@ -114,7 +115,7 @@ export function activate(context: ExtensionContext): Api {
     get measuringOutput() { return output.text; },
     get lit() { return sync.lit; },
     get ties() { return ties.shown; },
-    heatOf: (uri) => ({ marks: heat.marksOf(uri), stale: heat.staleLinesOf(uri), unverified: heat.unverifiedLinesOf(uri) }),
+    heatOf: (uri) => ({ marks: heat.marksOf(uri), stale: heat.staleLinesOf(uri), unverified: heat.unverifiedLinesOf(uri), simulated: heat.simulatedLinesOf(uri) }),
     chain,
     report,
   };
@@ -123,6 +124,11 @@ export function activate(context: ExtensionContext): Api {
 async function showPrediction(report: ReportPanel): Promise<void> {
   const uri = window.activeTextEditor?.document.uri;
   await (uri === undefined ? window.showInformationMessage("Open a CUDA source whose launches are described.") : report.showPrediction(toProtocol(uri)));
+}
+
+function simulate(server: Connection): Promise<boolean | undefined> {
+  const uri = window.activeTextEditor?.document.uri;
+  return uri === undefined ? server.run("gpaLsp.simulate") : server.run("gpaLsp.simulate", toProtocol(uri));
 }
 
 function measure(server: Connection): Promise<boolean | undefined> {

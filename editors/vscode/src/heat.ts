@@ -62,6 +62,11 @@ export class HeatView implements Disposable {
     return this.#known.get(uri.toString())?.unverified ?? [];
   }
 
+  /** Of those with marks, the lines whose numbers a model says. */
+  simulatedLinesOf(uri: Uri): readonly number[] {
+    return this.#known.get(uri.toString())?.simulated ?? [];
+  }
+
   #take(heat: Heat): void {
     const uri = Uri.parse(heat.uri).toString();
     const document = workspace.textDocuments.find((open) => open.uri.toString() === uri);
@@ -81,7 +86,7 @@ export class HeatView implements Disposable {
     const lineCount = editor.document.lineCount;
     const marks = heat !== undefined && isHeatEnabled() ? heat.marks : [];
     const stale = heat !== undefined && isHeatEnabled() ? heat.stale : [];
-    groupByLook(marks, lineCount, heat?.unverified).forEach((lines, look) => {
+    groupByLook(marks, lineCount, [...(heat?.unverified ?? []), ...(heat?.simulated ?? [])]).forEach((lines, look) => {
       const type = this.#looks[look];
       if (type !== undefined) {
         editor.setDecorations(type, lines.map(toWholeLine));
@@ -106,7 +111,7 @@ export class HeatView implements Disposable {
   }
 }
 
-/** The stripe is dashed where nobody can tell whether the source is what was measured. */
+/** The stripe is dashed where nobody can tell whether the source is what was measured, and where nothing was. */
 function makeLook(kind: HeatKind, level: number, stripe: "solid" | "dashed"): TextEditorDecorationType {
   const marker = new ThemeColor(`gpaLsp.heat.${kind}Marker`);
   const ruler = level < LEAST_RULER_LEVEL ? {} : { overviewRulerColor: marker, overviewRulerLane: OverviewRulerLane.Left };

@@ -5,10 +5,10 @@ import type { Heat, HeatKind, HeatMark } from "./protocol";
 export const LEVELS = 10;
 export const KINDS: readonly HeatKind[] = ["suffers", "causes"];
 
-/** Lines for each look, numbered kind by kind: look = kind * LEVELS + level; then the same again for lines of unverified sources. */
-export function groupByLook(marks: readonly HeatMark[], lineCount: number, unverified: readonly number[] = []): readonly (readonly number[])[] {
+/** Lines for each look, numbered kind by kind: look = kind * LEVELS + level; then the same again for lines that need care: of unverified sources, and simulated ones. */
+export function groupByLook(marks: readonly HeatMark[], lineCount: number, careful: readonly number[] = []): readonly (readonly number[])[] {
   const groups: number[][] = Array.from({ length: 2 * KINDS.length * LEVELS }, () => []);
-  const doubted = new Set(unverified);
+  const doubted = new Set(careful);
   for (const mark of marks) {
     if (mark.line >= 0 && mark.line < lineCount) {
       groups[lookOf(mark) + (doubted.has(mark.line) ? KINDS.length * LEVELS : 0)]?.push(mark.line);

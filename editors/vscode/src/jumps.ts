@@ -1,12 +1,12 @@
 /** Jumps along stalls: to the cause, to the victim, to the next hot line. */
 
-import { commands, Position, type QuickPickItem, Uri, window } from "vscode";
+import { commands, Position, type QuickPickItem, Range, Selection, TextEditorRevealType, Uri, window } from "vscode";
 import type { Connection } from "./client";
 import type { HeatView } from "./heat";
 import { findNextHotLine } from "./heatMarks";
 import type { JumpMemory } from "./jumpMemory";
 import { nameLine, pickWithPreview } from "./lists";
-import { placeOf, showLine, showPlace, toProtocol } from "./placement";
+import { placeOf, showPlace, toProtocol } from "./placement";
 import type { HotSpot, Jump, Place } from "./protocol";
 
 type Finder = "gpaLsp.findCauses" | "gpaLsp.findVictims";
@@ -24,23 +24,24 @@ interface JumpItem extends QuickPickItem {
 
 /** Jump to the first cause or victim of the line under the cursor; the status bar says how many there are. */
 export async function jump(connection: Connection, memory: JumpMemory, finder: Finder): Promise<void> {
+  const origin = findCursor(); // before the server is asked: the cursor may go on meanwhile
   const found = await find(connection, finder);
   const [first] = found;
   if (first !== undefined) {
-    await land(memory, first, findCursor());
+    await land(memory, first, origin);
     window.setStatusBarMessage(`$(arrow-right) ${first.text}${found.length > 1 ? ` (1 of ${found.length})` : ""}`, 6_000);
   }
 }
 
 /** Choose among the causes of the line under the cursor. */
 export async function chooseCause(connection: Connection, memory: JumpMemory): Promise<void> {
+  const origin = findCursor(); // before the server is asked and the list is open: its rows move the cursor
   const found = await find(connection, "gpaLsp.findCauses");
   const items: JumpItem[] = found.map((cause) => ({
     label: cause.text,
     description: nameLine(cause),
     jump: cause,
   }));
-  const origin = findCursor(); // before the list is open: it moves the cursor to show its rows
   const chosen = items.length === 0 ? undefined : await pickWithPreview("What this line waits for", items, (item) => item.jump);
   if (chosen !== undefined) {
     await land(memory, chosen.jump, origin);
@@ -97,22 +98,22 @@ export async function goToHotLine(connection: Connection, heat: HeatView, step: 
   if (editor === undefined) {
     return;
   }
-  const { document, selection } = editor;
-  const next = findNextHotLine(await listHotLines(connection, heat, document.uri), selection.active.line, step);
+  const { document } = editor;
+  const marks = heat.marksOf(document.uri);
+  const hot = marks.length > 0 ? marks : await listHotSpots(connection, document.uri);
+  const next = findNextHotLine(hot, editor.selection.active.line, step);
   if (next === undefined || next.line >= document.lineCount) {
     window.setStatusBarMessage("$(info) This file has no hot lines", 4_000);
     return;
   }
-  await showLine(document.uri, new Position(next.line, document.lineAt(next.line).firstNonWhitespaceCharacterIndex));
+  const start = new Position(next.line, document.lineAt(next.line).firstNonWhitespaceCharacterIndex);
+  editor.selection = new Selection(start, start); // at once: who presses the key again goes on from there
+  editor.revealRange(new Range(start, start), TextEditorRevealType.InCenterIfOutsideViewport);
   window.setStatusBarMessage(`$(flame) ${next.text}`, 6_000);
 }
 
-/** Those with heat; where none is drawn the hot spots of the document. */
-async function listHotLines(connection: Connection, heat: HeatView, uri: Uri): Promise<readonly HotLine[]> {
-  const marks = heat.marksOf(uri);
-  if (marks.length > 0) {
-    return marks;
-  }
+/** The hot spots of a document, where no heat is drawn. */
+async function listHotSpots(connection: Connection, uri: Uri): Promise<readonly HotLine[]> {
   const spots = (await connection.run<readonly HotSpot[] | null>("gpaLsp.listHotSpots", toProtocol(uri))) ?? [];
   const here = spots.filter((spot) => Uri.parse(spot.uri, true).toString() === uri.toString());
   return here.map(({ range, text }) => ({ line: range.start.line, text })).sort((one, other) => one.line - other.line);

@@ -1,6 +1,6 @@
 /** Lists to choose from: hot spots and kernels, each shown in the editor while the list is open. */
 
-import { type QuickInputButton, type QuickPickItem, ThemeIcon, TextEditorRevealType, Uri, window } from "vscode";
+import { type QuickInputButton, type QuickPickItem, type QuickPickItemButtonEvent, ThemeIcon, TextEditorRevealType, Uri, window } from "vscode";
 import type { Connection } from "./client";
 import { placeOf, showPlace } from "./placement";
 import type { HeatKind, HotSpot, Kernel, Place } from "./protocol";
@@ -30,7 +30,7 @@ export async function pickWithPreview<T extends QuickPickItem>(
   title: string,
   items: readonly T[],
   findPlace: (item: T) => Place | null,
-  onButton: (item: T, button: QuickInputButton) => void = () => undefined,
+  onButton: (item: T, button: QuickInputButton) => unknown = () => undefined,
 ): Promise<T | undefined> {
   const before = window.activeTextEditor && placeOf(window.activeTextEditor);
   const list = window.createQuickPick<T>();
@@ -48,8 +48,9 @@ export async function pickWithPreview<T extends QuickPickItem>(
     const target = item && findPlace(item);
     timer = target ? setTimeout(() => show(target), PREVIEW_DELAY_MS) : undefined;
   });
+  let pressed: QuickPickItemButtonEvent<T> | undefined;
   list.onDidTriggerItemButton((event) => {
-    onButton(event.item, event.button);
+    pressed = event;
     list.hide();
   });
   const chosen = await new Promise<T | undefined>((resolve) => {
@@ -62,6 +63,9 @@ export async function pickWithPreview<T extends QuickPickItem>(
   await preview; // one that is late would move the cursor away from what was chosen
   if (chosen === undefined && before !== undefined) {
     await showPlace(before);
+  }
+  if (pressed !== undefined) {
+    await onButton(pressed.item, pressed.button); // last: what it opens is looked at
   }
   return chosen;
 }
@@ -108,9 +112,8 @@ async function pickKernel(connection: Connection, title: string): Promise<Kernel
     return undefined;
   }
   const items: KernelItem[] = kernels.map((kernel) => ({ label: kernel.name, detail: kernel.text, kernel, buttons: [SASS_BUTTON, PAGE_BUTTON] }));
-  const chosen = await pickWithPreview(title, items, (item) => item.kernel.location, (item, button) => {
-    void (button === SASS_BUTTON ? showPlace(startOf(item.kernel.sassUri)) : connection.run("gpaLsp.showKernel", item.kernel.mangled));
-  });
+  const chosen = await pickWithPreview(title, items, (item) => item.kernel.location, (item, button) =>
+    button === SASS_BUTTON ? showPlace(startOf(item.kernel.sassUri)) : connection.run("gpaLsp.showKernel", item.kernel.mangled));
   return chosen?.kernel;
 }
 

@@ -29,24 +29,27 @@ interface Said {
 /** A place in a source as the server takes it; nothing when none was looked at. */
 type AskedPlace = readonly [] | readonly [uri: string, line: number];
 
-/** Where somebody last looked in a text: a report that is opened from the explorer opens at the kernel there. */
+/** Where somebody looks in a text, or last did: a report that is opened from the explorer opens at the kernel there. */
 class LastPlace implements Disposable {
   #place: AskedPlace = [];
   readonly #listeners: readonly Disposable[];
 
   constructor() {
-    const note = () => {
-      const editor = window.activeTextEditor;
-      if (editor !== undefined && editor.document.uri.scheme !== "output") {
-        this.#place = [toProtocol(editor.document.uri), editor.selection.active.line];
-      }
-    };
+    const note = () => this.#note();
     note();
     this.#listeners = [window.onDidChangeActiveTextEditor(note), window.onDidChangeTextEditorSelection(note)];
   }
 
   get place(): AskedPlace {
+    this.#note(); // news of a cursor that has just been moved may be on their way
     return this.#place;
+  }
+
+  #note(): void {
+    const editor = window.activeTextEditor;
+    if (editor !== undefined && editor.document.uri.scheme !== "output") {
+      this.#place = [toProtocol(editor.document.uri), editor.selection.active.line];
+    }
   }
 
   dispose(): void {
@@ -63,6 +66,7 @@ class PageView implements Disposable {
   readonly #listener: Disposable;
   #place = "";
   #isReady = false;
+  #turn = 0;
 
   constructor(connection: Connection, webview: Webview) {
     this.#connection = connection;
@@ -82,9 +86,25 @@ class PageView implements Disposable {
     return this.#place;
   }
 
-  async load(page: Page): Promise<void> {
+  /** Something is going to be asked for; the answer counts as long as nothing else was asked for since. */
+  begin(): number {
+    return ++this.#turn;
+  }
+
+  isLatest(turn: number): boolean {
+    return turn === this.#turn;
+  }
+
+  async load(page: Page, turn = this.begin()): Promise<void> {
     const html = Buffer.from(await workspace.fs.readFile(Uri.parse(page.uri, true))).toString("utf8");
+    if (!this.isLatest(turn)) {
+      return;
+    }
     this.#place = page.place;
+    if (html === this.#webview.html) {
+      await this.#showPlace(); // VS Code loads no page that is there already; one that is still loading asks for its place itself
+      return;
+    }
     this.#isReady = false;
     this.#webview.html = html;
   }
@@ -102,10 +122,14 @@ class PageView implements Disposable {
     this.#listener.dispose();
   }
 
+  async #showPlace(): Promise<void> {
+    await this.#webview.postMessage({ command: "show", address: this.#place });
+  }
+
   async #hear(said: Said): Promise<void> {
     if (said.command === "ready") {
       this.#isReady = true;
-      await this.#webview.postMessage({ command: "show", address: this.#place });
+      await this.#showPlace();
     } else if (said.command === "open" && typeof said.file === "string" && typeof said.line === "number") {
       await this.#connection.run("gpaLsp.openPlace", said.file, said.line);
     }
@@ -282,15 +306,16 @@ export class ReportFiles implements CustomReadonlyEditorProvider, Disposable {
   }
 
   async #load(uri: Uri, name: string, where: AskedPlace, view: PageView, cancelled: CancellationToken): Promise<void> {
+    const turn = view.begin();
     try {
       const page = await this.#connection.run<Page | { readonly failure: string } | null>("gpaLsp.openReport", toProtocol(uri), ...where);
-      if (cancelled.isCancellationRequested || page === undefined) {
-        return; // it was closed, or there is no server yet: it is asked once it runs
+      if (cancelled.isCancellationRequested || page === undefined || !view.isLatest(turn)) {
+        return; // it was closed, it is being asked for anew, or there is no server yet: it is asked once it runs
       }
       if (page === null || "failure" in page) {
         view.say(page === null ? `${name} is not a file on the disk of the server.` : page.failure);
       } else {
-        await view.load(page);
+        await view.load(page, turn);
       }
     } catch (error) {
       view.say(`${name} cannot be shown: ${String(error)}`);

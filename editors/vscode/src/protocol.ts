@@ -21,6 +21,7 @@ export interface Heat {
   readonly marks: readonly HeatMark[];
   /** Lines with a mark whose source may not be what was measured. */
   readonly unverified?: readonly number[];
+  readonly simulated?: readonly number[];
   readonly stale: readonly number[];
 }
 

@@ -33,7 +33,8 @@ export async function toggleSass(connection: Connection, memory: JumpMemory): Pr
     return;
   }
   const { uri, version } = editor.document;
-  const line = editor.selection.active.line;
+  const origin = placeOf(editor); // before the server is asked: the cursor may go on meanwhile
+  const { line } = origin.range.start;
   const meant = memory.recall(uri.toString(), line, version);
   const [first] = meant === undefined ? await findLinked(connection, uri, line) : [];
   const target = meant ?? (first && { uri: first.uri, range: first.primary });
@@ -42,7 +43,7 @@ export async function toggleSass(connection: Connection, memory: JumpMemory): Pr
     window.setStatusBarMessage(`$(info) ${text}`, 4_000);
     return;
   }
-  memory.leave(placeOf(editor));
+  memory.leave(origin);
   await showPlace(target);
 }
 

@@ -92,6 +92,7 @@ export async function showMenu(status: Status | undefined): Promise<void> {
     ...(isAsking ? [{ label: "$(question) Answer Whether a Command May Run…", command: "gpa.answerMeasuring" }] : []),
     ...(isMeasuring ? [{ label: "$(debug-stop) Cancel Measuring or Recording", command: "gpa.cancelMeasuring" }] : [
       { label: "$(play) Measure Now", command: "gpa.measure" },
+      { label: "$(beaker) Simulate the Described Launches", command: "gpa.simulate" },
       { label: "$(record) Record Launches by Running…", command: "gpa.recordLaunches" },
     ]),
     ...(hasKernels

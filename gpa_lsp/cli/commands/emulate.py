@@ -215,7 +215,10 @@ def _judge(run: "ProgramRun", terminal: Terminal) -> int:
         terminal.complain(f"gpa-lsp: the program was not started: {end.words}")
         return EXIT_BAD_INPUT
     if end.ending is not Ending.ENDED:
-        terminal.complain(f"gpa-lsp: the program did not end by itself: {end.ending.value}")
+        more = (
+            "; raise --seconds, or emulate fewer launches with --each-kernel" if end.ending is Ending.TIMED_OUT else ""
+        )
+        terminal.complain(f"gpa-lsp: the program did not end by itself: {end.ending.value}{more}")
         return EXIT_INTERRUPTED if end.ending is Ending.CANCELLED else _EXIT_ENDED
     status = _EXIT_ENDED if end.status is None else end.status if end.status >= 0 else 128 - end.status
     return status or (_EXIT_FAULTS if run.has_faults else 0)

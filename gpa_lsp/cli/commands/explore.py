@@ -2,14 +2,16 @@
 
 import argparse
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.numbers import format_number
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import parse_count, parse_output_path
-from gpa_lsp.cli.predictions import add_memory_argument, check_is_source, parse_number
+from gpa_lsp.cli.predictions import add_memory_argument, check_is_source, parse_number, parse_seconds
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import parse_architecture
 from gpa_lsp.cli.terminal import Terminal
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 _SUFFIXES = (".html", ".svg", ".png", ".json")
 _DEFAULT_TOP = 15
 _THREADS = "64..1024"
+_VOLUMES, _SIMULATION = "volumes", "simulation"
+_DEFAULT_SECONDS = 10.0
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +62,33 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"range of threads per block kept from lists and all (default: {_THREADS})",
     )
     parser.add_argument(
+        "--by",
+        choices=(_VOLUMES, _SIMULATION),
+        default=_VOLUMES,
+        help="rank by data volumes (the default), or by simulating each configuration, which takes about a second for each",
+    )
+    parser.add_argument(
+        "--define",
+        metavar="NAME=VALUES",
+        action="append",
+        default=[],
+        help="values of a macro of the source, such as TILE=8,16,32, with --by simulation; blocks may name it (--block TILExTILE); repeatable",
+    )
+    parser.add_argument(
+        "--unroll",
+        metavar="LINE=FACTORS",
+        action="append",
+        default=[],
+        help="unroll factors of the loop on a line, such as 12=1,2,4, with --by simulation; repeatable",
+    )
+    parser.add_argument(
+        "--seconds",
+        metavar="N",
+        type=parse_seconds,
+        default=_DEFAULT_SECONDS,
+        help=f"seconds for executing blocks of one configuration, with --by simulation (default: {format_number(_DEFAULT_SECONDS)})",
+    )
+    parser.add_argument(
         "--machine",
         metavar="GPU",
         help="predict for this GPU, by name; of several boards with that name, the first, which is said",
@@ -90,11 +121,26 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     check_is_source(arguments.source)
-    from gpa_lsp.prediction.exploration.space import build_space
+    is_simulated = arguments.by == _SIMULATION
+    if not is_simulated and (arguments.define or arguments.unroll):
+        message = "volumes are predicted of the source as it is"
+        raise InputError(message, remedy="add --by simulation to explore macros and unroll factors")
+    subject = _prepare_simulation(arguments) if is_simulated else _prepare(arguments)
+    space = _build_variants(arguments, subject) if is_simulated else _build_space(arguments, arguments.block, subject)
+    space = tuple(sorted({*space, subject.current}))  # what the launch has now is always compared
+    exploration = _explore(subject, space, arguments, terminal)
+    if arguments.output is None:
+        terminal.print_safely(lambda: _print(exploration, arguments, terminal))
+    else:
+        _write(exploration, arguments.output)
+    return 0
+
+
+def _prepare(arguments: argparse.Namespace) -> "ExplorationSubject":
     from gpa_lsp.prediction.exploration.subjects import prepare_exploration
     from gpa_lsp.volumes.model import VolumeMode  # these bring numpy, which --help does without
 
-    subject = prepare_exploration(
+    return prepare_exploration(
         arguments.source,
         kernel=arguments.kernel,
         launches_path=arguments.launches,
@@ -104,14 +150,47 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         compute_capability=arguments.arch,
         memory_bytes=arguments.memory,
     )
-    space = build_space(arguments.block, arguments.fold, threads=arguments.threads, dimensions=subject.dimensions)
-    space = tuple(sorted({*space, subject.current}))  # what the launch has now is always compared
-    exploration = _explore(subject, space, arguments, terminal)
-    if arguments.output is None:
-        terminal.print_safely(lambda: _print(exploration, arguments, terminal))
-    else:
-        _write(exploration, arguments.output)
-    return 0
+
+
+def _prepare_simulation(arguments: argparse.Namespace) -> "ExplorationSubject":
+    from gpa_lsp.prediction.exploration.simulating import prepare_simulation
+    from gpa_lsp.prediction.simulation import SimulationSettings
+
+    return prepare_simulation(
+        arguments.source,
+        kernel=arguments.kernel,
+        launches_path=arguments.launches,
+        launch_number=arguments.launch,
+        machine=arguments.machine,
+        compute_capability=arguments.arch,
+        settings=SimulationSettings(seconds=arguments.seconds, memory_bytes=arguments.memory),
+    )
+
+
+def _build_space(
+    arguments: argparse.Namespace, blocks: list[str], subject: "ExplorationSubject"
+) -> "tuple[Configuration, ...]":
+    from gpa_lsp.prediction.exploration.space import build_space
+
+    return build_space(blocks, arguments.fold, threads=arguments.threads, dimensions=subject.dimensions)
+
+
+def _build_variants(arguments: argparse.Namespace, subject: "ExplorationSubject") -> "tuple[Configuration, ...]":
+    """Each version of the source with each block: the launch's own where none is named and versions are, or it fixes its grid."""
+    from gpa_lsp.prediction.exploration.model import write_block
+    from gpa_lsp.prediction.exploration.variants import list_variants
+
+    own = [write_block(subject.current.block)] if subject.is_fixed or arguments.define or arguments.unroll else []
+    found: list[Configuration] = []
+    for variant in list_variants(arguments.define, arguments.unroll):
+        blocks = [variant.write(block) for block in arguments.block] or own
+        found += [
+            replace(one, definitions=variant.definitions, unrolls=variant.unrolls)
+            for one in _build_space(arguments, blocks, subject)
+        ]
+    folds = {subject.current.fold} if not arguments.fold else {one.fold for one in found}
+    own_fold = subject.current.fold
+    return tuple(one if one.fold in folds else replace(one, fold=own_fold) for one in found)
 
 
 def _explore(
@@ -131,7 +210,9 @@ def _explore(
                 subject.evaluate,
                 workers,
                 journal=journal,
-                progress=lambda done, total: progress("predicting", done, total),
+                progress=lambda done, total: progress(
+                    "simulating" if arguments.by == _SIMULATION else "predicting", done, total
+                ),
             )
         return Exploration(
             kernel=subject.name,
@@ -141,6 +222,7 @@ def _explore(
             current=subject.current,
             resumed=resumed,
             notes=subject.notes,
+            is_simulated=arguments.by == _SIMULATION,
         )
 
     if arguments.resume is None:
@@ -192,7 +274,8 @@ def _draw(exploration: "Exploration", suffix: str) -> bytes:
         from gpa_lsp.render.prediction_page.page import render_answers_page
 
         title = f"Launch configurations of {exploration.kernel}"
-        return render_answers_page(title, [answer]).encode("utf-8", errors="backslashreplace")
+        lead = f"{exploration.how.capitalize()}, not measured"
+        return render_answers_page(title, [answer], lead=lead).encode("utf-8", errors="backslashreplace")
     from gpa_lsp.render.charts.answer_chart import build_answer_chart
     from gpa_lsp.render.charts.pictures import draw_png, draw_svg
 
@@ -215,7 +298,8 @@ COMMAND = Command(
     summary="rank launch configurations of a kernel by their predicted performance",
     description=(
         "Compile a source, recover the addresses of a kernel from a few emulated blocks, and predict data volumes, limiter and time of every "
-        "given block size and fold, on all cores or on a Dask cluster. Needs no GPU and measures nothing."
+        "given block size and fold, on all cores or on a Dask cluster; or, with --by simulation, compile each configuration, values of macros and "
+        "unroll factors too, and simulate its launch. Needs no GPU and measures nothing."
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -1,7 +1,6 @@
-"""``gpa-lsp profile``: measure a program with Nsight Compute, asking for what the advisor reads."""
+"""``gpa-lsp profile``: measure a program, with Nsight Compute or with a collector of ours in it, asking for what the advisor reads."""
 
 import argparse
-import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -9,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.cupti_profile import CUPTI_OUTPUT, add_cupti_arguments, check_output, complain, profile_with_cupti
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
 from gpa_lsp.cli.launch_timing import add_timing_arguments, run_timing, wants_timing
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from gpa_lsp.collect.model import CommandResult, Explanation
     from gpa_lsp.collect.recipe import Recipe
 
 _EXIT_FAILED = 1
@@ -26,13 +25,15 @@ _HELP_TIMEOUT_S = 20
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_selection_arguments(parser.add_argument_group("what is measured"))
     _add_control_arguments(parser.add_argument_group("how it is measured"))
+    add_cupti_arguments(parser.add_argument_group("how it is measured without Nsight Compute"))
     add_timing_arguments(parser.add_argument_group("described launches, timed without Nsight Compute"))
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         type=Path,
-        help=f"the report (default: {_DEFAULT_OUTPUT}; with --launch or --replay its name with .timed.gpa-profile.json)",
+        help=f"the report (default: {_DEFAULT_OUTPUT}; with --sampler cupti {CUPTI_OUTPUT}; with --launch or --replay their name with "
+        ".timed.gpa-profile.json)",
     )
     parser.add_argument(
         "--ncu", metavar="PATH", help="Nsight Compute's program (default: $GPA_LSP_NCU, PATH, usual folders)"
@@ -128,10 +129,12 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return run_timing(arguments, terminal)
     from gpa_lsp.collect.recipe import build_command
 
-    arguments.output = arguments.output or _DEFAULT_OUTPUT
     application = arguments.application[1:] if arguments.application[:1] == ["--"] else arguments.application
     if not application:
         raise InputError("no program to measure", remedy="give it after two dashes: gpa-lsp profile -- ./app")
+    if arguments.sampler == "cupti":
+        return profile_with_cupti(arguments, application, terminal)
+    arguments.output = arguments.output or _DEFAULT_OUTPUT
     recipe = _make_recipe(arguments)
     if arguments.is_printed:
         command = build_command(recipe, application, ncu=arguments.ncu or "ncu")
@@ -141,7 +144,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     ncu = str(find_ncu(arguments.ncu))
     command = build_command(recipe, application, ncu=ncu, sampling_prefix=_find_sampling_prefix(ncu, recipe))
-    _check_output(arguments.output)
+    check_output(arguments.output)
     if arguments.dry_run:
         terminal.print_safely(lambda: terminal.write_text(f"{shlex.join(command)}\n"))
         return 0
@@ -189,14 +192,6 @@ def _find_sampling_prefix(ncu: str, recipe: "Recipe") -> str:
     return read_sampling_prefix(done.stdout)
 
 
-def _check_output(output: Path) -> None:
-    """Better said before the measurement than after it."""
-    folder = output.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        what = "cannot be written to" if folder.is_dir() else "is not a folder"
-        raise InputError(what, path=folder, remedy="choose another place for the report with -o")
-
-
 def _measure(command: tuple[str, ...], output: Path, terminal: Terminal) -> int:
     from gpa_lsp.collect.explain import explain, says_nothing_measured
     from gpa_lsp.collect.foreground import run_in_foreground
@@ -209,23 +204,16 @@ def _measure(command: tuple[str, ...], output: Path, terminal: Terminal) -> int:
         written = None  # what lies there is of another run
     is_well = result.is_success and written is not None and not says_nothing_measured(result)
     if not is_well:
-        _complain(result, explain(result, program=command[0]), terminal)
+        explanation = explain(result, program=command[0])
+        if explanation is None:
+            terminal.complain("gpa-lsp: Nsight Compute succeeded, but wrote no report")
+        else:
+            complain(explanation, terminal)
     if written is not None:
         terminal.complain(f"gpa-lsp: the report is {written}; next: gpa-lsp advise {shlex.quote(str(written))}")
     if is_well:
         return 0
     return EXIT_BAD_INPUT if result.ending.value == "not started" else _EXIT_FAILED
-
-
-def _complain(result: "CommandResult", explanation: "Explanation | None", terminal: Terminal) -> None:
-    if explanation is None:
-        terminal.complain("gpa-lsp: Nsight Compute succeeded, but wrote no report")
-        return
-    terminal.complain(f"gpa-lsp: {explanation.summary}")
-    for remedy in explanation.remedies:
-        terminal.complain(f"  - {remedy}")
-    if explanation.url is not None:
-        terminal.complain(f"  see {explanation.url}")
 
 
 def _read_stamp(path: Path | None) -> tuple[Path, int, int, int] | None:
@@ -242,11 +230,12 @@ def _parse_interval(text: str) -> int:
 
 
 COMMAND = Command(
-    summary="measure a program with Nsight Compute: builds the command line, explains its errors",
+    summary="measure a program with Nsight Compute, or without it: builds the command line, explains its errors",
     description=(
         "Measure the kernels of a program with Nsight Compute, collecting what the advisor reads: stall samples and counts by instruction, "
-        "launch, occupancy, throughputs, roofline, sources. Compile the program with -lineinfo. Exit codes: 0 a report was written, 1 the "
-        "measurement failed, 2 it could not be started."
+        "launch, occupancy, throughputs, roofline, sources. Compile the program with -lineinfo. With --sampler cupti a library is loaded into the "
+        "program instead, which samples its kernels and notes where they were launched from; where counters may not be read, it times them. "
+        "Exit codes: 0 a report was written, 1 the measurement failed, 2 it could not be started."
     ),
     add_arguments=_add_arguments,
     run=_run,

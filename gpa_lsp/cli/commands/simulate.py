@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.basis.numbers import format_count, format_duration_ns, format_number, format_percent
+from gpa_lsp.basis.errors import InputError, ProblemSeverity
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns, format_number, format_percent
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, write_file
 from gpa_lsp.cli.predictions import InputKind, add_source_arguments, find_kind, parse_seconds, parse_size
@@ -15,13 +15,15 @@ from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from gpa_lsp.prediction.simulation import Simulation
+    from gpa_lsp.prediction.simulation import EstimatedLaunch, Simulation
     from gpa_lsp.simulator.profile_document import DocumentLaunch
 
 _DEFAULT_SECONDS = 20.0
 _DEFAULT_MEMORY = "8GiB"
 _SUFFIX = ".simulated.gpa-profile.json"
 _MOST_REASONS = 4
+_MOST_ROWS = 200
+_DEFAULT_EXECUTIONS, _MOST_EXECUTIONS, _EXECUTION_BYTES = 12_000_000, 1 << 32, 50
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +56,26 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"memory for the arrays of a launch, such as 512MiB (default: {_DEFAULT_MEMORY})",
     )
     parser.add_argument(
+        "--mode",
+        choices=("pipeline", "paper"),
+        default="pipeline",
+        help="pipeline simulates an SM and its stalls (default); paper estimates a time alone, as the hybrid framework of Wang et al. (2019) does",
+    )
+    parser.add_argument(
+        "--executions",
+        metavar="N",
+        type=_parse_executions,
+        default=_DEFAULT_EXECUTIONS,
+        help=f"warp instructions to execute of a launch, for about {_EXECUTION_BYTES} bytes of memory each; three times as many where one "
+        f"block alone is executed (default: {format_count(_DEFAULT_EXECUTIONS)})",
+    )
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="of a report: also print measured and simulated samples side by side, by stall reason and line, and how far they agree",
+    )
+    parser.add_argument("--page", metavar="FILE", type=Path, help="write that comparison as a page of HTML")
+    parser.add_argument(
         "-o",
         "--output",
         metavar="PROFILE",
@@ -62,11 +84,28 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _parse_executions(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text[:20]) <= _MOST_EXECUTIONS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    compares = arguments.compare or arguments.page is not None
+    if compares and not _is_report(arguments.source):
+        message = "nothing of it was measured that could be compared"
+        raise InputError(message, path=arguments.source, remedy="give a report, or leave out --compare and --page")
+    if arguments.mode == "paper" and (compares or arguments.output is not None):
+        message = "that mode gives a time and no samples, so that no profile is written"
+        raise InputError(message, path=None, remedy="leave out --mode paper, or --compare, --page and --output")
     with ProgressBar(terminal) as progress:
         simulation = _simulate(arguments, progress)
     for problem in simulation.problems:
         terminal.complain(f"{problem.severity.value}: {problem}")
+    if simulation.estimates:
+        lines = [line for one in simulation.estimates for line in _describe_estimate(one)]
+        terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, ""])))
+        return EXIT_BAD_INPUT if any(one.severity is ProblemSeverity.ERROR for one in simulation.problems) else 0
     if not simulation.launches:
         return EXIT_BAD_INPUT
     from gpa_lsp.simulator.profile_document import make_document
@@ -75,6 +114,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     write_file(json.dumps(make_document(simulation.launches, simulation.problems)) + "\n", output)
     lines = [_describe(one) for one in simulation.launches]
     terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, f"written to {output}", ""])))
+    if compares:
+        _compare(arguments, output, terminal)
     return EXIT_BAD_INPUT if any(one.severity is ProblemSeverity.ERROR for one in simulation.problems) else 0
 
 
@@ -86,8 +127,14 @@ def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulati
         simulate_source,
     )  # brings numpy, which --help does without
 
-    settings = SimulationSettings(machine=arguments.machine, seconds=arguments.seconds, memory_bytes=arguments.memory)
-    if arguments.source.suffix.lower() not in SUFFIXES and _is_profile(arguments.source):
+    settings = SimulationSettings(
+        machine=arguments.machine,
+        seconds=arguments.seconds,
+        memory_bytes=arguments.memory,
+        is_paper=arguments.mode == "paper",
+        executions=arguments.executions,
+    )
+    if _is_report(arguments.source):
         return simulate_report(
             arguments.source,
             kernel=arguments.kernel,
@@ -106,10 +153,36 @@ def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulati
     )
 
 
-def _is_profile(path: Path) -> bool:
+def _is_report(path: Path) -> bool:
     from gpa_lsp.profile.read import list_suffixes
 
-    return path.name.lower().endswith(list_suffixes())
+    return path.suffix.lower() not in SUFFIXES and path.name.lower().endswith(list_suffixes())
+
+
+def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal) -> None:
+    """Measured beside simulated, on the screen and as a page."""
+    from gpa_lsp.pipeline import analyse
+    from gpa_lsp.render.answer_text import render_answer
+    from gpa_lsp.report.measured_simulation import answer_comparison, compare_simulated
+
+    sides = [
+        analyse([path], kernel_filter=arguments.kernel, answers=False).kernels for path in (arguments.source, simulated)
+    ]
+    answers = [answer_comparison(one) for one in compare_simulated(*sides)]
+    if not answers:
+        terminal.complain("no kernel has samples on both sides")
+    if arguments.compare:
+        lines = [
+            line
+            for answer in answers
+            for line in render_answer(answer, None, None, terminal.width, max_rows=_MOST_ROWS)
+        ]
+        terminal.print_safely(lambda: terminal.write_lines(lines))
+    if arguments.page is not None:
+        from gpa_lsp.render.prediction_page.page import render_answers_page
+
+        title = f"{arguments.source.name}: measured and simulated"
+        write_file(render_answers_page(title, answers, lead="Measured beside simulated"), arguments.page)
 
 
 def _describe(one: "DocumentLaunch") -> str:
@@ -127,11 +200,36 @@ def _describe(one: "DocumentLaunch") -> str:
     )
 
 
+def _describe_estimate(one: "EstimatedLaunch") -> list[str]:
+    from gpa_lsp.report.names import shorten_name
+
+    found = one.estimate
+    hits = (
+        "no memory transactions"
+        if found.hit_ratio is None
+        else f"{format_percent(found.hit_ratio)} of transactions hit"
+    )
+    lines = [
+        f"{shorten_name(one.name)} on {one.machine.name}: {format_count(round(found.cycles))} cycles, "
+        f"{format_duration_ns(found.duration_ns)} (estimated by Equation 8 of the paper)",
+        f"  {format_count_of(found.blocks_per_sm, 'block')} a round in {format_count(round(found.round_cycles))} cycles, "
+        f"{format_number(found.trace_length)} operations a warp, {hits}",
+    ]
+    if found.assumed_branches:
+        lines.append(f"  {format_count_of(found.assumed_branches, 'branch')} on data taken both ways")
+    if found.unknown_ratio:
+        lines.append(
+            f"  the addresses of {format_percent(found.unknown_ratio)} of transactions are in the data: taken to miss"
+        )
+    return lines
+
+
 COMMAND = Command(
     summary="simulate the stalls of a launch, without a GPU",
     description=(
         "Execute some blocks of each described launch by its machine code, simulate an SM with them, and write what a profiler would have sampled "
-        "as a profile that report, advise and check read. All of it is simulated and marked so; nothing is measured."
+        "as a profile that report, advise and check read. All of it is simulated and marked so; nothing is measured. With --mode paper nothing is "
+        "executed: a time is estimated from loop bounds and branches, and no profile is written."
     ),
     add_arguments=_add_arguments,
     run=_run,

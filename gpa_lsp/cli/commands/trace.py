@@ -23,7 +23,9 @@ from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from gpa_lsp.emulator.model import TraceSink
+    from gpa_lsp.prediction.gpu_trace import GpuTrace
     from gpa_lsp.prediction.model import SourcePrediction
+    from gpa_lsp.render.layout import Line
 
 
 _FITTING_SECONDS = 8.0
@@ -41,6 +43,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--entries", action="store_true", help="also keep the entries of warps into basic blocks")
     parser.add_argument(
+        "--on",
+        choices=("emulator", "gpu"),
+        default="emulator",
+        help="where to execute it: in the emulator, or on a GPU of this computer by PTX that records itself (default: emulator)",
+    )
+    parser.add_argument(
         "--template",
         action="store_true",
         help="print a template of a launch description for each kernel without one, and trace nothing",
@@ -56,6 +64,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.prediction.trace_files.write import TraceWriter
 
     folder = arguments.output or Path(arguments.source.with_suffix(".trace").name)
+    if arguments.on == "gpu":
+        return _trace_on_gpu(arguments, folder, terminal)
     with ExitStack() as stack:
         sinks: list[TraceSink] = [stack.enter_context(TraceWriter(folder))]
         prediction = predict(arguments, terminal, make_settings(arguments), sinks, is_single=True)
@@ -78,6 +88,62 @@ def _print(prediction: "SourcePrediction", folder: Path, terminal: Terminal) -> 
         terminal.write_lines([text_line(f"  trace: {show_path(folder, here)}")])
     if prediction.undescribed and not prediction.kernels:
         terminal.write_lines(describe_undescribed(prediction, terminal.width, here))
+
+
+def _trace_on_gpu(arguments: argparse.Namespace, folder: Path, terminal: Terminal) -> int:
+    kind = find_kind(arguments.source)
+    for name in ("profile", "machine"):
+        if getattr(arguments, name) is not None:
+            raise InputError(f"--{name} is for the emulator", remedy=f"leave it out, or leave out --on {arguments.on}")
+    if kind is InputKind.REPORT:
+        message = "is a report, whose code is not instrumented"
+        raise InputError(message, path=arguments.source, remedy="give a source, or device code with PTX in it")
+    from gpa_lsp.gpu.local_gpu import LocalGpu
+    from gpa_lsp.prediction.gpu_trace import NEEDED_FOR, GpuTraceSettings, trace_build_on_gpu, trace_source_on_gpu
+    from gpa_lsp.prediction.launch_sources import LaunchChoice
+    from gpa_lsp.prediction.trace_files.write import TraceWriter
+
+    with LocalGpu(needed_for=NEEDED_FOR) as gpu, TraceWriter(folder) as writer:
+        traced = (trace_build_on_gpu if kind is InputKind.BUILD else trace_source_on_gpu)(
+            arguments.source,
+            gpu,
+            kernel=arguments.kernel,
+            launches=LaunchChoice(path=arguments.launches, number=arguments.launch, is_single=True),
+            compute_capability=arguments.arch,
+            settings=GpuTraceSettings(
+                blocks=arguments.blocks,
+                entries=arguments.entries,
+                record_bytes=arguments.memory,
+                seconds=arguments.seconds,
+            ),
+            sinks=[writer],
+        )
+    terminal.print_safely(lambda: terminal.write_lines(_describe_gpu_trace(traced, folder)))
+    return 0
+
+
+def _describe_gpu_trace(traced: "GpuTrace", folder: Path) -> "list[Line]":
+    from math import prod
+
+    from gpa_lsp.basis.numbers import format_bytes, format_count, format_count_of, format_dim3, format_seconds
+    from gpa_lsp.render.layout import text_line
+    from gpa_lsp.render.prediction_text import show_path
+
+    launch, blocks = traced.launch, format_count_of(prod(traced.launch.grid), "block")
+    lines = [
+        traced.name,
+        f"  grid {format_dim3(launch.grid)}, block {format_dim3(launch.block)}, on the {traced.gpu}",
+        f"  {format_count(traced.traced_blocks)} of {blocks} traced: {format_count_of(traced.records, 'row')}, "
+        f"in {format_seconds(traced.seconds)} with what records them",
+    ]
+    if traced.dropped:
+        room = format_bytes(traced.record_bytes)
+        lines.append(
+            f"  {format_count_of(traced.dropped, 'record')} found no room in {room}: trace fewer --blocks, or give more --memory"
+        )
+    if traced.unrecorded:
+        lines.append(f"  not recorded: {', '.join(traced.unrecorded)}")
+    return [text_line(line) for line in (*lines, f"  trace: {show_path(folder, Path.cwd())}")]
 
 
 def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -106,10 +172,10 @@ def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 COMMAND = Command(
-    summary="execute a kernel in the emulator and keep its memory accesses and branches",
+    summary="execute a kernel in the emulator, or on a GPU, and keep its memory accesses and branches",
     description=(
         "Compile a source, execute one described launch in an emulator, and write its memory accesses and branches, warp by warp, into a folder of "
-        "Parquet files. Needs no GPU."
+        "Parquet files. Needs no GPU; with --on gpu a GPU of this computer executes it, and the trace is exact."
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -35,6 +35,7 @@ class LineHeat:
         kind: what they mean.
         text: a few words.
         is_unverified: nobody can tell whether its source is what was measured.
+        is_simulated: a model says so, and nothing was measured.
     """
 
     line: int
@@ -43,6 +44,7 @@ class LineHeat:
     kind: HeatKind
     text: str
     is_unverified: bool = False
+    is_simulated: bool = False
 
 
 def measure_heat(view: DocumentView, least_ratio: float) -> tuple[LineHeat, ...]:
@@ -88,6 +90,7 @@ def measure_line(view: DocumentView, line: int, least_ratio: float) -> LineHeat 
             kind=HeatKind.CAUSES,
             text=label_cause(cause),
             is_unverified=bool(cause.file.describe_doubt()),
+            is_simulated=cause.shown.kernel.report.is_simulated,
         )
     assert hot is not None  # it has the larger share
     return LineHeat(
@@ -97,6 +100,7 @@ def measure_line(view: DocumentView, line: int, least_ratio: float) -> LineHeat 
         kind=HeatKind.SUFFERS,
         text=label_line(hot),
         is_unverified=bool(hot.file.describe_doubt()),
+        is_simulated=hot.shown.kernel.report.is_simulated,
     )
 
 
@@ -111,6 +115,7 @@ def _measure_value(view: DocumentView, line: int, least_ratio: float) -> LineHea
         kind=HeatKind.SUFFERS,
         text=label_value(view.settings.metric, top.value),
         is_unverified=bool(top.file.describe_doubt()),
+        is_simulated=top.shown.kernel.report.is_simulated,
     )
 
 

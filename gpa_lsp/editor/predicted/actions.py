@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from urllib.parse import quote
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.anchors import find_definitions
 from gpa_lsp.editor.lines.positions import Positions
@@ -73,13 +74,36 @@ def list_description_actions(view: DocumentView, first: int, last: int) -> Itera
     if predicted is None or not predicted.is_source:
         return
     result = predicted.result
+    for head in list_kernel_heads(view):
+        is_wanted = not result.job.launches_text or head.mangled_name in result.undescribed
+        if is_wanted and first <= head.end and last >= head.line:
+            title = f"Describe a launch of {shorten_name(head.name)}"
+            command = CommandCall(title=title, command="gpaLsp.describeLaunch", arguments=(view.uri, head.mangled_name))
+            yield Action(title=title, kind=ActionKind.REWRITE, command=command)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelHead:
+    """Where a kernel begins.
+
+    Attributes:
+        mangled_name: its name in the code.
+        name: readable.
+        line: of its definition, 1-based.
+        end: line on which its body begins.
+    """
+
+    mangled_name: str
+    name: str
+    line: int
+    end: int
+
+
+def list_kernel_heads(view: DocumentView) -> Iterator[KernelHead]:
+    """The kernels of a source that were compiled or measured."""
     static = () if view.statics is None else view.statics.anchors
     known = {anchor.kernel.mangled_name: (anchor.line, anchor.kernel.name) for anchor in static}
     for measured in view.anchors:
         known[measured.shown.kernel.report.mangled_name] = (measured.line, measured.shown.name)
     for mangled, (line, name) in known.items():
-        is_wanted = not result.job.launches_text or mangled in result.undescribed
-        if is_wanted and first <= _find_head_end(view, line) and last >= line:
-            title = f"Describe a launch of {shorten_name(name)}"
-            command = CommandCall(title=title, command="gpaLsp.describeLaunch", arguments=(view.uri, mangled))
-            yield Action(title=title, kind=ActionKind.REWRITE, command=command)
+        yield KernelHead(mangled_name=mangled, name=name, line=line, end=_find_head_end(view, line))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.basis.numbers import format_count, format_number, format_number_of, format_percent
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.predicted.beside_measured import compare_with_measured
 from gpa_lsp.editor.predicted.results import PredictedFault
 from gpa_lsp.editor.predicted.view import PlacedPredictions
 from gpa_lsp.render.layout import draw_bar
@@ -37,6 +38,8 @@ def describe_predictions(view: DocumentView, line: int) -> str | None:
         own = [one.fact for one in accesses if one.launch == launch]
         for one in own[:_MOST_ACCESSES]:
             parts.extend(_describe_access(one))
+        compared = compare_with_measured(view, line, launch, own)
+        parts.extend(() if compared is None else (f"* {compared}",))
         if len(own) > _MOST_ACCESSES:
             parts.append(f"* and {len(own) - _MOST_ACCESSES} more accesses")
         own_branches = (one.fact for one in branches if one.launch == launch)

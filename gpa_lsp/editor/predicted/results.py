@@ -119,6 +119,9 @@ class PredictedLaunch:
         words: limiter, volumes, time and how much was emulated, as a lens says them.
         what: which launch of how many blocks was emulated for which GPU, a clause.
         described_line: of its table in the description; None when unknown.
+        grid: blocks in x, y, z; None when unknown.
+        block: threads likewise.
+        emulated_ratio: blocks of the grid that were executed, 0..1.
     """
 
     mangled_name: str
@@ -127,6 +130,9 @@ class PredictedLaunch:
     words: str
     what: str
     described_line: int | None
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    emulated_ratio: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -225,6 +225,9 @@ def list_launches(prediction: SourcePrediction) -> Iterator[PredictedLaunch]:
             words=describe_briefly(kernel, title),
             what=_describe_subject(kernel),
             described_line=kernel.launch.line,
+            grid=kernel.launch.grid,
+            block=kernel.launch.block,
+            emulated_ratio=kernel.execution.executed_blocks / max(kernel.execution.grid_blocks, 1),
         )
 
 

@@ -62,4 +62,4 @@ def _list_origin(shown: VisibleKernel) -> Iterator[str]:
         when = datetime.fromtimestamp(shown.kernel.measured_ns / 1e9, tz=UTC).astimezone()
     except (OverflowError, ValueError, OSError):  # a file can say any number
         return
-    yield f"measured {when:%Y-%m-%d %H:%M}"
+    yield f"{'simulated' if shown.kernel.report.is_simulated else 'measured'} {when:%Y-%m-%d %H:%M}"

@@ -11,6 +11,7 @@ from gpa_lsp.basis.numbers import format_speedup
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Action, ActionKind, CommandCall, Verification
 from gpa_lsp.editor.predicted.actions import list_description_actions, list_trial_actions
+from gpa_lsp.editor.simulated.actions import list_simulation_actions
 from gpa_lsp.editor.source.fixes import find_fixes
 from gpa_lsp.editor.verified.results import PENDING, FixState, FixVerifier, OfferedFix
 
@@ -35,6 +36,7 @@ def list_actions(
     if is_wanted(ActionKind.REWRITE):
         found.extend(list_trial_actions(view, first, last))
         found.extend(list_description_actions(view, first, last))
+        found.extend(list_simulation_actions(view, first, last))
     if is_wanted(ActionKind.WAY) and not view.abilities.heat:
         found.extend(_list_ways(view, first))
     return found

@@ -14,6 +14,7 @@ from gpa_lsp.editor.lines.names import locate_from, name_place
 from gpa_lsp.editor.model import Diagnostic, DiagnosticSeverity, RelatedPlace
 from gpa_lsp.editor.predicted.diagnostics import list_predicted_diagnostics
 from gpa_lsp.editor.settings import Severity
+from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import find_top_reason, summarise_line
 from gpa_lsp.editor.static.diagnostics import list_compiler_diagnostics, list_static_diagnostics
 from gpa_lsp.report.measured_files import MeasuredFile
@@ -65,7 +66,8 @@ def _mark_cause(view: DocumentView, line: int, cause: CauseLine) -> Diagnostic:
         severity=_SEVERITIES[view.settings.diagnostic_severity],
         code=find_caused_reason(cause),
         message=summarise_cause(cause, partial(name_place, view, cause.shown))
-        + (" (measured before your edits)" if cause.is_edited else "")
+        + (" (measured before your edits)" if cause.is_edited and not cause.shown.kernel.report.is_simulated else "")
+        + _say_simulated(cause.shown)
         + _say_doubt(cause.file),
         related=tuple(related),
     )
@@ -77,9 +79,13 @@ def _mark_hot_line(view: DocumentView, line: int, hot: HotLine) -> Diagnostic:
         range=view.positions.find_text(line),
         severity=_SEVERITIES[view.settings.diagnostic_severity],
         code=reason,
-        message=summarise_line(hot) + _say_doubt(hot.file),
+        message=summarise_line(hot) + _say_simulated(hot.shown) + _say_doubt(hot.file),
         related=_relate(view, hot),
     )
+
+
+def _say_simulated(shown: VisibleKernel) -> str:
+    return " (simulated, not measured)" if shown.kernel.report.is_simulated else ""
 
 
 def _say_doubt(file: MeasuredFile) -> str:

@@ -4,6 +4,7 @@ Editors cut a hint: VS Code at 43 characters. So where it leads comes first, one
 tooltip, which says all of it.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -27,6 +28,9 @@ MOST_CHARS = 43
 
 UNVERIFIED_MARK = " ?"
 """Behind the words of a hint in a source that may have changed since it was measured."""
+
+SIMULATED_MARK = " simulated"
+"""Behind the words of a hint whose numbers a model says."""
 
 _LEAST_LINK_RATIO = 0.2
 """Of what a line suffers or causes: a place with less is not what the line is about."""
@@ -66,11 +70,17 @@ def list_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
 
 def _list_measured(view: DocumentView, first: int, last: int) -> list[Hint]:
     """By line."""
-    shares, leading = _measure_shares(view)
-    chosen = thin_out(shares, leading, view.settings.most_hints_on_screen)
-    wanted = (line for line in sorted({*chosen, *_list_first(view.stale)}) if first <= line <= last)
+    lines, leading = view.once(_choose_lines)
+    wanted = lines[bisect_left(lines, first) : bisect_right(lines, last)]
     hints = (_make_hint(view, line, is_leading=line in leading) for line in wanted)
     return [hint for hint in hints if hint is not None]
+
+
+def _choose_lines(view: DocumentView) -> tuple[list[int], frozenset[int]]:
+    """The lines of the document that have a hint, ascending, and those that lead."""
+    shares, leading = _measure_shares(view)
+    chosen = thin_out(shares, leading, view.settings.most_hints_on_screen)
+    return sorted({*chosen, *_list_first(view.stale)}), leading
 
 
 def _measure_shares(view: DocumentView) -> tuple[dict[int, float], frozenset[int]]:
@@ -97,36 +107,46 @@ def _list_first(stale: tuple[int, ...]) -> list[int]:
 
 def _make_hint(view: DocumentView, line: int, *, is_leading: bool) -> Hint | None:
     """Its tooltip is short: all hints of a file are asked for with every edit, and the stall table is what the line's hover is for."""
-    found, file = _find_sides(view, line, is_leading=is_leading)
+    found, source = _find_sides(view, line, is_leading=is_leading)
     sides = sorted((side for side in found if side is not None), key=lambda side: -side.ratio)
     if not sides and line in view.stale:
         return Hint(position=view.positions.find_end(line), label=_EDITED, tooltip=_WHEN)
     if not sides:
         return None
-    doubt = "" if file is None else file.describe_doubt()
+    mark, doubts = ("", []) if source is None else _describe_source(*source)
     return Hint(
         position=view.positions.find_end(line),
-        label=_join(_fit(sides, MOST_CHARS - len(UNVERIFIED_MARK) * bool(doubt)), UNVERIFIED_MARK * bool(doubt)),
-        tooltip="; ".join([*(side.tooltip for side in sides), *([f"unverified: {doubt}"] if doubt else [])]),
+        label=_join(_fit(sides, MOST_CHARS - len(mark)), mark),
+        tooltip="; ".join([*(side.tooltip for side in sides), *doubts]),
     )
+
+
+def _describe_source(file: MeasuredFile, shown: VisibleKernel) -> tuple[str, list[str]]:
+    """What marks a hint whose numbers were not measured, or on another text for all anyone knows; and clauses that say so."""
+    from gpa_lsp.render.sampling_words import describe_simulation  # it needs numpy
+
+    doubt, simulated = file.describe_doubt(), describe_simulation(shown.kernel.report)
+    clauses = [*([simulated] if simulated else []), *([f"unverified: {doubt}"] if doubt else [])]
+    return SIMULATED_MARK * bool(simulated) + UNVERIFIED_MARK * bool(doubt), clauses
 
 
 def _find_sides(
     view: DocumentView, line: int, *, is_leading: bool
-) -> tuple[tuple[_Side | None, ...], MeasuredFile | None]:
-    """What there is to say of a line in the metric that is shown, and the file it was measured in."""
+) -> tuple[tuple[_Side | None, ...], tuple[MeasuredFile, VisibleKernel] | None]:
+    """What there is to say of a line in the metric that is shown, and the file and the kernel it was measured in."""
     metric = view.settings.metric
     if metric.is_from_emulation:
         return (), None
     if metric.kind not in (MetricKind.USUAL, MetricKind.TIME, MetricKind.CAUSE):
         value = view.value_lines.find_top(line)
-        return (() if value is None else (_say_value(view, value),)), None if value is None else value.file
+        return ((), None) if value is None else ((_say_value(view, value),), (value.file, value.shown))
     hot = None if metric.kind is MetricKind.CAUSE else view.hot_lines.find_top(line)
     cause = None if metric.kind is MetricKind.TIME else view.cause_lines.find_top(line)
-    file = hot.file if hot is not None else cause.file if cause is not None else None
+    top = hot if hot is not None else cause
+    source = None if top is None else (top.file, top.shown)
     if metric.kind is MetricKind.CAUSE:
-        return (None if cause is None else _say_blamed(view, cause),), file
-    return (_say_suffering(view, hot, is_leading=is_leading), _say_causing(view, cause)), file
+        return (None if cause is None else _say_blamed(view, cause),), source
+    return (_say_suffering(view, hot, is_leading=is_leading), _say_causing(view, cause)), source
 
 
 def _fit(sides: Sequence[_Side], room: int) -> list[LabelPart]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.editor.cause_table import describe_causes, summarise_cause
 from gpa_lsp.editor.document_view import DocumentView, HotLine
 from gpa_lsp.editor.history import describe_course_of
-from gpa_lsp.editor.kernel_page import describe_verdict
+from gpa_lsp.editor.kernel_page import describe_places, describe_verdict
 from gpa_lsp.editor.lines.causes import CauseLine
 from gpa_lsp.editor.lines.names import name_place
 from gpa_lsp.editor.predicted.hover import describe_predictions
@@ -51,12 +51,21 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
         describe_roofs_of(shown, with_bars=not view.abilities.images),
         details,
         _describe_marks(lines),
+        "" if lines else _describe_simulation(shown),
         describe_causes(cause, partial(name_place, view, shown)) if cause is not None else "",
+        describe_places(shown),
         draw_roofline_of(shown) if view.abilities.images else "",
         _describe_statics(view, line) or "",
         describe_predictions(view, line) or "",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _describe_simulation(shown: VisibleKernel) -> str:
+    from gpa_lsp.render.sampling_words import describe_simulation  # it needs numpy
+
+    simulated = describe_simulation(shown.kernel.report)
+    return f"_{simulated}_" if simulated else ""
 
 
 def _choose_cause(view: DocumentView, line: int, lines: Sequence[HotLine], least_ratio: float) -> CauseLine | None:

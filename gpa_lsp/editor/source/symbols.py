@@ -1,6 +1,6 @@
 """The kernels of a source as its symbols, with their times; loops and calls with advice below them."""
 
-from gpa_lsp.basis.numbers import format_duration_ns, format_percent, format_speedup
+from gpa_lsp.basis.numbers import format_percent, format_speedup
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
 from gpa_lsp.editor.lines.causes import RemedyAnchor
 from gpa_lsp.editor.model import Range, Symbol, SymbolKind
@@ -26,8 +26,10 @@ def list_symbols(view: DocumentView) -> list[Symbol]:
 
 def describe_time(shown: VisibleKernel) -> str:
     """``6.19 ms · 63 % long_scoreboard``: what fits beside a name; empty for a kernel that was never measured."""
+    from gpa_lsp.render import sampling_words  # it needs numpy, which the answer to initialize must not wait for
+
     report = shown.kernel.report
-    parts = [] if report.duration_ns is None else [format_duration_ns(report.duration_ns)]
+    parts = [] if report.duration_ns is None else [sampling_words.describe_time(report, report.duration_ns)]
     reason = find_top_reason(report.by_reason)
     if reason is not None:
         parts.append(f"{format_percent(report.by_reason[reason].all_samples / report.total_samples)} {reason}")

@@ -44,6 +44,7 @@ def make_fix_job(
         roots=roots,
         architecture=report.device.compute_capability or architecture,
         limit_s=limit_s,
+        measured_on=report.device.name,
     )
 
 

@@ -32,6 +32,7 @@ class FixJob:
         roots: workspace folders: their programs are never run.
         architecture: compute capability to compile for; None for that of the compile command.
         limit_s: for the compiler, each time.
+        measured_on: name of the GPU the kernel was measured on; None when unknown.
     """
 
     path: Path
@@ -45,22 +46,34 @@ class FixJob:
     roots: tuple[Path, ...]
     architecture: tuple[int, int] | None
     limit_s: float
+    measured_on: str | None = None
+
+
+class LaunchedQuestion(Enum):
+    """What is compared of launches with a fix and without it, in the order in which it is."""
+
+    SECTORS = "sectors"
+    """Of memory, emulated."""
+    CYCLES = "cycles"
+    """And what limits the kernel, simulated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SectorsJob:
-    """The same fix to emulate, where launches are described.
+class LaunchedJob:
+    """The same fix to emulate or to simulate, where launches are described.
 
     Attributes:
         base: the fix.
+        question: what is compared.
         launches_path: the description of its launches.
         launches_text: what it says.
         machine: name of the GPU to predict for; None for one of the architecture.
-        seconds: for emulating all launches of one version.
+        seconds: for emulating all launches of one version, or executing the blocks of one that is simulated.
         memory_bytes: for one launch.
     """
 
     base: FixJob
+    question: LaunchedQuestion
     launches_path: Path
     launches_text: str
     machine: str | None
@@ -109,13 +122,13 @@ UNKNOWN = FixVerdict(state=FixState.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SectorsResult:
-    """What became of an emulation.
+class LaunchedResult:
+    """What became of an emulation or a simulation.
 
     Attributes:
         words: a clause for a title; empty where the fix changes nothing.
         sentence: the same, or that nothing changes; empty where nothing can be compared.
-        has_losses: there are more.
+        has_losses: with the fix it is worse.
     """
 
     words: str = ""

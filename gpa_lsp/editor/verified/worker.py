@@ -1,7 +1,12 @@
-"""From a fix to what the compiler makes of it. Runs in a process of its own, so that nothing of it delays an answer."""
+"""From a fix to what the compiler makes of it, and what emulating and simulating it shows. Runs in a process of its own, so that nothing of it
+delays an answer.
+"""
 
+import json
+import tempfile
 from collections import OrderedDict
 from dataclasses import replace
+from pathlib import Path
 
 from gpa_lsp.analyses.static.code_change import compare_code
 from gpa_lsp.analyses.static.code_facts import CodeFacts, find_code_facts
@@ -9,22 +14,30 @@ from gpa_lsp.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.analyses.static.model import BlockOrigin, KnownBlock
 from gpa_lsp.basis.errors import GpaError, ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.basis.numbers import format_count, format_percent
 from gpa_lsp.binary.compiled_limits import read_compiled_limits
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.compiler.model import CompiledUnit
 from gpa_lsp.compiler.settings import CompileSettings
 from gpa_lsp.dataflow.local_accesses import measure_spills
-from gpa_lsp.editor.verified.results import FixJob, FixState, FixVerdict, SectorsJob, SectorsResult
+from gpa_lsp.device.products import list_products_named
+from gpa_lsp.editor.verified.results import FixJob, FixState, FixVerdict, LaunchedJob, LaunchedQuestion, LaunchedResult
+from gpa_lsp.pipeline import analyse
 from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.model import EDITOR_PREDICTION
 from gpa_lsp.prediction.predict import predict_source
+from gpa_lsp.prediction.simulation import Simulation, SimulationSettings, simulate_source
 from gpa_lsp.prediction.static_source import choose_compute_capability
 from gpa_lsp.processes.worker import Work
 from gpa_lsp.ptx.model import Space
+from gpa_lsp.render.advice_words import describe_limit_briefly
 from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from gpa_lsp.simulator.accuracy import MODEL_ERROR
+from gpa_lsp.simulator.profile_document import make_document
 
 _KEPT = 16
+_LEAST_CHANGE = 0.01
+"""Of the cycles: less is no change."""
 
 
 _kept: OrderedDict[tuple[object, ...], CodeFacts | str] = OrderedDict()
@@ -35,9 +48,9 @@ def _warm_up() -> None:
     from gpa_lsp.compiler import compile as compiling  # noqa: F401
 
 
-def do_job(job: FixJob | SectorsJob) -> FixVerdict | SectorsResult:
+def do_job(job: FixJob | LaunchedJob) -> FixVerdict | LaunchedResult:
     """The result of a job; what cannot be compiled is a result too."""
-    return try_fix(job) if isinstance(job, FixJob) else compare_sectors(job)
+    return try_fix(job) if isinstance(job, FixJob) else compare_launches(job)
 
 
 def try_fix(job: FixJob) -> FixVerdict:
@@ -130,20 +143,25 @@ def _find_error(unit: CompiledUnit, job: FixJob) -> str:
     return f"{place}{error.text}".rstrip(".")
 
 
-def compare_sectors(job: SectorsJob) -> SectorsResult:
+def compare_launches(job: LaunchedJob) -> LaunchedResult:
+    """What launches of a kernel do with a fix and without it."""
+    return compare_cycles(job) if job.question is LaunchedQuestion.CYCLES else compare_sectors(job)
+
+
+def compare_sectors(job: LaunchedJob) -> LaunchedResult:
     """Emulate the launches of a kernel with a fix and without it, and compare the sectors of global memory they ask for."""
     before = _count_sectors(job, job.base.text)
     after = None if before is None else _count_sectors(job, job.base.edited)
     if before is None or after is None:
-        return SectorsResult()
+        return LaunchedResult()
     if before.blocks != after.blocks:
-        return SectorsResult()
+        return LaunchedResult()
     if before == after:
-        return SectorsResult(
+        return LaunchedResult(
             sentence=f"Emulated: {format_count(before.sectors)} sectors of memory, as many as without it."
         )
     change = f"{format_count(before.sectors)} → {format_count(after.sectors)}"
-    return SectorsResult(
+    return LaunchedResult(
         words=f"sectors {change} (emulated)",
         sentence=f"Emulated: {change} sectors of memory.",
         has_losses=after.sectors > before.sectors,
@@ -163,7 +181,7 @@ class _Traffic:
     sectors: int
 
 
-def _count_sectors(job: SectorsJob, text: str) -> _Traffic | None:
+def _count_sectors(job: LaunchedJob, text: str) -> _Traffic | None:
     """What one version asks for; None where it is not launched, or does not run to its end."""
     base = job.base
     budget = replace(EDITOR_PREDICTION.budget, seconds=job.seconds, memory_bytes=job.memory_bytes)
@@ -193,9 +211,86 @@ def _count_sectors(job: SectorsJob, text: str) -> _Traffic | None:
     return _Traffic(blocks=tuple(one.execution.executed_blocks for one in mine), sectors=sectors)
 
 
-def _explain(job: FixJob | SectorsJob, reason: str) -> FixVerdict | SectorsResult:
-    if isinstance(job, SectorsJob):
-        return SectorsResult()
+def compare_cycles(job: LaunchedJob) -> LaunchedResult:
+    """Simulate the launches of a kernel with a fix and without it, and compare their cycles and what limits them."""
+    before = _simulate(job, job.base.text)
+    after = None if before is None else _simulate(job, job.base.edited)
+    if before is None or after is None or before.launches != after.launches:
+        return LaunchedResult()
+    error = format_percent(MODEL_ERROR)
+    change = f"{format_count(round(before.cycles))} → {format_count(round(after.cycles))}"
+    limits = before.limit if before.limit == after.limit else f"{before.limit} → {after.limit}"
+    is_same = abs(after.cycles - before.cycles) <= _LEAST_CHANGE * before.cycles
+    return LaunchedResult(
+        words="" if is_same else f"cycles {change} (simulated)",
+        sentence=f"Simulated on the {before.machine}: {change} cycles, ±{error} each{f'; {limits}' if limits else ''}.",
+        has_losses=after.cycles > before.cycles and not is_same,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Simulated:
+    """What the described launches of a kernel were simulated to take.
+
+    Attributes:
+        launches: how many.
+        cycles: of all of them.
+        limit: what limits the longest, a clause; empty where that is not known.
+        machine: the GPU.
+    """
+
+    launches: int
+    cycles: float
+    limit: str
+    machine: str
+
+
+def _simulate(job: LaunchedJob, text: str) -> _Simulated | None:
+    """One version; None where any of its launches cannot be simulated."""
+    base = job.base
+    try:
+        found = simulate_source(
+            base.path,
+            kernel=base.kernel,
+            launches=job.launches_path,
+            text=text,
+            launches_text=job.launches_text,
+            compute_capability=base.architecture,
+            settings=SimulationSettings(
+                machine=_choose_machine(job), seconds=job.seconds, memory_bytes=job.memory_bytes
+            ),
+            compile_settings=_choose_settings(base),
+        )
+        if not found.launches or any(one.severity is ProblemSeverity.ERROR for one in found.problems):
+            return None
+        limit = _find_limit(found, base.kernel)
+    except (GpaError, OSError):
+        return None
+    cycles = sum(one.simulated.cycles for one in found.launches)
+    machine = found.launches[0].machine.name
+    return _Simulated(launches=len(found.launches), cycles=cycles, limit=limit, machine=machine)
+
+
+def _choose_machine(job: LaunchedJob) -> str | None:
+    """The GPU of the settings, else that which was measured, if it is known; None for one of the architecture."""
+    if job.machine is not None or job.base.measured_on is None:
+        return job.machine
+    product = next(iter(list_products_named(job.base.measured_on)), None)
+    return None if product is None else product.name
+
+
+def _find_limit(found: Simulation, kernel: str) -> str:
+    """As every view says it of a profile."""
+    with tempfile.TemporaryDirectory(prefix="gpa-lsp-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder) / "fix.gpa-profile.json"
+        path.write_text(json.dumps(make_document(found.launches, ())), encoding="utf-8")
+        report = analyse([path], answers=False)
+    return next((describe_limit_briefly(one) for one in report.kernels if one.mangled_name == kernel), "")
+
+
+def _explain(job: FixJob | LaunchedJob, reason: str) -> FixVerdict | LaunchedResult:
+    if isinstance(job, LaunchedJob):
+        return LaunchedResult()
     return FixVerdict(state=FixState.UNKNOWN, details=(f"It cannot be compiled here: {reason}.",))
 
 

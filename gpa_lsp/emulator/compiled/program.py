@@ -41,7 +41,6 @@ class CompiledKernel:
         steps: what the numpy engine does in place of an operation, by its number.
         segments: in the order in which they are run.
         table: the same, for the core.
-        python_instructions: static instructions that the numpy engine executes.
     """
 
     core: Core
@@ -51,7 +50,6 @@ class CompiledKernel:
     steps: dict[int, tuple[Step, ...]]
     segments: tuple[Segment, ...]
     table: npt.NDArray[Any]
-    python_instructions: frozenset[int]
 
 
 def compile_kernel(machine: Machine) -> CompiledKernel | None:
@@ -95,7 +93,6 @@ class _Compiler:
         self._numbers = {id(segment): number for number, segment in enumerate(self._segments)}
         self._operations: list[Operation] = []
         self._steps: dict[int, tuple[Step, ...]] = {}
-        self._python: set[int] = set()
 
     def compile(self) -> CompiledKernel:
         """All segments."""
@@ -110,7 +107,6 @@ class _Compiler:
             steps=self._steps,
             segments=tuple(self._segments),
             table=table,
-            python_instructions=frozenset(self._python),
         )
 
     def _compile_segment(self, row: Any, segment: Segment) -> None:
@@ -146,7 +142,6 @@ class _Compiler:
         operation: Operation = {"code": PYTHON}
         if instruction is not None:
             operation["instruction"] = self._lowering.machine.first_statics[self._bound.name] + instruction.index
-            self._python.add(operation["instruction"])
         self._operations.append(operation)
         self._steps[number] = steps
 

@@ -1,11 +1,13 @@
 """Global memory: one array of bytes with fixed virtual addresses, :class:`Arena`."""
 
+import mmap
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.engine.accesses import Access, Place
 from gpa_lsp.emulator.engine.faults import FaultLog
@@ -20,6 +22,8 @@ ARENA_BASE = 0x7_0000_0000
 """Virtual address of the first byte; what is below is nobody's, so null pointers are found."""
 _ALIGNMENT_BYTES = 512
 _GAP_BYTES = 512
+MOST_SPAN_BYTES = 64 << 30
+"""Of address space, where regions have to lie at given addresses; memory is taken as it is touched."""
 _ZERO = np.uint64(0)
 
 
@@ -48,6 +52,12 @@ class Region:
     is_array: bool = True
 
 
+def make_zeros(size_bytes: int) -> npt.NDArray[np.uint8]:
+    """Zeros that take memory as they are touched, whatever the system says of as many bytes at once."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    return np.frombuffer(mmap.mmap(-1, size_bytes, flags=flags), np.uint8)
+
+
 class Arena:
     """Buffers, laid out one after the other with gaps that belong to nobody.
 
@@ -60,6 +70,7 @@ class Arena:
         self._meter = meter
         self._faults = faults
         self._end = 0
+        self._given: list[Region] = []
         self.regions: list[Region] = []
         self._data: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._bases: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
@@ -75,6 +86,27 @@ class Arena:
         self._end += -(-(size_bytes + _GAP_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         return region
 
+    def add_at(self, base: int, name: str, space: Space, size_bytes: int, **details: Any) -> Region:
+        """Lay out a region at an address, before any other with :meth:`add`; see there.
+
+        Raises:
+            InputError: there is no such address, or another region lies there.
+        """
+        end = base + size_bytes
+        if not ARENA_BASE <= base <= end <= ARENA_BASE + MOST_SPAN_BYTES:
+            raise InputError(
+                f"{name} cannot lie at 0x{base:x}",
+                remedy=f"addresses from 0x{ARENA_BASE:x} to 0x{ARENA_BASE + MOST_SPAN_BYTES:x} are possible",
+            )
+        near = next((one for one in self._given if base < one.base + one.size_bytes and one.base < end), None)
+        if near is not None:
+            raise InputError(f"{name} at 0x{base:x} overlaps {near.name}", remedy="record the launch again")
+        region = Region(name=name, space=space, base=base, size_bytes=size_bytes, **details)
+        self._given.append(region)
+        self.regions.append(region)
+        self._end = max(self._end, -(-(end - ARENA_BASE + _GAP_BYTES) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES)
+        return region
+
     def allocate(self) -> None:
         """Take the memory, all zeros.
 
@@ -82,8 +114,13 @@ class Arena:
             BudgetReached: it is more than allowed.
         """
         self._end = max(self._end, _ALIGNMENT_BYTES)
-        self._meter.hold(self._end, "memory of the arrays")
-        self._data = np.zeros(self._end, np.uint8)
+        if self._given:
+            self._meter.hold(sum(one.size_bytes for one in self.regions), "memory of the arrays")
+            self._data = make_zeros(self._end)
+            self.regions.sort(key=lambda region: region.base)
+        else:
+            self._meter.hold(self._end, "memory of the arrays")
+            self._data = np.zeros(self._end, np.uint8)
         self._index()
 
     def adopt(self, data: npt.NDArray[np.uint8], regions: Iterable[Region]) -> None:

@@ -120,6 +120,17 @@ def bind_mbarrier(binder: Binder) -> None:
         raise UnsupportedInstruction
 
 
+def bind_copy_arrival(binder: Binder) -> None:
+    """``cp.async.mbarrier.arrive``: an arrival when the copies of a thread are done, which they are.
+
+    Without ``.noinc`` it is expected in addition to the others, so that nothing changes.
+    """
+    if "noinc" not in binder.instruction.suffixes:
+        binder.finish()
+        return
+    _bind_function(binder, _word_function(_arrive), binder.instruction.sources[0], (Immediate(1),))
+
+
 def _word_function(evaluate: Callable[..., Value]) -> AtomicFunction:
     return AtomicFunction(name="mbarrier", evaluate=evaluate, type=ScalarType.U64)
 

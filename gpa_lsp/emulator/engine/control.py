@@ -77,10 +77,9 @@ def end_with_table(
     def end(dispatcher: Dispatcher, fragment: Fragment) -> None:
         chosen = np.broadcast_to(fragment.registers[index].view(np.uint32), (fragment.warps.lanes,))
         mask = guarded_mask(fragment, guard)
-        numbers, counts = np.unique(chosen[mask], return_counts=True)
+        numbers = np.unique(chosen[mask])
         if machine.tracer is not None and len(numbers):
-            common = numbers[counts.argmax()]
-            machine.tracer.record_branch(fragment, static, mask & (chosen != common))
+            machine.tracer.record_branch(fragment, static, mask & (chosen != _find_common(chosen, mask, numbers)))
         if guard is not None and fallen is not None:
             _send(dispatcher, fragment, fragment.active() & ~mask, fallen)
         by_target: dict[Segment, Value] = {}
@@ -100,6 +99,12 @@ def end_with_table(
             _send(dispatcher, fragment, where, target)
 
     return end
+
+
+def _find_common(chosen: Value, mask: Value, numbers: Value) -> Value:
+    """The index that most lanes of each warp have, the lowest of several: uint32[n]."""
+    counts = np.stack([(mask & (chosen == number)).reshape(-1, 32).sum(axis=1) for number in numbers])
+    return np.repeat(numbers[counts.argmax(axis=0)], 32)
 
 
 def _send(dispatcher: Dispatcher, fragment: Fragment, mask: Value, target: Segment) -> None:

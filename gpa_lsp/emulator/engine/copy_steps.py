@@ -3,6 +3,7 @@
 import numpy as np
 
 from gpa_lsp.emulator.engine.accesses import Access
+from gpa_lsp.emulator.engine.atomic_steps import bind_copy_arrival
 from gpa_lsp.emulator.engine.binder import Binder, UnsupportedInstruction, read_as
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.lane_steps import narrow_mask
@@ -18,15 +19,18 @@ _KEPT = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF], np.uint32)
 
 
 def bind_copy(binder: Binder) -> None:
-    """``cp.async`` of 4, 8 or 16 bytes per lane, and what commits and waits (nothing: the copy is done).
+    """``cp.async`` of 4, 8 or 16 bytes per lane, and what commits, arrives and waits (nothing: the copy is done).
 
     Raises:
         UnsupportedInstruction: bulk copies, tensor maps.
     """
     instruction = binder.instruction
     words = instruction.suffixes
-    if words[:1] != ("async",) or "bulk" in words or "mbarrier" in words:
+    if words[:1] != ("async",) or "bulk" in words:
         raise UnsupportedInstruction
+    if words[1:3] == ("mbarrier", "arrive"):
+        bind_copy_arrival(binder)
+        return
     if not {"commit_group", "wait_group", "wait_all"}.isdisjoint(words):
         binder.finish()
         return

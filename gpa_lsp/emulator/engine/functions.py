@@ -13,7 +13,7 @@ from gpa_lsp.emulator.engine.lives import ENDING, MEETING, find_lives
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.model import FaultKind
 from gpa_lsp.ptx.blocks import find_blocks
-from gpa_lsp.ptx.model import PtxFunction, PtxInstruction
+from gpa_lsp.ptx.model import Address, PtxFunction, PtxInstruction, Register, Symbol
 
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 """What comes of instructions with operands that nobody writes."""
@@ -33,6 +33,16 @@ def bind_function(machine: Machine, name: str) -> BoundFunction:
     return bound
 
 
+_RECORDING = "gpa_lsp_"
+"""What the names of the variables begin with that instrumented PTX records in: nobody waits for them."""
+
+
+def _is_recording(instruction: PtxInstruction) -> bool:
+    address = instruction.sources[0] if instruction.sources else None
+    base = address.base if isinstance(address, Address) else None
+    return isinstance(base, Symbol) and base.name.startswith(_RECORDING)
+
+
 class _FunctionBinder:
     """Cuts the blocks of a function into segments and binds their instructions."""
 
@@ -44,6 +54,7 @@ class _FunctionBinder:
         self._blocks = find_blocks(function)
         self._life = find_lives(function)
         self._dead: list[int] = []
+        self._together: set[int] = set()
         self._mark = 0
         self._segments: list[tuple[int, int, Segment]] = []
         self._starts = [self._new_segment(block, first) for block, first in enumerate(self._blocks.first)]
@@ -83,6 +94,7 @@ class _FunctionBinder:
         binder, last = self._binder, self._blocks.last[block]
         self._machine.meter.check_time()
         segment = first
+        self._together.clear()
         binder.steps = first.steps
         for index in range(self._blocks.first[block], last + 1):
             self._mark = len(binder.steps)
@@ -123,6 +135,7 @@ class _FunctionBinder:
             )
             segment.parts.append((instruction, (*before, *binder.steps[self._mark :])))
             binder.layout.take_temporaries()
+            self._together.clear()
             if following is not None:
                 binder.steps = following.steps
                 if following.steps:
@@ -146,6 +159,9 @@ class _FunctionBinder:
         segment.parts.append((instruction, (*prelude, *binder.steps[self._mark :])))
         temporaries = binder.layout.take_temporaries()
         written = self._life.written[index]
+        self._together.difference_update(written)
+        if instruction.opcode == "activemask" and instruction.guard is None:
+            self._together.update(written)
         self._dead = [slot for slot in self._dead if slot not in written]
         if instruction.opcode not in MEETING:
             self._dead.extend((*self._life.dead_after[index], *temporaries))
@@ -169,6 +185,8 @@ class _FunctionBinder:
 
     def _note_polling(self, segment: Segment, instruction: PtxInstruction) -> None:
         words = _POLLING_SUFFIXES | _POLLING_LOADS if instruction.opcode == "ld" else _POLLING_SUFFIXES
+        if _is_recording(instruction):
+            return
         if instruction.opcode in _POLLING_OPCODES or not words.isdisjoint(instruction.suffixes):
             segment.is_polling = True
 
@@ -186,9 +204,12 @@ class _FunctionBinder:
     def _put_gate(self, block: int, segment: Segment, index: int) -> Segment:
         """Cut before an instruction whose lanes must meet."""
         binder = self._binder
+        if self._names_who_is_here():
+            return segment
         gate = find_gate(binder)
         if gate is None:
             return segment
+        self._together.clear()
         following = self._new_segment(block, index)
         guards = () if binder.guard is None else (binder.guard,)
         following.live_in = (*following.live_in, gate, *guards)
@@ -205,6 +226,13 @@ class _FunctionBinder:
             segment.closing = Closing(kind=ClosingKind.GATE, taken=following)
         binder.steps = following.steps
         return following
+
+    def _names_who_is_here(self) -> bool:
+        """Whether its member mask is what ``activemask`` said in this segment: those lanes are together."""
+        sources = self._binder.instruction.sources
+        members = sources[-1] if sources else None
+        is_exchange = self._binder.instruction.opcode in ("shfl", "vote")
+        return is_exchange and isinstance(members, Register) and members.slot in self._together
 
     def _follow(self, block: int, index: int) -> Segment | None:
         """The segment behind an instruction that ends one; None at the end of the function."""

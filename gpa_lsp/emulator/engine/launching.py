@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,17 +18,27 @@ from gpa_lsp.emulator.engine.functions import bind_function
 from gpa_lsp.emulator.engine.geometry import Geometry
 from gpa_lsp.emulator.engine.machine import Machine, lay_out_shared
 from gpa_lsp.emulator.engine.meter import Meter
+from gpa_lsp.emulator.engine.special_registers import WORKSPACE_REGISTERS
 from gpa_lsp.emulator.engine.textures import TEXTURE_HANDLE_BASE, TEXTURE_HANDLE_STEP, Texture
 from gpa_lsp.emulator.engine.tracing import Tracer
 from gpa_lsp.emulator.trace import Buffer, StaticInstruction
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.model import BufferInput, LaunchInputs
 from gpa_lsp.ptx.blocks import find_blocks
-from gpa_lsp.ptx.model import PtxFunction, PtxModule, PtxVariable, Space
+from gpa_lsp.ptx.model import PtxFunction, PtxModule, PtxVariable, Space, SpecialRegister
 from gpa_lsp.ptx.reachable import list_reachable
 from gpa_lsp.ptx.scalar_types import ScalarType
 
 _ALIGNMENT_BYTES = 16
+HEAP_NAME = "device heap"
+_MOST_RESIDENT_THREADS = 2048 * 192
+"""That a GPU can hold at once, all of which a cooperative launch needs: more threads than any has room for are no such launch."""
+WORKSPACE_BYTES = 64
+WORKSPACE = (8).to_bytes(4, "little") + bytes(4)
+"""What the blocks of a cooperative launch meet by: its own size, and a barrier that nobody has reached.
+
+Source: the headers of cooperative groups in CUDA 13.0 (``details/driver_abi.h``).
+"""
 
 
 class Heap:
@@ -34,9 +46,15 @@ class Heap:
 
     Args:
         region: where they lie.
+
+    Attributes:
+        region: likewise.
+        end: behind the last byte that was ever handed out.
     """
 
     def __init__(self, region: Region) -> None:
+        self.region = region
+        self.end = region.base
         self._free: list[tuple[int, int]] = [(region.base, region.size_bytes)]
         self._taken: dict[int, int] = {}
 
@@ -47,6 +65,7 @@ class Heap:
             return 0
         for place, (start, size) in enumerate(self._free):
             if size >= wanted:
+                self.end = max(self.end, start + wanted)
                 if size == wanted:
                     del self._free[place]
                 else:
@@ -54,6 +73,10 @@ class Heap:
                 self._taken[start] = wanted
                 return start
         return 0
+
+    def list_pieces(self) -> list[int]:
+        """Addresses of those that are handed out."""
+        return list(self._taken)
 
     def free(self, address: int) -> None:
         """Give a piece back; addresses that were not handed out are passed over."""
@@ -100,12 +123,24 @@ def build_machine(
     """
     functions = list(list_reachable(module, kernel.name))
     offsets, static_bytes = lay_out_shared(module, functions, kernel)
-    geometry = Geometry(
-        grid=launch.grid, block=launch.block, static_shared_bytes=static_bytes, dynamic_shared_bytes=launch.shared_bytes
-    )
     arena = Arena(meter, faults)
-    regions = _lay_out(arena, module, inputs, heap_bytes=min(_HEAP_BYTES, max(meter.left_bytes // 4, 4096)))
+    regions = _lay_out(
+        arena,
+        module,
+        inputs,
+        heap_bytes=min(_HEAP_BYTES, max(meter.left_bytes // 4, 4096)),
+        meets=prod(launch.grid) * prod(launch.block) <= _MOST_RESIDENT_THREADS and _meets_all_blocks(functions),
+    )
     arena.allocate()
+    if regions.workspace is not None:
+        arena.bytes_of(regions.workspace)[: len(WORKSPACE)] = np.frombuffer(WORKSPACE, np.uint8)
+    geometry = Geometry(
+        grid=launch.grid,
+        block=launch.block,
+        static_shared_bytes=static_bytes,
+        dynamic_shared_bytes=launch.shared_bytes,
+        workspace=0 if regions.workspace is None else regions.workspace.base,
+    )
     machine = Machine(
         module=module,
         kernel=kernel,
@@ -132,38 +167,59 @@ def build_machine(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Regions:
-    """What is laid out: the arrays, the variables by name, the parameters, and room for ``malloc`` where it is called."""
+    """What is laid out: the arrays, the variables by name, the parameters, room for ``malloc`` where it is called, and what blocks meet by."""
 
     buffers: list[Region]
     variables: dict[str, Region]
     parameters: Region
     heap: Region | None
+    workspace: Region | None
 
 
-def _lay_out(arena: Arena, module: PtxModule, inputs: LaunchInputs, *, heap_bytes: int) -> _Regions:
-    buffers = [
-        arena.add(
-            one.name,
-            Space.GLOBAL,
-            one.data.nbytes,
-            element_bytes=one.element.bytes,
-            argument=one.argument,
-            dtype=one.data.dtype,
-        )
-        for one in inputs.buffers
-    ]
-    variables = {
-        name: _add_variable(arena, one, inputs)
+def _meets_all_blocks(functions: list[PtxFunction]) -> bool:
+    """Whether code asks for what the blocks of a cooperative launch meet by."""
+    return any(
+        isinstance(operand, SpecialRegister) and operand.name in WORKSPACE_REGISTERS
+        for function in functions
+        for instruction in function.instructions
+        for operand in instruction.sources
+    )
+
+
+def _lay_out(arena: Arena, module: PtxModule, inputs: LaunchInputs, *, heap_bytes: int, meets: bool) -> _Regions:
+    wanted = [
+        name
         for name, one in module.variables.items()
         if one.space in (Space.GLOBAL, Space.CONST) and not one.is_texture
+    ]
+    places = [one.base_address for one in inputs.buffers]
+    given = {number: _add_buffer(arena, inputs.buffers[number], base) for number, base in enumerate(places) if base}
+    fixed = {
+        name: _add_variable(arena, module.variables[name], inputs)
+        for name in wanted
+        if name in inputs.variable_addresses
     }
+    buffers = [given.get(number) or _add_buffer(arena, one, None) for number, one in enumerate(inputs.buffers)]
+    variables = {name: fixed.get(name) or _add_variable(arena, module.variables[name], inputs) for name in wanted}
     allocates = any(name in module.functions for name in ("malloc", "free"))
     return _Regions(
         buffers=buffers,
         variables=variables,
         parameters=arena.add("parameters", Space.PARAM, max(len(inputs.parameters), 1), is_array=False),
-        heap=arena.add("device heap", Space.GLOBAL, heap_bytes, is_array=False) if allocates else None,
+        heap=arena.add(HEAP_NAME, Space.GLOBAL, heap_bytes, is_array=False) if allocates else None,
+        workspace=arena.add("grid workspace", Space.GLOBAL, WORKSPACE_BYTES, is_array=False) if meets else None,
     )
+
+
+def _add_buffer(arena: Arena, buffer: BufferInput, base: int | None) -> Region:
+    details: dict[str, Any] = {
+        "element_bytes": buffer.element.bytes,
+        "argument": buffer.argument,
+        "dtype": buffer.data.dtype,
+    }
+    if base is None:
+        return arena.add(buffer.name, Space.GLOBAL, buffer.data.nbytes, **details)
+    return arena.add_at(base, buffer.name, Space.GLOBAL, buffer.data.nbytes, **details)
 
 
 def _fill_buffer(memory: npt.NDArray[np.uint8], buffer: BufferInput, given: npt.NDArray[Any] | None) -> None:
@@ -202,14 +258,16 @@ def _number_blocks(machine: Machine, functions: list[PtxFunction]) -> None:
 def _add_variable(arena: Arena, variable: PtxVariable, inputs: LaunchInputs) -> Region:
     given = inputs.variables.get(variable.name)
     own = np.dtype(np.uint8) if variable.type is ScalarType.B128 else variable.type.natural_dtype
-    return arena.add(
-        variable.name,
-        variable.space,
-        max(variable.size_bytes, 1),
-        element_bytes=variable.type.bytes if given is None else given.dtype.itemsize,
-        dtype=own if given is None else given.dtype,
-        is_array=given is not None or not variable.name.startswith(("$", "__unnamed")),
-    )
+    details: dict[str, Any] = {
+        "element_bytes": variable.type.bytes if given is None else given.dtype.itemsize,
+        "dtype": own if given is None else given.dtype,
+        "is_array": given is not None or not variable.name.startswith(("$", "__unnamed")),
+    }
+    base = inputs.variable_addresses.get(variable.name)
+    size = max(variable.size_bytes, 1)
+    if base is None:
+        return arena.add(variable.name, variable.space, size, **details)
+    return arena.add_at(base, variable.name, variable.space, size, **details)
 
 
 def _fill_variables(
@@ -245,13 +303,15 @@ def _fill_parameters(machine: Machine, inputs: LaunchInputs, regions: list[Regio
 
 
 def _add_textures(machine: Machine, inputs: LaunchInputs, regions: list[Region]) -> None:
-    for place, source in enumerate(inputs.textures):
-        handle = TEXTURE_HANDLE_BASE + place * TEXTURE_HANDLE_STEP
+    taken = {one.handle for one in inputs.textures}
+    free = (one for one in count(TEXTURE_HANDLE_BASE, TEXTURE_HANDLE_STEP) if one not in taken)
+    for source in inputs.textures:
+        handle = next(free) if source.handle is None else source.handle
         region = regions[source.buffer]
         texels = machine.arena.bytes_of(region).view(source.texels.dtype)[: source.texels.size]
         seen = replace(source, texels=texels.reshape(source.texels.shape))
         machine.textures[handle] = Texture(source=seen, region=region)
-        if source.parameter_offset_bytes is None:
+        if source.parameter_offset_bytes is None and source.handle is None:
             machine.texture_references[source.name] = handle
 
 
@@ -271,7 +331,7 @@ def list_buffers(machine: Machine, inputs: LaunchInputs) -> tuple[Buffer, ...]:
             argument=region.argument,
         )
         for region in machine.arena.regions
-        if region.is_array
+        if region.is_array or region.name == HEAP_NAME
     )
 
 

@@ -12,7 +12,7 @@ from gpa_lsp.ptx.model import SpecialRegister
 
 _COLUMNS = ("laneid", "warpid", "smid", "lanemask_eq")
 _ZEROS = ("gridid", "cluster_ctarank", "is_explicit_cluster")
-_WORKSPACE = {"envreg1": 32, "envreg2": 0}
+WORKSPACE_REGISTERS = {"envreg1": 32, "envreg2": 0}
 """The halves of the address of a cooperative launch's workspace, by the bits they begin at.
 
 Source: the headers of cooperative groups in CUDA 13.0 (``details/driver_abi.h``), which read it there.
@@ -82,8 +82,8 @@ def _find_uniform(name: str, axis: str, geometry: Geometry) -> Value | None:
         "reserved_smem_offset_0": geometry.shared_bytes,
         "reserved_smem_offset_1": geometry.shared_bytes,
     }
-    if name in _WORKSPACE:
-        return np.uint32((geometry.workspace >> _WORKSPACE[name]) & 0xFFFF_FFFF)
+    if name in WORKSPACE_REGISTERS:
+        return np.uint32((geometry.workspace >> WORKSPACE_REGISTERS[name]) & 0xFFFF_FFFF)
     if name in _ZEROS or name.startswith(("envreg", "pm")):
         return np.uint64(0) if name in ("gridid",) or name.endswith("_64") else np.uint32(0)
     if name == "clusterid":

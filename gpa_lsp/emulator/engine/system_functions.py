@@ -10,7 +10,7 @@ from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, WINDOW_BYTES
 from gpa_lsp.emulator.engine.values import Value
-from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.emulator.model import FAILED_ASSERTION, FaultKind
 
 _LONGEST_TEXT = 1024
 _MOST_CALLS = 4096
@@ -35,7 +35,9 @@ def _fail(machine: Machine, fragment: Fragment, values: list[Value], static: int
     words = [_read_text(machine, number) for number in numbers[:2]]
     line = numbers[2] & 0xFFFFFFFF if len(numbers) > 2 else 0
     message = (
-        f"assertion {words[0]!r} failed, {words[1] if len(words) > 1 else ''}:{line}" if words else "assertion failed"
+        f"{FAILED_ASSERTION} {words[0]!r} failed, {words[1] if len(words) > 1 else ''}:{line}"
+        if words
+        else f"{FAILED_ASSERTION} failed"
     )
     machine.faults.add_lanes(
         FaultKind.TRAP, message, fragment.warps, np.flatnonzero(fragment.active()), instruction=static, is_fatal=True

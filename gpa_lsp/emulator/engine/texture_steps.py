@@ -15,21 +15,23 @@ from gpa_lsp.emulator.engine.memory_steps import store_lanes
 from gpa_lsp.emulator.engine.textures import Texture
 from gpa_lsp.emulator.engine.values import Value
 from gpa_lsp.emulator.model import FaultKind
-from gpa_lsp.emulator.operations.textures import TextureRead, gather_texture, sample_texture
+from gpa_lsp.emulator.operations.textures import TextureRead, gather_texture, sample_cube, sample_texture
 from gpa_lsp.emulator.trace import AccessKind
-from gpa_lsp.ptx.model import Space, TextureAddress
+from gpa_lsp.ptx.model import Operand, Space, TextureAddress
 from gpa_lsp.ptx.scalar_types import ScalarType
 
-_DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3}
+_DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3}
+_LAYERED = frozenset({"a1d", "a2d", "acube"})
+_CUBES = frozenset({"cube", "acube"})
 _CHANNELS = {"r": 0, "g": 1, "b": 2, "a": 3}
-Sampler = Callable[[Texture, tuple[Any, ...]], TextureRead]
+Sampler = Callable[[Texture, tuple[Any, ...], Any], TextureRead]
 
 
 def bind_texture(binder: Binder) -> None:
-    """``tex``, ``tld4``, ``txq``, ``suld`` and ``sust``, on textures of one to three dimensions.
+    """``tex``, ``tld4``, ``txq``, ``suld`` and ``sust``, on textures of one to three dimensions, in layers, and cubes.
 
     Raises:
-        UnsupportedInstruction: layered textures, cubes, other forms.
+        UnsupportedInstruction: other forms.
     """
     match binder.instruction.opcode:
         case "tex" | "tld4":
@@ -64,7 +66,8 @@ def _bind_read(binder: Binder) -> None:
         raise UnsupportedInstruction
     result_type, coordinate_type = instruction.types[:2]
     handle = binder.read(operand.handle, ScalarType.U64)
-    coordinates = [binder.read(one, coordinate_type) for one in flatten(operand.coordinates)[:dimensions]]
+    layer, rest = _split_layer(binder, operand)
+    coordinates = [binder.read(one, coordinate_type) for one in rest[:dimensions]]
     slots = [binder.write(one, result_type) for one in flatten(instruction.destinations)]
     sample = _make_sampler(binder, result_type)
     dtype, natural = coordinate_type.natural_dtype, result_type.natural_dtype
@@ -75,9 +78,10 @@ def _bind_read(binder: Binder) -> None:
         out = [np.zeros(lanes, natural) for _ in slots]
         mask = guarded_mask(fragment, guard)
         places = [np.broadcast_to(read_as(fragment, slot, dtype), (lanes,)) for slot in coordinates]
+        layers = None if layer is None else _read_layer(fragment, layer)
         for texture, where in _part_by_handle(machine, fragment, handle, mask, static):
             chosen = np.flatnonzero(where)
-            read = sample(texture, tuple(place[chosen] for place in places))
+            read = sample(texture, tuple(place[chosen] for place in places), None if layers is None else layers[chosen])
             for value, found in zip(out, read.values, strict=False):
                 value[chosen] = found
             _trace(machine, fragment, static, texture, chosen=chosen, read=read)
@@ -90,10 +94,29 @@ def _bind_read(binder: Binder) -> None:
 
 def _make_sampler(binder: Binder, result_type: ScalarType) -> Sampler:
     instruction = binder.instruction
+    if instruction.opcode == "tex" and _CUBES & set(instruction.suffixes):
+        return lambda texture, places, layer: sample_cube(
+            texture.source, (places[0], places[1], places[2]), result_type, layer
+        )
     if instruction.opcode == "tex":
-        return lambda texture, places: sample_texture(texture.source, places, result_type)
+        return lambda texture, places, layer: sample_texture(texture.source, places, result_type, layer)
+    if "2d" not in instruction.suffixes:
+        raise UnsupportedInstruction("gathering from a texture of this shape")
     channel = next((_CHANNELS[word] for word in instruction.suffixes if word in _CHANNELS), 0)
-    return lambda texture, places: gather_texture(texture.source, (places[0], places[1]), channel, result_type)
+    return lambda texture, places, layer: gather_texture(texture.source, (places[0], places[1]), channel, result_type)
+
+
+def _split_layer(binder: Binder, operand: TextureAddress) -> tuple[int | None, list[Operand | None]]:
+    """The slot of the layer, which stands first where there are layers, and the other coordinates."""
+    given = flatten(operand.coordinates)
+    if not _LAYERED & set(binder.instruction.suffixes):
+        return None, given
+    return binder.read(given[0], ScalarType.U32), given[1:]
+
+
+def _read_layer(fragment: Fragment, slot: int) -> Value:
+    layers = np.broadcast_to(read_as(fragment, slot, np.dtype(np.uint32)), (fragment.warps.lanes,))
+    return layers.astype(np.int64)
 
 
 def _part_by_handle(
@@ -171,7 +194,8 @@ def _bind_surface(binder: Binder) -> None:
     is_store = instruction.opcode == "sust"
     vector = flatten(instruction.sources[1:2]) if is_store else flatten(instruction.destinations)
     handle = binder.read(operand.handle, ScalarType.U64)
-    coordinates = [binder.read(one, ScalarType.S32) for one in flatten(operand.coordinates)[:dimensions]]
+    layer, rest = _split_layer(binder, operand)
+    coordinates = [binder.read(one, ScalarType.S32) for one in rest[:dimensions]]
     if is_store:
         slots = [binder.read(one, kind) for one in vector]
     else:
@@ -188,6 +212,7 @@ def _bind_surface(binder: Binder) -> None:
         access=access,
         handle=handle,
         coordinates=coordinates,
+        layer=layer,
         slots=slots,
         guard=binder.guard,
         clamps="clamp" in instruction.suffixes,
@@ -206,6 +231,7 @@ class _Surface:
         access: what is read or written.
         handle: slot of the handle.
         coordinates: slots of x (in bytes), y and z.
+        layer: slot of the layer; None without layers.
         slots: of the values.
         guard: slot of its guard; None without one.
         clamps: coordinates outside mean the nearest ones inside.
@@ -216,6 +242,7 @@ class _Surface:
     access: Access
     handle: int
     coordinates: list[int]
+    layer: int | None
     slots: list[int]
     guard: int | None
     clamps: bool
@@ -245,6 +272,8 @@ class _Surface:
             np.broadcast_to(read_as(fragment, slot, np.dtype(np.int32)), mask.shape).astype(np.int64)
             for slot in self.coordinates
         ]
+        if self.layer is not None:
+            places += [np.zeros_like(places[0])] * (2 - len(places)) + [_read_layer(fragment, self.layer)]
         for texture, where in _part_by_handle(machine, fragment, self.handle, mask, access.instruction):
             offset, inside = _find_bytes(texture, places, access.bytes, clamps=self.clamps)
             wrong = np.flatnonzero(where & ~inside)

@@ -1,9 +1,11 @@
-"""Reading textures: :func:`sample_texture`, :func:`gather_texture`.
+"""Reading textures: :func:`sample_texture`, :func:`sample_cube`, :func:`gather_texture`.
 
 Source: CUDA C++ Programming Guide, "Texture Fetching" (nearest-point sampling, linear filtering with weights in 1/256, address modes); PTX ISA 9.0,
-section 9.7.10 (tex, tld4). Only the base level of a texture exists; levels of detail are passed over.
+section 9.7.10 (tex, tld4); Programming Guide, "Layered Textures" and "Cubemap Textures". Only the base level of a texture exists; levels of
+detail are passed over.
 """
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -20,6 +22,7 @@ S = ScalarType
 Floats = npt.NDArray[np.float64]
 Indexes = npt.NDArray[np.int64]
 _FARTHEST = 2.0**40
+_FACES = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,27 +39,64 @@ class TextureRead:
     texels: Indexes
 
 
-def sample_texture(texture: TextureInput, coordinates: tuple[Any, ...], result_type: ScalarType) -> TextureRead:
-    """Read a texture as ``tex.1d|2d|3d.v4`` does.
+def sample_texture(
+    texture: TextureInput, coordinates: tuple[Any, ...], result_type: ScalarType, layer: Indexes | None = None
+) -> TextureRead:
+    """Read a texture as ``tex.1d|2d|3d|a1d|a2d.v4`` does.
 
     Args:
         texture: with its texels.
         coordinates: arrays [n] of x, y, z, as many as it has dimensions (more are passed over): float32, or int32 for texel numbers.
         result_type: U32, S32, F32, or F16 (bits).
+        layer: int64[n], of a layered texture; the nearest one there is is read. None for the first.
 
     Raises:
         ValueError: fewer coordinates than dimensions.
     """
     axes = _prepare_axes(texture, coordinates)
     sizes = _find_sizes(texture)
+    start = _find_layer(texture, layer)
     if np.issubdtype(np.asarray(coordinates[0]).dtype, np.floating) and _filters(texture):
-        return _filter_linearly(texture, axes, sizes, result_type)
+        return _filter_linearly(texture, axes, sizes, result_type, start)
     is_fetch = texture.dimensions == 1 and not np.issubdtype(np.asarray(coordinates[0]).dtype, np.floating)
     mode = "border" if is_fetch else texture.address_mode  # reading linear memory beyond its end gives 0
     places = [_address(np.floor(axis), size, mode, texture) for axis, size in zip(axes, sizes, strict=True)]
     index, inside = _join(places, sizes)
+    index = index + start
     texels = _read_texels(texture, index, inside)
     return TextureRead(values=_convert(texels, texture, result_type), texels=np.where(inside, index, -1)[:, None])
+
+
+def sample_cube(
+    texture: TextureInput, direction: tuple[Any, Any, Any], result_type: ScalarType, cube: Indexes | None = None
+) -> TextureRead:
+    """Read a cubemap as ``tex.cube|acube.v4`` does, edges not filtered across: the axis a direction is longest in chooses the face.
+
+    Args:
+        texture: six layers, in the order of the faces, for each cube.
+        direction: arrays [n] of x, y, z.
+        result_type: see :func:`sample_texture`.
+        cube: int64[n], of a layered cubemap; None for the first.
+    """
+    x, y, z = (np.nan_to_num(np.asarray(one, np.float64)) for one in direction)
+    sizes = np.abs(x), np.abs(y), np.abs(z)
+    is_x = (sizes[0] >= sizes[1]) & (sizes[0] >= sizes[2])
+    is_y = ~is_x & (sizes[1] >= sizes[2])
+    longest = np.maximum(np.where(is_x, sizes[0], np.where(is_y, sizes[1], sizes[2])), np.finfo(np.float32).tiny)
+    face = np.where(is_x, np.where(x < 0, 1, 0), np.where(is_y, np.where(y < 0, 3, 2), np.where(z < 0, 5, 4)))
+    across = np.where(is_x, np.where(x < 0, z, -z), np.where(is_y | (z >= 0), x, -x))
+    down = np.where(is_y, np.where(y < 0, -z, z), -y)
+    places = tuple(((one / longest + 1.0) / 2.0).astype(np.float32) for one in (across, down))
+    seen = replace(texture, dimensions=2, is_normalized=True, address_mode="clamp")
+    return sample_texture(seen, places, result_type, face if cube is None else cube * _FACES + face)
+
+
+def _find_layer(texture: TextureInput, layer: Indexes | None) -> Any:
+    """Texels before the first of each lane's layer."""
+    if layer is None:
+        return 0
+    layers, height, width, _ = texture.texels.shape
+    return np.clip(layer, 0, layers - 1) * (height * width)
 
 
 def gather_texture(
@@ -159,7 +199,7 @@ def _as_numbers(texels: npt.NDArray[Any], texture: TextureInput) -> Floats:
 
 
 def _filter_linearly(
-    texture: TextureInput, axes: list[Floats], sizes: tuple[int, ...], result_type: ScalarType
+    texture: TextureInput, axes: list[Floats], sizes: tuple[int, ...], result_type: ScalarType, first_texel: Any
 ) -> TextureRead:
     """Weighted sums of the 2, 4 or 8 nearest texels."""
     starts = [np.floor(axis - 0.5) for axis in axes]
@@ -172,6 +212,7 @@ def _filter_linearly(
             for start, step, size in zip(starts, corner, sizes, strict=True)
         ]
         index, inside = _join(places, sizes)
+        index = index + first_texel
         weight: Any = 1.0
         for step, fraction in zip(corner, weights, strict=True):
             weight = weight * (fraction if step else 1.0 - fraction)

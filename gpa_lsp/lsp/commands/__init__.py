@@ -15,6 +15,7 @@ from gpa_lsp.editor.session_view import SessionView
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.lsp.pages import Pages
 from gpa_lsp.lsp.predictions import Predictions
+from gpa_lsp.lsp.simulations import Simulations
 
 
 class SessionActions(SessionView, Protocol):
@@ -28,6 +29,11 @@ class SessionActions(SessionView, Protocol):
     @property
     def predictions(self) -> Predictions:
         """What was emulated of open sources."""
+        ...
+
+    @property
+    def simulations(self) -> Simulations:
+        """What was simulated of open sources."""
         ...
 
     async def wait_for_profiles(self, uri: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpa_lsp.basis.numbers import format_count, format_duration_ns
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.editor.stall_table import draw_table, find_top_reason
 from gpa_lsp.lsp.commands import Command, SessionActions
@@ -33,12 +33,14 @@ def describe_all(snapshot: Snapshot) -> str:
 
 
 def _make_row(shown: VisibleKernel) -> tuple[str, str, str, str, str]:
+    from gpa_lsp.render.sampling_words import describe_time  # it needs numpy
+
     report = shown.kernel.report
     name = shown.name
     reason = find_top_reason(report.by_reason) or ""
     return (
         name,
-        format_duration_ns(report.duration_ns),
+        describe_time(report, report.duration_ns),
         format_count(report.total_samples),
         reason,
         shown.profile.path.name,

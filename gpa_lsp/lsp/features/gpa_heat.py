@@ -29,6 +29,7 @@ class HeatMark:
         kernel: short name.
         text: a few words.
         is_unverified: nobody can tell whether its source is what was measured.
+        is_simulated: a model says so, and nothing was measured.
     """
 
     line: int
@@ -38,6 +39,7 @@ class HeatMark:
     kernel: str
     text: str
     is_unverified: bool = False
+    is_simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +73,16 @@ def list_sass_heat(view: SassView) -> tuple[HeatMark, ...]:
         )
         for heat in measure_row_heat(view.document, view.settings.least_share_ratio, view.settings.metric)
     )
+    if shown.kernel.report.is_simulated:
+        marks = (replace(mark, is_simulated=True) for mark in marks)
     return tuple(sorted(marks, key=lambda mark: mark.line))
 
 
 def _make_mark(heat: LineHeat) -> HeatMark:
     mark = _scale(line=heat.line, share_ratio=heat.share_ratio, kind=heat.kind, kernel=heat.kernel, text=heat.text)
-    return replace(mark, is_unverified=True) if heat.is_unverified else mark
+    if not (heat.is_unverified or heat.is_simulated):
+        return mark
+    return replace(mark, is_unverified=heat.is_unverified, is_simulated=heat.is_simulated)
 
 
 def _scale(*, line: int, share_ratio: float, kind: HeatKind, kernel: str, text: str) -> HeatMark:
@@ -109,7 +115,9 @@ def _wrap(uri: str, version: int | None, items: tuple[HeatMark | StaleMark, ...]
     ]
     stale = [mark.line - 1 for mark in items if isinstance(mark, StaleMark)]
     unverified = [mark.line - 1 for mark in items if isinstance(mark, HeatMark) and mark.is_unverified]
-    return {"uri": uri, "version": version, "marks": marks, "stale": stale, "unverified": unverified}
+    simulated = [mark.line - 1 for mark in items if isinstance(mark, HeatMark) and mark.is_simulated]
+    doubts = {"unverified": unverified, "simulated": simulated}
+    return {"uri": uri, "version": version, "marks": marks, "stale": stale, **doubts}
 
 
 FEATURE = PushFeature(

@@ -13,6 +13,12 @@ from gpa_lsp.lsp.protocol_types import make_lens
 def answer_code_lens(view: DocumentView, params: types.CodeLensParams) -> list[types.CodeLens]:
     """The lenses of the document's kernels, and of their loops and calls with advice."""
     del params
+    return view.once(
+        _make_lenses
+    )  # asked for again with every change of the cursor's line in some editors, and by every window
+
+
+def _make_lenses(view: DocumentView) -> list[types.CodeLens]:
     return [make_lens(lens) for lens in list_lenses(view)]
 
 

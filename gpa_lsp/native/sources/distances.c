@@ -1,5 +1,5 @@
 /* Reuse distances, and which reference to a unit came before. */
-#include "columns.h"
+#include "distances.h"
 
 /* gpa_lsp.traces.distance_counting.find_previous */
 EXPORT int64_t find_previous(const int64_t *units, const int64_t *groups, int64_t count, int64_t *previous)
@@ -20,13 +20,6 @@ EXPORT int64_t find_previous(const int64_t *units, const int64_t *groups, int64_
     return 0;
 }
 
-/* Marks of the last loads of units, 64 to a word, and the sums of words as a binary indexed tree. */
-typedef struct {
-    uint64_t *bits;
-    int64_t *tree; /* from 1 on */
-    int64_t words;
-    int64_t marked;
-} MarkCounts;
 
 static void change(MarkCounts *marks, int64_t place, int64_t by)
 {
@@ -45,9 +38,25 @@ static int64_t count_up_to(const MarkCounts *marks, int64_t place)
     return sum;
 }
 
-static int measure_group(const int64_t *units, const uint8_t *erases, int64_t begin, int64_t end, Table *table,
-                         MarkCounts *marks, int64_t *distance, uint8_t *is_streaming)
+int gpa_open_marks(MarkCounts *marks, int64_t count)
 {
+    size_t words = (size_t)(count + 63) / 64 + 1;
+    marks->bits = malloc(words * sizeof *marks->bits);
+    marks->tree = malloc((words + 1) * sizeof *marks->tree);
+    return marks->bits != NULL && marks->tree != NULL;
+}
+
+void gpa_close_marks(MarkCounts *marks)
+{
+    free(marks->bits);
+    free(marks->tree);
+}
+
+int gpa_measure_group(const int64_t *units, const uint8_t *erases, int64_t begin, int64_t end, Table *table, MarkCounts *marks,
+                      int64_t *distance, uint8_t *is_streaming)
+{
+    if (table->used > 512 && table->used > 2 * (end - begin))
+        gpa_clear_table(table);
     marks->words = (end - begin + 63) >> 6;
     marks->marked = 0;
     memset(marks->bits, 0, (size_t)marks->words * sizeof *marks->bits);
@@ -85,22 +94,15 @@ EXPORT int64_t measure_distances(const int64_t *units, const int64_t *groups, co
 {
     Table table;
     MarkCounts marks;
-    size_t words = (size_t)(count + 63) / 64 + 1;
-    int is_well = gpa_open_table(&table);
-    if (!is_well)
+    if (!gpa_open_table(&table))
         return FAILED;
-    marks.bits = malloc(words * sizeof *marks.bits);
-    marks.tree = malloc((words + 1) * sizeof *marks.tree);
-    is_well = marks.bits != NULL && marks.tree != NULL;
+    int is_well = gpa_open_marks(&marks, count);
     for (int64_t begin = 0, end; is_well && begin < count; begin = end) {
         for (end = begin + 1; end < count && groups[end] == groups[begin]; ++end)
             ;
-        if (table.used > 512 && table.used > 2 * (end - begin))
-            gpa_clear_table(&table);
-        is_well = measure_group(units, erases, begin, end, &table, &marks, distance, is_streaming);
+        is_well = gpa_measure_group(units, erases, begin, end, &table, &marks, distance, is_streaming);
     }
-    free(marks.bits);
-    free(marks.tree);
+    gpa_close_marks(&marks);
     gpa_close_table(&table);
     return is_well ? 0 : FAILED;
 }

@@ -1,5 +1,5 @@
 /* The lanes of warp accesses: their addresses as rows of 32, the units they touch, their patterns, and what banks make of them. */
-#include "columns.h"
+#include "lanes.h"
 
 /* gpa_lsp.traces.lane_addresses.gather_lanes */
 EXPORT int64_t gather_lanes(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count,
@@ -62,6 +62,32 @@ static void sort_row(uint64_t *row, int64_t columns)
     }
 }
 
+int gpa_sort_lanes(const LaneColumns *columns, int64_t row, uint64_t *sorted)
+{
+    int active = __builtin_popcount(columns->masks[row]);
+    uint64_t start = columns->first[row];
+    if (active == 0 || start > (uint64_t)columns->address_count || (uint64_t)columns->address_count - start < (uint64_t)active)
+        return 0;
+    memcpy(sorted, columns->addresses + start, (size_t)active * sizeof *sorted);
+    if (has_falls(sorted, active))
+        sort_row(sorted, active);
+    return active;
+}
+
+int64_t gpa_list_units(const uint64_t *sorted, int lanes, uint64_t width, int shift, int64_t *units)
+{
+    int64_t found = 0, before = 0;
+    for (int lane = 0; lane < lanes; ++lane) {
+        int64_t unit = (int64_t)(sorted[lane] >> shift), last = (int64_t)((sorted[lane] + (width - 1)) >> shift);
+        if (lane && before > unit - 1)
+            unit = before + 1;
+        for (; unit <= last; ++unit)
+            units[found++] = unit;
+        before = last;
+    }
+    return found;
+}
+
 /* gpa_lsp.traces.segments: sorts the rows that are not, in place; says whether there were any. */
 EXPORT int64_t sort_rows(uint64_t *values, int64_t count, int64_t columns)
 {
@@ -86,23 +112,27 @@ static int64_t count_new(const uint64_t *starts, int64_t columns, uint64_t width
     return sum;
 }
 
+Touched gpa_measure_lanes(const uint64_t *sorted, int64_t lanes, uint64_t width)
+{
+    Touched touched = {count_new(sorted, lanes, width, 7), count_new(sorted, lanes, width, 5), (int64_t)width, 1};
+    for (int64_t lane = 1; lane < lanes; ++lane) {
+        uint64_t gap = sorted[lane] - sorted[lane - 1];
+        touched.used += (int64_t)(gap < width ? gap : width);
+        touched.distinct += gap != 0;
+    }
+    return touched;
+}
+
 /* gpa_lsp.traces.segments.measure_intervals: lines, sectors, used bytes and distinct addresses of each row, four columns. */
 EXPORT int64_t measure_intervals(const uint64_t *starts, const uint64_t *widths, int64_t count, int64_t columns, int64_t *lines,
                                  int64_t *sectors, int64_t *used, int64_t *distinct)
 {
     for (int64_t row = 0; row < count; ++row) {
-        const uint64_t *start = starts + row * columns;
-        uint64_t width = widths[row], sum = width;
-        int64_t different = 1;
-        for (int64_t column = 1; column < columns; ++column) {
-            uint64_t gap = start[column] - start[column - 1];
-            sum += gap < width ? gap : width;
-            different += gap != 0;
-        }
-        lines[row] = count_new(start, columns, width, 7);
-        sectors[row] = count_new(start, columns, width, 5);
-        used[row] = (int64_t)sum;
-        distinct[row] = different;
+        Touched touched = gpa_measure_lanes(starts + row * columns, columns, widths[row]);
+        lines[row] = touched.lines;
+        sectors[row] = touched.sectors;
+        used[row] = touched.used;
+        distinct[row] = touched.distinct;
     }
     return 0;
 }
@@ -136,35 +166,37 @@ static int64_t divide_down(int64_t value, int64_t by)
     return quotient - (value % by != 0 && (value < 0) != (by < 0));
 }
 
+int64_t gpa_find_pattern(const uint64_t *addresses, const int64_t *lanes, int64_t active, int64_t width, int64_t *found)
+{
+    int64_t many = active > 1 ? active - 1 : 1, equal = 0, side = 0;
+    int64_t first = active > 1 ? (int64_t)(addresses[1] - addresses[0]) : 0, gap = active > 1 ? lanes[1] - lanes[0] : 1;
+    int64_t stride = divide_down(first, gap > 1 ? gap : 1);
+    for (int64_t column = 1; column < active; ++column) {
+        uint64_t distance = addresses[column] - addresses[column - 1];
+        equal += distance == (uint64_t)stride * (uint64_t)(lanes[column] - lanes[column - 1]);
+        side += distance == (uint64_t)width;
+    }
+    int beside = side == many;
+    stride = beside ? width : active == 2 ? first : stride;
+    int is_all = equal == many || beside || active == 2, is_most = 2 * equal >= many;
+    int64_t pattern = active == 1                    ? 0
+                      : is_all && stride == 0        ? 1
+                      : is_all && stride == width    ? 2
+                      : is_all                       ? 3
+                      : is_most && stride == width   ? 4
+                      : is_most && stride == 0       ? 5
+                      : is_most                      ? 6
+                                                     : 7;
+    *found = pattern == 2 || pattern == 3 || pattern == 4 || pattern == 6 ? stride : 0;
+    return pattern;
+}
+
 /* gpa_lsp.traces.patterns.find_patterns */
 EXPORT int64_t find_patterns(const uint64_t *addresses, const int64_t *lanes, const int64_t *counts, const uint8_t *widths,
                              int64_t count, int64_t *patterns, int64_t *strides)
 {
-    for (int64_t row = 0; row < count; ++row) {
-        const uint64_t *address = addresses + row * LANES;
-        const int64_t *lane = lanes + row * LANES;
-        int64_t active = counts[row], many = active > 1 ? active - 1 : 1, width = widths[row], equal = 0, side = 0;
-        int64_t first = (int64_t)(address[1] - address[0]), gap = lane[1] - lane[0];
-        int64_t stride = divide_down(first, gap > 1 ? gap : 1);
-        for (int64_t column = 1; column < active; ++column) {
-            uint64_t distance = address[column] - address[column - 1];
-            equal += distance == (uint64_t)stride * (uint64_t)(lane[column] - lane[column - 1]);
-            side += distance == (uint64_t)width;
-        }
-        int beside = side == many;
-        stride = beside ? width : active == 2 ? first : stride;
-        int is_all = equal == many || beside || active == 2, is_most = 2 * equal >= many;
-        int64_t pattern = active == 1                    ? 0
-                          : is_all && stride == 0        ? 1
-                          : is_all && stride == width    ? 2
-                          : is_all                       ? 3
-                          : is_most && stride == width   ? 4
-                          : is_most && stride == 0       ? 5
-                          : is_most                      ? 6
-                                                         : 7;
-        patterns[row] = pattern;
-        strides[row] = pattern == 2 || pattern == 3 || pattern == 4 || pattern == 6 ? stride : 0;
-    }
+    for (int64_t row = 0; row < count; ++row)
+        patterns[row] = gpa_find_pattern(addresses + row * LANES, lanes + row * LANES, counts[row], widths[row], &strides[row]);
     return 0;
 }
 
@@ -215,45 +247,47 @@ static int is_paired(const uint64_t *addresses, const uint8_t *active, int step)
     return 1;
 }
 
-/* gpa_lsp.traces.bank_conflicts.count_wavefronts; kinds: 0 load, 1 store, 2 and 3 atomic. */
+int gpa_are_parts(int64_t words, int64_t parts)
+{
+    return words >= 1 && words <= MOST_WORDS && parts >= 1 && parts <= LANES && LANES / parts * words <= MOST_WORDS;
+}
+
+void gpa_count_wavefronts(const uint64_t *addresses, const uint8_t *active, int kind, int words, int parts, int64_t *taken, int64_t *ideal)
+{
+    int adds_up = kind >= 2;
+    serve(addresses, active, adds_up, words, parts, taken, ideal);
+    if ((words != 2 && words != 4) || kind != 0 || (!is_paired(addresses, active, 1) && !is_paired(addresses, active, 2)))
+        return;
+    int64_t joined, joined_ideal;
+    serve(addresses, active, adds_up, words, parts / 2, &joined, &joined_ideal);
+    if (joined < *taken) {
+        *taken = joined;
+        *ideal = joined_ideal;
+    }
+}
+
+/* gpa_lsp.symbolic_accesses.wavefronts.count_wavefronts; kinds: 0 load, 1 store, 2 and 3 atomic. */
 EXPORT int64_t count_wavefronts(const uint64_t *addresses, const uint8_t *active, const int8_t *kinds, int64_t count, int64_t words,
                                 int64_t parts, int64_t *taken, int64_t *ideal)
 {
-    if (words < 1 || words > MOST_WORDS || parts < 1 || parts > LANES || LANES / parts * words > MOST_WORDS)
+    if (!gpa_are_parts(words, parts))
         return FAILED;
-    for (int64_t row = 0; row < count; ++row) {
-        const uint64_t *address = addresses + row * LANES;
-        const uint8_t *there = active + row * LANES;
-        int adds_up = kinds[row] >= 2;
-        serve(address, there, adds_up, (int)words, (int)parts, &taken[row], &ideal[row]);
-        if ((words != 2 && words != 4) || kinds[row] != 0 || (!is_paired(address, there, 1) && !is_paired(address, there, 2)))
-            continue;
-        int64_t joined, joined_ideal;
-        serve(address, there, adds_up, (int)words, (int)parts / 2, &joined, &joined_ideal);
-        if (joined < taken[row]) {
-            taken[row] = joined;
-            ideal[row] = joined_ideal;
-        }
-    }
+    for (int64_t row = 0; row < count; ++row)
+        gpa_count_wavefronts(addresses + row * LANES, active + row * LANES, kinds[row], (int)words, (int)parts, &taken[row], &ideal[row]);
     return 0;
 }
 
-/* gpa_lsp.traces.values: the lowest and highest address of each row, and the hash of its shape but for lanes, width and space. */
-EXPORT int64_t hash_rows(const uint64_t *addresses, int64_t count, const uint64_t *multipliers, uint64_t *lowest, uint64_t *highest,
-                         uint64_t *shapes)
+uint64_t gpa_hash_row(const uint64_t *address, const uint64_t *multipliers, uint64_t *lowest, uint64_t *highest)
 {
-    for (int64_t row = 0; row < count; ++row) {
-        const uint64_t *address = addresses + row * LANES;
-        uint64_t low = address[0], high = address[0], sum = 0;
-        for (int lane = 0; lane < LANES; ++lane) {
-            uint64_t mixed = (address[lane] ^ (address[lane] >> 17)) * multipliers[lane];
-            sum += mixed ^ (mixed >> 29);
-            low = address[lane] < low ? address[lane] : low;
-            high = address[lane] > high ? address[lane] : high;
-        }
-        lowest[row] = low;
-        highest[row] = high;
-        shapes[row] = sum;
+    uint64_t low = address[0], high = address[0], sum = 0;
+    for (int lane = 0; lane < LANES; ++lane) {
+        uint64_t mixed = (address[lane] ^ (address[lane] >> 17)) * multipliers[lane];
+        sum += mixed ^ (mixed >> 29);
+        low = address[lane] < low ? address[lane] : low;
+        high = address[lane] > high ? address[lane] : high;
     }
-    return 0;
+    *lowest = low;
+    *highest = high;
+    return sum;
 }
+

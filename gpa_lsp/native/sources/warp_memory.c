@@ -87,7 +87,39 @@ static int64_t find_region(const Machine *machine, uint64_t address)
     return low - 1;
 }
 
-/* Whether all lanes may access global memory; addresses become places in the arena when they do. */
+/* Whether the lanes of a mask access multiples of their width (less one: low_bits), no further behind a base than allowed. */
+static int are_within(const uint64_t *address, uint32_t mask, uint64_t base, uint64_t furthest, uint64_t low_bits)
+{
+    uint8_t is_wrong[LANES];
+    for (int lane = 0; lane < LANES; ++lane)
+        is_wrong[lane] = (address[lane] - base > furthest) | ((address[lane] & low_bits) != 0);
+    return (gpa_pack_predicate(is_wrong) & mask) == 0;
+}
+
+/* Whether the lanes of a warp may access global memory, each in its region; the region of the last of them. */
+static int check_lanes(Machine *machine, const Operation *operation, int64_t warp, uint64_t bytes, int64_t *region)
+{
+    const uint64_t *address = machine->addresses + warp * LANES;
+    FOR_LANES(lane, machine->masks[warp])
+    {
+        uint64_t offset = address[lane] - machine->region_bases[*region], size = (uint64_t)machine->region_bytes[*region];
+        if (offset > size || size - offset < bytes) {
+            *region = find_region(machine, address[lane]);
+            if (*region < 0)
+                return 0;
+            offset = address[lane] - machine->region_bases[*region];
+            size = (uint64_t)machine->region_bytes[*region];
+            if (offset > size || size - offset < bytes)
+                return 0;
+        }
+        int is_fixed = machine->region_spaces[*region] != SPACE_GLOBAL;
+        if ((address[lane] & (bytes - 1)) != 0 || (is_fixed && (operation->kind != 0 || operation->space == SPACE_GENERIC)))
+            return 0;
+    }
+    return 1;
+}
+
+/* Whether all lanes may access global memory. */
 static int check_global(Machine *machine, Operation *operation)
 {
     uint64_t bytes = (uint64_t)operation->elements * (uint64_t)operation->element_bytes;
@@ -96,30 +128,17 @@ static int check_global(Machine *machine, Operation *operation)
     int64_t region = operation->region;
     if (region < 0 || region >= machine->region_count)
         region = 0;
-    uint64_t base = machine->region_bases[region], size = (uint64_t)machine->region_bytes[region];
-    int is_wrong = 0;
     FOR_WARPS(warp)
     {
-        const uint64_t *address = machine->addresses + warp * LANES;
-        FOR_LANES(lane, machine->masks[warp])
-        {
-            uint64_t offset = address[lane] - base;
-            if (offset > size || size - offset < bytes) {
-                region = find_region(machine, address[lane]);
-                if (region < 0)
-                    return 0;
-                base = machine->region_bases[region];
-                size = (uint64_t)machine->region_bytes[region];
-                offset = address[lane] - base;
-                if (offset > size || size - offset < bytes)
-                    return 0;
-            }
-            int is_fixed = machine->region_spaces[region] != SPACE_GLOBAL;
-            is_wrong |= (address[lane] & (bytes - 1)) != 0 || (is_fixed && (operation->kind != 0 || operation->space == SPACE_GENERIC));
-        }
+        uint64_t size = (uint64_t)machine->region_bytes[region];
+        if (machine->region_spaces[region] == SPACE_GLOBAL && size >= bytes &&
+            are_within(machine->addresses + warp * LANES, machine->masks[warp], machine->region_bases[region], size - bytes, bytes - 1))
+            continue;
+        if (!check_lanes(machine, operation, warp, bytes, &region))
+            return 0;
     }
     operation->region = (int32_t)region;
-    return !is_wrong;
+    return 1;
 }
 
 static int check_private(Machine *machine, const Operation *operation, int64_t size)
@@ -127,15 +146,10 @@ static int check_private(Machine *machine, const Operation *operation, int64_t s
     uint64_t bytes = (uint64_t)operation->elements * (uint64_t)operation->element_bytes;
     if (size < (int64_t)bytes)
         return 0;
-    uint64_t last = (uint64_t)size - bytes;
-    int is_wrong = 0;
     FOR_WARPS(warp)
-        FOR_LANES(lane, machine->masks[warp])
-        {
-            uint64_t address = machine->addresses[warp * LANES + lane];
-            is_wrong |= address > last || (address & (bytes - 1)) != 0;
-        }
-    return !is_wrong;
+        if (!are_within(machine->addresses + warp * LANES, machine->masks[warp], 0, (uint64_t)size - bytes, bytes - 1))
+            return 0;
+    return 1;
 }
 
 /* The space all lanes go to by generic addresses, which become those of the space; GENERIC where they part. */
@@ -163,15 +177,21 @@ static int find_space(Machine *machine)
     return shared ? SPACE_SHARED : SPACE_LOCAL;
 }
 
+/* What the addresses of a warp count from: of shared memory that of its block; of global memory what the arena begins at. */
+static uint8_t *base_of(const Machine *machine, int space, int64_t warp)
+{
+    if (space == SPACE_SHARED)
+        return machine->shared + machine->slots[warp] * machine->shared_stride;
+    return (uint8_t *)((uintptr_t)machine->arena - (uintptr_t)machine->arena_base);
+}
+
 /* Where the value of a lane lies. */
 static uint8_t *place_of(const Machine *machine, int space, int64_t warp, uint32_t lane)
 {
     uint64_t address = machine->addresses[warp * LANES + lane];
-    if (space == SPACE_SHARED)
-        return machine->shared + machine->slots[warp] * machine->shared_stride + (int64_t)address;
     if (space == SPACE_LOCAL)
         return machine->local + (warp * LANES + lane) * machine->local_stride + (int64_t)address;
-    return machine->arena + (address - machine->arena_base);
+    return base_of(machine, space, warp) + address;
 }
 
 /* --- the trace --- */
@@ -516,11 +536,43 @@ void gpa_pass_barrier(Machine *machine)
 
 /* --- loads, stores, atomic operations --- */
 
-static uint64_t take(const uint8_t *from, int32_t bytes)
+static inline uint64_t take(const uint8_t *from, int32_t bytes)
 {
-    uint64_t value = 0;
-    memcpy(&value, from, (size_t)bytes);
-    return value;
+    uint64_t eight;
+    uint32_t four;
+    uint16_t two;
+    switch (bytes) {
+    case 8:
+        memcpy(&eight, from, sizeof eight);
+        return eight;
+    case 4:
+        memcpy(&four, from, sizeof four);
+        return four;
+    case 2:
+        memcpy(&two, from, sizeof two);
+        return two;
+    default:
+        return *from;
+    }
+}
+
+static inline void give(uint8_t *to, uint64_t value, int32_t bytes)
+{
+    uint32_t four = (uint32_t)value;
+    uint16_t two = (uint16_t)value;
+    switch (bytes) {
+    case 8:
+        memcpy(to, &value, sizeof value);
+        break;
+    case 4:
+        memcpy(to, &four, sizeof four);
+        break;
+    case 2:
+        memcpy(to, &two, sizeof two);
+        break;
+    default:
+        *to = (uint8_t)value;
+    }
 }
 
 /* A value into a register that may be wider. */
@@ -530,15 +582,22 @@ static void put_value(const Operation *operation, uint8_t *registers, uint32_t l
         int unused = 64 - 8 * operation->element_bytes;
         value = (uint64_t)((int64_t)(value << unused) >> unused);
     }
-    memcpy(registers + lane * (uint32_t)operation->register_bytes, &value, (size_t)operation->register_bytes);
+    give(registers + lane * (uint32_t)operation->register_bytes, value, operation->register_bytes);
 }
 
 #define LOAD_AS(T)                                                                                                     \
-    FOR_LANES(lane, mask)                                                                                              \
     {                                                                                                                  \
-        T value;                                                                                                       \
-        memcpy(&value, place_of(machine, space, warp, lane) + element * (int)sizeof(T), sizeof(T));                    \
-        ((T *)to)[lane] = value;                                                                                       \
+        const uint8_t *from = base_of(machine, space, warp) + element * (int)sizeof(T);                                \
+        const uint64_t *address = machine->addresses + warp * LANES;                                                   \
+        if (space == SPACE_LOCAL)                                                                                      \
+            FOR_LANES(lane, mask)                                                                                      \
+                memcpy(to + lane * sizeof(T), place_of(machine, space, warp, lane) + element * (int)sizeof(T), sizeof(T)); \
+        else if (mask == UINT32_MAX)                                                                                   \
+            for (int lane = 0; lane < LANES; ++lane)                                                                   \
+                memcpy(to + lane * (int)sizeof(T), from + address[lane], sizeof(T));                                   \
+        else                                                                                                           \
+            FOR_LANES(lane, mask)                                                                                      \
+                memcpy(to + lane * sizeof(T), from + address[lane], sizeof(T));                                        \
     }
 
 static void load(Machine *machine, const Operation *operation, int space)
@@ -582,7 +641,7 @@ static void store(Machine *machine, const Operation *operation, int space)
             uint8_t *to = place_of(machine, space, warp, lane);
             for (int element = 0; element < operation->elements; ++element) {
                 uint64_t value = value_of(machine, operation, warp, lane, operation->places[element]);
-                memcpy(to + element * operation->element_bytes, &value, (size_t)operation->element_bytes);
+                give(to + element * operation->element_bytes, value, operation->element_bytes);
             }
         }
 }
@@ -621,14 +680,15 @@ static int store_shared(Machine *machine, const Operation *operation)
             for (int element = 0; element < operation->elements; ++element) {
                 uint64_t found =
                     take(place_of(machine, SPACE_SHARED, warp, lane) + element * operation->element_bytes, operation->element_bytes);
-                is_lost |= differs(operation, found, value_of(machine, operation, warp, lane, operation->places[element]));
+                uint64_t stored = value_of(machine, operation, warp, lane, operation->places[element]);
+                is_lost |= found != stored && differs(operation, found, stored);
             }
     if (is_lost)
         FOR_WARPS(warp)
             FOR_LANES(lane, machine->masks[warp])
                 for (int element = 0; element < operation->elements; ++element)
-                    memcpy(place_of(machine, SPACE_SHARED, warp, lane) + element * operation->element_bytes,
-                           &machine->before[element * lanes + warp * LANES + lane], (size_t)operation->element_bytes);
+                    give(place_of(machine, SPACE_SHARED, warp, lane) + element * operation->element_bytes,
+                         machine->before[element * lanes + warp * LANES + lane], operation->element_bytes);
     return is_lost;
 }
 
@@ -698,7 +758,7 @@ static void change_in_order(Machine *machine, const Operation *operation, int sp
             if (operation->combination == ATOM_CAS)
                 other = value_of(machine, operation, warp, lane, operation->c);
             uint64_t now = change(operation, old, value, other);
-            memcpy(at, &now, (size_t)operation->element_bytes);
+            give(at, now, operation->element_bytes);
             if (operation->result >= 0)
                 memcpy(frame_of(machine, warp) + operation->result + lane * (uint32_t)operation->register_bytes, &old,
                        (size_t)operation->register_bytes);
@@ -781,7 +841,7 @@ int gpa_divide(Machine *machine, Operation *operation)
         FOR_LANES(lane, machine->masks[warp])
         {
             uint64_t found = divide(take(of + lane * (uint32_t)bytes, bytes), take(by + lane * (uint32_t)bytes, bytes), operation->literal != 0);
-            memcpy(frame + operation->result + lane * (uint32_t)bytes, &found, (size_t)bytes);
+            give(frame + operation->result + lane * (uint32_t)bytes, found, bytes);
         }
     }
     return STOP_IDLE;

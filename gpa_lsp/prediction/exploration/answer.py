@@ -7,10 +7,10 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import Cell, Quantity, format_count, format_count_of, format_limit
 from gpa_lsp.basis.prose import NOTHING, Sentence, capitalize, count, factor, join, percent, say
 from gpa_lsp.prediction.exploration.explore import Exploration
-from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration
+from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration, write_block
 
 NAME = "exploration"
-_TITLE = "Launch configurations (predicted)"
+_TITLE = "Launch configurations ({how})"
 
 LEAST_GAIN_RATIO = 0.03
 """Predicted to be this much faster at least, a configuration is worth a try; the model's own error is larger than less."""
@@ -36,12 +36,14 @@ class Trial:
         speedup: predicted time now over predicted time then, above 1.
         dram_change_ratio: of the DRAM traffic, -0.31 for 31 % less; None when unknown.
         needs_rewriting: its fold is not that of the launch: a thread would handle another number of elements than the kernel is written for.
+        how: that is known, in a word.
     """
 
     best: RankedConfiguration
     speedup: float
     dram_change_ratio: float | None
     needs_rewriting: bool = False
+    how: str = "predicted"
 
 
 def find_trial(exploration: Exploration) -> Trial | None:
@@ -61,6 +63,7 @@ def find_trial(exploration: Exploration) -> Trial | None:
         speedup=speedup,
         dram_change_ratio=change,
         needs_rewriting=best.configuration.fold != current.configuration.fold,
+        how=exploration.how,
     )
 
 
@@ -72,7 +75,9 @@ def describe_trial(trial: Trial) -> Sentence:
     >>> describe_trial(Trial(best=best, speedup=1.25, dram_change_ratio=-0.31))
     'try block 32×8: predicted 1.25× as fast, 31 % less DRAM traffic'
     """
-    name = str(trial.best.configuration).replace("x", "×")
+    best = trial.best.configuration
+    size = write_block(best.block)
+    name = f"{size.replace('x', '×')}{str(best).removeprefix(size)}"
     traffic = NOTHING
     if trial.dram_change_ratio is not None and abs(trial.dram_change_ratio) >= 0.005:
         direction = "less" if trial.dram_change_ratio < 0 else "more"
@@ -80,8 +85,9 @@ def describe_trial(trial: Trial) -> Sentence:
         traffic = say(", {change} {direction} DRAM traffic", change=change, direction=direction)
     rewritten = ", once each thread of the kernel handles that many elements" if trial.needs_rewriting else ""
     return say(
-        "try block {name}: predicted {speedup} as fast{traffic}{rewritten}",
+        "try block {name}: {how} {speedup} as fast{traffic}{rewritten}",
         name=name,
+        how=trial.how,
         speedup=factor(trial.speedup),
         traffic=traffic,
         rewritten=rewritten,
@@ -99,15 +105,15 @@ def answer_exploration(exploration: Exploration, *, most_rows: int = MOST_ROWS) 
     if not predicted:
         return Answer(
             analysis=NAME,
-            title=_TITLE,
-            summary=say("No configuration could be predicted."),
+            title=_TITLE.format(how=exploration.how),
+            summary=say("No configuration could be {how}.", how=exploration.how),
             tables=_tabulate_failures(exploration, most_rows),
             missing=_list_reasons(exploration),
             is_known=False,
         )
     return Answer(
         analysis=NAME,
-        title=_TITLE,
+        title=_TITLE.format(how=exploration.how),
         summary=_summarise(exploration, predicted),
         findings=_list_findings(exploration),
         tables=(_tabulate(exploration, predicted, most_rows), *_tabulate_failures(exploration, most_rows)),
@@ -126,9 +132,9 @@ def _summarise(exploration: Exploration, predicted: list[RankedConfiguration]) -
     return say(
         "Of {configurations}, {winner} on {device}{slowest}{limiter}.",
         configurations=count(len(exploration.ranked), "configuration"),
-        winner="none is predicted to be clearly fastest"
+        winner=f"none is {exploration.how} to be clearly fastest"
         if is_flat
-        else f"{best.configuration} is predicted to be fastest",
+        else f"{best.configuration} is {exploration.how} to be fastest",
         device=exploration.device,
         slowest=slowest,
         limiter=f"; limited by {best.limiter}" if best.limiter else "",
@@ -141,8 +147,9 @@ def _list_findings(exploration: Exploration) -> tuple[Finding, ...]:
     current = None if exploration.current is None else exploration.find(exploration.current)
     if trial is not None:
         text = say(
-            "The launch uses {current}; {best} is predicted {speedup} as fast.",
+            "The launch uses {current}; {best} is {how} {speedup} as fast.",
             current=str(exploration.current),
+            how=exploration.how,
             best=str(trial.best.configuration),
             speedup=factor(trial.speedup),
         )
@@ -151,7 +158,8 @@ def _list_findings(exploration: Exploration) -> tuple[Finding, ...]:
         )
     elif current is not None and current.seconds is not None:
         text = say(
-            "The launch uses {current}, rank {rank}: no configuration is predicted to be more than {least} faster.",
+            "The launch uses {current}, rank {rank}: no configuration is {how} to be more than {least} faster.",
+            how=exploration.how,
             current=str(current.configuration),
             rank=count(1 + exploration.ranked.index(current)),
             least=format_limit(LEAST_GAIN_RATIO),
@@ -161,6 +169,21 @@ def _list_findings(exploration: Exploration) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
+_PREDICTED_NOTE = say(
+    "Times are modelled from memory and arithmetic; they serve for ranking, and real times are longer."
+)
+_SIMULATED_NOTE = say("Blocks are those that were executed, of the grid's; an SM was simulated with them.")
+_SIMULATED_COLUMNS = (
+    Column(name="rank", quantity=Quantity.COUNT),
+    Column(name="configuration"),
+    Column(name="time", quantity=Quantity.NS),
+    Column(name="of the fastest", quantity=Quantity.FACTOR),
+    Column(name="cycles", quantity=Quantity.COUNT),
+    Column(name="limiter"),
+    Column(name="warps per SM", quantity=Quantity.WARPS),
+    Column(name="blocks", quantity=Quantity.COUNT),
+    Column(name="of", quantity=Quantity.COUNT),
+)
 _COLUMNS = (
     Column(name="rank", quantity=Quantity.COUNT),
     Column(name="configuration"),
@@ -186,21 +209,23 @@ def _tabulate(exploration: Exploration, predicted: list[RankedConfiguration], mo
     places = list(range(min(most_rows, len(groups))))
     if current is not None and current >= len(places):
         places.append(current)
+    make_cells = _make_simulated_cells if exploration.is_simulated else _make_cells
     ranks = [1]
     for group in groups:
         ranks.append(ranks[-1] + len(group))
     rows = tuple(
-        (ranks[place], *_make_cells(groups[place], exploration.current if place == current else None, least))
+        (ranks[place], *make_cells(groups[place], exploration.current if place == current else None, least))
         for place in places
     )
     note = join(
         (
-            say("Times are modelled from memory and arithmetic; they serve for ranking, and real times are longer."),
+            _SIMULATED_NOTE if exploration.is_simulated else _PREDICTED_NOTE,
             _count_hidden(len(predicted) - sum(len(groups[place]) for place in places)),
         )
     )
     row = None if current is None else places.index(current)
-    return Table(title="Fastest first", columns=_COLUMNS, rows=rows, current_row=row, note=note)
+    columns = _SIMULATED_COLUMNS if exploration.is_simulated else _COLUMNS
+    return Table(title="Fastest first", columns=columns, rows=rows, current_row=row, note=note)
 
 
 def _group_alike(predicted: list[RankedConfiguration]) -> list[list[RankedConfiguration]]:
@@ -221,6 +246,23 @@ def _name_group(group: list[RankedConfiguration], current: Configuration | None)
         names.sort(key=lambda name: name != str(current))
     rest = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {format_count(rest)} more" if rest > 0 else "")
+
+
+def _make_simulated_cells(
+    group: list[RankedConfiguration], current: Configuration | None, least_seconds: float
+) -> tuple[Cell, ...]:
+    one = group[0]
+    seconds = one.seconds or 0.0
+    return (
+        _name_group(group, current),
+        seconds * 1e9,
+        seconds / least_seconds,
+        None if one.cycles is None else round(one.cycles),
+        one.limiter,
+        one.warps_per_sm,
+        one.executed_blocks,
+        one.grid_blocks,
+    )
 
 
 def _make_cells(
@@ -247,7 +289,7 @@ def _tabulate_failures(exploration: Exploration, most_rows: int) -> tuple[Table,
         return ()
     return (
         Table(
-            title="Not predicted",
+            title=f"Not {exploration.how}",
             columns=(Column(name="configuration"), Column(name="why")),
             rows=tuple((str(one.configuration), one.why_not or "no reason was given") for one in failed[:most_rows]),
             note=_count_hidden(len(failed) - most_rows),
@@ -274,7 +316,7 @@ def _draw(exploration: Exploration, predicted: list[RankedConfiguration]) -> tup
         title="Fastest by the width of the block",
         kind=ChartKind.BARS,
         x_label="threads of a block in x",
-        y_label="predicted ms",
+        y_label=f"{exploration.how} ms",
         y_quantity=Quantity.NUMBER,
         series=(
             Series(
@@ -284,10 +326,10 @@ def _draw(exploration: Exploration, predicted: list[RankedConfiguration]) -> tup
         current_x=None if current is None else float(current.block[0]),
     )
     by_rank = Chart(
-        title="Predicted time by rank",
+        title=f"{exploration.how.capitalize()} time by rank",
         kind=ChartKind.LINE,
         x_label="rank: 1 is the fastest configuration",
-        y_label="predicted ms",
+        y_label=f"{exploration.how} ms",
         y_quantity=Quantity.NUMBER,
         series=(Series(label="time", xs=places, ys=times),),
         current_x=None if current is None else 1.0 + names.index(current),

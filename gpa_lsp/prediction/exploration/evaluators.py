@@ -131,7 +131,7 @@ class ExpressionEvaluator:
             shared_bytes = self.description.read(configuration).shared_bytes
             return _take(configuration, _predict(kernel, shape, self.resources, shared_bytes))
         except Exception as error:
-            return _refuse(configuration, error)
+            return refuse_configuration(configuration, error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,12 +165,12 @@ class ProbingEvaluator:
             # The code knows nothing of a further fold: it is emulated with all its threads, and what they access is folded.
             unfolded = self.description.read(replace(configuration, fold=self.description.own_fold))
             probe = probe_launch(_parse(self.ptx, self.name), unfolded, self.budget)
-            _refuse_new_faults(probe.faults, self.known_faults)
+            refuse_new_faults(probe.faults, self.known_faults)
             recovered = probe.accesses if fold == _PLAIN else fold_accesses(probe.accesses, fold)
             shape = find_launch_shape(recovered, launch.block, launch.grid, fold)
             return _take(configuration, _predict(recovered, shape, self.resources, launch.shared_bytes))
         except Exception as error:
-            return _refuse(configuration, error)
+            return refuse_configuration(configuration, error)
 
 
 @lru_cache(maxsize=4)
@@ -196,7 +196,7 @@ def name_faults(faults: Iterable[Fault]) -> frozenset[FaultName]:
     return frozenset((fault.kind, fault.instruction) for fault in faults)
 
 
-def _refuse_new_faults(faults: Iterable[Fault], known: frozenset[FaultName]) -> None:
+def refuse_new_faults(faults: Iterable[Fault], known: frozenset[FaultName]) -> None:
     """A kernel that goes wrong with a block only is written for another: what it would cost says nothing."""
     for fault in faults:
         if (fault.kind, fault.instruction) not in known:
@@ -256,7 +256,7 @@ def _predict(
     )
 
 
-def _refuse(configuration: Configuration, error: Exception) -> RankedConfiguration:
+def refuse_configuration(configuration: Configuration, error: Exception) -> RankedConfiguration:
     """One that does not run says why; so does one that shows a bug of ours, which must not cost the others."""
     if isinstance(error, GpaError):
         return RankedConfiguration(configuration=configuration, why_not=str(error))

@@ -24,6 +24,7 @@ class Exploration:
         current: that of the launch; None when the space does not hold it.
         resumed: how many were in the journal already.
         notes: what a reader must know, one sentence each.
+        is_simulated: launches were simulated, not predicted from their volumes.
     """
 
     kernel: str
@@ -33,6 +34,12 @@ class Exploration:
     current: Configuration | None = None
     resumed: int = 0
     notes: tuple[Sentence, ...] = ()
+    is_simulated: bool = False
+
+    @property
+    def how(self) -> str:
+        """What became of its configurations, in a word."""
+        return "simulated" if self.is_simulated else "predicted"
 
     def find(self, configuration: Configuration) -> RankedConfiguration | None:
         """What is predicted of one configuration; None when it is not in the space."""

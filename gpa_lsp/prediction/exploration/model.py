@@ -4,18 +4,28 @@ from math import prod
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 
+Definition = tuple[str, str]
+"""A macro and its value."""
+
+Unroll = tuple[int, int]
+"""The line of a loop, and how many of its turns are written out."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Configuration:
-    """One way to launch a kernel over its elements.
+    """One way to launch a kernel over its elements, and to compile it.
 
     Attributes:
         block: threads of a block in x, y, z.
         fold: neighbouring elements one thread serves in x, y, z; (1, 1, 1) for one.
+        definitions: macros that are not as the source has them.
+        unrolls: likewise loops.
     """
 
     block: tuple[int, int, int]
     fold: tuple[int, int, int] = (1, 1, 1)
+    definitions: tuple[Definition, ...] = ()
+    unrolls: tuple[Unroll, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -23,8 +33,10 @@ class Configuration:
         return prod(self.block)
 
     def __str__(self) -> str:
-        """As people write it: ``32x8``, ``16x2x32 fold 2y``."""
-        return f"{write_block(self.block)}{write_fold(self.fold)}"
+        """As people write it: ``32x8``, ``16x2x32 fold 2y``, ``256 TILE=16 unroll 12=4``."""
+        words = [f" {name}={value}" for name, value in self.definitions]
+        words += [f" unroll {line}={factor}" for line, factor in self.unrolls]
+        return f"{write_block(self.block)}{write_fold(self.fold)}{''.join(words)}"
 
 
 def write_block(block: tuple[int, int, int]) -> str:
@@ -54,12 +66,15 @@ class RankedConfiguration:
     Attributes:
         configuration: which.
         seconds: of one launch; None when the configuration cannot be launched or predicted.
-        limiter: what bounds it: ``L1``, ``L2``, ``DRAM`` or ``arithmetic``; empty likewise.
+        limiter: what bounds it: ``L1``, ``L2``, ``DRAM`` or ``arithmetic``, or what a simulated profile says; empty likewise.
         dram_load_bytes: of the launch.
         dram_store_bytes: likewise.
         l2_load_bytes: from L2 to the L1s.
         l2_store_bytes: from the L1s to L2.
         warps_per_sm: resident.
+        cycles: of the SM's clock, where the launch was simulated; None else.
+        executed_blocks: that the simulation executed; None likewise.
+        grid_blocks: of the launch; None likewise.
         why_not: why nothing is predicted, one sentence; empty when something is.
     """
 
@@ -71,6 +86,9 @@ class RankedConfiguration:
     l2_load_bytes: float | None = None
     l2_store_bytes: float | None = None
     warps_per_sm: int | None = None
+    cycles: float | None = None
+    executed_blocks: int | None = None
+    grid_blocks: int | None = None
     why_not: str = ""
 
     @property

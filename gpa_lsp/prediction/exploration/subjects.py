@@ -43,7 +43,7 @@ _MOST_LAUNCH_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ChosenLaunch:
+class ChosenLaunch:
     """The launch that is meant, its kernel's mangled name, and where it is described."""
 
     launch: LaunchDescription
@@ -62,6 +62,7 @@ class ExplorationSubject:
         dimensions: of the launch: 1, 2 or 3.
         evaluate: predicts configurations.
         notes: how, one sentence each.
+        is_fixed: the launch fixes its grid, so that its block cannot be another.
     """
 
     name: str
@@ -70,6 +71,7 @@ class ExplorationSubject:
     dimensions: int
     evaluate: Evaluate
     notes: tuple[Sentence, ...]
+    is_fixed: bool = False
 
 
 def prepare_exploration(
@@ -112,9 +114,9 @@ def prepare_exploration(
     statics = examined.statics
     ptx = require_ptx(statics, path)
     module = parse_ptx(ptx, name=str(path))
-    described = _require_description(statics, launches_path, path)
+    described = require_description(statics.path, launches_path)
     launch_text = read_launch_text(described) if launches_text is None else launches_text
-    chosen = _choose_launch(module, described, launch_text, kernel, launch_number)
+    chosen = choose_launch(module, described, launch_text, kernel, launch_number)
     threads = _require_threads(chosen)
     device = _require_device(statics, path, machine, mode)
     resources = _find_resources(statics, chosen.mangled, device, mode)
@@ -130,16 +132,20 @@ def prepare_exploration(
     return ExplorationSubject(
         name=shorten_name(demangle(chosen.mangled)),
         subject=Subject(kernel=chosen.mangled, device=device.name, mode=mode.value, threads=threads, digest=digest),
-        current=Configuration(block=chosen.launch.block, fold=_find_fold(chosen.launch)),
+        current=Configuration(block=chosen.launch.block, fold=find_fold(chosen.launch)),
         dimensions=max((axis + 1 for axis in range(3) if threads[axis] > 1), default=1),
         evaluate=evaluate,
         notes=(*notes, *(say("{note}.", note=note) for note in examined.notes)),
     )
 
 
-def _require_description(statics: SourceStatics, launches_path: Path | None, path: Path) -> Path:
-    """The file that describes launches."""
-    described = launches_path or find_launch_file(statics.path)
+def require_description(path: Path, launches_path: Path | None) -> Path:
+    """The file that describes launches of a source.
+
+    Raises:
+        InputError: there is none.
+    """
+    described = launches_path or find_launch_file(path)
     if described is None:
         message = "no launch is described, so its arguments are unknown"
         remedy = f"describe one in {path.with_suffix('.launch.toml').name}; gpa-lsp trace --template prints one to start from"
@@ -147,7 +153,7 @@ def _require_description(statics: SourceStatics, launches_path: Path | None, pat
     return described
 
 
-def _require_threads(chosen: _ChosenLaunch) -> Triple:
+def _require_threads(chosen: ChosenLaunch) -> Triple:
     if chosen.launch.threads is None:
         message = "the launch fixes its grid, so the grid cannot follow another block"
         remedy = "give threads = … in place of grid"
@@ -176,7 +182,12 @@ def read_launch_text(path: Path) -> str:
         raise InputError(f"cannot be read: {error}", path=path, remedy="give a readable file") from error
 
 
-def _choose_launch(module: PtxModule, path: Path, text: str, kernel: str | None, number: int | None) -> _ChosenLaunch:
+def choose_launch(module: PtxModule, path: Path, text: str, kernel: str | None, number: int | None) -> ChosenLaunch:
+    """The launch that is meant.
+
+    Raises:
+        InputError: none is, or more than one.
+    """
     problems: list[Problem] = []
     launches = read_launches(path, text=text)
     found = match_launches(module, launches, name_meant((module,), kernel), problems)
@@ -193,8 +204,8 @@ def _choose_launch(module: PtxModule, path: Path, text: str, kernel: str | None,
         )
         raise InputError(message, path=path, remedy="choose one with --kernel and --launch")
     (one,) = found
-    description = VariedLaunch(text=text, path=path, number=launches.index(one.launch), own_fold=_find_fold(one.launch))
-    return _ChosenLaunch(launch=one.launch, mangled=one.function.name, description=description)
+    description = VariedLaunch(text=text, path=path, number=launches.index(one.launch), own_fold=find_fold(one.launch))
+    return ChosenLaunch(launch=one.launch, mangled=one.function.name, description=description)
 
 
 def _find_resources(statics: SourceStatics, mangled: str, device: VolumeDevice, mode: VolumeMode) -> Resources:
@@ -243,7 +254,7 @@ def _is_guarded(
     """Whether the kernel also does right with a block that leaves threads over at the end of each axis."""
     sizes = zip(launch.block, launch.threads or launch.block, strict=True)
     x, y, z = (next((one for one in range(size - 1, 1, -1) if extent % one), size) for size, extent in sizes)
-    configuration = Configuration(block=(x, y, z), fold=_find_fold(launch))
+    configuration = Configuration(block=(x, y, z), fold=find_fold(launch))
     try:
         probe = probe_launch(module, probing.description.read(configuration), probing.budget)
     except GpaError:
@@ -257,7 +268,7 @@ def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingE
     block = (x // 2 if x >= 64 else x * 2, y * 2 if y * 2 <= 8 else max(1, y // 2), z)
     threads = launch.threads or (1, 1, 1)
     shape = tuple(size if extent > 1 else 1 for size, extent in zip(block, threads, strict=True))
-    configuration = Configuration(block=(shape[0], shape[1], shape[2]), fold=_find_fold(launch))
+    configuration = Configuration(block=(shape[0], shape[1], shape[2]), fold=find_fold(launch))
     if configuration.block == launch.block:
         return None
     try:
@@ -266,7 +277,7 @@ def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingE
         return None
 
 
-def _find_fold(launch: LaunchDescription) -> Triple:
+def find_fold(launch: LaunchDescription) -> Triple:
     """What the description divides its threads by, beside the block."""
     threads = launch.threads or launch.block
     sizes = zip(threads, launch.block, launch.grid, strict=True)

@@ -1,8 +1,12 @@
-/* Preloaded into the processes of a build: whoever starts nvcc, by whatever path, starts what stands before it. */
+/* Preloaded into the processes of a build: whoever starts nvcc, by whatever path, starts what stands before it; and linkers that are given the
+   static runtime library, as host compilers are by CMake, get a script that names the shared one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,3 +60,32 @@ PUBLIC int faccessat(int folder, const char *path, int mode, int flags) {
     int (*original)(int, const char *, int, int) = dlsym(RTLD_NEXT, "faccessat");
     return original(folder, choose(path), mode, flags);
 }
+
+static const char *choose_library(const char *path) {
+    const char *script = getenv("GPA_LSP_RUNTIME_SCRIPT"), *name = path == NULL ? NULL : strrchr(path, '/');
+    if (script == NULL || name == NULL || strcmp(name, "/libcudart_static.a") != 0 || access(path, R_OK) != 0)
+        return path;
+    return strstr(program_invocation_short_name, "ld") == NULL ? path : script; /* ld, ld.gold, ld.lld, mold */
+}
+
+PUBLIC FILE *fopen(const char *path, const char *mode) {
+    FILE *(*original)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen");
+    return original(choose_library(path), mode);
+}
+PUBLIC FILE *fopen64(const char *path, const char *mode) {
+    FILE *(*original)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen64");
+    return original(choose_library(path), mode);
+}
+
+/* The last argument is there only where a file may be made. */
+#define OPEN(name)                                                                                                     \
+    PUBLIC int name(const char *path, int flags, ...) {                                                                \
+        int (*original)(const char *, int, ...) = dlsym(RTLD_NEXT, #name);                                             \
+        va_list rest;                                                                                                  \
+        va_start(rest, flags);                                                                                         \
+        int mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, int) : 0;                                       \
+        va_end(rest);                                                                                                  \
+        return original(choose_library(path), flags, mode);                                                            \
+    }
+OPEN(open)
+OPEN(open64)

@@ -12,6 +12,7 @@ struct texture_message {
     uint64_t base, row_bytes, held_base, held_bytes; /* the allocation it lies in */
     uint32_t width, height, depth, channels, channel_bytes, channel_kind;
     uint32_t is_linear_filter, address_mode, is_normalized, reads_normalized, is_surface;
+    uint32_t is_layered; /* the depth is a number of layers, of six for each cube */
 };
 
 struct object {
@@ -30,10 +31,6 @@ static cudaError_t make_array(cudaArray_t *into, const struct cudaChannelFormatD
                               unsigned int flags) {
     LOCK();
     struct cudaArray *array = result == cudaSuccess ? calloc(1, sizeof *array) : NULL;
-    if (result == cudaSuccess && (flags & (cudaArrayLayered | cudaArrayCubemap)) != 0) {
-        send_note(NOTE_UNSUPPORTED, "a layered or cubemap array");
-        result = cudaErrorNotSupported;
-    }
     if (result == cudaSuccess && array == NULL)
         result = cudaErrorMemoryAllocation;
     if (result == cudaSuccess) {
@@ -108,6 +105,7 @@ static cudaError_t take_resource(struct texture_message *message, const struct c
         message->width = (uint32_t)array->extent.width;
         message->height = (uint32_t)array->extent.height;
         message->depth = (uint32_t)array->extent.depth;
+        message->is_layered = (array->flags & (cudaArrayLayered | cudaArrayCubemap)) != 0;
     } else if (resource->resType == cudaResourceTypeLinear) {
         take_format(message, &resource->res.linear.desc);
         message->base = (uint64_t)(uintptr_t)resource->res.linear.devPtr;
@@ -204,6 +202,16 @@ PUBLIC cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *int
     if (found != NULL)
         *into = found->resource;
     return found == NULL ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+PUBLIC cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *into, cudaTextureObject_t handle) {
+    struct object *found = find_object(handle);
+    if (found != NULL)
+        *into = found->texture;
+    return found == NULL ? cudaErrorInvalidValue : cudaSuccess;
+}
+PUBLIC cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *into, cudaSurfaceObject_t handle) {
+    return cudaGetTextureObjectResourceDesc(into, handle);
 }
 
 PUBLIC cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *into, const struct cudaResourceDesc *resource) {

@@ -153,6 +153,27 @@ PUBLIC cudaError_t cudaMemcpyFromArray(void *to, cudaArray_const_t from, size_t 
     return copy(rows_of(to, size), rows_of_array(from, x, y), size, 1);
 }
 
+PUBLIC cudaError_t cudaMemcpyToArrayAsync(cudaArray_t to, size_t x, size_t y, const void *from, size_t size,
+                                          enum cudaMemcpyKind kind, cudaStream_t stream) {
+    (void)kind;
+    return copy_in(stream, rows_of_array(to, x, y), rows_of(from, size), size, 1);
+}
+PUBLIC cudaError_t cudaMemcpyFromArrayAsync(void *to, cudaArray_const_t from, size_t x, size_t y, size_t size,
+                                            enum cudaMemcpyKind kind, cudaStream_t stream) {
+    (void)kind;
+    return copy_in(stream, rows_of(to, size), rows_of_array(from, x, y), size, 1);
+}
+PUBLIC cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t from_x,
+                                            size_t from_y, size_t width, size_t height, enum cudaMemcpyKind kind) {
+    (void)kind;
+    return copy(rows_of_array(to, to_x, to_y), rows_of_array(from, from_x, from_y), width, height);
+}
+PUBLIC cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t from_x,
+                                          size_t from_y, size_t size, enum cudaMemcpyKind kind) {
+    (void)kind;
+    return copy(rows_of_array(to, to_x, to_y), rows_of_array(from, from_x, from_y), size, 1);
+}
+
 /* One side of a copy of a box: where it begins, and the bytes of one of its elements. */
 static struct rows side_of(struct cudaArray *array, struct cudaPos position, struct cudaPitchedPtr pointer, size_t *texel) {
     if (array != NULL) {

@@ -214,6 +214,20 @@ PUBLIC cudaError_t cudaDeviceGetPCIBusId(char *into, int size, int number) {
     snprintf(into, (size_t)size, "0000:00:00.0");
     return cudaSuccess;
 }
+PUBLIC cudaError_t cudaDeviceGetByPCIBusId(int *number, const char *name) {
+    (void)name;
+    *number = 0;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attribute, int from, int to) {
+    (void)attribute, (void)from, (void)to;
+    *value = 0;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *config) {
+    *config = cudaSharedMemBankSizeFourByte;
+    return cudaSuccess;
+}
 PUBLIC cudaError_t cudaDriverGetVersion(int *version) {
     *version = CUDART_VERSION;
     return cudaSuccess;
@@ -259,6 +273,15 @@ PUBLIC cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, u
 }
 PUBLIC cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags) {
     *flags = (uintptr_t)stream > 2 ? stream->flags : 0;
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id) {
+    *id = (uintptr_t)stream; /* unique as long as the stream is there */
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *number) {
+    (void)stream;
+    *number = 0;
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {

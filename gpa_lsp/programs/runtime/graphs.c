@@ -10,6 +10,7 @@ struct CUgraphNode_st {
     struct work work;
     enum cudaGraphNodeType type;
     struct CUgraph_st *child; /* its own copy */
+    struct CUgraph_st *graph; /* it is part of */
     cudaGraphNode_t *before;  /* what it waits for */
     size_t before_count;
     int is_done; /* while a graph is put in order */
@@ -49,6 +50,7 @@ static void free_node(struct CUgraphNode_st *node) {
         clear_graph(node->child);
     free(node->work.parameters);
     free(node->before);
+    free(node->arguments);
     free(node);
 }
 
@@ -57,6 +59,7 @@ static cudaGraphNode_t add_node(cudaGraph_t graph, enum cudaGraphNodeType type, 
     if (node == NULL)
         return NULL;
     node->type = type;
+    node->graph = graph;
     if (count > 0) {
         node->before = malloc(count * sizeof *before);
         if (node->before == NULL) {
@@ -334,20 +337,100 @@ static cudaError_t set_kernel(cudaGraphNode_t node, const struct cudaKernelNodeP
 PUBLIC cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams *parameters) {
     return set_kernel(node, parameters);
 }
-PUBLIC cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
-                                                    const struct cudaKernelNodeParams *parameters) {
+static cudaGraphNode_t find_copy(cudaGraphExec_t executable, cudaGraphNode_t node) {
     for (struct CUgraphNode_st *one = executable->graph->first; one != NULL; one = one->next)
         if (one->original == node)
-            return set_kernel(one, parameters);
-    return keep_error(cudaErrorInvalidValue);
+            return one;
+    return NULL;
+}
+PUBLIC cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                                    const struct cudaKernelNodeParams *parameters) {
+    cudaGraphNode_t copy = find_copy(executable, node);
+    return copy == NULL ? keep_error(cudaErrorInvalidValue) : set_kernel(copy, parameters);
+}
+PUBLIC cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams *parameters) {
+    if (node->work.kind != WORK_LAUNCH)
+        return keep_error(cudaErrorInvalidValue);
+    free(node->arguments);
+    node->arguments = calloc(count_parameters(&node->work) + 1, sizeof *node->arguments);
+    if (node->arguments == NULL)
+        return keep_error(cudaErrorMemoryAllocation);
+    describe_launch(&node->work, parameters, node->arguments);
+    return cudaSuccess;
+}
+
+PUBLIC cudaError_t cudaGraphClone(cudaGraph_t *into, cudaGraph_t graph) {
+    *into = copy_in_order(graph);
+    return keep_error(*into == NULL ? cudaErrorInvalidValue : cudaSuccess);
+}
+
+/* What waited for it waits for what it waited for, as nodes run in the order of the list. */
+PUBLIC cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
+    if (node->graph == NULL)
+        return keep_error(cudaErrorInvalidValue);
+    cudaGraphNode_t *place = &node->graph->first, before = NULL;
+    for (; *place != node; place = &(*place)->next)
+        before = *place;
+    *place = node->next;
+    if (node->graph->last == node)
+        node->graph->last = before;
+    node->graph->count--;
+    for (cudaGraphNode_t one = node->graph->first; one != NULL; one = one->next)
+        for (size_t i = 0; i < one->before_count; i++)
+            if (one->before[i] == node)
+                one->before[i--] = one->before[--one->before_count];
+    free_node(node);
+    return cudaSuccess;
+}
+
+static cudaError_t set_work(cudaGraphNode_t node, struct work work) {
+    if (node == NULL || node->work.kind != work.kind)
+        return keep_error(cudaErrorInvalidValue);
+    node->work = work;
+    return cudaSuccess;
+}
+static struct work make_copy(void *to, const void *from, size_t size) {
+    return (struct work){.kind = WORK_COPY, .to = {to, size, 0}, .from = {(char *)from, size, 0},
+                         .width = size, .height = 1, .depth = 1};
+}
+static struct work make_fill(const struct cudaMemsetParams *parameters) {
+    return (struct work){.kind = WORK_FILL, .to = {parameters->dst, parameters->pitch, 0}, .value = parameters->value,
+                         .element_bytes = parameters->elementSize, .width = parameters->width * parameters->elementSize,
+                         .height = parameters->height, .depth = 1};
+}
+static struct work make_call(const struct cudaHostNodeParams *parameters) {
+    return (struct work){.kind = WORK_HOST, .call = parameters->fn, .data = parameters->userData};
+}
+PUBLIC cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *to, const void *from, size_t size,
+                                                  enum cudaMemcpyKind kind) {
+    (void)kind;
+    return set_work(node, make_copy(to, from, size));
+}
+PUBLIC cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t executable, cudaGraphNode_t node, void *to,
+                                                      const void *from, size_t size, enum cudaMemcpyKind kind) {
+    (void)kind;
+    return set_work(find_copy(executable, node), make_copy(to, from, size));
+}
+PUBLIC cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const struct cudaMemsetParams *parameters) {
+    return set_work(node, make_fill(parameters));
+}
+PUBLIC cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                                    const struct cudaMemsetParams *parameters) {
+    return set_work(find_copy(executable, node), make_fill(parameters));
+}
+PUBLIC cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const struct cudaHostNodeParams *parameters) {
+    return set_work(node, make_call(parameters));
+}
+PUBLIC cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
+                                                  const struct cudaHostNodeParams *parameters) {
+    return set_work(find_copy(executable, node), make_call(parameters));
 }
 
 PUBLIC cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before,
                                             size_t count, void *to, const void *from, size_t size,
                                             enum cudaMemcpyKind kind) {
     (void)kind;
-    struct work work = {.kind = WORK_COPY, .to = {to, size, 0}, .from = {(char *)from, size, 0},
-                        .width = size, .height = 1, .depth = 1};
+    struct work work = make_copy(to, from, size);
     return add_work(into, graph, before, count, cudaGraphNodeTypeMemcpy, &work);
 }
 PUBLIC cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before,
@@ -357,14 +440,12 @@ PUBLIC cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *into, cudaGraph_t gra
 }
 PUBLIC cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before,
                                           size_t count, const struct cudaMemsetParams *parameters) {
-    struct work work = {.kind = WORK_FILL, .to = {parameters->dst, parameters->pitch, 0}, .value = parameters->value,
-                        .element_bytes = parameters->elementSize, .width = parameters->width * parameters->elementSize,
-                        .height = parameters->height, .depth = 1};
+    struct work work = make_fill(parameters);
     return add_work(into, graph, before, count, cudaGraphNodeTypeMemset, &work);
 }
 PUBLIC cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before,
                                         size_t count, const struct cudaHostNodeParams *parameters) {
-    struct work work = {.kind = WORK_HOST, .call = parameters->fn, .data = parameters->userData};
+    struct work work = make_call(parameters);
     return add_work(into, graph, before, count, cudaGraphNodeTypeHost, &work);
 }
 PUBLIC cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before,

@@ -249,7 +249,8 @@ static uint64_t find_symbol_by_name(const char *name, uint64_t *size) {
 
 uint64_t find_symbol(const void *symbol, uint64_t *size) {
     for (struct variable *one = variables; one != NULL; one = one->next)
-        if ((symbol != NULL && one->host == symbol) || (one->managed != NULL && (void *)one->managed == symbol)) {
+        if ((symbol != NULL && one->host == symbol) ||
+            (one->managed != NULL && ((void *)one->managed == symbol || (symbol != NULL && *one->managed == symbol)))) {
             if (place_variable(one) != cudaSuccess)
                 return 0;
             *size = one->size;
@@ -356,7 +357,7 @@ static cudaError_t send_launch(struct function *function, dim3 grid, dim3 block,
         fflush(stdout);
     }
     free_reply(&reply);
-    if (error == cudaErrorLaunchFailure || error == cudaErrorLaunchTimeout)
+    if (error == cudaErrorLaunchFailure || error == cudaErrorLaunchTimeout || error == cudaErrorAssert)
         set_fatal_error(error);
     return error;
 }
@@ -378,6 +379,15 @@ static cudaError_t make_work(struct work *work, struct function *function, dim3 
         for (uint32_t i = 0; i < function->parameter_count; i++)
             memcpy(work->parameters + function->parameters[2 * i], arguments[i], function->parameters[2 * i + 1]);
     return cudaSuccess;
+}
+
+size_t count_parameters(const struct work *work) { return work->function->parameter_count; }
+
+void describe_launch(const struct work *work, struct cudaKernelNodeParams *into, void **arguments) {
+    *into = (struct cudaKernelNodeParams){.func = (void *)work->function->host, .gridDim = work->grid, .blockDim = work->block,
+                                          .sharedMemBytes = (unsigned int)work->shared, .kernelParams = arguments};
+    for (uint32_t i = 0; i < work->function->parameter_count; i++)
+        arguments[i] = work->parameters + work->function->parameters[2 * i];
 }
 
 cudaError_t do_launch(const struct work *work) {
@@ -495,6 +505,12 @@ PUBLIC cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute
             function->most_dynamic_shared = value;
     }
     UNLOCK();
+}
+
+PUBLIC cudaError_t cudaFuncGetName(const char **into, const void *host) {
+    struct function *function = find_function(host);
+    *into = function == NULL ? NULL : function->name;
+    return keep_error(function == NULL ? cudaErrorInvalidDeviceFunction : cudaSuccess);
 }
 
 PUBLIC cudaError_t cudaFuncSetCacheConfig(const void *host, enum cudaFuncCache config) {

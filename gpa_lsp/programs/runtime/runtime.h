@@ -25,7 +25,7 @@ enum request {
 };
 
 /* What stands in a note: something the program asked for that is not done as a GPU would do it. */
-enum note { NOTE_UNSUPPORTED = 1, NOTE_EVENT_TIME = 2 };
+enum note { NOTE_UNSUPPORTED = 1, NOTE_EVENT_TIME = 2, NOTE_OWN_RUNTIME = 3 /* a runtime library that is linked statically asked for the driver */ };
 
 struct part {
     const void *bytes;
@@ -123,6 +123,8 @@ struct work {
 /* modules.c */
 HIDDEN cudaError_t make_launch(struct work *work, const void *host, dim3 grid, dim3 block, void **arguments, size_t shared);
 HIDDEN cudaError_t do_launch(const struct work *work);
+HIDDEN size_t count_parameters(const struct work *work);
+HIDDEN void describe_launch(const struct work *work, struct cudaKernelNodeParams *into, void **arguments);
 /* copies.c */
 HIDDEN struct work make_box_copy(const struct cudaMemcpy3DParms *parameters);
 HIDDEN cudaError_t do_work(const struct work *work);

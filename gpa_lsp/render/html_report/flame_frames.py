@@ -1,4 +1,5 @@
-"""Where samples fall, as frames of a flame graph: the kernel, the lines of its inline chains, the functions they call, and the stall reasons there.
+"""Where samples fall, as frames of a flame graph: the host's calls that launch a kernel, the kernel, the lines of its inline chains,
+the functions they call, and the stall reasons there.
 
 Samples carry no call stack. Those in a function that was called are shared among its call sites by how often each executed, as gprof does, and
 what is called from nowhere we see stands beside the kernel's own lines.
@@ -18,6 +19,7 @@ from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.charts.flame_chart import FlameFrame
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.source_texts import SourceTexts
+from gpa_lsp.report.launch_places import find_common_frames, shorten_frame
 from gpa_lsp.report.model import FunctionRow, KernelReport
 from gpa_lsp.report.names import demangle, shorten_name
 
@@ -25,6 +27,8 @@ _LEAST_RATIO = 0.001
 """Of all samples: what is less is counted with the frame above."""
 
 _MOST_DEPTH = 24
+_MOST_CALLERS = 8
+"""Frames of the host above the kernel: the innermost."""
 _LEAST_PLACES = 2
 _MOST_FRAMES = 1500
 _LONGEST_SOURCE = 80
@@ -198,9 +202,23 @@ class _Frames:
 
     def build(self, root: _Node, name: str) -> list[FlameFrame]:
         """All frames."""
-        self._add(None, root, _Place(label=name, link="", function=self._kernel.mangled_name), 0)
+        parent = self._add_callers(root)
+        self._add(parent, root, _Place(label=name, link="", function=self._kernel.mangled_name), 0)
         has_places = any(frame.link or frame.label.startswith(_CALLED) for frame in self._frames)
         return self._frames if has_places else []
+
+    def _add_callers(self, root: _Node) -> int | None:
+        """Frames of the host that all launches come from, outermost first; samples of launches from different places are not told apart below."""
+        parent = None
+        every = root.sum_all()
+        for frame in find_common_frames(self._kernel)[-_MOST_CALLERS:]:
+            words = f"{frame} · launches all of the kernel's samples"
+            label = shorten_frame(frame)
+            self._frames.append(
+                FlameFrame(parent=parent, label=label, words=words, samples=0.0, group=self._find_group(every), link="")
+            )
+            parent = len(self._frames) - 1
+        return parent
 
     def _add(self, parent: int | None, node: _Node, place: _Place, depth: int) -> None:
         every = node.sum_all()

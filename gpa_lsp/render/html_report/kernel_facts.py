@@ -18,10 +18,12 @@ from gpa_lsp.render.advice_words import NO_SASS, describe_cause
 from gpa_lsp.render.blame_words import NO_CAUSE, measure_causes
 from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, convert_text_table
 from gpa_lsp.render.kernel_tables import build_function_table, build_launch_table, build_loop_table
+from gpa_lsp.render.launch_place_words import describe_place_time
 from gpa_lsp.render.layout import clamp_ratio, join_facts
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates
 from gpa_lsp.render.sampling_words import describe_device, describe_quiet, list_sampling_facts
+from gpa_lsp.report.launch_places import list_launch_places
 from gpa_lsp.report.model import KernelReport, ReasonCount
 
 _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
@@ -177,9 +179,18 @@ def list_remarks(kernel: KernelReport) -> list[tuple[str, str, str]]:
 
 def list_contexts(kernel: KernelReport) -> tuple[Sequence[tuple[str, str]], str]:
     """NVTX ranges and call stack of each different place on the host, and how many are left out."""
+    times = {place.stack: describe_place_time(place) for place in list_launch_places(kernel)}
+    has_times = len(times) > 1
     found = list(
         dict.fromkeys(
-            (" > ".join(launch.nvtx_ranges), " < ".join(launch.call_stack))
+            (
+                " > ".join(launch.nvtx_ranges),
+                ": ".join(
+                    part
+                    for part in (times[launch.call_stack] if has_times else "", " < ".join(launch.call_stack))
+                    if part
+                ),
+            )
             for launch in kernel.launches
             if launch.nvtx_ranges or launch.call_stack
         )

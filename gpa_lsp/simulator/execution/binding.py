@@ -9,12 +9,14 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import Flow
 from gpa_lsp.binary.opcodes import MemorySpace as KnownSpace
 from gpa_lsp.binary.opcodes import Opcode
+from gpa_lsp.native.shared_library import Core
 from gpa_lsp.rows.model import KernelRows
 from gpa_lsp.simulator.execution.constant_banks import ConstantBanks, UnknownConstantError
 from gpa_lsp.simulator.execution.demand import Demand
 from gpa_lsp.simulator.execution.float_steps import FLOAT_STEPS
 from gpa_lsp.simulator.execution.integer_steps import INTEGER_STEPS, Step
 from gpa_lsp.simulator.execution.lane_steps import LANE_STEPS, NOTHING_OPCODES, build_special
+from gpa_lsp.simulator.execution.lowering import CODES, Lowering, Row, encode_predicate
 from gpa_lsp.simulator.execution.machine_instruction import MachineInstruction, read_instruction
 from gpa_lsp.simulator.execution.memory_steps import MemoryStep, build_memory_step
 from gpa_lsp.simulator.execution.operand_values import Reader, UnreadOperandError, read_predicate
@@ -43,6 +45,7 @@ class BoundStep:
         writes: int64, numbers of what it writes.
         touches: the numbers of both.
         moves_control: it is executed by the walk itself.
+        lowered: the same for the compiled core; None where that cannot do it.
     """
 
     instruction: MachineInstruction
@@ -55,6 +58,7 @@ class BoundStep:
     writes: npt.NDArray[np.int64]
     touches: tuple[int, ...]
     moves_control: bool
+    lowered: Row | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +86,29 @@ class BoundCode:
         banks: constants.
         specials: special registers of the warps that run.
         demand: what is asked for.
+        core: executes what it can; None where numpy does all.
+        registers: general ones that there is room for.
+
+    Attributes:
+        core: see there.
     """
 
-    def __init__(self, rows: KernelRows, banks: ConstantBanks, specials: SpecialRegisters, demand: Demand) -> None:
+    def __init__(
+        self,
+        rows: KernelRows,
+        banks: ConstantBanks,
+        specials: SpecialRegisters,
+        demand: Demand,
+        *,
+        core: Core | None = None,
+        registers: int = 0,
+    ) -> None:
         self.rows = rows
         self._banks = banks
         self._specials = specials
         self._demand = demand
+        self.core = core
+        self._lowering = None if core is None else Lowering(banks, registers)
         self._bound: dict[int, BoundStep] = {}
         self._segments: dict[int, Segment] = {}
         self._flow: Sequence[int] = rows.flow.tolist()
@@ -145,6 +165,11 @@ class BoundCode:
             if memory is None and (step is None or step is _SKIP):
                 refusal = _refuse(instruction, self.rows.opcode(row))
         reads = [one for one in self.rows.reads.of(row) if one != guard_resource]
+        lowered = None if moves_control or refusal else self._lower(instruction, step, has_memory=memory is not None)
+        if lowered is not None:
+            name = f"{'!' if instruction.is_guard_negated else ''}{instruction.guard}"
+            own = {} if guard is None else {"guard": encode_predicate(name), "guard_resource": guard_resource}
+            lowered = {"read": reads, "write": self.rows.writes.of(row), **own, **lowered}
         return BoundStep(
             instruction=instruction,
             step=step,
@@ -156,7 +181,22 @@ class BoundCode:
             writes=np.array(self.rows.writes.of(row), dtype=np.int64),
             touches=(*reads, *self.rows.writes.of(row)),
             moves_control=moves_control,
+            lowered=lowered,
         )
+
+    def _lower(self, instruction: MachineInstruction, step: Step | None, *, has_memory: bool) -> Row | None:
+        """A step for the compiled core."""
+        if self._lowering is None:
+            return None
+        if has_memory:
+            is_load = instruction.opcode.startswith("LD")
+            asked = self._demand.rows if is_load else self._demand.stored
+            return self._lowering.lower_access(instruction, is_asked=asked[instruction.row])
+        if step is _SKIP or instruction.opcode in NOTHING_OPCODES:
+            return {"code": CODES.index("SKIP")}
+        if step is None:
+            return {"code": CODES.index("OPAQUE")}
+        return self._lowering.lower_arithmetic(instruction)
 
     def _build_step(self, instruction: MachineInstruction) -> Step | None:
         opcode = instruction.opcode

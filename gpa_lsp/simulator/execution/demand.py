@@ -4,16 +4,22 @@ Most arithmetic of most kernels ends in what is stored. It need not be executed 
 touch. A backward analysis over the control flow finds what is asked for: predicates, addresses, and whatever they come from, through memory as well.
 """
 
+import re
 from collections.abc import Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.binary.model import INSTRUCTION_BYTES, Flow
+from gpa_lsp.binary.model import INSTRUCTION_BYTES, Flow, ResourceKind, encode_resource
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode
 from gpa_lsp.rows.model import KernelRows
 from gpa_lsp.simulator.execution.machine_instruction import MachineInstruction, read_instruction
-from gpa_lsp.simulator.execution.memory_steps import list_address_resources
+from gpa_lsp.simulator.execution.memory_steps import find_width, list_address_resources
 
 _ALWAYS = frozenset({"BSSY", "BSYNC", "BREAK", "BMOV", "BAR", "WARPSYNC", "B2R", "R2B", "LDGSTS"})
+_FIRST_WORD = 1 << 12
+"""Words of the stack that a kernel spills to are resources like registers, behind those."""
+_STACK = re.compile(r"\[R1(?:\+(0x[0-9a-f]+))?\]")
+_STACK_POINTER = 1
+_MOST_STACK_BYTES = 1 << 14
 _STORING = (Access.STORE, Access.ATOMIC, Access.REDUCTION, Access.COPY)
 _LOADING = (Access.LOAD, Access.ATOMIC, Access.COPY)
 
@@ -65,6 +71,14 @@ class _DemandSearch:
         ]
         self._opcodes: list[Opcode] = [rows.opcode(row) for row in range(self._count)]
         self._addresses = [self._find_address(row) for row in range(self._count)]
+        self._is_slot = [False] * self._count
+        for row, words in find_stack_words(rows, self._opcodes).items():
+            bits = _to_bits([_FIRST_WORD + one for one in words])
+            self._is_slot[row] = True
+            if self._opcodes[row].access is Access.STORE:
+                self._writes[row] |= bits
+            else:
+                self._reads[row] |= bits
         self._following = _find_following(rows)
         calls = (Flow.CALL, Flow.INDIRECT_CALL)
         self._returned_to = frozenset(row + 1 for row in range(self._count) if self._flow[row] in calls)
@@ -81,8 +95,9 @@ class _DemandSearch:
 
     def run(self) -> Demand:
         """Until no more memory is asked for."""
+        before: list[_Asked] = [{} for _ in range(self._count)]
         while True:
-            live = self._spread()
+            live = self._spread(before)
             asked = {
                 self._opcodes[row].memory
                 for row in range(self._count)
@@ -95,53 +110,52 @@ class _DemandSearch:
             if self._asked & {MemorySpace.GENERIC}:
                 self._asked |= {MemorySpace.GLOBAL, MemorySpace.SHARED, MemorySpace.LOCAL}
         needed = tuple(self._is_always(row) or bool(self._writes[row] & live[row]) for row in range(self._count))
-        return Demand(rows=needed, stored=tuple(self._is_stored_asked(row) for row in range(self._count)))
+        stored = tuple(needed[row] if self._is_slot[row] else self._is_stored_asked(row) for row in range(self._count))
+        return Demand(rows=needed, stored=stored)
 
     def _loads(self, row: int) -> bool:
-        return self._opcodes[row].access in _LOADING and self._opcodes[row].memory is not MemorySpace.CONSTANT
+        opcode = self._opcodes[row]
+        return opcode.access in _LOADING and opcode.memory is not MemorySpace.CONSTANT and not self._is_slot[row]
 
     def _is_always(self, row: int) -> bool:
         return self._flow[row] != Flow.NONE or self._opcodes[row].name in _ALWAYS
 
     def _is_stored_asked(self, row: int) -> bool:
         opcode = self._opcodes[row]
-        if opcode.access not in _STORING:
+        if opcode.access not in _STORING or self._is_slot[row]:
             return False
         if opcode.memory is MemorySpace.GENERIC:
             return bool(self._asked)
         return opcode.memory in self._asked or MemorySpace.GENERIC in self._asked or opcode.access is Access.COPY
 
-    def _spread(self) -> list[int]:
-        """What is asked for behind each row."""
-        nothing: _Asked = {}
-        behind = [nothing] * self._count
-        before = [nothing] * self._count
+    def _spread(self, before: "list[_Asked]") -> list[int]:
+        """What is asked for behind each row; what is asked for before it is added to ``before``."""
         leading: list[list[int]] = [[] for _ in range(self._count)]
         for row, following in enumerate(self._following):
             for one in following:
                 leading[one].append(row)
-        returned = nothing  # behind any return: what is asked for behind any call
+        behind: list[_Asked] = [{}] * self._count
+        returned: _Asked = {}  # behind any return: what is asked for behind any call
         returns = [row for row in range(self._count) if self._flow[row] == Flow.RETURN]
-        waiting = list(range(self._count))
-        is_waiting = [True] * self._count
-        while waiting:
-            row = waiting.pop()
-            is_waiting[row] = False
+        waiting = bytearray(b"\1" * self._count)
+        row = self._count
+        while (row := waiting.rfind(1, 0, row)) >= 0 or (row := waiting.rfind(1)) >= 0:
+            # From the last row to the first, and again while any waits.
+            waiting[row] = 0
             live = _join(self._list_behind(row, before))
             if self._flow[row] == Flow.RETURN:
                 live = _join([live, returned])
             behind[row] = live
             found = self._ask(row, live)
-            if found != before[row]:
-                before[row] = found
-                ways = leading[row]
-                if row in self._returned_to:
-                    returned = _join([returned, found])
-                    ways = [*ways, *returns]
-                for one in ways:
-                    if not is_waiting[one]:
-                        is_waiting[one] = True
-                        waiting.append(one)
+            if found == before[row]:
+                continue
+            before[row] = found
+            for one in leading[row]:
+                waiting[one] = 1
+            if row in self._returned_to:
+                returned = _join([returned, found])
+                for one in returns:
+                    waiting[one] = 1
         return [self._find_asked(row, behind[row]) for row in range(self._count)]
 
     def _list_behind(self, row: int, before: "list[_Asked]") -> "list[_Asked]":
@@ -168,6 +182,8 @@ class _DemandSearch:
     def _ask(self, row: int, behind: "_Asked") -> "_Asked":
         """What is asked for before a row, given what is behind it."""
         writes, literal = self._writes[row], self._literals[row]
+        if not literal and (not behind or (len(behind) == 1 and 0 in behind)):
+            return self._ask_always(row, behind.get(0, 0))
         is_needed = self._is_always(row) or bool(writes & self._find_asked(row, behind))
         found = dict(behind)
         for other in list(found):
@@ -186,6 +202,18 @@ class _DemandSearch:
             found[literal] = found.get(literal, 0) | reads
         found[0] = found.get(0, 0) | self._guards[row]
         return {one: bits for one, bits in found.items() if bits}
+
+    def _ask_always(self, row: int, behind: int) -> "_Asked":
+        """The same where nothing depends on a predicate."""
+        writes = self._writes[row]
+        reads = self._addresses[row]
+        is_needed = self._is_always(row) or bool(writes & behind)
+        if is_needed and not (self._loads(row) and self._opcodes[row].access is Access.LOAD):
+            reads |= self._reads[row]
+        if self._is_stored_asked(row):
+            reads |= self._reads[row]
+        asked = behind & ~writes | reads
+        return {0: asked} if asked else {}
 
 
 _Asked = dict[int, int]
@@ -208,6 +236,37 @@ def _join(parts: Sequence[_Asked]) -> _Asked:
     for part in parts:
         for literal, bits in part.items():
             found[literal] = found.get(literal, 0) | bits
+    return found
+
+
+def find_stack_words(rows: KernelRows, opcodes: Sequence[Opcode]) -> dict[int, tuple[int, ...]]:
+    """Words of the stack that accesses of local memory go to, by row; nothing where not all can be told.
+
+    They can where the stack pointer is set once, before anything branches, and local memory is reached through it alone.
+    """
+    count = len(rows)
+    spaces = [one.memory for one in opcodes]
+    if MemorySpace.LOCAL not in spaces or MemorySpace.GENERIC in spaces:
+        return {}
+    flow: list[int] = rows.flow.tolist()
+    targets: list[int] = rows.target_row.tolist()
+    straight = next((row for row in range(count) if flow[row] != Flow.NONE), count)
+    straight = min([straight, *(one for one in targets if one >= 0)])
+    first = next(row for row in range(count) if spaces[row] is MemorySpace.LOCAL)
+    number = encode_resource(ResourceKind.REGISTER, _STACK_POINTER)
+    if any(number in rows.writes.of(row) for row in range(min(straight, first), count)):
+        return {}
+    found: dict[int, tuple[int, ...]] = {}
+    for row in range(count):
+        if spaces[row] is not MemorySpace.LOCAL:
+            continue
+        instruction = read_instruction(row, rows.texts[row])
+        place = next((match for one in instruction.operands if (match := _STACK.fullmatch(one))), None)
+        offset = int(place[1] or "0x0", 16) if place else _MOST_STACK_BYTES
+        width = find_width(instruction)
+        if offset + width > _MOST_STACK_BYTES or opcodes[row].access not in (Access.LOAD, Access.STORE):
+            return {}
+        found[row] = tuple(range(offset // 4, (offset + width + 3) // 4))
     return found
 
 

@@ -21,12 +21,17 @@ class FlatMemory:
     Args:
         data: uint8[n], n a multiple of 16.
         name: for messages.
+
+    Attributes:
+        data: the bytes.
+        unknown: bool, by word, whether it has no known value; None while all have one.
     """
 
     def __init__(self, data: npt.NDArray[np.uint8], name: str) -> None:
+        self.data = data
+        self.unknown: Marks | None = None
         self._size = len(data)
         self._name = name
-        self._unknown: Marks | None = None
         self._views: dict[int, npt.NDArray[Any]] = {
             size: data[: len(data) // size * size].view(f"<u{size}") for size in (1, 2, 4)
         }
@@ -67,19 +72,19 @@ class FlatMemory:
         """bool[n], the word around a place has no known value; None where all have one."""
         outside = self._find_outside(places)
         if outside is None:
-            return None if self._unknown is None else self._unknown[places >> 2]
-        if self._unknown is None:
+            return None if self.unknown is None else self.unknown[places >> 2]
+        if self.unknown is None:
             return outside
-        found: Marks = outside | self._unknown[np.where(outside, 0, places) >> 2]
+        found: Marks = outside | self.unknown[np.where(outside, 0, places) >> 2]
         return found
 
     def mark(self, places: Places, unknown: Marks) -> None:
         """Note whether what was written has a known value."""
-        if self._unknown is None:
+        if self.unknown is None:
             if not unknown.any():
                 return
-            self._unknown = np.zeros(self._size // 4 + 1, np.bool_)
+            self.unknown = np.zeros(self._size // 4 + 1, np.bool_)
         outside = self._find_outside(places)
         if outside is not None:
             places, unknown = places[~outside], unknown[~outside]
-        self._unknown[places >> 2] = unknown
+        self.unknown[places >> 2] = unknown

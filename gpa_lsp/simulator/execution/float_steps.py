@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.simulator.execution.constant_banks import ConstantBanks
+from gpa_lsp.simulator.execution.half_operands import find_half, read_literal
 from gpa_lsp.simulator.execution.integer_steps import BOOLEANS, Builder, Step, find_modifier
 from gpa_lsp.simulator.execution.machine_instruction import MachineInstruction, find_comparison_roles, find_roles
 from gpa_lsp.simulator.execution.operand_values import (
@@ -130,8 +131,9 @@ def build_comparison(instruction: MachineInstruction, banks: ConstantBanks) -> S
         # Beside a choice of one of two it says whether it is a number, else the opposite.
         second = (left != left) | (right != right) if is_choice else ~truth  # noqa: PLR0124
         beside = joined(state, lanes)
-        for place, out in outs:
-            out(state, lanes, join(second if place else truth, beside))
+        found = [join(second if place else truth, beside) for place, _ in outs]  # before what is read is written
+        for (_, out), value in zip(outs, found, strict=True):
+            out(state, lanes, value)
 
     return step
 
@@ -340,25 +342,16 @@ def pack_halves(low: Column, high: Column) -> Column:
     return words[0] | words[1] << np.uint32(16)
 
 
-_HALF_PARTS = {".H0_H0": (0, 0), ".H1_H1": (1, 1), ".H1_H0": (0, 1), ".H0_NH1": (0, 1), ".H0_H1": (1, 0), "": (0, 1)}
-
-
 def read_half(operand: str, banks: ConstantBanks, half: int) -> Reader:
     """float64 of the lower or upper half of a register, or of the part that stands for it."""
-    text, negative, bar = operand.lstrip("-"), operand.startswith("-"), "|" in operand
-    text = text.replace("|", "")
-    name, dot, suffix = text.partition(".")
-    if dot and f".{suffix}" not in _HALF_PARTS:
-        raise UnreadOperandError(operand)
-    flips = negative != (suffix == "H0_NH1" and half == 1)
-    bits = read_bits(name, banks)
-    shift = np.uint32(16 * _HALF_PARTS[f".{suffix}" if dot else ""][half])
+    found = find_half(operand, half)
+    bits, shift = read_bits(found.word, banks), np.uint32(found.shift)
 
     def read(state: WarpState, lanes: Lanes) -> Column:
         word = (bits(state, lanes) >> shift & np.uint32(0xFFFF)).astype(np.uint16)
         value = word.view(np.float16).astype(np.float64)
-        value = np.abs(value) if bar else value
-        return -value if flips else value
+        value = np.abs(value) if found.is_absolute else value
+        return -value if found.flips else value
 
     return read
 
@@ -409,18 +402,6 @@ def _read_sides(sources: tuple[str, ...], banks: ConstantBanks, half: int) -> li
         reads.append(_constant(chosen))
         place += 1 if following is None else 2
     return reads
-
-
-def read_literal(operand: str) -> float | None:
-    """The value of a literal; None for registers and constants."""
-    if operand.lstrip("-|~").startswith(("R", "U", "c")):
-        return None
-    if operand.endswith(("INF", "NAN")):
-        return float(operand.replace("QNAN", "nan").replace("SNAN", "nan").replace("INF", "inf"))
-    try:
-        return float(operand)
-    except ValueError:
-        raise UnreadOperandError(operand) from None
 
 
 def _constant(value: float) -> Reader:

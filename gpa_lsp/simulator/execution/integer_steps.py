@@ -337,8 +337,9 @@ def build_comparison(instruction: MachineInstruction, banks: ConstantBanks) -> S
         else:
             truth = strict(left, right) | ((left == right) & lower(state, lanes))
         beside = joined(state, lanes)
-        for place, out in outs:
-            out(state, lanes, join(~truth if place else truth, beside))
+        found = [join(~truth if place else truth, beside) for place, _ in outs]  # before what is read is written
+        for (_, out), value in zip(outs, found, strict=True):
+            out(state, lanes, value)
 
     return step
 

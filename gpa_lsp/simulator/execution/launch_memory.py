@@ -5,11 +5,14 @@ from dataclasses import field
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.cubin import Symbols
+from gpa_lsp.binary.driver_constants import DriverConstants, find_driver_constants
 from gpa_lsp.binary.elf import ElfImage, read_elf
 from gpa_lsp.binary.elf_attributes import walk_records
 from gpa_lsp.binary.model import Cubin
+from gpa_lsp.emulator.engine.arena import MOST_SPAN_BYTES, make_zeros
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.model import LaunchInputs
 from gpa_lsp.ptx.model import PtxModule, PtxVariable, Space
@@ -21,70 +24,6 @@ _PARAMETER_BANK = 0x0A
 """EIATTR_PARAM_CBANK: u32 symbol, u16 offset, u16 size of the parameters in bank 0."""
 _BANK_BYTES = 1 << 16
 _DRIVER_BYTES = 0x400
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverConstants:
-    """Where the driver puts what it knows of a launch, in bank 0.
-
-    Attributes:
-        block: three words, threads of a block.
-        grid: three words, blocks.
-        stack: a word, the end of a lane's local memory.
-        dynamic_shared: a word, bytes of dynamic shared memory.
-        parameters: the first byte of the parameters.
-        shared_window: two words, generic address of shared memory; None where it is read otherwise.
-        local_window: likewise of local memory.
-        zeros: places of descriptors of global memory, two words each, which only say that addresses are as they are.
-
-    Source: code that nvcc 12 and 13 make for sm_70 to sm_120 of ``blockDim``, ``gridDim``, local arrays and their addresses.
-    """
-
-    block: int
-    grid: int
-    stack: int
-    dynamic_shared: int
-    parameters: int
-    shared_window: int | None
-    local_window: int | None
-    zeros: tuple[int, ...]
-
-
-_OLD = DriverConstants(
-    block=0,
-    grid=0xC,
-    stack=0x28,
-    dynamic_shared=0x2C,
-    parameters=0x160,
-    shared_window=0x18,
-    local_window=0x20,
-    zeros=(0x114, 0x118),
-)
-_HOPPER = DriverConstants(
-    block=0,
-    grid=0xC,
-    stack=0x28,
-    dynamic_shared=0x2C,
-    parameters=0x210,
-    shared_window=0x18,
-    local_window=0x20,
-    zeros=(0x114, 0x208),
-)
-_BLACKWELL = DriverConstants(
-    block=0x360,
-    grid=0x370,
-    stack=0x37C,
-    dynamic_shared=0x16C,
-    parameters=0x380,
-    shared_window=None,
-    local_window=0x2F8,
-    zeros=(0x358,),
-)
-
-
-def find_driver_constants(sm: int) -> DriverConstants:
-    """Of an architecture."""
-    return _OLD if sm < 90 else _HOPPER if sm < 100 else _BLACKWELL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,17 +56,18 @@ def lay_out_launch(
         cubin: the image, for its constants.
         local_bytes: of a lane.
     """
-    end = 0
+    end = _find_given_end(module, inputs)
     starts: list[int] = []
     for buffer in inputs.buffers:
-        starts.append(end)
-        end += _round(buffer.data.nbytes)
+        given = buffer.base_address
+        starts.append(end if given is None else given - GLOBAL_BASE)
+        end += _round(buffer.data.nbytes) if given is None else 0
     variables: dict[str, int] = {}
     for name, one in module.variables.items():
         if one.space in (Space.GLOBAL, Space.CONST) and not one.is_texture:
-            variables[name] = GLOBAL_BASE + end
-            end += _round(max(one.size_bytes, 1))
-    data = np.zeros(max(end, _ALIGNMENT_BYTES), np.uint8)
+            variables[name] = inputs.variable_addresses.get(name, GLOBAL_BASE + end)
+            end += 0 if name in inputs.variable_addresses else _round(max(one.size_bytes, 1))
+    data = make_zeros(max(end, _ALIGNMENT_BYTES))
     for start, buffer in zip(starts, inputs.buffers, strict=True):
         if not buffer.is_zero:
             data[start : start + buffer.data.nbytes] = np.ascontiguousarray(buffer.data).reshape(-1).view(np.uint8)
@@ -143,6 +83,22 @@ def lay_out_launch(
     banks[0] = _fill_driver_bank(find_driver_constants(cubin.sm), first, launch, bytes(parameters), local_bytes)
     arrays = {one.name: GLOBAL_BASE + start for one, start in zip(inputs.buffers, starts, strict=True)}
     return LaunchMemory(data=data, banks=ConstantBanks(banks), arrays=arrays, variables=variables)
+
+
+def _find_given_end(module: PtxModule, inputs: LaunchInputs) -> int:
+    """Bytes up to the last of those that have to lie somewhere; 0 where none has.
+
+    Raises:
+        InputError: there is no such address.
+    """
+    given = [(one.base_address, one.data.nbytes) for one in inputs.buffers if one.base_address is not None]
+    given += [(base, module.variables[name].size_bytes) for name, base in inputs.variable_addresses.items()]
+    if not given:
+        return 0
+    end = max(base + size for base, size in given) - GLOBAL_BASE
+    if min(base for base, _ in given) < GLOBAL_BASE or end > MOST_SPAN_BYTES:
+        raise InputError("an array cannot lie where it is described to lie", remedy="record the launch again")
+    return _round(end)
 
 
 def _round(size_bytes: int) -> int:

@@ -62,6 +62,9 @@ class MemorySpaces:
         shared_bytes: of a block, what lies below its first variable included.
         local_bytes: of a lane.
         log: takes the accesses.
+
+    Attributes:
+        shared_starts: int64[w], where the shared memory of each warp's block begins.
     """
 
     def __init__(
@@ -83,7 +86,7 @@ class MemorySpaces:
                 np.zeros(len(blocks) * self.local_bytes * WARP_LANES, np.uint8), "local memory"
             ),
         }
-        self._shared_starts = (blocks * self.shared_bytes)[:, None]
+        self.shared_starts = blocks * self.shared_bytes
         warps = np.arange(len(blocks), dtype=np.int64)[:, None]
         self._local_starts = warps * self.local_bytes * WARP_LANES + np.arange(WARP_LANES) * 4
 
@@ -106,7 +109,7 @@ class MemorySpaces:
                 owner = "block" if space == MemorySpace.SHARED else "thread"
                 raise OutsideError(f"an access lies outside of the {space.name.lower()} memory of its {owner}")
             if space == MemorySpace.SHARED:
-                places = addresses + self._shared_starts[lanes.warps]
+                places = addresses + self.shared_starts[lanes.warps][:, None]
             else:
                 places = (addresses >> 2) * _WORD_STRIDE + (addresses & 3) + self._local_starts[lanes.warps]
         self._memories[space].check(places[lanes.mask], min(width, 4) if space == MemorySpace.LOCAL else width)

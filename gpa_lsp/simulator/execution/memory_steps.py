@@ -33,12 +33,12 @@ MemoryStep = Callable[[WarpState, Lanes, MemorySpaces], Bits | None]
 
 _ADDRESS = re.compile(r"(?:desc\[UR?\w+\])?\[(?P<terms>[^\]]*)\]")
 _TERM = re.compile(r"(?P<file>U?R)(?P<number>\d+|Z)(?P<suffix>(?:\.\w+)*)")
-_SPACES = {
+SPACES = {
     "LDG": MemorySpace.GLOBAL, "STG": MemorySpace.GLOBAL, "LDS": MemorySpace.SHARED, "STS": MemorySpace.SHARED, "LDL": MemorySpace.LOCAL,
     "STL": MemorySpace.LOCAL, "LD": None, "ST": None, "ATOM": None, "ATOMG": MemorySpace.GLOBAL, "ATOMS": MemorySpace.SHARED,
     "RED": MemorySpace.GLOBAL, "REDG": MemorySpace.GLOBAL,
 }  # fmt: skip
-_SIZES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
+SIZES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 AddressReader = Callable[[WarpState, Lanes], npt.NDArray[np.int64]]
 
 
@@ -62,11 +62,11 @@ def build_memory_step(
     """
     opcode = instruction.opcode
     if opcode in ("LDG", "LDS", "LDL", "LD"):
-        return _build_load(instruction, _SPACES[opcode], is_asked=is_asked)
+        return _build_load(instruction, SPACES[opcode], is_asked=is_asked)
     if opcode in ("STG", "STS", "STL", "ST"):
-        return _build_store(instruction, _SPACES[opcode], is_stored=is_stored)
+        return _build_store(instruction, SPACES[opcode], is_stored=is_stored)
     if opcode in ("ATOM", "ATOMG", "ATOMS", "RED", "REDG"):
-        return _build_atomic(instruction, _SPACES[opcode], is_asked=is_asked or is_stored)
+        return _build_atomic(instruction, SPACES[opcode], is_asked=is_asked or is_stored)
     if opcode in ("LDC", "ULDC", "LDCU"):
         return _build_constant_load(instruction, banks)
     if opcode == "LDGSTS":
@@ -92,7 +92,7 @@ def list_address_resources(instruction: MachineInstruction) -> list[int] | None:
 
 def find_width(instruction: MachineInstruction) -> int:
     """Bytes of each lane."""
-    return next((_SIZES[one] for one in instruction.modifiers if one in _SIZES), 4)
+    return next((SIZES[one] for one in instruction.modifiers if one in SIZES), 4)
 
 
 def read_address(operand: str, *, is_wide: bool) -> tuple[AddressReader, npt.NDArray[np.int64]]:
@@ -102,12 +102,25 @@ def read_address(operand: str, *, is_wide: bool) -> tuple[AddressReader, npt.NDA
         operand: as written.
         is_wide: registers without a suffix are pairs.
     """
+    terms, offset = list_terms(operand, is_wide=is_wide)
+    resources: list[int] = []
+    for file, number, is_pair, _ in terms:
+        kind = 0 if file == "R" else 256
+        resources += [kind + one for one in range(number, number + 1 + is_pair) if one < RZ]
+    return _make_address(terms, offset), np.array(resources, dtype=np.int64)
+
+
+Term = tuple[str, int, bool, int]
+"""A register's file and number, whether it is a pair, and what it is multiplied by."""
+
+
+def list_terms(operand: str, *, is_wide: bool) -> tuple[list[Term], int]:
+    """What is added up in brackets: registers, and the rest."""
     found = _ADDRESS.fullmatch(operand)
     if found is None:
         raise UnreadOperandError(operand)
-    terms: list[tuple[str, int, bool, int]] = []
+    terms: list[Term] = []
     offset = 0
-    resources: list[int] = []
     for text in found["terms"].split("+"):
         term = _TERM.fullmatch(text)
         if term is None:
@@ -118,10 +131,7 @@ def read_address(operand: str, *, is_wide: bool) -> tuple[AddressReader, npt.NDA
         scale = next((int(one[1:]) for one in suffixes if one.startswith("X")), 1)
         pair = "64" in suffixes or (is_wide and not {"U32", "32"} & set(suffixes))
         terms.append((term["file"], number, pair, scale))
-        kind = 0 if term["file"] == "R" else 256
-        resources += [kind + one for one in range(number, number + 1 + pair) if one < RZ]
-    listed = np.array(resources, dtype=np.int64)
-    return _make_address(terms, offset), listed
+    return terms, offset
 
 
 def _read_offset(text: str, operand: str) -> int:
@@ -131,7 +141,7 @@ def _read_offset(text: str, operand: str) -> int:
         raise UnreadOperandError(operand) from None
 
 
-def _make_address(terms: list[tuple[str, int, bool, int]], offset: int) -> AddressReader:
+def _make_address(terms: list[Term], offset: int) -> AddressReader:
     def read(state: WarpState, lanes: Lanes) -> npt.NDArray[np.int64]:
         total = np.full((len(lanes.mask), WARP_LANES), offset, np.int64)
         for file, number, is_pair, scale in terms:
@@ -156,7 +166,8 @@ def _check_address(state: WarpState, lanes: Lanes, resources: npt.NDArray[np.int
         raise UnknownAddressError("its address depends on a value that is not known")
 
 
-def _find_operand(instruction: MachineInstruction) -> int:
+def find_operand(instruction: MachineInstruction) -> int:
+    """Place of the operand that is an address; -1 without one."""
     return next((place for place, one in enumerate(instruction.operands) if one.endswith("]")), -1)
 
 
@@ -182,7 +193,7 @@ class _Access:
 
 def _build_load(instruction: MachineInstruction, space: MemorySpace | None, *, is_asked: bool) -> MemoryStep:
     width = find_width(instruction)
-    place = _find_operand(instruction)
+    place = find_operand(instruction)
     access = _Access(instruction, space, place, width)
     target = next(one for one in instruction.operands[:place] if not is_predicate(one))
     writes = [write_register(target, word) for word in range(max(width // 4, 1))]
@@ -221,11 +232,11 @@ def _join_unknown(before: Bits | None, found: Marks | None, lanes: Lanes) -> Bit
 
 def _build_store(instruction: MachineInstruction, space: MemorySpace | None, *, is_stored: bool) -> MemoryStep:
     width = find_width(instruction)
-    place = _find_operand(instruction)
+    place = find_operand(instruction)
     access = _Access(instruction, space, place, width)
     source = instruction.operands[place + 1]
     reads = _read_words(source, max(width // 4, 1))
-    resources = _list_sources(source, max(width // 4, 1))
+    resources = list_sources(source, max(width // 4, 1))
 
     def write(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> None:
         found, addresses, places = access.find(state, lanes, spaces)
@@ -263,7 +274,8 @@ def _read_words(operand: str, count: int) -> list[Callable[[WarpState, Lanes], n
     return [read_bits(f"{found[1]}{int(found[2]) + word}", empty) for word in range(count)]
 
 
-def _list_sources(operand: str, count: int) -> npt.NDArray[np.int64]:
+def list_sources(operand: str, count: int) -> npt.NDArray[np.int64]:
+    """Numbers of the registers that are stored."""
     found = _REGISTER.fullmatch(operand)
     if found is None or found[2] == "Z":
         return np.zeros(0, np.int64)
@@ -328,7 +340,7 @@ def _build_copy(instruction: MachineInstruction) -> MemoryStep:
 
 def _build_matrix_load(instruction: MachineInstruction) -> MemoryStep:
     """LDSM: rows of 16 bytes, whose addresses lanes hold for others. What it loads is not followed further."""
-    place = _find_operand(instruction)
+    place = find_operand(instruction)
     access = _Access(instruction, MemorySpace.SHARED, place, 16)
     count = next((int(one) for one in instruction.modifiers if one in ("1", "2", "4")), 1)
     last = min(8 * count, WARP_LANES)
@@ -347,7 +359,7 @@ def _build_matrix_load(instruction: MachineInstruction) -> MemoryStep:
 def _build_atomic(instruction: MachineInstruction, space: MemorySpace | None, *, is_asked: bool) -> MemoryStep:
     from gpa_lsp.simulator.execution.atomic_updates import find_update
 
-    place = _find_operand(instruction)
+    place = find_operand(instruction)
     update = find_update(instruction)
     width = update.width
     access = _Access(instruction, space, place, width)
@@ -356,7 +368,7 @@ def _build_atomic(instruction: MachineInstruction, space: MemorySpace | None, *,
     writes = [write_register(target, word) for word in range(words)]
     sources = instruction.operands[place + 1 :]
     reads = [_read_words(one, words) for one in sources if not is_predicate(one)]
-    resources = [_list_sources(one, words) for one in sources if not is_predicate(one)]
+    resources = [list_sources(one, words) for one in sources if not is_predicate(one)]
     listed = np.concatenate([*resources, np.zeros(0, np.int64)])
 
     succeeds = None

@@ -58,7 +58,20 @@ def _read_register(file: str, number: int) -> Reader:
     return lambda state, lanes: state.uniform[number][lanes.warps]
 
 
-def _find_signs(operand: str) -> tuple[str, str, bool, str]:
+def find_register(operand: str) -> tuple[str, int] | None:
+    """File and number of a register, whatever its sign or part."""
+    found = _SOURCE.fullmatch(operand)
+    return None if found is None else (found["file"], _number(found["number"]))
+
+
+def find_constant(operand: str) -> tuple[int, int] | None:
+    """Bank and offset of a constant."""
+    found = _CONSTANT.fullmatch(operand)
+    return None if found is None else (int(found["bank"], 16), int(found["offset"], 16))
+
+
+def find_signs(operand: str) -> tuple[str, str, bool, str]:
+    """How an operand is negated or inverted, whether its absolute value is meant, and which part of it."""
     found = _SOURCE.fullmatch(operand) or _CONSTANT.fullmatch(operand)
     if found is None:
         return "", "", False, ""
@@ -73,7 +86,7 @@ def read_integer(operand: str, banks: ConstantBanks) -> Reader:
     >>> int(read(None, None)[0, 0])
     4294967295
     """
-    negative, inverted, bar, suffix = _find_signs(operand)
+    negative, inverted, bar, suffix = find_signs(operand)
     read = _take_part(read_bits(operand, banks), suffix)
     if bar:
         inner = read
@@ -87,15 +100,16 @@ def read_integer(operand: str, banks: ConstantBanks) -> Reader:
     return read
 
 
-_PARTS = {
+PARTS = {
     "": None, ".U32": None, ".S32": None, ".64": None, ".H0": (0, 16), ".H1": (16, 16), ".B0": (0, 8), ".B1": (8, 8), ".B2": (16, 8), ".B3": (24, 8),
 }  # fmt: skip
+"""Where a part of a word begins, and how many bits it has; None for all of it."""
 
 
 def _take_part(read: Reader, suffix: str) -> Reader:
-    if suffix not in _PARTS:
+    if suffix not in PARTS:
         raise UnreadOperandError(suffix)
-    part = _PARTS[suffix]
+    part = PARTS[suffix]
     if part is None:
         return read
     shift, mask = np.uint32(part[0]), np.uint32((1 << part[1]) - 1)
@@ -104,7 +118,7 @@ def _take_part(read: Reader, suffix: str) -> Reader:
 
 def read_carried(operand: str, banks: ConstantBanks) -> Reader:
     """uint64 of a 32-bit summand, so that sums have their carry: a negated one is its complement plus one."""
-    negative, inverted, bar, suffix = _find_signs(operand)
+    negative, inverted, bar, suffix = find_signs(operand)
     if bar or suffix not in ("", ".U32", ".64"):
         raise UnreadOperandError(operand)
     bits = read_bits(operand, banks)
@@ -117,7 +131,7 @@ def read_carried(operand: str, banks: ConstantBanks) -> Reader:
 
 def read_pair(operand: str, banks: ConstantBanks) -> Reader:
     """uint64 of two registers or constants that follow each other; immediates are extended by their sign."""
-    negative, inverted, _, _ = _find_signs(operand)
+    negative, inverted, _, _ = find_signs(operand)
     both = _read_pair_bits(operand, banks)
     if negative:
         return lambda state, lanes: np.negative(both(state, lanes))
@@ -158,7 +172,7 @@ def read_single(operand: str, banks: ConstantBanks) -> Reader:
         immediate = np.full((1, 1), number, np.float32)
         return lambda state, lanes: immediate
     bits = read_bits(operand, banks)
-    negative, _, bar, _ = _find_signs(operand)
+    negative, _, bar, _ = find_signs(operand)
     if bar:
         if negative:
             return lambda state, lanes: (bits(state, lanes) | _SIGN).view(np.float32)
@@ -175,7 +189,7 @@ def read_double(operand: str, banks: ConstantBanks) -> Reader:
         immediate = np.full((1, 1), number, np.float64)
         return lambda state, lanes: immediate
     bits = _read_pair_bits(operand, banks)
-    negative, _, bar, _ = _find_signs(operand)
+    negative, _, bar, _ = find_signs(operand)
     if bar:
         if negative:
             return lambda state, lanes: (bits(state, lanes) | _SIGN_64).view(np.float64)

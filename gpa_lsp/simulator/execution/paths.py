@@ -1,5 +1,7 @@
 """Where the lanes of each warp are: :class:`Paths`, the one that runs, those that wait for their turn, and those that wait for others."""
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -30,6 +32,11 @@ class Path:
     stack: CallStack
     barrier: int | None = None
     awaited: Bits = 0
+
+    @property
+    def place(self) -> tuple[int | None, int]:
+        """Where they wait: a barrier, or in front of a row."""
+        return self.barrier, self.row if self.barrier is None else -1
 
 
 class Paths:
@@ -95,24 +102,32 @@ class Paths:
     def _release(self, warp: int) -> None:
         """Let those go on that everybody has come to."""
         alive = gather(self._state.alive[warp])
-        done = False
-        while not done:
-            done = True
-            for path in self._waiting[warp]:
-                awaited = self._find_awaited(warp, path) & alive
-                beside = [one for one in self._waiting[warp] if _is_same_place(one, path)]
-                arrived = 0
-                for one in beside:
-                    arrived |= one.bits
-                if awaited & ~arrived == 0:
-                    together = [one for one in beside if one.bits & (awaited | path.bits)]
-                    bits = 0
-                    for one in together:
-                        bits |= one.bits
-                        self._waiting[warp].remove(one)
-                    self._pending[warp].append(Path(path.row, bits, path.stack))
-                    done = False
-                    break
+        while self._waiting[warp] and self._release_one(warp, alive):
+            pass
+
+    def _release_one(self, warp: int, alive: Bits) -> bool:
+        """Whether there was a place that everybody has come to."""
+        waiting = self._waiting[warp]
+        arrived: dict[tuple[int | None, int], Bits] = {}
+        for path in waiting:
+            arrived[path.place] = arrived.get(path.place, 0) | path.bits
+        for path in waiting:
+            missing = alive & ~arrived[path.place]
+            if missing and path.barrier is not None:
+                first = (path.bits & -path.bits).bit_length() - 1
+                if int(self._state.barriers[path.barrier, warp, first]) & missing:
+                    continue  # without a look at what its other lanes wait for
+            awaited = self._find_awaited(warp, path) & alive
+            if awaited & missing:
+                continue
+            together = [one for one in waiting if one.place == path.place and one.bits & (awaited | path.bits)]
+            bits = 0
+            for one in together:
+                bits |= one.bits
+                waiting.remove(one)
+            self._pending[warp].append(Path(path.row, bits, path.stack))
+            return True
+        return False
 
     def _find_awaited(self, warp: int, path: Path) -> Bits:
         if path.barrier is None:
@@ -139,15 +154,12 @@ class Paths:
         return self._waiting[warp][0].row - 1 if self._waiting[warp] else None
 
 
-def _is_same_place(one: Path, other: Path) -> bool:
-    return one.barrier == other.barrier and (one.barrier is not None or one.row == other.row)
-
-
 _PLACES = np.arange(WARP_LANES, dtype=np.uint32)
 
 
+@lru_cache(maxsize=4096)
 def spread(bits: Bits) -> npt.NDArray[np.bool_]:
-    """bool[32] of a mask."""
+    """bool[32] of a mask, to be read only."""
     return (np.uint32(bits) >> _PLACES & np.uint32(1)).astype(np.bool_)
 
 

@@ -1,6 +1,6 @@
 """What was executed, as columns: :class:`Recorder`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ _SECTOR_SHIFT = 5
 _SECTORS_PER_LINE_SHIFT = 2
 _NOTHING = np.iinfo(np.int64).max
 _PENDING = 4096
+_NOTED, _NOTED_SECTORS = 1 << 15, 1 << 18
+_MOST_SECTORS = 128
+"""Of an access of a warp: 16 bytes of local memory for each lane."""
 
 Integers = npt.NDArray[np.int64]
 
@@ -55,6 +58,24 @@ class _Columns:
         return joined
 
 
+class NoteRoom:
+    """What the compiled core notes until it is taken: columns of guards, of accesses, and their sectors.
+
+    Args:
+        warps: how many there are.
+
+    Attributes:
+        guards: int64[3, n], warp, place and lanes.
+        accesses: int64[4, n], warp, place, passes and sectors.
+        sectors: int64[m].
+    """
+
+    def __init__(self, warps: int) -> None:
+        self.guards = np.empty((3, _NOTED + 4 * warps), np.int64)
+        self.accesses = np.empty((4, _NOTED + 4 * warps), np.int64)
+        self.sectors = np.empty(_NOTED_SECTORS + 4 * _MOST_SECTORS * warps, np.int64)
+
+
 class Recorder:
     """Notes what w warps execute.
 
@@ -64,11 +85,15 @@ class Recorder:
 
     Attributes:
         executions: of all warps, so far.
+        lengths: int64[w], of each warp, so far.
+        keeps_walks: see there.
+        take_noted: has what the compiled core noted added, in its place among the others.
     """
 
     def __init__(self, warps: int, *, keeps_walks: bool) -> None:
-        self._lengths: Integers = np.zeros(warps, np.int64)
-        self._keeps_walks = keeps_walks
+        self.lengths: Integers = np.zeros(warps, np.int64)
+        self.keeps_walks = keeps_walks
+        self.take_noted: Callable[[], None] = _take_nothing
         self._segments = _Columns(5)
         self._guards = _Columns(3)
         self._accesses = _Columns(4)
@@ -87,27 +112,28 @@ class Recorder:
         """The instruction at a place of the segment, and who executes it where that is not everybody."""
         self._offset = offset
         if guarded is not None:
-            self._guards.add(self._chosen, self._lengths[self._chosen] + offset, guarded.bits)
+            self._guards.add(self._chosen, self.lengths[self._chosen] + offset, guarded.bits)
 
     def end(self, first: int, count: int, lanes: Lanes) -> None:
         """The segment's rows have been executed, as far as ``count``."""
         if not count:
             return
-        self._segments.add(self._chosen, self._lengths[self._chosen], first, count, lanes.bits)
-        self._lengths[self._chosen] += count
+        self._segments.add(self._chosen, self.lengths[self._chosen], first, count, lanes.bits)
+        self.lengths[self._chosen] += count
         self.executions += count * len(self._chosen)
 
     def note(
         self, space: MemorySpace, lanes: Lanes, addresses: Integers, width: int, *, is_atomic: bool, is_load: bool
     ) -> None:
         """An access of the instruction that executes; see :class:`~gpa_lsp.simulator.execution.memory_spaces.AccessNote`."""
-        if not self._keeps_walks:
+        if not self.keeps_walks:
             return
+        self.take_noted()
         rows = np.flatnonzero(lanes.mask.any(axis=1))
         if not len(rows):
             return
         mask, chosen = lanes.mask[rows], self._chosen[rows]
-        places = self._lengths[chosen] + self._offset
+        places = self.lengths[chosen] + self._offset
         if space == MemorySpace.SHARED:
             kind = AccessKind.ATOMIC if is_atomic else AccessKind.LOAD if is_load else AccessKind.STORE
             kinds = np.full(len(rows), kind, np.int8)
@@ -126,10 +152,19 @@ class Recorder:
         self._accesses.add(chosen, places, lines, is_new.sum(axis=1))
         self._sectors.append(found[is_new])
 
+    def add_noted(self, guards: Integers, accesses: Integers, sectors: Integers) -> None:
+        """What was noted elsewhere, as :class:`NoteRoom` has it; copied."""
+        if guards.shape[1]:
+            self._guards.add(*guards.copy())
+        if accesses.shape[1]:
+            self._accesses.add(*accesses.copy())
+            self._sectors.append(sectors.copy())
+
     def weigh(
         self, rows: int, weights: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """float64[rows] each, executions by warps and by lanes, each warp's times a weight."""
+        self.take_noted()
         warp, _, first, count, bits = self._segments.take()
         lanes = np.bitwise_count(bits.astype(np.uint64)).astype(np.float64)
         by_warps = _spread(first, count, weights[warp], rows)
@@ -144,7 +179,7 @@ class Recorder:
 
     def _keep_executed(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Without what was noted of the instruction at which a walk ended; warps and places are the first two columns."""
-        return rows[:, rows[1] < self._lengths[rows[0]]]
+        return rows[:, rows[1] < self.lengths[rows[0]]]
 
     def _find_rows(self, warps: Integers, places: Integers) -> tuple[Integers, Integers]:
         """The row that a warp executed at a place of its walk, and the lanes of its segment."""
@@ -168,42 +203,64 @@ class Recorder:
             blocks: of each of them.
             warps: of each of them, within its block.
         """
-        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._lengths)])
-        warp, place, first, count, bits = self._segments.take()
-        order = np.lexsort((place, warp))
-        first, count, bits = first[order], count[order], bits[order]
-        starts = np.cumsum(count) - count
-        instruction = (np.repeat(first - starts, count) + np.arange(int(count.sum()), dtype=np.int64)).astype(np.int32)
-        active = np.repeat(bits.astype(np.uint32), count)
-        guard_warp, guard_place, guard_bits = self._keep_executed(self._guards.take())
-        active[bounds[guard_warp] + guard_place] = guard_bits.astype(np.uint32)
-        wavefronts = np.zeros(len(instruction), np.uint16)
-        counts = np.zeros(len(instruction), np.int64)
-        access_warp, access_place, taken, sectors = self._accesses.take()
-        flat = bounds[access_warp] + access_place
-        wavefronts[flat] = np.minimum(taken, 0xFFFF)
-        counts[flat] = sectors
-        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        if not chosen:
+            return ()
+        self.take_noted()
+        segments = _group(self._segments.take(), len(self.lengths))
+        guards = _group(self._keep_executed(self._guards.take()), len(self.lengths))
+        columns = self._accesses.take()
+        begins = np.cumsum(columns[3]) - columns[3]
+        accesses = _group(self._keep_executed(np.concatenate([columns, begins[None]])), len(self.lengths))
         listed = np.concatenate([*self._sectors, np.zeros(0, np.int64)])
-        ordered = np.empty(len(listed), np.int64)
-        target = np.repeat(ends[flat] - (np.cumsum(sectors) - sectors), sectors) + np.arange(len(listed))
-        ordered[target] = listed
-        walks = []
-        for number, block, own in zip(chosen, blocks, warps, strict=True):
-            low, high = int(bounds[number]), int(bounds[number + 1])
-            begin = int(ends[low])
-            walks.append(
-                WarpWalk(
-                    block=block,
-                    warp=own,
-                    instruction=instruction[low:high],
-                    active=active[low:high],
-                    wavefronts=wavefronts[low:high],
-                    first_sector=ends[low : high + 1] - begin,
-                    sectors=ordered[begin : int(ends[high])],
-                )
-            )
-        return tuple(walks)
+        self._sectors = [listed]
+        return tuple(
+            _build_walk((block, own), segments(number), guards(number), accesses(number), listed)
+            for number, block, own in zip(chosen, blocks, warps, strict=True)
+        )
+
+
+def _group(columns: npt.NDArray[np.int64], warps: int) -> Callable[[int], npt.NDArray[np.int64]]:
+    """Rows of one warp, in the order in which they were noted; the first column is its number."""
+    order = np.argsort(columns[0], kind="stable")
+    bounds = np.searchsorted(columns[0][order], np.arange(warps + 1)).tolist()
+    return lambda number: columns[:, order[bounds[number] : bounds[number + 1]]]
+
+
+def _build_walk(
+    place: tuple[tuple[int, int, int], int],
+    segments: npt.NDArray[np.int64],
+    guards: npt.NDArray[np.int64],
+    accesses: npt.NDArray[np.int64],
+    listed: Integers,
+) -> WarpWalk:
+    """One warp's executions, of its block and number, what was noted of it, and the sectors of all warps."""
+    _, _, first, count, bits = segments
+    starts = np.cumsum(count) - count
+    length = int(count.sum())
+    instruction = (np.repeat(first - starts, count) + np.arange(length, dtype=np.int64)).astype(np.int32)
+    active = np.repeat(bits.astype(np.uint32), count)
+    active[guards[1]] = guards[2].astype(np.uint32)
+    _, places, taken, sectors, begins = accesses
+    wavefronts = np.zeros(length, np.uint16)
+    wavefronts[places] = np.minimum(taken, 0xFFFF)
+    first_sector = np.zeros(length + 1, np.int64)
+    first_sector[places + 1] = sectors
+    np.cumsum(first_sector, out=first_sector)
+    ends = np.cumsum(sectors)
+    own = np.repeat(begins - (ends - sectors), sectors) + np.arange(int(sectors.sum()), dtype=np.int64)
+    return WarpWalk(
+        block=place[0],
+        warp=place[1],
+        instruction=instruction,
+        active=active,
+        wavefronts=wavefronts,
+        first_sector=first_sector,
+        sectors=listed[own],
+    )
+
+
+def _take_nothing() -> None:
+    """There is no compiled core."""
 
 
 def _spread(first: Integers, count: Integers, weights: npt.NDArray[np.float64], rows: int) -> npt.NDArray[np.float64]:

@@ -13,6 +13,7 @@ from gpa_lsp.binary.model import INSTRUCTION_BYTES, Flow
 from gpa_lsp.rows.model import KernelRows
 from gpa_lsp.simulator.execution.binding import BoundCode, BoundStep, Segment
 from gpa_lsp.simulator.execution.block_barriers import BlockBarriers
+from gpa_lsp.simulator.execution.compiled_steps import CompiledSteps
 from gpa_lsp.simulator.execution.constant_banks import ConstantBanks
 from gpa_lsp.simulator.execution.device_memory import OutsideError
 from gpa_lsp.simulator.execution.machine_instruction import is_predicate
@@ -94,6 +95,7 @@ class Walk:
         self.problems: dict[int, tuple[int, int | None, str]] = {}
         self._step = 0
         self._last_steps: npt.NDArray[np.int64] = np.zeros(state.count, np.int64)
+        self._compiled = CompiledSteps(code, state, spaces, recorder) if code.core is not None else None
         self._lanes = Lanes(slice(0, 0), np.zeros((0, WARP_LANES), np.bool_))
         self._by_flow: dict[int, Callable[[BoundStep, Lanes], None]] = {
             Flow.BRANCH: self._branch,
@@ -154,8 +156,12 @@ class Walk:
         self._recorder.begin(lanes)
         done = 0
         try:
-            for step in segment.steps:
-                self._execute(step, lanes, done)
+            while done < len(segment.steps):
+                if self._compiled is not None and segment.steps[done].lowered is not None:
+                    done = self._compiled.run(segment, done, lanes)
+                    if done == len(segment.steps):
+                        break
+                self._execute(segment.steps[done], lanes, done)
                 done += 1
         except (WalkRefusedError, OutsideError, UnknownAddressError) as error:
             self._recorder.end(row, done, lanes)

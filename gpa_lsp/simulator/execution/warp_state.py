@@ -78,6 +78,7 @@ class WarpState:
         alive: bool[w, 32], lanes that have not exited.
         unknown: uint32[resource, w], by resource number, the lanes in which it has no known value; of uniform ones all or none.
         has_unknown: whether any is.
+        tainted: of each resource, whether it is unknown anywhere.
     """
 
     def __init__(self, warps: int, registers: int) -> None:
@@ -94,7 +95,7 @@ class WarpState:
         self.alive: npt.NDArray[np.bool_] = np.zeros((warps, WARP_LANES), np.bool_)
         self.unknown: npt.NDArray[np.uint32] = np.zeros((_KINDS << 8, warps), np.uint32)
         self.has_unknown = False
-        self._tainted = bytearray(_KINDS << 8)
+        self.tainted = bytearray(_KINDS << 8)
 
     def mark(self, resources: npt.NDArray[np.int64], lanes: Lanes, unknown: npt.NDArray[np.uint32]) -> None:
         """Mark, or clear, what some resources hold in the lanes that wrote them.
@@ -113,12 +114,12 @@ class WarpState:
             else:
                 before = self.unknown[resource][lanes.warps]
                 self.unknown[resource][lanes.warps] = (unknown & bits) | (before & ~bits)
-            self._tainted[resource] = bool(self.unknown[resource].any())
+            self.tainted[resource] = bool(self.unknown[resource].any())
         self.has_unknown = self.has_unknown or bool((unknown & bits).any())
 
     def is_touched(self, resources: Sequence[int]) -> bool:
         """Whether any of some resources has no known value anywhere."""
-        tainted = self._tainted
+        tainted = self.tainted
         return any(tainted[one] for one in resources)
 
     def find_unknown(self, resources: npt.NDArray[np.int64], lanes: Lanes) -> npt.NDArray[np.uint32]:

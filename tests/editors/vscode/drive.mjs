@@ -108,16 +108,17 @@ async function main() {
   const desk = await openDesk(() => page);
   const { child, port } = await startServer(desk.address().port);
   const browser = await chromium.launch({
-    executablePath: join(editors, "chromium"), headless: true, env: { ...process.env, HOME: scratch },
+    executablePath: join(editors, "chromium"), headless: true, env: { ...process.env, HOME: scratch }, timeout: LIMIT_MS,
     args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
   });
   try {
     const context = await browser.newContext({ userAgent: configuration.userAgent, viewport: configuration.viewport ?? { width: 1400, height: 860 }, deviceScaleFactor: configuration.scale ?? 1 });
+    context.setDefaultTimeout(LIMIT_MS);
     page = await context.newPage();
-    const exitCode = new Promise((resolve) => {
-      page.exposeFunction("codeAutomationExit", (code) => resolve(code));
-      page.exposeFunction("codeAutomationLog", (type, values) => process.env.GPA_TEST_VERBOSE && log(`[${type}] ${values}`));
-    });
+    let exit;
+    const exitCode = new Promise((resolve) => (exit = resolve));
+    await page.exposeFunction("codeAutomationExit", exit);
+    await page.exposeFunction("codeAutomationLog", (type, values) => process.env.GPA_TEST_VERBOSE && log(`[${type}] ${values}`));
     if (process.env.GPA_TEST_VERBOSE) page.on("console", (message) => log(`page: ${message.text()}`));
     const remote = (path) => `vscode-remote://127.0.0.1:${port}${encodeURI(path)}`;
     const payload = [["extensionDevelopmentPath", remote(extension)], ["extensionTestsPath", remote(suite)], ["skipWelcome", "true"]];

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.emulator.model import FaultKind
-from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
+from tests.emulator.engine.running import GLOBAL_THREAD, run_text, words, zeros
 
 _SHARED = ".shared .align 4 .b8 tile[1024];"
 
@@ -130,6 +130,20 @@ def test_barrier_objects_count_arrivals_and_turn_their_phase() -> None:
     emulation = run_text(body, {"in": zeros(1), "out": zeros(128)}, block=64, grid=2)
     assert emulation.faults == ()
     assert emulation.arrays["out"].tolist() == [(t ^ 63) + 2 for t in range(64)] * 2
+
+
+@pytest.mark.parametrize(("form", "expected"), [("", 32), (".noinc", 64)])
+def test_barrier_objects_count_copies_that_arrive(form: str, expected: int) -> None:
+    """With ``.noinc`` the arrival is one of those expected; without, it adds itself to them."""
+    body = f""".shared .align 8 .b8 object[8]; {_SHARED} {GLOBAL_THREAD} mov.u32 %r3, tile; mad.lo.u32 %r5, %r52, 4, %r3;
+    mov.u32 %r20, object; setp.ne.u32 %p1, %r52, 0; mul.wide.u32 %d6, %r52, 4; add.u64 %d6, %d6, %d0;
+    @%p1 bra NEXT; mbarrier.init.shared.b64 [%r20], {expected}; NEXT: bar.sync 0;
+    cp.async.ca.shared.global [%r5], [%d6], 4; cp.async.mbarrier.arrive{form}.shared.b64 [%r20]; mbarrier.arrive.shared.b64 %d5, [%r20];
+    WAIT: mbarrier.test_wait.shared.b64 %p2, [%r20], %d5; @!%p2 bra WAIT;
+    xor.b32 %r7, %r52, 31; mad.lo.u32 %r7, %r7, 4, %r3; ld.shared.u32 %r8, [%r7]; st.global.u32 [%d32], %r8;"""
+    emulation = run_text(body, {"in": words(*range(32)), "out": zeros(32)}, block=32, grid=1)
+    assert emulation.faults == ()
+    assert emulation.arrays["out"].tolist() == list(range(31, -1, -1))
 
 
 def test_blocks_of_odd_sizes_have_lanes_without_threads() -> None:

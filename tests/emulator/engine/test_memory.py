@@ -1,11 +1,18 @@
 """Loads and stores in every space."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.emulator.emulate import emulate
+from gpa_lsp.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.emulator.model import FaultKind, TraceSettings
+from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
 from gpa_lsp.ptx.model import Space
-from tests.emulator.engine.running import GLOBAL_THREAD, run_text, words, zeros
+from gpa_lsp.ptx.scalar_types import ScalarType
+from tests.emulator.engine.running import GLOBAL_THREAD, build_module, run_text, words, zeros
 
 
 def test_vectors_and_parts_of_words_are_loaded_and_stored() -> None:
@@ -126,3 +133,38 @@ def test_copies_to_shared_memory_fill_up_with_zeros() -> None:
     assert emulation.arrays["out"].tolist() == [
         *(0, 0, 0, 0), *(whole, half, 0, 0), *(whole, whole, whole, 0), *(whole, whole, whole, whole)
     ]  # fmt: skip
+
+
+def hold_at(addresses: list[int], where: int) -> LaunchDescription:
+    """An array that holds addresses, and one of eight words that lies somewhere."""
+    holder = ArrayArgument(
+        name="rows", type=ScalarType.U64, count=len(addresses), generator=Generator.VALUES, values=tuple(addresses)
+    )
+    row = ArrayArgument(
+        name="row", type=ScalarType.U32, count=8, generator=Generator.SEQUENCE, low=10, base_address=where
+    )
+    return LaunchDescription(kernel="k", block=(1, 1, 1), grid=(1, 1, 1), arguments=(holder,), memory=(row,))
+
+
+def test_arrays_lie_where_others_hold_their_addresses() -> None:
+    where = ARENA_BASE + (3 << 30)
+    module = build_module("ld.global.u64 %d1, [%d0]; ld.global.u32 %r1, [%d1+8]; st.global.u32 [%d1], %r1;", ("d",))
+    emulation = emulate(module, hold_at([where], where))
+    assert emulation.faults == ()
+    assert emulation.arrays["row"].tolist() == [12, 11, 12, 13, 14, 15, 16, 17]
+    assert emulation.peak_bytes < 64 << 20
+
+
+@pytest.mark.parametrize("where", [64, ARENA_BASE - 8, ARENA_BASE + (1 << 50)])
+def test_arrays_that_cannot_lie_where_they_should_are_refused(where: int) -> None:
+    module = build_module("ld.global.u64 %d1, [%d0];", ("d",))
+    with pytest.raises(InputError, match="row cannot lie at 0x"):
+        emulate(module, hold_at([1], where))
+
+
+def test_arrays_at_the_same_place_are_refused() -> None:
+    module = build_module("ld.global.u64 %d1, [%d0];", ("d",))
+    launch = hold_at([1], ARENA_BASE)
+    second = replace(launch.memory[0], name="other")
+    with pytest.raises(InputError, match="other at 0x700000000 overlaps row"):
+        emulate(module, replace(launch, memory=(*launch.memory, second)))

@@ -143,3 +143,24 @@ def test_only_chosen_blocks_are_executed_and_traced() -> None:
     assert np.flatnonzero(emulation.arrays["out"]).tolist() == [*range(64, 96), *range(160, 192)]
     assert emulation.trace is not None
     assert np.unique(emulation.trace.accesses.block).tolist() == [2, 5]
+
+
+def test_lanes_that_leave_a_table_are_those_beside_the_most_common_target_of_their_warp() -> None:
+    body = f"""{GLOBAL_THREAD} ld.global.u32 %r1, [%d31];
+    TABLE: .branchtargets A, B;
+    brx.idx %r1, TABLE; A: st.global.u32 [%d32], %r1; B: st.global.u32 [%d32+4], %r1;"""
+    index = np.array([0] * 20 + [1] * 12 + [0] * 10 + [1] * 22, np.uint32)
+    emulation = run_text(body, {"in": index, "out": zeros(80)}, block=64, trace=TraceSettings())
+    assert emulation.trace is not None
+    rows = emulation.trace.branches
+    assert dict(zip(rows.warp.tolist(), rows.taken_mask.tolist(), strict=True)) == {0: 0xFFF00000, 1: 0x3FF}
+
+
+def test_lanes_that_are_together_wait_for_nobody_else() -> None:
+    # Each half of the warp exchanges among itself, in code of its own.
+    body = f"""{GLOBAL_THREAD} setp.lt.u32 %p1, %r59, 16; @%p1 bra LOW;
+    activemask.b32 %r2; shfl.sync.idx.b32 %r3, %r59, 31, 31, %r2; st.global.u32 [%d32], %r3; bra DONE;
+    LOW: activemask.b32 %r2; shfl.sync.idx.b32 %r3, %r59, 0, 31, %r2; st.global.u32 [%d32], %r3;
+    DONE:"""
+    out = run_text(body, {"in": zeros(80), "out": zeros(80)}, block=32).arrays["out"]
+    assert out[:32].tolist() == [0] * 16 + [31] * 16

@@ -99,7 +99,7 @@ _OPEN = {"atomics_returned": ("heads", "next", "winners")}
 def read_given(case: Case) -> Given:
     """What the launch is given, by name."""
     module = load_module(case.source, case.architecture, *case.flags)
-    function = _find_kernel(module, case.launch.kernel)
+    function = find_kernel(module, case.launch.kernel)
     inputs = build_inputs(module, module.functions[function], case.launch, memory_limit_bytes=64 << 20)
     values: dict[str, object] = {buffer.name: buffer.data for buffer in inputs.buffers} | dict(inputs.variables)
     for argument in case.launch.arguments:
@@ -111,7 +111,8 @@ def read_given(case: Case) -> Given:
     return Given(values=values, grid=case.launch.grid, block=case.launch.block)
 
 
-def _find_kernel(module: PtxModule, name: str) -> str:
+def find_kernel(module: PtxModule, name: str) -> str:
+    """Its mangled name in a module."""
     bare, _, template = name.partition("<")
     letter = {"float>": "f", "double>": "d", "int>": "i"}.get(template, "")
     found = [

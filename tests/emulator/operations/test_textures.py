@@ -1,11 +1,12 @@
 """Texture reads against the programming guide's formulas, one lane at a time."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from gpa_lsp.emulator.operations.textures import gather_texture, sample_texture
+from gpa_lsp.emulator.operations.textures import gather_texture, sample_cube, sample_texture
 from gpa_lsp.launches.model import TextureInput
 from gpa_lsp.ptx.scalar_types import ScalarType
 
@@ -124,6 +125,28 @@ def test_gathering_four_texels() -> None:
     texels = np.arange(12, dtype=np.float32).reshape(1, 3, 4, 1)
     found = gather_texture(make(texels), (np.float32([1.0, 0.0]), np.float32([1.0, 0.0])), 0, S.F32)
     assert np.stack(found.values, 1).tolist() == [[4, 5, 1, 0], [0, 0, 0, 0]]
+
+
+def test_layers_have_texels_of_their_own_and_the_nearest_one_there_is_counts() -> None:
+    texels = np.arange(3 * 2 * 4, dtype=np.float32).reshape(3, 2, 4, 1)
+    layered = replace(make(texels, linear=True), dimensions=2)
+    layers = np.int64([0, 2, 9])
+    found = sample_texture(layered, (np.float32([0.5, 3.5, 1.0]), np.float32([0.5, 1.5, 0.5])), S.F32, layers)
+    assert found.values[0].tolist() == [0, 23, 16.5]
+    assert set(found.texels[2].tolist()) <= set(range(16, 24))
+    lines = replace(make(texels[:, :1]), dimensions=1)
+    found = sample_texture(lines, (np.float32([1.5, 9.0]),), S.F32, np.int64([1, 2]))
+    assert found.values[0].tolist() == [texels[1, 0, 1, 0], texels[2, 0, 3, 0]]
+
+
+def test_the_longest_axis_of_a_direction_chooses_the_face_of_a_cube() -> None:
+    faces = np.broadcast_to(np.arange(12, dtype=np.float32).reshape(12, 1, 1, 1), (12, 2, 2, 1)).copy()
+    cube = replace(make(faces), dimensions=2)
+    x, y, z = np.float32([[5, 1, 1], [-5, 1, 1], [1, 5, 1], [1, -5, 1], [1, 1, 5], [1, 1, -5]]).T
+    assert sample_cube(cube, (x, y, z), S.F32).values[0].tolist() == [0, 1, 2, 3, 4, 5]
+    found = sample_cube(cube, (x, y, z), S.F32, np.ones(6, np.int64))
+    assert found.values[0].tolist() == [6, 7, 8, 9, 10, 11]
+    assert np.isfinite(sample_cube(cube, (np.float32([np.nan]),) * 3, S.F32).values[0]).all()
 
 
 def test_hostile_coordinates() -> None:

@@ -129,3 +129,13 @@ def test_arrays_may_take_as_much_memory_as_is_given():
     )
     assert "need 763 MiB, but only 700 MiB may be used" in small.why_not
     assert wide.why_not == "" and wide.seconds is not None
+
+
+def test_addresses_that_follow_no_formula_are_not_folded():
+    """What the neighbours of a thread load is not known, so that nothing is said of a thread that makes their updates."""
+    mixed = PTX.replace(
+        "add.u64 %d3, %d1, %d2;", "xor.b32 %r8, %r4, 1; mul.wide.u32 %d5, %r8, 4; add.u64 %d3, %d1, %d5;"
+    )
+    plain, folded = build(ptx=mixed)([SPACE[0], replace(SPACE[0], fold=(4, 1, 1))])
+    assert plain.seconds is not None
+    assert folded.seconds is None and "no formula of the thread's place" in folded.why_not

@@ -246,6 +246,11 @@ local subcommands = {
       require('gpa_lsp.recording').record(table.concat(arguments, ' '))
     end,
   },
+  simulate = {
+    run = function()
+      execute('gpaLsp.simulate', vim.bo.buftype == '' and { (rpc.place()) } or {}, function() end)
+    end,
+  },
   cancel = {
     run = function()
       execute('gpaLsp.cancelMeasuring', {}, function(was_running)

@@ -18,6 +18,7 @@ local namespace = vim.api.nvim_create_namespace('gpa_lsp.heat')
 ---@field marks gpa_lsp.Mark[]
 ---@field stale integer[]
 ---@field unverified integer[]?
+---@field simulated integer[]?
 
 ---@type table<integer, gpa_lsp.Heat> the last message for each buffer
 local latest = {}
@@ -60,6 +61,9 @@ local function draw(buffer, message)
   local doubted = {}
   for _, line in ipairs(message.unverified or {}) do
     doubted[line] = heat.unverified ~= '' and heat.unverified or nil
+  end
+  for _, line in ipairs(message.simulated or {}) do
+    doubted[line] = heat.simulated ~= '' and heat.simulated or doubted[line]
   end
   for _, mark in ipairs(message.marks) do
     local sign = doubted[mark.line] or heat.sign

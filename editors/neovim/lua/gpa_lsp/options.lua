@@ -6,6 +6,7 @@
 ---@field number boolean colour the line number
 ---@field sign string a sign before hot lines, one or two cells wide; '' for none
 ---@field unverified string the sign before hot lines of a source that may not be what was measured; '' for none of its own
+---@field simulated string the sign before hot lines whose numbers a model says; '' for none of its own
 ---@field stale string what stands behind a line that was changed since it was measured; '' for nothing
 ---@field suffers? string colour of lines that wait: '#rrggbb' or a highlight group, whose foreground is taken
 ---@field causes? string colour of lines others wait for
@@ -38,7 +39,7 @@ local defaults = {
   root_markers = { '.git', 'compile_commands.json', 'pyproject.toml', 'Project.toml', 'Makefile' },
   settings = {},
   trusted = true,
-  heat = { enable = true, line = true, number = true, sign = '', unverified = '?', stale = 'edited', strength = 0.42 },
+  heat = { enable = true, line = true, number = true, sign = '', unverified = '?', simulated = '~', stale = 'edited', strength = 0.42 },
   window = { sass = 'botright vsplit', page = 'botright split', sync = true, colours = true },
   code_lenses = true,
   try_fixes = true,

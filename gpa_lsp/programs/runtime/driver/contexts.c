@@ -82,6 +82,8 @@ static void *find_entry(const char *name) {
     static const char *const forms[] = {"_v4", "_v3", "_v2", ""};
     char full[NAME_BYTES];
     Dl_info self;
+    if (strcmp(name, "cuGetExportTable") == 0) /* nobody but NVIDIA's own libraries asks for it */
+        gpa_lsp_runtime.send_note(NOTE_OWN_RUNTIME, "");
     if (library == NULL && dladdr((void *)find_entry, &self) != 0)
         library = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     for (size_t i = 0; library != NULL && i < sizeof forms / sizeof *forms; i++) {

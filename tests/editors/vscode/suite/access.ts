@@ -1,24 +1,38 @@
-/** By keyboard alone, and for those who hear the screen; on every ground. */
+/** By keyboard alone, and for those who hear the screen; on every ground; among a hundred reports. */
 
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
-import { attributes, press, screenshot, texts, waitFor } from "./desk";
-import { activeLine, activeScheme, api, drawnBackgrounds, facts, openExtension, openSource, putCursor, source, textOfLine, waitForServer } from "./editor";
+import { attributes, press, screenshot, texts, waitFor, waitForPicker } from "./desk";
+import { activeLine, activeScheme, api, drawnBackgrounds, facts, focusText, hoverTexts, lensTitles, openExtension, openSource, ourDiagnostics, pressInText, putCursor, ROW, source, startOver, textOfLine, waitForServer } from "./editor";
 import { pause, runTests, type Test, until } from "./runner";
 
 const { lines } = facts;
 const THEMES = { dark: "Default Dark Modern", light: "Default Light Modern", "high-contrast": "Default High Contrast", "high-contrast-light": "Default High Contrast Light" };
+/** What the window says of itself when it has a theme. */
+const GROUNDS = { dark: "vs-dark", light: "vs", "high-contrast": "hc-black", "high-contrast-light": "hc-light" };
+/** Colours of a theme and of the server's tokens come a little after the text; nothing says when the last was drawn. */
 const DRAWN_MS = 1_500;
 
 async function look(theme: keyof typeof THEMES): Promise<void> {
   await vscode.workspace.getConfiguration("workbench").update("colorTheme", THEMES[theme], vscode.ConfigurationTarget.Global);
-  putCursor(await openSource(), 0);
+  await putCursor(await openSource(), 0);
+  await waitFor(`.monaco-workbench.${GROUNDS[theme]}`);
   await until("colours", drawnBackgrounds, (all) => new Set(all).size > 2);
   await pause(DRAWN_MS);
   await screenshot(`ground-${theme}`);
 }
 
 const tests: readonly Test[] = [
+  ["of a hundred reports the newest measurement of each kernel is shown, and the others are its past", async () => {
+    await openSource();
+    await openExtension();
+    await waitForServer(api);
+    assert.equal(api.status?.kernels, 2);
+    assert.equal(api.status?.profiles, 1);
+    const titles = await until("lenses", () => lensTitles(source), (all) => all.some((title) => title.startsWith("relax")));
+    assert.deepEqual(titles.filter((title) => /^(relax|normalise) ·/.test(title)).map((title) => title.split(" · ")[1]), ["186 µs", "41.2 µs"]);
+    await until("what went before", () => hoverTexts(source, new vscode.Position(lines.victim, 12)), (all) => all.some((text) => /over \d\d+ runs/.test(text)));
+  }],
   ["the status bar is read whole, without the name of its icon", async () => {
     await openSource();
     await openExtension();
@@ -27,36 +41,40 @@ const tests: readonly Test[] = [
   }],
   ["from the hottest line to its cause, its SASS and back, without a mouse", async () => {
     const editor = await openSource();
-    putCursor(editor, 0);
-    await until("heat", () => api.heatOf(source).marks.length, (marks) => marks > 0);
-    await press("Control+F8");
-    await until("a hot line", activeLine, (line) => line !== 0);
-    putCursor(editor, lines.victim);
-    await press("Alt+J");
+    await putCursor(editor, 0);
+    await pressInText("Control+F8");
+    await until("a hot line", activeLine, (line) => line !== undefined && line !== 0);
+    await putCursor(editor, lines.victim);
+    await pressInText("Alt+J");
     await until("the cause", activeLine, (line) => line === lines.cause);
-    await press("Alt+M");
+    await pressInText("Alt+M");
     await until("the SASS", activeScheme, (scheme) => scheme === "gpa-sass");
     await until("the instruction", () => textOfLine(), (text) => /LDG/.test(text));
-    await press("Alt+M");
+    await pressInText("Alt+M");
     await until("the source", activeScheme, (scheme) => scheme === "file");
-    assert.equal(activeLine(), lines.cause);
+    await until("its line", activeLine, (line) => line === lines.cause);
   }],
   ["a problem of ours is reached and read by its key", async () => {
-    putCursor(await openSource(), lines.loop);
+    await putCursor(await openSource(), lines.loop);
+    await until("problems", () => ourDiagnostics(source), (all) => all.some(({ range }) => range.start.line > lines.loop));
+    await focusText();
     await press("Alt+F8");
     await until("the problem", () => texts(".marker-widget"), (all) => all.some((text) => text.includes("long_scoreboard")));
     await press("Escape");
+    await waitFor(".marker-widget", undefined, "hidden");
   }],
   ["the menu of the status bar is a list that keys walk", async () => {
-    void vscode.commands.executeCommand("gpa.menu");
-    await waitFor(".quick-input-widget .monaco-list-row", "List Hot Spots");
-    const labels = await attributes(".quick-input-widget .monaco-list-row", "aria-label");
+    const chosen = vscode.commands.executeCommand("gpa.menu");
+    await waitFor(ROW, "List Hot Spots");
+    await waitForPicker();
+    const labels = await attributes(ROW, "aria-label");
     assert.ok(labels.length >= 5 && labels.every((label) => label.length > 3 && !label.includes("$(")), labels.join("\n"));
     await press("ArrowDown");
     await press("Escape");
+    await chosen;
   }],
   ["an entry of the chain says what it is", async () => {
-    putCursor(await openSource(), lines.victim);
+    await putCursor(await openSource(), lines.victim);
     await vscode.commands.executeCommand("gpa.showChain");
     const [heading] = await until("the chain", () => api.chain.getChildren(), (all) => all.length > 0);
     const [link] = await api.chain.getChildren(heading);
@@ -71,7 +89,7 @@ const tests: readonly Test[] = [
     assert.match(html, /<html[^>]* lang="en"/);
     assert.match(html, /<title>[^<]+<\/title>/);
     assert.match(html, /<main\b/);
-    await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
+    await startOver();
   }],
   ["heat and hints on dark ground", async () => look("dark")],
   ["heat and hints on light ground", async () => look("light")],

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
-import { count, screenshot, waitFor } from "./desk";
+import { count, screenshot, texts, waitFor } from "./desk";
 import { activeLine, api, facts, hoverTexts, openExtension, openSource, ourDiagnostics, putCursor, source, waitForServer } from "./editor";
 import { runTests, type Test, until } from "./runner";
 
@@ -15,11 +15,14 @@ const tests: readonly Test[] = [
     await waitForServer(api);
     const column = editor.document.lineAt(lines.victim).text.indexOf("signal");
     const at = new vscode.Position(lines.victim, column + 1);
-    const found = await until("both hovers", () => hoverTexts(source, at), (all) => all.some((text) => text.includes("variable `signal`")), 30_000);
-    assert.ok(found.some((text) => /long_scoreboard|global memory/.test(text)), found.join("\n---\n"));
+    const found = await until("both hovers", () => hoverTexts(source, at), (all) => all.some((text) => text.includes("variable `signal`")) && all.some((text) => /long_scoreboard|global memory/.test(text)));
+    assert.equal(new Set(found).size, found.length, found.join("\n---\n"));
     editor.selection = new vscode.Selection(at, at);
     await vscode.commands.executeCommand("editor.action.showHover");
     await waitFor(".monaco-hover", "const float signal");
+    const rows = await until("both parts", () => texts(".monaco-hover .hover-row"), (all) => all.some((text) => text.includes("const float signal")) && all.some((text) => text.includes("of the samples")));
+    const order = (words: string): number => rows.findIndex((text) => text.includes(words));
+    assert.ok(order("const float signal") < order("of the samples"), rows.join("\n---\n"));
     await screenshot("hover-beside-clangd");
     await vscode.commands.executeCommand("editor.action.hideHover");
   }],
@@ -42,7 +45,7 @@ const tests: readonly Test[] = [
     const from = editor.document.lineAt(line).text.indexOf("value * 0.7");
     const span = new vscode.Range(line, from, line, from + "value * 0.7".length);
     const list = () => vscode.commands.executeCommand<vscode.CodeAction[]>("vscode.executeCodeActionProvider", source, span);
-    const titles = (await until("both", list, (all) => all.some(({ title }) => title.startsWith("Extract")) && all.some(({ title }) => title.startsWith("Write 0.7f")), 30_000)).map(({ title }) => title);
+    const titles = (await until("both", list, (all) => all.some(({ title }) => title.startsWith("Extract")) && all.some(({ title }) => title.startsWith("Write 0.7f")))).map(({ title }) => title);
     assert.equal(new Set(titles).size, titles.length, titles.join("\n"));
   }],
   ["clangd's hover comes first, and neither says what the other says", async () => {
@@ -51,14 +54,14 @@ const tests: readonly Test[] = [
     const found = await hoverTexts(source, new vscode.Position(lines.victim, column + 1));
     const ours = found.findIndex((text) => text.includes("long_scoreboard"));
     const theirs = found.findIndex((text) => text.includes("variable `signal`"));
-    assert.ok(theirs >= 0 && ours >= 0, found.join("\n---\n"));
+    assert.ok(theirs >= 0 && ours >= 0 && theirs < ours, found.join("\n---\n"));
     assert.equal(found.filter((text) => text.includes("long_scoreboard")).length, 1);
     const there = await vscode.commands.executeCommand<(vscode.Location | vscode.LocationLink)[]>("vscode.executeDefinitionProvider", source, new vscode.Position(lines.victim, column + 1));
     assert.equal(there.length, 1);
   }],
   ["the chain of calls is clangd's, ours has a tree of its own", async () => {
     const editor = await openSource();
-    putCursor(editor, lines.victim);
+    await putCursor(editor, lines.victim);
     const at = new vscode.Position(lines.kernel, editor.document.lineAt(lines.kernel).text.indexOf("relax"));
     const items = await vscode.commands.executeCommand<vscode.CallHierarchyItem[]>("vscode.prepareCallHierarchy", source, at);
     assert.deepEqual(items.map(({ name }) => name), ["relax"]);

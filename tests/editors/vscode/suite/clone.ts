@@ -28,7 +28,7 @@ const tests: readonly Test[] = [
   }],
   ["a jump that leads nowhere says so and offers the hottest line", async () => {
     const editor = await startOver();
-    putCursor(editor, 0);
+    await putCursor(editor, 0);
     await vscode.commands.executeCommand("gpa.goToCause");
     await answerNotification("not known to wait", "Go to the Hottest Line");
     await until("the hottest line", activeLine, (line) => line !== undefined && line > 0);

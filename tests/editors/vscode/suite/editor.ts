@@ -1,7 +1,7 @@
 /** What the suites ask VS Code. */
 
 import * as vscode from "vscode";
-import { click, count, hover, styles } from "./desk";
+import { click, count, hover, press, styles, texts, waitFor, waitForPicker } from "./desk";
 import { until } from "./runner";
 
 /** Facts about the workspace, from the Python side. */
@@ -24,7 +24,7 @@ export interface Api {
   readonly ties: readonly { readonly uri: string; readonly lines: readonly (readonly number[])[] }[];
   readonly chain: ChainTree;
   readonly report: Partial<Shown> & { readonly isReady: boolean; readonly files: { find(uri: vscode.Uri): Shown | undefined } };
-  heatOf(uri: vscode.Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[]; readonly unverified: readonly number[] };
+  heatOf(uri: vscode.Uri): { readonly marks: readonly HeatMark[]; readonly stale: readonly number[]; readonly unverified: readonly number[]; readonly simulated: readonly number[] };
 }
 
 /** A page in a panel or in place of a report. */
@@ -66,10 +66,38 @@ export async function openSource(): Promise<vscode.TextEditor> {
   return vscode.window.showTextDocument(source, { viewColumn: vscode.ViewColumn.One, preview: false });
 }
 
-export function putCursor(editor: vscode.TextEditor, line: number): void {
+/** Put the cursor of the active editor on a line, and wait until the window has it there: what comes next starts from there. */
+export async function putCursor(editor: vscode.TextEditor, line: number): Promise<void> {
   const position = new vscode.Position(line, editor.document.lineAt(line).firstNonWhitespaceCharacterIndex);
   editor.selection = new vscode.Selection(position, position);
   editor.revealRange(editor.selection);
+  await focusText();
+  await until(`the cursor on line ${line + 1}`, () => texts('[id="status.editor.selection"]'), ([shown]) => shown?.startsWith(`Ln ${line + 1},`) === true);
+}
+
+/** Give the text that is active the keyboard. */
+export async function focusText(): Promise<void> {
+  await vscode.commands.executeCommand("workbench.action.focusActiveEditorGroup");
+  await waitFor(".editor-group-container.active .monaco-editor.focused");
+}
+
+/** Press one of our keys in the text that is active. They hold where heat is known and where the text has the keyboard. */
+export async function pressInText(key: string): Promise<void> {
+  const uri = vscode.window.activeTextEditor?.document.uri;
+  if (uri?.scheme === "file") {
+    await until("heat", () => api.heatOf(uri).marks.length, (marks) => marks > 0);
+  }
+  await focusText(); // the window has heard of the heat by then: it is told one thing after the other
+  await press(key);
+}
+
+export const ROW = ".quick-input-list .monaco-list-row";
+
+/** Take the entry of the open list that is marked, once it is the one that is meant. */
+export async function takeRow(text: string): Promise<void> {
+  await waitForPicker();
+  await waitFor(`${ROW}.focused`, text);
+  await press("Enter");
 }
 
 export const activeLine = (): number | undefined => vscode.window.activeTextEditor?.selection.active.line;
@@ -95,7 +123,7 @@ export const ourDiagnostics = (uri: vscode.Uri): readonly vscode.Diagnostic[] =>
   vscode.languages.getDiagnostics(uri).filter((diagnostic) => diagnostic.source?.startsWith("gpa") === true);
 
 export async function waitForServer(api: Api): Promise<void> {
-  await until("the server has read the profile", () => api.status, (status) => status?.state === "idle" && status.kernels > 0, 30_000);
+  await until("the server has read the profile", () => api.status, (status) => status?.state === "idle" && status.kernels > 0);
 }
 
 /** Close everything but the source, and show that. */
@@ -135,7 +163,7 @@ export async function drawnBackgrounds(): Promise<readonly string[]> {
 
 /** Open the SASS of a line, by the command. */
 export async function openSass(line: number): Promise<vscode.TextEditor | undefined> {
-  putCursor(await openSource(), line);
+  await putCursor(await openSource(), line);
   await vscode.commands.executeCommand("gpa.toggleSass");
   return until("a SASS document", sassEditor);
 }

@@ -16,10 +16,10 @@ async function listFixes(line: number): Promise<readonly vscode.CodeAction[]> {
 
 async function openMenu(line: number, words: RegExp): Promise<readonly string[]> {
   const editor = await startOver();
-  putCursor(editor, line);
+  await putCursor(editor, line);
   await until(`a fix that says ${words}`, () => listFixes(line), (all) => all.some((one) => words.test(one.title)));
   await vscode.commands.executeCommand("editor.action.quickFix");
-  await waitFor(".action-widget .monaco-list-row");
+  await waitFor(".action-widget .monaco-list-row.focused"); // what is pressed next goes to the menu
   return texts(MENU);
 }
 

@@ -23,19 +23,19 @@ async function show(): Promise<vscode.TextEditor> {
 
 async function takePictures(ground: string): Promise<void> {
   const editor = await show();
-  putCursor(editor, 0);
+  await putCursor(editor, 0);
   await pause(DRAWN_MS);
   await screenshot(`heat-${ground}`, HEAT);
-  putCursor(editor, lines.victim);
+  await putCursor(editor, lines.victim);
   await vscode.commands.executeCommand("gpa.goToCause");
   await until("the jump", activeLine, (line) => line === lines.cause);
-  putCursor(editor, lines.loop);
+  await putCursor(editor, lines.loop);
   await vscode.commands.executeCommand("editor.action.marker.next");
   await until("the cause's message", () => texts(".marker-widget"), (all) => all.some((text) => text.includes("long_scoreboard")));
   await pause(DRAWN_MS);
   await screenshot(`cause-${ground}`, CAUSE);
   await vscode.commands.executeCommand("closeMarkersNavigation");
-  putCursor(editor, lines.victim);
+  await putCursor(editor, lines.victim);
   await vscode.commands.executeCommand("gpa.toggleSass");
   const sass = await until("a SASS document", sassEditor);
   await vscode.window.showTextDocument(sass?.document ?? editor.document, sass?.viewColumn);

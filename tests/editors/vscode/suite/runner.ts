@@ -1,5 +1,6 @@
 /** Tests one after the other, each reported by name; one that fails does not keep the next from running. */
 
+import * as vscode from "vscode";
 import { report, screenshot } from "./desk";
 
 const LIMIT_MS = 120_000 * Number(process.env.GPA_LSP_TEST_PATIENCE ?? 1);
@@ -17,6 +18,7 @@ export async function runTests(tests: readonly Test[]): Promise<void> {
     } catch (thrown) {
       error = thrown instanceof Error ? `${thrown.message}\n${thrown.stack ?? ""}` : String(thrown);
       await screenshot(`failed-${name.replaceAll(/\W+/g, "-")}`);
+      await vscode.commands.executeCommand("workbench.action.closeQuickOpen"); // a list that is still open would take the keys of the next test
     }
     await report({ name, error, milliseconds: Date.now() - began });
   }

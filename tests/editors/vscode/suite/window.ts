@@ -29,7 +29,7 @@ const tests: readonly Test[] = [
     await openSource();
     await openExtension();
     await waitForServer(api);
-    assert.ok((await lensTitles(source)).some((title) => title.includes("relax")));
+    await until("lenses", () => lensTitles(source), (titles) => titles.some((title) => title.includes("relax")));
     say(isFirst ? "first-reads" : "second-reads");
     await waitToHear(isFirst ? "second-reads" : "first-reads");
   }],

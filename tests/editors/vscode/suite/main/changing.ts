@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { click, count, press, screenshot, waitFor } from "../desk";
+import { click, press, screenshot, waitFor } from "../desk";
 import { answerNotification, api, facts, hoverTexts, lensTitles, openSass, openSource, ourDiagnostics, putCursor, sassEditor, source, startOver, waitForNotification, waitForServer } from "../editor";
 import { type Test, until } from "../runner";
 
@@ -72,10 +72,10 @@ export const changing: readonly Test[] = [
     const editor = await openSource();
     const said = await until("two runs", () => hoverTexts(source, new vscode.Position(lines.victim, 12)), (all) => all.some((text) => text.includes("over 2 runs")));
     assert.match(said.join("\n"), /\*\*history\*\* 186 µs → 10\d µs over 2 runs; no regression[^]*!\[time over runs: [^\]]*\]\(data:image\/svg/);
-    putCursor(editor, lines.victim);
+    await putCursor(editor, lines.victim);
     await vscode.commands.executeCommand("editor.action.showHover", { focus: "autoFocusImmediately" });
     await waitFor(".monaco-hover", "over 2 runs");
-    assert.ok((await count(".monaco-hover img[alt^='time over runs']")) > 0, "there is no picture");
+    await waitFor(".monaco-hover img[alt^='time over runs']");
     for (let step = 0; step < 5; step += 1) await press("ArrowDown"); // the hover has the focus
     await screenshot("hover-history-dark");
     await vscode.commands.executeCommand("editor.action.hideHover");
@@ -97,19 +97,21 @@ export const changing: readonly Test[] = [
   ["measuring is cancelled, and no process is left", async () => {
     behave("hang");
     await startOver();
-    void vscode.commands.executeCommand("gpa.measure");
+    const measured = vscode.commands.executeCommand("gpa.measure");
     await until("two processes", runningProfilers, (pids) => pids.length === 2);
     await until("status", () => api.status?.state, (state) => state === "measuring");
     await screenshot("measuring-dark");
     await vscode.commands.executeCommand("gpa.cancelMeasuring");
     await until("no process", runningProfilers, (pids) => pids.length === 0);
     await until("status", () => api.status?.state, (state) => state === "idle");
+    await measured;
     behave("measure");
   }],
   ["a run that fails is explained", async () => {
     behave("fail");
-    void vscode.commands.executeCommand("gpa.measure");
+    const measured = vscode.commands.executeCommand("gpa.measure");
     await waitForNotification("performance counters");
+    await measured;
     await screenshot("failed-run-dark");
     await vscode.commands.executeCommand("notifications.clearAll");
     behave("measure");

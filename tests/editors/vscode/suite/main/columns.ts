@@ -3,12 +3,11 @@
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { click, count, press, screenshot, type, waitFor, waitForPicker } from "../desk";
-import { activeLine, activeScheme, api, drawnBackgrounds, facts, openSass, openSource, sassEditor, source, textOfLine } from "../editor";
+import { activeLine, activeScheme, api, drawnBackgrounds, facts, openSass, openSource, pressInText, ROW, sassEditor, source, takeRow, textOfLine, waitForServer } from "../editor";
 import { type Test, until } from "../runner";
 
 const { lines } = facts;
 const TITLE = /^\/\/ addr /m;
-const ROW = ".quick-input-list .monaco-list-row";
 
 const sassText = (): string => sassEditor()?.document.getText() ?? "";
 const titles = (): string => sassText().split("\n").find((line) => TITLE.test(line)) ?? "";
@@ -55,7 +54,8 @@ export const columns: readonly Test[] = [
     const before = titles();
     assert.match(before, /share.*line.*stalled by/);
     await vscode.window.showTextDocument(sassEditor()?.document ?? assert.fail(), vscode.ViewColumn.Two);
-    await press("Alt+k");
+    await pressInText("Alt+k");
+    await waitFor(".quick-input-title", "Columns of the SASS");
     await waitFor(ROW, "executed");
     await waitForPicker();
     await screenshot("columns-dark");
@@ -67,24 +67,27 @@ export const columns: readonly Test[] = [
     await until("ties of the new text", () => api.ties, (all) => all.length === 2);
     await screenshot("columns-chosen-dark");
     await vscode.commands.executeCommand("gpa.restart");
-    await until("a server", () => api.isRunning && api.status?.state === "idle" && api.status.kernels > 0);
+    await waitForServer(api);
     await openSource();
     await vscode.commands.executeCommand("workbench.action.closeEditorsInOtherGroups");
     await openSass(lines.victim);
     await until("the columns of before", titles, (text) => /alive/.test(text) && !/share/.test(text));
   }],
   ["the usual columns come back with a button", async () => {
-    void vscode.commands.executeCommand("gpa.chooseColumns");
+    const chosen = vscode.commands.executeCommand("gpa.chooseColumns");
     await waitFor(ROW, "executed");
     await click(".quick-input-titlebar .action-label[aria-label='The usual columns']");
+    await chosen;
     await until("the usual columns", titles, (text) => /share.*line.*stalled by/.test(text));
   }],
   ["the hottest instructions are a list that jumps, in the order of any column", async () => {
-    await press("Alt+o");
+    await vscode.window.showTextDocument(sassEditor()?.document ?? assert.fail(), vscode.ViewColumn.Two);
+    await pressInText("Alt+o");
+    await waitFor(".quick-input-title", "largest first");
     await waitFor(ROW, "%");
     await waitForPicker();
     await screenshot("instructions-dark");
-    await press("Enter");
+    await takeRow("%");
     await waitFor(".quick-input-widget", undefined, "hidden");
     await until("the hottest instruction", () => textOfLine(), (text) => /\d\d %.*\bF(FMA|MUL|ADD)\b/.test(text));
     assert.equal(activeScheme(), "gpa-sass");
@@ -93,11 +96,9 @@ export const columns: readonly Test[] = [
     await waitFor(ROW, "registers that hold a value");
     await waitForPicker();
     await type("alive");
-    await press("Enter");
+    await takeRow("registers that hold a value");
     await waitFor(".quick-input-titlebar", "registers that hold a value at it");
-    await waitFor(ROW);
-    await waitForPicker();
-    await press("Enter");
+    await takeRow("");
     await chosen;
     assert.notEqual(activeLine(), hottest);
     await vscode.commands.executeCommand("gpa.back");

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
-import { press, screenshot } from "../desk";
-import { activeLine, api, drawnBackgrounds, drawnStyles, facts, openSource, putCursor, source, startOver } from "../editor";
+import { screenshot } from "../desk";
+import { activeLine, api, drawnBackgrounds, drawnStyles, facts, openSource, pressInText, putCursor, source, startOver } from "../editor";
 import { type Test, until } from "../runner";
 
 const { lines } = facts;
@@ -11,7 +11,7 @@ const { lines } = facts;
 export const heat: readonly Test[] = [
   ["heat is drawn on the lines the server named", async () => {
     const editor = await startOver();
-    putCursor(editor, 0);
+    await putCursor(editor, 0);
     const { marks, stale, unverified } = await until("heat", () => api.heatOf(source), (known) => known.marks.length > 0);
     assert.deepEqual([stale, unverified], [[], []]);
     assert.equal(marks.find(({ line }) => line === lines.victim)?.kind, "suffers");
@@ -50,13 +50,16 @@ export const heat: readonly Test[] = [
   }],
   ["the next hot line and the one before are a key away", async () => {
     const editor = await startOver();
-    putCursor(editor, 0);
+    await putCursor(editor, 0);
     const hot = api.heatOf(source).marks.map(({ line }) => line);
-    await press("Control+F8");
+    await pressInText("Control+F8");
     await until("the first hot line", activeLine, (line) => line === hot[0]);
-    await press("Control+F8");
+    await pressInText("Control+F8");
     await until("the second hot line", activeLine, (line) => line === hot[1]);
-    await press("Control+Shift+F8");
+    await pressInText("Control+Shift+F8");
     await until("the first hot line again", activeLine, (line) => line === hot[0]);
+    await putCursor(editor, 0);
+    await Promise.all([vscode.commands.executeCommand("gpa.nextHotLine"), vscode.commands.executeCommand("gpa.nextHotLine")]);
+    await until("two lines on, however quick they come", activeLine, (line) => line === hot[1]);
   }],
 ];

@@ -25,11 +25,11 @@ export const looks: readonly Test[] = [
     await vscode.commands.executeCommand("notifications.clearAll");
     await vscode.commands.executeCommand("workbench.action.closeSidebar");
     const editor = await startOver();
-    putCursor(editor, 0);
+    await putCursor(editor, 0);
     await until("colours", drawnBackgrounds, (all) => all.length > 0);
     await until("lenses", () => texts(".codelens-decoration"), (all) => all.some((text) => text.includes("%")));
     const heatPicture = await screenshot("picture-heat", { x: 52, y: 92, width: 960, height: 430 });
-    putCursor(editor, lines.victim);
+    await putCursor(editor, lines.victim);
     await vscode.commands.executeCommand("gpa.toggleSass");
     await until("a SASS document", sassEditor);
     await openSource();
@@ -50,7 +50,7 @@ export const looks: readonly Test[] = [
   ["the light theme", async () => {
     await vscode.workspace.getConfiguration("workbench").update("colorTheme", "Default Light Modern", vscode.ConfigurationTarget.Global);
     const editor = await startOver();
-    putCursor(editor, 0);
+    await putCursor(editor, 0);
     await until("colours", drawnBackgrounds, (all) => all.length > 0);
     await screenshot("heat-light");
     await openSass(lines.victim);

@@ -3,11 +3,10 @@
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { press, screenshot, type, waitFor, waitForPicker } from "../desk";
-import { api, facts, lensTitles, openSource, source, startOver, waitForServer } from "../editor";
+import { api, facts, lensTitles, openSource, ROW, source, startOver, takeRow, waitForServer } from "../editor";
 import { type Test, until } from "../runner";
 
 const { lines } = facts;
-const ROW = ".quick-input-list .monaco-list-row";
 const STATUS = ".statusbar-item";
 
 async function hintsOf(line: number): Promise<string> {
@@ -19,24 +18,25 @@ async function hintsOf(line: number): Promise<string> {
 const heatOf = (line: number): string => api.heatOf(source).marks.find((mark) => mark.line === line)?.text ?? "";
 
 async function choose(words: string): Promise<void> {
-  void vscode.commands.executeCommand("gpa.chooseMetric");
+  const chosen = vscode.commands.executeCommand("gpa.chooseMetric");
   await waitFor(ROW, "samples and causes");
   await waitForPicker();
   await type(words);
-  await waitFor(ROW, words);
-  await press("Enter");
+  await takeRow(words);
   await waitFor(".quick-input-widget", undefined, "hidden");
+  await chosen;
 }
 
 export const metrics: readonly Test[] = [
   ["a list offers what lines can show, and says what the profile lacks", async () => {
     await startOver();
     assert.match(await until("hints", () => hintsOf(lines.victim), Boolean), /← line \d+ · \d+ % long_scoreboard/);
-    void vscode.commands.executeCommand("gpa.chooseMetric");
+    const chosen = vscode.commands.executeCommand("gpa.chooseMetric");
     await waitFor(ROW, "no kernel has it here");
     await waitForPicker();
     await screenshot("metrics-dark");
     await press("Escape");
+    await chosen;
     await waitFor(".quick-input-widget", undefined, "hidden");
   }],
   ["hints, heat and lenses switch to it together, with its unit, and it stands in the status bar", async () => {
@@ -54,7 +54,7 @@ export const metrics: readonly Test[] = [
     await choose("sectors");
     await until("lenses", () => lensTitles(source), (titles) => titles.some((title) => title.includes("sectors: not in this profile")));
     await until("no hints", () => hintsOf(lines.victim), (text) => text === "");
-    assert.deepEqual(api.heatOf(source).marks, []);
+    await until("no heat", () => api.heatOf(source).marks.length, (marks) => marks === 0);
     await screenshot("metric-lacking-dark");
   }],
   ["the choice holds when the server is started anew, and is taken back", async () => {

@@ -5,7 +5,7 @@ import * as os from "node:os";
 import * as path from "node:path";
 import * as vscode from "vscode";
 import { doubleClick, screenshot, waitFor } from "../desk";
-import { api, facts, putCursor, startOver } from "../editor";
+import { api, facts, openSource, putCursor, startOver } from "../editor";
 import { type Test, until } from "../runner";
 
 const { lines } = facts;
@@ -22,13 +22,12 @@ const readText = async (file: vscode.Uri) => Buffer.from(await vscode.workspace.
 export const pages: readonly Test[] = [
   ["a double click on a report opens its page at the kernel of the cursor", async () => {
     const editor = await startOver();
-    putCursor(editor, lines.dividing);
+    await putCursor(editor, lines.dividing);
     await vscode.commands.executeCommand("revealInExplorer", profile());
     await waitFor(".explorer-folders-view .monaco-list-row", "relax.gpa-profile.json");
     await doubleClick(".explorer-folders-view .monaco-list-row", "relax.gpa-profile.json");
     await until("the page", () => api.report.files.find(profile())?.isReady);
-    const shown = vscode.window.tabGroups.activeTabGroup.activeTab?.input;
-    assert.ok(shown instanceof vscode.TabInputCustom && shown.viewType === FILE_TYPE);
+    await until("its tab", () => vscode.window.tabGroups.activeTabGroup.activeTab?.input, (shown) => shown instanceof vscode.TabInputCustom && shown.viewType === FILE_TYPE);
     const page = api.report.files.find(profile());
     assert.equal(page?.place, "#k1", "the second kernel is the one that divides");
     assert.match(page?.html ?? "", /Content-Security-Policy" content="default-src (?:'|&#39;)none/, "the page may load nothing");
@@ -54,8 +53,17 @@ export const pages: readonly Test[] = [
   }],
   ["the report beside a source opens at the kernel of the cursor", async () => {
     const editor = await startOver();
-    putCursor(editor, lines.dividing);
+    await putCursor(editor, lines.dividing);
     await vscode.commands.executeCommand("gpa.showPage");
     await until("the page", () => api.report.isReady && api.report.place === "#k1");
+  }],
+  ["a page that is open goes to the kernel of the cursor, without being loaded again", async () => {
+    const { html } = api.report;
+    const editor = await openSource();
+    await putCursor(editor, lines.victim);
+    await vscode.commands.executeCommand("gpa.showPage");
+    await until("the first kernel", () => api.report.place, (place) => place === "#k0");
+    assert.equal(api.report.isReady, true);
+    assert.equal(api.report.html, html);
   }],
 ];

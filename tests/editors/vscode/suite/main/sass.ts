@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
-import { press, screenshot, waitFor } from "../desk";
-import { activeLine, activeScheme, api, facts, hoverTexts, openSource, putCursor, sassEditor, source, startOver, textOfLine } from "../editor";
+import { screenshot, waitFor } from "../desk";
+import { activeLine, activeScheme, api, facts, hoverTexts, openSource, pressInText, putCursor, sassEditor, source, startOver, textOfLine } from "../editor";
 import { pause, type Test, until } from "../runner";
 
 const { lines } = facts;
@@ -11,13 +11,13 @@ const { lines } = facts;
 export const sass: readonly Test[] = [
   ["the SASS of a line opens beside it, and the cursor is on its instruction", async () => {
     const editor = await startOver();
-    putCursor(editor, lines.cause);
-    await press("Alt+m");
+    await putCursor(editor, lines.cause);
+    await pressInText("Alt+m");
     await until("a SASS document", activeScheme, (scheme) => scheme === "gpa-sass");
     const shown = vscode.window.activeTextEditor;
     assert.equal(shown?.document.languageId, "nvsass");
     assert.equal(shown?.viewColumn, vscode.ViewColumn.Two);
-    assert.match(textOfLine(), /\bLDG\b/);
+    await until("its instruction", () => textOfLine(), (text) => /\bLDG\b/.test(text)); // the document is there before its cursor
     assert.equal(vscode.window.visibleTextEditors.filter(({ document }) => document.uri.scheme === "gpa-sass").length, 1);
   }],
   ["hover, definition, symbols, folding and colours are served in the SASS", async () => {
@@ -62,16 +62,16 @@ export const sass: readonly Test[] = [
   ["the next hot instruction is a key away", async () => {
     const editor = sassEditor();
     const before = editor?.selection.active.line ?? 0;
-    await press("Control+F8");
+    await pressInText("Control+F8");
     await until("another instruction", activeLine, (line) => line !== undefined && line !== before);
     assert.equal(activeScheme(), "gpa-sass");
     assert.match(textOfLine(), /\d %/);
-    await press("Control+Shift+F8");
+    await pressInText("Control+Shift+F8");
     await until("the one before", activeLine, (line) => line !== undefined && line <= before);
-    putCursor(vscode.window.activeTextEditor as vscode.TextEditor, before);
+    await putCursor(vscode.window.activeTextEditor as vscode.TextEditor, before);
   }],
   ["the way back leads to the line of the instruction", async () => {
-    await press("Alt+m");
+    await pressInText("Alt+m");
     await until("the source", activeScheme, (scheme) => scheme === "file");
     await until("its line", activeLine, (line) => line === lines.cause);
     assert.equal(vscode.window.activeTextEditor?.viewColumn, vscode.ViewColumn.One);
@@ -79,7 +79,7 @@ export const sass: readonly Test[] = [
   ["the SASS follows the cursor of the source, and keeps its own", async () => {
     const editor = await openSource();
     const before = sassEditor()?.selection.active.line;
-    putCursor(editor, lines.victim);
+    await putCursor(editor, lines.victim);
     const textOf = (line: number): string => sassEditor()?.document.lineAt(line).text ?? "";
     const lit = await until("lit lines", () => api.lit, ([first]) => first !== undefined && /\bF(FMA|MUL|ADD)\b/.test(textOf(first.primary)));
     assert.equal(lit.length, 1);
@@ -96,7 +96,7 @@ export const sass: readonly Test[] = [
     const before = own?.selection.active.line;
     const load = Array.from({ length: editor.document.lineCount }, (_, line) => line).find((line) => /\bLDG\b/.test(editor.document.lineAt(line).text));
     await vscode.window.showTextDocument(editor.document, { viewColumn: editor.viewColumn ?? vscode.ViewColumn.Two });
-    putCursor(vscode.window.activeTextEditor as vscode.TextEditor, load ?? 0);
+    await putCursor(vscode.window.activeTextEditor as vscode.TextEditor, load ?? 0);
     await until("lit lines", () => api.lit, (all) => all.some(({ uri, lines: shown }) => uri === source.toString() && shown.includes(lines.cause)));
     assert.equal(activeScheme(), "gpa-sass");
     assert.equal(own?.selection.active.line, before);

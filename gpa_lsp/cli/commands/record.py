@@ -1,0 +1,110 @@
+"""``gpa-lsp record``: launches of a program on a GPU, kept with their code and data."""
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_INTERRUPTED, parse_count
+from gpa_lsp.cli.predictions import parse_seconds, parse_size
+from gpa_lsp.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from gpa_lsp.record.run import RecordedProgram
+
+_EXIT_ENDED = 1
+_DEFAULT_LIMIT = "600"
+_DEFAULT_SIZE = "256MiB"
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", type=Path, required=True, help="the folder for launches, code and data"
+    )
+    parser.add_argument(
+        "--launch",
+        metavar="N",
+        type=parse_count,
+        help="keep launch N of each kernel, instead of the first with the most threads",
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="SIZE",
+        type=parse_size,
+        default=_DEFAULT_SIZE,
+        help=f"data of one launch that is kept at most (default: {_DEFAULT_SIZE})",
+    )
+    parser.add_argument(
+        "--seconds",
+        metavar="S",
+        type=parse_seconds,
+        default=_DEFAULT_LIMIT,
+        help=f"end the program after so many seconds (default: {_DEFAULT_LIMIT})",
+    )
+    parser.add_argument(
+        "application", metavar="-- APP ARGS", nargs=argparse.REMAINDER, help="the program to run, and its arguments"
+    )
+
+
+def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    application = arguments.application[1:] if arguments.application[:1] == ["--"] else arguments.application
+    if not application:
+        message = "no program to run"
+        raise InputError(message, remedy="give it after two dashes: gpa-lsp record -o recorded -- ./app")
+    from gpa_lsp.record.model import RecordSettings
+    from gpa_lsp.record.run import record_program
+
+    recorded = record_program(
+        application,
+        arguments.output,
+        RecordSettings(limit_bytes=arguments.limit, number=arguments.launch or 0),
+        limit_s=arguments.seconds,
+        streams=terminal.find_streams(),
+        take=terminal.pass_on,
+    )
+    _tell(recorded, terminal)
+    return _judge(recorded, terminal)
+
+
+def _tell(recorded: "RecordedProgram", terminal: Terminal) -> None:
+    """What was recorded, as the commands that look at it."""
+    for one in recorded.launches:
+        if one.description is None:
+            terminal.complain(f"gpa-lsp: not recorded: {one.kernel}: {one.problem}")
+            continue
+        words = ["gpa-lsp", "memory", str(one.module), "--launches", str(one.description)]
+        shown = shlex.join(words) if one.has_ptx else "its code came as machine code, without PTX"
+        terminal.complain(f"gpa-lsp: recorded {one.description}: {shown}")
+        if one.variables:
+            names = ", ".join(one.variables)
+            terminal.complain(f"gpa-lsp: note: what the program wrote to the variables {names} is not in it")
+    if not recorded.launches:
+        terminal.complain("gpa-lsp: nothing was recorded: no kernel was launched through CUDA's driver")
+
+
+def _judge(recorded: "RecordedProgram", terminal: Terminal) -> int:
+    """The program's own status."""
+    from gpa_lsp.processes.watched_command import Ending
+
+    end = recorded.end
+    if end.ending is Ending.NOT_STARTED:
+        terminal.complain(f"gpa-lsp: the program was not started: {end.words}")
+        return EXIT_BAD_INPUT
+    if end.ending is not Ending.ENDED:
+        terminal.complain(f"gpa-lsp: the program did not end by itself: {end.ending.value}")
+        return EXIT_INTERRUPTED if end.ending is Ending.CANCELLED else _EXIT_ENDED
+    return _EXIT_ENDED if end.status is None else end.status if end.status >= 0 else 128 - end.status
+
+
+COMMAND = Command(
+    summary="run a program on a GPU and keep launches of its kernels, with their code and data",
+    description=(
+        "Run a program whose launches go through CUDA's driver, as those of Triton, Numba and C++ do, and write one launch of each kernel "
+        "as a description with its code and data, which memory, trace, simulate and the editor read. Needs Linux and a C compiler. "
+        "Exit code: the program's own."
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,128 @@
+"""The library that is injected, and the CUPTI it calls: made on demand, kept in the user's cache."""
+
+import hashlib
+import os
+import platform
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpa_lsp.basis.errors import MissingToolError
+from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.native.c_compiler import compile_library, find_c_compiler
+from gpa_lsp.processes.search_paths import list_package_folders
+
+NAME = "gpa_lsp_collector.so"
+SOURCES = Path(__file__).parent / "injection"
+CUPTI_VARIABLE = "GPA_LSP_CUPTI"
+"""Names the libcupti to use, where another than the newest is wanted."""
+
+_FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-fno-strict-aliasing")
+_KEPT_BYTES = 4 << 20
+_MARK = "cupti_pcsampling.h"
+_DRIVER_MARK = "cuda.h"
+_LIBRARY = re.compile(r"libcupti\.so\.(\d+)(?:\.\d+)*$")
+_TOOLKITS = ("CUDA_PATH", "CUDA_HOME")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cupti:
+    """An installed CUPTI.
+
+    Attributes:
+        headers: folders with its headers and CUDA's, in the order a compiler looks.
+        library: libcupti; None where only headers are installed.
+    """
+
+    headers: tuple[Path, ...]
+    library: Path | None
+
+
+def find_cupti() -> Cupti:
+    """The newest CUPTI there is: of NVIDIA's wheels, else of a toolkit.
+
+    Raises:
+        MissingToolError: none has headers.
+    """
+    for include, library in _list_candidates():
+        driver = include if (include / _DRIVER_MARK).is_file() else _find_driver_headers()
+        if (include / _MARK).is_file() and driver is not None:
+            named = os.environ.get(CUPTI_VARIABLE)
+            found = Path(named) if named else _find_library(library)
+            return Cupti(headers=tuple(dict.fromkeys((include, driver))), library=found)
+    raise MissingToolError(
+        "CUPTI",
+        needed_for="sampling without Nsight Compute",
+        install="pip install 'gpa-lsp[cupti]', or install the CUDA toolkit",
+    )
+
+
+def _list_candidates() -> Iterator[tuple[Path, tuple[Path, ...]]]:
+    """Folders of headers, with those that may have the library to them."""
+    for root in list_package_folders("nvidia"):
+        releases = (path for path in root.glob("cu*") if path.name[2:].isdigit())
+        for release in sorted(releases, key=lambda path: int(path.name[2:]), reverse=True):
+            yield release / "include", (release / "lib",)
+        yield root / "cuda_cupti" / "include", (root / "cuda_cupti" / "lib",)
+    for toolkit in _list_toolkits():
+        extra = toolkit / "extras" / "CUPTI"
+        yield toolkit / "include", (toolkit / "lib64", toolkit / "lib", extra / "lib64")
+        yield extra / "include", (extra / "lib64", toolkit / "lib64")
+
+
+def _list_toolkits() -> Iterator[Path]:
+    yield from (Path(os.environ[name]) for name in _TOOLKITS if os.environ.get(name))
+    yield Path("/usr/local/cuda")
+    yield from sorted(Path("/usr/local").glob("cuda-*"), reverse=True)
+
+
+def _find_driver_headers() -> Path | None:
+    folders = [root / "cuda_runtime" / "include" for root in list_package_folders("nvidia")]
+    folders += [toolkit / "include" for toolkit in _list_toolkits()]
+    return next((folder for folder in folders if (folder / _DRIVER_MARK).is_file()), None)
+
+
+def _find_library(folders: tuple[Path, ...]) -> Path | None:
+    found = [path for folder in folders for path in folder.glob("libcupti.so.*") if _LIBRARY.match(path.name)]
+    return min(found, key=lambda path: len(path.name), default=None)
+
+
+def build_library(cupti: Cupti, into: Path) -> Path:
+    """Put the library into a folder, compiled where it was not before.
+
+    Args:
+        cupti: whose headers it is compiled with.
+        into: an existing folder of ours.
+
+    Raises:
+        MissingToolError: there is no C compiler.
+        ToolError: it failed.
+        OSError: it cannot be written.
+    """
+    compiler = find_c_compiler()
+    digest = hashlib.sha256(f"{_FLAGS} {compiler} {platform.machine()}".encode())
+    for source in (*sorted(SOURCES.glob("*.[ch]")), *_list_versions(cupti)):
+        digest.update(source.read_bytes())
+    kept = KeptFiles(find_cache_folder() / "collector", limit_bytes=_KEPT_BYTES)
+    path = into / NAME
+    content = kept.load(digest.hexdigest())
+    if content is not None:
+        path.write_bytes(content)
+        return path
+    headers = [f"-I{folder}" for folder in cupti.headers]
+    sources = [str(source) for source in sorted(SOURCES.glob("*.c"))]
+    compile_library(
+        compiler, [*_FLAGS, *headers, *sources, "-ldl"], path, needed_for="the library that collects samples"
+    )
+    kept.store(digest.hexdigest(), path.read_bytes())
+    kept.trim()
+    return path
+
+
+def _list_versions(cupti: Cupti) -> Iterator[Path]:
+    """The headers that say which release the others are of."""
+    for folder in cupti.headers:
+        for name in ("cupti_version.h", _MARK):
+            if (folder / name).is_file():
+                yield folder / name

@@ -1,0 +1,51 @@
+"""What the server and the process that simulates say to each other. Plain data without numpy: this module is imported before the client has its
+answer to initialize.
+"""
+
+from pathlib import Path
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.editor.predicted.results import PredictedJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationJob:
+    """Launches of a source to simulate.
+
+    Attributes:
+        base: the source, and the description of its launches.
+        kernel: mangled name of the one that is meant; None for all that are described.
+        target: the profile to write.
+        seconds: for executing the blocks of one launch.
+    """
+
+    base: PredictedJob
+    kernel: str | None
+    target: Path
+    seconds: float
+
+    @property
+    def most_s(self) -> float:
+        """After this time the process hangs: compiling, what a launch may take with its further tries, and an SM."""
+        return self.base.limit_s + 10 * self.seconds + 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationResult:
+    """What became of it.
+
+    Attributes:
+        job: what was asked.
+        words: a clause for each simulated launch; empty where nothing was written.
+        kernels: mangled names of the simulated kernels.
+        problems: what was not simulated, and why, a sentence each.
+        seconds: it took.
+        failure: why nothing was simulated, a line; empty otherwise.
+    """
+
+    job: SimulationJob
+    words: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    seconds: float = 0.0
+    failure: str = ""

@@ -1,0 +1,135 @@
+"""What the process that simulates does with its jobs. Nothing of it delays an answer of the server."""
+
+import json
+import time
+
+from gpa_lsp.basis.errors import GpaError, InputError
+from gpa_lsp.basis.numbers import format_duration_ns, format_percent
+from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.binary.linkage_names import find_bare_name
+from gpa_lsp.editor.predicted.machines import choose_machine
+from gpa_lsp.editor.predicted.results import PredictedJob
+from gpa_lsp.editor.predicted.worker import choose_compile_settings, choose_settings
+from gpa_lsp.editor.simulated.results import SimulationJob, SimulationResult
+from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.prediction.simulation import Simulation, SimulationSettings, simulate_source
+from gpa_lsp.prediction.templates import write_templates
+from gpa_lsp.processes.frames import Step
+from gpa_lsp.processes.worker import Tell, Work
+from gpa_lsp.report.names import list_named, shorten_name
+from gpa_lsp.simulator.accuracy import MODEL_ERROR
+from gpa_lsp.simulator.profile_document import DocumentLaunch, make_document
+from gpa_lsp.sources.host_launches import find_host_launches
+
+
+def _warm_up() -> None:
+    from gpa_lsp.binary import disassembler  # noqa: F401
+    from gpa_lsp.compiler import compile as compiling  # noqa: F401
+
+
+def do_job(job: SimulationJob, tell: Tell) -> SimulationResult:
+    """The result of a job: a profile is written where anything could be simulated."""
+    started_s = time.monotonic()
+    try:
+        found = simulate(job, tell)
+        _write_profile(job, found)
+    except (GpaError, OSError) as error:
+        return SimulationResult(job=job, failure=str(error), seconds=time.monotonic() - started_s)
+    problems = tuple(str(one) for one in found.problems)
+    return SimulationResult(
+        job=job,
+        words=tuple(map(describe_launch, found.launches)),
+        kernels=tuple(dict.fromkeys(one.kernel.mangled_name for one in found.launches)),
+        problems=problems,
+        seconds=time.monotonic() - started_s,
+        failure="" if found.launches else "; ".join(problems),
+    )
+
+
+def simulate(job: SimulationJob, tell: Tell) -> Simulation:
+    """The simulation of a job.
+
+    Raises:
+        GpaError: see :func:`~gpa_lsp.prediction.simulation.simulate_source`.
+    """
+    base = job.base
+
+    def report(words: str, done: int, total: int) -> None:
+        tell(Step(words=words, done=done, total=total))
+
+    return simulate_source(
+        base.path,
+        kernel=job.kernel,
+        launches=base.launches_path,
+        text=base.text,
+        launches_text=_find_launches_text(base, job.kernel),
+        compute_capability=base.architecture,
+        settings=SimulationSettings(machine=choose_machine(base), seconds=job.seconds, memory_bytes=base.memory_bytes),
+        compile_settings=choose_compile_settings(base),
+        progress=report,
+    )
+
+
+def _find_launches_text(base: PredictedJob, kernel: str | None) -> str:
+    """What is described; of a kernel that is not, what the host code of the source says.
+
+    Raises:
+        InputError: neither says anything.
+    """
+    described = base.launches_text
+    if kernel is None:
+        return described
+    known = read_launches(base.launches_path, text=described) if described else ()
+    if any(list_named(one.kernel, [kernel], lambda name: (name,)) for one in known):
+        return described
+    if not is_launched(base.path.name, base.text, kernel):
+        raise InputError(
+            "no launch of it is described, and no host code beside it says grid and block",
+            path=base.path,
+            remedy="describe one: a code action on the kernel begins it",
+        )
+    return write_templates(
+        base.path,
+        text=base.text,
+        kernel=kernel,
+        launches_path=base.launches_path,
+        launches_text=described,
+        compute_capability=base.architecture,
+        settings=choose_compile_settings(base),
+        fits=choose_settings(base),
+    )
+
+
+def is_launched(file: str, text: str, kernel: str) -> bool:
+    """Host code in a source launches a kernel with a grid and a block that can be read from it.
+
+    Args:
+        file: name of the source.
+        text: of it.
+        kernel: mangled name.
+    """
+    launches = find_host_launches(file, text)
+    own = [one for one in launches if one.kernel == find_bare_name(kernel)]
+    return any(one.grid is not None and one.block is not None for one in own)
+
+
+def _write_profile(job: SimulationJob, found: Simulation) -> None:
+    """Whole, or not at all; what was simulated before stays where nothing is simulated now."""
+    if not found.launches:
+        return
+    document = make_document(found.launches, found.problems, {str(job.base.path): job.base.text})
+    with open_whole(job.target) as stream:
+        stream.write(json.dumps(document) + "\n")
+
+
+def describe_launch(one: DocumentLaunch) -> str:
+    """A few words for the person who asked for it: a long message covers what it is about."""
+    time = format_duration_ns(one.simulated.duration_ns)
+    return f"{shorten_name(one.name)} on {one.machine.name}: {time} ±{format_percent(MODEL_ERROR)}"
+
+
+def _explain(job: SimulationJob, reason: str) -> SimulationResult:
+    return SimulationResult(job=job, failure=reason)
+
+
+WORK = Work(do=do_job, prepare=_warm_up, explain=_explain)

@@ -1,0 +1,33 @@
+"""Names under which CUPTI counts samples, which are metrics of Nsight Compute's."""
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+
+_PREFIX = "smsp__pcsamp_warps_issue_stalled_"
+_LATENCY = "_not_issued"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CuptiReason:
+    """What CUPTI counts under one name.
+
+    Attributes:
+        name: Nsight Compute's spelling of the stall reason.
+        is_latency: of samples in cycles in which nothing was issued.
+    """
+
+    name: str
+    is_latency: bool
+
+
+def read_reason(name: str) -> CuptiReason | None:
+    """What a name of CUPTI's stands for; None where it is no stall reason: counts of samples, and of those that were lost.
+
+    >>> read_reason("smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued")
+    CuptiReason(name='long_scoreboard', is_latency=True)
+    >>> read_reason("smsp__pcsamp_sample_count") is None
+    True
+    """
+    if not name.startswith(_PREFIX):
+        return None
+    is_latency = name.endswith(_LATENCY)
+    return CuptiReason(name=name.removeprefix(_PREFIX).removesuffix(_LATENCY), is_latency=is_latency)

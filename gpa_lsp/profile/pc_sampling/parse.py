@@ -1,0 +1,254 @@
+"""A file of PC samples → :class:`Profile`: a record for each function, or for each function of each launch where samples know theirs."""
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from pathlib import Path
+
+import numpy as np
+
+from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.profile.cupti_reasons import CuptiReason, read_reason
+from gpa_lsp.profile.model import Device, Launch, LoadedFunction, Module, Profile, StallSamples
+from gpa_lsp.profile.opening import open_regular_file
+from gpa_lsp.profile.pc_sampling import BUFFER_HEADER_BYTES, FORMAT, HEADER_BYTES, IDENTIFIER
+from gpa_lsp.profile.pc_sampling.tables import Configuration, Data, FlatTable, PcRecord
+from gpa_lsp.profile.sampling import Aggregate, Sampling
+
+_MOST_BYTES = 1 << 30
+_FIRST_ADDRESS = 0x5000_0000_0000
+_MODULE_BYTES = 0x1_0000_0000
+_FUNCTION_BYTES = 0x1000
+_MOST_OFFSET = 1 << 28
+_LARGEST_EXPONENT = 31
+_UNKNOWN_DEVICE = Device(name=None, compute_capability=None, sm_count=None, sm_clock_hz=None)
+
+_Function = tuple[int, str]
+"""Hash of a cubin, and mangled name."""
+_Counts = dict[CuptiReason, int]
+
+
+@dataclass(slots=True)
+class _Collected:
+    """What all buffers of a file say together."""
+
+    samples: dict[tuple[_Function, int], dict[int, _Counts]] = field(default_factory=dict)
+    symbols: dict[_Function, int] = field(default_factory=dict)
+    total: int = 0
+    counted: int = 0
+    has_latency: bool = False
+    dropped: int = 0
+    foreign: int = 0
+    period_cycles: int | None = None
+    is_full: bool = False
+    problems: list[Problem] = field(default_factory=list)
+
+
+def read_pc_samples(path: Path) -> Profile:
+    """Read a file.
+
+    Raises:
+        InputError: it is damaged from its first buffer on, or too large.
+    """
+    stream, size_bytes = open_regular_file(path)
+    with stream:
+        if size_bytes > _MOST_BYTES:
+            raise InputError("is larger than any run of PC sampling writes", path=path, remedy="measure a shorter part")
+        content = stream.read(size_bytes)
+    found = _Collected()
+    for number, (place, buffer) in enumerate(_split(content, found, path)):
+        try:
+            _Buffer(found, buffer, size_bytes).read()
+        except (InputError, struct.error) as error:
+            message = error.message if isinstance(error, InputError) else "is damaged"
+            if number == 0:
+                raise InputError(message, path=path, place=f"offset {place:#x}", remedy="write it again") from None
+            _add_problem(found, f"buffer {number} {message}, and is left out", path)
+    return _build(found, path)
+
+
+def _split(content: bytes, found: _Collected, path: Path) -> Iterator[tuple[int, bytes]]:
+    """Offset and bytes of each buffer."""
+    _, count = struct.unpack_from("<II", content)
+    at = HEADER_BYTES
+    for number in range(count):
+        begin = at + BUFFER_HEADER_BYTES
+        size = struct.unpack_from("<Q", content, at + 24)[0] if begin <= len(content) else 0
+        if begin > len(content) or begin + size > len(content) or content[begin + 4 : begin + 8] != IDENTIFIER:
+            if number == 0:
+                raise InputError("has no whole buffer", path=path, place=f"offset {at:#x}", remedy="write it again")
+            _add_problem(found, f"{count - number} of {count} buffers are cut off or damaged", path)
+            return
+        yield begin, content[begin : begin + size]
+        at = begin + size
+
+
+def _add_problem(found: _Collected, message: str, path: Path) -> None:
+    found.problems.append(Problem(severity=ProblemSeverity.WARNING, message=message, path=path))
+
+
+class _Buffer:
+    """Adds one buffer up."""
+
+    def __init__(self, found: _Collected, content: bytes, most_counts: int) -> None:
+        self._found = found
+        self._root = FlatTable.find_root(content)
+        self._left = most_counts  # a count takes eight bytes; more of them come from lists that share their bytes
+
+    def read(self) -> None:
+        root, found = self._root, self._found
+        reasons = self._read_settings()
+        rows = list(self._list_rows(reasons))
+        found.has_latency |= any(reason is not None and reason.is_latency for reason in reasons.values())
+        for function, symbol, offset, correlation, counts in rows:
+            found.symbols[function] = symbol
+            places = found.samples.setdefault((function, correlation), {})
+            held = places.setdefault(offset, {})
+            for reason, count in counts.items():
+                held[reason] = held.get(reason, 0) + count
+        found.total += root.read_number(Data.TOTAL_SAMPLES)
+        found.dropped += root.read_number(Data.DROPPED_SAMPLES)
+        found.foreign += root.read_number(Data.FOREIGN_SAMPLES)
+        found.is_full |= bool(root.read_number(Data.IS_BUFFER_FULL, "<B"))
+
+    def _read_settings(self) -> Mapping[int, CuptiReason | None]:
+        holder = self._root.read_table(Configuration.HOLDER)
+        settings = None if holder is None else holder.read_table(Configuration.SETTINGS)
+        if settings is None:
+            raise InputError(
+                "does not say what its stall reasons are", remedy="write it with the names of all stall reasons"
+            )
+        exponent = settings.read_number(Configuration.PERIOD, "<I")
+        if 0 < exponent <= _LARGEST_EXPONENT:
+            self._found.period_cycles = 1 << exponent
+        names = settings.list_texts(Configuration.ALL_NAMES)
+        indices = settings.list_numbers(Configuration.ALL_INDICES)
+        if not names or len(names) != len(indices):
+            raise InputError(
+                "does not say what its stall reasons are", remedy="write it with the names of all stall reasons"
+            )
+        return {index: read_reason(name) for index, name in zip(indices, names, strict=True)}
+
+    def _list_rows(
+        self, reasons: Mapping[int, CuptiReason | None]
+    ) -> Iterator[tuple[_Function, int, int, int, _Counts]]:
+        for record in self._root.list_tables(Data.RECORDS):
+            pairs = record.list_pairs(PcRecord.REASONS)
+            self._left -= 1 + len(pairs)
+            offset = record.read_number(PcRecord.OFFSET)
+            if self._left < 0 or offset > _MOST_OFFSET:
+                raise InputError("has records that no run writes", remedy="write it again")
+            counts: _Counts = {}
+            self._found.counted += sum(count for _, count in pairs)
+            for index, count in pairs:
+                if index not in reasons:
+                    raise InputError(f"counts a stall reason {index} that it does not name", remedy="write it again")
+                reason = reasons[index]
+                if reason is not None:
+                    counts[reason] = counts.get(reason, 0) + count
+            function = (record.read_number(PcRecord.CUBIN), record.read_text(PcRecord.FUNCTION_NAME))
+            symbol = record.read_number(PcRecord.FUNCTION_INDEX, "<I")
+            yield function, symbol, offset, record.read_number(PcRecord.CORRELATION, "<I"), counts
+
+
+def _build(found: _Collected, path: Path) -> Profile:
+    missing = found.total - found.dropped - found.foreign - found.counted
+    if missing > 0:
+        _add_problem(found, f"{format_count(missing)} samples are counted, but at no instruction", path)
+    addresses = _place_functions(found)
+    module_ids = {cubin: number for number, cubin in enumerate(dict.fromkeys(cubin for cubin, _ in addresses))}
+    modules = {
+        number: Module(
+            module_id=number,
+            image=None,
+            compute_capability=None,
+            functions=tuple(
+                LoadedFunction(name=function[1], address=address, symbol_index=found.symbols[function])
+                for function, address in addresses.items()
+                if function[0] == cubin
+            ),
+        )
+        for cubin, number in module_ids.items()
+    }
+    return Profile(
+        path=path,
+        format_name=FORMAT,
+        tool_version=None,
+        modules=modules,
+        launches=tuple(_list_launches(found, addresses, module_ids)),
+        problems=tuple(found.problems),
+        sampling=Sampling(dropped_samples=found.dropped, foreign_samples=found.foreign),
+        samples_truncated=found.is_full,
+    )
+
+
+def _place_functions(found: _Collected) -> dict[_Function, int]:
+    """Made-up addresses: of each cubin its own range, of each function as many pages as samples reach."""
+    ends: dict[_Function, int] = {}
+    for (function, _), places in found.samples.items():
+        ends[function] = max(ends.get(function, 0), *places)
+    addresses: dict[_Function, int] = {}
+    module, before, at = -1, None, 0
+    for function in sorted(ends):
+        if function[0] != before:
+            module, before = module + 1, function[0]
+            at = _FIRST_ADDRESS + module * _MODULE_BYTES
+        addresses[function] = at
+        at += (ends[function] // _FUNCTION_BYTES + 1) * _FUNCTION_BYTES
+    return addresses
+
+
+def _list_launches(
+    found: _Collected, addresses: Mapping[_Function, int], module_ids: Mapping[int, int]
+) -> Iterator[Launch]:
+    is_apart = _are_apart(found)
+    for index, ((function, correlation), places) in enumerate(sorted(found.samples.items())):
+        yield Launch(
+            index=index,
+            mangled_name=function[1],
+            plain_name="",
+            demangled_name="",
+            module_id=module_ids[function[0]],
+            grid=None,
+            block=None,
+            device=_UNKNOWN_DEVICE,
+            created_unix_s=None,
+            context_id=None,
+            stream_id=None,
+            metrics={},
+            samples=_build_samples(found, places, addresses[function], is_apart=is_apart),
+            samples_truncated=False,
+            function_addresses=(addresses[function],),
+            sampling=Sampling(period_cycles=found.period_cycles),
+            aggregate=None if correlation else Aggregate(launches=None),
+        )
+
+
+def _are_apart(found: _Collected) -> bool:
+    """Whether samples without issue are counted under their own name only; else they are part of those of their reason."""
+    return any(
+        count > counts.get(CuptiReason(name=reason.name, is_latency=False), 0)
+        for places in found.samples.values()
+        for counts in places.values()
+        for reason, count in counts.items()
+        if reason.is_latency
+    )
+
+
+def _build_samples(found: _Collected, places: Mapping[int, _Counts], address: int, *, is_apart: bool) -> StallSamples:
+    reasons = tuple(sorted({reason.name for counts in places.values() for reason in counts}))
+    columns = {name: number for number, name in enumerate(reasons)}
+    offsets = sorted(places)
+    every = np.zeros((len(offsets), len(reasons)), np.int64)
+    latency = np.zeros_like(every)
+    for row, offset in enumerate(offsets):
+        for reason, count in places[offset].items():
+            (latency if reason.is_latency else every)[row, columns[reason.name]] += count
+    return StallSamples(
+        addresses=np.array([address + offset for offset in offsets], np.uint64),
+        reasons=reasons,
+        all_samples=every + latency if is_apart else every,
+        latency_samples=latency if found.has_latency else None,
+    )

@@ -1,0 +1,625 @@
+/* A library that stands before CUDA's driver library under its name: what a program loads and launches is written down, with the
+ * memory a launch is given, and passed on. It needs none of CUDA's headers; everything else the driver has is found behind it.
+ *
+ * Folders get image-ID.bin (what was loaded), link-ID-N.ptx (what an image was linked of) and launch-PROCESS-N.raw, each whole or
+ * not at all. The variables of the environment that begin with GPA_LSP_RECORD say where and how much.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef REAL_DRIVER
+#error "the path of the driver's own library is missing"
+#endif
+#define PUBLIC __attribute__((visibility("default")))
+
+typedef int result;
+typedef void *handle;
+typedef uint64_t address;
+typedef struct { /* CUlaunchConfig */
+    unsigned int grid[3], block[3], shared_bytes;
+    handle stream;
+    void *attributes;
+    unsigned int attribute_count;
+} launch_config;
+
+enum { SUCCESS = 0, NO_FUNCTION = 500, MOST_PARAMETERS = 4096, MOST_ARRAYS = 1024, MOST_PARAMETER_BYTES = 32764 };
+enum { PER_THREAD_STREAM = 2, INPUT_PTX = 1 };
+static const uint32_t FAT_BINARY = 0xBA55ED50, FAT_WRAPPER = 0x466243B1;
+
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static char folder[4096], image_folder[4096];
+static uint64_t limit_bytes = 256u << 20;
+static unsigned long chosen, written, skipped;
+static int is_on;
+
+/* ---- the driver's own functions ---- */
+
+static void *find_real(const char *name) {
+    static void *library;
+    if (library == NULL)
+        library = dlopen(REAL_DRIVER, RTLD_LAZY | RTLD_LOCAL);
+    return library == NULL ? NULL : dlsym(library, name);
+}
+
+#define REAL(name, ...) \
+    static result (*real)(__VA_ARGS__); \
+    if (real == NULL) \
+        real = (result(*)(__VA_ARGS__))find_real(name); \
+    if (real == NULL) \
+        return NO_FUNCTION
+
+static result call_pointer(const char *name, void *into, address value, size_t *size) {
+    result (*range)(void *, size_t *, address) = (result(*)(void *, size_t *, address))find_real(name);
+    return range == NULL ? NO_FUNCTION : range(into, size, value);
+}
+
+/* ---- what handles stand for ---- */
+
+struct known {
+    handle key;
+    uint64_t image;
+    char *kernel; /* NULL for a module or library */
+    int is_kernel_object;
+    unsigned long launches;
+    uint64_t most_threads;
+    struct known *next;
+};
+static struct known *table[4096];
+
+static struct known **slot_of(handle key) { return &table[((uintptr_t)key >> 4) % (sizeof table / sizeof *table)]; }
+
+static struct known *find(handle key) {
+    struct known *one = *slot_of(key);
+    while (one != NULL && one->key != key)
+        one = one->next;
+    return one;
+}
+
+static void remember(handle key, uint64_t image, const char *kernel, int is_kernel_object) {
+    pthread_mutex_lock(&lock);
+    struct known *one = find(key);
+    if (one == NULL && (one = calloc(1, sizeof *one)) != NULL) {
+        one->key = key;
+        one->next = *slot_of(key);
+        *slot_of(key) = one;
+    }
+    if (one != NULL && (one->image != image || kernel == NULL || one->kernel == NULL || strcmp(one->kernel, kernel) != 0)) {
+        free(one->kernel);
+        one->kernel = kernel == NULL ? NULL : strdup(kernel);
+        one->image = image;
+        one->launches = one->most_threads = 0;
+    }
+    if (one != NULL)
+        one->is_kernel_object = is_kernel_object;
+    pthread_mutex_unlock(&lock);
+}
+
+static uint64_t image_of(handle key) {
+    pthread_mutex_lock(&lock);
+    struct known *one = find(key);
+    uint64_t image = one == NULL ? 0 : one->image;
+    pthread_mutex_unlock(&lock);
+    return image;
+}
+
+/* ---- files ---- */
+
+static uint64_t hash(const unsigned char *data, size_t size) { /* FNV-1a */
+    uint64_t value = 0xCBF29CE484222325u;
+    for (size_t place = 0; place < size; place++)
+        value = (value ^ data[place]) * 0x100000001B3u;
+    return value == 0 ? 1 : value;
+}
+
+static FILE *open_file(const char *into, const char *name, char *temporary, size_t room) {
+    if (snprintf(temporary, room, "%s/%s.%d.part", into, name, (int)getpid()) >= (int)room)
+        return NULL;
+    return fopen(temporary, "wb");
+}
+
+static int close_file(FILE *stream, const char *temporary, const char *into, const char *name) {
+    char path[sizeof folder + 128];
+    int failed = ferror(stream) | fclose(stream);
+    snprintf(path, sizeof path, "%s/%s", into, name);
+    if (!failed && rename(temporary, path) == 0)
+        return 1;
+    unlink(temporary);
+    return 0;
+}
+
+static void write_image(const char *name, const void *data, size_t size) {
+    char temporary[sizeof folder + 128];
+    FILE *stream = open_file(image_folder, name, temporary, sizeof temporary);
+    if (stream == NULL)
+        return;
+    fwrite(data, 1, size, stream);
+    close_file(stream, temporary, image_folder, name);
+}
+
+/* ---- images ---- */
+
+static size_t measure_image(const unsigned char **image) {
+    const unsigned char *data = *image;
+    uint32_t magic;
+    memcpy(&magic, data, 4);
+    if (magic == FAT_WRAPPER) {
+        memcpy(image, data + 8, sizeof *image);
+        data = *image;
+        memcpy(&magic, data, 4);
+    }
+    if (magic == FAT_BINARY) {
+        uint16_t head;
+        uint64_t size;
+        memcpy(&head, data + 6, 2);
+        memcpy(&size, data + 8, 8);
+        return head + size;
+    }
+    if (memcmp(data, "\177ELF", 4) == 0) { /* the tables of a cubin come last */
+        uint64_t programs, sections;
+        uint16_t program_size, program_count, section_size, section_count;
+        memcpy(&programs, data + 32, 8);
+        memcpy(&sections, data + 40, 8);
+        memcpy(&program_size, data + 54, 2);
+        memcpy(&program_count, data + 56, 2);
+        memcpy(&section_size, data + 58, 2);
+        memcpy(&section_count, data + 60, 2);
+        uint64_t first = programs + (uint64_t)program_size * program_count;
+        uint64_t second = sections + (uint64_t)section_size * section_count;
+        return first > second ? first : second;
+    }
+    return strlen((const char *)data) + 1;
+}
+
+static void take_image(handle key, const void *given) {
+    if (given == NULL || key == NULL)
+        return;
+    const unsigned char *image = given;
+    size_t size = measure_image(&image);
+    uint64_t id = hash(image, size);
+    remember(key, id, NULL, 0);
+    if (*image_folder == 0)
+        return;
+    char name[64], path[sizeof folder + 128];
+    snprintf(name, sizeof name, "image-%016llx.bin", (unsigned long long)id);
+    snprintf(path, sizeof path, "%s/%s", image_folder, name);
+    if (access(path, F_OK) != 0)
+        write_image(name, image, size);
+}
+
+static void take_image_file(handle key, const char *path) {
+    FILE *stream = fopen(path, "rb");
+    if (stream == NULL)
+        return;
+    fseek(stream, 0, SEEK_END);
+    long size = ftell(stream);
+    rewind(stream);
+    char *content = size < 0 ? NULL : calloc(1, (size_t)size + 64);
+    if (content != NULL && fread(content, 1, (size_t)size, stream) == (size_t)size)
+        take_image(key, content);
+    free(content);
+    fclose(stream);
+}
+
+/* ---- what was linked ---- */
+
+struct part {
+    handle state;
+    char *text;
+    struct part *next;
+};
+static struct part *parts;
+
+static void take_part(handle state, int type, const void *data, size_t size) {
+    if (type != INPUT_PTX || data == NULL)
+        return;
+    struct part *one = calloc(1, sizeof *one);
+    if (one == NULL)
+        return;
+    one->text = calloc(1, size + 1);
+    if (one->text != NULL)
+        memcpy(one->text, data, size);
+    one->state = state;
+    pthread_mutex_lock(&lock);
+    one->next = parts;
+    parts = one;
+    pthread_mutex_unlock(&lock);
+}
+
+static void take_linked(handle state, const void *given) {
+    const unsigned char *image = given;
+    if (image == NULL)
+        return;
+    uint64_t id = hash(image, measure_image(&image));
+    int number = 0;
+    pthread_mutex_lock(&lock);
+    for (struct part **at = &parts; *at != NULL;) {
+        struct part *one = *at;
+        if (one->state != state) {
+            at = &one->next;
+            continue;
+        }
+        char name[64];
+        snprintf(name, sizeof name, "link-%016llx-%d.ptx", (unsigned long long)id, number++);
+        if (*image_folder != 0 && one->text != NULL)
+            write_image(name, one->text, strlen(one->text));
+        *at = one->next;
+        free(one->text);
+        free(one);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- launches ---- */
+
+struct layout {
+    size_t count, offsets[MOST_PARAMETERS], sizes[MOST_PARAMETERS], end;
+};
+
+static int lay_out(handle function, int is_kernel_object, struct layout *out) {
+    typedef result (*info)(handle, size_t, size_t *, size_t *);
+    info ask = (info)find_real(is_kernel_object ? "cuKernelGetParamInfo" : "cuFuncGetParamInfo");
+    out->count = out->end = 0;
+    if (ask == NULL)
+        return 0;
+    while (out->count < MOST_PARAMETERS) {
+        size_t place = 0, size = 0;
+        if (ask(function, out->count, &place, &size) != SUCCESS)
+            break;
+        out->offsets[out->count] = place;
+        out->sizes[out->count++] = size;
+        if (place + size > out->end)
+            out->end = place + size;
+    }
+    return out->end <= MOST_PARAMETER_BYTES;
+}
+
+static int gather(struct layout *layout, void **arguments, void **extra, unsigned char *into) {
+    if (arguments != NULL) {
+        for (size_t number = 0; number < layout->count; number++)
+            memcpy(into + layout->offsets[number], arguments[number], layout->sizes[number]);
+        return 1;
+    }
+    const void *buffer = NULL;
+    size_t size = 0;
+    for (void **one = extra; one != NULL && *one != NULL; one += 2) { /* 1: a buffer, 2: its size, 0: the end */
+        if (*one == (void *)1)
+            buffer = one[1];
+        else if (*one == (void *)2)
+            size = *(size_t *)one[1];
+    }
+    if (buffer != NULL)
+        memcpy(into, buffer, size < layout->end ? size : layout->end);
+    return buffer != NULL || layout->count == 0;
+}
+
+static size_t list_arrays(const unsigned char *content, size_t size, address *bases, size_t *sizes, uint64_t *total) {
+    size_t count = 0;
+    for (size_t place = 0; place + 8 <= size && count < MOST_ARRAYS; place += 8) {
+        address value, base = 0;
+        size_t bytes = 0;
+        memcpy(&value, content + place, 8);
+        if (value < 4096 || call_pointer("cuMemGetAddressRange_v2", &base, value, &bytes) != SUCCESS || bytes == 0)
+            continue;
+        size_t known = 0;
+        while (known < count && bases[known] != base)
+            known++;
+        if (known < count)
+            continue;
+        bases[count] = base;
+        sizes[count++] = bytes;
+        *total += bytes;
+    }
+    return count;
+}
+
+static int write_array(FILE *stream, address base, size_t size) {
+    typedef result (*copy)(void *, address, size_t);
+    static const size_t most = 16u << 20;
+    copy take = (copy)find_real("cuMemcpyDtoH_v2");
+    char *piece = malloc(size < most ? size : most);
+    int is_well = take != NULL && piece != NULL;
+    fprintf(stream, "array %llu %zu\n", (unsigned long long)base, size);
+    for (size_t place = 0; is_well && place < size; place += most) {
+        size_t now = size - place < most ? size - place : most;
+        is_well = take(piece, base + place, now) == SUCCESS && fwrite(piece, 1, now, stream) == now;
+    }
+    free(piece);
+    fprintf(stream, "\n");
+    return is_well;
+}
+
+static int is_captured(handle stream) {
+    typedef result (*ask)(handle, int *);
+    ask status = (ask)find_real("cuStreamIsCapturing");
+    int state = 0;
+    return status != NULL && status(stream, &state) == SUCCESS && state != 0;
+}
+
+static void write_launch(struct known *one, handle function, const launch_config *shape, void **arguments, void **extra) {
+    static struct layout layout; /* under the lock */
+    static unsigned char content[MOST_PARAMETER_BYTES + 8];
+    address bases[MOST_ARRAYS];
+    size_t sizes[MOST_ARRAYS];
+    char name[64], temporary[sizeof folder + 128];
+    uint64_t total = 0;
+    memset(content, 0, sizeof content);
+    if (!lay_out(function, one->is_kernel_object, &layout) || !gather(&layout, arguments, extra, content)) {
+        skipped++;
+        return;
+    }
+    result (*wait)(void) = (result(*)(void))find_real("cuCtxSynchronize");
+    if (wait != NULL)
+        wait();
+    size_t count = list_arrays(content, layout.end, bases, sizes, &total);
+    snprintf(name, sizeof name, "launch-%d-%06lu.raw", (int)getpid(), written + 1);
+    FILE *stream = open_file(folder, name, temporary, sizeof temporary);
+    if (stream == NULL)
+        return;
+    fprintf(stream, "gpa-lsp-launch 1\nimage %016llx\nkernel %s\nnumber %lu\ngrid %u %u %u\nblock %u %u %u\nshared %u\n",
+            (unsigned long long)one->image, one->kernel, one->launches, shape->grid[0], shape->grid[1], shape->grid[2],
+            shape->block[0], shape->block[1], shape->block[2], shape->shared_bytes);
+    for (size_t number = 0; number < layout.count; number++)
+        fprintf(stream, "parameter %zu %zu\n", layout.offsets[number], layout.sizes[number]);
+    fprintf(stream, "content %zu\n", layout.end);
+    fwrite(content, 1, layout.end, stream);
+    fprintf(stream, "\n");
+    int is_well = 1;
+    if (total > limit_bytes)
+        fprintf(stream, "too-large %llu\n", (unsigned long long)total);
+    else
+        for (size_t number = 0; is_well && number < count; number++)
+            is_well = write_array(stream, bases[number], sizes[number]);
+    fprintf(stream, "end %d\n", is_well);
+    if (close_file(stream, temporary, folder, name))
+        written++;
+}
+
+static void see_launch(handle function, const launch_config *shape, void **arguments, void **extra) {
+    pthread_mutex_lock(&lock);
+    struct known *one = is_on ? find(function) : NULL;
+    if (one != NULL && one->kernel != NULL) {
+        uint64_t threads = 1;
+        for (int axis = 0; axis < 3; axis++)
+            threads *= (uint64_t)shape->grid[axis] * shape->block[axis];
+        one->launches++;
+        int is_wanted = chosen != 0 ? one->launches == chosen : threads > one->most_threads;
+        if (is_wanted && !is_captured(shape->stream)) {
+            one->most_threads = threads;
+            write_launch(one, function, shape, arguments, extra);
+        } else if (is_wanted) {
+            skipped++;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- for whoever records in this process ---- */
+
+PUBLIC void gpa_lsp_record_keep(const char *images) {
+    pthread_mutex_lock(&lock);
+    snprintf(image_folder, sizeof image_folder, "%s", images);
+    pthread_mutex_unlock(&lock);
+}
+
+PUBLIC void gpa_lsp_record_begin(const char *into, uint64_t limit, unsigned long number) {
+    pthread_mutex_lock(&lock);
+    snprintf(folder, sizeof folder, "%s", into);
+    limit_bytes = limit;
+    chosen = number;
+    written = skipped = 0;
+    for (size_t place = 0; place < sizeof table / sizeof *table; place++)
+        for (struct known *one = table[place]; one != NULL; one = one->next)
+            one->launches = one->most_threads = 0;
+    is_on = 1;
+    pthread_mutex_unlock(&lock);
+}
+
+PUBLIC unsigned long gpa_lsp_record_end(unsigned long *left_out) {
+    pthread_mutex_lock(&lock);
+    is_on = 0;
+    *left_out = skipped;
+    unsigned long count = written;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+__attribute__((constructor)) static void begin(void) {
+    const char *into = getenv("GPA_LSP_RECORD_FOLDER"), *limit = getenv("GPA_LSP_RECORD_BYTES");
+    const char *number = getenv("GPA_LSP_RECORD_LAUNCH");
+    if (into == NULL || *into == 0)
+        return;
+    gpa_lsp_record_keep(into);
+    gpa_lsp_record_begin(into, limit == NULL ? limit_bytes : strtoull(limit, NULL, 10),
+                         number == NULL ? 0 : strtoul(number, NULL, 10));
+}
+
+/* ---- the driver's functions, as programs call them ---- */
+
+PUBLIC result cuModuleLoad(handle *into, const char *path) {
+    REAL("cuModuleLoad", handle *, const char *);
+    result error = real(into, path);
+    if (error == SUCCESS)
+        take_image_file(*into, path);
+    return error;
+}
+
+#define LOADER(name) \
+    PUBLIC result name(handle *into, const void *image) { \
+        REAL(#name, handle *, const void *); \
+        result error = real(into, image); \
+        if (error == SUCCESS) \
+            take_image(*into, image); \
+        return error; \
+    }
+LOADER(cuModuleLoadData)
+LOADER(cuModuleLoadFatBinary)
+
+PUBLIC result cuModuleLoadDataEx(handle *into, const void *image, unsigned int count, void *options, void **values) {
+    REAL("cuModuleLoadDataEx", handle *, const void *, unsigned int, void *, void **);
+    result error = real(into, image, count, options, values);
+    if (error == SUCCESS)
+        take_image(*into, image);
+    return error;
+}
+
+PUBLIC result cuLibraryLoadData(handle *into, const void *image, void *options, void **values, unsigned int count,
+                                void *more, void **more_values, unsigned int more_count) {
+    REAL("cuLibraryLoadData", handle *, const void *, void *, void **, unsigned int, void *, void **, unsigned int);
+    result error = real(into, image, options, values, count, more, more_values, more_count);
+    if (error == SUCCESS)
+        take_image(*into, image);
+    return error;
+}
+
+PUBLIC result cuLibraryLoadFromFile(handle *into, const char *path, void *options, void **values, unsigned int count,
+                                    void *more, void **more_values, unsigned int more_count) {
+    REAL("cuLibraryLoadFromFile", handle *, const char *, void *, void **, unsigned int, void *, void **, unsigned int);
+    result error = real(into, path, options, values, count, more, more_values, more_count);
+    if (error == SUCCESS)
+        take_image_file(*into, path);
+    return error;
+}
+
+PUBLIC result cuLibraryGetModule(handle *into, handle library) {
+    REAL("cuLibraryGetModule", handle *, handle);
+    result error = real(into, library);
+    if (error == SUCCESS)
+        remember(*into, image_of(library), NULL, 0);
+    return error;
+}
+
+PUBLIC result cuModuleGetFunction(handle *into, handle module, const char *name) {
+    REAL("cuModuleGetFunction", handle *, handle, const char *);
+    result error = real(into, module, name);
+    if (error == SUCCESS)
+        remember(*into, image_of(module), name, 0);
+    return error;
+}
+
+PUBLIC result cuLibraryGetKernel(handle *into, handle library, const char *name) {
+    REAL("cuLibraryGetKernel", handle *, handle, const char *);
+    result error = real(into, library, name);
+    if (error == SUCCESS)
+        remember(*into, image_of(library), name, 1);
+    return error;
+}
+
+PUBLIC result cuKernelGetFunction(handle *into, handle kernel) {
+    REAL("cuKernelGetFunction", handle *, handle);
+    result error = real(into, kernel);
+    struct known *one = error == SUCCESS ? find(kernel) : NULL;
+    if (one != NULL && one->kernel != NULL && *into != kernel)
+        remember(*into, one->image, one->kernel, 0);
+    return error;
+}
+
+PUBLIC result cuLinkAddData_v2(handle state, int type, void *data, size_t size, const char *name, unsigned int count,
+                               void *options, void **values) {
+    REAL("cuLinkAddData_v2", handle, int, void *, size_t, const char *, unsigned int, void *, void **);
+    result error = real(state, type, data, size, name, count, options, values);
+    if (error == SUCCESS)
+        take_part(state, type, data, size);
+    return error;
+}
+
+PUBLIC result cuLinkComplete(handle state, void **image, size_t *size) {
+    REAL("cuLinkComplete", handle, void **, size_t *);
+    result error = real(state, image, size);
+    if (error == SUCCESS)
+        take_linked(state, *image);
+    return error;
+}
+
+#define LAUNCHER(name) \
+    PUBLIC result name(handle function, unsigned int x, unsigned int y, unsigned int z, unsigned int block_x, \
+                       unsigned int block_y, unsigned int block_z, unsigned int shared, handle stream, \
+                       void **arguments, void **extra) { \
+        REAL(#name, handle, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, \
+             unsigned int, handle, void **, void **); \
+        launch_config shape = {{x, y, z}, {block_x, block_y, block_z}, shared, stream, NULL, 0}; \
+        see_launch(function, &shape, arguments, extra); \
+        return real(function, x, y, z, block_x, block_y, block_z, shared, stream, arguments, extra); \
+    }
+LAUNCHER(cuLaunchKernel)
+LAUNCHER(cuLaunchKernel_ptsz)
+
+#define COOPERATIVE(name) \
+    PUBLIC result name(handle function, unsigned int x, unsigned int y, unsigned int z, unsigned int block_x, \
+                       unsigned int block_y, unsigned int block_z, unsigned int shared, handle stream, \
+                       void **arguments) { \
+        REAL(#name, handle, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, \
+             unsigned int, handle, void **); \
+        launch_config shape = {{x, y, z}, {block_x, block_y, block_z}, shared, stream, NULL, 0}; \
+        see_launch(function, &shape, arguments, NULL); \
+        return real(function, x, y, z, block_x, block_y, block_z, shared, stream, arguments); \
+    }
+COOPERATIVE(cuLaunchCooperativeKernel)
+COOPERATIVE(cuLaunchCooperativeKernel_ptsz)
+
+#define CONFIGURED(name) \
+    PUBLIC result name(const launch_config *config, handle function, void **arguments, void **extra) { \
+        REAL(#name, const launch_config *, handle, void **, void **); \
+        if (config != NULL) \
+            see_launch(function, config, arguments, extra); \
+        return real(config, function, arguments, extra); \
+    }
+CONFIGURED(cuLaunchKernelEx)
+CONFIGURED(cuLaunchKernelEx_ptsz)
+
+/* ---- what asks for functions by name ---- */
+
+PUBLIC result cuGetProcAddress(const char *name, void **into, int version, uint64_t flags);
+PUBLIC result cuGetProcAddress_v2(const char *name, void **into, int version, uint64_t flags, void *status);
+
+static void *stand_in(const char *name, int version, uint64_t flags) {
+    static const struct {
+        const char *name;
+        void *ours, *per_thread;
+    } known[] = {
+        {"cuModuleLoad", cuModuleLoad, NULL},
+        {"cuModuleLoadData", cuModuleLoadData, NULL},
+        {"cuModuleLoadDataEx", cuModuleLoadDataEx, NULL},
+        {"cuModuleLoadFatBinary", cuModuleLoadFatBinary, NULL},
+        {"cuModuleGetFunction", cuModuleGetFunction, NULL},
+        {"cuLibraryLoadData", cuLibraryLoadData, NULL},
+        {"cuLibraryLoadFromFile", cuLibraryLoadFromFile, NULL},
+        {"cuLibraryGetModule", cuLibraryGetModule, NULL},
+        {"cuLibraryGetKernel", cuLibraryGetKernel, NULL},
+        {"cuKernelGetFunction", cuKernelGetFunction, NULL},
+        {"cuLinkAddData", cuLinkAddData_v2, NULL},
+        {"cuLinkComplete", cuLinkComplete, NULL},
+        {"cuLaunchKernel", cuLaunchKernel, cuLaunchKernel_ptsz},
+        {"cuLaunchKernelEx", cuLaunchKernelEx, cuLaunchKernelEx_ptsz},
+        {"cuLaunchCooperativeKernel", cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz},
+    };
+    if (strcmp(name, "cuGetProcAddress") == 0)
+        return version >= 12000 ? (void *)cuGetProcAddress_v2 : (void *)cuGetProcAddress;
+    for (size_t place = 0; place < sizeof known / sizeof *known; place++)
+        if (strcmp(name, known[place].name) == 0)
+            return (flags & PER_THREAD_STREAM) && known[place].per_thread != NULL ? known[place].per_thread : known[place].ours;
+    return NULL;
+}
+
+PUBLIC result cuGetProcAddress(const char *name, void **into, int version, uint64_t flags) {
+    REAL("cuGetProcAddress", const char *, void **, int, uint64_t);
+    result error = real(name, into, version, flags);
+    void *ours = error == SUCCESS && *into != NULL ? stand_in(name, version, flags) : NULL;
+    if (ours != NULL)
+        *into = ours;
+    return error;
+}
+
+PUBLIC result cuGetProcAddress_v2(const char *name, void **into, int version, uint64_t flags, void *status) {
+    REAL("cuGetProcAddress_v2", const char *, void **, int, uint64_t, void *);
+    result error = real(name, into, version, flags, status);
+    void *ours = error == SUCCESS && *into != NULL ? stand_in(name, version, flags) : NULL;
+    if (ours != NULL)
+        *into = ours;
+    return error;
+}

@@ -1,0 +1,91 @@
+"""Where a kernel was launched from: its launches by calling context, and short names by which contexts are told apart."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gpa_lsp.basis.figures import sum_known
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.report.model import KernelReport, LaunchReport
+
+_LINE = " at "
+CallStack = tuple[str, ...]
+"""Frames as :class:`LaunchReport` has them, innermost first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchPlace:
+    """The launches of a kernel from one place.
+
+    Attributes:
+        name: short, and different for different places where their frames are.
+        function: of the frame that the name is of; empty when unknown.
+        stack: innermost frame first; empty for launches of which nobody knows it.
+        launches: how many; None when that of an aggregate is unknown.
+        duration_ns: mean over those with a time; None when none has one.
+        total_samples: of all of them.
+    """
+
+    name: str
+    function: str
+    stack: CallStack
+    launches: int | None
+    duration_ns: float | None
+    total_samples: int
+
+
+def list_launch_places(kernel: KernelReport) -> tuple[LaunchPlace, ...]:
+    """The places a kernel was launched from, those with most time first; empty where no calling context is known."""
+    by_stack: dict[CallStack, list[LaunchReport]] = {}
+    for launch in kernel.launches:
+        by_stack.setdefault(launch.call_stack, []).append(launch)
+    if not any(by_stack):
+        return ()
+    frames = choose_frames(list(by_stack))
+    found = [_make_place(frame, stack, by_stack[stack]) for frame, stack in zip(frames, by_stack, strict=True)]
+    return tuple(sorted(found, key=lambda place: -(place.duration_ns or 0.0) * (place.launches or 1)))
+
+
+def _make_place(frame: str, stack: CallStack, launches: Sequence[LaunchReport]) -> LaunchPlace:
+    timed = [(one.duration_ns, one.launch_count or 1) for one in launches if one.duration_ns is not None]
+    count = sum(number for _, number in timed)
+    return LaunchPlace(
+        name=shorten_frame(frame) if frame else "elsewhere",
+        function=frame.rpartition(_LINE)[0],
+        stack=stack,
+        launches=sum_known(launch.launch_count for launch in launches),
+        duration_ns=sum(time * number for time, number in timed) / count if count else None,
+        total_samples=sum(launch.total_samples for launch in launches),
+    )
+
+
+def choose_frames(stacks: Sequence[CallStack]) -> list[str]:
+    """By which frame each is told from the others: the innermost that no other has, else the innermost; empty where there is none.
+
+    >>> choose_frames([("run at k.py:7", "main at a.py:3"), ("run at k.py:7", "main at a.py:9"), ()])
+    ['main at a.py:3', 'main at a.py:9', '']
+    """
+    counts = Counter(frame for stack in stacks for frame in set(stack))
+    return [next((frame for frame in stack if counts[frame] == 1), stack[0] if stack else "") for stack in stacks]
+
+
+def shorten_frame(frame: str) -> str:
+    """A frame's line without folders, else its function.
+
+    >>> shorten_frame("launch at /src/app.cu:12"), shorten_frame("start (libfoo.so)"), shorten_frame("C:\\\\x\\\\a.cu:3")
+    ('app.cu:12', 'start', 'a.cu:3')
+    """
+    function, separator, place = frame.rpartition(_LINE)
+    if separator or ":" in frame:
+        return (place if separator else frame).replace("\\", "/").rpartition("/")[2]
+    return (function or frame).partition(" (")[0]
+
+
+def find_common_frames(kernel: KernelReport) -> CallStack:
+    """The outermost frames that all launches have in common, outermost first; empty where a launch has none."""
+    stacks = {launch.call_stack for launch in kernel.launches}
+    common: list[str] = []
+    for frames in zip(*(reversed(stack) for stack in stacks), strict=False):
+        if len(set(frames)) > 1:
+            break
+        common.append(frames[0])
+    return tuple(common)

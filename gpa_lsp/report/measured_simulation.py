@@ -1,0 +1,271 @@
+"""A kernel as it was measured beside the same as it was simulated: :func:`compare_simulated`. For people who doubt the model, and for us.
+
+Shares are of each side's own samples. The overlap of two lists of shares is what both have in common: the sum of the smaller ones, 1 where they are
+equal.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from gpa_lsp.analyses.answers import Answer, Column, Finding, Table
+from gpa_lsp.analyses.limiter.model import Limiter
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, duration, percent, say
+from gpa_lsp.report.model import InstructionColumns, KernelReport
+from gpa_lsp.report.names import shorten_name
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+_MOST_LINES = 30
+_MOST_REASONS = 12
+_MOST_ON_LINE = 4
+_LEAST_RATIO = 0.005
+"""Of the samples, on either side: less is not listed."""
+
+_ANALYSIS = "simulation"
+_NOT_KNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SidePair:
+    """A share of the samples on either side, 0..1."""
+
+    measured: float
+    simulated: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinePair:
+    """One line of a source.
+
+    Attributes:
+        file: as compiled; None for code without lines.
+        line: 1-based; None likewise.
+        total: its own samples, of the kernel's.
+        by_reason: stall reason → the same, largest on either side first.
+    """
+
+    file: str | None
+    line: int | None
+    total: SidePair
+    by_reason: Mapping[str, SidePair]
+
+    @property
+    def place(self) -> str:
+        """For people: the file's name and the line."""
+        if self.file is None:
+            return "code without lines"
+        return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedComparison:
+    """A kernel on both sides.
+
+    Attributes:
+        name: of the kernel, for people.
+        measured_ns: a launch of the shape that was simulated; None when unknown.
+        simulated_ns: likewise.
+        reasons: stall reason → shares, largest on either side first.
+        lines: largest on either side first.
+        reason_overlap: of the stall reasons.
+        line_overlap: of the lines.
+        instruction_overlap: of the instructions.
+        has_same_line: the hottest line is the same.
+        has_same_instruction: likewise the hottest instruction.
+        measured_limiter: None when unknown.
+        simulated_limiter: likewise.
+        other_launches: measured launches of other shapes, whose samples are among the measured ones.
+    """
+
+    name: str
+    measured_ns: float | None
+    simulated_ns: float | None
+    reasons: Mapping[str, SidePair]
+    lines: tuple[LinePair, ...]
+    reason_overlap: float
+    line_overlap: float
+    instruction_overlap: float
+    has_same_line: bool
+    has_same_instruction: bool
+    measured_limiter: Limiter | None
+    simulated_limiter: Limiter | None
+    other_launches: int = 0
+
+
+def compare_simulated(
+    measured: Sequence[KernelReport], simulated: Sequence[KernelReport]
+) -> tuple[SimulatedComparison, ...]:
+    """Kernels that are on both sides and have samples there, in the order of the simulated ones."""
+    known = {one.mangled_name: one for one in reversed(measured) if one.total_samples and not one.is_simulated}
+    return tuple(
+        _compare(known[one.mangled_name], one) for one in simulated if one.mangled_name in known and one.total_samples
+    )
+
+
+def _compare(measured: KernelReport, simulated: KernelReport) -> SimulatedComparison:
+    instructions = _pair(_share_instructions(measured.instructions), _share_instructions(simulated.instructions))
+    lines = _pair_lines(measured, simulated)
+    of_lines = {(one.file, one.line): one.total for one in lines}
+    reasons = _pair(_share_reasons(measured), _share_reasons(simulated))
+    shape = (simulated.configuration.grid, simulated.configuration.block)
+    alike = [one for one in measured.launches if (one.configuration.grid, one.configuration.block) == shape]
+    times = [one.duration_ns for one in alike if one.duration_ns is not None]
+    return SimulatedComparison(
+        name=shorten_name(simulated.name),
+        measured_ns=sum(times) / len(times) if times else None,
+        simulated_ns=simulated.duration_ns,
+        reasons=reasons,
+        lines=lines,
+        reason_overlap=find_overlap(reasons.values()),
+        line_overlap=find_overlap(of_lines.values()),
+        instruction_overlap=find_overlap(instructions.values()),
+        has_same_line=_agrees(of_lines),
+        has_same_instruction=_agrees(instructions),
+        measured_limiter=measured.limiter,
+        simulated_limiter=simulated.limiter,
+        other_launches=len(measured.launches) - len(alike),
+    )
+
+
+def find_overlap(pairs: Iterable[SidePair]) -> float:
+    """What both sides have in common.
+
+    >>> find_overlap([SidePair(measured=0.75, simulated=0.5), SidePair(measured=0.25, simulated=0.5)])
+    0.75
+    """
+    return sum(min(one.measured, one.simulated) for one in pairs)
+
+
+def _agrees(pairs: Mapping[_Key, SidePair]) -> bool:
+    """Both sides have most of the same."""
+    if not pairs:
+        return False
+    return max(pairs, key=lambda key: pairs[key].measured) == max(pairs, key=lambda key: pairs[key].simulated)
+
+
+def _pair(measured: Mapping[_Key, float], simulated: Mapping[_Key, float]) -> dict[_Key, SidePair]:
+    keys = dict.fromkeys((*measured, *simulated))
+    pairs = {key: SidePair(measured=measured.get(key, 0.0), simulated=simulated.get(key, 0.0)) for key in keys}
+    return dict(sorted(pairs.items(), key=lambda item: -max(item[1].measured, item[1].simulated)))
+
+
+def _share_reasons(kernel: KernelReport) -> dict[str, float]:
+    return {reason: one.all_samples / kernel.total_samples for reason, one in kernel.by_reason.items()}
+
+
+def _share_instructions(columns: InstructionColumns) -> dict[tuple[str, int], float]:
+    """(section, offset) → share; both sides have the same code."""
+    sums = columns.all_samples.sum(axis=1)
+    total = max(1, int(sums.sum()))
+    return {
+        (columns.functions[int(columns.function_index[row])], int(columns.pc_offsets[row])): int(sums[row]) / total
+        for row in np.flatnonzero(sums).tolist()
+    }
+
+
+def _pair_lines(measured: KernelReport, simulated: KernelReport) -> tuple[LinePair, ...]:
+    sides = [_share_lines(one) for one in (measured, simulated)]
+    found = []
+    for key, total in _pair(
+        *({place: sum(shares.values()) for place, shares in side.items()} for side in sides)
+    ).items():
+        by_reason = _pair(*(side.get(key, {}) for side in sides))
+        found.append(LinePair(file=key[0], line=key[1], total=total, by_reason=by_reason))
+    return tuple(found)
+
+
+def _share_lines(kernel: KernelReport) -> dict[tuple[str | None, int | None], dict[str, float]]:
+    """(file, line) → stall reason → share of its own samples; code without lines of all functions together."""
+    found: dict[tuple[str | None, int | None], dict[str, float]] = {}
+    for row in kernel.lines:
+        shares = found.setdefault((row.file, row.line), {})
+        for reason, one in row.by_reason.items():
+            shares[reason] = shares.get(reason, 0.0) + one.all_samples / kernel.total_samples
+    return {place: shares for place, shares in found.items() if shares}
+
+
+def answer_comparison(found: SimulatedComparison) -> Answer:
+    """Both sides as tables."""
+    return Answer(
+        analysis=_ANALYSIS,
+        title=f"{found.name}: measured and simulated",
+        summary=_summarise(found),
+        findings=tuple(Finding(text=text) for text in _list_findings(found) if text),
+        tables=(_tabulate_reasons(found), _tabulate_lines(found)),
+    )
+
+
+def _summarise(found: SimulatedComparison) -> Sentence:
+    return say(
+        "{reasons} of the samples have the same stall reason on both sides, {lines} are on the same line, {instructions} at the same instruction.",
+        reasons=percent(found.reason_overlap),
+        lines=percent(found.line_overlap),
+        instructions=percent(found.instruction_overlap),
+    )
+
+
+def _list_findings(found: SimulatedComparison) -> tuple[Sentence, ...]:
+    same, other = "the same", "another one"
+    return (
+        _describe_times(found),
+        say(
+            "The hottest line is {line}, the hottest instruction {instruction}.",
+            line=same if found.has_same_line else other,
+            instruction=same if found.has_same_instruction else other,
+        ),
+        _describe_limiters(found.measured_limiter, found.simulated_limiter),
+        say("Measured samples are also of {others} of other shapes.", others=count(found.other_launches, "launch"))
+        if found.other_launches
+        else NOTHING,
+    )
+
+
+def _describe_times(found: SimulatedComparison) -> Sentence:
+    if not found.measured_ns or found.simulated_ns is None:
+        return NOTHING
+    change = found.simulated_ns / found.measured_ns - 1
+    return say(
+        "It took {measured} and was simulated to take {simulated}, {change} {direction}.",
+        measured=duration(found.measured_ns),
+        simulated=duration(found.simulated_ns),
+        change=percent(abs(change)),
+        direction="more" if change >= 0 else "less",
+    )
+
+
+def _describe_limiters(measured: Limiter | None, simulated: Limiter | None) -> Sentence:
+    names = [_NOT_KNOWN if one is None else one.verdict or _NOT_KNOWN for one in (measured, simulated)]
+    return say("What limits it, measured: {measured} Simulated: {simulated}", measured=names[0], simulated=names[1])
+
+
+def _tabulate_reasons(found: SimulatedComparison) -> Table:
+    columns = (Column(name="stall reason"), *_SIDES)
+    rows = [
+        (reason, one.measured, one.simulated)
+        for reason, one in list(found.reasons.items())[:_MOST_REASONS]
+        if max(one.measured, one.simulated) >= _LEAST_RATIO
+    ]
+    return Table(title="Warp states", columns=columns, rows=tuple(rows))
+
+
+_SIDES = (Column(name="measured", quantity=Quantity.RATIO), Column(name="simulated", quantity=Quantity.RATIO))
+
+
+def _tabulate_lines(found: SimulatedComparison) -> Table:
+    """A row for each line, and one for each of its largest stall reasons."""
+    rows: list[tuple[str, str, float, float]] = []
+    for one in found.lines[:_MOST_LINES]:
+        if max(one.total.measured, one.total.simulated) < _LEAST_RATIO:
+            break
+        rows.append((one.place, "all", one.total.measured, one.total.simulated))
+        rows += [
+            ("", reason, pair.measured, pair.simulated)
+            for reason, pair in list(one.by_reason.items())[:_MOST_ON_LINE]
+            if max(pair.measured, pair.simulated) >= _LEAST_RATIO
+        ]
+    columns = (Column(name="line"), Column(name="stall reason"), *_SIDES)
+    return Table(title="Source lines", columns=columns, rows=tuple(rows))

@@ -1,0 +1,78 @@
+"""What each of some warp-level accesses touches, in columns, from the compiled core: :func:`measure_requests`, :func:`mark_sectors`."""
+
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.trace import Accesses
+from gpa_lsp.native.shared_library import find_core
+from gpa_lsp.traces.lane_addresses import Integers
+from gpa_lsp.traces.patterns import Patterns
+from gpa_lsp.traces.segments import SECTOR_BYTES, Touched
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestColumns:
+    """Columns of n warp-level accesses, of any space but local memory.
+
+    Attributes:
+        counts: int64[n], active lanes.
+        touched: by all lanes of each.
+        patterns: of their lanes.
+        lowest: uint64[n], the lowest address of a lane.
+        highest: uint64[n], the highest.
+    """
+
+    counts: Integers = field(repr=False)
+    touched: Touched
+    patterns: Patterns
+    lowest: npt.NDArray[np.uint64] = field(repr=False)
+    highest: npt.NDArray[np.uint64] = field(repr=False)
+
+
+def measure_requests(accesses: Accesses, rows: Integers) -> RequestColumns | None:
+    """The columns of some rows; None where there is no core."""
+    core, count = find_core(), len(rows)
+    if core is None:
+        return None
+    counts, lines, sectors, used, distinct, pattern, strides = np.empty((7, count), np.int64)
+    lowest, highest = np.empty((2, count), np.uint64)
+    found = (counts, lines, sectors, used, distinct, pattern, strides, lowest, highest)
+    if not core.has_done("measure_requests", *list_columns(accesses, rows), *found):
+        return None
+    return RequestColumns(
+        counts=counts,
+        touched=Touched(
+            lines=lines, sectors=sectors, used_bytes=used, ideal_sectors=-(-used // SECTOR_BYTES), distinct=distinct
+        ),
+        patterns=Patterns(pattern=pattern, stride_bytes=strides),
+        lowest=lowest,
+        highest=highest,
+    )
+
+
+def mark_sectors(accesses: Accesses, rows: Integers, first_sector: int, marks: npt.NDArray[np.bool_]) -> bool:
+    """Mark what some rows touch of an array; whether the core could.
+
+    Args:
+        accesses: the trace's.
+        rows: int64[n], which.
+        first_sector: number of the array's first one.
+        marks: bool by sector of the array.
+    """
+    core = find_core()
+    return core is not None and core.has_done(
+        "mark_sectors", *list_columns(accesses, rows), first_sector, len(marks), marks
+    )
+
+
+def list_columns(accesses: Accesses, rows: Integers) -> "tuple[np.ndarray[Any, Any] | int, ...]":
+    """What functions of the core take of a trace and some of its rows."""
+    masks, first, addresses, widths = (
+        np.ascontiguousarray(one)
+        for one in (accesses.lane_mask, accesses.first_address, accesses.addresses, accesses.bytes)
+    )
+    return masks, first, addresses, len(addresses), widths, np.ascontiguousarray(rows, np.int64), len(rows)

@@ -1,0 +1,140 @@
+"""How long it takes from a source to simulated lines, for the fixtures' kernels at their own grids; and warp instructions a second of the
+simulated SM, compiled and in Python, beside what simulators publish.
+
+Usage: ``python -m tests.bench.simulating [--kernel NAME] [--machine GPU] [--times N]``; needs NVRTC or nvcc. Seconds are processor time of this one
+process, the least of several runs; the first one of each kernel, which compiles it, is shown apart.
+"""
+
+import argparse
+import json
+import re
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import tomli
+
+from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.native.shared_library import find_core
+from gpa_lsp.prediction.simulation import SimulationSettings, simulate_source
+from gpa_lsp.simulator.compiled_run import run_compiled
+from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm_plainly
+from gpa_lsp.simulator.streams import BlockStream
+from tests.bench.emulating import PUBLISHED
+from tests.simulator.sm_notation import ALU, BARRIER, EXIT, LOAD, SHARED, STORE, make_block, make_model, make_program
+
+_KERNELS = Path(__file__).parents[2] / "fixtures" / "kernels"
+_TYPES = {"i32": "s32"}
+_AIM_S = 2.0
+_MOST = 10_000_000
+
+
+def write_launch(recipe: dict[str, Any], role: str, folder: Path) -> Path | None:
+    """A fixture's recipe as a description of its launch; None where it has what none describes."""
+    own = recipe[role]
+    given = recipe["arguments"][: recipe["parameters"]]  # an improved twin may take fewer
+    if own.get("textures") or any(one["type"] == "f16" for one in given):
+        return None
+    listed = []
+    for one in given:
+        kind = json.dumps(_TYPES.get(one["type"], one["type"]))
+        entry = f"name = {json.dumps(one['name'])}, type = {kind}"
+        if one["kind"] == "scalar":
+            entry += f", value = {one['value']}"
+        elif one["kind"] == "input":
+            entry += (
+                f', count = {one["count"]}, fill = "uniform", low = {one.get("low", 0)}, high = {one.get("high", 1)}'
+            )
+        else:
+            entry += f", count = {one['count']}"
+        listed.append(f"  {{ {entry} }},")
+    shared = own.get("shared_dynamic_bytes", 0)
+    head = [f"grid = {own['grid']}", f"block = {own['block']}", f"shared_bytes = {shared}", "arguments = ["]
+    path = folder / "fixture.launch.toml"
+    path.write_text("\n".join(["[[launch]]", f"kernel = {json.dumps(recipe['kernel'])}", *head, *listed, "]", ""]))
+    return path
+
+
+def find_kernel(source: Path) -> tuple[str, int]:
+    """Name and parameters of the one kernel in a fixture's source."""
+    text = source.read_text(encoding="utf-8").partition("__global__")[2]
+    head, _, rest = re.sub(r"__launch_bounds__\([^)]*\)", "", text).partition("(")
+    return head.split()[-1], rest.partition(")")[0].count(",") + 1
+
+
+def measure_fixture(source: Path, machine: str, times: int) -> tuple[float, float, int] | str:
+    """Seconds of the first run and of the quickest one behind it, and instructions simulated; or why it was not."""
+    recipe = tomli.loads((source.parent / "recipe.toml").read_text(encoding="utf-8"))
+    role = source.stem
+    if role not in recipe:
+        return "no such twin"
+    recipe["kernel"], recipe["parameters"] = find_kernel(source)
+    with tempfile.TemporaryDirectory() as folder:
+        launches = write_launch(recipe, role, Path(folder))
+        if launches is None:
+            return "its arguments are not described here"
+        seconds = []
+        for _ in range(times + 1):
+            begin = time.process_time()
+            try:
+                found = simulate_source(source, launches=launches, settings=SimulationSettings(machine=machine))
+            except GpaError as error:
+                return str(error)
+            seconds.append(time.process_time() - begin)
+            if not found.launches:
+                return "; ".join(one.message for one in found.problems)
+        return seconds[0], min(seconds[1:]), found.launches[0].simulated.issued
+
+
+def measure_sm() -> None:
+    """Rates of the SM alone."""
+    cases = {
+        "arithmetic": make_program(*[(ALU, {"stall": 2})] * 60, (EXIT, {"stall": 5})),
+        "shared memory": make_program(
+            *[(SHARED, {"write": 0}), (ALU, {"wait": 1, "stall": 4}), (BARRIER, {"stall": 6})] * 20,
+            (EXIT, {"stall": 5}),
+        ),
+        "global memory": make_program(
+            *[(LOAD, {"write": 0}), (ALU, {"wait": 1, "stall": 4}), (STORE, {"stall": 2})] * 20, (EXIT, {"stall": 5})
+        ),
+    }
+    slowest = dict(PUBLISHED)["Accel-Sim, traces"]
+    print("\none SM, warp instructions/s         Python   compiled   times Accel-Sim's")
+    for name, program in cases.items():
+        blocks: list[BlockStream] = [make_block(program, warps=8, first=number << 12) for number in range(240)]
+        rates = []
+        for engine in (simulate_sm_plainly, run_compiled):
+            begin = time.process_time()
+            run = engine(program, make_model(), blocks, 6, _MOST)
+            taken = time.process_time() - begin
+            rates.append(run.issued / taken if run is not None else float("nan"))
+        print(f"{name:30} {rates[0]:11,.0f} {rates[1]:11,.0f} {rates[1] / slowest:10,.0f}")
+
+
+def main() -> None:
+    """Print one row per kernel."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=2)
+    parser.add_argument("--kernel", default="")
+    parser.add_argument("--machine", default="RTX 3080")
+    options = parser.parse_args()
+    find_core()
+    print("fixture                                first    warm s   instructions")
+    for source in sorted(_KERNELS.glob("*/*.cu")):
+        name = f"{source.parent.name}/{source.stem}"
+        if options.kernel not in name:
+            continue
+        found = measure_fixture(source, options.machine, options.times)
+        if isinstance(found, str):
+            print(f"{name:36} {found[:80]}")
+            continue
+        first, warm, issued = found
+        print(
+            f"{name:36} {first:8.2f} {warm:8.2f} {issued:12,}{'' if warm <= _AIM_S else '  over the aim'}", flush=True
+        )
+    measure_sm()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""C and Python that stands for a GPU, its driver and the programs that use them."""

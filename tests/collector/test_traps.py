@@ -1,0 +1,190 @@
+"""What is known to go wrong with CUPTI: each of it is done by a made-up one, which complains where it is used as it must not be."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpa_lsp.collector.library import find_cupti
+from gpa_lsp.collector.records import FLAG_GRAPH, FLAG_SAMPLED, Mode, TroubleKind
+from gpa_lsp.collector.run import CollectorSettings
+from gpa_lsp.collector.totals import add_up
+from gpa_lsp.collector.troubles import describe_troubles
+from tests.collector.built import KERNEL, SAMPLES_OF_AN_INSTRUCTION, Run, require_cupti, run
+
+CONTINUOUS = CollectorSettings(mode=Mode.CONTINUOUS)
+
+
+def _count(found: Run) -> int:
+    """Samples of all processes, each once."""
+    total = 0
+    for process in found.processes:
+        totals = add_up(process, None)
+        plain = [number for number, reason in enumerate(totals.reasons) if not reason.is_latency]
+        total += int(totals.rows["samples"][np.isin(totals.rows["reason"], plain)].sum())
+        assert totals.missing == 0
+    return total
+
+
+@pytest.mark.parametrize("settings", [CollectorSettings(), CONTINUOUS], ids=["serialized", "continuous"])
+@pytest.mark.parametrize("version", [18, 21, 22, 26, 130001, 130401])
+def test_every_sample_arrives_whatever_the_version(tmp_path: Path, settings: CollectorSettings, version: int) -> None:
+    found = run(tmp_path, fake=f"version={version},pcs=5", settings=settings)
+    assert (found.status, found.complaints) == (0, ())
+    assert found.process.api_version == version
+    assert (found.process.is_complete, found.process.lost_bytes, found.process.troubles) == (True, 0, [])
+    assert _count(found) == 4 * 5 * SAMPLES_OF_AN_INSTRUCTION
+    correlations = set(add_up(found.process, None).rows["correlation"].tolist())
+    launched = set(found.process.launches["correlation"].tolist())
+    assert correlations == (launched if settings.mode is Mode.SERIALIZED else {0})
+
+
+def test_a_launch_has_its_shape_and_its_time(tmp_path: Path) -> None:
+    process = run(tmp_path, fake="duration=12345").process
+    assert process.launches["grid"][:, 0].tolist() == [8, 16, 8, 16]
+    assert process.launches["block"][:, 0].tolist() == [128, 256, 128, 256]
+    assert process.launches["shared_bytes"].tolist() == [256, 0, 256, 0]
+    assert {process.texts[number] for number in process.launches["kernel"].tolist()} == {KERNEL}
+    assert (process.kernels["end_ns"] - process.kernels["start_ns"]).tolist() == [12345] * 4
+    assert process.kernels["correlation"].tolist() == process.launches["correlation"].tolist()
+
+
+def test_a_launch_of_the_runtime_is_known_by_both_numbers(tmp_path: Path) -> None:
+    process = run(tmp_path, fake="inner_first=1").process
+    assert process.launches["outer"].tolist() == process.kernels["correlation"].tolist()
+    assert set(add_up(process, None).rows["correlation"].tolist()) == set(process.launches["outer"].tolist())
+
+
+@pytest.mark.parametrize(("number", "words"), [(35, "permission"), (27, "unsupported"), (33, "virtual")])
+def test_without_permission_kernels_are_timed(tmp_path: Path, number: int, words: str) -> None:
+    found = run(tmp_path, fake=f"enable={number}")
+    assert (found.status, found.complaints) == (0, ()), words
+    (trouble,) = found.process.troubles
+    assert (trouble.kind, trouble.number) == (TroubleKind.ENABLE, number)
+    assert found.process.contexts[1].mode is Mode.TIMING
+    assert (len(found.process.launches), len(found.process.kernels), _count(found)) == (4, 4, 0)
+    assert not (found.process.launches["flags"] & FLAG_SAMPLED).any()
+
+
+def test_a_second_profiler_is_refused_and_the_program_goes_on(tmp_path: Path) -> None:
+    found = run(tmp_path, fake="subscribed=1")
+    assert (found.status, "done" in found.output) == (0, True)
+    (trouble,) = found.process.troubles
+    assert (trouble.kind, trouble.number) == (TroubleKind.SUBSCRIBER, 39)
+    assert len(found.process.launches) == 0
+
+
+def test_nvidias_own_library_has_every_function_and_says_that_there_is_no_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GPA_LSP_CUPTI", raising=False)
+    library = find_cupti().library if require_cupti() else None
+    if library is None:
+        pytest.skip("only CUPTI's headers are installed")
+    found = run(tmp_path, variables={"GPA_LSP_COLLECTOR_CUPTI": str(library)})
+    assert (found.status, found.process.cupti) == (0, str(library))
+    (trouble,) = found.process.troubles
+    assert trouble.kind is TroubleKind.SUBSCRIBER
+    (problem,) = describe_troubles(found.processes)
+    assert f"CUPTI did not start (its error {trouble.number})" in problem.message
+
+
+def test_without_cupti_the_program_goes_on(tmp_path: Path) -> None:
+    found = run(tmp_path, variables={"GPA_LSP_COLLECTOR_CUPTI": str(tmp_path / "libcupti.so.13")})
+    assert (found.status, [one.kind for one in found.process.troubles]) == (0, [TroubleKind.NO_CUPTI])
+
+
+@pytest.mark.parametrize("settings", [CollectorSettings(), CONTINUOUS], ids=["serialized", "continuous"])
+def test_after_a_full_buffer_sampling_begins_anew(tmp_path: Path, settings: CollectorSettings) -> None:
+    """Continuous: at the first launch after it was seen."""
+    found = run(tmp_path, "pause", fake="full_at=3", launches=30, settings=settings)
+    assert (found.status, found.complaints) == (0, ())
+    assert [one.kind for one in found.process.troubles] == [TroubleKind.BUFFER_FULL]
+    assert 0 < _count(found) < 30 * 4 * SAMPLES_OF_AN_INSTRUCTION
+    if settings.mode is Mode.SERIALIZED:  # nothing but that one launch is lost
+        assert _count(found) == 29 * 4 * SAMPLES_OF_AN_INSTRUCTION
+
+
+def test_no_period_is_set_unless_it_was_asked_for(tmp_path: Path) -> None:
+    fake = "period_works=0"
+    assert _count(run(tmp_path, fake=fake)) > 0
+    other = tmp_path / "asked"
+    other.mkdir()
+    asked = run(other, fake=fake, settings=CollectorSettings(period_exponent=9))
+    assert (_count(asked), asked.process.contexts[1].period_exponent) == (0, 9)
+
+
+@pytest.mark.parametrize("shared", [0, 1])
+def test_more_records_than_one_call_gives_are_fetched_in_parts(tmp_path: Path, shared: int) -> None:
+    """And names are given back once, or more of them than a program has functions would stay."""
+    found = run(tmp_path, fake=f"pcs=30000,reasons=3,shared_names={shared}", launches=5)
+    assert (found.status, found.complaints) == (0, ())
+    assert _count(found) == 5 * 30000 * 6
+
+
+def test_lost_and_foreign_samples_are_counted(tmp_path: Path) -> None:
+    totals = add_up(run(tmp_path, fake="dropped=3,foreign=5").process, None)
+    assert (totals.dropped, totals.foreign, totals.missing) == (3 * 4 + 3, 5 * 4 + 5, 0)  # the last visit has some, too
+
+
+def test_a_duty_cycle_starts_on_an_idle_gpu(tmp_path: Path) -> None:
+    """The made-up CUPTI complains where it is not."""
+    found = run(
+        tmp_path, "pause", launches=60, settings=CollectorSettings(mode=Mode.CONTINUOUS, duty_percent=20),
+        variables={"GPA_LSP_COLLECTOR_CYCLE_MS": "100"},
+    )  # fmt: skip
+    assert (found.status, found.complaints) == (0, ())
+    sampled = int(((found.process.launches["flags"] & FLAG_SAMPLED) != 0).sum())
+    assert 0 < sampled < 60
+    assert _count(found) == sampled * 4 * SAMPLES_OF_AN_INSTRUCTION
+
+
+@pytest.mark.parametrize("settings", [CollectorSettings(), CONTINUOUS], ids=["serialized", "continuous"])
+def test_modules_that_come_back_are_written_once(tmp_path: Path, settings: CollectorSettings) -> None:
+    found = run(tmp_path, "unload", settings=settings)
+    assert found.complaints == ()
+    assert _count(found) == 8 * 4 * SAMPLES_OF_AN_INSTRUCTION
+    (cubin,) = found.folder.glob("*.cubin")
+    (digest,) = found.process.modules
+    assert cubin.name == f"{digest:016x}.cubin"
+    assert cubin.stat().st_size == found.process.modules[digest]
+
+
+def test_a_launch_that_fails_or_is_captured_is_none(tmp_path: Path) -> None:
+    found = run(tmp_path, "failing", "capture")
+    assert found.complaints == ()
+    flags = found.process.launches["flags"]
+    assert (len(flags), int(((flags & FLAG_GRAPH) != 0).sum())) == (5, 1)
+    assert len(found.process.kernels) == 5
+
+
+@pytest.mark.parametrize("settings", [CollectorSettings(), CollectorSettings(mode=Mode.CONTINUOUS, duty_percent=50)])
+def test_what_another_thread_captures_is_not_spoiled(tmp_path: Path, settings: CollectorSettings) -> None:
+    found = run(tmp_path, "meanwhile", settings=settings)
+    assert (found.status, found.complaints, len(found.process.launches)) == (0, (), 5)
+    assert len(set(found.process.launches["thread"].tolist())) == 2
+
+
+def test_a_forked_child_writes_nothing_and_another_program_its_own(tmp_path: Path) -> None:
+    found = run(tmp_path, "fork", "exec")
+    assert (found.status, found.complaints) == (0, ())
+    assert [len(process.launches) for process in found.processes] == [4, 4]
+    assert all(process.is_complete for process in found.processes)
+
+
+def test_a_context_that_ends_early_loses_nothing(tmp_path: Path) -> None:
+    found = run(tmp_path, "destroy", settings=CONTINUOUS)
+    assert (found.complaints, _count(found)) == ((), 4 * 4 * SAMPLES_OF_AN_INSTRUCTION)
+
+
+def test_rows_end_where_they_must_not_grow(tmp_path: Path) -> None:
+    found = run(tmp_path, launches=200, variables={"GPA_LSP_COLLECTOR_LIMIT_BYTES": "20000"})
+    assert found.status == 0
+    assert TroubleKind.ROWS in [one.kind for one in found.process.troubles]
+    assert found.process.path.stat().st_size < 21000
+    assert 0 < len(found.process.launches) < 200
+
+
+def test_files_are_for_nobody_else(tmp_path: Path) -> None:
+    found = run(tmp_path)
+    assert {path.stat().st_mode & 0o777 for path in found.folder.iterdir()} == {0o600}

@@ -1,0 +1,58 @@
+"""A described launch is simulated on save and by command: lens, hints, signs and hover are those of a profile, marked as simulated."""
+
+import pytest
+
+from tests.editors.neovim.conftest import StartNeovim
+from tests.editors.neovim.embedded import Neovim
+from tests.editors.neovim.reading import hover, put_cursor
+from tests.editors.workspace import MOVING_LINE, Workspace, write_moving
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+
+QUICK = "{ settings = { simulation = { seconds = 60 }, emulation = { exploreSeconds = 0 } } }"
+OFF = "{ settings = { simulation = { onSave = false }, emulation = { exploreSeconds = 0 } } }"
+ACTION = """
+    vim.lsp.buf.code_action({ apply = true, filter = function(action)
+      return action.title == 'Simulate the described launches of transpose'
+    end })
+"""
+
+
+def find_line(neovim: Neovim, text: str) -> str:
+    """A line of the screen; empty where there is none."""
+    place = neovim.screen.find(text)
+    return "" if place is None else neovim.screen.line(place[0])
+
+
+def test_a_save_simulates_the_described_launch(start_neovim: StartNeovim, workspace: Workspace) -> None:
+    neovim = start_neovim(QUICK)
+    neovim.edit(write_moving(workspace.folder))
+    neovim.wait_for_text("predicted: ")
+    assert neovim.screen.find("simulated") is None, "nothing before a save"
+    neovim.command("write")
+    neovim.wait_for_text("±10 % simulated")
+    neovim.wait_for("a hint", lambda: " simulated" in find_line(neovim, "in[x * n + y]"))
+    assert find_line(neovim, "in[x * n + y]").startswith("~")
+    put_cursor(neovim, MOVING_LINE - 1, 8)
+    text = hover(neovim)
+    assert "simulated, not measured" in text, text
+    assert "sectors per access where 4 would suffice" in text, text
+
+
+def test_the_action_simulates_where_saves_do_not(start_neovim: StartNeovim, workspace: Workspace) -> None:
+    neovim = start_neovim(OFF)
+    neovim.edit(write_moving(workspace.folder))
+    neovim.wait_for_text("predicted: ")
+    neovim.command("write")
+    neovim.lua("vim.api.nvim_win_set_cursor(0, { 1, 0 })")
+    neovim.lua(ACTION)
+    neovim.wait_for_text("±10 % simulated")
+    neovim.wait_for("words", lambda: "transpose on " in neovim.messages())
+
+
+def test_a_command_simulates_too(start_neovim: StartNeovim, workspace: Workspace) -> None:
+    neovim = start_neovim(OFF)
+    neovim.edit(write_moving(workspace.folder))
+    neovim.wait_for_text("predicted: ")
+    neovim.command("GpaLsp simulate")
+    neovim.wait_for_text("±10 % simulated")

@@ -1,0 +1,109 @@
+"""The time of a launch: Equation 8 around the simulation of a round."""
+
+from math import ceil
+
+import pytest
+
+from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.device.find import find_machine_by_name
+from gpa_lsp.hybrid.addresses import place_arguments
+from gpa_lsp.hybrid.costs import find_costs
+from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
+from gpa_lsp.hybrid.operations import Arithmetic
+from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
+from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.ptx.scalar_types import ScalarType
+
+_A100 = find_machine_by_name("A100-SXM4-40GB")
+_L2 = 40 << 20
+_TEXT = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 scale_x, .param .u32 scale_n)
+{ .reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %rd<5>; .reg .f32 %f<4>;
+ld.param.u64 %rd1, [scale_x]; ld.param.u32 %r1, [scale_n]; cvta.to.global.u64 %rd2, %rd1;
+mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mad.lo.s32 %r5, %r3, %r4, %r2;
+setp.ge.s32 %p1, %r5, %r1; @%p1 bra END;
+mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd2, %rd3; ld.global.f32 %f1, [%rd4]; mul.f32 %f2, %f1, 0f40000000; st.global.f32 [%rd4], %f2;
+END: ret; }"""
+
+
+def estimate(blocks: int, *, registers: int = 16) -> PaperEstimate:
+    module = parse_ptx(_TEXT, name="scale")
+    count = 256 * blocks
+    launch = LaunchDescription(
+        kernel="scale",
+        block=(256, 1, 1),
+        grid=(blocks, 1, 1),
+        arguments=(
+            ArrayArgument(name="x", type=ScalarType.F32, count=count),
+            ScalarArgument(name="n", type=ScalarType.U32, value=count),
+        ),
+    )
+    return estimate_launch(
+        module,
+        module.functions["scale"],
+        launch,
+        CompiledKernel(registers=registers, shared_bytes=0),
+        architecture=find_architecture((8, 0)),
+        machine=_A100,
+        l2_bytes=_L2,
+    )
+
+
+def test_equation_8() -> None:
+    found = estimate(10_000)
+    assert found.blocks_per_sm == 8
+    assert found.cycles == found.round_cycles * ceil(10_000 / 108) / 8
+    assert found.trace_length == 4  # the index, a load, a product, a store
+    assert found.hit_ratio == 0.5  # what is stored was loaded
+
+
+def test_a_launch_that_moves_much_is_as_fast_as_the_memory() -> None:
+    found = estimate(100_000)
+    moved = 100_000 * 256 * 4
+    assert _A100.clocks.sm_hz is not None
+    seconds = found.duration_ns / 1e9
+    assert moved / 1555e9 < seconds < 4 * moved / 1555e9
+
+
+def test_fewer_resident_blocks_make_a_round_shorter() -> None:
+    assert estimate(10_000, registers=255).round_cycles < estimate(10_000).round_cycles
+
+
+def test_a_block_that_fits_nowhere_is_refused() -> None:
+    with pytest.raises(InputError, match="holds a block"):
+        estimate(10, registers=10_000)
+
+
+def test_an_unknown_l2_is_refused() -> None:
+    with pytest.raises(InputError, match="L2"):
+        find_costs(find_architecture((8, 0)), _A100, None)
+
+
+def test_every_class_of_arithmetic_has_a_price_on_every_architecture() -> None:
+    for capability in ((7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)):
+        costs = find_costs(find_architecture(capability), _A100, _L2)
+        assert all(costs.arithmetic[one].interval_cycles > 0 for one in Arithmetic)
+        single, slow = costs.arithmetic[Arithmetic.SINGLE], costs.arithmetic[Arithmetic.SINGLE_DIVIDE]
+        assert slow.latency_cycles > single.latency_cycles
+        assert costs.global_memory.miss_cycles > costs.global_memory.hit_cycles
+
+
+def test_more_blocks_never_take_less_time() -> None:
+    """Below a wave, each SM has its share of the blocks and no more."""
+    times = [estimate(blocks).cycles for blocks in (1, 8, 108, 109, 216, 864, 865)]
+    assert times == sorted(times)
+
+
+def test_arguments_are_checked() -> None:
+    module = parse_ptx(_TEXT, name="scale")
+    launch = LaunchDescription(
+        kernel="scale",
+        block=(32, 1, 1),
+        grid=(1, 1, 1),
+        arguments=(ArrayArgument(name="x", type=ScalarType.F32, count=32),),
+    )
+    with pytest.raises(InputError, match="takes 2 arguments, and 1 are given"):
+        place_arguments(module, module.functions["scale"], launch)

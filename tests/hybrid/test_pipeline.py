@@ -1,0 +1,69 @@
+"""The pipeline of a round: what the paper says of it, on operations written by hand."""
+
+import random
+
+import pytest
+
+from gpa_lsp.hybrid.operations import Resource
+from gpa_lsp.hybrid.pipeline import Use, simulate_round
+
+ADD = Use(Resource.ARITHMETIC, 0.0, 2.0, 0.0)
+LOAD = Use(Resource.GLOBAL, 10.0, 4.0, 10.0)
+SHARED = Use(Resource.SHARED, 3.0, 2.0, 3.0)
+CONSTANT = Use(Resource.CONSTANT, 5.0, 1.0, 5.0)
+BARRIER = Use(Resource.BARRIER, 0.0, 0.0, 0.0)
+
+
+def test_a_warp_alone_takes_the_sum_of_its_latencies() -> None:
+    assert simulate_round([[ADD, LOAD, ADD]], 1) == 2 + 24 + 2
+
+
+def test_warps_take_turns_at_what_they_share() -> None:
+    assert simulate_round([[ADD] * 5] * 4, 4) == 4 * 5 * 2
+
+
+def test_what_warps_do_not_share_overlaps() -> None:
+    assert simulate_round([[ADD] * 10, [LOAD]], 2) == 24
+
+
+def test_only_the_delay_is_held() -> None:
+    assert simulate_round([[LOAD]] * 3, 3) == 10 + 3 * 4 + 10
+
+
+def test_a_barrier_waits_for_the_block_alone() -> None:
+    slow, fast = [ADD] * 10 + [BARRIER, ADD], [BARRIER, SHARED]
+    assert simulate_round([slow, fast], 2) == 20 + 8
+    assert simulate_round([slow, fast], 1) == 22
+
+
+def test_warps_that_have_ended_are_not_waited_for() -> None:
+    assert simulate_round([[ADD], [BARRIER, ADD], []], 3) == 4
+
+
+def test_nobody_does_anything() -> None:
+    assert simulate_round([[], []], 2) == 0
+
+
+def test_the_trace_of_figure_2() -> None:
+    """Two blocks of four warps; with so much arithmetic the barrier costs nothing."""
+    busy = Use(Resource.ARITHMETIC, 0.0, 6.0, 0.0)
+    trace = [busy, CONSTANT, busy, SHARED, BARRIER, busy, LOAD]
+    cycles = simulate_round([trace] * 8, 4)
+    arithmetic = 8 * 3 * 6
+    assert arithmetic + 24 <= cycles <= arithmetic + 24 + 8 + 12
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_no_round_is_shorter_than_its_longest_warp_or_its_busiest_resource(seed: int) -> None:
+    maker = random.Random(seed)
+    warps = maker.randint(1, 12)
+    own = maker.choice([one for one in (1, 2, 3, 4) if warps % one == 0])
+    barriers = maker.randint(0, 3)
+    uses = []
+    for _ in range(warps):
+        parts = [maker.choices((ADD, LOAD, SHARED, CONSTANT), k=maker.randint(0, 6)) for _ in range(barriers + 1)]
+        uses.append([one for number, part in enumerate(parts) for one in ([BARRIER] if number else []) + part])
+    cycles = simulate_round(uses, own)
+    alone = [sum(one.before_cycles + one.locked_cycles + one.after_cycles for one in trace) for trace in uses]
+    held = [sum(one.locked_cycles for trace in uses for one in trace if one.resource is kind) for kind in Resource]
+    assert max((*alone, *held)) <= cycles <= sum(alone)

@@ -1,0 +1,249 @@
+"""Where no branch depends on data, the traces execute what the emulator executes, to the last warp and instruction."""
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import pytest
+
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.hybrid.addresses import place_arguments
+from gpa_lsp.hybrid.lane_values import LaneValues
+from gpa_lsp.hybrid.operations import list_operations
+from gpa_lsp.hybrid.walk import KernelTrace, TracedLaunch, walk_kernel
+from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription, ScalarArgument
+from gpa_lsp.ptx.model import PtxFunction, PtxModule
+from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.ptx.scalar_types import ScalarType
+from tests.emulator.kernels.running import Case, find_kernel, load_module, run
+from tests.emulator.kernels.test_truth import FIXTURES, OWN
+
+_MOST_THREADS = 200_000
+_REASONS = (
+    "ends where the data says",
+    "calls a function",
+    "multiplies matrices",
+    "texture",
+    "surface",
+    "jumps by a table",
+    "mbarrier",
+)
+"""What the paper has no answer for."""
+
+
+def walk(module: PtxModule, function: PtxFunction, launch: LaunchDescription) -> KernelTrace:
+    """The traces of all blocks."""
+    parameters, addresses = place_arguments(module, function, launch)
+    return walk_kernel(
+        function,
+        TracedLaunch(
+            grid=launch.grid,
+            block=launch.block,
+            parameters=parameters,
+            addresses=addresses,
+            chosen=range(prod(launch.grid)),
+            line_bytes=128,
+            most_visits=200_000,
+            most_transactions=5_000_000,
+        ),
+    )
+
+
+def count(trace: KernelTrace) -> dict[int, int]:
+    """Executions of each operation by warps."""
+    found: dict[int, int] = {}
+    for step in trace.steps:
+        for operation, _ in step.operations:
+            found[operation.instruction] = found.get(operation.instruction, 0) + int(step.warps.sum())
+    return found
+
+
+_CASES = [case for case in (*OWN, *FIXTURES) if prod(case.launch.grid) * prod(case.launch.block) <= _MOST_THREADS]
+
+
+@pytest.mark.parametrize("case", _CASES, ids=str)
+def test_traces_execute_what_the_emulator_does(case: Case) -> None:
+    module = load_module(case.source, case.architecture, *case.flags)
+    function = module.functions[find_kernel(module, case.launch.kernel)]
+    try:
+        trace = walk(module, function, case.launch)
+    except InputError as error:
+        assert any(reason in str(error) for reason in _REASONS)
+        return
+    counted = count(trace)
+    emulation = run(case)
+    executed = dict(
+        zip(
+            (one.index for one in emulation.instructions if one.function == function.name),
+            emulation.counts.warp_executions.tolist(),
+            strict=False,
+        )
+    )
+    if trace.assumed:
+        assert all(index in counted for index in list_operations(function) if executed[index]), "both ways are taken"
+        return
+    operations = list_operations(function)
+    assert {one: counted.get(one, 0) for one in operations} == {one: executed[one] for one in operations}
+    assert int(trace.lengths.sum()) == sum(counted.values())
+
+
+def test_most_kernels_are_traced_and_most_of_them_without_assumptions() -> None:
+    """Of what the tests have, so that the comparison above is not about nothing."""
+    exact = assumed = 0
+    for case in _CASES:
+        module = load_module(case.source, case.architecture, *case.flags)
+        try:
+            trace = walk(module, module.functions[find_kernel(module, case.launch.kernel)], case.launch)
+        except InputError:
+            continue
+        exact += not trace.assumed
+        assumed += bool(trace.assumed)
+    assert exact >= 0.55 * len(_CASES)
+    assert exact + assumed >= 0.7 * len(_CASES)
+
+
+_TEXT = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 k_out, .param .u32 k_n)
+{{ .reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %rd<10>; .reg .f32 %f<4>;
+ld.param.u64 %rd1, [k_out]; ld.param.u32 %r1, [k_n]; cvta.to.global.u64 %rd2, %rd1;
+mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mad.lo.s32 %r5, %r3, %r4, %r2;
+mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd2, %rd3; mov.u32 %r6, 0;
+{}
+ret; }}"""
+
+
+def trace_text(body: str, *, n: int, threads: int = 64, grid: int = 1) -> tuple[PtxFunction, KernelTrace]:
+    """The trace of a kernel ``k(out, n)``; %r5 is the thread, %rd4 its element, %r1 n, %r6 zero."""
+    module = parse_ptx(_TEXT.format(body), name="k")
+    function = module.functions["k"]
+    return function, walk(module, function, make_launch(n=n, threads=threads, grid=grid))
+
+
+def make_launch(*, n: int, threads: int = 64, grid: int = 1) -> LaunchDescription:
+    """Of such a kernel."""
+    return LaunchDescription(
+        kernel="k",
+        block=(threads, 1, 1),
+        grid=(grid, 1, 1),
+        arguments=(
+            ArrayArgument(name="out", type=ScalarType.F32, count=threads * grid),
+            ScalarArgument(name="n", type=ScalarType.U32, value=n),
+        ),
+    )
+
+
+def _count_opcode(function: PtxFunction, trace: KernelTrace, opcode: str) -> int:
+    return sum(number for index, number in count(trace).items() if function.instructions[index].opcode == opcode)
+
+
+def test_a_loop_turns_as_often_as_its_longest_thread() -> None:
+    function, trace = trace_text(
+        "A: ld.global.f32 %f1, [%rd4]; add.s32 %r6, %r6, 1; setp.le.s32 %p1, %r6, %r5; @%p1 bra A;", n=0
+    )
+    assert _count_opcode(function, trace, "ld") == 32 + 64
+    assert trace.assumed == ()
+
+
+def test_a_branch_on_data_is_taken_both_ways() -> None:
+    body = """ld.global.u32 %r7, [%rd4]; setp.eq.s32 %p1, %r7, 0; @%p1 bra B;
+    st.global.u32 [%rd4], %r5; bra C; B: st.global.u32 [%rd4], %r6; C: """
+    function, trace = trace_text(body, n=0)
+    assert _count_opcode(function, trace, "st") == 4
+    assert [function.instructions[index].opcode for index in trace.assumed] == ["bra"]
+
+
+def test_a_branch_on_the_thread_is_taken_by_its_warps() -> None:
+    body = "setp.lt.s32 %p1, %r5, 32; @%p1 bra B; st.global.u32 [%rd4], %r5; bra C; B: st.global.u32 [%rd4], %r6; st.global.u32 [%rd4], %r6; C: "
+    function, trace = trace_text(body, n=0)
+    assert trace.lengths.tolist() == [2 + 1, 1 + 1]  # and the index
+    assert _count_opcode(function, trace, "st") == 3
+
+
+def test_transactions_are_counted_by_line() -> None:
+    _, trace = trace_text(
+        "shl.b32 %r8, %r5, 7; cvt.u64.u32 %rd5, %r8; add.s64 %rd6, %rd2, %rd5; ld.global.f32 %f1, [%rd6]; ld.global.f32 %f2, [%rd4];",
+        n=0,
+    )
+    accesses = [access for step in trace.steps for _, access in step.operations if access is not None]
+    assert [np.diff(access.starts).tolist() for access in accesses] == [[32, 32], [1, 1]]
+
+
+def test_an_address_from_data_is_not_known() -> None:
+    _, trace = trace_text(
+        "ld.global.u32 %r7, [%rd4]; mul.wide.u32 %rd5, %r7, 4; add.s64 %rd6, %rd2, %rd5; ld.global.f32 %f1, [%rd6];",
+        n=0,
+    )
+    assert trace.unknown_ratio == pytest.approx(64 / 66)
+
+
+def test_a_loop_that_data_ends_is_refused() -> None:
+    with pytest.raises(InputError, match="ends where the data says"):
+        trace_text("A: ld.global.u32 %r7, [%rd4]; add.s32 %r6, %r6, 1; setp.le.s32 %p1, %r6, %r7; @%p1 bra A;", n=0)
+
+
+def test_a_loop_that_turns_for_ever_is_refused() -> None:
+    with pytest.raises(InputError, match="runs more than"):
+        trace_text("A: setp.lt.s32 %p1, %r6, %r1; @%p1 bra A;", n=1)
+
+
+_CHOICE = """ld.global.u32 %r7, [%rd4]; setp.eq.s32 %p1, %r7, 0; mov.u32 %r10, 3; @%p1 bra A;
+mov.u32 %r10, 99; {} A: add.s32 %r6, %r6, 1; ld.global.f32 %f1, [%rd4]; setp.lt.s32 %p2, %r6, %r10; @%p2 bra A;"""
+
+
+@pytest.mark.parametrize("between", ["", "bra B; B: add.s32 %r9, %r9, 1;"])
+def test_a_bound_that_one_way_writes_is_not_known_where_ways_meet(between: str) -> None:
+    with pytest.raises(InputError, match="ends where the data says"):
+        trace_text(_CHOICE.format(between), n=0)
+
+
+def test_a_way_does_not_see_what_the_other_wrote() -> None:
+    body = """ld.global.u32 %r7, [%rd4]; setp.eq.s32 %p1, %r7, 0; mov.u32 %r10, 3; @%p1 bra B;
+    mov.u32 %r10, 99; bra C;
+    B: add.s32 %r6, %r6, 1; ld.global.f32 %f1, [%rd4]; setp.lt.s32 %p2, %r6, %r10; @%p2 bra B;
+    C: """
+    try:
+        function, trace = trace_text(body, n=0)
+    except InputError as error:
+        assert "ends where the data says" in str(error)
+    else:
+        assert _count_opcode(function, trace, "ld") == 2 * (1 + 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("mov.u64 %rd5, -1; mov.u64 %rd6, 256; min.u64 %rd7, %rd5, %rd6;", 256),
+        ("mov.u64 %rd5, -1; mov.u64 %rd6, 256; max.u64 %rd7, %rd5, %rd6;", -1),
+        ("mov.u64 %rd5, 7; shl.b64 %rd7, %rd5, 64;", 0),
+        ("mov.u64 %rd5, -1; mov.u64 %rd6, 10; div.u64 %rd7, %rd5, %rd6;", 0x1999999999999999),
+        ("mov.u64 %rd5, -1; shr.u64 %rd7, %rd5, 60;", 15),
+        ("mov.u32 %r8, 0xf0; bfe.u32 %r9, %r8, 4, 4; cvt.u64.u32 %rd7, %r9;", 15),
+        ("mov.u32 %r8, -7; mov.u32 %r9, 2; div.s32 %r9, %r8, %r9; cvt.s64.s32 %rd7, %r9;", -3),
+    ],
+)
+def test_integers_are_those_of_the_instruction_set(text: str, expected: int) -> None:
+    module = parse_ptx(_TEXT.format(text), name="k")
+    function = module.functions["k"]
+    values = LaneValues(function, bytes(12), {}, {}, 1)
+    for instruction in function.instructions:
+        values.execute(instruction, np.ones(1, dtype=bool))
+    slot = function.register_names.index("%rd7")
+    assert values.registers[slot].is_known.all()
+    assert values.registers[slot].numbers.tolist() == [expected]
+
+
+def test_a_search_ends_in_time() -> None:
+    body = "A: add.s32 %r6, %r6, 1; ld.global.f32 %f1, [%rd4]; setp.lt.s32 %p1, %r6, 100000; @%p1 bra A;"
+    module = parse_ptx(_TEXT.format(body), name="k")
+    launch = make_launch(n=0)
+    parameters, addresses = place_arguments(module, module.functions["k"], launch)
+    traced = TracedLaunch(
+        grid=(1, 1, 1), block=(64, 1, 1), parameters=parameters, addresses=addresses, chosen=[0], line_bytes=128,
+        most_visits=200_000, most_transactions=5_000_000, most_operations=500,
+    )  # fmt: skip
+    with pytest.raises(InputError, match="more than the 500 operations"):
+        walk_kernel(module.functions["k"], traced)
+    with pytest.raises(InputError, match="not found within 0 s"):
+        walk_kernel(module.functions["k"], replace(traced, seconds=0.0))

@@ -1,0 +1,35 @@
+"""What instrumented PTX writes of itself is what the emulator traces, for every kernel of the emulator's tests and every fixture."""
+
+import pytest
+
+from gpa_lsp.emulator.model import Emulation, FaultKind
+from tests.emulator.kernels.compiling import read_source
+from tests.emulator.kernels.running import BUDGET, Case, load_module
+from tests.emulator.kernels.test_truth import FIXTURES, OWN, UNOPTIMISED
+from tests.instrumentation.comparing import emulate_instrumented, emulate_traced, list_different, list_own
+
+_ARCHITECTURE = 80
+_CASES = [
+    case
+    for case in (*OWN, *UNOPTIMISED, *FIXTURES)
+    if case.architecture == _ARCHITECTURE or read_source(case.source).least > _ARCHITECTURE
+]
+"""Each kernel for one architecture: those that are compiled for several have the same accesses and branches on each."""
+
+
+def _list_faults(emulation: Emulation) -> list[tuple[object, ...]]:
+    """Without the numbers of instructions, which are others; and without bypassed barriers: blocks that did nothing but return record it now."""
+    faults = [one for one in emulation.faults if one.kind is not FaultKind.DIVERGENT_BARRIER]
+    return [(one.kind, one.message, one.chain, one.count, one.block, one.thread) for one in faults]
+
+
+@pytest.mark.parametrize("case", _CASES, ids=str)
+def test_both_traces_are_equal(case: Case) -> None:
+    module = load_module(case.source, case.architecture, *case.flags)
+    expected = emulate_traced(module, case.launch, BUDGET)
+    assert expected.trace is not None and expected.is_complete
+    emulation, trace = emulate_instrumented(module, case.launch, BUDGET, expected.trace)
+    assert _list_faults(emulation) == _list_faults(expected)
+    assert trace.is_complete
+    assert list_different(expected.trace, trace) == []
+    assert list_own(emulation) == list_own(expected)

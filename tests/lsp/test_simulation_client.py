@@ -1,0 +1,174 @@
+"""The real server over the wire: a described launch is simulated on save and when asked for, marked, and gives way to what was measured."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
+from tests.patience import LIMIT_S
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+
+SOURCE = """\
+__global__ void gather(const float* x, float* y)
+{
+    y[blockIdx.x * 64 + threadIdx.x] = x[(blockIdx.x * 64 + threadIdx.x) * 8];
+}
+"""
+HOST = """\
+int main()
+{
+    float *x, *y;
+    cudaMalloc(&x, 4096 * sizeof(float));
+    cudaMalloc(&y, 512 * sizeof(float));
+    gather<<<8, 64>>>(x, y);
+}
+"""
+DESCRIPTION = """\
+[[launch]]
+kernel = "gather"
+block = 64
+grid = 8
+arguments = [
+  { name = "x", type = "float", count = 4096 },
+  { name = "y", type = "float", count = 512 },
+]
+"""
+LINE = 2
+
+
+@pytest.fixture
+def client() -> Iterator[RawClient]:
+    made = RawClient()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "wörk" / "k.cu"
+    path.parent.mkdir()
+    path.write_text(SOURCE)
+    return path
+
+
+def start(client: RawClient, source: Path, *, on_save: bool = True, **client_says: Any) -> str:
+    options = {
+        "static": {"enable": True},
+        "emulation": {"enable": True, "seconds": LIMIT_S, "exploreSeconds": 0},
+        "simulation": {"onSave": on_save, "seconds": LIMIT_S},
+        "pollSeconds": 0.1,
+        "client": {"heat": True, **client_says},
+    }
+    client.initialize(source.parent, ALL_CAPABILITIES, initializationOptions=options)
+    return client.open(source)
+
+
+def describe(source: Path) -> None:
+    source.with_name("k.launch.toml").write_text(DESCRIPTION)
+
+
+def save(client: RawClient, uri: str) -> None:
+    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+
+
+def wait_for_heat(client: RawClient, uri: str) -> Any:
+    return client.wait_for("gpaLsp/heat", lambda heat: heat["uri"] == uri and heat["marks"])
+
+
+def list_actions(client: RawClient, uri: str, line: int = 0) -> list[Any]:
+    head = {"start": {"line": line, "character": 0}, "end": {"line": line, "character": 0}}
+    asked = {"textDocument": {"uri": uri}, "range": head, "context": {"diagnostics": []}}
+    return [one for one in client.request("textDocument/codeAction", asked) or [] if "Simulate" in one["title"]]
+
+
+def run(client: RawClient, command: str, *arguments: Any) -> Any:
+    return client.request("workspace/executeCommand", {"command": command, "arguments": list(arguments)})
+
+
+def wait_for_static(client: RawClient, uri: str) -> None:
+    client.wait_for_diagnostics(uri, lambda found: any(str(one["code"]).startswith("emulated") for one in found))
+
+
+def test_a_save_simulates_and_every_view_says_so(client: RawClient, source: Path) -> None:
+    describe(source)
+    uri = start(client, source)
+    wait_for_static(client, uri)
+    save(client, uri)
+    heat = wait_for_heat(client, uri)
+    assert LINE in heat["simulated"] and heat["unverified"] == []
+    document = {"textDocument": {"uri": uri}}
+    titles = [one["command"]["title"] for one in client.request("textDocument/codeLens", document)]
+    assert any("gather · " in one and "±10 % simulated" in one for one in titles), titles
+    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 9, "character": 0}}
+    hints = client.request("textDocument/inlayHint", {**document, "range": whole})
+    labels = [
+        one["label"] if isinstance(one["label"], str) else "".join(part["value"] for part in one["label"])
+        for one in hints
+        if "simulated, not measured" in str(one.get("tooltip"))
+    ]
+    assert labels and all(one.endswith(" simulated") and len(one) <= 43 for one in labels), labels
+    hover = client.request("textDocument/hover", {**document, "position": {"line": LINE, "character": 4}})
+    assert "simulated, not measured: times were 10 % off on average" in hover["contents"]["value"]
+    assert "sectors per access" in hover["contents"]["value"]
+    listed = client.request("textDocument/documentSymbol", document)
+    assert "simulated" in listed[0]["detail"]
+    assert client.shut_down() == 0
+
+
+def test_where_saves_do_not_simulate_the_action_does(client: RawClient, source: Path) -> None:
+    describe(source)
+    uri = start(client, source, on_save=False)
+    wait_for_static(client, uri)
+    save(client, uri)
+    (action,) = list_actions(client, uri)
+    assert action["title"] == "Simulate the described launches of gather"
+    assert run(client, action["command"]["command"], *action["command"]["arguments"]) is True
+    said = client.wait_for("window/showMessage", lambda one: "gather on" in one["message"])
+    assert "simulated gather on" in said["message"] and "±10 %" in said["message"]
+    assert LINE in wait_for_heat(client, uri)["simulated"]
+
+
+def test_a_launch_that_host_code_says_needs_no_description(client: RawClient, source: Path) -> None:
+    source.write_text(SOURCE + HOST)
+    uri = start(client, source)
+    client.wait_for_diagnostics(uri)
+    save(client, uri)
+    (action,) = list_actions(client, uri)
+    assert action["title"] == "Simulate a launch of gather"
+    assert run(client, action["command"]["command"], *action["command"]["arguments"]) is True
+    assert LINE in wait_for_heat(client, uri)["simulated"]
+
+
+def test_nothing_is_simulated_without_trust(client: RawClient, source: Path) -> None:
+    describe(source)
+    uri = start(client, source, trusted=False)
+    save(client, uri)
+    assert list_actions(client, uri) == []
+    assert run(client, "gpaLsp.simulate", uri) is False
+    assert client.wait_for("window/showMessage", lambda one: "nothing is simulated" in one["message"])
+
+
+def test_what_was_measured_stays(client: RawClient, source: Path) -> None:
+    from gpa_lsp.prediction.simulation import simulate_source
+    from gpa_lsp.simulator.profile_document import make_document
+
+    describe(source)
+    measured = make_document(simulate_source(source).launches, ())
+    for launch in measured["launches"]:
+        del launch["sampling"]["is_simulated"]
+    (source.parent / "run.gpa-profile.json").write_text(json.dumps(measured))
+    uri = start(client, source)
+    assert wait_for_heat(client, uri)["simulated"] == []
+    client.forget()
+    save(client, uri)
+    assert run(client, "gpaLsp.simulate", uri) is True
+    said = client.wait_for("window/showMessage", lambda one: "gather on" in one["message"])
+    assert said["message"].endswith("; measured numbers stay on the lines")
+    titles = [
+        one["command"]["title"] for one in client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
+    ]
+    assert not any("simulated" in one for one in titles), titles

@@ -1,0 +1,119 @@
+"""From raw records to descriptions; and the library that writes them."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.basis.errors import InputError, MissingToolError
+from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.native.c_compiler import find_c_compiler
+from gpa_lsp.programs.library import list_headers
+from gpa_lsp.record import library
+from gpa_lsp.record.describe import describe_launches
+from gpa_lsp.record.raw_records import read_raw_launch
+from tests.conftest import ROOT
+from tests.record.programs import PTX
+
+_ADDRESS = 0x7F0000000000
+_HEAD = "gpa-lsp-launch 1\nimage 00000000000000aa\nkernel add\nnumber 3\ngrid 2 1 1\nblock 4 1 1\nshared 0\n"
+
+
+def _write(folder: Path, *, array: bytes = bytes(32), image: bytes = PTX.encode(), end: str = "end 1\n") -> Path:
+    content = _ADDRESS.to_bytes(8, "little") * 2 + (5).to_bytes(4, "little")
+    parameters = "parameter 0 8\nparameter 8 8\nparameter 16 4\n"
+    raw = _HEAD.encode() + parameters.encode() + b"content 20\n" + content + b"\n"
+    raw += f"array {_ADDRESS} {len(array)}\n".encode() + array + b"\n" + end.encode()
+    path = folder / "launch-1-000001.raw"
+    path.write_bytes(raw)
+    (folder / "image-00000000000000aa.bin").write_bytes(image)
+    return path
+
+
+def test_a_record_becomes_a_description_with_code_and_data(tmp_path: Path) -> None:
+    _write(tmp_path, array=bytes(range(32)))
+    (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
+    assert (one.kernel, one.number, one.grid, one.block, one.has_ptx) == ("add", 3, (2, 1, 1), (4, 1, 1), True)
+    assert one.description is not None and one.module.suffix == ".ptx"
+    (launch,) = read_launches(one.description)
+    assert [argument.name for argument in launch.arguments] == ["argument0", "argument1", "argument2"]
+    assert (tmp_path / "out" / "add.1.bin").read_bytes() == bytes(range(32))
+
+
+def test_machine_code_is_described_by_the_sizes_of_its_parameters(tmp_path: Path) -> None:
+    image = next((ROOT / "fixtures" / "cubins").rglob("*.cubin")).read_bytes()
+    _write(tmp_path, image=image)
+    (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
+    assert not one.has_ptx and one.module.suffix == ".cubin" and one.description is not None
+    assert len(read_launches(one.description)[0].arguments) == 3
+
+
+def test_ptx_is_taken_from_who_holds_it(tmp_path: Path) -> None:
+    image = next((ROOT / "fixtures" / "cubins").rglob("*.cubin")).read_bytes()
+    _write(tmp_path, image=image)
+    (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out", lambda kernel: [PTX] if kernel == "add" else [])
+    assert one.has_ptx and [path.suffix for path in (tmp_path / "out").iterdir() if path.suffix == ".cubin"] == []
+
+
+def test_ptx_is_taken_from_what_was_linked(tmp_path: Path) -> None:
+    image = next((ROOT / "fixtures" / "cubins").rglob("*.cubin")).read_bytes()
+    _write(tmp_path, image=image)
+    (tmp_path / "link-00000000000000aa-0.ptx").write_text(PTX)
+    (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
+    assert one.has_ptx
+
+
+def test_variables_of_the_module_are_named_since_they_are_not_kept(tmp_path: Path) -> None:
+    text = PTX.replace(".visible .entry", ".const .align 4 .u32 factor; .global .u32 unused;\n.visible .entry")
+    text = text.replace("add.s32 %r5, %r5, %r1;", "ld.const.u32 %r5, [factor];")
+    _write(tmp_path, image=text.encode())
+    (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
+    assert one.variables == ("factor",)
+
+
+def test_arrays_of_addresses_are_not_described(tmp_path: Path) -> None:
+    _write(tmp_path, array=_ADDRESS.to_bytes(8, "little") * 4)
+    (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
+    assert one.description is None and one.problem.startswith("its arrays hold addresses")
+
+
+def test_arrays_that_could_not_be_read_are_not_described(tmp_path: Path) -> None:
+    _write(tmp_path, end="end 0\n")
+    (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
+    assert one.description is None and one.problem == "its arrays could not be read"
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40, 90, 170, 200])
+def test_a_record_that_ends_early_is_none(cut: int, tmp_path: Path) -> None:
+    path = _write(tmp_path)
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(InputError, match="is no record of a launch"):
+        read_raw_launch(path)
+
+
+def test_a_computer_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "_FIND", library._FIND.replace(library.DRIVER_NAME, "libno_such_driver.so.1"))
+    with pytest.raises(MissingToolError, match=r"an NVIDIA driver.*recording launches needs it"):
+        library.find_driver()
+
+
+def test_our_layout_of_a_launch_is_that_of_cudas_headers(tmp_path: Path) -> None:
+    headers = [one for one in list_headers() if (one.folder / "cuda.h").is_file()]
+    compiler = find_c_compiler()
+    if not headers or compiler is None:
+        pytest.skip("CUDA's headers or a C compiler are not installed")
+    own = Path(library.__file__).with_name("recorder.c").read_text()
+    start = own.index("typedef int result;")
+    declared = own[start : own.index("} launch_config;") + len("} launch_config;")]
+    pairs = [("grid", "gridDimX"), ("block", "blockDimX"), ("shared_bytes", "sharedMemBytes"), ("stream", "hStream")]
+    pairs += [("attributes", "attrs"), ("attribute_count", "numAttrs")]
+    lines = [
+        f'_Static_assert(offsetof(launch_config, {mine}) == offsetof(CUlaunchConfig, {theirs}), "{mine}");'
+        for mine, theirs in pairs
+    ]
+    lines.append('_Static_assert(sizeof(launch_config) == sizeof(CUlaunchConfig), "size");')
+    source = tmp_path / "layout.c"
+    source.write_text("\n".join(["#include <cuda.h>", "#include <stddef.h>", "#include <stdint.h>", declared, *lines]))
+    command = [str(compiler), "-fsyntax-only", f"-I{headers[0].folder}", str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

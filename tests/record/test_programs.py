@@ -1,0 +1,177 @@
+"""Programs whose launches are recorded on a GPU that is ours, and emulated again from what was recorded."""
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpa_lsp.launches.read_launches import read_launches
+from tests.programs.built import SOURCES, run
+from tests.record.programs import HEAD, emulate_recorded, find_array, record, record_script, require_driver
+
+_TWO_LAUNCHES = """
+add, into, given = load(), allocate([0] * 64), allocate(range(64))
+launch(add, 1, 32, into, given, ctypes.c_uint32(5))
+launch(add, 2, 32, into, given, ctypes.c_uint32(7))
+launch(add, 2, 32, into, given, ctypes.c_uint32(9))
+print(read(into, 64) == list(range(9, 73)))
+"""
+
+
+@pytest.fixture(autouse=True)
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_driver()
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+
+
+def test_the_first_launch_with_the_most_threads_is_kept_and_emulated_again(tmp_path: Path) -> None:
+    printed = record_script(tmp_path, _TWO_LAUNCHES)
+    assert "True\n" in printed and "gpa-lsp: recorded" in printed
+    (launch,) = read_launches(tmp_path / "out" / "add.launch.toml")
+    assert (launch.grid, launch.block) == ((2, 1, 1), (32, 1, 1))
+    found = find_array(emulate_recorded(tmp_path / "out", "add"), np.uint32, 64, 0)
+    assert found.tolist() == list(range(7, 71))
+
+
+def test_a_chosen_launch_is_kept_instead(tmp_path: Path) -> None:
+    record_script(tmp_path, _TWO_LAUNCHES, options=("--launch", "3"))
+    found = find_array(emulate_recorded(tmp_path / "out", "add"), np.uint32, 64, 0)
+    assert found.tolist() == list(range(9, 73))
+
+
+_OTHER_WAYS = """
+class Config(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")]
+    _fields_ += [("stream", ctypes.c_void_p), ("attributes", ctypes.c_void_p), ("count", ctypes.c_uint)]
+entry, status = ctypes.c_void_p(), ctypes.c_int()
+def find(name):
+    check(cuda.cuGetProcAddress_v2(name, ctypes.byref(entry), 12000, ctypes.c_uint64(0), ctypes.byref(status)))
+    return ctypes.CFUNCTYPE(ctypes.c_int)(entry.value)
+library, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+load_library = find(b"cuLibraryLoadData")
+load_library.argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_void_p] * 2 + [ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint]
+image = ctypes.create_string_buffer(PTX)
+check(load_library(ctypes.addressof(library), ctypes.addressof(image), None, None, 0, None, None, 0))
+get = find(b"cuLibraryGetKernel")
+get.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p]
+check(get(ctypes.addressof(kernel), library, b"add"))
+into, given = allocate([0] * 32), allocate(range(32))
+value = ctypes.c_uint32(3)
+arguments = point(into, given, value)
+start = find(b"cuLaunchKernelEx")
+start.argtypes = [ctypes.c_void_p] * 4
+config = Config(1, 1, 1, 32, 1, 1, 0, None, None, 0)
+check(start(ctypes.addressof(config), kernel, ctypes.addressof(arguments), None))
+print(read(into, 32) == list(range(3, 35)))
+"""
+
+
+def test_libraries_and_functions_that_are_asked_for_by_name_are_seen(tmp_path: Path) -> None:
+    assert "True\n" in record_script(tmp_path, _OTHER_WAYS)
+    found = find_array(emulate_recorded(tmp_path / "out", "add"), np.uint32, 32, 0)
+    assert found.tolist() == list(range(3, 35))
+
+
+def test_arguments_in_one_buffer_are_seen(tmp_path: Path) -> None:
+    text = """
+add, into, given = load(), allocate([0] * 32), allocate(range(32))
+import struct
+packed = ctypes.create_string_buffer(struct.pack("<QQI", into.value, given.value, 4), 20)
+size = ctypes.c_size_t(20)
+extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(packed), 2, ctypes.addressof(size), 0)
+check(cuda.cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, None, None, extra))
+print(read(into, 32) == list(range(4, 36)))
+"""
+    assert "True\n" in record_script(tmp_path, text)
+    found = find_array(emulate_recorded(tmp_path / "out", "add"), np.uint32, 32, 0)
+    assert found.tolist() == list(range(4, 36))
+
+
+def test_what_a_killed_program_launched_is_there(tmp_path: Path) -> None:
+    text = _TWO_LAUNCHES + "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    record_script(tmp_path, text, status=137)
+    found = find_array(emulate_recorded(tmp_path / "out", "add"), np.uint32, 64, 0)
+    assert found.tolist() == list(range(7, 71))
+
+
+def test_too_much_data_is_not_kept_and_said(tmp_path: Path) -> None:
+    printed = record_script(tmp_path, _TWO_LAUNCHES, options=("--limit", "511"))
+    assert "gpa-lsp: not recorded: add: its arrays have 512 B, more than are kept" in printed
+    assert not list((tmp_path / "out").glob("*.toml"))
+
+
+def test_a_program_that_launches_nothing_says_so(tmp_path: Path) -> None:
+    assert "nothing was recorded: no kernel was launched through CUDA's driver" in record_script(tmp_path, "print(1)\n")
+
+
+_IN_PROCESS = """
+import gpa_lsp.record
+gpa_lsp.record.prepare()
+{head}
+add, into, given = load(), allocate([0] * 64), allocate(range(64))
+launch(add, 2, 32, into, given, ctypes.c_uint32(5))
+with gpa_lsp.record.launches({out!r}) as recording:
+    launch(add, 1, 32, into, given, ctypes.c_uint32(7))
+launch(add, 2, 32, into, given, ctypes.c_uint32(9))
+(one,) = recording.launches
+print(one.kernel, one.number, one.grid, one.has_ptx, recording.left_out)
+"""
+
+
+def test_a_process_records_a_block_of_its_own(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    out = tmp_path / "out"
+    script.write_text(_IN_PROCESS.format(head=HEAD, out=str(out)))
+    # Our driver is preloaded into what is emulated; without that it is found as a driver is that is installed.
+    found, printed = run(Path("/usr/bin/env"), "-u", "LD_PRELOAD", sys.executable, "-P", str(script), folder=tmp_path)
+    assert found.end.status == 0, printed
+    assert printed.splitlines()[-1] == "add 1 (1, 1, 1) True 0"
+    array = find_array(emulate_recorded(out, "add"), np.uint32, 64, 0)
+    assert array[:32].tolist() == list(range(7, 39)) and array[32:].tolist() == list(range(37, 69))
+
+
+def test_a_driver_that_is_in_use_cannot_be_stood_before(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("import gpa_lsp.record\ngpa_lsp.record.prepare()\n")
+    _, printed = run(Path(sys.executable), "-P", str(script), folder=tmp_path)
+    assert (
+        "CUDA's driver library is in use already; call gpa_lsp.record.prepare() before anything uses the GPU" in printed
+    )
+
+
+_NUMBA = """
+import numpy as np
+from numba import cuda
+@cuda.jit(lineinfo=True)
+def saxpy(a, x, y, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = a * x[i] + y[i]
+x = np.arange(1000, dtype=np.float32)
+out = cuda.device_array_like(x)
+saxpy[8, 128](np.float32(2), cuda.to_device(x), cuda.to_device(np.ones(1000, np.float32)), out)
+print("numba:", "right" if (out.copy_to_host() == 2 * x + 1).all() else "WRONG")
+"""
+
+
+def test_a_kernel_of_numba_is_emulated_from_its_recording(tmp_path: Path) -> None:
+    if find_spec("numba_cuda") is None:
+        pytest.skip("numba_cuda is not installed")
+    script = tmp_path / "program.py"
+    script.write_text(_NUMBA)
+    assert "numba: right" in record(tmp_path, sys.executable, str(script))
+    found = find_array(emulate_recorded(tmp_path / "out", "saxpy"), np.float32, 1000, 2)
+    assert found.tolist() == (2 * np.arange(1000, dtype=np.float32) + 1).tolist()
+
+
+def test_a_kernel_of_triton_is_emulated_from_its_recording(tmp_path: Path) -> None:
+    if find_spec("triton") is None:
+        pytest.skip("triton is not installed")
+    printed = record(tmp_path, sys.executable, str(SOURCES / "python" / "triton_softmax.py"))
+    assert "triton_softmax: right" in printed, printed
+    x = np.sin(np.arange(8 * 200, dtype=np.float32)).reshape(8, 200)
+    powers = np.exp(x - x.max(axis=1, keepdims=True))
+    found = find_array(emulate_recorded(tmp_path / "out", "softmax"), np.float32, 1600, 1).reshape(8, 200)
+    assert np.abs(found - powers / powers.sum(axis=1, keepdims=True)).max() <= 1e-6

@@ -1,0 +1,148 @@
+"""Launches of one kernel from different places of the host program, and every view that tells them apart."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+
+from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
+from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.editor.source.hover import describe_hover
+from gpa_lsp.history.comparing import compare_runs
+from gpa_lsp.history.model import Measurement, PlaceChange, RememberedPlace, Run
+from gpa_lsp.history.recording import Surroundings, build_recording
+from gpa_lsp.history.rows import read_measurement, write_facts
+from gpa_lsp.render.html_report.addresses import KernelAddresses
+from gpa_lsp.render.html_report.flame_frames import build_flame_frames
+from gpa_lsp.render.html_report.kernel_facts import list_contexts
+from gpa_lsp.render.html_report.source_texts import SourceTexts
+from gpa_lsp.report.launch_places import find_common_frames, list_launch_places, shorten_frame
+from gpa_lsp.report.model import KernelReport
+from tests.editor.sessions import Session
+from tests.editor.views import SOURCE, make_profile
+from tests.report_builder import build_kernel
+
+LISTING = """
+    saxpy.cu:5   LDG.E R2, [R4.64]   ; long_scoreboard=60/50
+    saxpy.cu:6   FMUL R2, R2, R3     ; wait=20/10
+    saxpy.cu:7   EXIT                ; wait=6
+"""
+FORWARD = ("launch at /src/ops.py:20", "forward at /src/model.py:7", "main at /src/train.py:41")
+BACKWARD = ("launch at /src/ops.py:20", "backward at /src/model.py:19", "main at /src/train.py:41")
+URI = "file:///project/saxpy.cu"
+
+
+def make_kernel(*places: tuple[tuple[str, ...], float]) -> KernelReport:
+    """A kernel with a launch from each place, in nanoseconds."""
+    kernel = build_kernel(LISTING, name="saxpy")
+    (launch, *_) = kernel.launches
+    launches = tuple(
+        replace(launch, index=number, call_stack=stack, duration_ns=time) for number, (stack, time) in enumerate(places)
+    )
+    return replace(kernel, launches=launches)
+
+
+TWO = make_kernel((FORWARD, 10e3), (BACKWARD, 40e3), (FORWARD, 20e3))
+
+
+def test_launches_are_grouped_by_place() -> None:
+    places = list_launch_places(TWO)
+    assert [(place.name, place.launches, place.duration_ns) for place in places] == [
+        ("model.py:19", 1, 40e3),
+        ("model.py:7", 2, 15e3),
+    ]
+    assert [place.function for place in places] == ["backward", "forward"]
+    assert list_launch_places(make_kernel(((), 10e3))) == ()
+    assert [place.name for place in list_launch_places(make_kernel((FORWARD, 1.0), ((), 2.0)))] == [
+        "elsewhere",
+        "ops.py:20",
+    ]
+
+
+def test_the_frames_that_all_launches_share() -> None:
+    assert find_common_frames(TWO) == ("main at /src/train.py:41",)
+    assert find_common_frames(make_kernel((FORWARD, 1.0))) == tuple(reversed(FORWARD))
+    assert find_common_frames(make_kernel((FORWARD, 1.0), ((), 1.0))) == ()
+
+
+def test_a_frame_without_a_line_is_its_function() -> None:
+    assert [shorten_frame(frame) for frame in ("start (libfoo.so)", "start", "? (libfoo.so)")] == [
+        "start",
+        "start",
+        "?",
+    ]
+
+
+def test_the_lens_tells_two_places_apart() -> None:
+    (shown,) = _show(TWO)
+    assert "model.py:19 40.0 µs, model.py:7 15.0 µs × 2" in describe_kernel_briefly(shown, 500)
+    (one,) = _show(make_kernel((FORWARD, 10e3), (FORWARD, 12e3)))
+    assert "model.py" not in describe_kernel_briefly(one, 500)
+    stacks = [((f"step at /src/train.py:{line}",), 10e3) for line in range(5)]
+    (many,) = _show(make_kernel(*stacks))
+    assert "from 5 places" in describe_kernel_briefly(many, 500)
+
+
+def _show(kernel: KernelReport) -> Collection[VisibleKernel]:
+    view = Session(make_profile(kernel), {"/project/saxpy.cu": SOURCE}).view(URI)
+    assert view is not None
+    return {anchor.shown.name: anchor.shown for anchor in view.anchors}.values()
+
+
+def test_hover_and_page_list_the_places() -> None:
+    view = Session(make_profile(TWO), {"/project/saxpy.cu": SOURCE}).view(URI)
+    assert view is not None
+    hover = describe_hover(view, 5)
+    assert hover is not None
+    assert f"**launched from**\n\n- 40.0 µs: {' < '.join(BACKWARD)}\n- 15.0 µs × 2: {' < '.join(FORWARD)}" in hover
+    (shown,) = _show(TWO)
+    assert "## Launched from\n\n- 40.0 µs: launch at" in describe_kernel(shown)
+    assert list_contexts(TWO)[0] == [
+        ("", f"15.0 µs × 2: {' < '.join(FORWARD)}"),
+        ("", f"40.0 µs: {' < '.join(BACKWARD)}"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "root"), [(TWO, "train.py:41"), (make_kernel((FORWARD, 1.0)), "train.py:41 > model.py:7 > ops.py:20")]
+)
+def test_the_flame_graph_grows_from_the_host(kernel: KernelReport, root: str) -> None:
+    frames = build_flame_frames(kernel, "saxpy", KernelAddresses(kernel=0), SourceTexts(None))
+    paths: list[str] = []
+    for frame in frames:
+        paths.append(frame.label if frame.parent is None else f"{paths[frame.parent]} > {frame.label}")
+    assert f"{root} > saxpy > saxpy.cu:5 > long_scoreboard" in paths
+    assert sum(frame.samples for frame in frames) == kernel.total_samples
+
+
+def remember(kernel: KernelReport) -> Measurement:
+    surroundings = Surroundings(measured_ns=1, read_ns=1, files={}, body=None)
+    return build_recording(kernel, surroundings).measurement
+
+
+def test_the_history_knows_each_place() -> None:
+    measurement = remember(TWO)
+    assert measurement.places == (
+        RememberedPlace(name="model.py:19", function="backward", launches=1, duration_ns=40e3),
+        RememberedPlace(name="model.py:7", function="forward", launches=2, duration_ns=15e3),
+    )
+    read = read_measurement(measurement.key, (1, measurement.profile, measurement.session), write_facts(measurement))
+    assert read.places == measurement.places
+    assert remember(make_kernel((FORWARD, 10e3))).places == ()
+
+
+def test_a_place_that_moved_is_known_by_its_function() -> None:
+    moved = ("launch at /src/ops.py:20", "forward at /src/model.py:9", "main at /src/train.py:41")
+    new = ("launch at /src/ops.py:20", "extra at /src/model.py:30", "main at /src/train.py:41")
+    before, after = remember(TWO), remember(make_kernel((moved, 5e3), (new, 7e3)))
+    runs = [
+        Run(run_id=number, measurement=one, recorded_ns=number, is_baseline=False)
+        for number, one in enumerate((before, after), 1)
+    ]
+    content = build_recording(TWO, Surroundings(measured_ns=1, read_ns=1, files={}, body=None)).content
+    change = compare_runs(runs[0], runs[1], content, content)
+    assert set(change.places) == {
+        PlaceChange(name="model.py:9", before_ns=15e3, after_ns=5e3),
+        PlaceChange(name="model.py:30", before_ns=None, after_ns=7e3),
+        PlaceChange(name="model.py:19", before_ns=40e3, after_ns=None),
+    }

@@ -1,0 +1,70 @@
+"""Measured and simulated kernels side by side: shares are of each side's own samples, and the overlap is what both have."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpa_lsp.report.measured_simulation import SidePair, answer_comparison, compare_simulated, find_overlap
+from gpa_lsp.report.model import KernelReport
+from tests.report_builder import build_kernel
+
+MEASURED = """
+    k.cu:3    LDG.E R2, [R4.64]       ; selected=10
+    k.cu:4    FADD R3, R2, R2         ; long_scoreboard=60/50 selected=10
+    k.cu:5    STG.E [R6.64], R3       ; lg_throttle=20
+"""
+SIMULATED = """
+    k.cu:3    LDG.E R2, [R4.64]       ; selected=20
+    k.cu:4    FADD R3, R2, R2         ; long_scoreboard=60/50 wait=40
+    k.cu:5    STG.E [R6.64], R3       ; long_scoreboard=80
+"""
+
+
+def simulate(listing: str) -> KernelReport:
+    kernel = build_kernel(listing, name="k")
+    launches = tuple(replace(one, sampling=replace(one.sampling, is_simulated=True)) for one in kernel.launches)
+    return replace(kernel, launches=launches)
+
+
+def test_the_overlap_is_what_both_sides_have() -> None:
+    (found,) = compare_simulated([build_kernel(MEASURED, name="k")], [simulate(SIMULATED)])
+    assert found.reasons["long_scoreboard"] == SidePair(measured=0.6, simulated=0.7)
+    assert found.reasons["lg_throttle"] == SidePair(measured=0.2, simulated=0.0)
+    assert found.reason_overlap == pytest.approx(0.6 + 0.1)
+    assert found.line_overlap == pytest.approx(0.1 + 0.5 + 0.2)
+    assert found.instruction_overlap == pytest.approx(0.1 + 0.5 + 0.2)
+    assert found.has_same_line and found.has_same_instruction
+    first = found.lines[0]
+    assert (first.place, first.total) == ("k.cu:4", SidePair(measured=0.7, simulated=0.5))
+    assert list(first.by_reason) == ["long_scoreboard", "wait", "selected"]
+    assert first.by_reason["wait"] == SidePair(measured=0.0, simulated=0.2)
+
+
+def test_a_kernel_agrees_with_itself() -> None:
+    (found,) = compare_simulated([build_kernel(MEASURED, name="k")], [simulate(MEASURED)])
+    assert find_overlap(found.reasons.values()) == pytest.approx(1.0)
+    assert (found.line_overlap, found.instruction_overlap) == (pytest.approx(1.0), pytest.approx(1.0))
+
+
+def test_other_hottest_places_are_said() -> None:
+    moved = SIMULATED.replace("long_scoreboard=60/50 wait=40", "wait=20").replace("=80", "=160")
+    (found,) = compare_simulated([build_kernel(MEASURED, name="k")], [simulate(moved)])
+    said = " ".join(str(one.text) for one in answer_comparison(found).findings)
+    assert "The hottest line is another one, the hottest instruction another one." in said
+
+
+def test_what_is_on_one_side_alone_or_simulated_on_both_is_not_compared() -> None:
+    assert compare_simulated([build_kernel(MEASURED, name="k")], [simulate("k.cu:3   NOP   ;")]) == ()
+    assert compare_simulated([], [simulate(SIMULATED)]) == ()
+    assert compare_simulated([simulate(MEASURED)], [simulate(SIMULATED)]) == ()
+
+
+def test_tables_hold_both_sides_by_reason_and_by_line() -> None:
+    (found,) = compare_simulated([build_kernel(MEASURED, name="k")], [simulate(SIMULATED)])
+    reasons, lines = answer_comparison(found).tables
+    assert reasons.rows[0] == ("long_scoreboard", 0.6, 0.7)
+    assert [row[:2] for row in lines.rows] == [
+        ("k.cu:4", "all"), ("", "long_scoreboard"), ("", "wait"), ("", "selected"),
+        ("k.cu:5", "all"), ("", "long_scoreboard"), ("", "lg_throttle"),
+        ("k.cu:3", "all"), ("", "selected"),
+    ]  # fmt: skip

@@ -1,0 +1,245 @@
+"""Steps in the compiled core and in numpy: equal in every register, predicate and mark, for instructions drawn at random; and whole walks."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.native.shared_library import SOURCES, VARIABLE, find_core
+from gpa_lsp.simulator.execution.compiled_steps import CoreWalk
+from gpa_lsp.simulator.execution.constant_banks import Bank, ConstantBanks
+from gpa_lsp.simulator.execution.float_steps import FLOAT_STEPS
+from gpa_lsp.simulator.execution.integer_steps import INTEGER_STEPS
+from gpa_lsp.simulator.execution.lowering import CODES, STEP, Lowering, tabulate
+from gpa_lsp.simulator.execution.machine_instruction import read_instruction
+from gpa_lsp.simulator.execution.warp_state import Lanes, WarpState
+from gpa_lsp.simulator.warp_walk import KernelWalk
+from tests.emulator.kernels.compiling import read_source
+from tests.simulator.walking import build, walk_all
+
+pytestmark = pytest.mark.skipif(find_core() is None, reason="there is no C compiler")
+
+_WARPS, _REGISTERS = 3, 24
+_KERNELS = Path(__file__).parents[1] / "emulator" / "kernels" / "sources"
+_WALKED = (
+    "bicg", "bit_tricks", "collatz", "divisions", "early_returns", "half_arithmetic", "histogram", "scan_chained", "vector_accesses",
+)  # fmt: skip
+_ODD = np.array([
+    0, 1, 2, 31, 32, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x3F800000, 0xBF800000, 0x7F800000, 0x7FC00000, 0x3C003C00, 0x7BFF0400,
+], np.uint32)  # fmt: skip
+
+
+def draw_state(random: np.random.Generator) -> WarpState:
+    """Registers with numbers of all kinds."""
+    state = WarpState(_WARPS, _REGISTERS)
+    for column in (state.registers, state.uniform):
+        column[:] = random.integers(0, 1 << 32, column.shape, dtype=np.uint64).astype(np.uint32)
+        odd = random.random(column.shape) < 0.4
+        column[odd] = random.choice(_ODD, int(odd.sum()))
+    state.predicates[:-1] = random.random(state.predicates[:-1].shape) < 0.5
+    state.uniform_predicates[:-1] = random.random(state.uniform_predicates[:-1].shape) < 0.5
+    return state
+
+
+def copy_state(state: WarpState) -> WarpState:
+    """Another one like it."""
+    copied = WarpState(_WARPS, _REGISTERS)
+    for name in ("registers", "uniform", "predicates", "uniform_predicates"):
+        getattr(copied, name)[:] = getattr(state, name)
+    return copied
+
+
+class Operands:
+    """Draws operands."""
+
+    def __init__(self, random: np.random.Generator, file: str) -> None:
+        self._random, self._file = random, file
+
+    def register(self) -> str:
+        """A register, sometimes the one that is zero."""
+        number = int(self._random.integers(0, _REGISTERS))
+        return f"{self._file}{'Z' if number == 7 else number}"
+
+    def word(self, signs: tuple[str, ...] = ("",), parts: tuple[str, ...] = ("",)) -> str:
+        """A register, a constant or an immediate."""
+        kind = self._random.integers(0, 6)
+        if kind == 0:
+            return hex(int(self._random.choice(_ODD)))
+        sign = str(self._random.choice(signs))
+        if kind == 1:
+            return f"{sign}c[0x0][{hex(4 * int(self._random.integers(0, 15)))}]"
+        if kind == 2:
+            return f"{sign}UR{int(self._random.integers(0, 9))}"
+        return f"{sign}{self.register()}{self._random.choice(parts)}"
+
+    def predicate(self) -> str:
+        """A predicate that is read."""
+        number = int(self._random.integers(0, 8))
+        name = f"{'UP' if self._file == 'UR' else 'P'}{'T' if number == 7 else number}"
+        return ("!" if self._random.random() < 0.5 else "") + name
+
+    def out(self) -> str:
+        """A predicate that is written."""
+        return self.predicate().lstrip("!")
+
+    def pick(self, *texts: str) -> str:
+        """One of some."""
+        return str(self._random.choice(texts))
+
+
+def draw_integer(random: np.random.Generator, draw: Operands) -> Iterator[str]:
+    """Instructions on integers; each form once."""
+    negated, inverted, every = ("", "-"), ("", "~"), ("", "-", "~")
+    parts = ("", ".H0", ".H1", ".B0", ".B3")
+    r, w, p, o = draw.register, draw.word, draw.predicate, draw.out
+    yield f"MOV {r()}, {w()}"
+    yield f"IADD3 {r()}, {w(every)}, {w(every)}, {w(every)}"
+    yield f"IADD3 {r()}, {o()}, {o()}, {w(negated)}, {w(negated)}, {w(inverted)}"
+    yield f"IADD3.X {r()}, {o()}, {w(inverted)}, {w(inverted)}, {w()}, {p()}, {p()}"
+    yield f"IADD.64 R4, R{2 * int(random.integers(0, 8))}, -R{2 * int(random.integers(0, 8))}"
+    yield f"IMAD {r()}, {w()}, {w(negated)}, {w(negated)}"
+    yield f"IMAD.MOV.U32 {r()}, RZ, RZ, {w(parts=parts)}"
+    yield f"IMAD.X {r()}, {w()}, {w()}, {w(inverted)}, {p()}"
+    yield f"IMAD.HI{draw.pick('', '.U32')} {r()}, {draw.pick('PT', o())}, {w()}, {w()}, RZ"
+    yield f"IMAD.WIDE{draw.pick('', '.U32')} R8, {draw.pick('PT', 'P2')}, {w()}, {w()}, R{2 * int(random.integers(0, 8))}"
+    yield f"LEA {r()}, {draw.pick('PT', 'P1')}, {w()}, {w(negated)}, {hex(int(random.integers(0, 32)))}"
+    yield f"LEA.HI {r()}, {w()}, {w()}, {w()}, {hex(int(random.integers(0, 32)))}"
+    yield f"LEA.HI.X {r()}, {w()}, {w()}, {w()}, {hex(int(random.integers(0, 32)))}, {p()}"
+    yield f"LEA.HI.SX32 {r()}, {w()}, {w()}, {hex(int(random.integers(0, 32)))}"
+    yield f"LOP3.LUT {r()}, {w(inverted)}, {w()}, {w()}, {hex(int(random.integers(0, 256)))}, !PT"
+    yield f"LOP3.LUT{draw.pick('', '.PAND')} {o()}, {r()}, {w()}, {w()}, {w()}, {hex(int(random.integers(0, 256)))}, {p()}"
+    yield f"PLOP3.LUT {o()}, {o()}, {p()}, {p()}, {p()}, {hex(int(random.integers(0, 256)))}, {hex(int(random.integers(0, 256)))}"
+    compare, join = draw.pick("LT", "LE", "GT", "GE", "EQ", "NE"), draw.pick("AND", "OR", "XOR")
+    yield f"ISETP.{compare}{draw.pick('', '.U32')}.{join} {o()}, {o()}, {w(negated)}, {w()}, {p()}"
+    yield f"ISETP.{compare}{draw.pick('', '.U32')}.{join}.EX {o()}, {o()}, {w()}, {w()}, {p()}, {p()}"
+    kind, wraps = draw.pick("U32", "S32", "U64", "S64"), draw.pick("", ".W")
+    yield f"SHF.{draw.pick('L', 'R')}{wraps}.{kind}{draw.pick('', '.HI')} {r()}, {w()}, {w()}, {w()}"
+    yield f"SEL {r()}, {w()}, {w(negated)}, {p()}"
+    yield f"IMNMX{draw.pick('', '.U32')} {r()}, {w()}, {w()}, {p()}"
+    yield f"PRMT {r()}, {w()}, {w()}, {w()}"
+
+
+def draw_float(draw: Operands) -> Iterator[str]:
+    """Instructions on floats."""
+    signs = ("", "-")
+    r, w = draw.register, draw.word
+    bar = f"|{r()}|"
+    yield f"FADD {r()}, {w(signs)}, {draw.pick(bar, '-' + bar, w(signs))}"
+    yield f"FMUL {r()}, {w(signs)}, {draw.pick('1.5', '-0.1', '+INF', w(signs))}"
+    yield f"FFMA {r()}, {w(signs)}, {w()}, {draw.pick('2.5e-3', w(signs))}"
+    part = draw.pick("", ".H0_H0", ".H1_H1")
+    yield f"HADD2 {r()}, {draw.pick('', '-')}{r()}{part}, {r()}"
+    yield f"HMUL2 {r()}, {r()}{part}, {draw.pick(r(), '0.5, 2')}"
+    yield f"HFMA2 {r()}, {r()}, {r()}{part}, {draw.pick('-' + r(), '1, 1')}"
+
+
+def run_compiled(text: str, row: dict[str, object], state: WarpState, lanes: Lanes) -> bool:
+    """Execute one in the core; whether it did it."""
+    core = find_core()
+    assert core is not None
+    table, resources = tabulate([row])
+    walk = CoreWalk(warps=_WARPS)
+    tainted = np.frombuffer(state.tainted, np.uint8)
+    for name in ("registers", "uniform", "predicates", "uniform_predicates", "unknown"):
+        setattr(walk, name, getattr(state, name).ctypes.data)
+    walk.tainted, walk.resources = tainted.ctypes.data, resources.ctypes.data
+    warps, room = np.arange(_WARPS, dtype=np.int64), np.zeros(34 * _WARPS, np.uint32)
+    address = np.frombuffer(memoryview(walk).cast("B"), np.uint8)
+    stop = core.call("walk_steps", address, table, 1, 0, warps, lanes.bits, _WARPS, room, STEP.itemsize)
+    assert stop in (0, 1), text
+    return stop == 1
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_steps_are_equal(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    bank = Bank(data=random.integers(0, 256, 64).astype(np.uint8), known=np.ones(64, np.bool_))
+    banks = ConstantBanks({0: bank})
+    state = draw_state(random)
+    mask = random.random((_WARPS, 32)) < 0.7
+    mask[0] = True
+    lanes = Lanes(slice(None), mask)
+    lowering = Lowering(banks, len(state.registers))
+    draw = Operands(random, "R")
+    tables = INTEGER_STEPS | FLOAT_STEPS
+    done = 0
+    texts = [*draw_integer(random, draw), *draw_float(draw)]
+    for text in texts:
+        instruction = read_instruction(0, text)
+        row = lowering.lower_arithmetic(instruction)
+        assert row is not None, text
+        plain, compiled = copy_state(state), copy_state(state)
+        if not run_compiled(text, row, compiled, lanes):
+            assert instruction.opcode in FLOAT_STEPS, text  # a result is not a number
+            assert compiled.registers.tobytes() == plain.registers.tobytes()
+            continue
+        done += 1
+        with np.errstate(all="ignore"):
+            tables[instruction.opcode](instruction, banks)(plain, lanes)
+        for name in ("registers", "uniform", "predicates", "uniform_predicates"):
+            assert getattr(compiled, name).tobytes() == getattr(plain, name).tobytes(), (text, name)
+    assert done >= len(texts) - 6
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_uniform_steps_are_equal(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    banks = ConstantBanks({0: Bank(data=np.arange(64, dtype=np.uint8), known=np.ones(64, np.bool_))})
+    state = draw_state(random)
+    mask = random.random((_WARPS, 32)) < 0.5
+    mask[1] = False
+    lanes = Lanes(slice(None), mask)
+    lowering = Lowering(banks, len(state.registers))
+    done = 0
+    for text in draw_integer(random, Operands(random, "UR")):
+        name, _, rest = text.replace("RZ", "URZ").replace("UURZ", "URZ").partition(" ")
+        if name.startswith(("IADD.64", "IMAD.WIDE")):
+            continue  # their registers are not drawn
+        instruction = read_instruction(0, f"U{name} {rest.replace('PT', 'UPT').replace('UUPT', 'UPT')}")
+        row = lowering.lower_arithmetic(instruction)
+        if row is None:
+            continue  # a predicate of lanes in it
+        plain, compiled = copy_state(state), copy_state(state)
+        assert run_compiled(text, row, compiled, lanes)
+        INTEGER_STEPS[instruction.opcode.removeprefix("U")](instruction, banks)(plain, lanes)
+        for column in ("uniform", "uniform_predicates", "registers", "predicates"):
+            assert getattr(compiled, column).tobytes() == getattr(plain, column).tobytes(), text
+        done += 1
+    assert done >= 10
+
+
+def test_both_sides_know_the_same_codes() -> None:
+    header = (SOURCES / "walk.h").read_text(encoding="utf-8")
+    listed = header.partition("OP_PYTHON")[2].partition("}")[0]
+    named = [one.strip().removeprefix("OP_") for one in f"OP_PYTHON{listed}".split(",")]
+    assert named == [{"HADD2": "HADD", "HMUL2": "HMUL", "HFMA2": "HFMA"}.get(one, one) for one in CODES]
+
+
+def is_same_walk(one: KernelWalk, other: KernelWalk) -> bool:
+    """Whether two walks note the same of every warp."""
+    columns = ("instruction", "active", "wavefronts", "first_sector", "sectors")
+    return (
+        one.not_simulated == other.not_simulated
+        and one.executed.tobytes() == other.executed.tobytes()
+        and one.thread_executed.tobytes() == other.thread_executed.tobytes()
+        and all(
+            (first.block, first.warp) == (second.block, second.warp)
+            and all(np.array_equal(getattr(first, name), getattr(second, name)) for name in columns)
+            for first, second in zip(one.walks, other.walks, strict=True)
+        )
+    )
+
+
+@pytest.mark.parametrize("name", _WALKED)
+def test_walks_are_equal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = _KERNELS / f"{name}.cu"
+    built = build(source, max(80, read_source(source).least))
+    for launch in read_launches(source.with_suffix(".launch.toml")):
+        monkeypatch.delenv(VARIABLE, raising=False)
+        compiled = walk_all(built, launch)
+        monkeypatch.setenv(VARIABLE, "0")
+        plain = walk_all(built, launch)
+        assert is_same_walk(compiled, plain)
+        assert compiled.walks or compiled.not_simulated
