@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_seconds
 from gpa_lsp.control_flow.dominators import find_immediate_dominators
 from gpa_lsp.hybrid.flow import SearchGraph, build_search_graph
 from gpa_lsp.hybrid.lane_values import Integers, LaneValues, Marks, Value
@@ -290,7 +291,7 @@ class _Walk:
         self._visits += 1
         self._visited[node] = self._visits
         if time.monotonic() > self._deadline_s:
-            raise InputError(f"its trace is not found within {self._launch.seconds:g} s")
+            raise InputError(f"its trace is not found within {format_seconds(self._launch.seconds)}")
         operations: list[tuple[Operation, Access | None]] = []
         branch: PtxInstruction | None = None
         for index in range(self._blocks.first[node], self._blocks.last[node] + 1):

@@ -72,7 +72,10 @@ SERVED = {"serve"}
 """Commands with a test of their own below."""
 
 WORKER = "gpa_lsp.processes.worker"
-OF_COMMANDS = {"gpa_lsp.compiler.nvrtc_worker", "gpa_lsp.processes.worker_pool"}
+TIMED = ["profile", "--launch", "k.launch.toml"]
+"""Starts the process that times launches; what it ends with depends on whether there is a GPU."""
+
+OF_COMMANDS = {"gpa_lsp.compiler.nvrtc_worker", "gpa_lsp.processes.worker_pool", "gpa_lsp.gpu.timing_worker"}
 OF_THE_SERVER = {
     *("gpa_lsp.lsp.profile_reader", "gpa_lsp.lsp.page_writer"),
     *("gpa_lsp.editor.static.worker", "gpa_lsp.editor.predicted.worker", "gpa_lsp.editor.verified.worker"),
@@ -162,7 +165,7 @@ def test_no_command_and_no_child_runs_what_lies_in_the_folder(
     pytest.importorskip("pyarrow", reason="needs pyarrow (the extra [traces])")
     runner, environment = prepare_runner(tmp_path)
     log_path = tmp_path / "log"
-    words = json.dumps([[name, *CASES[name][0]] for name in names])
+    words = json.dumps([TIMED, *([name, *CASES[name][0]] for name in names)])
     done = subprocess.run(
         [sys.executable, runner, log_path, json.dumps(variables), words],
         cwd=hostile.path, env=environment, capture_output=True, text=True, timeout=600, check=False,
@@ -170,7 +173,7 @@ def test_no_command_and_no_child_runs_what_lies_in_the_folder(
     assert hostile.list_run() == []
     assert done.returncode == 0, done.stdout + done.stderr
     log = read_log(log_path)
-    codes = {name: int(code) for name, code in log["ran"]}
+    codes = {name: int(code) for name, code in log["ran"][1:]}
     assert codes == {name: CASES[name][1] for name in names}, done.stdout + done.stderr
     assert sum("gpa_lsp.processes.worker_pool" in started for started in log["started"]) == 2  # of the exploration
     assert {*OF_COMMANDS, "gpa_lsp.processes.watchdog", "-c"} <= name_started(log)
