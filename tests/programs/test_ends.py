@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -132,10 +133,16 @@ def wait_until(holds: object) -> bool:
     return False
 
 
-def test_killed_we_leave_no_process_and_no_file(tmp_path: Path) -> None:
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A socket's path may be 100 bytes long, and pytest's own folders grow with each run."""
+    with tempfile.TemporaryDirectory(prefix="ends", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_killed_we_leave_no_process_and_no_file(tmp_path: Path, short_folder: Path) -> None:
     program = build(write(tmp_path, ENDLESS), tmp_path, name="endless_to_be_killed")
-    temporary = tmp_path / "t"
-    temporary.mkdir()
+    temporary = short_folder
     process = emulate(temporary, "--", str(program), stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == "begun\n"
     assert list_processes(program.name) and list(temporary.iterdir())
@@ -146,9 +153,9 @@ def test_killed_we_leave_no_process_and_no_file(tmp_path: Path) -> None:
     assert wait_until(lambda: not list(temporary.iterdir())), list(temporary.iterdir())
 
 
-def test_interrupted_we_end_the_program_and_say_what_was_seen(tmp_path: Path) -> None:
+def test_interrupted_we_end_the_program_and_say_what_was_seen(tmp_path: Path, short_folder: Path) -> None:
     program = build(write(tmp_path, ENDLESS), tmp_path, name="endless")
-    process = emulate(tmp_path, "--", str(program), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = emulate(short_folder, "--", str(program), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == "begun\n"
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
