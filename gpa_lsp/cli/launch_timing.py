@@ -122,8 +122,9 @@ def find_code(described: Path) -> Path:
 
 def _choose_output(arguments: argparse.Namespace) -> Path:
     if arguments.output is not None:
-        output: Path = arguments.output
-        return output
+        from gpa_lsp.collect.measured_reports import name_native
+
+        return name_native(arguments.output)
     named = arguments.described or arguments.replay
     return Path(named.name.split(".")[0] + _OUTPUT_SUFFIX)
 

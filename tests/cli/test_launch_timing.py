@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
+from gpa_lsp.collect.measured_reports import find_written
 from gpa_lsp.gpu import timing_processes
 from gpa_lsp.profile.read import read_profile
 from tests.gpu.in_process import JobsHere
@@ -226,3 +227,13 @@ def test_of_a_build_the_code_for_this_gpu_is_taken(
     assert ".target sm_80" in here.jobs[-1].ptx
     assert here.jobs[-1].image[:4] == b"\x7fELF"
     here.close()
+
+
+def test_on_save_it_writes_where_it_is_looked_for(
+    project: Path, jobs: JobsHere, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command of an editor that measures on save names its output as a report."""
+    code, out, _ = run(capsys, "--launch", "scale.launch.toml", "-o", "20260101-000000.ncu-rep")
+    assert code == 0
+    assert out.endswith("written to 20260101-000000.gpa-profile.json\n")
+    assert find_written(project / "20260101-000000.ncu-rep") == project / "20260101-000000.gpa-profile.json"
