@@ -63,11 +63,10 @@ def profile_with_cupti(arguments: argparse.Namespace, application: Sequence[str]
     _refuse_others(arguments)
     if sys.platform != "linux":
         raise InputError("--sampler cupti works on Linux alone", remedy="measure with Nsight Compute: leave it out")
-    from gpa_lsp.collect.measured_reports import name_native
     from gpa_lsp.collector.library import find_cupti
     from gpa_lsp.collector.run import collect
 
-    output = name_native(arguments.output or CUPTI_OUTPUT)
+    output = arguments.output or CUPTI_OUTPUT
     cupti = find_cupti()
     settings = _make_settings(arguments)
     if arguments.dry_run:

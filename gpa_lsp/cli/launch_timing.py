@@ -122,9 +122,8 @@ def find_code(described: Path) -> Path:
 
 def _choose_output(arguments: argparse.Namespace) -> Path:
     if arguments.output is not None:
-        from gpa_lsp.collect.measured_reports import name_native
-
-        return name_native(arguments.output)
+        output: Path = arguments.output
+        return output
     named = arguments.described or arguments.replay
     return Path(named.name.split(".")[0] + _OUTPUT_SUFFIX)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from gpa_lsp.basis.kept_files import find_cache_folder
 from gpa_lsp.collect.model import REPORT_SUFFIX
-from gpa_lsp.profile.native import SUFFIX as NATIVE_SUFFIX
 
 KEPT_REPORTS = 3
 """Of each workspace: the last one is shown, those before it are for whoever wants to compare."""
@@ -40,26 +39,12 @@ def choose_output(workspace: Path) -> Path:
     return folder / f"{stamp}-{int(now_s * 1000) % 1000:03}-{os.getpid()}{REPORT_SUFFIX}"
 
 
-def name_native(output: Path) -> Path:
-    """Where a profile of our own goes that was asked for under a report's name: what a file holds is known by its suffix.
-
-    >>> name_native(Path("a.ncu-rep")).name, name_native(Path("b.json")).name
-    ('a.gpa-profile.json', 'b.json')
-    """
-    name = output.name
-    return (
-        output.with_name(name.removesuffix(REPORT_SUFFIX) + NATIVE_SUFFIX) if name.endswith(REPORT_SUFFIX) else output
-    )
-
-
 def find_written(output: Path) -> Path | None:
     """The report that was written when ``output`` was asked for; None when there is none.
 
-    Versions differ in what they append: ``.ncu-rep`` where the name lacks it, ``.ncu-repz`` for compressed reports (2026.3 and later). What measures
-    without Nsight Compute writes a profile of our own.
+    Versions differ in what they append: ``.ncu-rep`` where the name lacks it, ``.ncu-repz`` for compressed reports (2026.3 and later).
     """
-    appended = (output.with_name(output.name + REPORT_SUFFIX), output.with_name(output.name + "z"))
-    candidates = dict.fromkeys((output, *appended, name_native(output)))
+    candidates = (output, output.with_name(output.name + REPORT_SUFFIX), output.with_name(output.name + "z"))
     found = [path for path in candidates if _is_report(path)]
     return max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
 
@@ -75,12 +60,10 @@ def keep_report(written: Path, workspace: Path) -> Path:
     """
     folder = find_measured_folder(workspace)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    suffixes = (NATIVE_SUFFIX, REPORT_SUFFIX + "z")
-    suffix = next((one for one in suffixes if written.name.endswith(one)), REPORT_SUFFIX)
+    suffix = REPORT_SUFFIX + "z" if written.suffix == REPORT_SUFFIX + "z" else REPORT_SUFFIX
     kept = folder / (written.name.partition(".")[0] + suffix)
     written.replace(kept)
-    reports = [one for one in folder.iterdir() if REPORT_SUFFIX in one.name or one.name.endswith(NATIVE_SUFFIX)]
-    for old in sorted(reports, reverse=True)[KEPT_REPORTS:]:
+    for old in sorted(folder.glob(f"*{REPORT_SUFFIX}*"), reverse=True)[KEPT_REPORTS:]:
         with contextlib.suppress(OSError):
             old.unlink()
     return kept
@@ -88,7 +71,7 @@ def keep_report(written: Path, workspace: Path) -> Path:
 
 def discard_output(output: Path) -> None:
     """Remove what a run that was ended may have written."""
-    for path in (*output.parent.glob(f"{output.name}*"), name_native(output)):
+    for path in output.parent.glob(f"{output.name}*"):
         with contextlib.suppress(OSError):
             path.unlink()
 

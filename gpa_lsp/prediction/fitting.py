@@ -70,7 +70,7 @@ def count_axes(function: PtxFunction) -> int:
 
 
 def list_variants(text: str) -> Iterator[str]:
-    """A description with other numbers where they were guessed: each of them in turn as the size, then none.
+    r"""A description with other numbers where they were guessed: each of them in turn as the size, then none.
 
     >>> line = '{{ name = "{}", type = "int", value = {} }},'
     >>> [one.split() == text.split() for text in ["\n".join((line.format("a", '"threads_x"'), line.format("b", 16)))] for one in list_variants(text)]

@@ -1,9 +1,10 @@
 """Names under which CUPTI counts samples, which are metrics of Nsight Compute's."""
 
+import re
+
 from gpa_lsp.basis.lazy_dataclass import dataclass
 
-_PREFIX = "smsp__pcsamp_warps_issue_stalled_"
-_LATENCY = "_not_issued"
+_NAME = re.compile(r"smsp__pcsamp_warps_issue_stalled_([a-z0-9_]+?)(_not_issued)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,5 @@ def read_reason(name: str) -> CuptiReason | None:
     >>> read_reason("smsp__pcsamp_sample_count") is None
     True
     """
-    if not name.startswith(_PREFIX):
-        return None
-    is_latency = name.endswith(_LATENCY)
-    return CuptiReason(name=name.removeprefix(_PREFIX).removesuffix(_LATENCY), is_latency=is_latency)
+    match = _NAME.fullmatch(name)
+    return None if match is None else CuptiReason(name=match[1], is_latency=match[2] is not None)

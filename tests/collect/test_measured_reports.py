@@ -13,7 +13,6 @@ from gpa_lsp.collect.measured_reports import (
     find_measured_folder,
     find_written,
     keep_report,
-    name_native,
 )
 
 
@@ -56,25 +55,6 @@ def test_what_versions_append_to_the_name(workspace: Path) -> None:
         assert written == output.with_name(output.name + suffix)
         kept = keep_report(written, workspace)
         assert kept.name == output.name + ("z" if suffix == "z" else "")
-
-
-def test_what_measures_without_nsight_compute_writes_a_profile_of_our_own(workspace: Path) -> None:
-    """Under a name that says so: what a file holds is known by its suffix."""
-    output = choose_output(workspace)
-    native = name_native(output)
-    assert native.name.endswith(".gpa-profile.json") and native.name.partition(".")[0] == output.name.partition(".")[0]
-    native.write_text("{}")
-    assert find_written(output) == native
-    kept = keep_report(native, workspace)
-    assert kept.name == native.name
-    for number in range(KEPT_REPORTS):
-        later = output.with_name(f"9{number}.ncu-rep")
-        later.write_bytes(b"NVR\0")
-        keep_report(later, workspace)
-    assert not kept.exists(), "it is one of those that do not pile up"
-    native.write_text("half")
-    discard_output(output)
-    assert not native.exists()
 
 
 def test_an_empty_report_is_none(workspace: Path) -> None:

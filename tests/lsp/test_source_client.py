@@ -43,7 +43,7 @@ def wait_for_heat(client: RawClient, accept: Any) -> Any:
 def test_heat_is_plain_json_and_follows_the_document(start_client: StartClient, project: Path) -> None:
     client, uri = start(start_client, project, heat=True)
     heat = wait_for_heat(client, lambda params: params["marks"])
-    assert set(heat) == {"uri", "version", "marks", "stale", "unverified"}
+    assert set(heat) == {"uri", "version", "marks", "stale", "unverified", "simulated"}
     assert (heat["uri"], heat["version"], heat["stale"]) == (uri, 1, [])
     assert [(mark["line"], mark["kind"], mark["level"]) for mark in heat["marks"]] == [
         (3, "suffers", 3), (4, "causes", 8), (5, "suffers", 8),
