@@ -24,10 +24,16 @@ def find_line(neovim: Neovim, text: str) -> str:
     return "" if place is None else neovim.screen.line(place[0])
 
 
-def test_a_save_simulates_the_described_launch(start_neovim: StartNeovim, workspace: Workspace) -> None:
-    neovim = start_neovim(QUICK)
+def open_moving(neovim: Neovim, workspace: Workspace) -> None:
+    """The source, predicted. Of a line of the screen, findings may leave no room for its lens."""
+    neovim.lua("vim.diagnostic.config({ virtual_text = false })")
     neovim.edit(write_moving(workspace.folder))
     neovim.wait_for_text("predicted: ")
+
+
+def test_a_save_simulates_the_described_launch(start_neovim: StartNeovim, workspace: Workspace) -> None:
+    neovim = start_neovim(QUICK)
+    open_moving(neovim, workspace)
     assert neovim.screen.find("simulated") is None, "nothing before a save"
     neovim.command("write")
     neovim.wait_for_text("±10 % simulated")
@@ -41,8 +47,7 @@ def test_a_save_simulates_the_described_launch(start_neovim: StartNeovim, worksp
 
 def test_the_action_simulates_where_saves_do_not(start_neovim: StartNeovim, workspace: Workspace) -> None:
     neovim = start_neovim(OFF)
-    neovim.edit(write_moving(workspace.folder))
-    neovim.wait_for_text("predicted: ")
+    open_moving(neovim, workspace)
     neovim.command("write")
     neovim.lua("vim.api.nvim_win_set_cursor(0, { 1, 0 })")
     neovim.lua(ACTION)
@@ -52,7 +57,6 @@ def test_the_action_simulates_where_saves_do_not(start_neovim: StartNeovim, work
 
 def test_a_command_simulates_too(start_neovim: StartNeovim, workspace: Workspace) -> None:
     neovim = start_neovim(OFF)
-    neovim.edit(write_moving(workspace.folder))
-    neovim.wait_for_text("predicted: ")
+    open_moving(neovim, workspace)
     neovim.command("GpaLsp simulate")
     neovim.wait_for_text("±10 % simulated")
