@@ -49,10 +49,12 @@ def test_links_between_the_pages_lead_somewhere() -> None:
 def test_the_commands_on_the_page_are_json() -> None:
     page = (EDITORS / "README.md").read_text()
     blocks = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 2
-    json.loads("{" + blocks[0] + "}")
+    *settings, commands = blocks
+    assert len(settings) == 2
+    for block in settings:
+        json.loads("{" + block + "}")
     decoder = json.JSONDecoder()
-    rest = blocks[1].strip()
+    rest = commands.strip()
     while rest:
         command, end = decoder.raw_decode(rest)
         assert all(isinstance(word, str) for word in command)

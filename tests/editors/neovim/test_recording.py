@@ -10,7 +10,7 @@ from tests.programs.built import SOURCES, require_compiler
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
-OPTIONS = """{ settings = { emulation = {
+OPTIONS = """{ settings = { simulation = { onSave = false }, emulation = {
     recordBuildCommand = { 'nvcc', '-std=c++17', 'symbols.cu', '-o', 'symbols' },
 } } }"""
 ANSWER = """
@@ -33,6 +33,7 @@ def test_a_program_is_run_and_its_kernels_are_emulated(start_neovim: StartNeovim
     for name in ("symbols.cu", "checking.h"):
         shutil.copy(SOURCES / name, workspace.folder)
     neovim = start_neovim(OPTIONS, ANSWER)
+    neovim.lua("vim.diagnostic.config({ virtual_text = false })")  # which may leave no room for lenses on the screen
     neovim.edit(workspace.folder / "symbols.cu")
     neovim.wait_for_lua("return #vim.lsp.get_clients({ bufnr = 0 }) > 0")
     neovim.lua("_G.choice = 'Never'")
