@@ -14,7 +14,7 @@ class DriverConstants:
         dynamic_shared: a word, bytes of dynamic shared memory.
         parameters: the first byte of the parameters.
         shared_window: two words, generic address of shared memory; None where it is read otherwise.
-        local_window: likewise of local memory.
+        local_window: the same of local memory.
         zeros: places of descriptors of global memory, two words each, which only say that addresses are as they are.
 
     Source: code that nvcc 12 and 13 make for sm_70 to sm_120 of ``blockDim``, ``gridDim``, local arrays and their addresses.

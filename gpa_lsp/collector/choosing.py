@@ -44,8 +44,8 @@ class TimedLaunch:
         correlations: numbers by which samples name it.
         is_sampled: sampling was on.
         duration_ns: None when the GPU did not say.
-        registers: None likewise.
-        static_bytes: of shared memory; None likewise.
+        registers: of a thread; None in the same case.
+        static_bytes: of shared memory; None in the same case.
         dynamic_bytes: of shared memory.
         stream: CUPTI's number; None when not known.
     """

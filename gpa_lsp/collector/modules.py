@@ -50,7 +50,7 @@ class LoadedModules:
         return self._found[digest]
 
     def find_by_name(self, name: str, digests: Iterable[int]) -> LoadedModule | None:
-        """The only module of some that has a function; None where several have, as when a kernel was compiled anew under its name."""
+        """The only module of some that has a function; None where several have, as when a kernel was compiled again under its name."""
         mark = b"\0" + name.encode() + b"\0"
         holders = [digest for digest in digests if (image := self._read(digest)) is not None and mark in image]
         return self.find(holders[0]) if len(holders) == 1 else None

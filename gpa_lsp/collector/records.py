@@ -117,7 +117,7 @@ class CollectedContext:
         mode: what was done, whatever was asked for.
         capability: compute capability; None when not known.
         sm_count: 0 when not known.
-        clock_khz: likewise.
+        clock_khz: 0 when not known.
         period_exponent: 2 to its power are the cycles between two samples; 0 when not known.
         device: name of the GPU.
     """

@@ -235,7 +235,7 @@ class PlaceChange:
     Attributes:
         name: of the place, as it is now, or as it was where nothing is launched from it any more.
         before_ns: mean time; None where nothing was launched from it.
-        after_ns: likewise.
+        after_ns: the same, of the later run.
     """
 
     name: str

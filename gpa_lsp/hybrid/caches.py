@@ -5,6 +5,7 @@ basic block of the trace.
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -51,6 +52,14 @@ def count_misses(trace: KernelTrace, costs: Costs) -> list[tuple[AccessOutcome |
         tuple(None if access is None else _count(access, caches[one.resource]) for one, access in step.operations)
         for step in trace.steps
     ]
+
+
+def find_hit_ratio(outcomes: Sequence[Sequence[AccessOutcome | None]]) -> float | None:
+    """Of all transactions, those that hit; None where there are none."""
+    known = [one for own in outcomes for one in own if one is not None]
+    hits = sum(int(one.hits.sum()) for one in known)
+    misses = sum(int(one.misses.sum()) for one in known)
+    return hits / (hits + misses) if hits + misses else None
 
 
 def _count(access: Access, cache: _RecentlyUsed) -> AccessOutcome:

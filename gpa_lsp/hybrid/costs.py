@@ -58,7 +58,7 @@ class MemoryCost:
         hit_cycles: the whole latency of an access that hits its cache.
         miss_cycles: of one that does not.
         hit_delay_cycles: for which one transaction holds the memory (the paper's delay).
-        miss_delay_cycles: likewise, of one that misses.
+        miss_delay_cycles: the same, of one that misses.
     """
 
     hit_cycles: float

@@ -10,7 +10,7 @@ from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.device.model import Machine
 from gpa_lsp.hybrid.addresses import place_arguments
-from gpa_lsp.hybrid.caches import count_misses
+from gpa_lsp.hybrid.caches import count_misses, find_hit_ratio
 from gpa_lsp.hybrid.costs import find_costs
 from gpa_lsp.hybrid.pipeline import list_uses, simulate_round
 from gpa_lsp.hybrid.walk import TracedLaunch, walk_kernel
@@ -89,15 +89,11 @@ def estimate_launch(
         InputError: the paper has no answer, or too little is known of the GPU.
     """
     costs = find_costs(architecture, machine, l2_bytes)
-    total, sm_count = prod(launch.grid), machine.sm_count
+    total, sm_count, sm_hz = prod(launch.grid), machine.sm_count, machine.clocks.sm_hz
     assert sm_count is not None  # or its costs would not be known
-    shape = BlockShape(
-        threads=prod(launch.block), registers_per_thread=compiled.registers, shared_bytes=compiled.shared_bytes
-    )
-    occupancy = find_occupancy(architecture, shape)  # Equations 1 to 7, as the vendor has them
-    active = min(
-        occupancy.blocks_per_sm, -(-total // sm_count)
-    )  # of a launch below a wave, no SM gets more than its share
+    assert sm_hz is not None
+    per_sm = ceil(total / sm_count)  # of a launch below a wave, no SM gets more than its share
+    active = min(_count_resident(architecture, launch, compiled), per_sm)
     if active < 1:
         raise InputError(f"no SM of the {machine.name} holds a block of it")
     first = (total - active) // 2
@@ -120,17 +116,23 @@ def estimate_launch(
     outcomes = count_misses(trace, costs)
     uses = list_uses(trace, outcomes, costs, len(trace.lengths))
     cycles = simulate_round(uses, trace.warps_per_block)
-    hits = sum(int(one.hits.sum()) for own in outcomes for one in own if one is not None)
-    misses = sum(int(one.misses.sum()) for own in outcomes for one in own if one is not None)
-    whole = cycles * ceil(total / sm_count) / active  # Equation 8
+    whole = cycles * per_sm / active  # Equation 8
     return PaperEstimate(
         kernel=function.name,
         cycles=whole,
-        duration_ns=whole / (machine.clocks.sm_hz or 1e9) * 1e9,
+        duration_ns=whole / sm_hz * 1e9,
         round_cycles=cycles,
         blocks_per_sm=active,
         trace_length=float(np.mean(trace.lengths)),
-        hit_ratio=hits / (hits + misses) if hits + misses else None,
+        hit_ratio=find_hit_ratio(outcomes),
         unknown_ratio=trace.unknown_ratio,
         assumed_branches=len(trace.assumed),
     )
+
+
+def _count_resident(architecture: Architecture, launch: LaunchDescription, compiled: CompiledKernel) -> int:
+    """Equations 1 to 7, as the vendor has them."""
+    shape = BlockShape(
+        threads=prod(launch.block), registers_per_thread=compiled.registers, shared_bytes=compiled.shared_bytes
+    )
+    return find_occupancy(architecture, shape).blocks_per_sm

@@ -31,13 +31,11 @@ class BlockVisits:
 
     Attributes:
         bounds: of the loops around it, innermost first; (1,) outside loops.
-        unvisited: how often it is still to be visited, likewise.
-        is_visited: at every level.
+        unvisited: how often it is still to be visited, at each of those levels.
     """
 
     bounds: list[int]
     unvisited: list[int]
-    is_visited: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,7 +64,6 @@ class _Search:
             known.unvisited[level] = max(0, known.unvisited[level] - (level > 0))
             known.bounds = bounds
         known.unvisited[0] -= known.unvisited[0] > 0
-        known.is_visited = not any(known.unvisited)
 
     def follow(self, node: int) -> int:
         """Algorithm 3: the node that comes next in the candidate trace."""

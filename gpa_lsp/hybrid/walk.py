@@ -65,8 +65,6 @@ class KernelTrace:
     Attributes:
         steps: of the candidate trace.
         warps_per_block: of each block, which lie behind each other.
-        blocks: of the launch.
-        visited: basic blocks of the candidate trace.
         lengths: int64[warps], operations of each warp.
         unknown_ratio: of all transactions, those whose address is not known.
         assumed: indexes of the branches that were taken both ways, because their condition depends on data.
@@ -74,8 +72,6 @@ class KernelTrace:
 
     steps: tuple[Step, ...] = field(repr=False)
     warps_per_block: int
-    blocks: int
-    visited: int
     lengths: Integers
     unknown_ratio: float
     assumed: tuple[int, ...]
@@ -106,8 +102,8 @@ class TracedLaunch:
     line_bytes: int
     most_visits: int
     most_transactions: int
-    most_operations: int = 10_000_000
-    seconds: float = 20.0
+    most_operations: int
+    seconds: float
 
 
 def walk_kernel(function: PtxFunction, launch: TracedLaunch) -> KernelTrace:
@@ -117,8 +113,8 @@ def walk_kernel(function: PtxFunction, launch: TracedLaunch) -> KernelTrace:
         InputError: the paper has no answer: a loop's bound is in the data, a function is called, loops overlap; or the trace is too long.
     """
     walk = _Walk(function, launch)
-    visited = search_trace(walk.graph, walk.find_bound, walk.visit, most_visits=launch.most_visits)
-    return walk.finish(visited)
+    search_trace(walk.graph, walk.find_bound, walk.visit, most_visits=launch.most_visits)
+    return walk.finish()
 
 
 class _Role(Enum):
@@ -381,13 +377,11 @@ class _Walk:
             )
         return access
 
-    def finish(self, visited: int) -> KernelTrace:
+    def finish(self) -> KernelTrace:
         """All of it."""
         return KernelTrace(
             steps=tuple(self._steps),
             warps_per_block=self._warps_per_block,
-            blocks=len(self._launch.chosen),
-            visited=visited,
             lengths=self._lengths,
             unknown_ratio=self._unknown / max(1, self._transactions),
             assumed=tuple(sorted(self._assumed)),

@@ -3,6 +3,7 @@
 import json
 import struct
 from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.launches.model import TextureInput
 from gpa_lsp.launches.pointer_uses import PointerUse
 from gpa_lsp.launches.read_launches import SUFFIX
 from gpa_lsp.launches.source_parameters import SourceParameter
@@ -25,6 +27,7 @@ _FORMATS = {
     ScalarType.B16: "<H", ScalarType.S32: "<i", ScalarType.U32: "<I", ScalarType.B32: "<I", ScalarType.F32: "<f",
     ScalarType.S64: "<q", ScalarType.U64: "<Q", ScalarType.B64: "<Q", ScalarType.F64: "<d",
 }  # fmt: skip
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _NAMES = {ScalarType.B8: "u8", ScalarType.B16: "u16", ScalarType.B32: "u32", ScalarType.B64: "u64"}
 
 
@@ -44,6 +47,8 @@ class Recording:
         variables: address of those that are variables of the module → their names.
         sources: names and types of the parameters, where the source is known; else empty.
         uses: name of a parameter → what is done with it as a pointer.
+        textures: handle → texture or surface, with texels of its own.
+        has_addresses: arrays hold addresses or handles, so that everything has to lie where it lay.
     """
 
     kernel: str
@@ -57,6 +62,8 @@ class Recording:
     variables: Mapping[int, str]
     sources: tuple[SourceParameter, ...] = ()
     uses: Mapping[str, PointerUse]
+    textures: Mapping[int, TextureInput] = field(default_factory=dict)
+    has_addresses: bool = False
 
 
 def write_recording(recording: Recording, folder: Path, stem: str) -> Path:
@@ -102,7 +109,9 @@ class _Writer:
         self._folder = folder
         self._stem = stem
         self._written: dict[int, str] = {}
+        self._placed: set[int] = set()
         self._names: set[str] = set()
+        self._files = 0
 
     def write(self) -> str:
         seen = self._recording
@@ -122,7 +131,22 @@ class _Writer:
         variables = [f"  {self._write_array(name, base, ScalarType.U8, 0)}," for base, name in seen.variables.items()]
         if variables:
             lines += ["variables = [", *variables, "]"]
+        memory = self._write_memory()
+        if memory:
+            lines += ["memory = [", *memory, "]"]
         return "\n".join(lines) + "\n"
+
+    def _write_memory(self) -> list[str]:
+        """What no argument named."""
+        arrays = [base for base in self._recording.arrays if base not in self._written]
+        lines = [
+            f"  {self._write_array(self._choose_name(f'memory_{number + 1}'), base, ScalarType.U8, 0)},"
+            for number, base in enumerate(arrays)
+        ]
+        for handle, texture in self._recording.textures.items():
+            if handle not in self._placed:
+                lines.append(f"  {self._write_texture(self._choose_name('texture'), handle, texture)},")
+        return lines
 
     def _write_parameter(self, number: int, parameter: PtxVariable) -> str:
         sources = self._recording.sources
@@ -132,7 +156,10 @@ class _Writer:
         if parameter.count > 1:
             return self._write_struct(name, content)
         if parameter.size_bytes == POINTER_BYTES:
-            found = self._find(int.from_bytes(content, "little"))
+            value = int.from_bytes(content, "little")
+            if value in self._recording.textures:
+                return self._write_texture(name, value, self._recording.textures[value])
+            found = self._find(value)
             if found is not None:
                 return self._write_array(name, found[0], self._choose_type(parameter, source, found[0]), found[1])
         return _write_scalar(name, parameter.type, content)
@@ -156,9 +183,9 @@ class _Writer:
         return ScalarType.U8
 
     def _find(self, address: int) -> tuple[int, int] | None:
-        """The array an address lies in, and how far."""
+        """The array an address lies in, and how far; None for a variable, whose address is written as the number it is."""
         for base, data in self._recording.arrays.items():
-            if base <= address < base + len(data):
+            if base <= address < base + len(data) and base not in self._recording.variables:
                 return base, address - base
         return None
 
@@ -172,21 +199,56 @@ class _Writer:
             parts["alias_of"] = self._written[base]
         else:
             self._written[base] = name
-            if data.any():
-                file = f"{self._stem}.{len(self._written)}.bin"
-                data.tofile(self._folder / file)
-                parts |= {"fill": "file", "file": file}
+            if self._recording.has_addresses:
+                parts["base_address"] = base
+            parts |= self._write_data(data)
         if offset:
             parts["offset"] = offset // kind.bytes
         return _write_table(parts)
+
+    def _write_data(self, data: npt.NDArray[Any]) -> dict[str, str]:
+        """What fills an array."""
+        if not data.any():
+            return {}
+        self._files += 1
+        file = f"{self._stem}.{self._files}.bin"
+        data.tofile(self._folder / file)
+        return {"fill": "file", "file": file}
+
+    def _write_texture(self, name: str, handle: int, texture: TextureInput) -> str:
+        """A texture or surface with texels of its own; another argument of the same handle has a copy of them."""
+        depth, height, width, channels = texture.texels.shape
+        parts: dict[str, Any] = {"name": name, "type": _name_type(texture.element), "width": width}
+        if texture.dimensions > 1:
+            parts["height"] = height
+        if texture.dimensions > 2:
+            parts["depth"] = depth
+        elif depth > 1:
+            parts["layers"] = depth
+        parts |= {
+            "channels": channels,
+            "filter": "linear" if texture.is_linear_filter else "nearest",
+            "address": texture.address_mode,
+            "normalized": texture.is_normalized,
+            "reads_normalized": texture.reads_normalized,
+        }
+        if self._recording.has_addresses and handle not in self._placed:
+            parts["handle"] = handle
+        self._placed.add(handle)
+        return _write_table(parts | self._write_data(texture.texels.view(_BITS[texture.texels.itemsize])))
 
     def _write_struct(self, name: str, content: bytes) -> str:
         members = []
         place = 0
         while place < len(content):
             value = int.from_bytes(content[place : place + POINTER_BYTES], "little")
-            found = self._find(value) if place % POINTER_BYTES == 0 and place + POINTER_BYTES <= len(content) else None
+            is_word = place % POINTER_BYTES == 0 and place + POINTER_BYTES <= len(content)
+            found = self._find(value) if is_word else None
             member = self._choose_name(f"{name}_{place}")
+            if is_word and value in self._recording.textures:
+                members.append((place, self._write_texture(member, value, self._recording.textures[value])))
+                place += POINTER_BYTES
+                continue
             if found is not None:
                 members.append((place, self._write_array(member, found[0], ScalarType.U8, found[1])))
                 place += POINTER_BYTES
@@ -216,4 +278,8 @@ def _name_type(kind: ScalarType) -> str:
 
 
 def _write_table(parts: dict[str, Any]) -> str:
-    return "{ " + ", ".join(f"{name} = {json.dumps(value)}" for name, value in parts.items()) + " }"
+    return "{ " + ", ".join(f"{name} = {_write_value(name, value)}" for name, value in parts.items()) + " }"
+
+
+def _write_value(name: str, value: object) -> str:
+    return f"0x{value:x}" if name in ("base_address", "handle") else json.dumps(value)

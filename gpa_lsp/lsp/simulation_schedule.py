@@ -91,7 +91,7 @@ class SimulationSchedule:
     """Keeps simulated profiles of open sources in step with what is saved.
 
     A source is simulated where it may be emulated. On save it is where its launches took no longer before than the user allows; launches that
-    were never simulated are tried, and if they turn out to be slow, wait from then on until somebody asks or they are described anew.
+    were never simulated are tried, and if they turn out to be slow, wait from then on until somebody asks or they are described again.
 
     Args:
         audience: asks and is told.

@@ -78,7 +78,7 @@ class Simulation:
 
     Attributes:
         launches: in the order of the description.
-        estimates: likewise, of the hybrid paper's own model, where that was asked for; there are no launches then.
+        estimates: in the same order, of the hybrid paper's own model, where that was asked for; there are no launches then.
         problems: what could not be, and why.
     """
 

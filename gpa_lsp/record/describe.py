@@ -108,7 +108,7 @@ def _find_problem(launch: RawLaunch) -> str:
     if not launch.is_whole:
         return "its arrays could not be read"
     if hold_addresses(launch.arrays, np.array(sorted(launch.arrays), np.uint64)):
-        return "its arrays hold addresses of others, which a description cannot say"
+        return "its arrays hold addresses of others, which are not followed"
     return ""
 
 

@@ -43,7 +43,7 @@ class LinePair:
 
     Attributes:
         file: as compiled; None for code without lines.
-        line: 1-based; None likewise.
+        line: 1-based; None in the same case.
         total: its own samples, of the kernel's.
         by_reason: stall reason → the same, largest on either side first.
     """
@@ -68,16 +68,16 @@ class SimulatedComparison:
     Attributes:
         name: of the kernel, for people.
         measured_ns: a launch of the shape that was simulated; None when unknown.
-        simulated_ns: likewise.
+        simulated_ns: the simulated launch; None when unknown.
         reasons: stall reason → shares, largest on either side first.
         lines: largest on either side first.
         reason_overlap: of the stall reasons.
         line_overlap: of the lines.
         instruction_overlap: of the instructions.
         has_same_line: the hottest line is the same.
-        has_same_instruction: likewise the hottest instruction.
+        has_same_instruction: the hottest instruction is the same.
         measured_limiter: None when unknown.
-        simulated_limiter: likewise.
+        simulated_limiter: None when unknown.
         other_launches: measured launches of other shapes, whose samples are among the measured ones.
     """
 

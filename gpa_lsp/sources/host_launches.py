@@ -88,11 +88,11 @@ class _Returned(Exception):  # noqa: N818  (it ends a function, and is no error)
         super().__init__()
 
 
-class _Ended(Exception):  # noqa: N818  (likewise)
+class _Ended(Exception):  # noqa: N818  (it ends the reading, and is no error)
     """Enough was read."""
 
 
-class _NeedsArguments(Exception):  # noqa: N818  (likewise)
+class _NeedsArguments(Exception):  # noqa: N818  (as above)
     """Without arguments the program ends at once."""
 
 

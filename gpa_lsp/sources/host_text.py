@@ -55,7 +55,7 @@ class HostText:
     Attributes:
         text: the source, and behind it the headers that it includes; each line stays on its own.
         macros: names and what they stand for, where they stand for one thing.
-        functions: macros with parameters, likewise.
+        functions: macros with parameters, in the same form.
         files: (first line, 1-based, path) of each header in ``text``.
     """
 

@@ -17,6 +17,7 @@ from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.ptx.scalar_types import ScalarType
 from tests.emulator.kernels.running import Case, find_kernel, load_module, run
 from tests.emulator.kernels.test_truth import FIXTURES, OWN
+from tests.patience import LIMIT_S
 
 _MOST_THREADS = 200_000
 _REASONS = (
@@ -45,6 +46,8 @@ def walk(module: PtxModule, function: PtxFunction, launch: LaunchDescription) ->
             line_bytes=128,
             most_visits=200_000,
             most_transactions=5_000_000,
+            most_operations=10_000_000,
+            seconds=LIMIT_S,
         ),
     )
 
@@ -241,7 +244,7 @@ def test_a_search_ends_in_time() -> None:
     parameters, addresses = place_arguments(module, module.functions["k"], launch)
     traced = TracedLaunch(
         grid=(1, 1, 1), block=(64, 1, 1), parameters=parameters, addresses=addresses, chosen=[0], line_bytes=128,
-        most_visits=200_000, most_transactions=5_000_000, most_operations=500,
+        most_visits=200_000, most_transactions=5_000_000, most_operations=500, seconds=LIMIT_S,
     )  # fmt: skip
     with pytest.raises(InputError, match="more than the 500 operations"):
         walk_kernel(module.functions["k"], traced)

@@ -310,7 +310,7 @@ export class ReportFiles implements CustomReadonlyEditorProvider, Disposable {
     try {
       const page = await this.#connection.run<Page | { readonly failure: string } | null>("gpaLsp.openReport", toProtocol(uri), ...where);
       if (cancelled.isCancellationRequested || page === undefined || !view.isLatest(turn)) {
-        return; // it was closed, it is being asked for anew, or there is no server yet: it is asked once it runs
+        return; // it was closed, it is being asked for again, or there is no server yet: it is asked once it runs
       }
       if (page === null || "failure" in page) {
         view.say(page === null ? `${name} is not a file on the disk of the server.` : page.failure);

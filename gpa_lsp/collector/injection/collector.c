@@ -410,7 +410,7 @@ static void end_collection(void) {
 }
 
 static void leave_to_parent(void) {
-    is_off = 1; /* CUDA does not work in a child of a process that uses it; one that is another program begins anew */
+    is_off = 1; /* CUDA does not work in a child of a process that uses it; one that runs another program starts over */
     abandon_rows();
 }
 

@@ -28,9 +28,9 @@ enum trouble {
     TROUBLE_NO_CUPTI = 1,     /* no library, or one without what is needed */
     TROUBLE_SUBSCRIBER = 2,   /* another profiler is at work in this process */
     TROUBLE_ENABLE = 3,       /* sampling is not allowed, or not possible: timing alone */
-    TROUBLE_CONFIGURE = 4,    /* likewise, at a later step */
+    TROUBLE_CONFIGURE = 4,    /* the same, at a later step */
     TROUBLE_DRAIN = 5,        /* samples could not be fetched */
-    TROUBLE_BUFFER_FULL = 6,  /* the hardware's buffer ran full; sampling was begun anew */
+    TROUBLE_BUFFER_FULL = 6,  /* the hardware's buffer ran full; sampling was started again */
     TROUBLE_ROWS = 7,         /* a file could not be written, or is as large as it may become */
     TROUBLE_ACTIVITY = 8,     /* no times of kernels */
     TROUBLE_PATHS = 9,        /* more calling contexts than are told apart */

@@ -1,4 +1,4 @@
-/* PC sampling: enabled, asked for its reasons, configured, drained; and begun anew when the hardware's buffer ran full. */
+/* PC sampling: enabled, asked for its reasons, configured, drained; and started again when the hardware's buffer ran full. */
 #define _GNU_SOURCE
 #include "sampling.h"
 

@@ -11,8 +11,6 @@ from gpa_lsp.editor.metrics import LineMetric, MetricKind
 if TYPE_CHECKING:
     from gpa_lsp.traces.line_facts import AccessLineFact
 
-_AGREED_RATIO = 0.02
-"""Counts that differ by no more agree, as in the comparison of a report's own launches."""
 _COUNTED = frozenset({"GLOBAL", "GENERIC", "LOCAL"})
 
 
@@ -51,8 +49,10 @@ def compare_with_measured(
 
 
 def _say(measured: float, emulated: float, *, is_whole: bool) -> str:
+    from gpa_lsp.prediction.measured_model import CountPair  # it needs numpy
+
     shown = f"{format_count(round(measured))} sectors measured, {format_count(round(emulated))} emulated"
-    if abs(measured - emulated) <= _AGREED_RATIO * max(measured, 1.0):
+    if CountPair(measured=measured, emulated=emulated).agrees:
         return f"{shown}: they agree"
     if not is_whole:
         return f"{shown}, from a part of the blocks: **they differ**"

@@ -120,7 +120,7 @@ class PredictedLaunch:
         what: which launch of how many blocks was emulated for which GPU, a clause.
         described_line: of its table in the description; None when unknown.
         grid: blocks in x, y, z; None when unknown.
-        block: threads likewise.
+        block: threads in x, y, z; None in the same case.
         emulated_ratio: blocks of the grid that were executed, 0..1.
     """
 

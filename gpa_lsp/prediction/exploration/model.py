@@ -19,7 +19,7 @@ class Configuration:
         block: threads of a block in x, y, z.
         fold: neighbouring elements one thread serves in x, y, z; (1, 1, 1) for one.
         definitions: macros that are not as the source has them.
-        unrolls: likewise loops.
+        unrolls: the same for loops.
     """
 
     block: tuple[int, int, int]
@@ -66,15 +66,15 @@ class RankedConfiguration:
     Attributes:
         configuration: which.
         seconds: of one launch; None when the configuration cannot be launched or predicted.
-        limiter: what bounds it: ``L1``, ``L2``, ``DRAM`` or ``arithmetic``, or what a simulated profile says; empty likewise.
+        limiter: what bounds it: ``L1``, ``L2``, ``DRAM`` or ``arithmetic``, or what a simulated profile says; empty in the same case.
         dram_load_bytes: of the launch.
         dram_store_bytes: likewise.
         l2_load_bytes: from L2 to the L1s.
         l2_store_bytes: from the L1s to L2.
         warps_per_sm: resident.
         cycles: of the SM's clock, where the launch was simulated; None else.
-        executed_blocks: that the simulation executed; None likewise.
-        grid_blocks: of the launch; None likewise.
+        executed_blocks: that the simulation executed; None in the same case.
+        grid_blocks: of the launch; None in the same case.
         why_not: why nothing is predicted, one sentence; empty when something is.
     """
 

@@ -30,7 +30,7 @@ class Variant:
 
     Attributes:
         definitions: macros and their values, in the order they were asked for.
-        unrolls: lines of loops and their factors, likewise.
+        unrolls: lines of loops and their factors, in the same form.
     """
 
     definitions: tuple[Definition, ...] = ()
