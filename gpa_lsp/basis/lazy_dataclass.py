@@ -11,8 +11,9 @@ to the standard library at once.
 
 import dataclasses
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -36,6 +37,7 @@ FIRST_INSTANCES = 8
 _SPECIAL = ("ClassVar", "InitVar", "KW_ONLY")
 _LOCK = threading.RLock()
 _WRITE_NOW = dataclasses.dataclass
+_getters: dict[type, Callable[[object], tuple[Any, ...]]] = {}
 _field_names: dict[type, tuple[str, ...]] = {}
 _setters: dict[type, tuple[Callable[[object, Any], None], ...]] = {}
 
@@ -150,7 +152,8 @@ class _LateClass:
         positional: list[str] = []
         named: list[str] = []
         body: list[str] = []
-        known: dict[str, Any] = {"_set": object.__setattr__, "_MISSING": dataclasses.MISSING}
+        known: dict[str, Any] = {"_MISSING": dataclasses.MISSING}
+        is_frozen = self._options.get("frozen")
         for name, (given, is_named_by_class) in self._list_fields().items():
             spec = given if isinstance(given, dataclasses.Field) else dataclasses.field(default=given)
             is_named = is_named_by_class if spec.kw_only is dataclasses.MISSING else spec.kw_only
@@ -167,7 +170,9 @@ class _LateClass:
                 continue  # set by whoever makes the instance
             else:
                 value = f"_make_{name}()" if parameter.endswith("_MISSING") else f"_default_{name}"
-            body.append(f"_set(self, {name!r}, {value})" if self._options.get("frozen") else f"self.{name} = {value}")
+            if is_frozen:  # the slot itself is set faster than it is found by its name
+                known[f"_set_{name}"] = getattr(self.slotted, name).__set__
+            body.append(f"_set_{name}(self, {value})" if is_frozen else f"self.{name} = {value}")
         if hasattr(self.slotted, "__post_init__"):
             body.append("self.__post_init__()")
         parameters = ", ".join(["self", *positional, *(["*", *named] if named else [])])
@@ -244,11 +249,22 @@ def _refuse_to_delete(self: object, name: str) -> NoReturn:
     raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-def _get_state(self: object) -> list[Any]:
-    return [getattr(self, name) for name in _list_fields(type(self))]
+def _get_state(self: object) -> tuple[Any, ...]:
+    cls = type(self)
+    return (_getters.get(cls) or _make_getter(cls))(self)
 
 
-def _set_state(self: object, state: list[Any]) -> None:
+def _make_getter(cls: type) -> Callable[[object], tuple[Any, ...]]:
+    """What gets the values of all fields of a dataclass at once."""
+    names = _list_fields(cls)
+    get: Any = (
+        attrgetter(*names) if len(names) > 1 else lambda instance: tuple(getattr(instance, name) for name in names)
+    )
+    _getters[cls] = get
+    return cast("Callable[[object], tuple[Any, ...]]", get)
+
+
+def _set_state(self: object, state: Sequence[Any]) -> None:
     for put, value in zip(_list_setters(type(self)), state, strict=True):
         put(self, value)
 

@@ -1,10 +1,12 @@
 """SASS text → :class:`~gpa_lsp.binary.model.Instructions`: who reads and writes what, and where control goes.
 
-The text is what nvdisasm prints per instruction, without the final semicolon. Equal texts are decoded once: in unrolled code most rows repeat.
+The text is what nvdisasm prints per instruction, without the final semicolon. Equal texts are decoded once, in whatever function they stand: in
+unrolled code most rows repeat, and kernels made from one template have most of theirs in common.
 """
 
 import re
 from collections.abc import Container, Sequence
+from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -36,6 +38,8 @@ _NO_DESCRIPTOR = 63
 _NUMBER_BITS = 12
 """Enough for a resource number."""
 _WITH_TARGET = (Flow.BRANCH, Flow.CALL, Flow.BARRIER_SET)
+_MOST_KNOWN = 1 << 15
+"""Distinct texts whose meaning is kept for further functions, at half a kilobyte each."""
 
 
 class _Row(NamedTuple):
@@ -148,11 +152,28 @@ def _split_guard(text: str) -> tuple[str, str]:
 
 def _decode_distinct(texts: Sequence[str]) -> tuple[list[_Row], npt.NDArray[np.int64]]:
     """The meaning of each distinct text, and which of them each row has."""
-    distinct = dict.fromkeys(texts)
-    finder = UseFinder()
-    rows = [_decode_row(text, finder) for text in distinct]
-    position = {text: index for index, text in enumerate(distinct)}
+    position = {text: index for index, text in enumerate(dict.fromkeys(texts))}
+    known = _open_known()
+    rows = [known[text] for text in position]
+    if len(known) > _MOST_KNOWN:
+        _open_known.cache_clear()
     return rows, np.fromiter(map(position.__getitem__, texts), dtype=np.int64, count=len(texts))
+
+
+class _KnownRows(dict[str, _Row]):
+    """Text → its meaning, found when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._finder = UseFinder()
+
+    def __missing__(self, text: str) -> _Row:
+        row = self[text] = _decode_row(text, self._finder)
+        return row
+
+
+@cache
+def _open_known() -> _KnownRows:
+    return _KnownRows()
 
 
 def _decode_row(text: str, finder: UseFinder) -> _Row:

@@ -42,7 +42,7 @@ _Plan = tuple[OperandRole, ...]
 
 
 class UseFinder:
-    """Finds uses, remembering operands and plans; meant for one pass over a function."""
+    """Finds uses, remembering operands and plans; meant for one pass over some functions: it grows with their texts."""
 
     __slots__ = ("_plans", "operands")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -22,8 +23,9 @@ from gpa_lsp.blame.work import WorkBudget
 from gpa_lsp.rows.model import FunctionSamples, Kernel
 
 
+@cache
 def find_blamer(name: str) -> Blamer:
-    """A blamer by its name.
+    """A blamer by its name; looked for once, since looking at a folder takes longer than some kernels.
 
     Raises:
         GpaError: there is none of that name; the message lists those there are.

@@ -208,10 +208,10 @@ def _look_at(path: Path) -> tuple[int, int]:
 
 @lru_cache(maxsize=1)
 def _keep_open(path: Path, seen: tuple[int, int]) -> tuple[ExitStack, OpenedProfile | None]:
-    """A profile that stays open for further parts of it, as it was seen."""
+    """A profile that stays open for further parts of it, as it was seen; whoever shares its parts out has opened it before."""
     del seen
     stack = ExitStack()
-    return stack, stack.enter_context(open_profile(path))
+    return stack, stack.enter_context(open_profile(path, is_known_sound=True))
 
 
 def _count_cores() -> int:

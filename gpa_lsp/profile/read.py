@@ -52,11 +52,13 @@ def read_profile(path: Path) -> Profile:
 
 
 @contextmanager
-def open_profile(path: Path) -> Iterator[OpenedProfile | None]:
+def open_profile(path: Path, *, is_known_sound: bool = False) -> Iterator[OpenedProfile | None]:
     """Open a profile of which some launches are wanted before the others.
 
     Args:
         path: the file.
+        is_known_sound: it was opened before, by another process perhaps, and could be read launch by launch; what all launches are is found out
+            when they are asked for.
 
     Yields:
         None where it has to be read as a whole; what is wrong with it is known then.
@@ -69,7 +71,7 @@ def open_profile(path: Path) -> Iterator[OpenedProfile | None]:
     if reader.open is None:
         yield None
         return
-    with reader.open(path) as opened:
+    with reader.open(path, is_known_sound) as opened:
         yield None if opened is None else _Checked(opened)
 
 

@@ -23,7 +23,10 @@ _ID_TAG, _VALUE_TAG, _UINT64_TAG = 0x0A, 0x12, 0x28
 """Field 1 and 2 of an instance (messages), field 5 of a value (uint64)."""
 _VARINTS_PER_INSTANCE = 8
 """Id tag, its length, uint64 tag, id; value tag, its length, uint64 tag, value."""
-_MAX_VARINT_BYTES = 10
+_WORD_BYTES = 8
+"""What a varint may take to be taken apart with others; a longer one is no count, and hardly an address."""
+_SEPTETS = np.array([int.from_bytes(b"\x7f" * length, "little") for length in range(_WORD_BYTES + 1)], np.uint64)
+"""Length of a varint → the bits that count in its bytes, as a little-endian word."""
 _MOST_TOGETHER_BYTES = 1 << 20
 """Taking bytes apart needs some thirty times their memory."""
 
@@ -60,9 +63,7 @@ def read_all_counts(encoded: Sequence[bytes]) -> list[Columns | None]:
     end = 0
     for instances in counted:
         start, end = end, end + len(instances)
-        own = values[start:end]
-        columns = (ids[start:end], own.astype(np.int64)) if np.all(own < _MAX_COUNT) else None
-        found.append(_drop_repeated_scalar(columns))
+        found.append(_drop_repeated_scalar((ids[start:end], values[start:end])))
     return found
 
 
@@ -84,54 +85,59 @@ def read_columns(instances: list[bytes]) -> Columns | None:
     """
     fast = _read_integers(b"".join(instances), len(instances))
     if fast is not None:
-        ids, values = fast
-        return (ids, values.astype(np.int64)) if np.all(values < _MAX_COUNT) else None
+        return fast
     pairs = [_read_pair(data) for data in instances]
     if not all(0 <= address < 1 << 64 and 0 <= count < _MAX_COUNT for address, count in pairs):
         return None
     return np.array([pair[0] for pair in pairs], np.uint64), np.array([pair[1] for pair in pairs], np.int64)
 
 
-def _read_integers(data: bytes, count: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]] | None:
-    """The columns when every instance is an integer id and an integer value, in this order; None when one is not."""
-    split = _split_varints(data)
-    if split is None or len(split[0]) != count * _VARINTS_PER_INSTANCE:
+def _read_integers(data: bytes, count: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]] | None:
+    """The columns when every instance is an integer id and a count, in this order and as short as they can be written; None when one is not."""
+    octets = np.frombuffer(data + bytes(_WORD_BYTES), np.uint8)
+    last = np.flatnonzero(octets[: len(data)] < 0x80)
+    if len(last) != count * _VARINTS_PER_INSTANCE or (count and last[-1] != len(data) - 1):
         return None
-    varints = split[0].reshape(count, _VARINTS_PER_INSTANCE)
-    lengths = split[1].reshape(count, _VARINTS_PER_INSTANCE)
-    for first, tag in ((0, _ID_TAG), (4, _VALUE_TAG)):
+    if not count:
+        return np.empty(0, np.uint64), np.empty(0, np.int64)
+    ends = last.reshape(count, _VARINTS_PER_INSTANCE) + 1
+    starts = np.concatenate(([0], ends[:-1, -1]))
+    columns = []
+    for tag, own_starts, own in ((_ID_TAG, starts, ends[:, :4]), (_VALUE_TAG, ends[:, 3], ends[:, 4:])):
+        lengths = own[:, 3] - own[:, 2]
         is_sound = (
-            np.all(varints[:, first] == tag)
-            and np.all(varints[:, first + 1] == (1 + lengths[:, first + 3]).astype(np.uint64))
-            and np.all(varints[:, first + 2] == _UINT64_TAG)
+            np.all(own[:, 2] - own_starts == 3)
+            and np.all(octets[own_starts] == tag)
+            and np.all(octets[own_starts + 1] == lengths + 1)
+            and np.all(octets[own_starts + 2] == _UINT64_TAG)
+            and lengths.max() <= _WORD_BYTES
         )
         if not is_sound:
             return None
-    return varints[:, 3], varints[:, 7]
+        columns.append(_read_varints(octets, own[:, 2], lengths))
+    ids, values = columns
+    return (ids, values.astype(np.int64)) if values.max() < _MAX_COUNT else None
 
 
-def _split_varints(data: bytes) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]] | None:
-    """All varints of a byte string and the length of each in bytes; None when it is not made of whole varints of at most 10 bytes.
+def _read_varints(
+    octets: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> npt.NDArray[np.uint64]:
+    """Varints of at most eight bytes each.
 
-    >>> [column.tolist() for column in _split_varints(bytes([0x08, 0xAC, 0x02]))]
-    [[8, 300], [1, 2]]
+    Args:
+        octets: of all, and at least eight more bytes behind the last one.
+        starts: where each begins.
+        lengths: of each in bytes.
+
+    >>> _read_varints(np.array([8, 0xAC, 2, *bytes(8)], np.uint8), np.array([0, 1]), np.array([1, 2])).tolist()
+    [8, 300]
     """
-    octets = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(octets < 0x80) + 1
-    if len(ends) == 0 or ends[-1] != len(octets):
-        return None if len(octets) else (np.empty(0, np.uint64), np.empty(0, np.int64))
-    starts = np.concatenate(([0], ends[:-1]))
-    lengths = ends - starts
-    longest = int(lengths.max())
-    if longest > _MAX_VARINT_BYTES:
-        return None
-    values = (octets[starts] & 0x7F).astype(np.uint64)
-    rows = np.flatnonzero(lengths > 1)
-    for index in range(1, longest):
-        septets = (octets[starts[rows] + index] & 0x7F).astype(np.uint64)
-        values[rows] |= septets << np.uint64(7 * index)
-        rows = rows[lengths[rows] > index + 1]
-    return values, lengths
+    words_at: npt.NDArray[np.uint64] = np.ndarray((len(octets) - _WORD_BYTES + 1,), "<u8", octets, strides=(1,))
+    words = words_at[starts] & _SEPTETS[lengths]
+    values = words & np.uint64(0x7F)
+    for index in range(1, int(lengths.max())):
+        values |= words >> np.uint64(index) & np.uint64(0x7F << 7 * index)
+    return values
 
 
 def _read_pair(data: bytes) -> tuple[int, int]:

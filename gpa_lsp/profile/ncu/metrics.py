@@ -32,7 +32,7 @@ class LazyMetrics(Mapping[str, Metric]):
         self._encoded = encoded
 
     def __getitem__(self, name: str) -> Metric:
-        return _decode_metric(name, self._encoded[name])
+        return decode_metric(name, self._encoded[name])
 
     @overload
     def get(self, name: str, default: None = None, /) -> Metric | None: ...
@@ -43,7 +43,7 @@ class LazyMetrics(Mapping[str, Metric]):
     def get(self, name: str, default: Metric | _Other | None = None, /) -> Metric | _Other | None:
         """Half of the metrics that are asked for were not collected, and an exception for each takes its time."""
         data = self._encoded.get(name)
-        return default if data is None else _decode_metric(name, data)
+        return default if data is None else decode_metric(name, data)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._encoded)
@@ -125,7 +125,8 @@ def read_scalar(value: Any) -> MetricScalar | None:
     return schema.read_text(content) if isinstance(content, bytes) else content
 
 
-def _decode_metric(name: str, data: bytes) -> Metric:
+def decode_metric(name: str, data: bytes) -> Metric:
+    """A metric from its message, which can be decoded."""
     message = schema.Metric.FromString(data)
     values = (read_scalar(instance.value) for instance in message.instances)
     return Metric(

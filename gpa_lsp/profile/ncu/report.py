@@ -37,8 +37,12 @@ def read_report(path: Path) -> Profile:
 
 
 @contextmanager
-def open_report(path: Path) -> Iterator[OpenedProfile | None]:
+def open_report(path: Path, *, is_known_sound: bool = False) -> Iterator[OpenedProfile | None]:
     """A report whose launches can be read one by one; None where something of it is not as it should be, and has to be told beside the rest.
+
+    Args:
+        path: the file.
+        is_known_sound: somebody opened it before and got a report, so that no launch is looked at before it is read.
 
     Raises:
         InputError: the file cannot be used; names the offset.
@@ -48,7 +52,7 @@ def open_report(path: Path) -> Iterator[OpenedProfile | None]:
         with _naming(path):
             stream, size_bytes = stack.enter_context(_open_report(path))
             assembly = _Assembly(path, stream, read_container(stream, size_bytes))
-            is_sound = assembly.begin()
+            is_sound = assembly.begin(is_known_sound=is_known_sound)
         yield assembly if is_sound else None
 
 
@@ -94,7 +98,7 @@ class _Assembly:
         self._modules: dict[int, Module] = {}
         self._module_ids: dict[ModuleKey, int] = {}
         self._sessions: list[Any] = []
-        self._outlines: tuple[LaunchOutline, ...] = ()
+        self._outlines: tuple[LaunchOutline, ...] | None = None
 
     def build(self) -> Profile:
         """All of it."""
@@ -108,16 +112,18 @@ class _Assembly:
             self._note(message, ProblemSeverity.WARNING, place=f"offset {place.offset:#x}")
         return self._make_profile(launches)
 
-    def begin(self) -> bool:
-        """Read what launches share, and find out which there are; whether all of that is as it should be."""
+    def begin(self, *, is_known_sound: bool) -> bool:
+        """Read what launches share, and, where that is not known, find out which there are; whether all of that is as it should be."""
         self._read_modules()
         self._sessions = self._decode_sessions()
-        self._outlines = tuple(self._outline_launches())
-        return not self._problems and not self._container.unknown_entries
+        is_sound = is_known_sound or len(self.launches) == len(self._container.results)
+        return is_sound and not self._problems and not self._container.unknown_entries
 
     @property
     def launches(self) -> tuple[LaunchOutline, ...]:
         """See :class:`OpenedProfile`."""
+        if self._outlines is None:
+            self._outlines = tuple(self._outline_launches())
         return self._outlines
 
     def read(self, numbers: Collection[int]) -> Profile:

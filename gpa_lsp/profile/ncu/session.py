@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from gpa_lsp.profile.model import Device, MetricScalar
-from gpa_lsp.profile.ncu.metrics import LazyMetrics, read_scalar
+from gpa_lsp.profile.ncu.metrics import LazyMetrics, decode_metric, read_scalar
 from gpa_lsp.profile.ncu.schema import read_text
 
 _MOST = (1 << 31) - 1
@@ -50,11 +51,17 @@ def find_device(metrics: LazyMetrics, devices: Mapping[int, Device]) -> Device:
             index = metrics[name].value
             if isinstance(index, int | float) and math.isfinite(index) and int(index) in devices:
                 return devices[int(index)]
-    own = {name: metrics[name].value for name in metrics if name.startswith(_PREFIX)}
-    stored = {name: value for name, value in own.items() if value is not None}
-    if not stored and len(devices) == 1:
+    own = _build_own_device(tuple((name, metrics.find_encoded(name)) for name in metrics if name.startswith(_PREFIX)))
+    if not own.attributes and len(devices) == 1:
         return next(iter(devices.values()))
-    return build_device(stored, None)
+    return own
+
+
+@lru_cache(maxsize=16)
+def _build_own_device(encoded: tuple[tuple[str, bytes], ...]) -> Device:
+    """The device that a launch's own metrics describe; the launches of a report say the same hundreds of things about few devices."""
+    own = {name: decode_metric(name, data).value for name, data in encoded}
+    return build_device({name: value for name, value in own.items() if value is not None}, None)
 
 
 def build_device(attributes: dict[str, MetricScalar], name: str | None) -> Device:

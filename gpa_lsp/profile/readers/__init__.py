@@ -22,7 +22,7 @@ class Reader:
         recognises: whether a file with this head (its first bytes, up to ``opening.HEAD_BYTES``) and this name is to be read by this reader.
         read: reads the file; raises :class:`~gpa_lsp.basis.errors.InputError` when it cannot be used.
         open: opens the file, for whoever wants some of its launches before the others; gives None where it has to be read as a whole, as one that is
-            damaged somewhere. None for a format that is always read as a whole.
+            damaged somewhere. None for a format that is always read as a whole. It is told whether somebody opened the file before and got it.
     """
 
     name: str
@@ -30,4 +30,4 @@ class Reader:
     suffixes: tuple[str, ...]
     recognises: Callable[[bytes, Path], bool]
     read: Callable[[Path], Profile]
-    open: Callable[[Path], AbstractContextManager[OpenedProfile | None]] | None = None
+    open: Callable[[Path, bool], AbstractContextManager[OpenedProfile | None]] | None = None

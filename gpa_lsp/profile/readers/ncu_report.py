@@ -22,10 +22,10 @@ def _read(path: Path) -> Profile:
     return read_report(path)
 
 
-def _open(path: Path) -> AbstractContextManager[OpenedProfile | None]:
+def _open(path: Path, is_known_sound: bool) -> AbstractContextManager[OpenedProfile | None]:
     from gpa_lsp.profile.ncu.report import open_report
 
-    return open_report(path)
+    return open_report(path, is_known_sound=is_known_sound)
 
 
 READER = Reader(
