@@ -272,6 +272,7 @@ class ProfileLoader:
 
     def put(self, profile: LoadedProfile, stamp: Stamp) -> None:
         """A profile was read while it had this stamp."""
+        _keep_from_garbage()
         self._parts.pop(profile.path, None)
         self._watch.mark_loaded(profile.path, stamp)
         if profile.path in self._found:
@@ -281,6 +282,7 @@ class ProfileLoader:
 
     def put_part(self, path: Path, make: Callable[[], LoadedProfile]) -> None:
         """Some kernels of a profile were read. Those of one that is shown from before stay until all are read."""
+        _keep_from_garbage()
         if path not in self._found or time.monotonic() < self._quiet_until_s:
             return
         shown = self._snapshot.profiles.get(path)
@@ -323,7 +325,7 @@ class ProfileLoader:
         self._keep(self._snapshot.with_profiles(pending.values()), self._found)
         now_s = time.monotonic()
         self._quiet_until_s = now_s + _QUIET_FACTOR * (now_s - started_s)
-        gc.freeze()  # what was read stays: looking at all of it for garbage would take a tenth of a second in the middle of an answer
+        _keep_from_garbage()
 
     def _keep(self, snapshot: Snapshot, found: Mapping[Path, Stamp]) -> None:
         """Publish a snapshot without the oldest profiles that are too many for the memory; they are not read again until they change."""
@@ -374,3 +376,11 @@ def _read_stamps(profiles: Iterable[Path]) -> dict[Path, Stamp]:
 def _choose_reading(settings: Settings) -> tuple[object, ...]:
     """The options that decide how a profile is read."""
     return (settings.path_mappings, settings.blamer, settings.keeps_history)
+
+
+def _keep_from_garbage() -> None:
+    """What was read stays: looking at all of it for garbage would take a tenth of a second in the middle of an answer.
+
+    That goes for what waits to be shown, too, and this takes no time.
+    """
+    gc.freeze()

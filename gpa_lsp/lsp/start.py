@@ -5,6 +5,9 @@ import sys
 
 from gpa_lsp.lsp.greeting import greet
 
+_SWITCH_S = 0.001
+"""How long a thread that takes apart what was read keeps the one that answers waiting. An answer waits several times, so Python's own 5 ms are seen."""
+
 
 def serve() -> int:
     """Serve one client over stdin and stdout until it leaves.
@@ -12,6 +15,7 @@ def serve() -> int:
     Returns:
         The process' exit status: 0 after an orderly shutdown, 1 when the client was simply gone.
     """
+    sys.setswitchinterval(_SWITCH_S)
     greeting = greet(sys.stdin.buffer)
     gc.disable()  # importing lsprotocol makes 500 classes, none of which is garbage: collecting while at it costs a tenth of the start
     from gpa_lsp.lsp.server import serve_client  # loaded late: it is what takes the time
