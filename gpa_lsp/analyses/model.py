@@ -6,10 +6,11 @@ from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.packed_records import PackedRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelAnalyses:
+class KernelAnalyses(PackedRecord):
     """Everything the analyses say of one kernel.
 
     Attributes:

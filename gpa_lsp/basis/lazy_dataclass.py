@@ -26,7 +26,7 @@ else:
         return _decorate(cls, options)
 
 
-__all__ = ["FIRST_INSTANCES", "dataclass"]
+__all__ = ["FIRST_INSTANCES", "dataclass", "fill_fields", "read_fields"]
 
 _LATE_OPTIONS = frozenset({"frozen", "slots", "kw_only", "eq"})
 _ATTRIBUTES = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
@@ -85,8 +85,8 @@ class _LateClass:
         own[_LATE] = self
         if options.get("frozen"):
             own.update(__setattr__=_refuse_to_set, __delattr__=_refuse_to_delete)
-            own.setdefault("__getstate__", _get_state)
-            own.setdefault("__setstate__", _set_state)
+            if not hasattr(cls, "__setstate__"):
+                own.update(__getstate__=read_fields, __setstate__=fill_fields)
         self.slotted: Any = type(cls)(cls.__name__, cls.__bases__, own)
         self._is_written = False
 
@@ -249,7 +249,8 @@ def _refuse_to_delete(self: object, name: str) -> NoReturn:
     raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-def _get_state(self: object) -> tuple[Any, ...]:
+def read_fields(self: object) -> tuple[Any, ...]:
+    """The values of all fields of an instance, in their order."""
     cls = type(self)
     return (_getters.get(cls) or _make_getter(cls))(self)
 
@@ -264,7 +265,8 @@ def _make_getter(cls: type) -> Callable[[object], tuple[Any, ...]]:
     return cast("Callable[[object], tuple[Any, ...]]", get)
 
 
-def _set_state(self: object, state: Sequence[Any]) -> None:
+def fill_fields(self: object, state: Sequence[Any]) -> None:
+    """Give an instance the values of all its fields: one that has none yet, though it be frozen."""
     for put, value in zip(_list_setters(type(self)), state, strict=True):
         put(self, value)
 

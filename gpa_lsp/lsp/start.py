@@ -6,7 +6,7 @@ import sys
 from gpa_lsp.lsp.greeting import greet
 
 _SWITCH_S = 0.001
-"""How long a thread that takes apart what was read keeps the one that answers waiting. An answer waits several times, so Python's own 5 ms are seen."""
+"""How long a thread that takes apart what was read may keep the one that answers waiting, again and again in one answer; Python's own is 5 ms."""
 
 
 def serve() -> int:

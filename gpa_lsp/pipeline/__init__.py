@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gpa_lsp.device.kept_roofs import KeptRoofs
     from gpa_lsp.report.model import KernelReport
 
-_KEPT_FORMAT = 3
+_KEPT_FORMAT = 4
 
 
 def load(paths: Sequence[Path], *, kernel_filter: str | None = None, **options: Any) -> Report:

@@ -1,29 +1,24 @@
 """Reports of single files in the user's cache, so that what was analysed once is loaded.
 
-An entry is a row of compressed pickles: they keep columns as they are and load ten times as fast as JSON is parsed. They are read by an unpickler
-that makes nothing but our own records, enumerations and sentences, paths, and arrays of numpy, so that an entry runs no code, whoever wrote it; and
-only after its digest was found right (:mod:`gpa_lsp.basis.kept_files`).
+An entry is a row of compressed pickles: they keep columns as they are and load ten times as fast as JSON is parsed. They run no code, whoever wrote
+them (:mod:`gpa_lsp.basis.packed_records`), and are read only after the entry's digest was found right (:mod:`gpa_lsp.basis.kept_files`).
 
 The first says what was looked at beside the file, the second what stands in the report beside its kernels, and each other one holds some kernels:
 another process that judged them has written them, and the same bytes come over its pipe and into the entry.
 """
 
-import importlib
-import io
 import logging
-import pickle
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.prose import Sentence
+from gpa_lsp.basis.packed_records import pack_records, unpack_records
 from gpa_lsp.report.model import KernelReport, Report
 
 _LOG = logging.getLogger(__name__)
@@ -35,12 +30,6 @@ _LARGEST_BYTES = 1 << 30
 """An entry that unpacks to more is not loaded."""
 
 _LENGTH = struct.Struct("<Q")
-
-_ARRAY_MODULES = frozenset(
-    {"numpy", "numpy._core.numeric", "numpy.core.numeric", "numpy._core.multiarray", "numpy.core.multiarray"}
-)
-_ARRAY_NAMES = frozenset({"dtype", "ndarray", "_frombuffer", "_reconstruct", "scalar"})
-_PATH_NAMES = frozenset({"PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +104,7 @@ def _unpack_parts(entry: bytes) -> Iterator[Any]:
         start += _LENGTH.size + length
         content = zlib.decompressobj().decompress(entry[start - length : start], left)
         left = max(left - len(content), 1)
-        yield _RecordUnpickler(io.BytesIO(content)).load()
+        yield unpack_records(content)
 
 
 def _is_sound(report: Report) -> bool:
@@ -140,7 +129,7 @@ class PackedKernels:
     @classmethod
     def unpack(cls, content: bytes) -> "PackedKernels":
         """Of what :func:`pack_kernels` gave."""
-        kernels = _RecordUnpickler(io.BytesIO(zlib.decompress(content))).load()
+        kernels = unpack_records(zlib.decompress(content))
         return cls(kernels=kernels, content=content)
 
 
@@ -150,7 +139,7 @@ def pack_kernels(kernels: Iterable[KernelReport]) -> bytes:
 
 
 def _pack(part: object) -> bytes:
-    return zlib.compress(pickle.dumps(part, protocol=5), 1)
+    return zlib.compress(pack_records(part), 1)
 
 
 def store_kept(files: KeptFiles, key: str, kept: KeptReport, packed: Sequence[PackedKernels] = ()) -> None:
@@ -172,27 +161,3 @@ def store_kept(files: KeptFiles, key: str, kept: KeptReport, packed: Sequence[Pa
     if others:
         contents.append(pack_kernels(others))
     files.store(key, b"".join(part for content in contents for part in (_LENGTH.pack(len(content)), content)))
-
-
-class _RecordUnpickler(pickle.Unpickler):
-    """Makes plain data only."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """The types an entry may hold.
-
-        Raises:
-            pickle.UnpicklingError: it is none of them.
-        """
-        if module in _ARRAY_MODULES and name in _ARRAY_NAMES:
-            return super().find_class(module, name)
-        if module in ("pathlib", "pathlib._local") and name in _PATH_NAMES:
-            return super().find_class("pathlib", name)
-        if module.startswith("gpa_lsp.") and "__" not in module:
-            found = getattr(importlib.import_module(module), name, None)
-            if isinstance(found, type) and (_is_record(found) or issubclass(found, Enum) or found is Sentence):
-                return found
-        raise pickle.UnpicklingError(f"{module}.{name} is no part of a report")
-
-
-def _is_record(found: type) -> bool:
-    return "__dataclass_fields__" in found.__dict__ or (issubclass(found, tuple) and hasattr(found, "_fields"))

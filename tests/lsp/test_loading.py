@@ -1,6 +1,7 @@
 """In which order profiles are read, how often equal ones are, and what is said of it; the readers are the test's own."""
 
 import asyncio
+import gc
 import os
 import signal
 import time
@@ -358,6 +359,19 @@ async def test_equal_files_that_cannot_be_read_are_named_each(loading: Loading) 
     assert [text.rpartition("/")[2] for text in loading.audience.warnings] == [
         f"{number}.ncu-rep: broken" for number in range(3)
     ]
+
+
+async def test_what_waits_to_be_shown_is_not_looked_at_for_garbage(
+    loading: Loading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freezes: list[int] = []
+    monkeypatch.setattr(gc, "freeze", lambda: freezes.append(len(loading.audience.shown)))
+    monkeypatch.setattr("gpa_lsp.lsp.loader._QUIET_FACTOR", 1e9)
+    for number in range(6):
+        loading.write(f"{number}", f"1000\n{number}", age_s=10 + number)
+    loading.start()
+    await loading.read_all()
+    assert freezes.count(1) >= 5, "once for each of those that wait behind the first"
 
 
 async def test_progress_counts_all_files(loading: Loading) -> None:

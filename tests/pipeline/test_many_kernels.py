@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gpa_lsp.basis import packed_records
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.pipeline import judge
 from gpa_lsp.pipeline.judge import judge_file
@@ -118,7 +119,11 @@ def test_other_processes_find_the_same(profile: Path, tmp_path: Path, monkeypatc
     monkeypatch.setattr(judge._Judge, "share", watch)
     monkeypatch.setattr(judge, "_count_cores", lambda: 2)
     monkeypatch.setattr(judge, "_FEWEST_SHARED", 2)
-    report, told = judge_it(profile)
+    answered: list[bytes] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(packed_records, "unpack_records", answered.append)
+        report, told = judge_it(profile)
+        assert not answered, "answers are handed on as they came"
     assert shared
     assert len(told) == KERNELS
     assert write(report, tmp_path) == write(alone, tmp_path)

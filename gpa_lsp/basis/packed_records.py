@@ -1,0 +1,87 @@
+"""Records of ours as bytes, and back, whoever wrote the bytes: what is read makes nothing but our own records, enumerations and sentences, paths, and
+arrays of numpy, so that it runs no code.
+"""
+
+import importlib
+import io
+import pickle
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from gpa_lsp.basis.lazy_dataclass import fill_fields, read_fields
+from gpa_lsp.basis.prose import Sentence
+
+_PROTOCOL = 5
+
+_ARRAY_MODULES = frozenset(
+    {"numpy", "numpy._core.numeric", "numpy.core.numeric", "numpy._core.multiarray", "numpy.core.multiarray"}
+)
+_ARRAY_NAMES = frozenset({"dtype", "ndarray", "_frombuffer", "_reconstruct", "scalar"})
+_PATH_NAMES = frozenset({"PosixPath", "WindowsPath", "PurePosixPath", "PureWindowsPath"})
+
+
+def pack_records(records: object) -> bytes:
+    """Records, alone or in containers, as bytes."""
+    return pickle.dumps(records, protocol=_PROTOCOL)
+
+
+def unpack_records(content: bytes) -> Any:
+    """What was packed.
+
+    Raises:
+        pickle.UnpicklingError: something else is in it. Bytes that are none of :func:`pack_records` may raise anything.
+    """
+    return _RecordUnpickler(io.BytesIO(content)).load()
+
+
+class PackedRecord:
+    """Base of dataclasses that hold much and are looked at seldom: their instances go from process to process as bytes, which are taken apart when a
+    field is first asked for. Whoever only hands one on does not make what is in it.
+    """
+
+    __slots__ = ("_packed",)
+    _packed: bytes
+
+    def __getstate__(self) -> bytes:
+        """The fields as bytes, made once."""
+        try:
+            return self._packed
+        except AttributeError:
+            object.__setattr__(self, "_packed", pack_records(read_fields(self)))
+            return self._packed
+
+    def __setstate__(self, state: bytes) -> None:
+        """Only the bytes are taken."""
+        object.__setattr__(self, "_packed", state)
+
+    if not TYPE_CHECKING:  # who checks types shall not take every name for a field
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "_packed":
+                raise AttributeError(name)
+            fill_fields(self, unpack_records(self._packed))
+            return object.__getattribute__(self, name)
+
+
+class _RecordUnpickler(pickle.Unpickler):
+    """Makes plain data only."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The types that may be packed.
+
+        Raises:
+            pickle.UnpicklingError: it is none of them.
+        """
+        if module in _ARRAY_MODULES and name in _ARRAY_NAMES:
+            return super().find_class(module, name)
+        if module in ("pathlib", "pathlib._local") and name in _PATH_NAMES:
+            return super().find_class("pathlib", name)
+        if module.startswith("gpa_lsp.") and "__" not in module:
+            found = getattr(importlib.import_module(module), name, None)
+            if isinstance(found, type) and (_is_record(found) or issubclass(found, Enum) or found is Sentence):
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of a report")
+
+
+def _is_record(found: type) -> bool:
+    return "__dataclass_fields__" in found.__dict__ or (issubclass(found, tuple) and hasattr(found, "_fields"))
