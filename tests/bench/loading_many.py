@@ -6,9 +6,9 @@ is loaded with an empty cache and once more with a full one. With another checko
 and memory (PSS) are those of the server with all its children.
 
 Seen on a machine of two cores that six others used: 99 different reports 57 s with an empty cache (25 s of CPU, 413 MiB at most, 423 MiB
-afterwards; the opened source after 5.6 s), 12 s with a full one (5 s, 278 MiB); 99 copies 2.8 and 1.7 s. The server's own process took at most 5 ms of
-CPU time for 99 % of the hovers meanwhile with an empty cache, at most 10 ms with a full one; the longest 78 ms before what waits to be shown was kept
-from searches for garbage, 10 ms after.
+afterwards; the opened source after 5.6 s), 12 s with a full one (5 s, 278 MiB); 99 copies 2.8 and 1.7 s. The server's own process took at most 5 ms
+of CPU time for 99 % of the hovers meanwhile with an empty cache, at most 10 ms with a full one; the longest 78 ms before what waits to be shown was
+kept from searches for garbage, 10 ms after.
 """
 
 import argparse
