@@ -180,8 +180,9 @@ class _LineLoads:
 
 
 def _list_line_loads(facts: KernelFacts, rows: InstructionRows, weights: npt.NDArray[np.float64]) -> _LineLoads:
-    """As kinds of load count them, and whatever else has stalls."""
-    is_load = select_kinds(rows.kinds, LOAD_KINDS) | (weights > 0)
+    """Those of kinds that anything is stalled on, as the table of kinds counts them, and whatever else has stalls."""
+    kinds = select_kinds(rows.kinds, LOAD_KINDS) & np.isin(rows.kinds, rows.kinds[weights > 0])
+    is_load = kinds | (weights > 0)
     own = np.where(is_load, np.maximum(0, facts.rows.executions), 0).astype(np.int64)
     size = int(rows.places.max()) + 1
     executions = np.bincount(rows.places, weights=own, minlength=size).astype(np.int64)
