@@ -170,7 +170,7 @@ def test_a_measured_kernel_is_put_beside_its_simulation(client: RawClient, sourc
     uri = start(client, source, pages=True)
     wait_for_heat(client, uri)
     page = run(client, "gpaLsp.compareSimulated", uri, LINE)
-    assert page is not None, client.messages
+    assert page is not None, client.messages()
     text = Path(unquote(urlparse(page["uri"]).path)).read_text("utf-8")
     assert "gather: measured and simulated" in text and "k.cu:3 on both sides" in text
     assert client.shut_down() == 0
