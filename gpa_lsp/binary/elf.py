@@ -60,6 +60,9 @@ _PLAIN_DTYPE = np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4")])
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _EXTENDED_INDEX = 0xFFFF
+_STRIPPED_BYTES = 1
+"""CuPy takes the last byte of what NVRTC gives for the end of a text, and leaves it out."""
+
 _MOST_OVERLAP = 4
 """Sections may share bytes (the PTX of both copies of the code does); reading them all must not cost many times the file."""
 
@@ -178,7 +181,7 @@ def read_elf(data: bytes | FileBytes, *, path: Path | None = None) -> ElfImage:
             remedy="build for a 64-bit target",
         )
     header = _HEADER.unpack(data[:HEADER_BYTES])
-    if header[5] + header[9] * header[10] > len(data):
+    if header[5] + header[9] * header[10] > len(data) + _STRIPPED_BYTES:
         # Not read, but often the last thing in a cubin: what cuts them off tells that the file is cut.
         raise InputError(
             "the program headers reach past the end of the file", path=path, place="ELF header", remedy=DAMAGED

@@ -13,7 +13,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_number
 from gpa_lsp.editor.predicted.results import PredictedJob
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.editor.simulated.results import SimulationJob, SimulationResult
+from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult, SimulationJob, SimulationResult
 from gpa_lsp.lsp.late_progress import LateProgress
 from gpa_lsp.lsp.loader import ProgressDisplay
 from gpa_lsp.processes.async_worker import AsyncWorker, attend
@@ -22,8 +22,10 @@ from gpa_lsp.processes.supervision import WorkerKind
 
 logger = logging.getLogger(__name__)
 
-_ASKED_S = 20.0
+ASKED_S = 20.0
 """For executing the blocks of a launch that somebody asked for."""
+
+_GIVEN_UP = "it was given up"
 
 _PATIENCE_S = 1.0
 """A job whose texts are out of date may still end by itself within this time: that costs less than a process that starts cold."""
@@ -44,6 +46,15 @@ class SimulationProcess(AsyncWorker):
             ToolError: the process died, or hangs.
         """
         result: SimulationResult = await self.do(job, limit_s=job.most_s, tell=tell)
+        return result
+
+    async def compare(self, job: ComparisonJob, tell: Callable[[Step], object] | None = None) -> ComparisonResult:
+        """What became of a page; after what is being simulated.
+
+        Raises:
+            ToolError: the process died, or hangs.
+        """
+        result: ComparisonResult = await self.do(job, limit_s=job.most_s, tell=tell)
         return result
 
 
@@ -108,6 +119,7 @@ class SimulationSchedule:
         self._work: asyncio.Task[None] | None = None
         self._current: tuple[PredictedJob, asyncio.Task[object]] | None = None
         self._checks: set[asyncio.Task[None]] = set()
+        self._comparisons: set[asyncio.Task[ComparisonResult]] = set()
         self._has_left = False
 
     def configure(self, settings: Settings, *, is_trusted: bool) -> None:
@@ -132,6 +144,13 @@ class SimulationSchedule:
         if not self._has_left:
             self._request(local_path, _Request(kernel=kernel, is_asked=True))
 
+    async def compare(self, job: ComparisonJob) -> ComparisonResult:
+        """Put a measured kernel beside the same as it is simulated."""
+        task = asyncio.get_running_loop().create_task(self._compare(job))
+        self._comparisons.add(task)
+        task.add_done_callback(self._comparisons.discard)
+        return await attend(task, job.profile) or ComparisonResult(failure=_GIVEN_UP)
+
     def closed(self, local_path: str) -> None:
         """A file was closed: what was asked of it is not wanted any more."""
         self._wanted.pop(local_path, None)
@@ -154,6 +173,8 @@ class SimulationSchedule:
         self._done.clear()
         if self._current is not None:
             self._current[1].cancel()
+        for task in self._comparisons:
+            task.cancel()
 
     def _request(self, local_path: str, request: _Request) -> None:
         self._wanted.pop(local_path, None)
@@ -200,7 +221,7 @@ class SimulationSchedule:
             base=base,
             kernel=request.kernel,
             target=self._audience.choose_target(local_path, request.kernel),
-            seconds=_ASKED_S if request.is_asked else self._settings.simulation_s,
+            seconds=ASKED_S if request.is_asked else self._settings.simulation_s,
         )
         result = await self._attend(base, self._run(job))
         if isinstance(result, SimulationResult):
@@ -209,16 +230,26 @@ class SimulationSchedule:
             if request.kernel is None:
                 self._done[local_path] = base
         elif request.is_asked:
-            result = SimulationResult(job=job, failure="it was given up")
+            result = SimulationResult(job=job, failure=_GIVEN_UP)
         if isinstance(result, SimulationResult) and not self._has_left:
             self._audience.take_simulated(result, is_asked=request.is_asked)
 
-    async def _run(self, job: SimulationJob) -> SimulationResult:
+    def _find_process(self) -> SimulationProcess:
         if self._process is None:
             self._process = SimulationProcess()
+        return self._process
+
+    async def _compare(self, job: ComparisonJob) -> ComparisonResult:
+        progress = LateProgress(self._audience.start_progress, f"Simulating {job.profile.name}")
+        try:
+            return await self._find_process().compare(job, progress.take)
+        finally:
+            progress.end()
+
+    async def _run(self, job: SimulationJob) -> SimulationResult:
         progress = LateProgress(self._audience.start_progress, f"Simulating {job.base.path.name}")
         try:
-            return await self._process.simulate(job, progress.take)
+            return await self._find_process().simulate(job, progress.take)
         finally:
             progress.end()
 

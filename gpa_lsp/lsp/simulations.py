@@ -7,21 +7,23 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.predicted.results import PredictedJob
 from gpa_lsp.editor.settings import Settings
-from gpa_lsp.editor.simulated.results import SimulationResult
-from gpa_lsp.editor.snapshot import Snapshot
+from gpa_lsp.editor.simulated.results import ComparisonJob, SimulationResult
+from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.lsp.client import Client
 from gpa_lsp.lsp.launch_descriptions import DESCRIPTION_SUFFIX, find_description
 from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay
 from gpa_lsp.lsp.predictions import Predictions
-from gpa_lsp.lsp.simulation_schedule import SimulationProcess, SimulationSchedule
+from gpa_lsp.lsp.simulation_schedule import ASKED_S, SimulationProcess, SimulationSchedule
 
 logger = logging.getLogger(__name__)
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 _MOST_NAME = 60
+_ON_COMMAND_LINE, _IN_EDITOR = "with --machine", "in gpaLsp.emulation.machine"
 _MEASURED_STAY = "measured numbers stay on the lines"
 
 
@@ -50,9 +52,11 @@ class Simulations:
         self._documents, self._client = documents, client
         self._predictions, self._loader, self._read_snapshot = predictions, loader, read_snapshot
         self._schedule = SimulationSchedule(self, process)
+        self._settings, self._may_simulate = Settings(), False
 
     def configure(self, settings: Settings, *, is_trusted: bool) -> None:
         """Take settings, and whether the user trusts the workspace; without trust nothing that was simulated is shown."""
+        self._settings, self._may_simulate = settings, is_trusted and settings.emulates
         self._schedule.configure(settings, is_trusted=is_trusted)
         if not is_trusted or not settings.emulates:
             self._loader.exclude_all()
@@ -96,6 +100,51 @@ class Simulations:
         self._schedule.simulate_now(path, kernel)
         return True
 
+    async def compare(self, shown: VisibleKernel) -> Path:
+        """The page of a measured kernel beside the same as it is simulated.
+
+        Raises:
+            GpaError: it cannot be simulated, with the reason.
+            OSError: the page cannot be written.
+        """
+        if not self._may_simulate:
+            raise GpaError("the workspace is not trusted, or gpaLsp.emulation.enable is off")
+        if shown.kernel.report.is_simulated:
+            raise GpaError(f"{shown.name} was simulated, and nothing of it was measured")
+        launches = self._find_description(shown)
+        if launches is None:
+            raise GpaError(
+                f"no launch of {shown.name} is described; NAME.launch.toml beside its source or its report says what is passed to it "
+                "(a code action on the kernel begins one)"
+            )
+        folder, kernel = self._client.make_folder(), shown.kernel.report.mangled_name
+        key = hashlib.blake2b(
+            f"{shown.profile.path}\0{kernel}".encode("utf-8", "surrogatepass"), digest_size=6
+        ).hexdigest()
+        page = folder / f"comparison-{key}.html"
+        job = ComparisonJob(
+            profile=shown.profile.path,
+            kernel=kernel,
+            launches=launches,
+            page=page,
+            simulated=folder / f"comparison-{key}.gpa-profile.json",
+            machine=self._settings.emulation_machine,
+            seconds=ASKED_S,
+            memory_bytes=self._settings.emulation_memory_bytes,
+        )
+        result = await self._schedule.compare(job)
+        if result.failure:
+            raise GpaError(_word_remedy(result.failure))
+        return page
+
+    def _find_description(self, shown: VisibleKernel) -> Path | None:
+        """What describes its launches: beside its source, where people write it, or beside its report."""
+        body = shown.kernel.body
+        file = None if body is None else shown.profile.files.get(body[0])
+        beside = [str(shown.profile.path)] if file is None else [file.local_path, str(shown.profile.path)]
+        places = map(Path, map(find_description, beside))
+        return next((one for one in places if one.is_file()), None)
+
     async def leave(self) -> None:
         """End everything."""
         await self._schedule.leave()
@@ -129,7 +178,7 @@ class Simulations:
                 logger.info("%s: not simulated: %s", source, result.failure)
             return
         if result.failure:
-            self._client.warn(f"not simulated: {result.failure}")
+            self._client.warn(f"not simulated: {_word_remedy(result.failure)}")
             return
         measured = {
             one.kernel.report.mangled_name
@@ -142,3 +191,12 @@ class Simulations:
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
         """Long work begins."""
         return self._client.start_progress(title, cancel)
+
+
+def _word_remedy(failure: str) -> str:
+    """What helps, in an editor.
+
+    >>> _word_remedy("the GPU is not known; name one with --machine")
+    'the GPU is not known; name one in gpaLsp.emulation.machine'
+    """
+    return failure.replace(_ON_COMMAND_LINE, _IN_EDITOR)

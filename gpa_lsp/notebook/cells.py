@@ -11,6 +11,9 @@ _DEVICE_MARK = "__global__"
 _MAGIC_LINE = re.compile(r"^(\s*)[%!]", re.MULTILINE)
 _OUR_MAGIC = re.compile(r"\A%%gpa\b[^\n]*(?:\n|\Z)")
 
+_MOST_STRIPPED = 3
+"""Line ends behind a cell: IPython names it with them, and remembers it without."""
+
 NameCell = Callable[[str], str]
 """Python text of a cell → the file name IPython compiles it under."""
 
@@ -44,18 +47,18 @@ class CellText:
         cell: where it stands.
         text: what the compiler got.
         lines_before: of the cell, before its first line.
-        file_name: last part of the name it is compiled under; None for a string, whose file has a name of the library's.
+        file_names: last parts of the names it may be compiled under; none for a string, whose file has a name of the library's.
     """
 
     cell: Cell
     text: str
     lines_before: int
-    file_name: str | None
+    file_names: frozenset[str]
 
     @property
     def is_string(self) -> bool:
         """It is CUDA C++ in a string."""
-        return self.file_name is None
+        return not self.file_names
 
 
 def read_cell(number: int, text: str) -> Cell:
@@ -89,7 +92,9 @@ def list_texts(cell: Cell, name_cell: NameCell) -> Iterator[CellText]:
         cell=cell,
         text=body,
         lines_before=lines_before,
-        file_name=PurePosixPath(name_cell(body).replace("\\", "/")).name,
+        file_names=frozenset(
+            PurePosixPath(name_cell(body + "\n" * more).replace("\\", "/")).name for more in range(_MOST_STRIPPED + 1)
+        ),
     )
     tree = _parse(cell.python)
     for node in () if tree is None else ast.walk(tree):
@@ -98,7 +103,16 @@ def list_texts(cell: Cell, name_cell: NameCell) -> Iterator[CellText]:
             if (
                 node.value.count("\n") == lines
             ):  # else line ends are escaped, and lines of the text have none of the cell
-                yield CellText(cell=cell, text=node.value, lines_before=node.lineno - 1, file_name=None)
+                yield CellText(cell=cell, text=node.value, lines_before=node.lineno - 1, file_names=frozenset())
+
+
+def list_functions(text: CellText) -> Iterator[tuple[str, int, int]]:
+    """Name, first and last line, 1-based, of the functions that Python code defines; decorators are part of them."""
+    tree = _parse(_blank_magics(text.text))
+    for node in () if tree is None else ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            yield node.name, first, node.end_lineno or node.lineno
 
 
 def choose_needed(cell: Cell, earlier: Sequence[Cell]) -> tuple[Cell, ...]:

@@ -1,11 +1,12 @@
 """A report → the lines of a notebook's cells that it is about: :func:`mark_cells`."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import percent, say
-from gpa_lsp.notebook.cells import Cell, CellText
+from gpa_lsp.notebook.cells import Cell, CellText, list_functions
 from gpa_lsp.render.advice_words import summarise_advice
 from gpa_lsp.render.finding_words import describe_finding
 from gpa_lsp.render.findings import DEFAULT_MIN_SHARE_RATIO, Finding, find_findings
@@ -14,6 +15,9 @@ from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.names import find_plain_name
 from gpa_lsp.sources.cuda_functions import find_kernels
 from gpa_lsp.sources.trees import read_tree
+
+_CELL_FILE = re.compile(r"/ipykernel_\d+/\d+\.py\Z|<ipython-input-[^/]*>\Z")
+"""What IPython calls the files of cells."""
 
 _HOTTEST = 3
 """Lines of a kernel that are marked however small their share is."""
@@ -95,15 +99,23 @@ def _match_file(kernel: KernelReport, file: str, texts: Iterable[CellText]) -> _
         return next((match for text in texts if (match := _match_text(embedded, text))), None)
     name = PurePosixPath(file.replace("\\", "/")).name
     for text in texts:
-        if text.file_name == name:
+        if name in text.file_names:
             return _Match(cell=text.cell, shift=text.lines_before, doubt="")
-    last_line = max(row.line or 0 for row in kernel.lines if row.file == file)
+    lines = [row.line for row in kernel.lines if row.file == file and row.line]
     for text in texts:
-        is_long_enough = last_line <= text.text.count("\n") + 1
-        if text.is_string and name.endswith(".cu") and is_long_enough and _defines(text, kernel):
+        if _may_be_compiled(text, file) and _defines(text, kernel, lines):
             doubt = "the report holds no copy of what was compiled: the cell was found by the kernel's name"
             return _Match(cell=text.cell, shift=text.lines_before, doubt=doubt)
     return None
+
+
+def _may_be_compiled(text: CellText, file: str) -> bool:
+    """A string is compiled as a file of CUDA C++, a cell as one that is called like a cell: Triton keeps code under the name of the cell in which it
+    first saw a function, which other lines of the cell, or another run of the notebook, change.
+    """
+    if text.is_string:
+        return file.endswith(".cu")
+    return _CELL_FILE.search(file.replace("\\", "/")) is not None
 
 
 def _match_text(embedded: str, text: CellText) -> _Match | None:
@@ -120,9 +132,18 @@ def _match_text(embedded: str, text: CellText) -> _Match | None:
     return _Match(cell=text.cell, shift=0, doubt="") if is_measured_here else None
 
 
-def _defines(text: CellText, kernel: KernelReport) -> bool:
-    tree = read_tree("cell.cu", text.text)
-    return tree is not None and bool(find_kernels(tree, find_plain_name(kernel.name)))
+def _defines(text: CellText, kernel: KernelReport, lines: Sequence[int]) -> bool:
+    """The text defines the kernel, where its lines are."""
+    name = find_plain_name(kernel.name)
+    if text.is_string:
+        tree = read_tree("cell.cu", text.text)
+        return (
+            tree is not None and max(lines, default=0) <= text.text.count("\n") + 1 and bool(find_kernels(tree, name))
+        )
+    return any(
+        function == name and any(first <= line <= last for line in lines)
+        for function, first, last in list_functions(text)
+    )
 
 
 def _mark_file(kernel: KernelReport, file: str, shift: int, findings: Sequence[Finding]) -> Iterator[LineMark]:

@@ -1,5 +1,6 @@
 """Sizes that nobody knows, fitted to what a kernel does: arrays as large as what is touched, blocks in which nothing goes wrong."""
 
+import gc
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -248,6 +249,7 @@ def _find_touched(
     touched: dict[str, int] = {}
     shared_bytes = 0
     for is_few in (False, True):  # the last blocks alone, where those before them took all the time
+        gc.collect()  # the arrays of the try before lie in a cycle: a few of them are all the memory there may be
         emulation = _try(module, roomy, is_traced=True, is_few=is_few)
         if wide and any(_is_behind_all(fault, given) for fault in emulation.faults):
             return None

@@ -12,12 +12,12 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
-from gpa_lsp.emulator.model import Fault, FaultKind
+from gpa_lsp.emulator.model import Fault
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.launches.template import USUAL_THREADS, write_source_template, write_template
 from gpa_lsp.prediction.built_modules import read_modules
-from gpa_lsp.prediction.fitting import MOST_VARIANTS, SHAPES, fit_sizes, grow_arrays, list_variants
+from gpa_lsp.prediction.fitting import LIMITS, MOST_VARIANTS, SHAPES, fit_sizes, grow_arrays, list_variants
 from gpa_lsp.prediction.host_code import read_host_code
 from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.prediction.model import PredictionSettings
@@ -40,7 +40,6 @@ _SIZES = (USUAL_THREADS, 16384, 4096, 1024, 256)
 _SHARE = 4
 """Each try may take this part of what the emulation may: what fits it fits on a slower machine, too, and somebody waits."""
 
-_LIMITS = frozenset({FaultKind.TIME_BUDGET, FaultKind.INSTRUCTION_BUDGET, FaultKind.MEMORY_BUDGET})
 _GRID_WORDS = "# the grid is"
 _THREADS_WORD = "\nthreads = "
 _ROUNDS = 8
@@ -168,8 +167,8 @@ def _fit_variant(
     before: _Fitted | None = None
     for threads in _SIZES:
         text = next(itertools.islice(list_variants(write(threads)), place, None), None)
-        if text is None or (time.monotonic() > deadline and (best or threads != _SIZES[-1])):
-            continue
+        if text is None or (time.monotonic() > deadline and threads != _SIZES[-1]):
+            continue  # the smallest ends soon, and what was cut off is no beginning
         found = _fit_size(work, function, text, threads, has_block=has_block, deadline=deadline)
         if best is None or (found.wrong, found.is_cut_off) < (best.wrong, best.is_cut_off):
             best = found
@@ -201,7 +200,7 @@ def _fit_size(
         text=fitted,
         threads=threads,
         wrong=sum(fault.kind in SHAPES for fault in faults) if found else _TOO_LARGE,
-        is_cut_off=any(fault.kind in _LIMITS for fault in faults),
+        is_cut_off=any(fault.kind in LIMITS for fault in faults),
     )
 
 

@@ -26,7 +26,8 @@ _LEAST_RATIO = 0.005
 """Of the samples, on either side: less is not listed."""
 
 _ANALYSIS = "simulation"
-_NOT_KNOWN = "unknown"
+_NOT_KNOWN = "unknown."
+"""In place of a verdict, which is a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,19 +210,32 @@ def _summarise(found: SimulatedComparison) -> Sentence:
 
 
 def _list_findings(found: SimulatedComparison) -> tuple[Sentence, ...]:
-    same, other = "the same", "another one"
     return (
         _describe_times(found),
-        say(
-            "The hottest line is {line}, the hottest instruction {instruction}.",
-            line=same if found.has_same_line else other,
-            instruction=same if found.has_same_instruction else other,
-        ),
+        _describe_hottest(found),
         _describe_limiters(found.measured_limiter, found.simulated_limiter),
         say("Measured samples are also of {others} of other shapes.", others=count(found.other_launches, "launch"))
         if found.other_launches
         else NOTHING,
     )
+
+
+def _describe_hottest(found: SimulatedComparison) -> Sentence:
+    """Lines by their names; of instructions, whether it is the same."""
+    if not found.lines:
+        return NOTHING
+    measured = max(found.lines, key=lambda one: one.total.measured)
+    simulated = max(found.lines, key=lambda one: one.total.simulated)
+    if found.has_same_line:
+        said = say("The hottest line is {line} on both sides", line=measured.place)
+    else:
+        said = say(
+            "The hottest line is {measured} as measured and {simulated} as simulated",
+            measured=measured.place,
+            simulated=simulated.place,
+        )
+    same = "is" if found.has_same_instruction else "is not"
+    return say("{lines}; the hottest instruction {same} the same.", lines=said, same=same)
 
 
 def _describe_times(found: SimulatedComparison) -> Sentence:

@@ -102,13 +102,13 @@ def test_measured_and_simulated_samples_stand_side_by_side(measured: Path, capsy
     assert re.search(r"^transpose<float, 32>.*: measured and simulated$", out, re.MULTILINE), out
     shares = re.search(r"([\d.]+) % of the samples have the same stall reason on both sides", out)
     assert shares is not None and float(shares[1]) > 90
-    assert "The hottest line is the same" in out
+    assert "on both sides; the hottest instruction is the same" in out
     assert re.search(r"It took [\d.]+ .s and was simulated to take [\d.]+ .s, \d+ % less\.", out), out
     lines = out.splitlines()
     assert lines.index("  Warp states") < lines.index("  Source lines")
     assert any(re.match(r"    kernels\.cu:\d+ +all +[\d.]+ % +[\d.]+ %$", line) for line in lines)
     page = Path("both.html").read_text()
-    assert "Measured beside simulated" in page and "Source lines" in page
+    assert "What the profiler sampled beside what the model says" in page and "Source lines" in page
 
 
 def test_of_a_source_nothing_was_measured(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

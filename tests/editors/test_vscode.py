@@ -39,6 +39,7 @@ from tests.editors.workspace import (
     VICTIM,
     Workspace,
     add_reports,
+    describe_relax,
     make_clone,
     make_workspace,
     write_moving,
@@ -342,17 +343,23 @@ def test_access(name: str, access_results: Results) -> None:
 
 @pytest.fixture(scope="session")
 def simulation_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """A workspace with a source whose launch is described, and no profile of it."""
+    """A workspace with a source whose launch is described, and no profile of it, and one that was measured and is described, too."""
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
     folder = tmp_path_factory.mktemp("simulation")
     workspace = make_workspace(folder / "workspace")
     write_moving(workspace.folder)
+    describe_relax(workspace.profile)  # beside its source it would be emulated, too
     results = run_suite(
         built,
         "simulation",
         folder,
         workspace=workspace.folder,
-        settings={**choose_settings(workspace), "gpaLsp.simulation.seconds": 60, "gpaLsp.emulation.exploreSeconds": 0},
+        settings={
+            **choose_settings(workspace),
+            "gpaLsp.simulation.seconds": 60,
+            "gpaLsp.emulation.exploreSeconds": 0,
+            "gpaLsp.emulation.machine": "A100",
+        },
         facts=tell_facts(workspace),
     )
     check_nothing_stays(folder)

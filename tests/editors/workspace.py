@@ -204,3 +204,22 @@ def write_moving(folder: Path) -> Path:
     source.write_text(MOVING)
     source.with_name("moving.launch.toml").write_text(MOVING_LAUNCH)
     return source
+
+
+RELAX_LAUNCH = """\
+[[launch]]
+kernel = "relax"
+block = 256
+grid = 8
+arguments = [
+  { name = "in", type = "float", count = 65536 },
+  { name = "out", type = "float", count = 2048 },
+  { name = "n", type = "int", value = 2048 },
+  { name = "steps", type = "int", value = 32 },
+]
+"""
+
+
+def describe_relax(beside: Path) -> None:
+    """What is passed to the first of the measured kernels, beside its source or its report, which names no GPU: one must be named to simulate it."""
+    beside.with_suffix(".launch.toml").write_text(RELAX_LAUNCH)

@@ -1,13 +1,15 @@
 """The real server over the wire: a described source is opened, its description edited and broken, a launch described; no trust, no run."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
-from tests.patience import LIMIT_S
+from tests.patience import LIMIT_S, wait_until
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
@@ -51,10 +53,12 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def start(client: RawClient, source: Path, **client_says: Any) -> str:
+def start(
+    client: RawClient, source: Path, options: Mapping[str, Any] = MappingProxyType({}), **client_says: Any
+) -> str:
     capabilities = {**ALL_CAPABILITIES, "workspace": {**ALL_CAPABILITIES["workspace"], **EDITS}}
-    options = {**OPTIONS, "client": client_says}
-    client.initialize(source.parent, capabilities, initializationOptions=options)
+    sent = {**OPTIONS, **options, "client": client_says}
+    client.initialize(source.parent, capabilities, initializationOptions=sent)
     return client.open(source)
 
 
@@ -130,6 +134,65 @@ def test_a_launch_is_described_where_there_is_none(client: RawClient, source: Pa
     assert changed == source.with_name("k.launch.toml").as_uri()
     assert insertion["range"]["start"] == {"line": DESCRIPTION.count("\n"), "character": 0}
     assert insertion["newText"] == f"\n{text}"
+
+
+PAIRS = """\
+__global__ void forces(const float* x, float* f, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0;
+    for (int j = 0; j < n; ++j) sum += x[j] - x[i];
+    f[i] = sum;
+}
+"""
+BUDGET_S = 5.0
+"""Of the editor; work that grows with the square of 65,536 may take longer, and is then described smaller."""
+
+
+def test_a_launch_that_is_described_runs_within_the_budget_on_the_gpu_of_the_workspace(
+    client: RawClient, source: Path
+) -> None:
+    """The only report here is of another program, recorded on an RTX 5090: that is the GPU."""
+    source.with_name("k.launch.toml").unlink()
+    source.write_text(PAIRS)
+    report = {
+        "format": "gpa-lsp/profile/1",
+        "modules": [],
+        "launches": [
+            {
+                "kernel": "other",
+                "grid": [1, 1, 1],
+                "block": [32, 1, 1],
+                "duration_ns": 1000,
+                "device": {"name": "NVIDIA GeForce RTX 5090", "compute_capability": "12.0", "sm_count": 170},
+                "samples": [],
+            }
+        ],
+    }
+    (source.parent / "run.gpa-profile.json").write_text(json.dumps(report))
+    emulation = {"enable": True, "seconds": BUDGET_S, "exploreSeconds": 0}
+    uri = start(client, source, options={"emulation": emulation})
+    wait_until(lambda: list_lenses(client, uri), client.messages)
+    client.replies["workspace/applyEdit"] = lambda params: {"applied": True}
+    text = run(client, "gpaLsp.describeLaunch", uri, "_Z6forcesPKfPfi")
+    assert text is not None, (client.messages(), client.errors[-1500:])
+    source.with_name("k.launch.toml").write_text(text)
+    client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+    wait_until(lambda: find_predicted(client, uri), client.messages)
+    (title,) = find_predicted(client, uri)
+    assert title.endswith("· fully emulated"), (title, text)
+    page = run(client, "gpaLsp.showPrediction", uri, 0)
+    assert "RTX 5090" in page and "A100" not in page, page
+
+
+def list_lenses(client: RawClient, uri: str) -> list[str]:
+    lenses = client.request("textDocument/codeLens", {"textDocument": {"uri": uri}}) or []
+    return [one["command"]["title"] for one in lenses]
+
+
+def find_predicted(client: RawClient, uri: str) -> list[str]:
+    return [one for one in list_lenses(client, uri) if one.startswith("predicted: ")]
 
 
 def test_nothing_is_emulated_without_trust(client: RawClient, source: Path) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 import pytest
 
@@ -152,7 +153,8 @@ def test_nothing_is_simulated_without_trust(client: RawClient, source: Path) -> 
     assert client.wait_for("window/showMessage", lambda one: "nothing is simulated" in one["message"])
 
 
-def test_what_was_measured_stays(client: RawClient, source: Path) -> None:
+def measure(source: Path) -> None:
+    """A profile of the described launch, beside its source; its samples are a simulation's, which it does not say."""
     from gpa_lsp.prediction.simulation import simulate_source
     from gpa_lsp.simulator.profile_document import make_document
 
@@ -161,6 +163,42 @@ def test_what_was_measured_stays(client: RawClient, source: Path) -> None:
     for launch in measured["launches"]:
         del launch["sampling"]["is_simulated"]
     (source.parent / "run.gpa-profile.json").write_text(json.dumps(measured))
+
+
+def test_a_measured_kernel_is_put_beside_its_simulation(client: RawClient, source: Path) -> None:
+    measure(source)
+    uri = start(client, source, pages=True)
+    wait_for_heat(client, uri)
+    page = run(client, "gpaLsp.compareSimulated", uri, LINE)
+    assert page is not None, client.messages()
+    text = Path(unquote(urlparse(page["uri"]).path)).read_text("utf-8")
+    assert "gather: measured and simulated" in text and "k.cu:3 on both sides" in text
+    assert client.shut_down() == 0
+
+
+def test_what_cannot_be_compared_says_why(client: RawClient, source: Path) -> None:
+    measure(source)
+    source.with_name("k.launch.toml").unlink()
+    uri = start(client, source, pages=True)
+    wait_for_heat(client, uri)
+    assert run(client, "gpaLsp.compareSimulated") is None
+    assert client.wait_for("window/showMessage", lambda one: "put the cursor into a measured kernel" in one["message"])
+    assert run(client, "gpaLsp.compareSimulated", uri, LINE) is None
+    said = client.wait_for("window/showMessage", lambda one: "not compared" in one["message"])
+    assert "no launch of gather is described" in said["message"]
+
+
+def test_nothing_is_compared_without_trust(client: RawClient, source: Path) -> None:
+    measure(source)
+    uri = start(client, source, trusted=False)
+    wait_for_heat(client, uri)
+    assert run(client, "gpaLsp.compareSimulated", uri, LINE) is None
+    said = client.wait_for("window/showMessage", lambda one: "not compared" in one["message"])
+    assert said["message"].endswith("not compared: the workspace is not trusted, or gpaLsp.emulation.enable is off")
+
+
+def test_what_was_measured_stays(client: RawClient, source: Path) -> None:
+    measure(source)
     uri = start(client, source)
     assert wait_for_heat(client, uri)["simulated"] == []
     client.forget()

@@ -90,6 +90,11 @@ def test_a_cell_is_found_by_the_file_name_it_was_compiled_under(tmp_path: Path) 
     assert marked.cell.number == 2
     assert {mark.line for mark in marked.marks} == {3, 4}
     assert marked.marks[-1].suffered_ratio > 0
+    (stripped,) = mark_cells(read_report_file(path, None), texts_of(cell[:-1]))
+    assert not stripped.doubt, "line ends behind a cell count for its name, and are not remembered"
+    (kept,) = mark_cells(read_report_file(path, None), texts_of(cell + "\n\nsmooth[1, 1](x, y, 1)  # another day"))
+    assert "by the kernel's name" in kept.doubt, "code that Triton keeps has the name of an earlier cell"
+    assert mark_cells(read_report_file(path, None), texts_of(cell.replace("smooth", "other") + "  # another")) == ()
 
 
 def test_html_shows_every_line_of_the_cell_and_escapes_it(report: Report) -> None:

@@ -42,6 +42,8 @@ def test_the_overlap_is_what_both_sides_have() -> None:
 
 def test_a_kernel_agrees_with_itself() -> None:
     (found,) = compare_simulated([build_kernel(MEASURED, name="k")], [simulate(MEASURED)])
+    said = " ".join(str(one.text) for one in answer_comparison(found).findings)
+    assert "The hottest line is k.cu:4 on both sides; the hottest instruction is the same." in said
     assert find_overlap(found.reasons.values()) == pytest.approx(1.0)
     assert (found.line_overlap, found.instruction_overlap) == (pytest.approx(1.0), pytest.approx(1.0))
 
@@ -50,7 +52,10 @@ def test_other_hottest_places_are_said() -> None:
     moved = SIMULATED.replace("long_scoreboard=60/50 wait=40", "wait=20").replace("=80", "=160")
     (found,) = compare_simulated([build_kernel(MEASURED, name="k")], [simulate(moved)])
     said = " ".join(str(one.text) for one in answer_comparison(found).findings)
-    assert "The hottest line is another one, the hottest instruction another one." in said
+    assert (
+        "The hottest line is k.cu:4 as measured and k.cu:5 as simulated; the hottest instruction is not the same."
+        in said
+    )
 
 
 def test_what_is_on_one_side_alone_or_simulated_on_both_is_not_compared() -> None:

@@ -78,6 +78,7 @@ export function activate(context: ExtensionContext): Api {
     "gpa.showHistory": forward("gpaLsp.showHistory"),
     "gpa.measure": () => measure(server),
     "gpa.simulate": () => simulate(server),
+    "gpa.compareSimulated": () => report.showComparison(),
     "gpa.recordLaunches": () => recordLaunches(server, context.workspaceState),
     "gpa.cancelMeasuring": forward("gpaLsp.cancelMeasuring"),
     "gpa.pinBaseline": forward("gpaLsp.pinBaseline"),

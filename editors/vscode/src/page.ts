@@ -218,6 +218,11 @@ export class ReportPanel implements Disposable {
     await this.#load(await this.#connection.run<Page | null>(SHOW_PREDICTION, uri));
   }
 
+  /** Show the measured kernel that the cursor is in beside the same as it is simulated. */
+  async showComparison(): Promise<void> {
+    await this.#load(await this.#connection.run<Page | null>("gpaLsp.compareSimulated", ...this.#last.place));
+  }
+
   /** Save the page that has the focus. */
   async export(target?: Uri): Promise<void> {
     await this.#focused.export(target);

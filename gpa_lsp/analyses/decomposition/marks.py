@@ -21,6 +21,7 @@ def mark_rows(
     quantity: Quantity,
     value_of: Callable[[int, float], float],
     text_of: Callable[[int, float], Sentence],
+    whole: float | None = None,
     least_ratio: float = 0.001,
 ) -> tuple[LineMark, ...]:
     """One mark per source line (per instruction where there is no line), the heaviest first.
@@ -33,9 +34,10 @@ def mark_rows(
         quantity: of the value.
         value_of: of the row with most of a line and what the whole line has.
         text_of: the clause of the mark, of the same two.
+        whole: what shares are of; None for the sum of the weights.
         least_ratio: lines with less of the whole get none.
     """
-    whole = float(weights.sum())
+    whole = float(weights.sum()) if whole is None else whole
     if whole <= 0:
         return ()
     sums = sum_by_place(rows, weights)

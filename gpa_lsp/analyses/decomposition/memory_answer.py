@@ -3,19 +3,22 @@
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.analyses.answers import Answer, Bar, Finding, LineMark, Missing, Weight
 from gpa_lsp.analyses.decomposition.finding_order import order_findings
-from gpa_lsp.analyses.decomposition.instruction_rows import view_rows
+from gpa_lsp.analyses.decomposition.instruction_rows import InstructionRows, view_rows
 from gpa_lsp.analyses.decomposition.load_traffic import LOAD_COUNTERS
-from gpa_lsp.analyses.decomposition.load_waits import list_wait_pairs
+from gpa_lsp.analyses.decomposition.load_waits import LOAD_KINDS, list_wait_pairs
 from gpa_lsp.analyses.decomposition.marks import mark_rows
 from gpa_lsp.analyses.decomposition.memory_findings import find_constants, find_in_memory
 from gpa_lsp.analyses.decomposition.memory_tables import list_memory_tables
 from gpa_lsp.analyses.decomposition.memory_view import BUSY_RATIO, MemoryView, view_memory
+from gpa_lsp.analyses.decomposition.row_kinds import select_kinds
 from gpa_lsp.analyses.decomposition.unit_use import UnitUse
 from gpa_lsp.analyses.decomposition.warp_time import read_warp_time
 from gpa_lsp.analyses.facts import KernelFacts, lack
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import Quantity
 from gpa_lsp.basis.prose import NOTHING, Sentence, count, percent, say
 from gpa_lsp.blame.categories import LONG_SCOREBOARD
@@ -23,6 +26,8 @@ from gpa_lsp.blame.categories import LONG_SCOREBOARD
 TITLE = "Memory latency: where stalled time goes"
 _SHOWN_RATIO = 0.005
 _HARDLY_RATIO = 0.005
+_OTHER_RATIO = 0.02
+"""Counters and samples that differ by less say the same."""
 
 
 def write_memory_answer(facts: KernelFacts, name: str) -> Answer:
@@ -42,7 +47,7 @@ def write_memory_answer(facts: KernelFacts, name: str) -> Answer:
     return Answer(
         analysis=name,
         title=TITLE,
-        summary=_summarise(share, view),
+        summary=_summarise(share, _find_other_share(facts, share), view),
         findings=tuple(find_in_memory(share, facts, view)),
         bars=_draw_bars(view),
         tables=list_memory_tables(view),
@@ -51,8 +56,19 @@ def write_memory_answer(facts: KernelFacts, name: str) -> Answer:
     )
 
 
-def _summarise(share: float, view: MemoryView) -> Sentence:
+def _find_other_share(facts: KernelFacts, share: float) -> float | None:
+    """Of the samples, where the share of the warps' time is by counters and other views of the kernel therefore say something else."""
+    samples = facts.kernel.total_samples
+    if samples == 0:
+        return None
+    sampled = facts.rows.count_reason(LONG_SCOREBOARD) / samples
+    return sampled if abs(sampled - share) >= _OTHER_RATIO else None
+
+
+def _summarise(share: float, sampled: float | None, view: MemoryView) -> Sentence:
     start = say("Warps spend {share} of their time stalled on memory", share=percent(share))
+    if sampled is not None:
+        start = say("{start} by counters ({sampled} of the samples)", start=start, sampled=percent(sampled))
     split = view.split
     if split is None:
         if view.uses is None:
@@ -106,15 +122,16 @@ def _draw_bars(view: MemoryView) -> tuple[Bar, ...]:
 
 
 def _mark_loads(facts: KernelFacts, view: MemoryView) -> tuple[LineMark, ...]:
-    """The loads others are stalled on; the value is the mean stall per execution, or, where that is unknown, the samples."""
+    """The loads others are stalled on; the value is the mean stall per execution of a load of the line, or, where that is unknown, the samples."""
     pairs = list_wait_pairs(facts)
     if pairs is None:
         return ()
-    size = len(facts.rows)
-    weights = np.bincount(pairs.load, weights=pairs.samples, minlength=size).astype(np.float64)
-    executions, rows = facts.rows.executions, view_rows(facts)
-    scale = view.scale
-    if scale is None:
+    results = pairs.is_result
+    weights = np.bincount(pairs.load[results], weights=pairs.samples[results], minlength=len(facts.rows)).astype(
+        np.float64
+    )
+    rows = view_rows(facts)
+    if view.scale is None:
         return mark_rows(
             facts,
             rows,
@@ -124,16 +141,53 @@ def _mark_loads(facts: KernelFacts, view: MemoryView) -> tuple[LineMark, ...]:
             value_of=lambda _row, waited: waited,
             text_of=lambda _row, waited: say("{samples} stalled on its result", samples=count(waited, "sample")),
         )
-    cycles = np.where(executions > 0, weights * scale.cycles / np.maximum(1, executions), 0.0)
+    loads = _list_line_loads(facts, rows, weights)
+    cycles = view.scale.cycles
     return mark_rows(
         facts,
         rows,
         weights,
-        measure="cycles stalled on this load",
+        measure="stall per execution of a load",
         quantity=Quantity.CYCLES,
-        value_of=lambda row, _waited: float(cycles[row]),
-        text_of=lambda row, _waited: say("{cycles} stalled per execution", cycles=count(float(cycles[row]), "cycle")),
+        value_of=lambda row, waited: waited * cycles / max(1, loads.executions[loads.places[row]]),
+        text_of=lambda row, _waited: loads.describe(row, float(weights[row]) * cycles),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LineLoads:
+    """The loads of each line.
+
+    Attributes:
+        places: int64[n], the number of each row's line.
+        executions: int64[p], of all loads of a line.
+        loads: int64[p], how many were executed.
+        own_executions: int64[n], of each row.
+    """
+
+    places: npt.NDArray[np.int64]
+    executions: npt.NDArray[np.int64]
+    loads: npt.NDArray[np.int64]
+    own_executions: npt.NDArray[np.int64]
+
+    def describe(self, row: int, most_cycles: float) -> Sentence:
+        """The row with most of its line, where the mean is of several."""
+        loads = int(self.loads[self.places[row]])
+        if loads < 2:
+            return NOTHING
+        most = count(most_cycles / max(1, int(self.own_executions[row])), "cycle")
+        return say("the mean of its {loads}, {most} of the one with most", loads=count(loads, "load"), most=most)
+
+
+def _list_line_loads(facts: KernelFacts, rows: InstructionRows, weights: npt.NDArray[np.float64]) -> _LineLoads:
+    """Those of kinds that anything is stalled on, as the table of kinds counts them, and whatever else has stalls."""
+    kinds = select_kinds(rows.kinds, LOAD_KINDS) & np.isin(rows.kinds, rows.kinds[weights > 0])
+    is_load = kinds | (weights > 0)
+    own = np.where(is_load, np.maximum(0, facts.rows.executions), 0).astype(np.int64)
+    size = int(rows.places.max()) + 1
+    executions = np.bincount(rows.places, weights=own, minlength=size).astype(np.int64)
+    loads = np.bincount(rows.places, weights=own > 0, minlength=size).astype(np.int64)
+    return _LineLoads(places=rows.places, executions=executions, loads=loads, own_executions=own)
 
 
 def _list_missing(facts: KernelFacts, view: MemoryView) -> Iterator[Missing]:

@@ -15,7 +15,7 @@ from gpa_lsp.analyses.decomposition.stall_split import NO_CAUSE, StallSplit, lis
 from gpa_lsp.analyses.decomposition.unit_use import PIPE_UNITS, QUEUE_UNITS, Unit, list_unit_use
 from gpa_lsp.analyses.facts import KernelFacts, lack
 from gpa_lsp.basis.numbers import Cell, Quantity
-from gpa_lsp.basis.prose import Sentence, count, join, percent, say
+from gpa_lsp.basis.prose import Sentence, join, percent, say
 from gpa_lsp.dataflow.queues import QUEUES
 
 TITLE = "Where stalls come from"
@@ -49,7 +49,7 @@ def write_sources_answer(facts: KernelFacts, name: str) -> Answer:
         findings=order_findings(_find(facts, kept, rows)),
         bars=tuple(_draw_bars(kept, total)),
         tables=tuple(table for table in _list_tables(facts, kept, rows) if table.rows),
-        marks=_mark_causes(facts, kept, rows),
+        marks=_mark_causes(facts, rows),
         missing=tuple(_list_missing(facts)),
     )
 
@@ -185,29 +185,32 @@ def _tabulate_units(facts: KernelFacts, title: str, units: tuple[Unit, ...]) -> 
     )
 
 
-def _mark_causes(facts: KernelFacts, kept: tuple[StallSplit, ...], rows: InstructionRows) -> tuple[LineMark, ...]:
-    """The instructions that cause stalls, over all reasons kept; the text names the heaviest reason of each."""
-    size = len(facts.rows)
-    by_reason = np.zeros((len(kept), size))
-    for number, split in enumerate(kept):
-        causes = list_causes(facts, split.reason)
-        by_reason[number] = np.bincount(causes.cause, weights=causes.samples, minlength=size)
-    weights = by_reason.sum(axis=0)
+def _mark_causes(facts: KernelFacts, rows: InstructionRows) -> tuple[LineMark, ...]:
+    """The instructions that cause stalls, of all reasons; the text names the heaviest of each. Shares are of all samples, as everywhere else."""
+    size, places = len(facts.rows), int(rows.places.max()) + 1
+    reasons = [one for one in facts.kernel.reasons if find_warp_state(one).is_stall and facts.rows.count_reason(one)]
+    by_reason = np.zeros((len(reasons), size))
+    for number, reason in enumerate(reasons):
+        causes = list_causes(facts, reason)
+        chosen = causes.is_known if facts.blame is not None else np.ones(len(causes.cause), dtype=bool)
+        by_reason[number] = np.bincount(causes.cause[chosen], weights=causes.samples[chosen], minlength=size)
+    of_places = np.stack([np.bincount(rows.places, weights=one, minlength=places) for one in by_reason])
 
-    def write_text(row: int, caused: float) -> Sentence:
-        heaviest = kept[int(by_reason[:, row].argmax())].reason
-        return say(
-            "causes {samples} of stalls, most of them {reason}", samples=count(caused, "sample"), reason=heaviest
-        )
+    def write_text(row: int, _caused: float) -> Sentence:
+        sums = of_places[:, rows.places[row]]
+        heaviest = int(sums.argmax())
+        most = "all" if sums[heaviest] == sums.sum() else "most"
+        return say("{most} of them {reason}", most=most, reason=reasons[heaviest])
 
     return mark_rows(
         facts,
         rows,
-        weights,
+        by_reason.sum(axis=0),
         measure="stalls caused",
         quantity=Quantity.SAMPLES,
         value_of=lambda _row, caused: caused,
         text_of=write_text,
+        whole=float(facts.kernel.total_samples),
     )
 
 

@@ -179,10 +179,9 @@ def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal)
         ]
         terminal.print_safely(lambda: terminal.write_lines(lines))
     if arguments.page is not None:
-        from gpa_lsp.render.prediction_page.page import render_answers_page
+        from gpa_lsp.render.prediction_page.page import render_comparison_page
 
-        title = f"{arguments.source.name}: measured and simulated"
-        write_file(render_answers_page(title, answers, lead="Measured beside simulated"), arguments.page)
+        write_file(render_comparison_page(arguments.source.name, answers), arguments.page)
 
 
 def _describe(one: "DocumentLaunch") -> str:

@@ -50,7 +50,16 @@ def sort_rows(view: SassView, name: str) -> list[SortedRow]:
             location=locate_row(view, row),
             value=sorted_by.cells[row],
             text=make_one_line(texts[row]) or "an instruction",
-            detail=" · ".join(part for part in (f"line {lines[row]}" if lines[row] else "", reasons[row]) if part),
+            detail=" · ".join(part for part in (_name_place(lines[row]), reasons[row]) if part),
         )
         for row in order[values[order] > 0][:_MOST_ROWS].tolist()
     ]
+
+
+def _name_place(cell: str) -> str:
+    """A cell of the column of lines, in a list.
+
+    >>> _name_place("14"), _name_place("curves.cuh:7"), _name_place("")
+    ('line 14', 'curves.cuh:7', '')
+    """
+    return f"line {cell}" if cell.isdecimal() else cell

@@ -49,3 +49,44 @@ class SimulationResult:
     problems: tuple[str, ...] = ()
     seconds: float = 0.0
     failure: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonJob:
+    """A measured kernel to simulate, and to put beside its measurement on a page.
+
+    Attributes:
+        profile: where it was measured.
+        kernel: mangled name.
+        launches: describes what is passed to it.
+        page: the file to write.
+        simulated: the profile to write on the way.
+        machine: GPU to simulate; None for the one that was measured.
+        seconds: for executing the blocks of one launch.
+        memory_bytes: of one launch.
+    """
+
+    profile: Path
+    kernel: str
+    launches: Path
+    page: Path
+    simulated: Path
+    machine: str | None
+    seconds: float
+    memory_bytes: int
+
+    @property
+    def most_s(self) -> float:
+        """After this time the process hangs: the report of a large program is read, launches are simulated, and both are judged."""
+        return 10 * self.seconds + 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonResult:
+    """What became of it.
+
+    Attributes:
+        failure: why there is no page, a line; empty where there is one.
+    """
+
+    failure: str = ""

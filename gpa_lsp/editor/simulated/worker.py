@@ -10,7 +10,7 @@ from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import PredictedJob
 from gpa_lsp.editor.predicted.worker import choose_compile_settings, choose_settings
-from gpa_lsp.editor.simulated.results import SimulationJob, SimulationResult
+from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult, SimulationJob, SimulationResult
 from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.prediction.simulation import Simulation, SimulationSettings, simulate_source
 from gpa_lsp.prediction.templates import write_templates
@@ -27,8 +27,16 @@ def _warm_up() -> None:
     from gpa_lsp.compiler import compile as compiling  # noqa: F401
 
 
-def do_job(job: SimulationJob, tell: Tell) -> SimulationResult:
-    """The result of a job: a profile is written where anything could be simulated."""
+def do_job(job: SimulationJob | ComparisonJob, tell: Tell) -> SimulationResult | ComparisonResult:
+    """The result of a job: a profile is written where anything could be simulated, or the page of a comparison."""
+    if isinstance(job, ComparisonJob):
+        from gpa_lsp.editor.simulated.comparison import do_comparison  # few ask for it, and pages bring much
+
+        return do_comparison(job, tell)
+    return _simulate(job, tell)
+
+
+def _simulate(job: SimulationJob, tell: Tell) -> SimulationResult:
     started_s = time.monotonic()
     try:
         found = simulate(job, tell)
@@ -128,8 +136,12 @@ def describe_launch(one: DocumentLaunch) -> str:
     return f"{shorten_name(one.name)} on {one.machine.name}: {time} ±{format_percent(MODEL_ERROR)}"
 
 
-def _explain(job: SimulationJob, reason: str) -> SimulationResult:
-    return SimulationResult(job=job, failure=reason)
+def _explain(job: SimulationJob | ComparisonJob, reason: str) -> SimulationResult | ComparisonResult:
+    return (
+        ComparisonResult(failure=reason)
+        if isinstance(job, ComparisonJob)
+        else SimulationResult(job=job, failure=reason)
+    )
 
 
 WORK = Work(do=do_job, prepare=_warm_up, explain=_explain)

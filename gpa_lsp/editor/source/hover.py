@@ -23,6 +23,9 @@ if TYPE_CHECKING:  # numpy must not be imported before the client has its answer
 _MOST_LINE_MARKS = 5
 """Of what the analyses say, on one line."""
 
+_STALL_SOURCES = "stall_sources"
+"""The question whose marks say what lines cause, by instructions."""
+
 _MOST_REQUESTS = 6
 _MOST_MARKS = 6
 """Of what the code says."""
@@ -137,7 +140,10 @@ def _find_marks(shown: VisibleKernel, file: str | None, line: int | None) -> "It
     analyses = shown.kernel.report.analyses
     if analyses is None or file is None:
         return
+    has_causes = (file, line) in shown.kernel.causes  # a table of its own says what the line causes
     for answer in analyses.answers:
+        if has_causes and answer.analysis == _STALL_SOURCES:
+            continue
         yield from (mark for mark in answer.marks if mark.line == line and mark.file == file)
 
 

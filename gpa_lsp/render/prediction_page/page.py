@@ -85,6 +85,19 @@ def render_answers_page(title: str, answers: Sequence[Answer], lead: str = "Pred
     return _render(title=title, lead=lead, sections=[section], undescribed=(), problems=[], charts=charts)
 
 
+def render_comparison_page(name: str, answers: Sequence[Answer]) -> str:
+    """Kernels as they were measured beside the same as they were simulated.
+
+    Args:
+        name: of the report.
+        answers: one for each kernel, see :func:`~gpa_lsp.report.measured_simulation.answer_comparison`.
+    """
+    lead = (
+        "What the profiler sampled beside what the model says of the same code, as shares of the samples of either side"
+    )
+    return render_answers_page(f"{name}: measured and simulated", answers, lead=lead)
+
+
 def _build_plain_section(
     key: str, name: str, answers: Sequence[Answer], charts: dict[str, Mapping[str, Any]]
 ) -> KernelSection:

@@ -13,6 +13,7 @@ from gpa_lsp.analyses.decomposition.load_traffic import (
     read_l2_traffic,
 )
 from gpa_lsp.analyses.decomposition.load_waits import UseWaits, measure_load_waits
+from gpa_lsp.analyses.decomposition.memory_answer import write_memory_answer
 from gpa_lsp.analyses.decomposition.memory_view import view_memory
 from gpa_lsp.analyses.decomposition.sample_scale import measure_sample_scale
 from gpa_lsp.analyses.decomposition.unit_use import MEMORY_UNITS, list_unit_use
@@ -250,3 +251,32 @@ def test_units_by_active_cycles_where_elapsed_ones_were_not_collected():
     )
     used = [(use.unit.name, use.ratio) for use in list_unit_use(facts, MEMORY_UNITS)]
     assert used == [("data banks", 0.4), ("sectors", 0.3)]
+
+
+TWO_LOADS = """
+    B-:R-:W2:-:S02  LDG.E R4, [R2.64]     # k.cu:4 | selected=100 | x=1000
+    B-:R-:W3:-:S02  LDG.E R6, [R2.64]     # k.cu:4 | selected=100 | x=3000
+    B2:R-:W-:-:S02  FADD R5, R4, R4       # k.cu:6 | long_scoreboard=2000 selected=100 | x=1000
+    B3:R-:W-:-:S02  FADD R7, R6, R6       # k.cu:7 | long_scoreboard=400 selected=100 | x=3000
+"""
+
+
+def test_stalls_per_execution_are_the_same_of_a_kind_and_of_its_only_line():
+    """8,000 executions over 400 samples of warps that issued: 20 cycles a sample. (2,000 + 400) · 20 / 4,000 = 12; of the first load 40."""
+    facts = write_facts(TWO_LOADS)
+    answer = write_memory_answer(facts, "memory_latency")
+    (mark,) = answer.marks
+    (kinds,) = (table for table in answer.tables if table.title == "Kinds of load")
+    assert mark.value == pytest.approx(12) == kinds.rows[0][-1]
+    assert str(mark.text) == "the mean of its 2 loads, 40 cycles of the one with most"
+
+
+def test_counters_that_say_otherwise_than_samples_stand_beside_them():
+    """Both shares are of the same stalls: 2,000 of 3,200 samples, and 3 of 6 warp-cycles per issue."""
+    states = {name_state("long_scoreboard"): 3.0, name_state("wait"): 2.0, name_state("selected"): 1.0}
+    summary = str(write_memory_answer(write_facts(WAITING, metrics=states), "memory_latency").summary)
+    assert summary.startswith("Warps spend 50 % of their time stalled on memory by counters (62 % of the samples)"), (
+        summary
+    )
+    alone = str(write_memory_answer(write_facts(WAITING), "memory_latency").summary)
+    assert alone.startswith("Warps spend 62 % of their time stalled on memory,"), alone

@@ -1,16 +1,20 @@
 """A described launch is simulated on save and by command: lens, hints, signs and hover are those of a profile, marked as simulated."""
 
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
 import pytest
 
 from tests.editors.neovim.conftest import StartNeovim
 from tests.editors.neovim.embedded import Neovim
-from tests.editors.neovim.reading import hover, put_cursor
-from tests.editors.workspace import MOVING_LINE, Workspace, write_moving
+from tests.editors.neovim.reading import hover, open_source, put_cursor
+from tests.editors.workspace import MOVING_LINE, VICTIM, Workspace, describe_relax, write_moving
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 
 QUICK = "{ settings = { simulation = { seconds = 60 }, emulation = { exploreSeconds = 0 } } }"
 OFF = "{ settings = { simulation = { onSave = false }, emulation = { exploreSeconds = 0 } } }"
+A100 = "{ settings = { emulation = { machine = 'A100', exploreSeconds = 0 } } }"
 ACTION = """
     vim.lsp.buf.code_action({ apply = true, filter = function(action)
       return action.title == 'Simulate the described launches of transpose'
@@ -60,3 +64,23 @@ def test_a_command_simulates_too(start_neovim: StartNeovim, workspace: Workspace
     open_moving(neovim, workspace)
     neovim.command("GpaLsp simulate")
     neovim.wait_for_text("±10 % simulated")
+
+
+def test_a_measured_kernel_is_shown_beside_its_simulation(start_neovim: StartNeovim, workspace: Workspace) -> None:
+    """In place of a browser stands a function that keeps what it was to open."""
+    describe_relax(workspace.source)
+    neovim = start_neovim(A100)
+    open_source(neovim, workspace.source)
+    neovim.lua("vim.ui.open = function(address) _G.opened_page = address; return nil, nil end")
+    put_cursor(neovim, workspace.find_line(VICTIM), 8)
+    neovim.command("GpaLsp compare")
+    neovim.wait_for_lua("return _G.opened_page ~= nil")
+    page = Path(unquote(urlparse(neovim.lua("return _G.opened_page")).path)).read_text(encoding="utf-8")
+    assert "relax: measured and simulated" in page
+
+
+def test_a_kernel_that_nobody_described_is_not_compared(start_neovim: StartNeovim, workspace: Workspace) -> None:
+    neovim = start_neovim(A100)
+    open_source(neovim, workspace.source)
+    neovim.command("GpaLsp compare relax")
+    neovim.wait_for("the reason", lambda: "not compared: no launch of relax is described" in neovim.messages())

@@ -107,7 +107,7 @@ local function pin(command, words, done)
     end)
   else
     execute(command, {}, function(count)
-      return ('%d kernels: %s'):format(count or 0, done)
+      return ('%d %s: %s'):format(count or 0, count == 1 and 'kernel' or 'kernels', done)
     end)
   end
 end
@@ -250,6 +250,14 @@ local subcommands = {
     run = function()
       execute('gpaLsp.simulate', vim.bo.buftype == '' and { (rpc.place()) } or {}, function() end)
     end,
+  },
+  compare = {
+    run = function(arguments)
+      with_kernel(arguments, function(kernel)
+        execute('gpaLsp.compareSimulated', { kernel.mangled })
+      end)
+    end,
+    complete = complete_kernels,
   },
   cancel = {
     run = function()

@@ -3,11 +3,12 @@
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { screenshot } from "./desk";
-import { api, lensTitles, openExtension, openSource, putCursor, source, waitForNotification, waitForServer } from "./editor";
+import { api, facts, lensTitles, openExtension, openSource, putCursor, source, waitForNotification, waitForServer } from "./editor";
 import { runTests, type Test, until } from "./runner";
 
 const moving = vscode.Uri.joinPath(source, "..", "..", "moving.cu");
 const LINE = 4;
+const { lines } = facts;
 
 async function openMoving(): Promise<vscode.TextEditor> {
   return vscode.window.showTextDocument(moving, { viewColumn: vscode.ViewColumn.One, preview: false });
@@ -43,6 +44,13 @@ const tests: readonly Test[] = [
     await vscode.commands.executeCommand(command.command, ...(command.arguments ?? []));
     await waitForNotification("transpose on ");
     await screenshot("simulated-message-dark");
+  }],
+  ["a measured kernel is shown beside its simulation", async () => {
+    await putCursor(await openSource(), lines.victim);
+    await vscode.commands.executeCommand("gpa.compareSimulated");
+    await until("the page", () => api.report.isReady && api.report.html?.includes("relax: measured and simulated"));
+    assert.match(api.report.html ?? "", /relax\.cu:\d+ as measured and relax\.cu:\d+ as simulated/);
+    await screenshot("comparison-dark");
   }],
 ];
 

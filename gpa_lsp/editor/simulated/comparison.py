@@ -1,0 +1,43 @@
+"""A measured kernel beside the same as it is simulated, as a page; done in the process that simulates."""
+
+import json
+
+from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult
+from gpa_lsp.pipeline import analyse
+from gpa_lsp.prediction.simulation import SimulationSettings, simulate_report
+from gpa_lsp.processes.frames import Step
+from gpa_lsp.processes.worker import Tell
+from gpa_lsp.render.prediction_page.page import render_comparison_page
+from gpa_lsp.report.measured_simulation import answer_comparison, compare_simulated
+from gpa_lsp.simulator.profile_document import make_document
+
+
+def do_comparison(job: ComparisonJob, tell: Tell) -> ComparisonResult:
+    """Simulate a kernel with the code of its report, and write both sides."""
+    try:
+        return ComparisonResult(failure=_write(job, tell))
+    except (GpaError, OSError) as error:
+        return ComparisonResult(failure=str(error))
+
+
+def _write(job: ComparisonJob, tell: Tell) -> str:
+    """Why there is no page; empty where it was written."""
+
+    def report(words: str, done: int, total: int) -> None:
+        tell(Step(words=words, done=done, total=total))
+
+    settings = SimulationSettings(machine=job.machine, seconds=job.seconds, memory_bytes=job.memory_bytes)
+    found = simulate_report(job.profile, kernel=job.kernel, launches=job.launches, settings=settings, progress=report)
+    if not found.launches:
+        return "; ".join(map(str, found.problems))
+    with open_whole(job.simulated) as stream:
+        stream.write(json.dumps(make_document(found.launches, found.problems)) + "\n")
+    sides = [analyse([one], kernel_filter=job.kernel, answers=False).kernels for one in (job.profile, job.simulated)]
+    answers = [answer_comparison(one) for one in compare_simulated(*sides)]
+    if not answers:
+        return "the kernel has no samples"
+    with open_whole(job.page, errors="backslashreplace") as stream:
+        stream.write(render_comparison_page(job.profile.name, answers))
+    return ""

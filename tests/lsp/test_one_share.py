@@ -1,0 +1,102 @@
+"""A cause has one share, whichever view tells of it: hint, heat, problem, hover, and what the page lists by line."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.pipeline import analyse
+from tests.editors.workspace import CAUSE, LOOP, VICTIM, Workspace, make_workspace
+from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return make_workspace(tmp_path / "relax")
+
+
+@pytest.fixture
+def client() -> Iterator[RawClient]:
+    made = RawClient()
+    yield made
+    made.kill()
+
+
+def find_share(text: str, words: str) -> str:
+    """The share that stands where ``words`` has a place for it."""
+    found = re.search(words.replace("SHARE", r"([<>\d.]+ %)"), text)
+    assert found is not None, text
+    return found[1]
+
+
+def list_caused(profile: Path, line: int) -> str:
+    """What the page lists by line, of all samples."""
+    kernel = next(one for one in analyse([profile]).kernels if one.name.startswith("relax"))
+    assert kernel.analyses is not None
+    (answer,) = (one for one in kernel.analyses.answers if one.analysis == "stall_sources")
+    (mark,) = (one for one in answer.marks if one.line == line and (one.file or "").endswith("relax.cu"))
+    return format_percent(mark.share_ratio or 0.0)
+
+
+def test_a_cause_has_one_share_in_every_view(client: RawClient, workspace: Workspace) -> None:
+    options = {"pollSeconds": 0.1, "static": {"enable": False}, "client": {"heat": True}}
+    client.initialize(workspace.folder, ALL_CAPABILITIES, initializationOptions=options)
+    uri, cause = client.open(workspace.source), workspace.find_line(CAUSE)
+    found = client.wait_for_diagnostics(uri, lambda all_found: any(is_on(one, cause) for one in all_found))
+    (problem,) = (one["message"] for one in found if is_on(one, cause))
+    heat = client.wait_for("gpaLsp/heat", lambda sent: sent["uri"] == uri and sent["marks"])
+    (mark,) = (one["text"] for one in heat["marks"] if one["line"] == cause)
+    document = {"textDocument": {"uri": uri}}
+    hints = client.request("textDocument/inlayHint", {**document, "range": span(0, 99)})
+    (hint,) = (read_label(one) for one in hints if one["position"]["line"] == cause)
+    at = {"line": cause, "character": 8}
+    hover = client.request("textDocument/hover", {**document, "position": at})["contents"]["value"]
+    shares = {
+        "problem": find_share(problem, "^SHARE of the samples of relax are stalls caused here"),
+        "heat": find_share(mark, "causes SHARE"),
+        "hint": find_share(hint, "causes SHARE"),
+        "hover": find_share(hover.partition("waited for by")[2], r"\| line 14 \| +[\d,]+ \| +SHARE"),
+        "page": list_caused(workspace.profile, cause + 1),
+    }
+    assert len(set(shares.values())) == 1, shares
+    assert "**stalls caused**" not in hover, "its table says it"
+    assert client.shut_down() == 0
+
+
+def test_a_stalled_line_has_one_share_in_every_view(client: RawClient, workspace: Workspace) -> None:
+    options = {"pollSeconds": 0.1, "static": {"enable": False}}
+    client.initialize(workspace.folder, ALL_CAPABILITIES, initializationOptions=options)
+    uri, victim, loop = client.open(workspace.source), workspace.find_line(VICTIM), workspace.find_line(LOOP)
+    client.wait_for_diagnostics(uri)
+    document = {"textDocument": {"uri": uri}}
+    hints = client.request("textDocument/inlayHint", {**document, "range": span(0, 99)})
+    (hint,) = (read_label(one) for one in hints if one["position"]["line"] == victim)
+    at = {"line": victim, "character": 8}
+    hover = client.request("textDocument/hover", {**document, "position": at})["contents"]["value"]
+    titles = [
+        one["command"]["title"]
+        for one in client.request("textDocument/codeLens", document)
+        if one["range"]["start"]["line"] == loop
+    ]
+    shares = {
+        "hint": find_share(hint, "SHARE long_scoreboard"),
+        "hover": find_share(hover, r"\*\*long_scoreboard\*\*, SHARE of the kernel's samples"),
+        "loop": find_share(" ".join(titles), "SHARE of relax"),
+    }
+    assert len(set(shares.values())) == 1, shares
+
+
+def is_on(diagnostic: Any, line: int) -> bool:
+    return bool(diagnostic["range"]["start"]["line"] == line)
+
+
+def span(first: int, last: int) -> dict[str, dict[str, int]]:
+    return {"start": {"line": first, "character": 0}, "end": {"line": last, "character": 0}}
+
+
+def read_label(hint: Any) -> str:
+    label = hint["label"]
+    return label if isinstance(label, str) else "".join(part["value"] for part in label)
