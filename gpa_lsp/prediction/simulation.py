@@ -33,6 +33,7 @@ from gpa_lsp.report.names import demangle, list_named, shorten_name
 from gpa_lsp.rows.join import join_profile
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from gpa_lsp.simulator.image_module import read_image_module
 from gpa_lsp.simulator.machine import MemoryFacts
 from gpa_lsp.simulator.profile_document import DocumentLaunch
 from gpa_lsp.simulator.simulate import find_places, simulate_kernel
@@ -47,7 +48,8 @@ _MOST_WALKED = 12
 """Blocks of a launch that are walked at most."""
 _LAST_TRY = 3
 """Times as much may be used for one block alone."""
-_REMEDY = "build with -lineinfo, so that the image keeps its PTX, and for the architecture of the GPU"
+_PTX_REMEDY = "build with -lineinfo, so that the image keeps its PTX"
+_CODE_REMEDY = "build with -gencode arch=compute_XX,code=sm_XX for the architecture of the GPU"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Subject:
-    """A kernel, its PTX, and where each of its launches is simulated."""
+    """A kernel, the PTX that there is of it, and where each of its launches is simulated."""
 
     kernel: Kernel
     ptx: tuple[str, ...]
@@ -235,7 +237,7 @@ def simulate_launch(
         settings: how much it may cost, and the GPU.
 
     Raises:
-        InputError: there is no machine code with PTX in it, or no GPU has the name.
+        InputError: there is no machine code, or no GPU has the name.
     """
     problems: list[Problem] = []
     subjects = _make_built((unit,), path, None, settings, problems)
@@ -273,7 +275,7 @@ def _make_built(
     """The kernels of compiled units that are meant."""
     subjects: list[_Subject] = []
     for unit in units:
-        if unit.cubin is None or unit.ptx is None:
+        if unit.cubin is None:
             continue
         cubin = read_cubin(unit.cubin, path=path)
 
@@ -288,9 +290,10 @@ def _make_built(
                 message = f"no GPU of compute capability {unit.compute_capability} is known"
                 raise InputError(message, path=path, remedy="name one with --machine")
             place = _place_on(product)
-            subjects.append(_Subject(kernel=one, ptx=(unit.ptx,), find_place=lambda _, place=place: place))  # type: ignore[misc]
+            ptx = () if unit.ptx is None else (unit.ptx,)
+            subjects.append(_Subject(kernel=one, ptx=ptx, find_place=lambda _, place=place: place))  # type: ignore[misc]
     if not subjects and not problems:
-        raise InputError("there is no machine code with PTX in it", path=path, remedy=_REMEDY)
+        raise InputError("there is no machine code in it", path=path, remedy=_CODE_REMEDY)
     return subjects
 
 
@@ -369,7 +372,9 @@ def _simulate_all(
 
 def _estimate_one(subject: _Subject, launch: LaunchDescription, settings: SimulationSettings) -> EstimatedLaunch:
     kernel, place, architecture = _find_surroundings(subject, launch)
-    module = _find_module(subject)
+    module = _find_ptx(subject)
+    if module is None:
+        raise InputError("its PTX is not there, in which the paper's loops and branches are found", remedy=_PTX_REMEDY)
     estimate = estimate_launch(
         module,
         module.functions[kernel.mangled_name],
@@ -386,7 +391,7 @@ def _estimate_one(subject: _Subject, launch: LaunchDescription, settings: Simula
 def _find_surroundings(subject: _Subject, launch: LaunchDescription) -> tuple[Kernel, _Place, Architecture]:
     kernel = subject.kernel
     if kernel.cubin is None:
-        raise InputError("the report does not hold its code", remedy=_REMEDY)
+        raise InputError("the report does not hold its code", remedy="measure it again with --import-source and its module")
     place = subject.find_place(launch)
     capability = place.machine.compute_capability
     if capability is None:
@@ -442,12 +447,23 @@ def _walk(
     return walk
 
 
-def _find_module(subject: _Subject) -> PtxModule:
+def _find_ptx(subject: _Subject) -> PtxModule | None:
     for text in subject.ptx:
         module = parse_ptx(text, name="the PTX of the image")
         if subject.kernel.mangled_name in module.functions:
             return module
-    raise InputError("its PTX is not there, so its parameters are not known", remedy=_REMEDY)
+    return None
+
+
+def _find_module(subject: _Subject) -> PtxModule:
+    """The PTX, for parameters and variables; where there is none, what the image says of them."""
+    kernel = subject.kernel
+    found = _find_ptx(subject)
+    if found is None and kernel.cubin is not None:
+        found = read_image_module(kernel.cubin, kernel.mangled_name)
+    if found is None:
+        raise InputError("neither its PTX nor its image says what its parameters are", remedy=_PTX_REMEDY)
+    return found
 
 
 def _choose_blocks(
