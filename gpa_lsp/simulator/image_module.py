@@ -107,9 +107,7 @@ def _read_variables(elf: ElfImage) -> dict[str, PtxVariable]:
     return found
 
 
-def _list_addresses(
-    elf: ElfImage, symbols: Symbols, section: int, content: bytes
-) -> dict[int, tuple[str, int]]:
+def _list_addresses(elf: ElfImage, symbols: Symbols, section: int, content: bytes) -> dict[int, tuple[str, int]]:
     """Where the addresses of variables stand in a section, and of which, and what is added."""
     found: dict[int, tuple[str, int]] = {}
     for row in elf.read_relocations(section):

@@ -73,13 +73,15 @@ class MemoryPath:
         begin = max(time + model.queue_cycles, self._last[sub_core][unit] + 1.0)
         passes = self._executions.passes[position]
         if kind == Kind.SPECIAL or passes == 0:  # or no lane is active
+            again = 0.0
             if kind == Kind.SPECIAL:
                 free = self._shared_free if program.is_shared_unit[row] else self._unit_free[sub_core]
                 begin = max(begin, free[unit])
-                free[unit] = begin + program.interval[row]
+                again = max(passes - 1, 0) * program.interval[row]
+                free[unit] = begin + program.interval[row] + again
             self._last[sub_core][unit] = begin
             self._queues[sub_core][unit].append(begin)
-            return begin + program.latency[row], begin + model.read_cycles, 0.0
+            return begin + program.latency[row] + again, begin + model.read_cycles, 0.0
         begin = max(begin, self._accept_free, self._unit_free[sub_core][LSU])
         if kind == Kind.SHARED:
             return self._access_shared(row, passes, sub_core, begin)

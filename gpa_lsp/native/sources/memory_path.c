@@ -320,13 +320,15 @@ int gpa_enter_memory(Memory *memory, const Model *model, const Row *row, const C
     int32_t passes = columns->passes[place];
     double begin = later(time + model->queue_cycles, memory->last[sub_core][unit] + 1.0);
     if (row->kind == SPECIAL || passes == 0) { /* or no lane is active */
+        double again = 0.0;
         if (row->kind == SPECIAL) {
             double *held = row->is_shared_unit ? memory->shared_free : memory->unit_free[sub_core];
             begin = later(begin, held[unit]);
-            held[unit] = begin + row->interval;
+            again = passes > 1 ? (passes - 1) * row->interval : 0.0;
+            held[unit] = begin + row->interval + again;
         }
         memory->last[sub_core][unit] = begin;
-        passage->result = begin + row->latency;
+        passage->result = begin + row->latency + again;
         passage->read = begin + model->read_cycles;
         passage->left = 0.0;
         return append(&memory->queues[sub_core][unit], begin);

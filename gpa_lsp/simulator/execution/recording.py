@@ -156,6 +156,16 @@ class Recorder:
         self._accesses.add(chosen, places, passes, is_new.sum(axis=1))
         self._sectors.append(found[is_new])
 
+    def note_constants(self, lanes: Lanes, offsets: Integers) -> None:
+        """A load of constants: the unit answers one address after the other."""
+        rows = np.flatnonzero(lanes.mask.any(axis=1))
+        if not self.keeps_walks or not len(rows):
+            return
+        self.take_noted()
+        chosen = self._chosen[rows]
+        _, is_new = _find_distinct(np.where(lanes.mask[rows], offsets[rows], _NOTHING))
+        self._accesses.add(chosen, self.lengths[chosen] + self._offset, is_new.sum(axis=1), 0)
+
     def add_noted(self, guards: Integers, accesses: Integers, sectors: Integers) -> None:
         """What was noted elsewhere, as :class:`NoteRoom` has it; copied."""
         if guards.shape[1]:
