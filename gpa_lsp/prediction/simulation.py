@@ -1,5 +1,6 @@
 """From a report, a build or a source to simulated launches: :func:`simulate_path`. Nothing in what comes out was measured."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from math import prod
@@ -60,6 +61,7 @@ class SimulationSettings:
     Attributes:
         machine: name of the GPU; None for that of the report, or the first known of the code's architecture.
         seconds: for walking blocks of a launch; where they do not suffice, fewer blocks are tried, twice.
+        total_seconds: for walking blocks of all launches together; those for which nothing is left are not simulated. None for no such limit.
         memory_bytes: for the arrays of a launch.
         executions: warp instructions that are walked at most, of one block alone three times as many; their walks are kept in memory.
         is_paper: estimate as the hybrid paper does: a time from loop bounds and branches, without executing anything and without samples.
@@ -67,6 +69,7 @@ class SimulationSettings:
 
     machine: str | None = None
     seconds: float = 20.0
+    total_seconds: float | None = None
     memory_bytes: int = 8 << 30
     executions: int = 12_000_000
     is_paper: bool = False
@@ -181,7 +184,7 @@ def simulate_build(
     return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
 
 
-def _choose_units(units: Sequence[CompiledUnit], product: Product, path: Path) -> list[CompiledUnit]:
+def _choose_units(units: Sequence[CompiledUnit], product: Product, path: Path) -> tuple[CompiledUnit, ...]:
     """Code that a GPU executes: its own, else the newest of an earlier one of its generation.
 
     Raises:
@@ -194,7 +197,7 @@ def _choose_units(units: Sequence[CompiledUnit], product: Product, path: Path) -
         there = ", ".join(f"sm_{one[0]}{one[1]}" for one in sorted(known)) or "no architecture"
         message = f"there is machine code for {there}, and none that the {product.name} executes (sm_{major}{minor})"
         raise InputError(message, path=path, remedy=_CODE_REMEDY)
-    return [one for one in units if one.compute_capability == max(fitting)]
+    return tuple(one for one in units if one.compute_capability == max(fitting))
 
 
 def simulate_source(
@@ -381,21 +384,21 @@ def _simulate_all(
     """Each described launch of one of the kernels; one that cannot be simulated becomes a problem. More kernels may be known than are simulated."""
     done: list[DocumentLaunch] = []
     estimates: list[EstimatedLaunch] = []
-    by_name = {one.kernel.mangled_name: one for one in subjects}
-    known = known or list(by_name)
-    for number, launch in enumerate(described):
-        names = list_named(launch.kernel, list(by_name), lambda name: (name,))
-        if len(names) != 1:
-            if names or not is_chosen:
-                severity = ProblemSeverity.ERROR if names else ProblemSeverity.WARNING
-                problem = Problem.from_error(_explain_mismatch(launch, names, known))
-                problems.append(replace(problem, severity=severity))
-            continue
-        subject = by_name[names[0]]
+    known = known or [one.kernel.mangled_name for one in subjects]
+    meant = _match(described, subjects, known, problems, is_chosen=is_chosen)
+    end_s = None if settings.total_seconds is None else time.monotonic() + settings.total_seconds
+    for number, (launch, subject) in enumerate(meant):
+        if end_s is not None:
+            settings = replace(settings, total_seconds=end_s - time.monotonic())
+        if settings.total_seconds is not None and settings.total_seconds <= 0:
+            left = format_count_of(len(meant) - number, "launch")
+            message = f"{left} not simulated: those before took longer than all may take together"
+            problems.append(Problem(severity=ProblemSeverity.WARNING, message=message))
+            break
         name = shorten_name(demangle(subject.kernel.mangled_name))
         if progress is not None:
-            progress(f"simulating {name}", number, len(described))
-        with spare_others(f"simulating a launch of {name}", problems, kernel=names[0]):
+            progress(f"simulating {name}", number, len(meant))
+        with spare_others(f"simulating a launch of {name}", problems, kernel=subject.kernel.mangled_name):
             if settings.is_paper:
                 estimates.append(_estimate_one(subject, launch, settings))
             else:
@@ -409,6 +412,28 @@ def _simulate_all(
             )
         )
     return Simulation(launches=tuple(done), estimates=tuple(estimates), problems=tuple(problems))
+
+
+def _match(
+    described: Sequence[LaunchDescription],
+    subjects: Sequence[_Subject],
+    known: Sequence[str],
+    problems: list[Problem],
+    *,
+    is_chosen: bool,
+) -> list[tuple[LaunchDescription, _Subject]]:
+    """Launches with their kernels. What is of none is a problem, unless kernels were chosen; what is of several always is."""
+    by_name = {one.kernel.mangled_name: one for one in subjects}
+    found = []
+    for launch in described:
+        names = list_named(launch.kernel, list(by_name), lambda name: (name,))
+        if len(names) == 1:
+            found.append((launch, by_name[names[0]]))
+        elif names or not is_chosen:
+            severity = ProblemSeverity.ERROR if names else ProblemSeverity.WARNING
+            problem = Problem.from_error(_explain_mismatch(launch, names, known))
+            problems.append(replace(problem, severity=severity))
+    return found
 
 
 def _explain_mismatch(launch: LaunchDescription, found: Sequence[str], known: Iterable[str]) -> InputError:
@@ -485,14 +510,20 @@ def _walk(
     mates = tuple(at[0] + x * (at[1] + y * at[2]) for at in list_mates(launch.grid, first))
     walk: KernelWalk | None = None
     tries = {(*own, *mates): 1, (own[0], *mates): 1, (middle,): _LAST_TRY}
+    end_s = None if settings.total_seconds is None else time.monotonic() + settings.total_seconds
     for blocks, factor in tries.items():
+        seconds = factor * settings.seconds
+        if end_s is not None:
+            seconds = min(seconds, end_s - time.monotonic())
+            if walk is not None and seconds <= 0:
+                break
         walk = walk_kernel(
             kernel,
             module,
             launch,
             WalkSettings(
                 blocks=tuple(sorted(set(blocks))),
-                seconds=factor * settings.seconds,
+                seconds=seconds,
                 executions=factor * settings.executions,
                 memory_bytes=settings.memory_bytes,
             ),

@@ -62,7 +62,7 @@ def _read_parameters(elf: ElfImage, section: int) -> tuple[PtxVariable, ...]:
     for attribute, _, payload in walk_records(elf.section_bytes(section), path=elf.path, place=elf.place(section)):
         if attribute == Attribute.PARAMETER and len(payload) >= _PARAMETER.size:
             _, number, offset, bits = _PARAMETER.unpack_from(payload)
-            found[number] = _make_variable(f"parameter {number}", Space.PARAM, bits >> _SIZE_SHIFT, offset)
+            found[number] = _make_variable(f"parameter {number}", Space.PARAM, bits >> _SIZE_SHIFT, offset_bytes=offset)
     return tuple(found[number] for number in sorted(found))
 
 
@@ -70,6 +70,7 @@ def _make_variable(
     name: str,
     space: Space,
     size_bytes: int,
+    *,
     offset_bytes: int = 0,
     initial: bytes | None = None,
     initial_symbols: tuple[tuple[int, str, int], ...] = (),

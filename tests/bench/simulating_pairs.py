@@ -30,6 +30,8 @@ CLOSE = 1.2
 
 _IMAGE = 16 * 2048 * 2048
 _CONVOLUTION = [("images", 16), ("height", 2048), ("width", 2048), ("size", 11)]
+_SIZES = [("m", 1024), ("n", 1024), ("k", 1024)]
+_SMALL_PRODUCT = [*((name, "float", 1 << 20) for name in "abc"), *_SIZES, ("alpha", 1.0), ("beta", 0.5)]
 _SQUARE = [("a", "float", 1_000_000), ("b", "float", 1_000_000), ("c", "float", 1_000_000)]
 
 
@@ -47,8 +49,8 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "matrix_addition2D": [*_SQUARE, ("rows", 1000), ("columns", 1000)],
     "matrix_addition1D": [*_SQUARE, ("count", 1_000_000)],
     "sgemm_": _list_product(2048),
-    "naive_gemm": [*[(name, "float", 1 << 20) for name in "abc"], ("m", 1024), ("n", 1024), ("k", 1024), ("alpha", 1.0), ("beta", 0.5)],
-    "sgemm_global_mem_coalesce": [*[(name, "float", 1 << 20) for name in "abc"], ("m", 1024), ("n", 1024), ("k", 1024), ("alpha", 1.0), ("beta", 0.5)],
+    "naive_gemm": _SMALL_PRODUCT,
+    "sgemm_global_mem_coalesce": _SMALL_PRODUCT,
     "dot_prod": [("a", "float", 1 << 20), ("b", "float", 1 << 20), ("out", "float", 1), ("count", 1 << 20)],
 }  # fmt: skip
 """Beginning of a kernel's name → its arguments: name and value of a number, name, type and count of an array. The longest one is meant."""

@@ -170,12 +170,14 @@ def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal)
     """Measured beside simulated, on the screen and as a page."""
     from gpa_lsp.pipeline import analyse
     from gpa_lsp.render.answer_text import render_answer
-    from gpa_lsp.report.measured_simulation import answer_comparison, compare_simulated
+    from gpa_lsp.report.measured_simulation import answer_comparison, answer_overview, compare_simulated
 
     sides = [
         analyse([path], kernel_filter=arguments.kernel, answers=False).kernels for path in (arguments.source, simulated)
     ]
-    answers = [answer_comparison(one) for one in compare_simulated(*sides)]
+    found = compare_simulated(*sides)
+    answers = [answer_overview(found)] if len(found) > 1 else []
+    answers += [answer_comparison(one) for one in found]
     if not answers:
         terminal.complain("no kernel has samples on both sides")
     if arguments.compare:

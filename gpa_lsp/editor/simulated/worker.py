@@ -64,7 +64,12 @@ def simulate(job: SimulationJob, tell: Tell) -> Simulation:
         text=base.text,
         launches_text=_find_launches_text(base, job.kernel),
         compute_capability=base.architecture,
-        settings=SimulationSettings(machine=choose_machine(base), seconds=job.seconds, memory_bytes=base.memory_bytes),
+        settings=SimulationSettings(
+            machine=choose_machine(base),
+            seconds=job.seconds,
+            total_seconds=job.total_seconds,
+            memory_bytes=base.memory_bytes,
+        ),
         compile_settings=choose_compile_settings(base),
         progress=report,
     )
