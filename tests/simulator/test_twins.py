@@ -4,7 +4,7 @@ import pytest
 
 from tests.simulator.twins import KERNELS, TWINS, simulate_fixture
 
-MACHINE = "A100"
+MACHINE = "A100 PCIe 40GB"
 REFUSED = {"indirect_call", "texture_fetch"}
 """Whose originals are not simulated."""
 MORE_WORK = {"huge_body"}

@@ -3,7 +3,7 @@
 import json
 import time
 
-from gpa_lsp.basis.errors import GpaError, InputError
+from gpa_lsp.basis.errors import GpaError, InputError, ProblemSeverity
 from gpa_lsp.basis.numbers import format_duration_ns, format_percent
 from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.binary.linkage_names import find_bare_name
@@ -35,7 +35,7 @@ def do_job(job: SimulationJob, tell: Tell) -> SimulationResult:
         _write_profile(job, found)
     except (GpaError, OSError) as error:
         return SimulationResult(job=job, failure=str(error), seconds=time.monotonic() - started_s)
-    problems = tuple(str(one) for one in found.problems)
+    problems = tuple(str(one) for one in found.problems if one.severity is not ProblemSeverity.NOTE)
     return SimulationResult(
         job=job,
         words=tuple(map(describe_launch, found.launches)),
