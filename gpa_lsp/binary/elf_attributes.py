@@ -26,6 +26,8 @@ class Attribute(IntEnum):
     """Three u32: the block that must be launched (``.reqntid``, ``__block_size__``)."""
     FRAME_SIZE = 0x11
     MIN_STACK_SIZE = 0x12
+    PARAMETER = 0x17
+    """u32 0, u16 its number, u16 its offset among the parameters, u32 with its size from bit 18 on."""
     REGISTER_CAP = 0x1B
     """The most registers per thread that the compiler may use: a flag's, a launch bound's, or the architecture's."""
     REGISTER_COUNT = 0x2F

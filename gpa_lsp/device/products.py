@@ -4,7 +4,7 @@ The table ``products.toml`` is part of this package, so what is wrong with it is
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
@@ -120,17 +120,30 @@ def find_product(name: str) -> Product:
 
 
 def list_products_named(name: str) -> tuple[Product, ...]:
-    """The products a name can mean: the one that has it, else the boards of which it is the first words.
+    """The products a name can mean: the one that has it, else the boards of which it is the first words, else those with words between them.
 
     >>> len(list_products_named("A100")), len(list_products_named("A10")), list_products_named("A1")
     (4, 1, ())
+    >>> [one.name for one in list_products_named("A100 80GB")]
+    ['A100 PCIe 80GB', 'A100 SXM4 80GB']
     """
     wanted = _simplify(name)
     exact = [product for product in load_products() if wanted and wanted in _list_keys(product)]
     if exact:
         return tuple(exact[:1])
     words = _split_words(name)
-    return tuple(one for one in load_products() if words and _split_words(one.name)[: len(words)] == words)
+    first = tuple(one for one in load_products() if words and _split_words(one.name)[: len(words)] == words)
+    return first or tuple(one for one in load_products() if words and _is_within(words, _split_words(one.name)))
+
+
+def _is_within(words: Sequence[str], others: Sequence[str]) -> bool:
+    """The first of some words is the first of others, and the rest stand behind it in the same order.
+
+    >>> _is_within(["a100", "80gb"], ["a100", "pcie", "80gb"]), _is_within(["80gb"], ["a100", "80gb"])
+    (True, False)
+    """
+    left = iter(others)
+    return words[:1] == others[:1] and all(word in left for word in words)
 
 
 def _split_words(name: str) -> list[str]:

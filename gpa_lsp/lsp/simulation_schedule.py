@@ -222,6 +222,7 @@ class SimulationSchedule:
             kernel=request.kernel,
             target=self._audience.choose_target(local_path, request.kernel),
             seconds=ASKED_S if request.is_asked else self._settings.simulation_s,
+            total_seconds=None if request.is_asked else self._settings.simulation_s,
         )
         result = await self._attend(base, self._run(job))
         if isinstance(result, SimulationResult):

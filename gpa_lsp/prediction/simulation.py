@@ -1,7 +1,8 @@
 """From a report, a build or a source to simulated launches: :func:`simulate_path`. Nothing in what comes out was measured."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from math import prod
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_laun
 from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.prediction.machines import choose_product
-from gpa_lsp.prediction.targets import examine_for_machine
+from gpa_lsp.prediction.targets import examine_for_machine, note_difference
 from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.ptx.model import PtxModule
@@ -33,6 +34,7 @@ from gpa_lsp.report.names import demangle, list_named, shorten_name
 from gpa_lsp.rows.join import join_profile
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from gpa_lsp.simulator.image_module import read_image_module
 from gpa_lsp.simulator.machine import MemoryFacts
 from gpa_lsp.simulator.profile_document import DocumentLaunch
 from gpa_lsp.simulator.simulate import find_places, simulate_kernel
@@ -43,11 +45,13 @@ from gpa_lsp.simulator.warp_walk import KernelWalk
 Progress = Callable[[str, int, int], None]
 
 _CARVEOUT = "launch__shared_mem_config_size"
+_MOST_NAMES, _LONGEST_NAME = 10, 200
 _MOST_WALKED = 12
 """Blocks of a launch that are walked at most."""
 _LAST_TRY = 3
 """Times as much may be used for one block alone."""
-_REMEDY = "build with -lineinfo, so that the image keeps its PTX, and for the architecture of the GPU"
+_PTX_REMEDY = "build with -lineinfo, so that the image keeps its PTX"
+_CODE_REMEDY = "build with -gencode arch=compute_XX,code=sm_XX for the architecture of the GPU"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,7 @@ class SimulationSettings:
     Attributes:
         machine: name of the GPU; None for that of the report, or the first known of the code's architecture.
         seconds: for walking blocks of a launch; where they do not suffice, fewer blocks are tried, twice.
+        total_seconds: for walking blocks of all launches together; those for which nothing is left are not simulated. None for no such limit.
         memory_bytes: for the arrays of a launch.
         executions: warp instructions that are walked at most, of one block alone three times as many; their walks are kept in memory.
         is_paper: estimate as the hybrid paper does: a time from loop bounds and branches, without executing anything and without samples.
@@ -64,6 +69,7 @@ class SimulationSettings:
 
     machine: str | None = None
     seconds: float = 20.0
+    total_seconds: float | None = None
     memory_bytes: int = 8 << 30
     executions: int = 12_000_000
     is_paper: bool = False
@@ -112,7 +118,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Subject:
-    """A kernel, its PTX, and where each of its launches is simulated."""
+    """A kernel, the PTX that there is of it, and where each of its launches is simulated."""
 
     kernel: Kernel
     ptx: tuple[str, ...]
@@ -137,13 +143,17 @@ def simulate_report(
     problems: list[Problem] = []
     wanted = {one.mangled_name for one in profile.launches}
     if kernel is not None:
-        wanted = set(list_named(kernel, sorted(wanted), lambda name: (name, demangle(name))))
+        known, wanted = wanted, set(list_named(kernel, sorted(wanted), lambda name: (name, demangle(name))))
+        if not wanted:
+            raise _miss_kernel(kernel, sorted(known), path)
     named = {name for one in described for name in list_named(one.kernel, sorted(wanted), lambda name: (name,))}
     kernels, met = join_profile(profile, kernel_filter=lambda launch: launch.mangled_name in named)
     problems += met
     product = None if settings.machine is None else find_product(settings.machine)
     subjects = [_make_measured(one, product) for one in kernels]
-    return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
+    return _simulate_all(
+        described, subjects, settings, problems, progress, is_chosen=kernel is not None, known=sorted(wanted)
+    )
 
 
 def simulate_build(
@@ -163,12 +173,31 @@ def simulate_build(
         ToolError: cuobjdump failed.
     """
     product = None if settings.machine is None else find_product(settings.machine)
-    wanted = compute_capability or (None if product is None else product.compute_capability)
-    units = read_build(path, compute_capability=wanted)
+    units = read_build(path, compute_capability=compute_capability, assembles=product is None)
     described = _read_described(path, launches)
     problems: list[Problem] = []
+    if product is not None:
+        units = _choose_units(units, product, path)
+        notes = note_difference(product, units[0].compute_capability)
+        problems += [Problem(severity=ProblemSeverity.NOTE, message=note) for note in notes]
     subjects = _make_built(units, path, kernel, settings, problems)
     return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
+
+
+def _choose_units(units: Sequence[CompiledUnit], product: Product, path: Path) -> tuple[CompiledUnit, ...]:
+    """Code that a GPU executes: its own, else the newest of an earlier one of its generation.
+
+    Raises:
+        InputError: there is none.
+    """
+    major, minor = product.compute_capability
+    known = {one.compute_capability for one in units if one.cubin is not None}
+    fitting = [one for one in known if one[0] == major and one[1] <= minor]
+    if not fitting:
+        there = ", ".join(f"sm_{one[0]}{one[1]}" for one in sorted(known)) or "no architecture"
+        message = f"there is machine code for {there}, and none that the {product.name} executes (sm_{major}{minor})"
+        raise InputError(message, path=path, remedy=_CODE_REMEDY)
+    return tuple(one for one in units if one.compute_capability == max(fitting))
 
 
 def simulate_source(
@@ -216,7 +245,7 @@ def simulate_source(
         listed = "; ".join(message.text for message in unit.messages[:3])
         raise InputError(f"it cannot be compiled: {listed}", path=path, remedy="mend it and simulate it again")
     described = _read_described(path, launches, launches_text)
-    problems: list[Problem] = []
+    problems = [Problem(severity=ProblemSeverity.NOTE, message=note) for note in examined.notes]
     subjects = _make_built((unit,), path, kernel, settings, problems)
     if number is not None:
         described = _choose_launch(described, [one.kernel.mangled_name for one in subjects], number)
@@ -235,7 +264,7 @@ def simulate_launch(
         settings: how much it may cost, and the GPU.
 
     Raises:
-        InputError: there is no machine code with PTX in it, or no GPU has the name.
+        InputError: there is no machine code, or no GPU has the name.
     """
     problems: list[Problem] = []
     subjects = _make_built((unit,), path, None, settings, problems)
@@ -256,7 +285,7 @@ def _choose_launch(
 def _read_described(path: Path, launches: Path | None, text: str | None = None) -> tuple[LaunchDescription, ...]:
     described = launches or find_launch_file(path)
     if described is None:
-        remedy = "write one beside it (gpa-lsp memory says what it holds), or name it with --launches"
+        remedy = f"have one written by gpa-lsp trace --template {path.name}, and name it with --launches"
         raise InputError(
             "no launch of it is described: what is passed to its kernels is not known", path=path, remedy=remedy
         )
@@ -272,12 +301,14 @@ def _make_built(
 ) -> list[_Subject]:
     """The kernels of compiled units that are meant."""
     subjects: list[_Subject] = []
+    known: dict[str, None] = {}
     for unit in units:
-        if unit.cubin is None or unit.ptx is None:
+        if unit.cubin is None:
             continue
         cubin = read_cubin(unit.cubin, path=path)
 
         def choose(names: list[str]) -> list[str]:
+            known.update(dict.fromkeys(names))
             return list(names) if kernel is None else list_named(kernel, names, lambda name: (name, demangle(name)))
 
         kernels, met = list_unmeasured_kernels(cubin, choose=choose)
@@ -288,10 +319,18 @@ def _make_built(
                 message = f"no GPU of compute capability {unit.compute_capability} is known"
                 raise InputError(message, path=path, remedy="name one with --machine")
             place = _place_on(product)
-            subjects.append(_Subject(kernel=one, ptx=(unit.ptx,), find_place=lambda _, place=place: place))  # type: ignore[misc]
-    if not subjects and not problems:
-        raise InputError("there is no machine code with PTX in it", path=path, remedy=_REMEDY)
+            ptx = () if unit.ptx is None else (unit.ptx,)
+            subjects.append(_Subject(kernel=one, ptx=ptx, find_place=lambda _, place=place: place))  # type: ignore[misc]
+    if not subjects and known and kernel is not None:
+        raise _miss_kernel(kernel, known, path)
+    if not subjects:
+        raise InputError("there is no machine code in it", path=path, remedy=_CODE_REMEDY)
     return subjects
+
+
+def _miss_kernel(kernel: str, known: Iterable[str], path: Path | None) -> InputError:
+    names = ", ".join(shorten_name(demangle(one)) for one in list(known)[:_MOST_NAMES])
+    return InputError(f"there is no kernel {kernel[:_LONGEST_NAME]}", path=path, remedy=f"name one of {names}")
 
 
 def _make_measured(kernel: Kernel, product: Product | None) -> _Subject:
@@ -340,36 +379,81 @@ def _simulate_all(
     progress: Progress | None,
     *,
     is_chosen: bool,
+    known: Sequence[str] = (),
 ) -> Simulation:
-    """Each described launch of one of the kernels; one that cannot be simulated becomes a problem."""
+    """Each described launch of one of the kernels; one that cannot be simulated becomes a problem. More kernels may be known than are simulated."""
     done: list[DocumentLaunch] = []
     estimates: list[EstimatedLaunch] = []
-    by_name = {one.kernel.mangled_name: one for one in subjects}
-    for number, launch in enumerate(described):
-        names = list_named(launch.kernel, list(by_name), lambda name: (name,))
-        if not names:
-            if not is_chosen and not problems:
-                message = f"{launch.kernel} is not simulated: there is no such kernel, or no code of it"
-                problems.append(Problem(severity=ProblemSeverity.WARNING, message=message))
-            continue
-        subject = by_name[names[0]]
+    known = known or [one.kernel.mangled_name for one in subjects]
+    meant = _match(described, subjects, known, problems, is_chosen=is_chosen)
+    end_s = None if settings.total_seconds is None else time.monotonic() + settings.total_seconds
+    for number, (launch, subject) in enumerate(meant):
+        if end_s is not None:
+            settings = replace(settings, total_seconds=end_s - time.monotonic())
+        if settings.total_seconds is not None and settings.total_seconds <= 0:
+            left = format_count_of(len(meant) - number, "launch")
+            message = f"{left} not simulated: those before took longer than all may take together"
+            problems.append(Problem(severity=ProblemSeverity.WARNING, message=message))
+            break
         name = shorten_name(demangle(subject.kernel.mangled_name))
         if progress is not None:
-            progress(f"simulating {name}", number, len(described))
-        with spare_others(f"simulating a launch of {name}", problems, kernel=names[0]):
+            progress(f"simulating {name}", number, len(meant))
+        with spare_others(f"simulating a launch of {name}", problems, kernel=subject.kernel.mangled_name):
             if settings.is_paper:
                 estimates.append(_estimate_one(subject, launch, settings))
             else:
                 done.append(_simulate_one(subject, launch, settings))
-    if not done and not estimates and not problems:
-        message = "no described launch is of a kernel in it"
-        problems.append(Problem(severity=ProblemSeverity.ERROR, message=message))
+    if not done and not estimates and not any(one.severity is ProblemSeverity.ERROR for one in problems):
+        names = ", ".join(shorten_name(demangle(one)) for one in known[:_MOST_NAMES])
+        problems.append(
+            Problem(
+                severity=ProblemSeverity.ERROR,
+                message=f"no launch of {names} is described" if names else "there is no kernel",
+            )
+        )
     return Simulation(launches=tuple(done), estimates=tuple(estimates), problems=tuple(problems))
+
+
+def _match(
+    described: Sequence[LaunchDescription],
+    subjects: Sequence[_Subject],
+    known: Sequence[str],
+    problems: list[Problem],
+    *,
+    is_chosen: bool,
+) -> list[tuple[LaunchDescription, _Subject]]:
+    """Launches with their kernels. What is of none is a problem, unless kernels were chosen; what is of several always is."""
+    by_name = {one.kernel.mangled_name: one for one in subjects}
+    found = []
+    for launch in described:
+        names = list_named(launch.kernel, list(by_name), lambda name: (name,))
+        if len(names) == 1:
+            found.append((launch, by_name[names[0]]))
+        elif names or not is_chosen:
+            severity = ProblemSeverity.ERROR if names else ProblemSeverity.WARNING
+            problem = Problem.from_error(_explain_mismatch(launch, names, known))
+            problems.append(replace(problem, severity=severity))
+    return found
+
+
+def _explain_mismatch(launch: LaunchDescription, found: Sequence[str], known: Iterable[str]) -> InputError:
+    """Why a description is of no kernel, or of several."""
+    place = None if launch.line is None else f"line {launch.line}"
+    if not found:
+        error = _miss_kernel(launch.kernel, known, launch.path)
+        error.place = place
+        return error
+    names = ", ".join(shorten_name(demangle(one)) for one in found[:_MOST_NAMES])
+    message = f"{launch.kernel[:_LONGEST_NAME]} could be any of {names}"
+    remedy = f"write its mangled name, such as {found[0][:_LONGEST_NAME]}"
+    return InputError(message, path=launch.path, place=place, remedy=remedy)
 
 
 def _estimate_one(subject: _Subject, launch: LaunchDescription, settings: SimulationSettings) -> EstimatedLaunch:
     kernel, place, architecture = _find_surroundings(subject, launch)
-    module = _find_module(subject)
+    module = _find_ptx(subject)
+    if module is None:
+        raise InputError("its PTX is not there, in which the paper's loops and branches are found", remedy=_PTX_REMEDY)
     estimate = estimate_launch(
         module,
         module.functions[kernel.mangled_name],
@@ -386,7 +470,9 @@ def _estimate_one(subject: _Subject, launch: LaunchDescription, settings: Simula
 def _find_surroundings(subject: _Subject, launch: LaunchDescription) -> tuple[Kernel, _Place, Architecture]:
     kernel = subject.kernel
     if kernel.cubin is None:
-        raise InputError("the report does not hold its code", remedy=_REMEDY)
+        raise InputError(
+            "the report does not hold its code", remedy="measure it again with --import-source and its module"
+        )
     place = subject.find_place(launch)
     capability = place.machine.compute_capability
     if capability is None:
@@ -424,14 +510,20 @@ def _walk(
     mates = tuple(at[0] + x * (at[1] + y * at[2]) for at in list_mates(launch.grid, first))
     walk: KernelWalk | None = None
     tries = {(*own, *mates): 1, (own[0], *mates): 1, (middle,): _LAST_TRY}
+    end_s = None if settings.total_seconds is None else time.monotonic() + settings.total_seconds
     for blocks, factor in tries.items():
+        seconds = factor * settings.seconds
+        if end_s is not None:
+            seconds = min(seconds, end_s - time.monotonic())
+            if walk is not None and seconds <= 0:
+                break
         walk = walk_kernel(
             kernel,
             module,
             launch,
             WalkSettings(
                 blocks=tuple(sorted(set(blocks))),
-                seconds=factor * settings.seconds,
+                seconds=seconds,
                 executions=factor * settings.executions,
                 memory_bytes=settings.memory_bytes,
             ),
@@ -442,12 +534,23 @@ def _walk(
     return walk
 
 
-def _find_module(subject: _Subject) -> PtxModule:
+def _find_ptx(subject: _Subject) -> PtxModule | None:
     for text in subject.ptx:
         module = parse_ptx(text, name="the PTX of the image")
         if subject.kernel.mangled_name in module.functions:
             return module
-    raise InputError("its PTX is not there, so its parameters are not known", remedy=_REMEDY)
+    return None
+
+
+def _find_module(subject: _Subject) -> PtxModule:
+    """The PTX, for parameters and variables; where there is none, what the image says of them."""
+    kernel = subject.kernel
+    found = _find_ptx(subject)
+    if found is None and kernel.cubin is not None:
+        found = read_image_module(kernel.cubin, kernel.mangled_name)
+    if found is None:
+        raise InputError("neither its PTX nor its image says what its parameters are", remedy=_PTX_REMEDY)
+    return found
 
 
 def _choose_blocks(

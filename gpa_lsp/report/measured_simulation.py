@@ -13,7 +13,7 @@ from gpa_lsp.analyses.answers import Answer, Column, Finding, Table
 from gpa_lsp.analyses.limiter.model import Limiter
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import Quantity
-from gpa_lsp.basis.prose import NOTHING, Sentence, count, duration, percent, say
+from gpa_lsp.basis.prose import NOTHING, Sentence, count, duration, list_of, percent, say
 from gpa_lsp.report.model import InstructionColumns, KernelReport
 from gpa_lsp.report.names import shorten_name
 
@@ -22,6 +22,8 @@ _Key = TypeVar("_Key", bound=Hashable)
 _MOST_LINES = 30
 _MOST_REASONS = 12
 _MOST_ON_LINE = 4
+_MOST_DIFFERENT = 3
+_LEAST_DIFFERENCE = 0.02
 _LEAST_RATIO = 0.005
 """Of the samples, on either side: less is not listed."""
 
@@ -79,6 +81,8 @@ class SimulatedComparison:
         has_same_instruction: the hottest instruction is the same.
         measured_limiter: None when unknown.
         simulated_limiter: None when unknown.
+        measured_samples: that the shares are of.
+        simulated_samples: likewise.
         other_launches: measured launches of other shapes, whose samples are among the measured ones.
     """
 
@@ -94,6 +98,8 @@ class SimulatedComparison:
     has_same_instruction: bool
     measured_limiter: Limiter | None
     simulated_limiter: Limiter | None
+    measured_samples: int
+    simulated_samples: int
     other_launches: int = 0
 
 
@@ -128,6 +134,8 @@ def _compare(measured: KernelReport, simulated: KernelReport) -> SimulatedCompar
         has_same_instruction=_agrees(instructions),
         measured_limiter=measured.limiter,
         simulated_limiter=simulated.limiter,
+        measured_samples=measured.total_samples,
+        simulated_samples=simulated.total_samples,
         other_launches=len(measured.launches) - len(alike),
     )
 
@@ -189,6 +197,38 @@ def _share_lines(kernel: KernelReport) -> dict[tuple[str | None, int | None], di
     return {place: shares for place, shares in found.items() if shares}
 
 
+def answer_overview(found: Sequence[SimulatedComparison]) -> Answer:
+    """Several kernels, those that took longest first."""
+    ordered = sorted(found, key=lambda one: -(one.measured_ns or 0.0))
+    columns = (
+        Column(name="kernel"),
+        *(Column(name=name, quantity=Quantity.NS) for name in ("measured", "simulated")),
+        *(Column(name=name, quantity=Quantity.RATIO) for name in ("same reason", "same line", "same instruction")),
+    )
+    rows = tuple(
+        (
+            one.name,
+            one.measured_ns,
+            one.simulated_ns,
+            one.reason_overlap,
+            one.line_overlap,
+            one.instruction_overlap,
+        )
+        for one in ordered
+    )
+    lines = sum(one.has_same_line for one in found)
+    return Answer(
+        analysis=_ANALYSIS,
+        title="Measured and simulated",
+        summary=say(
+            "{kernels} on both sides; of {lines} the hottest line is the same.",
+            kernels=count(len(found), "kernel"),
+            lines=count(lines),
+        ),
+        tables=(Table(title="Kernels", columns=columns, rows=rows),),
+    )
+
+
 def answer_comparison(found: SimulatedComparison) -> Answer:
     """Both sides as tables."""
     return Answer(
@@ -213,7 +253,13 @@ def _list_findings(found: SimulatedComparison) -> tuple[Sentence, ...]:
     return (
         _describe_times(found),
         _describe_hottest(found),
+        _describe_differences(found),
         _describe_limiters(found.measured_limiter, found.simulated_limiter),
+        say(
+            "Shares are of each side's own samples: {measured} measured, {simulated} simulated.",
+            measured=count(found.measured_samples),
+            simulated=count(found.simulated_samples),
+        ),
         say("Measured samples are also of {others} of other shapes.", others=count(found.other_launches, "launch"))
         if found.other_launches
         else NOTHING,
@@ -249,6 +295,26 @@ def _describe_times(found: SimulatedComparison) -> Sentence:
         change=percent(abs(change)),
         direction="more" if change >= 0 else "less",
     )
+
+
+def _describe_differences(found: SimulatedComparison) -> Sentence:
+    """Where both sides are furthest apart."""
+    pairs = [(line.place, reason, pair) for line in found.lines for reason, pair in line.by_reason.items()]
+    pairs.sort(key=lambda one: -abs(one[2].measured - one[2].simulated))
+    named = [
+        say(
+            "{reason} on {place} ({measured} measured, {simulated} simulated)",
+            reason=reason,
+            place=place,
+            measured=percent(pair.measured),
+            simulated=percent(pair.simulated),
+        )
+        for place, reason, pair in pairs[:_MOST_DIFFERENT]
+        if abs(pair.measured - pair.simulated) >= _LEAST_DIFFERENCE
+    ]
+    if not named:
+        return NOTHING
+    return say("They are furthest apart in {places}.", places=list_of(named))
 
 
 def _describe_limiters(measured: Limiter | None, simulated: Limiter | None) -> Sentence:

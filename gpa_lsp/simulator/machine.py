@@ -16,18 +16,20 @@ class SmModel:
         accept_cycles: between instructions that all sub-cores together give to the LSU.
         address_cycles: between those of one sub-core.
         l1_lines: of L1, beside shared memory.
+        l1_tags_per_cycle: lines that L1 looks up in a cycle in which it hands over no data; 0 where it does both at once.
         l2_bytes_per_cycle: from L2.
         l2_cycles: unloaded, behind L1.
         l2_hit_ratio: of the sectors the SM asks for first, those that another has brought into L2.
         dram_bytes_per_cycle: to and from DRAM.
         dram_cycles: unloaded, behind L1.
-        written_back_ratio: of what is stored, what has to go to DRAM while the launch runs.
+        written_back_ratio: of what is stored, what has to go to DRAM while the launch runs, and what has to come from there for it.
         block_interval_cycles: between blocks that the SM is given, as all get theirs from one place.
     """
 
     accept_cycles: float
     address_cycles: float
     l1_lines: int
+    l1_tags_per_cycle: float
     l2_bytes_per_cycle: float
     l2_cycles: float
     l2_hit_ratio: float
@@ -76,14 +78,18 @@ class LaunchTraffic:
     Attributes:
         active_sms: SMs that get a block.
         shared_bytes_per_sm: shared memory of the resident blocks, the driver's part included.
-        written_bytes: by the whole launch, to L2.
+        stored_bytes: by the whole launch, to L2.
+        written_bytes: of them, those that do not replace what a block has stored before.
+        filled_bytes: read because sectors are stored in parts.
         l2_hit_ratio: of the sectors that an SM asks for first, those another SM has brought into L2.
         carveout_bytes: shared memory the SM was set to; None where that is not known.
     """
 
     active_sms: int
     shared_bytes_per_sm: int
+    stored_bytes: float
     written_bytes: float
+    filled_bytes: float
     l2_hit_ratio: float
     carveout_bytes: int | None = None
 
@@ -149,12 +155,13 @@ def build_model(architecture: Architecture, machine: Machine, memory: MemoryFact
         accept_cycles=architecture.sm.memory_accept_interval_cycles.value,
         address_cycles=architecture.sm.memory_issue_interval_cycles.value,
         l1_lines=_find_l1_bytes(architecture, traffic) // architecture.caches.line_bytes.value,
+        l1_tags_per_cycle=float(architecture.caches.l1_tags_per_cycle.value or 0),
         l2_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, l2_rate * per_sm),
         l2_cycles=(hierarchy.l2_near_cycles.value or _L2_CYCLES) - l1_cycles,
         l2_hit_ratio=traffic.l2_hit_ratio,
         dram_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, dram_rate * per_sm),
         dram_cycles=(hierarchy.dram_tlb_warm_cycles.value or _DRAM_CYCLES) - l1_cycles,
-        written_back_ratio=_find_written_back(traffic.written_bytes, memory.l2_bytes),
+        written_back_ratio=_find_written_back(traffic, memory.l2_bytes),
         block_interval_cycles=sm_count / figures.launched_blocks_per_cycle.value,
         **own,
     )
@@ -163,11 +170,12 @@ def build_model(architecture: Architecture, machine: Machine, memory: MemoryFact
 _FIELDS = frozenset(one.name for one in fields(SmModel))
 
 
-def _find_written_back(written_bytes: float, l2_bytes: float | None) -> float:
-    """L2 keeps some of what is written; the rest has to make way for it."""
-    if not written_bytes:
+def _find_written_back(traffic: LaunchTraffic, l2_bytes: float | None) -> float:
+    """Of what is stored: L2 keeps some of what is written; the rest has to make way for it, and what is stored in parts is read before."""
+    if not traffic.stored_bytes:
         return 0.0
-    return max(0.0, 1.0 - _DIRTY_RATIO * (l2_bytes or 0.0) / written_bytes)
+    leaving = max(0.0, traffic.written_bytes - _DIRTY_RATIO * (l2_bytes or 0.0))
+    return min(1.0, (leaving + traffic.filled_bytes) / traffic.stored_bytes)
 
 
 def _find_l1_bytes(architecture: Architecture, traffic: LaunchTraffic) -> int:

@@ -10,9 +10,14 @@ from gpa_lsp.simulator.executions import Executions
 from gpa_lsp.simulator.machine import SmModel
 from gpa_lsp.simulator.program import LSU, UNITS, Kind, SassProgram
 from gpa_lsp.simulator.reasons import LG_THROTTLE
+from gpa_lsp.simulator.warp_walk import LOCAL_BASE
 
 _SECTOR_BYTES = 32.0
 _LINE_SECTORS_SHIFT = 2
+_LOCAL_BIT = LOCAL_BASE // 32
+"""Of sectors of local memory."""
+_TAGS_PER_CYCLE, _FREE_TAGS = 4, 2
+"""Lines that L1 looks up while it hands over data: gpa_lsp.volumes.l1_cycles holds the rule against measured loads."""
 
 Passage = tuple[float, float, float]
 """When an instruction's result is there, when its sources have been read, and when what it stores has left."""
@@ -68,18 +73,20 @@ class MemoryPath:
         begin = max(time + model.queue_cycles, self._last[sub_core][unit] + 1.0)
         passes = self._executions.passes[position]
         if kind == Kind.SPECIAL or passes == 0:  # or no lane is active
+            again = 0.0
             if kind == Kind.SPECIAL:
                 free = self._shared_free if program.is_shared_unit[row] else self._unit_free[sub_core]
                 begin = max(begin, free[unit])
-                free[unit] = begin + program.interval[row]
+                again = max(passes - 1, 0) * program.interval[row]
+                free[unit] = begin + program.interval[row] + again
             self._last[sub_core][unit] = begin
             self._queues[sub_core][unit].append(begin)
-            return begin + program.latency[row], begin + model.read_cycles, 0.0
+            return begin + program.latency[row] + again, begin + model.read_cycles, 0.0
         begin = max(begin, self._accept_free, self._unit_free[sub_core][LSU])
         if kind == Kind.SHARED:
             return self._access_shared(row, passes, sub_core, begin)
         if kind in (Kind.STORE, Kind.REDUCTION):
-            return self._store(position, sub_core, begin)
+            return self._store(position, sub_core, begin, uses_l1=kind == Kind.STORE and self._model.l1_lines > 0)
         return self._load(row, position, sub_core, begin)
 
     def _leave_queue(self, sub_core: int, begin: float, *, is_lg: bool) -> None:
@@ -100,7 +107,7 @@ class MemoryPath:
         self._leave_queue(sub_core, begin, is_lg=False)
         return start + passes - 1 + self._program.latency[row], begin + model.read_cycles + passes, 0.0
 
-    def _store(self, position: int, sub_core: int, begin: float) -> Passage:
+    def _store(self, position: int, sub_core: int, begin: float, *, uses_l1: bool) -> Passage:
         model, executions = self._model, self._executions
         leaving = self._leaving
         while leaving and leaving[0] <= begin:
@@ -113,6 +120,8 @@ class MemoryPath:
         self._tag_free = start + busy
         self.tag_cycles += busy
         self._leave_queue(sub_core, begin, is_lg=True)
+        if uses_l1:
+            self._keep_stored(position, start + busy)
         written = (executions.last_sector[position] - executions.first_sector[position]) * _SECTOR_BYTES
         self.l2_bytes += written
         departs = max(self._store_free, start + passes) + written / model.store_bytes_per_cycle
@@ -123,6 +132,26 @@ class MemoryPath:
         leaving.append(departs)
         done = departs + model.store_retire_cycles
         return done, start + model.read_cycles + passes, done
+
+    def _keep_stored(self, position: int, time: float) -> None:
+        """Stores take lines of L1; what they leave there is read again only in local memory, where no other SM can have written since."""
+        executions = self._executions
+        for sector in executions.sectors[executions.first_sector[position] : executions.last_sector[position]]:
+            entry = self._take_line(sector >> _LINE_SECTORS_SHIFT)
+            if sector & _LOCAL_BIT:
+                entry.setdefault(sector, time)
+
+    def _take_line(self, line: int) -> dict[int, float]:
+        """A line of L1, as the one used last."""
+        l1 = self._l1
+        entry = l1.get(line)
+        if entry is not None:
+            l1.move_to_end(line)
+            return entry
+        entry = l1[line] = {}
+        if len(l1) > self._model.l1_lines:
+            l1.popitem(last=False)
+        return entry
 
     def _write_back(self, written: float, departs: float) -> float:
         """What a store displaces goes to DRAM; where too much of that is due, the store waits."""
@@ -145,7 +174,7 @@ class MemoryPath:
             begin = max(begin, misses[len(misses) - model.miss_queue_instructions])
         begin = max(begin, self._tag_free - model.tag_queue_cycles)
         start = max(begin, self._tag_free)
-        passes = max(executions.lines[position], executions.passes[position])
+        passes = self._count_passes(executions.passes[position], executions.lines[position])
         self._tag_free = start + passes
         self.tag_cycles += passes
         self._leave_queue(sub_core, begin, is_lg=True)
@@ -155,25 +184,22 @@ class MemoryPath:
             misses.append(max(latest, hit))
         return max(latest, hit), begin + model.read_cycles, 0.0
 
+    def _count_passes(self, passes: int, lines: int) -> float:
+        """Cycles in which L1 has the lines of a load looked up and its data handed over."""
+        at_once = self._model.l1_tags_per_cycle
+        if at_once:
+            return passes + lines / at_once
+        return max(passes, -(-(lines + _FREE_TAGS) // _TAGS_PER_CYCLE))
+
     def _look_up(self, position: int, time: float, *, uses_l1: bool) -> float:
         """When the last sector that L1 had not is there; 0 where it had all. Those under way are waited for."""
-        executions, l1 = self._executions, self._l1
+        executions = self._executions
         latest = 0.0
         for sector in executions.sectors[executions.first_sector[position] : executions.last_sector[position]]:
-            line = sector >> _LINE_SECTORS_SHIFT
-            entry = l1.get(line) if uses_l1 else None
-            ready = None
-            if entry is not None:
-                l1.move_to_end(line)
-                ready = entry.get(sector)
+            entry = self._take_line(sector >> _LINE_SECTORS_SHIFT) if uses_l1 else {}
+            ready = entry.get(sector)
             if ready is None:
-                ready = self._fetch(sector, time)
-                if uses_l1:
-                    if entry is None:
-                        entry = l1[line] = {}
-                        if len(l1) > self._model.l1_lines:
-                            l1.popitem(last=False)
-                    entry[sector] = ready
+                ready = entry[sector] = self._fetch(sector, time)
             elif ready <= time:
                 continue
             latest = max(latest, ready)

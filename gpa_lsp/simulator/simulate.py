@@ -10,7 +10,9 @@ from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.dataflow.accesses import count_access_bytes
 from gpa_lsp.device.model import Machine
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.simulator.machine import LaunchTraffic, MemoryFacts, SmModel, build_model
 from gpa_lsp.simulator.program import read_program
@@ -24,7 +26,9 @@ from gpa_lsp.simulator.waves import GridShape, count_simulated, simulate_grid
 PERIOD_CYCLES = 32
 """The shortest period the profiler samples at: what is simulated is known exactly, so that no more is rounded than need be."""
 
-_MOST_ISSUES = 150_000
+_MOST_ISSUES, _MOST_PLAIN_ISSUES = 2_000_000, 150_000
+"""In the compiled core, and without one: half a second, and a second. Where loops are shortened much, what is left of blocks is their beginnings and
+ends, which meet in the queues of memory more often than they would."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,7 @@ def simulate_kernel(
     *,
     own_blocks: Sequence[int] = (),
     array_bytes: int | None = None,
-    most_issues: int = _MOST_ISSUES,
+    most_issues: int | None = None,
     changes: Mapping[str, float] | None = None,
 ) -> SimulatedLaunch:
     """Simulate one launch.
@@ -82,7 +86,7 @@ def simulate_kernel(
         memory: of the GPU.
         own_blocks: linear indexes of the walked blocks that run on one SM; the others show what blocks share. Empty for all.
         array_bytes: of the arrays it is given; None where that is not known.
-        most_issues: warp instructions to simulate about.
+        most_issues: warp instructions to simulate about; None for as many as are quickly simulated.
         changes: other values of the model's fields, to see what they do; None for those of the tables.
 
     Raises:
@@ -95,9 +99,12 @@ def simulate_kernel(
     program = read_program(kernel.rows, architecture)
     own = find_places(walk.grid, [one for one in walk.sampled_blocks if one in own_blocks] or walk.sampled_blocks)
     walks = [one for one in walk.walks if one.block in own]
+    if most_issues is None:
+        most_issues = _MOST_PLAIN_ISSUES if find_core() is None else _MOST_ISSUES
     count = count_simulated(shape, sum(map(len, walks)) // len(own), most_issues)
     streams = build_streams(walks, max(1, most_issues // count))
-    traffic = find_traffic(walk, program, own[0], array_bytes)
+    widths = kernel.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
+    traffic = find_traffic(walk, program, widths, own[0], array_bytes)
     model = build_model(
         architecture,
         machine,
@@ -105,7 +112,9 @@ def simulate_kernel(
         LaunchTraffic(
             active_sms=shape.active_sms,
             shared_bytes_per_sm=shape.resident * walk.shared_bytes,
+            stored_bytes=traffic.stored_bytes,
             written_bytes=traffic.written_bytes,
+            filled_bytes=traffic.filled_bytes,
             l2_hit_ratio=traffic.l2_hit_ratio,
             carveout_bytes=memory.carveout_bytes,
         ),

@@ -26,11 +26,15 @@ class Traffic:
     """What a launch moves.
 
     Attributes:
-        written_bytes: to L2.
+        stored_bytes: to L2.
+        written_bytes: of them, those of distinct sectors: what a block stores again to where it has stored replaces it in L2.
+        filled_bytes: of distinct sectors that are stored in parts: L2 has the rest of them read.
         l2_hit_ratio: of the sectors a block reads first, those that another block has brought into L2.
     """
 
+    stored_bytes: float
     written_bytes: float
+    filled_bytes: float
     l2_hit_ratio: float
 
 
@@ -46,21 +50,33 @@ def list_mates(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace, ...]:
     return tuple(mate for mate, size in zip(along, grid, strict=True) if size > 1)
 
 
-def find_traffic(walk: KernelWalk, program: SassProgram, mates_of: BlockPlace, array_bytes: int | None) -> Traffic:
+def find_traffic(
+    walk: KernelWalk,
+    program: SassProgram,
+    widths: npt.NDArray[np.int64],
+    mates_of: BlockPlace,
+    array_bytes: int | None,
+) -> Traffic:
     """The traffic of all blocks, by those that were walked.
 
     Args:
         walk: some blocks.
         program: its instructions.
+        widths: bytes that each of them accesses for a lane.
         mates_of: the block whose mates are among them, as far as they could be walked.
         array_bytes: of all arrays the launch is given: it reads no more than these hold. None where that is not known.
     """
     stores = np.isin(np.array(program.kind), [Kind.STORE, Kind.REDUCTION])
     reads: dict[BlockPlace, list[Sectors]] = defaultdict(list)
-    written = 0
+    stored: dict[BlockPlace, list[Sectors]] = defaultdict(list)
+    parted: dict[BlockPlace, list[Sectors]] = defaultdict(list)
     for one in walk.walks:
-        is_store = stores[np.repeat(one.instruction, np.diff(one.first_sector))]
-        written += int(is_store.sum())
+        counts = np.diff(one.first_sector)
+        is_store = stores[np.repeat(one.instruction, counts)]
+        given = np.bitwise_count(one.active) * widths[one.instruction]
+        is_parted = is_store & np.repeat(given < counts * _SECTOR_BYTES, counts)
+        stored[one.block].append(one.sectors[is_store])
+        parted[one.block].append(one.sectors[is_parted])
         mine = one.sectors[~is_store]
         reads[one.block].append(mine[mine < _LOCAL_SECTOR])
     grid = prod(walk.grid)
@@ -70,10 +86,18 @@ def find_traffic(walk: KernelWalk, program: SassProgram, mates_of: BlockPlace, a
     if array_bytes is not None:
         footprint = min(footprint, array_bytes / _SECTOR_BYTES)
     asked = float(len(own)) * grid
+    scale = grid * _SECTOR_BYTES / max(1, len(distinct))
     return Traffic(
-        written_bytes=written / max(1, len(distinct)) * grid * _SECTOR_BYTES,
+        stored_bytes=scale * sum(len(part) for parts in stored.values() for part in parts),
+        written_bytes=scale * _count_all(stored),
+        filled_bytes=scale * _count_all(parted),
         l2_hit_ratio=min(1.0, max(0.0, 1.0 - footprint / asked)) if asked else 0.0,
     )
+
+
+def _count_all(sectors: dict[BlockPlace, list[Sectors]]) -> int:
+    """Distinct ones of each block."""
+    return sum(len(np.unique(np.concatenate(parts))) for parts in sectors.values())
 
 
 def _count_distinct(own: Sectors, distinct: dict[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace) -> float:

@@ -123,7 +123,7 @@ def _extrapolate(run: SmRun, executions: int, count: int, left: int) -> Simulate
     if run.is_cut:
         total *= executions / run.issued * (count + left) / count
     elif left > 0:
-        first, end = (run.moments[0], run.moments[1]) if len(run.moments) == _STEADY_MOMENTS else (None, last)
+        first, end = _find_steady(run)
         done = end.blocks_done - (0 if first is None else first.blocks_done)
         steady = _join(end) if first is None else _join(end) - _join(first)
         total += steady * (left / max(1, done))
@@ -137,6 +137,13 @@ def _extrapolate(run: SmRun, executions: int, count: int, left: int) -> Simulate
         issued=run.issued,
         is_cut=run.is_cut,
     )
+
+
+def _find_steady(run: SmRun) -> tuple[Moment | None, Moment]:
+    """Between which moments blocks follow blocks; the whole run where no block ended between the first that followed and the last."""
+    if len(run.moments) == _STEADY_MOMENTS and run.moments[1].blocks_done > run.moments[0].blocks_done:
+        return run.moments[0], run.moments[1]
+    return None, run.moments[-1]
 
 
 def _join(moment: Moment) -> Floats:

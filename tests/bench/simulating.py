@@ -6,85 +6,35 @@ process, the least of several runs; the first one of each kernel, which compiles
 """
 
 import argparse
-import json
-import re
-import tempfile
 import time
 from pathlib import Path
-from typing import Any
-
-import tomli
 
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.native.shared_library import find_core
-from gpa_lsp.prediction.simulation import SimulationSettings, simulate_source
 from gpa_lsp.simulator.compiled_run import run_compiled
 from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm_plainly
 from gpa_lsp.simulator.streams import BlockStream
 from tests.bench.emulating import PUBLISHED
 from tests.simulator.sm_notation import ALU, BARRIER, EXIT, LOAD, SHARED, STORE, make_block, make_model, make_program
+from tests.simulator.twins import KERNELS, simulate_fixture
 
-_KERNELS = Path(__file__).parents[2] / "fixtures" / "kernels"
-_TYPES = {"i32": "s32"}
 _AIM_S = 2.0
 _MOST = 10_000_000
 
 
-def write_launch(recipe: dict[str, Any], role: str, folder: Path) -> Path | None:
-    """A fixture's recipe as a description of its launch; None where it has what none describes."""
-    own = recipe[role]
-    given = recipe["arguments"][: recipe["parameters"]]  # an improved twin may take fewer
-    if own.get("textures") or any(one["type"] == "f16" for one in given):
-        return None
-    listed = []
-    for one in given:
-        kind = json.dumps(_TYPES.get(one["type"], one["type"]))
-        entry = f"name = {json.dumps(one['name'])}, type = {kind}"
-        if one["kind"] == "scalar":
-            entry += f", value = {one['value']}"
-        elif one["kind"] == "input":
-            entry += (
-                f', count = {one["count"]}, fill = "uniform", low = {one.get("low", 0)}, high = {one.get("high", 1)}'
-            )
-        else:
-            entry += f", count = {one['count']}"
-        listed.append(f"  {{ {entry} }},")
-    shared = own.get("shared_dynamic_bytes", 0)
-    head = [f"grid = {own['grid']}", f"block = {own['block']}", f"shared_bytes = {shared}", "arguments = ["]
-    path = folder / "fixture.launch.toml"
-    path.write_text("\n".join(["[[launch]]", f"kernel = {json.dumps(recipe['kernel'])}", *head, *listed, "]", ""]))
-    return path
-
-
-def find_kernel(source: Path) -> tuple[str, int]:
-    """Name and parameters of the one kernel in a fixture's source."""
-    text = source.read_text(encoding="utf-8").partition("__global__")[2]
-    head, _, rest = re.sub(r"__launch_bounds__\([^)]*\)", "", text).partition("(")
-    return head.split()[-1], rest.partition(")")[0].count(",") + 1
-
-
 def measure_fixture(source: Path, machine: str, times: int) -> tuple[float, float, int] | str:
     """Seconds of the first run and of the quickest one behind it, and instructions simulated; or why it was not."""
-    recipe = tomli.loads((source.parent / "recipe.toml").read_text(encoding="utf-8"))
-    role = source.stem
-    if role not in recipe:
-        return "no such twin"
-    recipe["kernel"], recipe["parameters"] = find_kernel(source)
-    with tempfile.TemporaryDirectory() as folder:
-        launches = write_launch(recipe, role, Path(folder))
-        if launches is None:
-            return "its arguments are not described here"
-        seconds = []
-        for _ in range(times + 1):
-            begin = time.process_time()
-            try:
-                found = simulate_source(source, launches=launches, settings=SimulationSettings(machine=machine))
-            except GpaError as error:
-                return str(error)
-            seconds.append(time.process_time() - begin)
-            if not found.launches:
-                return "; ".join(one.message for one in found.problems)
-        return seconds[0], min(seconds[1:]), found.launches[0].simulated.issued
+    seconds = []
+    for _ in range(times + 1):
+        begin = time.process_time()
+        try:
+            found = simulate_fixture(source, machine)
+        except GpaError as error:
+            return str(error)
+        seconds.append(time.process_time() - begin)
+        if not found.launches:
+            return "; ".join(one.message for one in found.problems)
+    return seconds[0], min(seconds[1:]), found.launches[0].simulated.issued
 
 
 def measure_sm() -> None:
@@ -121,7 +71,7 @@ def main() -> None:
     options = parser.parse_args()
     find_core()
     print("fixture                                first    warm s   instructions")
-    for source in sorted(_KERNELS.glob("*/*.cu")):
+    for source in sorted((*KERNELS.glob("*/original.cu"), *KERNELS.glob("*/improved.cu"))):
         name = f"{source.parent.name}/{source.stem}"
         if options.kernel not in name:
             continue

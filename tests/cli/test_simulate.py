@@ -160,3 +160,86 @@ arguments = [{ name = "next", type = "int", count = 32 }, { name = "out", type =
     code, out, err = run(capsys, "walk.cu", "--mode", "paper")
     assert (code, out) == (2, "")
     assert "the loop at line 4 ends where the data says" in err
+
+
+def test_a_kernel_that_is_not_there_is_told_from_those_that_are(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "nosuch")
+    assert (code, out) == (2, "")
+    assert "there is no kernel nosuch; name one of " in err and "saxpy" in err
+
+
+def test_a_description_of_no_kernel_or_of_several_says_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = "template <typename T> __global__ void scale(T *a) { a[threadIdx.x] *= 2; }\n" + "".join(
+        f"template __global__ void scale<{name}>({name} *);\n" for name in ("float", "double")
+    )
+    (project.parent / "scale.cu").write_text(source)
+    for kernel, expected in (
+        ("scale", "could be any of scale<double>, scale<float>; write its mangled name"),
+        ("other", "there is no kernel other; name one of scale<double>, scale<float>"),
+    ):
+        (project.parent / "scale.launch.toml").write_text(
+            f'[[launch]]\nkernel = "{kernel}"\nblock = 32\ngrid = 1\narguments = [{{ name = "a", type = "float", count = 32 }}]\n'
+        )
+        code, out, err = run(capsys, "scale.cu")
+        assert (code, out) == (2, "")
+        assert expected in err
+
+
+def test_what_a_name_of_a_gpu_was_taken_for_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "transpose", "--machine", "A100 80GB")
+    assert code == 0
+    assert " on A100 PCIe 80GB: " in out and "±10 % (simulated)" in out
+    assert "it could be the A100 SXM4 80GB" in err
+
+
+_CUBIN = Path(__file__).parents[2] / "fixtures" / "cubins" / "sm_80" / "short_def_use_original.cubin"
+_LAUNCH = """[[launch]]
+kernel = "short_def_use"
+grid = 64
+block = 256
+arguments = [
+  { name = "in", type = "float", count = 131072 },
+  { name = "out", type = "float", count = 16384 },
+  { name = "n", type = "int", value = 16384 },
+  { name = "steps", type = "int", value = 8 },
+]
+"""
+
+
+def test_code_of_a_generation_is_simulated_on_its_gpus_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("one.launch.toml").write_text(_LAUNCH)
+    arguments = (str(_CUBIN), "--launches", "one.launch.toml", "--machine")
+    code, out, err = run(capsys, *arguments, "RTX 3090")
+    assert code == 0, err
+    assert " on RTX 3090: " in out and "This is code for sm_80, but the RTX 3090 is sm_86" in err
+    code, out, err = run(capsys, *arguments, "T4")
+    assert (code, out) == (2, "")
+    assert "there is machine code for sm_80, and none that the T4 executes (sm_75)" in err
+
+
+def test_code_without_ptx_is_simulated_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("one.launch.toml").write_text(_LAUNCH)
+    with_ptx = run(capsys, str(_CUBIN), "--launches", "one.launch.toml")
+    monkeypatch.setattr("gpa_lsp.compiler.builds.read_embedded_ptx", lambda cubin: ())
+    without = run(capsys, str(_CUBIN), "--launches", "one.launch.toml")
+    assert (with_ptx[0], with_ptx[2]) == (0, "")
+    assert without == with_ptx
+    code, _, err = run(capsys, str(_CUBIN), "--launches", "one.launch.toml", "--mode", "paper")
+    assert code == 2
+    assert "its PTX is not there, in which the paper's loops and branches are found" in err
+
+
+def test_profiles_of_two_reports_have_names_of_their_own(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = measured.with_name("run.2022.3.gpa-profile.json")
+    measured.rename(report)
+    code, out, _ = run(capsys, report.name, "--launches", "kernels.launch.toml")
+    assert code == 0
+    assert out.endswith("written to run.2022.3.simulated.gpa-profile.json\n")

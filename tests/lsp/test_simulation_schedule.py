@@ -113,7 +113,10 @@ async def test_a_save_simulates_each_text_once(setting: Setting) -> None:
     await save(setting)
     assert setting.texts == ["a", "b"]
     assert [(one.job.kernel, is_asked) for one, is_asked in setting.heard] == [(None, False), (None, False)]
-    assert setting.process.jobs[0].seconds == Settings().simulation_s
+    assert setting.process.jobs[0].seconds == setting.process.jobs[0].total_seconds == Settings().simulation_s
+    setting.schedule.simulate_now(PATH, None)
+    await settle()
+    assert setting.process.jobs[-1].total_seconds is None
 
 
 async def test_what_took_long_waits_until_somebody_asks_or_it_is_described_anew(setting: Setting) -> None:

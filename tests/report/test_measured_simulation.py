@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from gpa_lsp.report.measured_simulation import SidePair, answer_comparison, compare_simulated, find_overlap
+from gpa_lsp.report.measured_simulation import (
+    SidePair,
+    answer_comparison,
+    answer_overview,
+    compare_simulated,
+    find_overlap,
+)
 from gpa_lsp.report.model import KernelReport
 from tests.report_builder import build_kernel
 
@@ -73,3 +79,24 @@ def test_tables_hold_both_sides_by_reason_and_by_line() -> None:
         ("k.cu:5", "all"), ("", "long_scoreboard"), ("", "lg_throttle"),
         ("k.cu:3", "all"), ("", "selected"),
     ]  # fmt: skip
+
+
+def test_where_both_sides_are_furthest_apart_is_said_first_and_what_shares_are_of() -> None:
+    (found,) = compare_simulated([build_kernel(MEASURED, name="k")], [simulate(SIMULATED)])
+    said = " ".join(str(one.text) for one in answer_comparison(found).findings)
+    assert "They are furthest apart in long_scoreboard on k.cu:5 (0 % measured, 40 % simulated), " in said
+    assert "Shares are of each side's own samples: 100 measured, 200 simulated." in said
+    (alike,) = compare_simulated([build_kernel(MEASURED, name="k")], [simulate(MEASURED)])
+    assert "furthest" not in " ".join(str(one.text) for one in answer_comparison(alike).findings)
+
+
+def test_several_kernels_have_an_overview() -> None:
+    names = ("j", "k")
+    found = compare_simulated(
+        [build_kernel(MEASURED, name=name) for name in names],
+        [replace(simulate(SIMULATED if name == "j" else MEASURED), name=name, mangled_name=name) for name in names],
+    )
+    answer = answer_overview(found)
+    (table,) = answer.tables
+    assert [(row[0], row[3]) for row in table.rows] == [("j", pytest.approx(0.7)), ("k", pytest.approx(1.0))]
+    assert str(answer.summary) == "2 kernels on both sides; of 2 the hottest line is the same."

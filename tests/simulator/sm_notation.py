@@ -51,6 +51,7 @@ def make_model(**changes: float) -> SmModel:
         "accept_cycles": 2.0,
         "address_cycles": 4.0,
         "l1_lines": 512,
+        "l1_tags_per_cycle": 0.0,
         "l2_bytes_per_cycle": 32.0,
         "l2_cycles": 200.0,
         "l2_hit_ratio": 0.0,

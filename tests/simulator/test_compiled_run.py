@@ -94,6 +94,7 @@ def draw_model(random: np.random.Generator) -> SmModel:
     """An SM with small caches and queues, so that they run full."""
     return make_model(
         l1_lines=int(random.choice([0, 3, 64])),
+        l1_tags_per_cycle=float(random.choice([0, 4])),
         l2_hit_ratio=float(random.random()),
         written_back_ratio=float(random.choice([0.0, 0.3, 1.0])),
         block_interval_cycles=float(random.choice([0.0, 11.5])),

@@ -7,8 +7,13 @@ import pytest
 
 from gpa_lsp.native.shared_library import VARIABLE, find_core
 from gpa_lsp.simulator.accounts import SmRun
+from gpa_lsp.simulator.program import ADU, Kind
 from gpa_lsp.simulator.reasons import REASON_COUNT, REASONS
 from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm
+from gpa_lsp.simulator.streams import Streams
+from gpa_lsp.simulator.turns import Reduction
+from gpa_lsp.simulator.warp_walk import LOCAL_BASE
+from gpa_lsp.simulator.waves import GridShape, simulate_grid
 from tests.simulator.sm_notation import (
     ALU,
     BARRIER,
@@ -171,3 +176,60 @@ def test_the_same_blocks_take_the_same_time_again() -> None:
     blocks = [make_block(program, warps=8, first=number << 12) for number in range(12)]
     first, second = (simulate_sm(program, make_model(), blocks, 4, MOST) for _ in range(2))
     assert is_same(first, second)
+
+
+def test_an_sm_that_holds_one_block_goes_on_as_it_began() -> None:
+    program = make_program((ALU, {"stall": 100}), (EXIT, {"stall": 5}))
+    block = make_block(program, warps=4)
+    times = []
+    for blocks in (2, 20):
+        shape = GridShape(blocks=blocks, sm_count=1, resident=1)
+        run = simulate_grid(
+            program,
+            make_model(),
+            Streams(blocks=(block,), reduction=Reduction(executions=8, kept=8)),
+            shape,
+            most_issues=16,
+        )
+        assert run.simulated_blocks == 2
+        times.append(run.cycles)
+    assert times[1] == pytest.approx(10 * times[0])
+
+
+def test_stores_take_lines_of_l1() -> None:
+    def time_second_load(stores: int) -> float:
+        """Of what was loaded before, and what others were stored since."""
+        rows = [(LOAD, {"write": 0}), (ALU, {"wait": 1})]
+        program = make_program(*rows, *[(STORE, {})] * stores, *rows, (EXIT, {}))
+        block = make_block(program, warps=1)
+        sectors = block.sectors.copy()
+        sectors[-4:] = sectors[:4]
+        run = simulate_sm(program, make_model(l1_lines=2), [replace(block, sectors=sectors)], 1, 1000)
+        return sum(read_cycles(run, len(program.kind) - 2).values())
+
+    assert time_second_load(2) - time_second_load(0) > 150, "the line that was loaded had to make way"
+
+
+def test_what_was_stored_to_local_memory_is_in_l1() -> None:
+    program = make_program((STORE, {}), (LOAD, {"write": 0}), (ALU, {"wait": 1}), (EXIT, {}))
+    block = make_block(program, warps=1)
+    stored = block.sectors[:4]
+    waited = []
+    for first in (0, LOCAL_BASE // 32):
+        both = np.concatenate([stored, stored]) + first
+        run = simulate_sm(program, make_model(), [replace(block, sectors=both)], 1, 1000)
+        waited.append(read_cycles(run, 2)["long_scoreboard"])
+    assert waited[0] - waited[1] > 150
+
+
+def test_constants_that_differ_among_lanes_come_one_by_one() -> None:
+    special = replace(ALU, kind=Kind.SPECIAL, unit=ADU, latency=26.0, is_shared_unit=True)
+    program = make_program((special, {"write": 0}), (ALU, {"wait": 1}), (EXIT, {}))
+    block = make_block(program, warps=1)
+    times = [
+        simulate_sm(program, make_model(), [replace(block, passes=np.array([passes, 0, 0], np.int32))], 1, 1000)
+        .moments[-1]
+        .time
+        for passes in (1, 32)
+    ]
+    assert times[1] - times[0] == 31 * special.interval

@@ -8,6 +8,7 @@ from gpa_lsp.simulator.warp_walk import KernelWalk, WarpWalk
 from tests.simulator.sm_notation import EXIT, LOAD, STORE, make_program
 
 PROGRAM = make_program((LOAD, {}), (STORE, {}), (EXIT, {}))
+WIDTHS = np.array([4, 4, 0])
 
 
 def walk_block(block: tuple[int, int, int], read: list[int], written: list[int]) -> WarpWalk:
@@ -39,9 +40,24 @@ def make_walk(grid: tuple[int, int, int], *walks: WarpWalk) -> KernelWalk:
 
 def test_what_no_mate_reads_is_read_by_one_block() -> None:
     walk = make_walk((100, 1, 1), walk_block((5, 0, 0), [0, 1, 2, 3], [8]), walk_block((99, 0, 0), [4, 5, 6, 7], [9]))
-    found = find_traffic(walk, PROGRAM, (5, 0, 0), None)
+    found = find_traffic(walk, PROGRAM, WIDTHS, (5, 0, 0), None)
     assert found.l2_hit_ratio == 0
-    assert found.written_bytes == 100 * 32
+    assert (found.stored_bytes, found.written_bytes, found.filled_bytes) == (100 * 32, 100 * 32, 0)
+
+
+def test_what_is_stored_again_is_written_once_and_parts_of_sectors_are_filled() -> None:
+    scattered, dense = list(range(32)), list(range(4))
+    walk = make_walk(
+        (10, 1, 1),
+        walk_block((0, 0, 0), [], scattered),
+        walk_block((0, 0, 0), [], scattered),
+        walk_block((9, 0, 0), [], dense),
+    )
+    found = find_traffic(walk, PROGRAM, WIDTHS, (0, 0, 0), None)
+    # a word of each of 32 sectors, twice, and four whole sectors: half the blocks do this, half that
+    assert found.stored_bytes == (2 * 32 + 4) * 32 * 5
+    assert found.written_bytes == (32 + 4) * 32 * 5
+    assert found.filled_bytes == 32 * 32 * 5
 
 
 def test_what_a_far_mate_reads_is_read_by_all_along_that_axis() -> None:
@@ -53,9 +69,9 @@ def test_what_a_far_mate_reads_is_read_by_all_along_that_axis() -> None:
         walk_block((1, 7, 0), [600, 601, *column], []),
     )
     # a matrix product: each of 64 blocks asks for 4 sectors, 8 rows and 8 columns have 2 each
-    assert find_traffic(walk, PROGRAM, (1, 1, 0), None).l2_hit_ratio == pytest.approx(1 - 32 / 256)
+    assert find_traffic(walk, PROGRAM, WIDTHS, (1, 1, 0), None).l2_hit_ratio == pytest.approx(1 - 32 / 256)
 
 
 def test_no_more_is_read_than_the_arrays_hold() -> None:
     walk = make_walk((64, 1, 1), walk_block((1, 0, 0), [0, 1, 2, 3], []))
-    assert find_traffic(walk, PROGRAM, (1, 0, 0), 64 * 32).l2_hit_ratio == pytest.approx(1 - 64 / 256)
+    assert find_traffic(walk, PROGRAM, WIDTHS, (1, 0, 0), 64 * 32).l2_hit_ratio == pytest.approx(1 - 64 / 256)

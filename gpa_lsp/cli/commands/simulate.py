@@ -27,9 +27,7 @@ _DEFAULT_EXECUTIONS, _MOST_EXECUTIONS, _EXECUTION_BYTES = 12_000_000, 1 << 32, 5
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_source_arguments(
-        parser, "a CUDA C++ source, a build with PTX in it, or a report, whose code, GPU and clocks are then taken"
-    )
+    add_source_arguments(parser, "a CUDA C++ source, a build, or a report, whose code, GPU and clocks are then taken")
     parser.add_argument(
         "--machine",
         metavar="GPU",
@@ -110,7 +108,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return EXIT_BAD_INPUT
     from gpa_lsp.simulator.profile_document import make_document
 
-    output = arguments.output or Path(arguments.source.name.split(".")[0] + _SUFFIX)
+    output = arguments.output or Path(_find_stem(arguments.source) + _SUFFIX)
     write_file(json.dumps(make_document(simulation.launches, simulation.problems)) + "\n", output)
     lines = [_describe(one) for one in simulation.launches]
     terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, f"written to {output}", ""])))
@@ -153,6 +151,15 @@ def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulati
     )
 
 
+def _find_stem(path: Path) -> str:
+    """The name without what says its format."""
+    from gpa_lsp.profile.read import list_suffixes
+
+    name = path.name
+    ending = max((one for one in list_suffixes() if name.lower().endswith(one)), key=len, default=path.suffix)
+    return name[: len(name) - len(ending)]
+
+
 def _is_report(path: Path) -> bool:
     from gpa_lsp.profile.read import list_suffixes
 
@@ -163,12 +170,14 @@ def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal)
     """Measured beside simulated, on the screen and as a page."""
     from gpa_lsp.pipeline import analyse
     from gpa_lsp.render.answer_text import render_answer
-    from gpa_lsp.report.measured_simulation import answer_comparison, compare_simulated
+    from gpa_lsp.report.measured_simulation import answer_comparison, answer_overview, compare_simulated
 
     sides = [
         analyse([path], kernel_filter=arguments.kernel, answers=False).kernels for path in (arguments.source, simulated)
     ]
-    answers = [answer_comparison(one) for one in compare_simulated(*sides)]
+    found = compare_simulated(*sides)
+    answers = [answer_overview(found)] if len(found) > 1 else []
+    answers += [answer_comparison(one) for one in found]
     if not answers:
         terminal.complain("no kernel has samples on both sides")
     if arguments.compare:
@@ -186,6 +195,7 @@ def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal)
 
 def _describe(one: "DocumentLaunch") -> str:
     from gpa_lsp.report.names import shorten_name
+    from gpa_lsp.simulator.accuracy import MODEL_ERROR
     from gpa_lsp.simulator.reasons import REASONS
 
     simulated = one.simulated
@@ -195,7 +205,7 @@ def _describe(one: "DocumentLaunch") -> str:
     reasons = ", ".join(f"{reason} {format_percent(count / every)}" for count, reason in ranked if count)
     return (
         f"{shorten_name(one.name)} on {one.machine.name}: {format_count(round(simulated.cycles))} cycles, "
-        f"{format_duration_ns(simulated.duration_ns)} (simulated); {reasons}"
+        f"{format_duration_ns(simulated.duration_ns)} ±{format_percent(MODEL_ERROR)} (simulated); {reasons}"
     )
 
 

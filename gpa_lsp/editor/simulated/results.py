@@ -17,12 +17,14 @@ class SimulationJob:
         kernel: mangled name of the one that is meant; None for all that are described.
         target: the profile to write.
         seconds: for executing the blocks of one launch.
+        total_seconds: for those of all launches together; None for no such limit.
     """
 
     base: PredictedJob
     kernel: str | None
     target: Path
     seconds: float
+    total_seconds: float | None = None
 
     @property
     def most_s(self) -> float:

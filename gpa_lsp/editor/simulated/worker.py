@@ -3,7 +3,7 @@
 import json
 import time
 
-from gpa_lsp.basis.errors import GpaError, InputError
+from gpa_lsp.basis.errors import GpaError, InputError, ProblemSeverity
 from gpa_lsp.basis.numbers import format_duration_ns, format_percent
 from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.binary.linkage_names import find_bare_name
@@ -43,7 +43,7 @@ def _simulate(job: SimulationJob, tell: Tell) -> SimulationResult:
         _write_profile(job, found)
     except (GpaError, OSError) as error:
         return SimulationResult(job=job, failure=str(error), seconds=time.monotonic() - started_s)
-    problems = tuple(str(one) for one in found.problems)
+    problems = tuple(str(one) for one in found.problems if one.severity is not ProblemSeverity.NOTE)
     return SimulationResult(
         job=job,
         words=tuple(map(describe_launch, found.launches)),
@@ -72,7 +72,12 @@ def simulate(job: SimulationJob, tell: Tell) -> Simulation:
         text=base.text,
         launches_text=_find_launches_text(base, job.kernel),
         compute_capability=base.architecture,
-        settings=SimulationSettings(machine=choose_machine(base), seconds=job.seconds, memory_bytes=base.memory_bytes),
+        settings=SimulationSettings(
+            machine=choose_machine(base),
+            seconds=job.seconds,
+            total_seconds=job.total_seconds,
+            memory_bytes=base.memory_bytes,
+        ),
         compile_settings=choose_compile_settings(base),
         progress=report,
     )

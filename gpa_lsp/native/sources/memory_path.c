@@ -2,6 +2,9 @@
 #include "multiprocessor.h"
 
 #define SMALLEST_QUEUE 16
+#define TAGS_PER_CYCLE 4
+#define FREE_TAGS 2
+#define LOCAL_BIT (INT64_C(1) << 43)
 
 static int append(Queue *queue, double value)
 {
@@ -175,7 +178,36 @@ static double await_room(Queue *queue, double begin, double most)
     return queue->count >= most ? later(begin, look(queue, queue->count - (int64_t)most)) : begin;
 }
 
-static int store(Memory *memory, const Model *model, const Columns *columns, int64_t place, int sub_core, double begin, Passage *passage)
+/* A line of L1, as the one used last. */
+static int32_t take_line(LineCache *l1, int64_t line)
+{
+    int32_t slot = find_slot(l1, line);
+    if (slot < 0)
+        return take_slot(l1, line);
+    if (l1->recency.newest != slot) {
+        gpa_forget_number(&l1->recency, slot);
+        gpa_append_number(&l1->recency, slot);
+    }
+    return slot;
+}
+
+/* Stores take lines of L1; what they leave there is read again only in local memory, where no other SM can have written since. */
+static void keep_stored(Memory *memory, const Columns *columns, int64_t place, int64_t shift, double time)
+{
+    LineCache *l1 = &memory->l1;
+    for (int64_t number = columns->first_sector[place]; number < columns->last_sector[place]; ++number) {
+        int64_t sector = columns->sectors[number] + (columns->is_private[number] ? shift : 0);
+        int part = (int)(sector & (LINE_SECTORS - 1));
+        int32_t slot = take_line(l1, sector >> 2);
+        if ((sector & LOCAL_BIT) && !(l1->known[slot] >> part & 1)) {
+            l1->ready[slot][part] = time;
+            l1->known[slot] |= (uint8_t)(1 << part);
+        }
+    }
+}
+
+static int store(Memory *memory, const Model *model, const Columns *columns, int64_t place, int64_t shift, int sub_core, double begin, int uses_l1,
+                 Passage *passage)
 {
     begin = await_room(&memory->leaving, begin, model->store_queue_instructions);
     int32_t passes = columns->passes[place];
@@ -185,6 +217,8 @@ static int store(Memory *memory, const Model *model, const Columns *columns, int
     memory->tag_cycles += busy;
     if (!leave_queue(memory, model, sub_core, begin, 1))
         return 0;
+    if (uses_l1)
+        keep_stored(memory, columns, place, shift, start + busy);
     double written = (double)(columns->last_sector[place] - columns->first_sector[place]) * SECTOR_BYTES;
     memory->l2_bytes += written;
     double departs = later(memory->store_free, start + passes) + written / model->store_bytes_per_cycle;
@@ -229,14 +263,9 @@ static int look_up(Memory *memory, const Model *model, const Columns *columns, i
     *latest = 0.0;
     for (int64_t number = columns->first_sector[place]; number < columns->last_sector[place]; ++number) {
         int64_t sector = columns->sectors[number] + (columns->is_private[number] ? shift : 0);
-        int64_t line = sector >> 2;
         int part = (int)(sector & (LINE_SECTORS - 1));
-        int32_t slot = uses_l1 ? find_slot(l1, line) : -1;
+        int32_t slot = uses_l1 ? take_line(l1, sector >> 2) : -1;
         double ready;
-        if (slot >= 0 && l1->recency.newest != slot) {
-            gpa_forget_number(&l1->recency, slot);
-            gpa_append_number(&l1->recency, slot);
-        }
         if (slot >= 0 && (l1->known[slot] >> part & 1)) {
             ready = l1->ready[slot][part];
             if (ready <= time)
@@ -244,9 +273,7 @@ static int look_up(Memory *memory, const Model *model, const Columns *columns, i
         } else {
             if (!fetch_sector(memory, model, sector, time, &ready))
                 return 0;
-            if (uses_l1) {
-                if (slot < 0)
-                    slot = take_slot(l1, line);
+            if (slot >= 0) {
                 l1->ready[slot][part] = ready;
                 l1->known[slot] |= (uint8_t)(1 << part);
             }
@@ -256,6 +283,15 @@ static int look_up(Memory *memory, const Model *model, const Columns *columns, i
     return 1;
 }
 
+/* Cycles in which L1 has the lines of a load looked up and its data handed over. */
+static double count_passes(const Model *model, int32_t passes, int32_t lines)
+{
+    if (model->l1_tags_per_cycle != 0.0)
+        return passes + lines / model->l1_tags_per_cycle;
+    int32_t looked_up = (lines + FREE_TAGS + TAGS_PER_CYCLE - 1) / TAGS_PER_CYCLE;
+    return passes > looked_up ? passes : looked_up;
+}
+
 /* A load, or an atomic operation that returns something: tags, then what they miss from L2 and DRAM. */
 static int load(Memory *memory, const Model *model, const Row *row, const Columns *columns, int64_t place, int64_t shift, int sub_core,
                 double begin, Passage *passage)
@@ -263,7 +299,7 @@ static int load(Memory *memory, const Model *model, const Row *row, const Column
     begin = await_room(&memory->misses, begin, model->miss_queue_instructions);
     begin = later(begin, memory->tag_free - model->tag_queue_cycles);
     double start = later(begin, memory->tag_free), latest;
-    int32_t passes = columns->lines[place] > columns->passes[place] ? columns->lines[place] : columns->passes[place];
+    double passes = count_passes(model, columns->passes[place], columns->lines[place]);
     memory->tag_free = start + passes;
     memory->tag_cycles += passes;
     double hit = start + passes - 1 + row->latency;
@@ -284,13 +320,15 @@ int gpa_enter_memory(Memory *memory, const Model *model, const Row *row, const C
     int32_t passes = columns->passes[place];
     double begin = later(time + model->queue_cycles, memory->last[sub_core][unit] + 1.0);
     if (row->kind == SPECIAL || passes == 0) { /* or no lane is active */
+        double again = 0.0;
         if (row->kind == SPECIAL) {
             double *held = row->is_shared_unit ? memory->shared_free : memory->unit_free[sub_core];
             begin = later(begin, held[unit]);
-            held[unit] = begin + row->interval;
+            again = passes > 1 ? (passes - 1) * row->interval : 0.0;
+            held[unit] = begin + row->interval + again;
         }
         memory->last[sub_core][unit] = begin;
-        passage->result = begin + row->latency;
+        passage->result = begin + row->latency + again;
         passage->read = begin + model->read_cycles;
         passage->left = 0.0;
         return append(&memory->queues[sub_core][unit], begin);
@@ -299,6 +337,6 @@ int gpa_enter_memory(Memory *memory, const Model *model, const Row *row, const C
     if (row->kind == SHARED)
         return access_shared(memory, model, row, passes, sub_core, begin, passage);
     if (row->kind == STORE || row->kind == REDUCTION)
-        return store(memory, model, columns, place, sub_core, begin, passage);
+        return store(memory, model, columns, place, shift, sub_core, begin, row->kind == STORE && model->l1_lines > 0, passage);
     return load(memory, model, row, columns, place, shift, sub_core, begin, passage);
 }

@@ -28,6 +28,7 @@ typedef struct {
     double accept_cycles;
     double address_cycles;
     double l1_lines;
+    double l1_tags_per_cycle;
     double l2_bytes_per_cycle;
     double l2_cycles;
     double l2_hit_ratio;

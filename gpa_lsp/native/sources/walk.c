@@ -651,17 +651,21 @@ static void note_access(Walk *walk, const Step *step, int64_t warp, int64_t offs
     if (!walk->keeps_walks || bits == 0)
         return;
     int64_t passes = 0, found = 0;
-    if (step->space == IN_SHARED) {
+    int is_load = step->code == OP_LOAD, is_banked = step->space == IN_SHARED || (step->space != IN_LOCAL && is_load);
+    if (is_banked) {
         uint8_t active[LANES];
-        int8_t kind = step->code == OP_LOAD ? 0 : 1;
+        int8_t kind = is_load ? 0 : 1;
         int64_t words = (step->width + 3) / 4, ideal, parts = words > LANES ? LANES : words;
         unpack(bits, active);
         count_wavefronts((const uint64_t *)addresses, active, &kind, 1, words, parts, &passes, &ideal);
-    } else {
+        if (step->space != IN_SHARED && passes < words)
+            passes = words;
+    }
+    if (step->space != IN_SHARED) {
         int64_t *sectors = walk->sectors + walk->sector_count, line = -1;
         found = list_sectors(step, bits, step->space == IN_LOCAL ? places : addresses, sectors);
         for (int64_t place = 0; place < found; ++place) {
-            passes += place == 0 || sectors[place] >> 2 != line;
+            passes += !is_banked && (place == 0 || sectors[place] >> 2 != line);
             line = sectors[place] >> 2;
         }
         walk->sector_count += found;

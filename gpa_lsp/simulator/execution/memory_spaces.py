@@ -52,6 +52,9 @@ class AccessNote(Protocol):
             is_load: it reads only.
         """
 
+    def note_constants(self, lanes: Lanes, offsets: npt.NDArray[np.int64]) -> None:
+        """A load of constants, at int64[k, 32] offsets of a bank."""
+
 
 class MemorySpaces:
     """Global memory, shared memory of each block, local memory of each lane.
@@ -129,6 +132,10 @@ class MemorySpaces:
         """Tell what was accessed: addresses, and of local memory the places in that of all warps."""
         shown = places if space == MemorySpace.LOCAL else addresses
         self._log.note(space, lanes, shown, width, is_atomic=is_atomic, is_load=is_load)
+
+    def note_constants(self, lanes: Lanes, offsets: npt.NDArray[np.int64]) -> None:
+        """Tell which constants were loaded."""
+        self._log.note_constants(lanes, offsets)
 
     def word_stride(self, space: MemorySpace) -> int:
         """Bytes from one word of a lane to its next."""

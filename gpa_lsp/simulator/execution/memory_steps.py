@@ -296,9 +296,10 @@ def _build_constant_load(instruction: MachineInstruction, banks: ConstantBanks) 
     is_uniform = instruction.operands[0].startswith("U")
 
     def load(state: WarpState, lanes: Lanes, spaces: MemorySpaces) -> Bits | None:
-        del spaces
         _check_address(state, lanes, resources)
-        data, known = banks.gather(bank, read(state, lanes) & 0xFFFFFFFF, width)
+        offsets = read(state, lanes) & 0xFFFFFFFF
+        spaces.note_constants(lanes, np.broadcast_to(offsets, lanes.mask.shape))
+        data, known = banks.gather(bank, offsets, width)
         size = min(width, 4)
         for word, write in enumerate(writes):
             part = np.ascontiguousarray(data[..., word * size : (word + 1) * size]).view(

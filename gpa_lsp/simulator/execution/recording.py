@@ -10,7 +10,7 @@ from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.simulator.execution.memory_spaces import MemorySpace
 from gpa_lsp.simulator.execution.warp_state import Lanes
 from gpa_lsp.simulator.warp_walk import LOCAL_BASE, WarpWalk
-from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts
+from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts, divide_request
 
 _SECTOR_SHIFT = 5
 _SECTORS_PER_LINE_SHIFT = 2
@@ -148,9 +148,23 @@ class Recorder:
                     sectors[:, :, None] + np.where(sectors[:, :, None] == _NOTHING, 0, np.arange(width // 4) * 4)
                 ).reshape(len(rows), -1)
         found, is_new = _find_distinct(sectors)
-        lines = _count_lines(found, is_new)
-        self._accesses.add(chosen, places, lines, is_new.sum(axis=1))
+        passes = _count_lines(found, is_new)
+        if space == MemorySpace.GLOBAL and is_load and not is_atomic:
+            kinds = np.full(len(rows), AccessKind.LOAD, np.int8)
+            taken, _ = count_wavefronts(addresses[rows].astype(np.uint64), mask, width, kinds)
+            passes = np.maximum(taken, divide_request(width)[0])
+        self._accesses.add(chosen, places, passes, is_new.sum(axis=1))
         self._sectors.append(found[is_new])
+
+    def note_constants(self, lanes: Lanes, offsets: Integers) -> None:
+        """A load of constants: the unit answers one address after the other."""
+        rows = np.flatnonzero(lanes.mask.any(axis=1))
+        if not self.keeps_walks or not len(rows):
+            return
+        self.take_noted()
+        chosen = self._chosen[rows]
+        _, is_new = _find_distinct(np.where(lanes.mask[rows], offsets[rows], _NOTHING))
+        self._accesses.add(chosen, self.lengths[chosen] + self._offset, is_new.sum(axis=1), 0)
 
     def add_noted(self, guards: Integers, accesses: Integers, sectors: Integers) -> None:
         """What was noted elsewhere, as :class:`NoteRoom` has it; copied."""

@@ -1,0 +1,40 @@
+"""All launches of a source together take no longer to execute than they may."""
+
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.prediction import simulation
+from gpa_lsp.prediction.simulation import SimulationSettings, simulate_source
+from tests.prediction.kernels import NVRTC, write_project
+
+
+class Clock:
+    """A second passes between two looks at it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def test_launches_for_which_no_time_is_left_are_not_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    source = write_project(tmp_path)
+    every = simulate_source(source, kernel="saxpy", compile_settings=NVRTC)
+    assert len(every.launches) == 2
+    monkeypatch.setattr(simulation, "time", Clock())
+    settings = SimulationSettings(total_seconds=3.5)
+    found = simulate_source(source, kernel="saxpy", settings=settings, compile_settings=NVRTC)
+    assert len(found.launches) == 1
+    assert [(one.severity, one.message.partition(":")[0]) for one in found.problems] == [
+        (ProblemSeverity.WARNING, "1 launch not simulated")
+    ]
+    nothing = simulate_source(
+        source, kernel="saxpy", settings=SimulationSettings(total_seconds=0.5), compile_settings=NVRTC
+    )
+    assert nothing.launches == ()
+    assert nothing.problems[-1].severity is ProblemSeverity.ERROR

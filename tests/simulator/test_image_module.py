@@ -1,0 +1,46 @@
+"""Without its PTX, an image says enough of its parameters and variables to simulate a launch."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpa_lsp.binary.containers import find_cubins
+from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.ptx.parse import parse_ptx
+from gpa_lsp.simulator.image_module import read_image_module
+
+_CUBINS = Path(__file__).parents[2] / "fixtures" / "cubins"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(_CUBINS.glob("sm_*/*_original.cubin")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_parameters_are_those_of_the_ptx(path: Path) -> None:
+    (cubin,) = find_cubins(path)
+    texts = read_embedded_ptx(cubin)
+    if not texts:
+        pytest.skip("it has no PTX to compare with")
+    for function in parse_ptx(texts[0], name=path.name).entries:
+        module = read_image_module(cubin, function.name)
+        assert module is not None
+        found = module.functions[function.name].parameters
+        wanted = [(one.offset_bytes, one.size_bytes) for one in function.parameters]
+        assert [(one.offset_bytes, one.size_bytes) for one in found] == wanted
+
+
+def test_variables_are_there_with_what_they_begin_with() -> None:
+    (cubin,) = find_cubins(_CUBINS / "sm_80" / "constant_indexed_original.cubin")
+    module = read_image_module(cubin, "_Z16constant_indexedPKjPfii")
+    assert module is not None
+    table = module.variables["table"]
+    (text,) = read_embedded_ptx(cubin)
+    assert (table.space, table.size_bytes) == (Space.CONST, 4096)
+    assert table.initial == parse_ptx(text, name="").variables["table"].initial
+
+
+def test_a_kernel_that_is_not_in_the_image_has_none() -> None:
+    (cubin,) = find_cubins(_CUBINS / "sm_80" / "constant_indexed_original.cubin")
+    assert read_image_module(cubin, "another") is None
+    assert read_image_module(replace(cubin, path=None), "another") is None
