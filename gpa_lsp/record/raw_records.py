@@ -29,7 +29,8 @@ class RawLaunch:
         shared_bytes: dynamic shared memory.
         parameters: offset and size of each, in bytes.
         content: bytes of all of them.
-        arrays: address → what lay there.
+        arrays: address → what lay there, those of variables among them.
+        variables: address → name, of variables of the module.
         too_large_bytes: of arrays that were not written; 0 where they were.
         is_whole: all of the arrays could be read.
     """
@@ -43,6 +44,7 @@ class RawLaunch:
     parameters: tuple[tuple[int, int], ...]
     content: bytes
     arrays: dict[int, npt.NDArray[np.uint8]]
+    variables: dict[int, str]
     too_large_bytes: int
     is_whole: bool
 
@@ -66,11 +68,14 @@ def _read(stream: BinaryIO) -> RawLaunch:
     words: dict[str, list[str]] = {}
     parameters: list[tuple[int, int]] = []
     arrays: dict[int, npt.NDArray[np.uint8]] = {}
+    variables: dict[int, str] = {}
     content = b""
     while True:
         name, *values = _read_line(stream)
         if name == "parameter" and len(parameters) < _MOST_PARAMETERS:
             parameters.append((int(values[0]), int(values[1])))
+        elif name == "variable":
+            variables[int(values[1])] = values[0]
         elif name == "content":
             content = _read_bytes(stream, int(values[0]))
         elif name == "array":
@@ -89,6 +94,7 @@ def _read(stream: BinaryIO) -> RawLaunch:
         parameters=tuple(parameters),
         content=content,
         arrays=arrays,
+        variables={base: one for base, one in variables.items() if base in arrays},
         too_large_bytes=int(words.get("too-large", ["0"])[0]),
         is_whole=words["end"][0] == "1",
     )

@@ -46,8 +46,9 @@ def start():
     check(cuda.cuInit(0))
     context = ctypes.c_void_p()
     check(cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0))
+module = ctypes.c_void_p()
 def load(name=b"add"):
-    module, function = ctypes.c_void_p(), ctypes.c_void_p()
+    function = ctypes.c_void_p()
     check(cuda.cuModuleLoadData(ctypes.byref(module), PTX))
     check(cuda.cuModuleGetFunction(ctypes.byref(function), module, name))
     return function

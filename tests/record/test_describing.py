@@ -1,5 +1,6 @@
 """From raw records to descriptions; and the library that writes them."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -9,8 +10,10 @@ from gpa_lsp.basis.errors import InputError, MissingToolError
 from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.native.c_compiler import find_c_compiler
 from gpa_lsp.programs.library import list_headers
+from gpa_lsp.ptx.scalar_types import ScalarType
 from gpa_lsp.record import library
 from gpa_lsp.record.describe import describe_launches
+from gpa_lsp.record.python_programs import HeldKernel, read_held_kernels
 from gpa_lsp.record.raw_records import read_raw_launch
 from tests.conftest import ROOT
 from tests.record.programs import PTX
@@ -19,11 +22,13 @@ _ADDRESS = 0x7F0000000000
 _HEAD = "gpa-lsp-launch 1\nimage 00000000000000aa\nkernel add\nnumber 3\ngrid 2 1 1\nblock 4 1 1\nshared 0\n"
 
 
-def _write(folder: Path, *, array: bytes = bytes(32), image: bytes = PTX.encode(), end: str = "end 1\n") -> Path:
+def _write(
+    folder: Path, *, array: bytes = bytes(32), image: bytes = PTX.encode(), end: str = "end 1\n", more: bytes = b""
+) -> Path:
     content = _ADDRESS.to_bytes(8, "little") * 2 + (5).to_bytes(4, "little")
     parameters = "parameter 0 8\nparameter 8 8\nparameter 16 4\n"
     raw = _HEAD.encode() + parameters.encode() + b"content 20\n" + content + b"\n"
-    raw += f"array {_ADDRESS} {len(array)}\n".encode() + array + b"\n" + end.encode()
+    raw += more + f"array {_ADDRESS} {len(array)}\n".encode() + array + b"\n" + end.encode()
     path = folder / "launch-1-000001.raw"
     path.write_bytes(raw)
     (folder / "image-00000000000000aa.bin").write_bytes(image)
@@ -51,8 +56,16 @@ def test_machine_code_is_described_by_the_sizes_of_its_parameters(tmp_path: Path
 def test_ptx_is_taken_from_who_holds_it(tmp_path: Path) -> None:
     image = next((ROOT / "fixtures" / "cubins").rglob("*.cubin")).read_bytes()
     _write(tmp_path, image=image)
-    (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out", lambda kernel: [PTX] if kernel == "add" else [])
-    assert one.has_ptx and [path.suffix for path in (tmp_path / "out").iterdir() if path.suffix == ".cubin"] == []
+    held = (
+        HeldKernel(framework="Triton", kernel="add", image="aa", ptx="other"),
+        HeldKernel(framework="Numba", kernel="add", ptx=PTX),
+    )
+    (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out", held)
+    assert (
+        one.has_ptx
+        and one.origin == "Numba"
+        and [path.suffix for path in (tmp_path / "out").iterdir() if path.suffix == ".cubin"] == []
+    )
 
 
 def test_ptx_is_taken_from_what_was_linked(tmp_path: Path) -> None:
@@ -63,18 +76,77 @@ def test_ptx_is_taken_from_what_was_linked(tmp_path: Path) -> None:
     assert one.has_ptx
 
 
-def test_variables_of_the_module_are_named_since_they_are_not_kept(tmp_path: Path) -> None:
+def _add_variables() -> bytes:
     text = PTX.replace(".visible .entry", ".const .align 4 .u32 factor; .global .u32 unused;\n.visible .entry")
-    text = text.replace("add.s32 %r5, %r5, %r1;", "ld.const.u32 %r5, [factor];")
-    _write(tmp_path, image=text.encode())
+    return text.replace("add.s32 %r5, %r5, %r1;", "ld.const.u32 %r5, [factor];").encode()
+
+
+def test_variables_that_were_not_kept_are_named(tmp_path: Path) -> None:
+    _write(tmp_path, image=_add_variables())
     (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
     assert one.variables == ("factor",)
 
 
-def test_arrays_of_addresses_are_not_described(tmp_path: Path) -> None:
+def test_variables_are_kept_with_what_they_hold_where_the_kernel_uses_them(tmp_path: Path) -> None:
+    more = b"variable factor 4096\nvariable unused 8192\narray 4096 4\n\7\0\0\0\narray 8192 4\n\1\0\0\0\n"
+    _write(tmp_path, image=_add_variables(), more=more)
+    (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
+    assert one.variables == () and one.description is not None
+    (launch,) = read_launches(one.description)
+    ((name, kept),) = [(array.name, array.file) for array in launch.variables]
+    assert name == "factor" and kept is not None and kept.read_bytes() == b"\7\0\0\0"
+    assert launch.memory == ()
+
+
+def test_arrays_of_addresses_lie_where_they_lay(tmp_path: Path) -> None:
     _write(tmp_path, array=_ADDRESS.to_bytes(8, "little") * 4)
     (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
-    assert one.description is None and one.problem.startswith("its arrays hold addresses")
+    assert one.description is not None and f"base_address = {_ADDRESS:#x}" in one.description.read_text()
+
+
+def test_names_and_types_are_those_that_a_library_of_python_holds(tmp_path: Path) -> None:
+    _write(tmp_path)
+    rows = [
+        {"framework": "Triton", "kernel": "add", "image": "00000000000000bb", "parameters": [["wrong", "f32", True]]}
+    ]
+    parameters = [["into", "f32", True], ["given", "f32", True], ["value", "i32", False]]
+    rows.append(
+        {
+            "framework": "Triton",
+            "kernel": "add",
+            "parameters": parameters,
+            "constants": {"block": "32"},
+            "file": "k.py",
+            "line": 7,
+        }
+    )
+    (tmp_path / "kernels-1.json").write_text(json.dumps([*rows, {"framework": "Triton"}, 3]))
+    (tmp_path / "kernels-2.json").write_text("[{")
+    (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out", read_held_kernels(tmp_path))
+    assert one.origin == "Triton, k.py:7, block = 32"
+    assert one.description is not None
+    assert one.description.read_text().startswith(
+        "# Launch 3 of this kernel, recorded on a GPU (Triton, k.py:7, block = 32).\n"
+    )
+    (launch,) = read_launches(one.description)
+    assert [(one.name, getattr(one, "type", None)) for one in launch.arguments] == [
+        ("into", ScalarType.F32),
+        ("given", ScalarType.F32),
+        ("value", ScalarType.S32),
+    ]
+
+
+def test_source_that_was_compiled_while_the_program_ran_is_written_beside(tmp_path: Path) -> None:
+    _write(tmp_path, image=next((ROOT / "fixtures" / "cubins").rglob("*.cubin")).read_bytes())
+    source = 'extern "C" __global__ void add(float* into, const float* from, unsigned value) {}'
+    held = (
+        HeldKernel(framework="CuPy", kernel="", source="__global__ void added(int* x) {}"),
+        HeldKernel(framework="CuPy", kernel="", source=source),
+    )
+    (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out", held)
+    assert one.source == tmp_path / "out" / "add.cu" and one.source.read_text() == source
+    assert one.description is not None
+    assert [argument.name for argument in read_launches(one.description)[0].arguments] == ["into", "from", "value"]
 
 
 def test_arrays_that_could_not_be_read_are_not_described(tmp_path: Path) -> None:

@@ -89,6 +89,28 @@ print(read(into, 32) == list(range(4, 36)))
     assert found.tolist() == list(range(4, 36))
 
 
+_VARIABLES = """
+PTX = PTX.replace(b".visible .entry", b".const .align 4 .u32 factor; .global .align 8 .u64 table; .global .align 4 .u32 begun = 5;\\n.visible .entry")
+PTX = PTX.replace(b"add.s32 %r5, %r5, %r1;", b"ld.const.u32 %r1, [factor]; ld.global.u32 %r4, [begun]; mad.lo.s32 %r5, %r5, %r1, %r4;")
+PTX = PTX.replace(b"ld.param.u64 %rd2, [from];", b"ld.global.u64 %rd2, [table];")
+add, into, hidden = load(), allocate([0] * 32), allocate(range(32))
+def fill(name, value):
+    address, size = ctypes.c_uint64(), ctypes.c_size_t()
+    check(cuda.cuModuleGetGlobal_v2(ctypes.byref(address), ctypes.byref(size), module, name))
+    check(cuda.cuMemcpyHtoD_v2(address, ctypes.byref(value), size))
+fill(b"factor", ctypes.c_uint32(7))
+fill(b"table", hidden)
+launch(add, 1, 32, into, ctypes.c_uint64(0), ctypes.c_uint32(0))
+print(read(into, 32) == list(range(5, 229, 7)))
+"""
+
+
+def test_what_variables_hold_and_lead_to_is_kept(tmp_path: Path) -> None:
+    assert "True\n" in record_script(tmp_path, _VARIABLES)
+    emulation = emulate_recorded(tmp_path / "out", "add")
+    assert find_array(emulation, np.uint32, 32, 0).tolist() == list(range(5, 229, 7))
+
+
 def test_what_a_killed_program_launched_is_there(tmp_path: Path) -> None:
     text = _TWO_LAUNCHES + "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
     record_script(tmp_path, text, status=137)
