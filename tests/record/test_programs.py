@@ -1,15 +1,14 @@
 """Programs whose launches are recorded on a GPU that is ours, and emulated again from what was recorded."""
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gpa_lsp.launches.read_launches import read_launches
-from tests.programs.built import SOURCES, run
-from tests.record.programs import HEAD, emulate_recorded, find_array, record, record_script, require_driver
+from tests.programs.built import run
+from tests.record.programs import HEAD, emulate_recorded, find_array, record_script, require_driver
 
 _TWO_LAUNCHES = """
 add, into, given = load(), allocate([0] * 64), allocate(range(64))
@@ -161,39 +160,3 @@ def test_a_driver_that_is_in_use_cannot_be_stood_before(tmp_path: Path) -> None:
     assert (
         "CUDA's driver library is in use already; call gpa_lsp.record.prepare() before anything uses the GPU" in printed
     )
-
-
-_NUMBA = """
-import numpy as np
-from numba import cuda
-@cuda.jit(lineinfo=True)
-def saxpy(a, x, y, out):
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = a * x[i] + y[i]
-x = np.arange(1000, dtype=np.float32)
-out = cuda.device_array_like(x)
-saxpy[8, 128](np.float32(2), cuda.to_device(x), cuda.to_device(np.ones(1000, np.float32)), out)
-print("numba:", "right" if (out.copy_to_host() == 2 * x + 1).all() else "WRONG")
-"""
-
-
-def test_a_kernel_of_numba_is_emulated_from_its_recording(tmp_path: Path) -> None:
-    if find_spec("numba_cuda") is None:
-        pytest.skip("numba_cuda is not installed")
-    script = tmp_path / "program.py"
-    script.write_text(_NUMBA)
-    assert "numba: right" in record(tmp_path, sys.executable, str(script))
-    found = find_array(emulate_recorded(tmp_path / "out", "saxpy"), np.float32, 1000, 2)
-    assert found.tolist() == (2 * np.arange(1000, dtype=np.float32) + 1).tolist()
-
-
-def test_a_kernel_of_triton_is_emulated_from_its_recording(tmp_path: Path) -> None:
-    if find_spec("triton") is None:
-        pytest.skip("triton is not installed")
-    printed = record(tmp_path, sys.executable, str(SOURCES / "python" / "triton_softmax.py"))
-    assert "triton_softmax: right" in printed, printed
-    x = np.sin(np.arange(8 * 200, dtype=np.float32)).reshape(8, 200)
-    powers = np.exp(x - x.max(axis=1, keepdims=True))
-    found = find_array(emulate_recorded(tmp_path / "out", "softmax"), np.float32, 1600, 1).reshape(8, 200)
-    assert np.abs(found - powers / powers.sum(axis=1, keepdims=True)).max() <= 1e-6

@@ -74,8 +74,10 @@ def _tell(recorded: "RecordedProgram", terminal: Terminal) -> None:
         if one.description is None:
             terminal.complain(f"gpa-lsp: not recorded: {one.kernel}: {one.problem}")
             continue
-        words = ["gpa-lsp", "memory", str(one.module), "--launches", str(one.description)]
-        shown = shlex.join(words) if one.has_ptx else "its code came as machine code, without PTX"
+        code = one.module if one.has_ptx or one.source is None else one.source
+        words = ["gpa-lsp", "memory", str(code), "--launches", str(one.description)]
+        is_executable = one.has_ptx or one.source is not None
+        shown = shlex.join(words) if is_executable else "its code came as machine code, without PTX"
         terminal.complain(f"gpa-lsp: recorded {one.description}: {shown}")
         if one.variables:
             names = ", ".join(one.variables)
