@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 
 from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
 from tests.conftest import ROOT
@@ -78,6 +79,8 @@ def test_a_dry_run_says_what_each_step_needs_does_and_writes(script: ModuleType,
         "profile --replay",
         "--on gpu",
         "--continuous --duty 10",
+        f"record -o {tmp_path}/out/recorded/short_def_use",
+        f"record -o {tmp_path}/out/recorded/triton",
     ):
         assert words in done.stdout
     assert not (tmp_path / "out").exists()
@@ -152,6 +155,51 @@ def test_launches_are_timed_with_the_sizes_of_their_recipes(
     assert (profile["launches"][0]["grid"], profile["launches"][0]["block"]) == ([256, 1, 1], [256, 1, 1])
     worker.write_text(_WORKER.replace("TIME", "0.0001"))
     assert "less than half a microsecond" in script.do_step(step, bench)["why"]
+
+
+_RECORDER = """
+words = sys.argv[1:]
+if words[0] == "record":
+    from pathlib import Path
+    from gpa_lsp.record.describe import describe_launches
+    from gpa_lsp.record.python_programs import HeldKernel
+    from gpa_lsp.launches.source_parameters import SourceParameter
+    from tests.record.test_describing import write_raw
+    folder = Path(words[2])
+    folder.mkdir(parents=True)
+    (folder / "raw").mkdir()
+    write_raw(folder / "raw")
+    names = tuple(SourceParameter(name=one, type="i32", is_pointer=one != "value") for one in ("out", "x", "value"))
+    describe_launches(folder / "raw", folder / "raw", folder, [HeldKernel(framework="Triton", kernel="add", parameters=names)])
+    print("triton_softmax: right")
+    sys.exit(0)
+if "gpu" in words:
+    words[words.index("gpu")] = "emulator"
+sys.argv[1:] = words
+"""
+
+
+@pytest.mark.parametrize("name", ["recorders", "python"])
+def test_what_is_recorded_is_timed_simulated_and_traced(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    if find_tool("nvdisasm") is None or find_tool("ptxas") is None:
+        pytest.skip("nvdisasm or ptxas is not installed")
+    worker = tmp_path / "worker.py"
+    path, _, rest = _WORKER.replace("TIME", "0.25").partition("from gpa_lsp.cli")
+    worker.write_text(f"{path}{_RECORDER}from gpa_lsp.cli{rest}")
+    monkeypatch.setattr(script, "GPA", (sys.executable, str(worker)))
+    monkeypatch.setattr(script, "PAIRS", ("add",))
+    monkeypatch.setattr(script, "PYTHON_PROGRAMS", {"triton": ("triton_softmax.py", "add")})
+    monkeypatch.setattr(script, "find_driver", lambda *_: ["driver"])
+    monkeypatch.setattr(script, "is_there", lambda *_: True)
+    bench = script.Bench(folder=tmp_path / "out", deadline=time.monotonic() + LIMIT_S, dry=False)
+    (step,) = (one for one in script.STEPS if one.name == name)
+    row = script.do_step(step, bench)
+    assert row["outcome"] == "done", row
+    assert row["found"]["add"] == "equal"
+    commands = [one["command"][2] for one in row["commands"]]
+    assert commands == ["record", "profile", "simulate", "trace", "memory", "trace", "memory"]
 
 
 def test_what_is_written_down_names_no_folder_of_the_machine(script: ModuleType) -> None:

@@ -15,7 +15,7 @@ from gpa_lsp.programs.library import list_headers
 from tests.programs.built import run
 
 PTX = """.version 7.0
-.target sm_70
+.target sm_75
 .address_size 64
 .visible .entry add(.param .u64 into, .param .u64 from, .param .u32 value) {
     .reg .pred %p<2>; .reg .b32 %r<6>; .reg .b64 %rd<6>;

@@ -22,9 +22,10 @@ _ADDRESS = 0x7F0000000000
 _HEAD = "gpa-lsp-launch 1\nimage 00000000000000aa\nkernel add\nnumber 3\ngrid 2 1 1\nblock 4 1 1\nshared 0\n"
 
 
-def _write(
+def write_raw(
     folder: Path, *, array: bytes = bytes(32), image: bytes = PTX.encode(), end: str = "end 1\n", more: bytes = b""
 ) -> Path:
+    """One launch, and the code it is of."""
     content = _ADDRESS.to_bytes(8, "little") * 2 + (5).to_bytes(4, "little")
     parameters = "parameter 0 8\nparameter 8 8\nparameter 16 4\n"
     raw = _HEAD.encode() + parameters.encode() + b"content 20\n" + content + b"\n"
@@ -36,7 +37,7 @@ def _write(
 
 
 def test_a_record_becomes_a_description_with_code_and_data(tmp_path: Path) -> None:
-    _write(tmp_path, array=bytes(range(32)))
+    write_raw(tmp_path, array=bytes(range(32)))
     (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
     assert (one.kernel, one.number, one.grid, one.block, one.has_ptx) == ("add", 3, (2, 1, 1), (4, 1, 1), True)
     assert one.description is not None and one.module.suffix == ".ptx"
@@ -47,7 +48,7 @@ def test_a_record_becomes_a_description_with_code_and_data(tmp_path: Path) -> No
 
 def test_machine_code_is_described_by_the_sizes_of_its_parameters(tmp_path: Path) -> None:
     image = next((ROOT / "fixtures" / "cubins").rglob("*.cubin")).read_bytes()
-    _write(tmp_path, image=image)
+    write_raw(tmp_path, image=image)
     (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
     assert not one.has_ptx and one.module.suffix == ".cubin" and one.description is not None
     assert len(read_launches(one.description)[0].arguments) == 3
@@ -55,7 +56,7 @@ def test_machine_code_is_described_by_the_sizes_of_its_parameters(tmp_path: Path
 
 def test_ptx_is_taken_from_who_holds_it(tmp_path: Path) -> None:
     image = next((ROOT / "fixtures" / "cubins").rglob("*.cubin")).read_bytes()
-    _write(tmp_path, image=image)
+    write_raw(tmp_path, image=image)
     held = (
         HeldKernel(framework="Triton", kernel="add", image="aa", ptx="other"),
         HeldKernel(framework="Numba", kernel="add", ptx=PTX),
@@ -70,7 +71,7 @@ def test_ptx_is_taken_from_who_holds_it(tmp_path: Path) -> None:
 
 def test_ptx_is_taken_from_what_was_linked(tmp_path: Path) -> None:
     image = next((ROOT / "fixtures" / "cubins").rglob("*.cubin")).read_bytes()
-    _write(tmp_path, image=image)
+    write_raw(tmp_path, image=image)
     (tmp_path / "link-00000000000000aa-0.ptx").write_text(PTX)
     (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
     assert one.has_ptx
@@ -82,14 +83,14 @@ def _add_variables() -> bytes:
 
 
 def test_variables_that_were_not_kept_are_named(tmp_path: Path) -> None:
-    _write(tmp_path, image=_add_variables())
+    write_raw(tmp_path, image=_add_variables())
     (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
     assert one.variables == ("factor",)
 
 
 def test_variables_are_kept_with_what_they_hold_where_the_kernel_uses_them(tmp_path: Path) -> None:
     more = b"variable factor 4096\nvariable unused 8192\narray 4096 4\n\7\0\0\0\narray 8192 4\n\1\0\0\0\n"
-    _write(tmp_path, image=_add_variables(), more=more)
+    write_raw(tmp_path, image=_add_variables(), more=more)
     (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
     assert one.variables == () and one.description is not None
     (launch,) = read_launches(one.description)
@@ -99,13 +100,13 @@ def test_variables_are_kept_with_what_they_hold_where_the_kernel_uses_them(tmp_p
 
 
 def test_arrays_of_addresses_lie_where_they_lay(tmp_path: Path) -> None:
-    _write(tmp_path, array=_ADDRESS.to_bytes(8, "little") * 4)
+    write_raw(tmp_path, array=_ADDRESS.to_bytes(8, "little") * 4)
     (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
     assert one.description is not None and f"base_address = {_ADDRESS:#x}" in one.description.read_text()
 
 
 def test_names_and_types_are_those_that_a_library_of_python_holds(tmp_path: Path) -> None:
-    _write(tmp_path)
+    write_raw(tmp_path)
     rows = [
         {"framework": "Triton", "kernel": "add", "image": "00000000000000bb", "parameters": [["wrong", "f32", True]]}
     ]
@@ -137,7 +138,7 @@ def test_names_and_types_are_those_that_a_library_of_python_holds(tmp_path: Path
 
 
 def test_source_that_was_compiled_while_the_program_ran_is_written_beside(tmp_path: Path) -> None:
-    _write(tmp_path, image=next((ROOT / "fixtures" / "cubins").rglob("*.cubin")).read_bytes())
+    write_raw(tmp_path, image=next((ROOT / "fixtures" / "cubins").rglob("*.cubin")).read_bytes())
     source = 'extern "C" __global__ void add(float* into, const float* from, unsigned value) {}'
     held = (
         HeldKernel(framework="CuPy", kernel="", source="__global__ void added(int* x) {}"),
@@ -150,14 +151,14 @@ def test_source_that_was_compiled_while_the_program_ran_is_written_beside(tmp_pa
 
 
 def test_arrays_that_could_not_be_read_are_not_described(tmp_path: Path) -> None:
-    _write(tmp_path, end="end 0\n")
+    write_raw(tmp_path, end="end 0\n")
     (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
     assert one.description is None and one.problem == "its arrays could not be read"
 
 
 @pytest.mark.parametrize("cut", [1, 5, 40, 90, 170, 200])
 def test_a_record_that_ends_early_is_none(cut: int, tmp_path: Path) -> None:
-    path = _write(tmp_path)
+    path = write_raw(tmp_path)
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(InputError, match="is no record of a launch"):
         read_raw_launch(path)
