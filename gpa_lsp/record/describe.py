@@ -1,7 +1,7 @@
 """Raw records of launches → descriptions with their code and data: :func:`describe_launches`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,8 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.compiler.builds import read_build
-from gpa_lsp.launches.pointer_uses import find_pointer_uses
+from gpa_lsp.launches.model import TextureInput
+from gpa_lsp.launches.pointer_uses import PointerUse, find_pointer_uses
 from gpa_lsp.launches.write_recording import Recording, hold_addresses, write_recording
 from gpa_lsp.programs.images import place_image
 from gpa_lsp.programs.loaded_code import read_sources
@@ -123,6 +124,7 @@ def _find_problem(launch: RawLaunch) -> str:
 def _make_recording(launch: RawLaunch, found: _FoundKernel | None, held: HeldKernel | None) -> Recording:
     kernel = None if found is None else found.function
     known = () if held is None else read_held_parameters(held, launch.kernel)
+    uses = {} if kernel is None else find_pointer_uses(kernel)
     variables = {base: name for base, name in launch.variables.items() if _is_used(name, found)}
     arrays = {base: data for base, data in launch.arrays.items() if base not in launch.variables or base in variables}
     bases = np.array(sorted(arrays), np.uint64)
@@ -137,9 +139,18 @@ def _make_recording(launch: RawLaunch, found: _FoundKernel | None, held: HeldKer
         arrays=arrays,
         variables=variables,
         sources=known or (() if kernel is None else read_sources(kernel)),
-        uses={} if kernel is None else find_pointer_uses(kernel),
+        uses=uses,
+        textures={} if kernel is None else _find_textures(launch, kernel, uses),
         has_addresses=hold_addresses(arrays, bases),
     )
+
+
+def _find_textures(launch: RawLaunch, kernel: PtxFunction, uses: Mapping[str, PointerUse]) -> dict[int, TextureInput]:
+    """Those that the kernel reads or writes by a parameter: handles are small numbers, as others are."""
+    read = [one for one in kernel.parameters if one.name in uses and uses[one.name].texture_dimensions]
+    content = (launch.content[one.offset_bytes : one.offset_bytes + one.size_bytes] for one in read)
+    handles = {int.from_bytes(word, "little") for word in content}
+    return {handle: one for handle, one in launch.textures.items() if handle in handles}
 
 
 def _is_used(variable: str, found: _FoundKernel | None) -> bool:

@@ -19,7 +19,10 @@ FOLDER_VARIABLE, BYTES_VARIABLE, LAUNCH_VARIABLE = (
 """What the library reads when it is loaded: where raw records go, the most bytes of data of one, and which launch."""
 LIBRARY_NAME = "gpa_lsp_recorder.so"
 DRIVER_NAME = "libcuda.so.1"
-_SOURCES = tuple(Path(__file__).with_name(name) for name in ("recorder.c", "variable_names.c", "variable_names.h"))
+_SOURCES = tuple(
+    Path(__file__).with_name(name)
+    for name in ("recorder.c", "textures.c", "textures.h", "variable_names.c", "variable_names.h")
+)
 _FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
 _NEEDED_FOR = "recording launches"
 _KEPT_BYTES = 1 << 20

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "textures.h"
 #include "variable_names.h"
 
 #ifndef REAL_DRIVER
@@ -31,7 +32,7 @@ typedef struct { /* CUlaunchConfig */
 } launch_config;
 
 enum { SUCCESS = 0, NO_FUNCTION = 500, MOST_PARAMETERS = 4096, MOST_ARRAYS = 1024, MOST_PARAMETER_BYTES = 32764 };
-enum { PER_THREAD_STREAM = 2, INPUT_PTX = 1, MOST_ASKED = 1 << 20, NEAR_BITS = 40 };
+enum { PER_THREAD_STREAM = 2, INPUT_PTX = 1, MOST_ASKED = 1 << 20, NEAR_BITS = 40, MOST_TEXTURES = 128 };
 static const uint32_t FAT_BINARY = 0xBA55ED50, FAT_WRAPPER = 0x466243B1;
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -343,7 +344,8 @@ static int gather(struct layout *layout, void **arguments, void **extra, unsigne
 
 /* What a launch is given or can reach. Variables come first. */
 struct memory {
-    size_t count, asked;
+    size_t count, asked, texture_count;
+    address textures[MOST_TEXTURES];
     address bases[MOST_ARRAYS];
     size_t sizes[MOST_ARRAYS];
     uint64_t total;
@@ -442,8 +444,21 @@ static int write_array(FILE *stream, struct memory *memory, size_t number) {
     return is_well;
 }
 
+static void add_texture(struct memory *memory, address value) {
+    uint64_t size = value == 0 ? 0 : measure_texture(value, find_real);
+    if (size == 0 || memory->texture_count == MOST_TEXTURES)
+        return;
+    for (size_t number = 0; number < memory->texture_count; number++)
+        if (memory->textures[number] == value)
+            return;
+    memory->textures[memory->texture_count++] = value;
+    memory->total += size;
+}
+
 static int write_arrays(FILE *stream, struct memory *memory) {
     int is_well = 1;
+    for (size_t number = 0; is_well && number < memory->texture_count && memory->total <= limit_bytes; number++)
+        is_well = write_texture(stream, memory->textures[number], find_real);
     for (size_t number = 0; is_well && number < memory->count && memory->total <= limit_bytes; number++)
         is_well = write_array(stream, memory, number);
     if (memory->total > limit_bytes)
@@ -490,6 +505,7 @@ static void write_launch(struct known *one, handle function, const launch_config
         int is_first = 0;
         memcpy(&value, content + place, sizeof value);
         follow(&memory, value, 1, &is_first);
+        add_texture(&memory, value);
     }
     int is_well = write_arrays(stream, &memory);
     fprintf(stream, "end %d\n", is_well);
@@ -672,6 +688,40 @@ PUBLIC result cuLinkComplete(handle state, void **image, size_t *size) {
     return error;
 }
 
+static void see_texture(const address *handle, const resource_description *resource, const texture_description *texture) {
+    pthread_mutex_lock(&lock);
+    remember_texture(*handle, resource, texture);
+    pthread_mutex_unlock(&lock);
+}
+
+PUBLIC result cuTexObjectCreate(address *into, const resource_description *resource, const texture_description *texture,
+                                const void *view) {
+    REAL("cuTexObjectCreate", address *, const resource_description *, const texture_description *, const void *);
+    result error = real(into, resource, texture, view);
+    if (error == SUCCESS && texture != NULL && view == NULL)
+        see_texture(into, resource, texture);
+    return error;
+}
+
+PUBLIC result cuSurfObjectCreate(address *into, const resource_description *resource) {
+    REAL("cuSurfObjectCreate", address *, const resource_description *);
+    result error = real(into, resource);
+    if (error == SUCCESS)
+        see_texture(into, resource, NULL);
+    return error;
+}
+
+#define DESTROYER(name) \
+    PUBLIC result name(address handle) { \
+        REAL(#name, address); \
+        pthread_mutex_lock(&lock); \
+        forget_texture(handle); \
+        pthread_mutex_unlock(&lock); \
+        return real(handle); \
+    }
+DESTROYER(cuTexObjectDestroy)
+DESTROYER(cuSurfObjectDestroy)
+
 #define LAUNCHER(name) \
     PUBLIC result name(handle function, unsigned int x, unsigned int y, unsigned int z, unsigned int block_x, \
                        unsigned int block_y, unsigned int block_z, unsigned int shared, handle stream, \
@@ -731,6 +781,10 @@ static void *stand_in(const char *name, int version, uint64_t flags) {
         {"cuLibraryGetManaged", cuLibraryGetManaged, NULL},
         {"cuLibraryGetKernel", cuLibraryGetKernel, NULL},
         {"cuKernelGetFunction", cuKernelGetFunction, NULL},
+        {"cuTexObjectCreate", cuTexObjectCreate, NULL},
+        {"cuTexObjectDestroy", cuTexObjectDestroy, NULL},
+        {"cuSurfObjectCreate", cuSurfObjectCreate, NULL},
+        {"cuSurfObjectDestroy", cuSurfObjectDestroy, NULL},
         {"cuLinkAddData", cuLinkAddData_v2, NULL},
         {"cuLinkComplete", cuLinkComplete, NULL},
         {"cuLaunchKernel", cuLaunchKernel, cuLaunchKernel_ptsz},

@@ -170,23 +170,48 @@ def test_a_computer_without_a_driver_says_so(monkeypatch: pytest.MonkeyPatch) ->
         library.find_driver()
 
 
-def test_our_layout_of_a_launch_is_that_of_cudas_headers(tmp_path: Path) -> None:
+_LAYOUTS = {
+    ("launch_config", "CUlaunchConfig"): (
+        ("grid", "gridDimX"), ("block", "blockDimX"), ("shared_bytes", "sharedMemBytes"), ("stream", "hStream"),
+        ("attributes", "attrs"), ("attribute_count", "numAttrs"),
+    ),
+    ("resource_description", "CUDA_RESOURCE_DESC"): (
+        ("kind", "resType"), ("at", "res.array.hArray"), ("at", "res.linear.devPtr"), ("format", "res.linear.format"),
+        ("channels", "res.pitch2D.numChannels"), ("width", "res.linear.sizeInBytes"), ("width", "res.pitch2D.width"),
+        ("height", "res.pitch2D.height"), ("pitch", "res.pitch2D.pitchInBytes"), ("flags", "flags"),
+    ),
+    ("texture_description", "CUDA_TEXTURE_DESC"): (("address", "addressMode"), ("filter", "filterMode"), ("flags", "flags")),
+    ("array_description", "CUDA_ARRAY3D_DESCRIPTOR"): (
+        ("width", "Width"), ("depth", "Depth"), ("format", "Format"), ("channels", "NumChannels"), ("flags", "Flags"),
+    ),
+    ("copy_description", "CUDA_MEMCPY3D"): (
+        ("from.type", "srcMemoryType"), ("from.array", "srcArray"), ("into.type", "dstMemoryType"), ("into.host", "dstHost"),
+        ("into.pitch", "dstPitch"), ("into.height", "dstHeight"), ("width", "WidthInBytes"), ("height", "Height"), ("depth", "Depth"),
+    ),
+}  # fmt: skip
+"""Ours and CUDA's, and members that must lie at the same place."""
+
+
+def test_our_layouts_are_those_of_cudas_headers(tmp_path: Path) -> None:
     headers = [one for one in list_headers() if (one.folder / "cuda.h").is_file()]
     compiler = find_c_compiler()
     if not headers or compiler is None:
         pytest.skip("CUDA's headers or a C compiler are not installed")
-    own = Path(library.__file__).with_name("recorder.c").read_text()
-    start = own.index("typedef int result;")
-    declared = own[start : own.index("} launch_config;") + len("} launch_config;")]
-    pairs = [("grid", "gridDimX"), ("block", "blockDimX"), ("shared_bytes", "sharedMemBytes"), ("stream", "hStream")]
-    pairs += [("attributes", "attrs"), ("attribute_count", "numAttrs")]
-    lines = [
-        f'_Static_assert(offsetof(launch_config, {mine}) == offsetof(CUlaunchConfig, {theirs}), "{mine}");'
-        for mine, theirs in pairs
-    ]
-    lines.append('_Static_assert(sizeof(launch_config) == sizeof(CUlaunchConfig), "size");')
+    own = Path(library.__file__).with_name("recorder.c")
+    text = own.read_text()
+    start = text.index("typedef int result;")
+    declared = text[start : text.index("} launch_config;") + len("} launch_config;")]
+    lines = []
+    for (mine, theirs), members in _LAYOUTS.items():
+        lines += [
+            f'_Static_assert(offsetof({mine}, {one}) == offsetof({theirs}, {other}), "{one}");'
+            for one, other in members
+        ]
+        lines.append(f'_Static_assert(sizeof({mine}) == sizeof({theirs}), "size");')
     source = tmp_path / "layout.c"
-    source.write_text("\n".join(["#include <cuda.h>", "#include <stddef.h>", "#include <stdint.h>", declared, *lines]))
-    command = [str(compiler), "-fsyntax-only", f"-I{headers[0].folder}", str(source)]
+    source.write_text(
+        "\n".join(["#include <cuda.h>", "#include <stddef.h>", '#include "textures.h"', declared, *lines])
+    )
+    command = [str(compiler), "-fsyntax-only", f"-I{headers[0].folder}", f"-I{own.parent}", str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
