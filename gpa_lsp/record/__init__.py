@@ -14,8 +14,8 @@ Any other program is started with ``gpa-lsp record -o recorded -- ./app``. Both 
 to them. Names and types of arguments, constants and the place in the source come from what Triton, Numba, CuPy (raw kernels) and CuTe DSL hold of
 their kernels in the process; so does the PTX of those that load machine code (CuTe DSL: with ``CUTE_DSL_KEEP_PTX=1``), and of CuPy the source.
 
-Of each kernel the first launch with the most threads is kept, or a chosen one, with the arrays that its arguments lead to, the variables of its module,
-and textures and surfaces whose handles are arguments of a kernel whose PTX is known. What variables hold is missing where the program loaded
+Of each kernel the first launch with the most threads is kept, or a chosen one, with the arrays that its arguments lead to, the variables of its
+module, and textures and surfaces whose handles are arguments of a kernel whose PTX is known. What variables hold is missing where the program loaded
 compressed code and did not ask for them; those are named. Linux only.
 """
 
