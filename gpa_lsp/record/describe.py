@@ -23,6 +23,7 @@ from gpa_lsp.ptx.scalar_types import ScalarType
 from gpa_lsp.record.model import Recorded
 from gpa_lsp.record.python_programs import HeldKernel, choose_held, read_held_parameters
 from gpa_lsp.record.raw_records import RawLaunch, read_raw_launch
+from gpa_lsp.record.relocation import relocate
 
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*", re.ASCII)
 
@@ -53,7 +54,7 @@ def describe_launches(raw: Path, images: Path, folder: Path, held: Sequence[Held
     """
     kept: dict[tuple[str, str], RawLaunch] = {}
     for path in sorted(raw.glob("launch-*.raw")):
-        launch = read_raw_launch(path)
+        launch = relocate(read_raw_launch(path))
         kept[launch.image, launch.kernel] = launch
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -25,6 +25,7 @@ import importlib.machinery
 import importlib.util
 
 def write():
+    sys.dont_write_bytecode = True
     try:
         spec = importlib.util.spec_from_file_location("gpa_lsp_held_kernels", {module!r})
         module = importlib.util.module_from_spec(spec)

@@ -2,19 +2,25 @@
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gpa_lsp.basis.errors import InputError, MissingToolError
+from gpa_lsp.emulator.emulate import emulate
+from gpa_lsp.launches.launch import ArrayArgument
 from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.native.c_compiler import find_c_compiler
 from gpa_lsp.programs.library import list_headers
+from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.ptx.scalar_types import ScalarType
 from gpa_lsp.record import library
 from gpa_lsp.record.describe import describe_launches
 from gpa_lsp.record.python_programs import HeldKernel, read_held_kernels
 from gpa_lsp.record.raw_records import read_raw_launch
+from gpa_lsp.record.relocation import relocate
 from tests.conftest import ROOT
 from tests.record.programs import PTX
 
@@ -99,10 +105,45 @@ def test_variables_are_kept_with_what_they_hold_where_the_kernel_uses_them(tmp_p
     assert launch.memory == ()
 
 
-def test_arrays_of_addresses_lie_where_they_lay(tmp_path: Path) -> None:
-    write_raw(tmp_path, array=_ADDRESS.to_bytes(8, "little") * 4)
+_CHASE = """.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry add(.param .u64 into, .param .u64 inside, .param .u32 value) {
+    .reg .b32 %r<4>; .reg .b64 %rd<6>;
+    ld.param.u64 %rd1, [into];
+    ld.param.u64 %rd2, [inside];
+    ld.global.u64 %rd3, [%rd1];
+    ld.global.u64 %rd4, [%rd1+8];
+    ld.global.u32 %r1, [%rd3];
+    ld.global.u32 %r2, [%rd4];
+    ld.global.u32 %r3, [%rd2+16];
+    add.u32 %r1, %r1, %r2;
+    add.u32 %r1, %r1, %r3;
+    st.global.u32 [%rd2+20], %r1;
+    ret;
+}
+"""
+
+
+def test_arrays_that_hold_addresses_are_moved_with_them(tmp_path: Path) -> None:
+    """A GPU has memory where the emulator has none."""
+    other = _ADDRESS + 0x1300
+    words = [other, other + 4, 3, 0]
+    more = f"array {other} 8\n".encode() + (40).to_bytes(4, "little") + (500).to_bytes(4, "little") + b"\n"
+    array = b"".join(word.to_bytes(8, "little") for word in words)
+    write_raw(tmp_path, array=array, image=_CHASE.encode(), more=more)
     (one,) = describe_launches(tmp_path, tmp_path, tmp_path / "out")
-    assert one.description is not None and f"base_address = {_ADDRESS:#x}" in one.description.read_text()
+    assert one.description is not None and one.problem == ""
+    (launch,) = read_launches(one.description)
+    emulation = emulate(parse_ptx(_CHASE, name="add.ptx"), replace(launch, grid=(1, 1, 1), block=(1, 1, 1)))
+    assert emulation.faults == ()
+    assert emulation.arrays["argument0"].view(np.uint32)[5] == 543
+    assert len({array.base_address for array in launch.memory if isinstance(array, ArrayArgument)}) == 1
+
+
+def test_arrays_without_addresses_need_no_place(tmp_path: Path) -> None:
+    launch = read_raw_launch(write_raw(tmp_path, array=bytes(range(32))))
+    assert relocate(launch) is launch
 
 
 def test_names_and_types_are_those_that_a_library_of_python_holds(tmp_path: Path) -> None:

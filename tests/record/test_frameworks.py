@@ -21,6 +21,7 @@ from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.record import held_kernels
 from gpa_lsp.record.python_programs import add_to_environment, read_held_kernels
+from tests.interpreters import find_interpreter
 from tests.patience import LIMIT_S
 from tests.programs.built import SOURCES
 from tests.record.programs import HEAD, emulate_recorded, find_array, record, require_driver
@@ -212,8 +213,10 @@ def test_what_a_library_holds_otherwise_than_is_known_is_left_out(
     assert kept.__dict__["entry_name"] == 3
 
 
-@pytest.mark.parametrize("has_own", [False, True])
-def test_a_program_starts_and_ends_as_it_would_have(tmp_path: Path, has_own: bool) -> None:
+@pytest.mark.parametrize(
+    ("minor", "has_own"), [(11, False), (11, True), (9, False), (10, False), (12, False), (13, False), (14, False)]
+)
+def test_a_program_starts_and_ends_as_it_would_have(tmp_path: Path, minor: int, has_own: bool) -> None:
     """What Python runs at a start is ours, and then what would have been run."""
     raw, own = tmp_path / "raw", tmp_path / "own"
     raw.mkdir()
@@ -229,8 +232,12 @@ def test_a_program_starts_and_ends_as_it_would_have(tmp_path: Path, has_own: boo
     )
     environment = dict(os.environ) | {"PYTHONPATH": str(own)}
     add_to_environment(environment, tmp_path, raw)
-    command = [sys.executable, "-c", text]
+    command = [find_interpreter(minor), "-c", text]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert (done.returncode, done.stdout.split(), done.stderr) == (3, [str(has_own), "False"], "")
+    assert (
+        not list(Path(held_kernels.__file__).parent.rglob(f"*held_kernels.cpython-3{minor}.pyc"))
+        or minor == sys.version_info[1]
+    )
     (held,) = read_held_kernels(raw)
     assert (held.framework, held.source) == ("CuPy", "__global__ void add(int* x) {}")
