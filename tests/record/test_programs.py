@@ -6,7 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpa_lsp.emulator.trace import join_pieces
 from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.prediction.trace_files.read import read_pieces
+from tests.instrumentation.comparing import list_different, rebase
 from tests.programs.built import run
 from tests.record.programs import HEAD, emulate_recorded, find_array, record_script, require_driver
 
@@ -108,6 +111,32 @@ def test_what_variables_hold_and_lead_to_is_kept(tmp_path: Path) -> None:
     assert "True\n" in record_script(tmp_path, _VARIABLES)
     emulation = emulate_recorded(tmp_path / "out", "add")
     assert find_array(emulation, np.uint32, 32, 0).tolist() == list(range(5, 229, 7))
+
+
+def test_what_variables_lead_to_is_traced_on_a_gpu_as_in_the_emulator(tmp_path: Path) -> None:
+    """There arrays lie elsewhere than they were recorded, and their addresses are other ones."""
+    pytest.importorskip("cuda.bindings.driver")
+    pytest.importorskip("pyarrow")
+    record_script(tmp_path, _VARIABLES)
+    (code,) = (tmp_path / "out").glob("*.ptx")
+    traces = []
+    for place in ("emulator", "gpu"):
+        folder = tmp_path / place
+        words = [
+            "trace",
+            str(code),
+            "--launches",
+            str(tmp_path / "out" / "add.launch.toml"),
+            "--on",
+            place,
+            "-o",
+            str(folder),
+        ]
+        found, printed = run(Path(sys.executable), "-m", "gpa_lsp", *words, folder=tmp_path)
+        assert found.end.status == 0, printed
+        traces.append(rebase(join_pieces(list(read_pieces(folder)))))
+    assert list_different(*traces) == []
+    assert {len(one.accesses) for one in traces} == {5}
 
 
 def test_what_a_killed_program_launched_is_there(tmp_path: Path) -> None:
