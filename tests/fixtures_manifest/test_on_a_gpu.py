@@ -157,6 +157,40 @@ def test_launches_are_timed_with_the_sizes_of_their_recipes(
     assert "less than half a microsecond" in script.do_step(step, bench)["why"]
 
 
+def _make_row(
+    opcode: str, pc_offset: int, *, stall: int, wait: int = 0, mask: int = 0, sets: int | None = None
+) -> dict[str, object]:
+    reasons = {"wait": {"all": wait, "latency": wait}, "not_selected": {"all": 2, "latency": 0}}
+    if mask:
+        reasons["short_scoreboard"] = {"all": 9, "latency": 7}
+    control = {"stall_cycles": stall, "wait_mask": mask, "write_barrier": sets}
+    return {
+        "function": 0,
+        "pc_offset": pc_offset,
+        "opcode": opcode,
+        "executions": 100,
+        "by_reason": reasons,
+        "control": control,
+    }
+
+
+def test_questions_are_answered_by_a_report(tmp_path: Path) -> None:
+    rows = [
+        _make_row("LDC.64", 0, stall=1, sets=2),
+        _make_row("IADD3", 16, stall=5, wait=0),
+        _make_row("FFMA", 32, stall=9, wait=4, mask=0b100),
+        _make_row("LDG.E", 48, stall=2, wait=8, sets=2),
+        _make_row("STG.E", 64, stall=1, wait=1, mask=0b100),
+    ]
+    report = tmp_path / "r.json"
+    report.write_text(json.dumps({"kernels": [{"instructions": rows}]}))
+    command = [sys.executable, str(SCRIPT.with_name("settle.py")), str(report), "--after", "LDC"]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT_S).stdout)
+    assert found["after"] == {"LDC": {"short_scoreboard": 7, "wait": 4}}
+    assert found["wait"] == {"instructions": 4, "correlation": 1.0, "cycles_per_sample": 100.0}
+    assert found["not_selected"] == {"latency": 0, "all": 10}
+
+
 _RECORDER = """
 words = sys.argv[1:]
 if words[0] == "record":
