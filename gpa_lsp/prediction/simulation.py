@@ -23,6 +23,7 @@ from gpa_lsp.device.products import Product, find_product, find_product_of
 from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.prediction.declared_code import declare_code
 from gpa_lsp.prediction.machines import choose_product
 from gpa_lsp.prediction.targets import examine_for_machine
 from gpa_lsp.profile.model import Launch
@@ -235,7 +236,7 @@ def simulate_launch(
         settings: how much it may cost, and the GPU.
 
     Raises:
-        InputError: there is no machine code with PTX in it, or no GPU has the name.
+        InputError: there is no machine code in it, or no GPU has the name.
     """
     problems: list[Problem] = []
     subjects = _make_built((unit,), path, None, settings, problems)
@@ -273,8 +274,9 @@ def _make_built(
     """The kernels of compiled units that are meant."""
     subjects: list[_Subject] = []
     for unit in units:
-        if unit.cubin is None or unit.ptx is None:
+        if unit.cubin is None:
             continue
+        ptx = declare_code(unit.cubin, unit.compute_capability, path=path) if unit.ptx is None else unit.ptx
         cubin = read_cubin(unit.cubin, path=path)
 
         def choose(names: list[str]) -> list[str]:
@@ -288,9 +290,9 @@ def _make_built(
                 message = f"no GPU of compute capability {unit.compute_capability} is known"
                 raise InputError(message, path=path, remedy="name one with --machine")
             place = _place_on(product)
-            subjects.append(_Subject(kernel=one, ptx=(unit.ptx,), find_place=lambda _, place=place: place))  # type: ignore[misc]
+            subjects.append(_Subject(kernel=one, ptx=(ptx,), find_place=lambda _, place=place: place))  # type: ignore[misc]
     if not subjects and not problems:
-        raise InputError("there is no machine code with PTX in it", path=path, remedy=_REMEDY)
+        raise InputError("there is no machine code in it", path=path, remedy=_REMEDY)
     return subjects
 
 

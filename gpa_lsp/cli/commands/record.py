@@ -75,9 +75,10 @@ def _tell(recorded: "RecordedProgram", terminal: Terminal) -> None:
             terminal.complain(f"gpa-lsp: not recorded: {one.kernel}: {one.problem}")
             continue
         code = one.module if one.has_ptx or one.source is None else one.source
-        words = ["gpa-lsp", "memory", str(code), "--launches", str(one.description)]
-        is_executable = one.has_ptx or one.source is not None
-        shown = shlex.join(words) if is_executable else "its code came as machine code, without PTX"
+        command = (
+            "memory" if one.has_ptx or one.source is not None else "simulate"
+        )  # machine code alone is not emulated
+        shown = shlex.join(["gpa-lsp", command, str(code), "--launches", str(one.description)])
         terminal.complain(f"gpa-lsp: recorded {one.description}: {shown}")
         if one.variables:
             names = ", ".join(one.variables)
