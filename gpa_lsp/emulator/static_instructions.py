@@ -82,6 +82,7 @@ def describe_instruction(
         is_read_only_path="nc" in instruction.suffixes or instruction.opcode in _READ_ONLY,
         cache_operator="" if kind is None else _find_cache_operator(instruction),
         chain=instruction.chain,
+        column=instruction.column,
     )
 
 

@@ -80,6 +80,7 @@ class StaticInstruction:
         is_read_only_path: a load through the non-coherent path (``ld.global.nc``, textures).
         cache_operator: ``ca``, ``cg``, ``cs``, ``lu``, ``cv``, ``wb``, ``wt``; empty when none is given.
         chain: source line with its inline chain, innermost first; None when there is none.
+        column: 1-based, of its innermost place; 0 where the compiler gave none, and in traces that were saved without.
         calls: numbers of the calls that lead to it, innermost first; recursion is not repeated. Empty for what the kernel itself holds, and
             in another function where the way to it is not known.
         same_as: the instruction this is without regard to its callers; None for those that are.
@@ -94,6 +95,7 @@ class StaticInstruction:
     is_read_only_path: bool = False
     cache_operator: str = ""
     chain: InlineChain | None = None
+    column: int = 0
     calls: tuple[int, ...] = ()
     same_as: int | None = None
 

@@ -9,6 +9,7 @@ from gpa_lsp.basis.errors import UnsupportedInputError
 from gpa_lsp.gpu.local_gpu import LocalGpu
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.model import LaunchInputs
+from gpa_lsp.launches.moved_memory import MovedMemory
 from gpa_lsp.ptx.model import PtxFunction
 
 _ADDRESS_BYTES = 8
@@ -26,7 +27,7 @@ class PlacedLaunch:
         inputs: of the launch.
 
     Raises:
-        UnsupportedInputError: it has textures, or arrays that must lie at some address.
+        UnsupportedInputError: it has textures.
         InputError: the GPU has no room for its arrays.
     """
 
@@ -35,11 +36,6 @@ class PlacedLaunch:
     ) -> None:
         if inputs.textures:
             message = f"passes the texture {inputs.textures[0].name}, and textures are not made on a GPU"
-            raise UnsupportedInputError(message, path=launch.path, remedy=_REMEDY)
-        placed = next((one.name for one in inputs.buffers if one.base_address is not None), None)
-        if placed is not None or inputs.variable_addresses:
-            name = placed or next(iter(inputs.variable_addresses))
-            message = f"says where {name} lies, for others hold its address, and a GPU lays out memory itself"
             raise UnsupportedInputError(message, path=launch.path, remedy=_REMEDY)
         self._gpu = gpu
         self._module = module
@@ -50,6 +46,7 @@ class PlacedLaunch:
         """Of each array, in the order of the inputs."""
         self.variables = {name: gpu.find_variable(module, name) for name in inputs.variables}
         """Address and bytes of each variable that is filled."""
+        self._moved = self._find_moves()
         self.start = gpu.prepare(
             self._kernel,
             launch.grid,
@@ -63,9 +60,13 @@ class PlacedLaunch:
     def fill(self) -> None:
         """Give the arrays and variables what the launch begins with; other variables stay as they are."""
         for address, one in zip(self.addresses, self._inputs.buffers, strict=True):
-            self._gpu.write(address, one.data)
+            data = one.data if one.base_address is None else self._moved.move_content(one.data.view(np.uint8))
+            self._gpu.write(address, data)
         for name, (address, size) in self.variables.items():
-            self._gpu.write(address, self._inputs.variables[name].view(np.uint8)[:size])
+            given = self._inputs.variables[name].view(np.uint8)[:size]
+            self._gpu.write(
+                address, self._moved.move_content(given) if name in self._inputs.variable_addresses else given
+            )
 
     def read_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What the arrays hold now, by name."""
@@ -74,8 +75,21 @@ class PlacedLaunch:
             for address, one in zip(self.addresses, self._inputs.buffers, strict=True)
         }
 
+    def _find_moves(self) -> MovedMemory:
+        """From where a description says that arrays lie, for others hold their addresses, to where the GPU has them."""
+        moves = {
+            one.base_address: (one.data.nbytes, address)
+            for address, one in zip(self.addresses, self._inputs.buffers, strict=True)
+            if one.base_address is not None
+        }
+        for name, base in self._inputs.variable_addresses.items():
+            address, size = self.variables[name]
+            moves[base] = (size, address)
+        return MovedMemory(moves)
+
     def _write_parameters(self) -> tuple[bytes, ...]:
-        content = bytearray(self._inputs.parameters)
+        given = np.frombuffer(self._inputs.parameters, np.uint8)
+        content = bytearray(self._moved.move_parameters(given).tobytes())
         for slot in self._inputs.pointers:
             address = self.addresses[slot.buffer] + slot.offset_bytes
             start = slot.parameter_offset_bytes

@@ -9,6 +9,11 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.ptx.scalar_types import ScalarType
 
+FIRST_ADDRESS = 0x7_0000_0000
+"""Of memory: arrays can be described to lie from here on. What is below is nobody's, so that null pointers are found."""
+MOST_SPAN_BYTES = 64 << 30
+"""Of address space from there on; memory is taken as it is touched."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferInput:

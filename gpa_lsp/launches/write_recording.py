@@ -162,7 +162,7 @@ class _Writer:
             found = self._find(value)
             if found is not None:
                 return self._write_array(name, found[0], self._choose_type(parameter, source, found[0]), found[1])
-        return _write_scalar(name, parameter.type, content)
+        return _write_scalar(name, _choose_scalar(parameter, source), content)
 
     def _choose_name(self, wanted: str) -> str:
         name, number = wanted, 1
@@ -260,6 +260,13 @@ class _Writer:
             place += width
         listed = ", ".join(f"{{ at = {at}, {text[2:]}" for at, text in members)
         return f"{{ name = {json.dumps(name)}, size = {len(content)}, members = [{listed}] }}"
+
+
+def _choose_scalar(parameter: PtxVariable, source: SourceParameter | None) -> ScalarType:
+    """Of the source where it goes with the size: PTX and machine code know no signs."""
+    declared = None if source is None or source.is_pointer else find_type(source.type)
+    fits = declared is not None and declared.lanes == 1 and declared.bytes == parameter.size_bytes
+    return declared.scalar if declared is not None and fits and declared.scalar in _FORMATS else parameter.type
 
 
 def _write_scalar(name: str, kind: ScalarType, content: bytes) -> str:

@@ -12,12 +12,14 @@ from typing import Any
 from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, spare_others
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.compiler.builds import read_build
 from gpa_lsp.gpu.timing import DEFAULT_TIMING, LaunchTiming, TimingSettings
 from gpa_lsp.gpu.timing_jobs import TimingJob
 from gpa_lsp.gpu.timing_processes import FoundGpu, find_gpu, time_on_gpu
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.prediction.built_modules import read_modules
+from gpa_lsp.prediction.image_module import read_image_module
 from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.prediction.predict import DescribedLaunch, choose_launches, match_launches, name_meant
 from gpa_lsp.prediction.report_launches import explain_no_code, list_measured_launches
@@ -131,10 +133,26 @@ def time_build(
     """Time launches of code that was built; the driver assembles its PTX where it was built for another GPU. Errors as of :func:`time_source`."""
     gpu = work.find()
     problems: list[Problem] = []
-    built = read_modules(path, None, None, problems, assembles=False, newest=gpu.compute_capability)
-    codes = [(_choose_image(one.unit.cubin, gpu, path), one.module) for one in built]
+    codes = _declare_without_ptx(path, gpu)
+    if not codes:
+        built = read_modules(path, None, None, problems, assembles=False, newest=gpu.compute_capability)
+        codes = [(_choose_image(one.unit.cubin, gpu, path), one.module) for one in built]
     found = _time_described(codes, path, kernel, choice, work)
     return replace(found, problems=(*problems, *found.problems))
+
+
+def _declare_without_ptx(path: Path, gpu: FoundGpu) -> list[tuple[bytes | None, PtxModule]]:
+    """The images for a GPU of a build that has no PTX at all, with what they say of their kernels; none where it has any."""
+    units = read_build(path, assembles=False)
+    if any(unit.ptx is not None for unit in units):
+        return []
+    found: list[tuple[bytes | None, PtxModule]] = []
+    for unit in units:
+        if unit.cubin is not None and _choose_image(unit.cubin, gpu, path) is not None:
+            cubin = read_cubin(unit.cubin, path=path)
+            kernels = [name for name, function in cubin.functions.items() if function.is_entry]
+            found.append((unit.cubin, read_image_module(cubin, kernels)))
+    return found
 
 
 def time_report(

@@ -24,6 +24,7 @@ from gpa_lsp.device.products import Product, find_product, find_product_of
 from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.prediction.image_module import read_image_module
 from gpa_lsp.prediction.machines import choose_product
 from gpa_lsp.prediction.targets import examine_for_machine, note_difference
 from gpa_lsp.profile.model import Launch
@@ -34,7 +35,6 @@ from gpa_lsp.report.names import demangle, list_named, shorten_name
 from gpa_lsp.rows.join import join_profile
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
-from gpa_lsp.simulator.image_module import read_image_module
 from gpa_lsp.simulator.machine import MemoryFacts
 from gpa_lsp.simulator.profile_document import DocumentLaunch
 from gpa_lsp.simulator.simulate import find_places, simulate_kernel
@@ -547,8 +547,8 @@ def _find_module(subject: _Subject) -> PtxModule:
     kernel = subject.kernel
     found = _find_ptx(subject)
     if found is None and kernel.cubin is not None:
-        found = read_image_module(kernel.cubin, kernel.mangled_name)
-    if found is None:
+        found = read_image_module(kernel.cubin, (kernel.mangled_name,))
+    if found is None or kernel.mangled_name not in found.functions:
         raise InputError("neither its PTX nor its image says what its parameters are", remedy=_PTX_REMEDY)
     return found
 

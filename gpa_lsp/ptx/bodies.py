@@ -137,7 +137,15 @@ class BodyReader:
                         remedy="split it; no kernel is that large",
                     )
                 guard = None if match["guard"] is None else (match["guard"], match["negated"] == "!")
-                reader.read(match["name"], match["rest"], self._scope, guard=guard, line=self._line, chain=self._chain)
+                reader.read(
+                    match["name"],
+                    match["rest"],
+                    self._scope,
+                    guard=guard,
+                    line=self._line,
+                    chain=self._chain,
+                    column=self.lines.column,
+                )
             elif kind == "end":
                 break
             else:

@@ -70,6 +70,7 @@ class InstructionReader:
         guard: tuple[str, bool] | None,
         line: int,
         chain: InlineChain | None,
+        column: int,
     ) -> None:
         """Read one instruction.
 
@@ -80,6 +81,7 @@ class InstructionReader:
             guard: name of the predicate and whether it is negated.
             line: of the text.
             chain: its source line.
+            column: of its innermost place.
 
         Raises:
             InputError: an operand is none.
@@ -110,6 +112,7 @@ class InstructionReader:
                 text=text if len(text) <= MOST_TEXT else text[:MOST_TEXT],
                 text_line=line,
                 chain=chain,
+                column=column if chain else 0,
             )
         )
 

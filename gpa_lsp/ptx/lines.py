@@ -74,9 +74,13 @@ class LineReader:
         function: its mangled name.
         files: number → path, of the module.
         names: of inlined functions.
+
+    Attributes:
+        column: 1-based, of the innermost place that was read last; 0 where it has none.
     """
 
     def __init__(self, function: str, files: Mapping[int, str], names: DebugNames) -> None:
+        self.column = 0
         self._function = function
         self._files = files
         self._names = names
@@ -97,8 +101,10 @@ class LineReader:
             raise InputError(f"{directive.strip()[:80]!r} names no line", remedy="write .loc FILE LINE COLUMN")
         place = (int(match[1]), int(match[2]), int(match[3]))
         outer: InlineChain = ()
+        self.column = place[2] if place[1] else 0
         if match[4] is not None:
             outer_place = (int(match[6]), int(match[7]), int(match[8]))
+            self.column = self.column if place[1] else outer_place[2]
             known = self._at.get(outer_place)
             outer = self._begin(outer_place, self._function, ()) if known is None else known
         # Chains are shared: ``outer`` is kept alive by the chains built on it, so that its id tells it.

@@ -186,6 +186,7 @@ class PtxInstruction:
         text: as written, without guard, label and semicolon, blanks folded; cut at 400 characters.
         text_line: 1-based line of the PTX text.
         chain: source line with its inline chain, innermost first, from ``.loc``; None where no line is given (line 0).
+        column: 1-based, of the innermost place; 0 where the compiler gave none.
     """
 
     index: int
@@ -201,6 +202,7 @@ class PtxInstruction:
     text: str
     text_line: int
     chain: InlineChain | None
+    column: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,12 @@ What is named in ``__all__`` here stays as it is between minor versions. A progr
     print(recording.launches[0].description)
 
 Any other program is started with ``gpa-lsp record -o recorded -- ./app``. Both stand before CUDA's driver library, so that all compilers are alike
-to them; Triton and Numba are tried. Of each kernel the first launch with the most threads is kept, or a chosen one. What lies in variables of a
-module and in textures is not kept. Linux only.
+to them. Names and types of arguments, constants and the place in the source come from what Triton, Numba, CuPy (raw kernels) and CuTe DSL hold of
+their kernels in the process; so does the PTX of those that load machine code (CuTe DSL: with ``CUTE_DSL_KEEP_PTX=1``), and of CuPy the source.
+
+Of each kernel the first launch with the most threads is kept, or a chosen one, with the arrays that its arguments lead to, the variables of its
+module, and textures and surfaces whose handles are arguments of a kernel whose PTX is known. What variables hold is missing where the program loaded
+compressed code and did not ask for them; those are named. Linux only.
 """
 
 from gpa_lsp.record.in_process import RecordedLaunches, launches, prepare

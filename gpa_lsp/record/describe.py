@@ -1,7 +1,7 @@
 """Raw records of launches → descriptions with their code and data: :func:`describe_launches`."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,8 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.compiler.builds import read_build
-from gpa_lsp.launches.pointer_uses import find_pointer_uses
+from gpa_lsp.launches.model import TextureInput
+from gpa_lsp.launches.pointer_uses import PointerUse, find_pointer_uses
 from gpa_lsp.launches.write_recording import Recording, hold_addresses, write_recording
 from gpa_lsp.programs.images import place_image
 from gpa_lsp.programs.loaded_code import read_sources
@@ -20,7 +21,9 @@ from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.ptx.reachable import list_reachable
 from gpa_lsp.ptx.scalar_types import ScalarType
 from gpa_lsp.record.model import Recorded
+from gpa_lsp.record.python_programs import HeldKernel, choose_held, read_held_parameters
 from gpa_lsp.record.raw_records import RawLaunch, read_raw_launch
+from gpa_lsp.record.relocation import relocate
 
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*", re.ASCII)
 
@@ -33,35 +36,38 @@ class _FoundKernel:
     variables: tuple[str, ...]
 
 
-PtxSearch = Callable[[str], Iterable[str]]
-"""Texts of PTX that may hold the kernel of a name."""
 _TYPES = {1: ScalarType.U8, 2: ScalarType.U16, 4: ScalarType.U32, 8: ScalarType.U64}
 _LONGEST_STEM = 80
 
 
-def describe_launches(
-    raw: Path, images: Path, folder: Path, search: PtxSearch = lambda kernel: ()
-) -> tuple[Recorded, ...]:
+def describe_launches(raw: Path, images: Path, folder: Path, held: Sequence[HeldKernel] = ()) -> tuple[Recorded, ...]:
     """Describe the last record of each kernel.
 
     Args:
         raw: folder that the library wrote launches to.
         images: that it wrote code to.
         folder: that gets descriptions, code and data; made when it is missing.
-        search: looks for the PTX of kernels that were loaded as machine code.
+        held: what libraries of Python know of the kernels.
 
     Raises:
         InputError: the folder cannot be written to.
     """
     kept: dict[tuple[str, str], RawLaunch] = {}
     for path in sorted(raw.glob("launch-*.raw")):
-        launch = read_raw_launch(path)
+        launch = relocate(read_raw_launch(path))
         kept[launch.image, launch.kernel] = launch
     try:
         folder.mkdir(parents=True, exist_ok=True)
         stems: set[str] = set()
         return tuple(
-            _describe(launch, images, folder, _choose_stem(launch.kernel, stems), search) for launch in kept.values()
+            _describe(
+                launch,
+                images,
+                folder,
+                _choose_stem(launch.kernel, stems),
+                choose_held(launch.kernel, launch.image, held),
+            )
+            for launch in kept.values()
         )
     except OSError as error:
         raise InputError(
@@ -82,13 +88,17 @@ def _choose_stem(kernel: str, taken: set[str]) -> str:
     return stem
 
 
-def _describe(launch: RawLaunch, images: Path, folder: Path, stem: str, search: PtxSearch) -> Recorded:
-    module, found = _place_module(launch, images, folder, search)
+def _describe(launch: RawLaunch, images: Path, folder: Path, stem: str, held: HeldKernel | None) -> Recorded:
+    module, found = _place_module(launch, images, folder, held)
     kernel = None if found is None else found.function
     problem = _find_problem(launch)
-    description = None
+    description = source = None
     if not problem:
-        description = write_recording(_make_recording(launch, kernel), folder, stem)
+        description = write_recording(_make_recording(launch, found, held), folder, stem)
+        if held is not None and held.source:
+            source = folder / f"{stem}.cu"
+            source.write_text(held.source, encoding="utf-8")
+    kept = set(launch.variables.values())
     return Recorded(
         kernel=launch.kernel,
         number=launch.number,
@@ -98,7 +108,9 @@ def _describe(launch: RawLaunch, images: Path, folder: Path, stem: str, search: 
         description=description,
         has_ptx=kernel is not None,
         problem=problem,
-        variables=() if found is None else found.variables,
+        variables=() if found is None else tuple(name for name in found.variables if name not in kept),
+        source=source,
+        origin="" if held is None else held.describe(),
     )
 
 
@@ -107,25 +119,48 @@ def _find_problem(launch: RawLaunch) -> str:
         return f"its arrays have {format_bytes(launch.too_large_bytes)}, more than are kept"
     if not launch.is_whole:
         return "its arrays could not be read"
-    if hold_addresses(launch.arrays, np.array(sorted(launch.arrays), np.uint64)):
-        return "its arrays hold addresses of others, which are not followed"
     return ""
 
 
-def _make_recording(launch: RawLaunch, kernel: PtxFunction | None) -> Recording:
+def _make_recording(launch: RawLaunch, found: _FoundKernel | None, held: HeldKernel | None) -> Recording:
+    kernel = None if found is None else found.function
+    known = () if held is None else read_held_parameters(held, launch.kernel)
+    uses = {} if kernel is None else find_pointer_uses(kernel)
+    variables = {base: name for base, name in launch.variables.items() if _is_used(name, found)}
+    arrays = {base: data for base, data in launch.arrays.items() if base not in launch.variables or base in variables}
+    bases = np.array(sorted(arrays), np.uint64)
     return Recording(
         kernel=launch.kernel,
-        heading=f"Launch {launch.number} of this kernel, recorded on a GPU.",
+        heading=f"Launch {launch.number} of this kernel, recorded on a GPU{'' if held is None else f' ({held.describe()})'}.",
         grid=launch.grid,
         block=launch.block,
         shared_bytes=launch.shared_bytes,
         parameters=_guess_parameters(launch) if kernel is None else kernel.parameters,
         content=launch.content,
-        arrays=launch.arrays,
-        variables={},
-        sources=() if kernel is None else read_sources(kernel),
-        uses={} if kernel is None else find_pointer_uses(kernel),
+        arrays=arrays,
+        variables=variables,
+        sources=known or (() if kernel is None else read_sources(kernel)),
+        uses=uses,
+        textures={} if kernel is None else _find_textures(launch, kernel, uses),
+        has_addresses=hold_addresses(arrays, bases),
     )
+
+
+def _find_textures(launch: RawLaunch, kernel: PtxFunction, uses: Mapping[str, PointerUse]) -> dict[int, TextureInput]:
+    """Those that the kernel reads or writes by a parameter: handles are small numbers, as others are."""
+    read = [one for one in kernel.parameters if one.name in uses and uses[one.name].texture_dimensions]
+    content = (launch.content[one.offset_bytes : one.offset_bytes + one.size_bytes] for one in read)
+    handles = {int.from_bytes(word, "little") for word in content}
+    return {handle: one for handle, one in launch.textures.items() if handle in handles}
+
+
+def _is_used(variable: str, found: _FoundKernel | None) -> bool:
+    return is_program_variable(variable) if found is None else variable in found.variables
+
+
+def is_program_variable(name: str) -> bool:
+    """Whether a variable is the program's own: texts and tables of the compiler never change."""
+    return not name.startswith(("$", "__unnamed", ".L"))
 
 
 def _guess_parameters(launch: RawLaunch) -> tuple[PtxVariable, ...]:
@@ -143,7 +178,9 @@ def _guess_parameters(launch: RawLaunch) -> tuple[PtxVariable, ...]:
     )
 
 
-def _place_module(launch: RawLaunch, images: Path, folder: Path, search: PtxSearch) -> tuple[Path, _FoundKernel | None]:
+def _place_module(
+    launch: RawLaunch, images: Path, folder: Path, held: HeldKernel | None
+) -> tuple[Path, _FoundKernel | None]:
     """The file with the code, and the kernel where its PTX is known."""
     image = images / f"image-{launch.image}.bin"
     path = place_image(image.read_bytes(), folder)
@@ -153,7 +190,7 @@ def _place_module(launch: RawLaunch, images: Path, folder: Path, search: PtxSear
     linked = (
         one.read_text(encoding="utf-8", errors="replace") for one in sorted(images.glob(f"link-{launch.image}-*.ptx"))
     )
-    for text in (*linked, *search(launch.kernel)):
+    for text in (*linked, "" if held is None else held.ptx):
         if launch.kernel not in text:
             continue
         other = place_image(text.encode(), folder)
@@ -185,5 +222,5 @@ def _list_variables(module: PtxModule, kernel: PtxFunction) -> tuple[str, ...]:
     return tuple(
         name
         for name, one in module.variables.items()
-        if one.space in (Space.GLOBAL, Space.CONST) and name in named and not name.startswith(("$", "__unnamed"))
+        if one.space in (Space.GLOBAL, Space.CONST) and name in named and is_program_variable(name)
     )

@@ -2,12 +2,10 @@
 
 import atexit
 import ctypes
-import gc
 import os
 import shutil
-import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.processes.watched_command import TEMPORARY
 from gpa_lsp.record.describe import describe_launches
+from gpa_lsp.record.held_kernels import list_held_kernels
 from gpa_lsp.record.library import (
     BYTES_VARIABLE,
     FOLDER_VARIABLE,
@@ -24,6 +23,7 @@ from gpa_lsp.record.library import (
     find_driver,
 )
 from gpa_lsp.record.model import Recorded, RecordSettings
+from gpa_lsp.record.python_programs import take_held_kernels
 
 _MAPS = Path("/proc/self/maps")
 _BEGIN = "gpa_lsp_record_begin"
@@ -88,7 +88,8 @@ def launches(
                 given = (os.environ.get(BYTES_VARIABLE, "0"), os.environ.get(LAUNCH_VARIABLE, "0"))
                 _begin(library, outer, *map(int, given))
             images = Path(outer or _IMAGES[0])
-            recording.launches = describe_launches(Path(raw), images, recording.folder, list_python_ptx)
+            held = take_held_kernels(list_held_kernels(Path(raw), images))
+            recording.launches = describe_launches(Path(raw), images, recording.folder, held)
 
 
 def _begin(library: Any, raw: str, limit_bytes: int, number: int) -> None:
@@ -118,24 +119,3 @@ def _load() -> Any:
         for one in folder.iterdir():
             one.unlink()  # what is loaded stays
         folder.rmdir()
-
-
-def list_python_ptx(kernel: str) -> Iterable[str]:
-    """PTX that Numba and Triton hold of a kernel in this process, where they are loaded."""
-    numba = [sys.modules.get(f"numba{name}.dispatcher") for name in ("_cuda.numba.cuda", ".cuda")]
-    kinds = tuple(kind for module in numba if (kind := getattr(module, "_Kernel", None)) is not None)
-    triton = getattr(sys.modules.get("triton.compiler.compiler"), "CompiledKernel", None)
-    kinds = (*kinds, *((triton,) if triton is not None else ()))
-    held = [one for one in gc.get_objects() if isinstance(one, kinds)] if kinds else []
-    texts = (
-        str(one.asm.get("ptx", "")) if triton is not None and isinstance(one, triton) else _ask_numba(one)
-        for one in held
-    )
-    return [text for text in texts if kernel in text]
-
-
-def _ask_numba(kernel: Any) -> str:
-    try:
-        return str(kernel._codelibrary.get_asm_str())
-    except Exception:  # what Numba raises is its own; the kernel is then kept as machine code
-        return ""

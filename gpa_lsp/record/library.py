@@ -19,7 +19,10 @@ FOLDER_VARIABLE, BYTES_VARIABLE, LAUNCH_VARIABLE = (
 """What the library reads when it is loaded: where raw records go, the most bytes of data of one, and which launch."""
 LIBRARY_NAME = "gpa_lsp_recorder.so"
 DRIVER_NAME = "libcuda.so.1"
-_SOURCE = Path(__file__).with_name("recorder.c")
+_SOURCES = tuple(
+    Path(__file__).with_name(name)
+    for name in ("recorder.c", "textures.c", "textures.h", "variable_names.c", "variable_names.h")
+)
 _FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
 _NEEDED_FOR = "recording launches"
 _KEPT_BYTES = 1 << 20
@@ -73,7 +76,8 @@ def build_recorder(driver: Path, folder: Path) -> Path:
         GpaError: the library cannot be written.
     """
     kept = KeptFiles(find_cache_folder() / "recorder", limit_bytes=_KEPT_BYTES)
-    key = hashlib.sha256(_SOURCE.read_bytes() + f"{driver} {_FLAGS}".encode() + Path(__file__).read_bytes()).hexdigest()
+    texts = b"".join(one.read_bytes() for one in (*_SOURCES, Path(__file__)))
+    key = hashlib.sha256(texts + f"{driver} {_FLAGS}".encode()).hexdigest()
     path = folder / LIBRARY_NAME
     content = kept.load(key)
     try:
@@ -97,5 +101,6 @@ def _compile(driver: Path, path: Path) -> None:
             compiler, ["-fPIC", "-shared", str(empty), f"-Wl,-soname,{driver}"], stub, needed_for=_NEEDED_FOR
         )
         quoted = str(driver).replace("\\", "\\\\").replace('"', '\\"')
-        arguments = [*_FLAGS, f'-DREAL_DRIVER="{quoted}"', str(_SOURCE), "-Wl,--no-as-needed", str(stub)]
+        sources = [str(one) for one in _SOURCES if one.suffix == ".c"]
+        arguments = [*_FLAGS, f'-DREAL_DRIVER="{quoted}"', *sources, "-Wl,--no-as-needed", str(stub)]
         compile_library(compiler, [*arguments, f"-Wl,-soname,{DRIVER_NAME}", "-ldl"], path, needed_for=_NEEDED_FOR)

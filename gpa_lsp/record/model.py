@@ -31,7 +31,9 @@ class Recorded:
         description: the TOML beside it; None where there is none, see ``problem``.
         has_ptx: the code can be emulated and traced; machine code alone can be simulated and launched.
         problem: why it is not described; empty where it is.
-        variables: of the module that the kernel uses: what the program wrote to them is not kept.
+        variables: of the module that the kernel uses and that are not kept: compressed code does not tell names, and the program asked for none.
+        source: CUDA C++ it was compiled from while the program ran, a file beside the description; None where there is none.
+        origin: the library of Python that made the kernel, with its place and constants; empty where it was none.
     """
 
     kernel: str
@@ -43,3 +45,5 @@ class Recorded:
     has_ptx: bool
     problem: str = ""
     variables: tuple[str, ...] = ()
+    source: Path | None = None
+    origin: str = ""

@@ -8,10 +8,20 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.launches.model import TextureInput
+from gpa_lsp.ptx.scalar_types import ScalarType
 
 _HEADING = ["gpa-lsp-launch", "1"]
 _LONGEST_LINE = 1 << 16
 _MOST_PARAMETERS = 4096
+_ELEMENTS = {
+    0x01: ScalarType.U8, 0x02: ScalarType.U16, 0x03: ScalarType.U32, 0x08: ScalarType.S8, 0x09: ScalarType.S16,
+    0x0A: ScalarType.S32, 0x10: ScalarType.F16, 0x20: ScalarType.F32,
+}  # fmt: skip
+"""Source: cuda.h, CUarray_format."""
+_ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
+_READS_INTEGERS, _IS_NORMALIZED = 1, 2
+"""Source: cuda.h, CU_TRSF_READ_AS_INTEGER and CU_TRSF_NORMALIZED_COORDINATES."""
 
 Dim3 = tuple[int, int, int]
 
@@ -29,7 +39,9 @@ class RawLaunch:
         shared_bytes: dynamic shared memory.
         parameters: offset and size of each, in bytes.
         content: bytes of all of them.
-        arrays: address → what lay there.
+        arrays: address → what lay there, those of variables among them.
+        variables: address → name, of variables of the module.
+        textures: handle → texture or surface whose handle is among the parameters, or a number like it.
         too_large_bytes: of arrays that were not written; 0 where they were.
         is_whole: all of the arrays could be read.
     """
@@ -43,6 +55,8 @@ class RawLaunch:
     parameters: tuple[tuple[int, int], ...]
     content: bytes
     arrays: dict[int, npt.NDArray[np.uint8]]
+    variables: dict[int, str]
+    textures: dict[int, TextureInput]
     too_large_bytes: int
     is_whole: bool
 
@@ -66,11 +80,17 @@ def _read(stream: BinaryIO) -> RawLaunch:
     words: dict[str, list[str]] = {}
     parameters: list[tuple[int, int]] = []
     arrays: dict[int, npt.NDArray[np.uint8]] = {}
+    variables: dict[int, str] = {}
+    textures: dict[int, TextureInput] = {}
     content = b""
     while True:
         name, *values = _read_line(stream)
         if name == "parameter" and len(parameters) < _MOST_PARAMETERS:
             parameters.append((int(values[0]), int(values[1])))
+        elif name == "variable":
+            variables[int(values[1])] = values[0]
+        elif name == "texture":
+            textures[int(values[0])] = _read_texture(stream, list(map(int, values)))
         elif name == "content":
             content = _read_bytes(stream, int(values[0]))
         elif name == "array":
@@ -89,8 +109,29 @@ def _read(stream: BinaryIO) -> RawLaunch:
         parameters=tuple(parameters),
         content=content,
         arrays=arrays,
+        textures=textures,
+        variables={base: one for base, one in variables.items() if base in arrays},
         too_large_bytes=int(words.get("too-large", ["0"])[0]),
         is_whole=words["end"][0] == "1",
+    )
+
+
+def _read_texture(stream: BinaryIO, values: list[int]) -> TextureInput:
+    handle, number, channels, width, height, depth, has_layers, address, filtered, flags, is_surface, size = values
+    element = _ELEMENTS[number]
+    texels = np.frombuffer(_read_bytes(stream, size), element.natural_dtype)
+    return TextureInput(
+        name="texture",
+        buffer=0,
+        texels=texels.reshape(max(depth, 1), max(height, 1), width, channels),
+        element=element,
+        dimensions=3 if depth and not has_layers else 2 if height else 1,
+        is_linear_filter=filtered == 1,
+        address_mode="clamp" if is_surface else _ADDRESS_MODES[address],
+        is_normalized=bool(flags & _IS_NORMALIZED),
+        reads_normalized=not is_surface and element.is_integer and not flags & _READS_INTEGERS,
+        parameter_offset_bytes=None,
+        handle=handle,
     )
 
 

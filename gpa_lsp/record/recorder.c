@@ -1,5 +1,5 @@
 /* A library that stands before CUDA's driver library under its name: what a program loads and launches is written down, with the
- * memory a launch is given, and passed on. It needs none of CUDA's headers; everything else the driver has is found behind it.
+ * memory a launch is given or can reach, and passed on. It needs none of CUDA's headers; everything else the driver has is found behind it.
  *
  * Folders get image-ID.bin (what was loaded), link-ID-N.ptx (what an image was linked of) and launch-PROCESS-N.raw, each whole or
  * not at all. The variables of the environment that begin with GPA_LSP_RECORD say where and how much.
@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "textures.h"
+#include "variable_names.h"
 
 #ifndef REAL_DRIVER
 #error "the path of the driver's own library is missing"
@@ -29,7 +32,7 @@ typedef struct { /* CUlaunchConfig */
 } launch_config;
 
 enum { SUCCESS = 0, NO_FUNCTION = 500, MOST_PARAMETERS = 4096, MOST_ARRAYS = 1024, MOST_PARAMETER_BYTES = 32764 };
-enum { PER_THREAD_STREAM = 2, INPUT_PTX = 1 };
+enum { PER_THREAD_STREAM = 2, INPUT_PTX = 1, MOST_ASKED = 1 << 20, NEAR_BITS = 40, MOST_TEXTURES = 128 };
 static const uint32_t FAT_BINARY = 0xBA55ED50, FAT_WRAPPER = 0x466243B1;
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -66,6 +69,8 @@ struct known {
     uint64_t image;
     char *kernel; /* NULL for a module or library */
     int is_kernel_object;
+    handle owner; /* the module or library of a kernel */
+    int is_of_library;
     unsigned long launches;
     uint64_t most_threads;
     struct known *next;
@@ -106,6 +111,44 @@ static uint64_t image_of(handle key) {
     uint64_t image = one == NULL ? 0 : one->image;
     pthread_mutex_unlock(&lock);
     return image;
+}
+
+static void remember_owner(handle key, handle owner, int is_of_library) {
+    pthread_mutex_lock(&lock);
+    struct known *one = find(key);
+    if (one != NULL) {
+        one->owner = owner;
+        one->is_of_library = is_of_library;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- names of variables ---- */
+
+struct variable {
+    uint64_t image;
+    char *name;
+    struct variable *next;
+};
+static struct variable *variables[1024];
+
+static struct variable **variables_of(uint64_t image) { return &variables[image % (sizeof variables / sizeof *variables)]; }
+
+static void add_variable(uint64_t image, const char *name, size_t length) {
+    pthread_mutex_lock(&lock);
+    struct variable *one = *variables_of(image);
+    while (one != NULL && (one->image != image || strncmp(one->name, name, length) != 0 || one->name[length] != 0))
+        one = one->next;
+    if (one == NULL && (one = calloc(1, sizeof *one)) != NULL) {
+        if ((one->name = strndup(name, length)) == NULL) {
+            free(one);
+        } else {
+            one->image = image;
+            one->next = *variables_of(image);
+            *variables_of(image) = one;
+        }
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- files ---- */
@@ -190,6 +233,7 @@ static void take_image(handle key, const void *given) {
     snprintf(path, sizeof path, "%s/%s", image_folder, name);
     if (access(path, F_OK) != 0)
         write_image(name, image, size);
+    list_variable_names(image, size, id, add_variable);
 }
 
 static void take_image_file(handle key, const char *path) {
@@ -298,39 +342,127 @@ static int gather(struct layout *layout, void **arguments, void **extra, unsigne
     return buffer != NULL || layout->count == 0;
 }
 
-static size_t list_arrays(const unsigned char *content, size_t size, address *bases, size_t *sizes, uint64_t *total) {
-    size_t count = 0;
-    for (size_t place = 0; place + 8 <= size && count < MOST_ARRAYS; place += 8) {
-        address value, base = 0;
-        size_t bytes = 0;
-        memcpy(&value, content + place, 8);
-        if (value < 4096 || call_pointer("cuMemGetAddressRange_v2", &base, value, &bytes) != SUCCESS || bytes == 0)
-            continue;
-        size_t known = 0;
-        while (known < count && bases[known] != base)
-            known++;
-        if (known < count)
-            continue;
-        bases[count] = base;
-        sizes[count++] = bytes;
-        *total += bytes;
-    }
-    return count;
+/* What a launch is given or can reach. Variables come first. */
+struct memory {
+    size_t count, asked, texture_count;
+    address textures[MOST_TEXTURES];
+    address bases[MOST_ARRAYS];
+    size_t sizes[MOST_ARRAYS];
+    uint64_t total;
+};
+
+static int find_known(const struct memory *memory, address value) {
+    for (size_t number = 0; number < memory->count; number++)
+        if (value >= memory->bases[number] && value - memory->bases[number] < memory->sizes[number])
+            return 1;
+    return 0;
 }
 
-static int write_array(FILE *stream, address base, size_t size) {
+static void add_array(struct memory *memory, address base, size_t size) {
+    if (memory->count == MOST_ARRAYS || size == 0)
+        return;
+    memory->bases[memory->count] = base;
+    memory->sizes[memory->count++] = size;
+    memory->total += size;
+}
+
+/* Whether a word is an address of the driver's; of one that is not known yet an array is added where that is wanted. */
+static int follow(struct memory *memory, address value, int is_wanted, int *is_first) {
+    address base = 0;
+    size_t size = 0;
+    if (value < 4096)
+        return 0;
+    if (find_known(memory, value)) {
+        for (size_t number = 0; number < memory->count; number++)
+            *is_first |= memory->bases[number] == value;
+        return 1;
+    }
+    if (memory->asked++ > MOST_ASKED || call_pointer("cuMemGetAddressRange_v2", &base, value, &size) != SUCCESS || size == 0)
+        return 0;
+    *is_first |= base == value;
+    if (is_wanted)
+        add_array(memory, base, size);
+    return 1;
+}
+
+static int is_near(const struct memory *memory, address value) {
+    for (size_t number = 0; number < memory->count; number++)
+        if (value >> NEAR_BITS == memory->bases[number] >> NEAR_BITS)
+            return value != 0;
+    return 0;
+}
+
+/* Memory holds addresses where a word is that of the first byte of an allocation: those inside of one are too easily numbers. */
+static void follow_all(struct memory *memory, const char *content, size_t size) {
+    int is_first = 0;
+    for (int is_wanted = 0; is_wanted <= is_first; is_wanted++) {
+        address last = 0;
+        for (size_t place = 0; place + sizeof last <= size; place += sizeof last) {
+            address value;
+            memcpy(&value, content + place, sizeof value);
+            if (value == last || !is_near(memory, value))
+                continue;
+            last = value;
+            follow(memory, value, is_wanted, &is_first);
+        }
+        if (!is_first)
+            return;
+    }
+}
+
+static void list_variables(struct known *one, struct memory *memory, FILE *stream) {
+    typedef result (*finder)(address *, size_t *, handle, const char *);
+    finder ask = (finder)find_real(one->is_of_library ? "cuLibraryGetGlobal" : "cuModuleGetGlobal_v2");
+    struct variable *each = one->owner == NULL || ask == NULL ? NULL : *variables_of(one->image);
+    for (; each != NULL && memory->count < MOST_ARRAYS; each = each->next) {
+        address base = 0;
+        size_t size = 0;
+        if (each->image != one->image || ask(&base, &size, one->owner, each->name) != SUCCESS || find_known(memory, base))
+            continue;
+        fprintf(stream, "variable %s %llu\n", each->name, (unsigned long long)base);
+        add_array(memory, base, size);
+    }
+}
+
+static int write_array(FILE *stream, struct memory *memory, size_t number) {
     typedef result (*copy)(void *, address, size_t);
     static const size_t most = 16u << 20;
     copy take = (copy)find_real("cuMemcpyDtoH_v2");
+    address base = memory->bases[number];
+    size_t size = memory->sizes[number];
     char *piece = malloc(size < most ? size : most);
     int is_well = take != NULL && piece != NULL;
     fprintf(stream, "array %llu %zu\n", (unsigned long long)base, size);
     for (size_t place = 0; is_well && place < size; place += most) {
         size_t now = size - place < most ? size - place : most;
         is_well = take(piece, base + place, now) == SUCCESS && fwrite(piece, 1, now, stream) == now;
+        if (is_well)
+            follow_all(memory, piece, now);
     }
     free(piece);
     fprintf(stream, "\n");
+    return is_well;
+}
+
+static void add_texture(struct memory *memory, address value) {
+    uint64_t size = value == 0 ? 0 : measure_texture(value, find_real);
+    if (size == 0 || memory->texture_count == MOST_TEXTURES)
+        return;
+    for (size_t number = 0; number < memory->texture_count; number++)
+        if (memory->textures[number] == value)
+            return;
+    memory->textures[memory->texture_count++] = value;
+    memory->total += size;
+}
+
+static int write_arrays(FILE *stream, struct memory *memory) {
+    int is_well = 1;
+    for (size_t number = 0; is_well && number < memory->texture_count && memory->total <= limit_bytes; number++)
+        is_well = write_texture(stream, memory->textures[number], find_real);
+    for (size_t number = 0; is_well && number < memory->count && memory->total <= limit_bytes; number++)
+        is_well = write_array(stream, memory, number);
+    if (memory->total > limit_bytes)
+        fprintf(stream, "too-large %llu\n", (unsigned long long)memory->total);
     return is_well;
 }
 
@@ -344,10 +476,9 @@ static int is_captured(handle stream) {
 static void write_launch(struct known *one, handle function, const launch_config *shape, void **arguments, void **extra) {
     static struct layout layout; /* under the lock */
     static unsigned char content[MOST_PARAMETER_BYTES + 8];
-    address bases[MOST_ARRAYS];
-    size_t sizes[MOST_ARRAYS];
+    static struct memory memory;
     char name[64], temporary[sizeof folder + 128];
-    uint64_t total = 0;
+    memset(&memory, 0, sizeof memory);
     memset(content, 0, sizeof content);
     if (!lay_out(function, one->is_kernel_object, &layout) || !gather(&layout, arguments, extra, content)) {
         skipped++;
@@ -356,7 +487,6 @@ static void write_launch(struct known *one, handle function, const launch_config
     result (*wait)(void) = (result(*)(void))find_real("cuCtxSynchronize");
     if (wait != NULL)
         wait();
-    size_t count = list_arrays(content, layout.end, bases, sizes, &total);
     snprintf(name, sizeof name, "launch-%d-%06lu.raw", (int)getpid(), written + 1);
     FILE *stream = open_file(folder, name, temporary, sizeof temporary);
     if (stream == NULL)
@@ -369,12 +499,15 @@ static void write_launch(struct known *one, handle function, const launch_config
     fprintf(stream, "content %zu\n", layout.end);
     fwrite(content, 1, layout.end, stream);
     fprintf(stream, "\n");
-    int is_well = 1;
-    if (total > limit_bytes)
-        fprintf(stream, "too-large %llu\n", (unsigned long long)total);
-    else
-        for (size_t number = 0; is_well && number < count; number++)
-            is_well = write_array(stream, bases[number], sizes[number]);
+    list_variables(one, &memory, stream);
+    for (size_t place = 0; place + 8 <= layout.end; place += 8) {
+        address value;
+        int is_first = 0;
+        memcpy(&value, content + place, sizeof value);
+        follow(&memory, value, 1, &is_first);
+        add_texture(&memory, value);
+    }
+    int is_well = write_arrays(stream, &memory);
     fprintf(stream, "end %d\n", is_well);
     if (close_file(stream, temporary, folder, name))
         written++;
@@ -497,25 +630,44 @@ PUBLIC result cuLibraryGetModule(handle *into, handle library) {
 PUBLIC result cuModuleGetFunction(handle *into, handle module, const char *name) {
     REAL("cuModuleGetFunction", handle *, handle, const char *);
     result error = real(into, module, name);
-    if (error == SUCCESS)
+    if (error == SUCCESS) {
         remember(*into, image_of(module), name, 0);
+        remember_owner(*into, module, 0);
+    }
     return error;
 }
 
 PUBLIC result cuLibraryGetKernel(handle *into, handle library, const char *name) {
     REAL("cuLibraryGetKernel", handle *, handle, const char *);
     result error = real(into, library, name);
-    if (error == SUCCESS)
+    if (error == SUCCESS) {
         remember(*into, image_of(library), name, 1);
+        remember_owner(*into, library, 1);
+    }
     return error;
 }
+
+#define FINDER(name) \
+    PUBLIC result name(address *into, size_t *size, handle owner, const char *variable) { \
+        REAL(#name, address *, size_t *, handle, const char *); \
+        result error = real(into, size, owner, variable); \
+        uint64_t image = error == SUCCESS && variable != NULL ? image_of(owner) : 0; \
+        if (image != 0) \
+            add_variable(image, variable, strlen(variable)); \
+        return error; \
+    }
+FINDER(cuModuleGetGlobal_v2)
+FINDER(cuLibraryGetGlobal)
+FINDER(cuLibraryGetManaged)
 
 PUBLIC result cuKernelGetFunction(handle *into, handle kernel) {
     REAL("cuKernelGetFunction", handle *, handle);
     result error = real(into, kernel);
     struct known *one = error == SUCCESS ? find(kernel) : NULL;
-    if (one != NULL && one->kernel != NULL && *into != kernel)
+    if (one != NULL && one->kernel != NULL && *into != kernel) {
         remember(*into, one->image, one->kernel, 0);
+        remember_owner(*into, one->owner, one->is_of_library);
+    }
     return error;
 }
 
@@ -535,6 +687,40 @@ PUBLIC result cuLinkComplete(handle state, void **image, size_t *size) {
         take_linked(state, *image);
     return error;
 }
+
+static void see_texture(const address *handle, const resource_description *resource, const texture_description *texture) {
+    pthread_mutex_lock(&lock);
+    remember_texture(*handle, resource, texture);
+    pthread_mutex_unlock(&lock);
+}
+
+PUBLIC result cuTexObjectCreate(address *into, const resource_description *resource, const texture_description *texture,
+                                const void *view) {
+    REAL("cuTexObjectCreate", address *, const resource_description *, const texture_description *, const void *);
+    result error = real(into, resource, texture, view);
+    if (error == SUCCESS && texture != NULL && view == NULL)
+        see_texture(into, resource, texture);
+    return error;
+}
+
+PUBLIC result cuSurfObjectCreate(address *into, const resource_description *resource) {
+    REAL("cuSurfObjectCreate", address *, const resource_description *);
+    result error = real(into, resource);
+    if (error == SUCCESS)
+        see_texture(into, resource, NULL);
+    return error;
+}
+
+#define DESTROYER(name) \
+    PUBLIC result name(address handle) { \
+        REAL(#name, address); \
+        pthread_mutex_lock(&lock); \
+        forget_texture(handle); \
+        pthread_mutex_unlock(&lock); \
+        return real(handle); \
+    }
+DESTROYER(cuTexObjectDestroy)
+DESTROYER(cuSurfObjectDestroy)
 
 #define LAUNCHER(name) \
     PUBLIC result name(handle function, unsigned int x, unsigned int y, unsigned int z, unsigned int block_x, \
@@ -590,8 +776,15 @@ static void *stand_in(const char *name, int version, uint64_t flags) {
         {"cuLibraryLoadData", cuLibraryLoadData, NULL},
         {"cuLibraryLoadFromFile", cuLibraryLoadFromFile, NULL},
         {"cuLibraryGetModule", cuLibraryGetModule, NULL},
+        {"cuModuleGetGlobal", cuModuleGetGlobal_v2, NULL},
+        {"cuLibraryGetGlobal", cuLibraryGetGlobal, NULL},
+        {"cuLibraryGetManaged", cuLibraryGetManaged, NULL},
         {"cuLibraryGetKernel", cuLibraryGetKernel, NULL},
         {"cuKernelGetFunction", cuKernelGetFunction, NULL},
+        {"cuTexObjectCreate", cuTexObjectCreate, NULL},
+        {"cuTexObjectDestroy", cuTexObjectDestroy, NULL},
+        {"cuSurfObjectCreate", cuSurfObjectCreate, NULL},
+        {"cuSurfObjectDestroy", cuSurfObjectDestroy, NULL},
         {"cuLinkAddData", cuLinkAddData_v2, NULL},
         {"cuLinkComplete", cuLinkComplete, NULL},
         {"cuLaunchKernel", cuLaunchKernel, cuLaunchKernel_ptsz},

@@ -20,6 +20,7 @@ from gpa_lsp.record.library import (
     find_driver,
 )
 from gpa_lsp.record.model import Recorded, RecordSettings
+from gpa_lsp.record.python_programs import add_to_environment, read_held_kernels
 
 _PRELOAD = "LD_PRELOAD"
 _POLL_S = 0.05
@@ -75,6 +76,7 @@ def record_program(
         environment[LAUNCH_VARIABLE] = str(settings.number)
         preloaded = environment.get(_PRELOAD, "")
         environment[_PRELOAD] = " ".join(filter(None, (str(build_recorder(driver, private)), preloaded)))
+        add_to_environment(environment, private, raw)
         running = WatchedCommand(
             [str(program), *command[1:]],
             folder=Path.cwd(),
@@ -90,7 +92,8 @@ def record_program(
                     pass
         finally:
             running.cancel()
-        return RecordedProgram(end=running.future.result(), launches=describe_launches(raw, raw, into))
+        end = running.future.result()
+        return RecordedProgram(end=end, launches=describe_launches(raw, raw, into, read_held_kernels(raw)))
 
 
 def _find(word: str) -> Path:

@@ -139,6 +139,7 @@ def _make_access(fact: AccessLineFact) -> dict[str, Any]:
     return {
         "file": fact.file,
         "line": fact.line,
+        "columns": list(fact.columns),
         "is_nested": fact.is_nested,
         "kind": fact.kind.value,
         "space": fact.space.name.lower(),
@@ -168,6 +169,7 @@ def _make_branch(fact: BranchLineFact) -> dict[str, Any]:
     return {
         "file": fact.file,
         "line": fact.line,
+        "columns": list(fact.columns),
         "is_nested": fact.is_nested,
         "origin": fact.origin,
         "executions": fact.executions,

@@ -5,7 +5,7 @@ path, so that a reader of the kernel's file sees what the functions it calls do.
 are facts of their own; what the compiler unrolled is one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import SourceLine
@@ -30,6 +30,7 @@ class AccessLineFact:
     Attributes:
         file: as compiled.
         line: 1-based.
+        columns: 1-based, of the instructions on the line, ascending; empty where nested, and where the compiler gave none.
         is_nested: the instructions are of a function inlined or called here.
         kind: loads, stores or atomics.
         space: of them.
@@ -77,6 +78,7 @@ class AccessLineFact:
     l2_hit_ratio: float | None
     repeated_ratio: float
     callers: tuple[tuple[str, float], ...] = ()
+    columns: tuple[int, ...] = ()
 
     @property
     def is_shared(self) -> bool:
@@ -117,7 +119,8 @@ class BranchLineFact:
     Attributes:
         file: as compiled.
         line: 1-based.
-        is_nested: as in :class:`AccessLineFact`.
+        columns: as in :class:`AccessLineFact`.
+        is_nested: likewise.
         origin: as in :class:`AccessLineFact`.
         executions: by warps.
         divergent: executions that went both ways.
@@ -135,6 +138,7 @@ class BranchLineFact:
     lanes_per_execution: float
     taken_ratio: float
     one_way: str
+    columns: tuple[int, ...] = ()
 
     @property
     def divergent_ratio(self) -> float:
@@ -178,11 +182,13 @@ def list_line_facts(analyses: TraceAnalyses) -> tuple[AccessLineFact, ...]:
 def list_branch_facts(analyses: TraceAnalyses) -> tuple[BranchLineFact, ...]:
     """The branches of every line, by file and line."""
     sums: dict[_Place, list[int]] = {}
+    members: dict[_Place, list[int]] = {}
     for branch in analyses.branches.branches:
         for place in list_places(analyses, branch.instruction):
             row = sums.setdefault(place, [0, 0, 0, 0])
-            columns = (branch.executions, branch.divergent, branch.active_lanes, branch.taken_lanes)
-            for column, value in enumerate(columns):
+            members.setdefault(place, []).append(branch.instruction)
+            values = (branch.executions, branch.divergent, branch.active_lanes, branch.taken_lanes)
+            for column, value in enumerate(values):
                 row[column] += value
     facts = [
         BranchLineFact(
@@ -195,6 +201,7 @@ def list_branch_facts(analyses: TraceAnalyses) -> tuple[BranchLineFact, ...]:
             lanes_per_execution=active / executions,
             taken_ratio=taken / active,
             one_way="always" if taken == active else "never" if taken == 0 else "",
+            columns=() if is_nested else _list_columns(analyses, members[source, is_nested]),
         )
         for (source, is_nested), (executions, divergent, active, taken) in sums.items()
         if executions and active
@@ -243,7 +250,12 @@ def _build_fact(
         l2_hit_ratio=l2,
         repeated_ratio=_find_repeats(analyses, numbers, requests),
         callers=() if is_nested else _share_callers(analyses, (*groups, *shared)),
+        columns=() if is_nested else _list_columns(analyses, numbers),
     )
+
+
+def _list_columns(analyses: TraceAnalyses, instructions: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted({analyses.instructions[one].column for one in instructions} - {0}))
 
 
 def _share_callers(

@@ -3,17 +3,16 @@
 import inspect
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from gpa_lsp.collector.call_stacks import build_call_stacks, find_common
 from gpa_lsp.collector.host_lines import find_places
-from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.profile.model import HostFrame
 from tests.collector.built import CUBIN, FAKES, KERNEL, Run, build, run
 from tests.collector.fakes import application as python_application
+from tests.interpreters import find_interpreter
 
 
 def _find_line(text: str, source: Path = FAKES / "application.c") -> int:
@@ -61,21 +60,9 @@ def test_a_file_that_is_no_program_has_no_places(tmp_path: Path) -> None:
         find_places(tmp_path / "a", [0x1234, 0x1300])  # says what it can, and raises nothing
 
 
-def _find_interpreter(minor: int) -> str:
-    """Another Python than ours, if it is installed and starts."""
-    if minor == sys.version_info[1]:
-        return sys.executable
-    path = find_program(f"python3.{minor}")
-    asked = [str(path), "-c", "import sys; print(sys.version_info[1], sys.executable)"]
-    done = None if path is None else subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
-    if done is None or done.returncode != 0 or not done.stdout.startswith(f"{minor} "):
-        pytest.skip(f"Python 3.{minor} is not installed")
-    return done.stdout.split(maxsplit=1)[1].strip()
-
-
 @pytest.mark.parametrize("minor", [9, 10, 11, 12, 13, 14])
 def test_a_python_program_by_its_own_frames(tmp_path: Path, minor: int) -> None:
-    interpreter = _find_interpreter(minor)
+    interpreter = find_interpreter(minor)
     program = FAKES / "application.py"
     command = [interpreter, str(program), str(build().folder / "libcuda.so.1"), str(CUBIN), KERNEL]
     found = run(tmp_path, command=command)

@@ -1,5 +1,37 @@
-"""What is known to go wrong with CUPTI: each of it is done by a made-up one, which complains where it is used as it must not be."""
+"""What is known to go wrong with CUPTI: each of it is done by a made-up one, which complains where it is used as it must not be.
 
+What goes wrong, and the test that does it (of this file, or FILE.TEST beside it):
+
+* Before 12.4 records are shorter, without a correlation: test_every_sample_arrives_whatever_the_version
+* Headers that lay records out otherwise: test_library.test_headers_with_other_layouts_are_refused
+* Reasons are none before sampling is enabled: test_every_sample_arrives_whatever_the_version
+* A period that is set takes the samples of some GPUs: test_no_period_is_set_unless_it_was_asked_for
+* 12.0 has no memory where the hardware's buffer is given a size: test_every_sample_arrives_whatever_the_version
+* A full buffer (OUT_OF_MEMORY) stays full until sampling is disabled: test_after_a_full_buffer_sampling_begins_anew
+* A call gives a limited number of PCs: test_more_records_than_one_call_gives_are_fetched_in_parts
+* The buffer that was configured is CUPTI's own: test_every_sample_arrives_whatever_the_version
+* Sampling begins on an idle GPU only: test_a_duty_cycle_starts_on_an_idle_gpu
+* Names of functions are to be given back, or not: test_more_records_than_one_call_gives_are_fetched_in_parts
+* Among the reasons are totals and dropped samples: test_lost_and_foreign_samples_are_counted
+* Samples of others' kernels come as a total: test_lost_and_foreign_samples_are_counted
+* PCs without a sample are not reported: test_profiles.test_what_was_measured_is_advised_on
+* Serialized samples name their launch, continuous ones none: test_every_sample_arrives_whatever_the_version
+* A process has one subscriber: test_a_second_profiler_is_refused_and_the_program_goes_on
+* A process has one CUPTI: test_the_cupti_that_a_program_has_loaded_is_used
+* Without CUPTI, or without a GPU: test_nvidias_own_library_has_every_function_and_says_that_there_is_no_gpu, test_without_cupti_the_program_goes_on
+* Without permission, under MPS, MIG, WSL or a virtual GPU: test_without_permission_kernels_are_timed
+* Programs fork and start others: test_a_forked_child_writes_nothing_and_another_program_its_own
+* Graphs are captured, also by other threads: test_a_launch_that_fails_or_is_captured_is_none, test_what_another_thread_captures_is_not_spoiled
+* Modules come back, contexts end: test_modules_that_come_back_are_written_once, test_a_context_that_ends_early_loses_nothing
+* The program is killed at any write: test_kill.test_killed_at_every_write
+* Ten million samples: test_profiles.test_ten_million_samples_take_bounded_memory
+
+What the collector itself costs a launch is printed by ``python -m tests.bench.collecting``.
+"""
+
+import importlib
+import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +42,7 @@ from gpa_lsp.collector.records import FLAG_GRAPH, FLAG_SAMPLED, Mode, TroubleKin
 from gpa_lsp.collector.run import CollectorSettings
 from gpa_lsp.collector.totals import add_up
 from gpa_lsp.collector.troubles import describe_troubles
-from tests.collector.built import KERNEL, SAMPLES_OF_AN_INSTRUCTION, Run, require_cupti, run
+from tests.collector.built import KERNEL, SAMPLES_OF_AN_INSTRUCTION, Run, build, require_cupti, run
 
 CONTINUOUS = CollectorSettings(mode=Mode.CONTINUOUS)
 
@@ -55,11 +87,41 @@ def test_a_launch_of_the_runtime_is_known_by_both_numbers(tmp_path: Path) -> Non
     assert set(add_up(process, None).rows["correlation"].tolist()) == set(process.launches["outer"].tolist())
 
 
-@pytest.mark.parametrize(("number", "words"), [(35, "permission"), (27, "unsupported"), (33, "virtual")])
+def test_each_trap_has_its_test() -> None:
+    words = re.findall(r"(?:(test_\w+)\.)?(test_\w+)", __doc__ or "")
+    assert len(words) > 20
+    for module, name in words:
+        own = importlib.import_module(f"tests.collector.{module}" if module else __name__)
+        assert callable(getattr(own, name)), (module, name)
+
+
+def test_the_cupti_that_a_program_has_loaded_is_used(tmp_path: Path) -> None:
+    """Never a second one beside it, although another is named."""
+    built = build()
+    loaded = tmp_path / "torch" / "libcupti.so.12"
+    loaded.parent.mkdir()
+    shutil.copy(built.folder / "libcupti.so.13", loaded)
+    found = run(tmp_path, variables={"LD_PRELOAD": str(loaded)})
+    assert (found.status, found.complaints, found.process.cupti) == (0, (), str(loaded))
+    assert _count(found) == 4 * 4 * SAMPLES_OF_AN_INSTRUCTION
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (35, "only administrators"),
+        (40, "only administrators"),
+        (27, "MPS, MIG, WSL"),
+        (33, "virtual GPUs"),
+        (38, "older profiling"),
+    ],
+)
 def test_without_permission_kernels_are_timed(tmp_path: Path, number: int, words: str) -> None:
     found = run(tmp_path, fake=f"enable={number}")
-    assert (found.status, found.complaints) == (0, ()), words
+    assert (found.status, found.complaints) == (0, ())
     (trouble,) = found.process.troubles
+    (problem,) = describe_troubles(found.processes)
+    assert words in f"{problem.message} {problem.remedy}"
     assert (trouble.kind, trouble.number) == (TroubleKind.ENABLE, number)
     assert found.process.contexts[1].mode is Mode.TIMING
     assert (len(found.process.launches), len(found.process.kernels), _count(found)) == (4, 4, 0)

@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 
 from gpa_lsp.basis.catalogue import load_catalogue
+from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
 from tests.conftest import ROOT
@@ -78,6 +79,8 @@ def test_a_dry_run_says_what_each_step_needs_does_and_writes(script: ModuleType,
         "profile --replay",
         "--on gpu",
         "--continuous --duty 10",
+        f"record -o {tmp_path}/out/recorded/short_def_use",
+        f"record -o {tmp_path}/out/recorded/triton",
     ):
         assert words in done.stdout
     assert not (tmp_path / "out").exists()
@@ -152,6 +155,85 @@ def test_launches_are_timed_with_the_sizes_of_their_recipes(
     assert (profile["launches"][0]["grid"], profile["launches"][0]["block"]) == ([256, 1, 1], [256, 1, 1])
     worker.write_text(_WORKER.replace("TIME", "0.0001"))
     assert "less than half a microsecond" in script.do_step(step, bench)["why"]
+
+
+def _make_row(
+    opcode: str, pc_offset: int, *, stall: int, wait: int = 0, mask: int = 0, sets: int | None = None
+) -> dict[str, object]:
+    reasons = {"wait": {"all": wait, "latency": wait}, "not_selected": {"all": 2, "latency": 0}}
+    if mask:
+        reasons["short_scoreboard"] = {"all": 9, "latency": 7}
+    control = {"stall_cycles": stall, "wait_mask": mask, "write_barrier": sets}
+    return {
+        "function": 0,
+        "pc_offset": pc_offset,
+        "opcode": opcode,
+        "executions": 100,
+        "by_reason": reasons,
+        "control": control,
+    }
+
+
+def test_questions_are_answered_by_a_report(tmp_path: Path) -> None:
+    rows = [
+        _make_row("LDC.64", 0, stall=1, sets=2),
+        _make_row("IADD3", 16, stall=5, wait=0),
+        _make_row("FFMA", 32, stall=9, wait=4, mask=0b100),
+        _make_row("LDG.E", 48, stall=2, wait=8, sets=2),
+        _make_row("STG.E", 64, stall=1, wait=1, mask=0b100),
+    ]
+    report = tmp_path / "r.json"
+    report.write_text(json.dumps({"kernels": [{"instructions": rows}]}))
+    command = [sys.executable, str(SCRIPT.with_name("settle.py")), str(report), "--after", "LDC"]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT_S).stdout)
+    assert found["after"] == {"LDC": {"short_scoreboard": 7, "wait": 4}}
+    assert found["wait"] == {"instructions": 4, "correlation": 1.0, "cycles_per_sample": 100.0}
+    assert found["not_selected"] == {"latency": 0, "all": 10}
+
+
+_RECORDER = """
+words = sys.argv[1:]
+if words[0] == "record":
+    from pathlib import Path
+    from gpa_lsp.record.describe import describe_launches
+    from gpa_lsp.record.python_programs import HeldKernel
+    from gpa_lsp.launches.source_parameters import SourceParameter
+    from tests.record.test_describing import write_raw
+    folder = Path(words[2])
+    folder.mkdir(parents=True)
+    (folder / "raw").mkdir()
+    write_raw(folder / "raw")
+    names = tuple(SourceParameter(name=one, type="i32", is_pointer=one != "value") for one in ("out", "x", "value"))
+    describe_launches(folder / "raw", folder / "raw", folder, [HeldKernel(framework="Triton", kernel="add", parameters=names)])
+    print("triton_softmax: right")
+    sys.exit(0)
+if "gpu" in words:
+    words[words.index("gpu")] = "emulator"
+sys.argv[1:] = words
+"""
+
+
+@pytest.mark.parametrize("name", ["recorders", "python"])
+def test_what_is_recorded_is_timed_simulated_and_traced(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    if find_tool("nvdisasm") is None or find_tool("ptxas") is None:
+        pytest.skip("nvdisasm or ptxas is not installed")
+    worker = tmp_path / "worker.py"
+    path, _, rest = _WORKER.replace("TIME", "0.25").partition("from gpa_lsp.cli")
+    worker.write_text(f"{path}{_RECORDER}from gpa_lsp.cli{rest}")
+    monkeypatch.setattr(script, "GPA", (sys.executable, str(worker)))
+    monkeypatch.setattr(script, "PAIRS", ("add",))
+    monkeypatch.setattr(script, "PYTHON_PROGRAMS", {"triton": ("triton_softmax.py", "add")})
+    monkeypatch.setattr(script, "find_driver", lambda *_: ["driver"])
+    monkeypatch.setattr(script, "is_there", lambda *_: True)
+    bench = script.Bench(folder=tmp_path / "out", deadline=time.monotonic() + LIMIT_S, dry=False)
+    (step,) = (one for one in script.STEPS if one.name == name)
+    row = script.do_step(step, bench)
+    assert row["outcome"] == "done", row
+    assert row["found"]["add"] == "equal"
+    commands = [one["command"][2] for one in row["commands"]]
+    assert commands == ["record", "profile", "simulate", "trace", "memory", "trace", "memory"]
 
 
 def test_what_is_written_down_names_no_folder_of_the_machine(script: ModuleType) -> None:

@@ -17,6 +17,7 @@ from gpa_lsp.instrumentation.instrument import OwnBuffers, instrument
 from gpa_lsp.instrumentation.model import PLACES, ROWS, STATE, VARIABLES, SiteKind, StateWord
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
+from tests.conftest import IS_NIGHTLY
 from tests.emulator.kernels.compiling import SOURCES, compile_ptx, read_source
 from tests.emulator.kernels.running import BUDGET, Case, load_module
 from tests.emulator.kernels.test_truth import FIXTURES, OWN
@@ -59,8 +60,9 @@ def test_lines_survive_in_ptx_and_cubin(name: str) -> None:
             for one in again.functions[function.name].instructions
             if "gpa_" not in one.text and "%gpa" not in one.text
         ]
-        own = [(one.text, one.chain) for one in function.instructions]
-        assert [(one.text, one.chain) for one in kept if (one.text, one.chain) in set(own)] == own
+        own = [(one.text, one.chain, one.column) for one in function.instructions]
+        again_own = [(one.text, one.chain, one.column) for one in kept]
+        assert [one for one in again_own if one in set(own)] == own
     images = [assemble_ptx(one, "sm_80") for one in (module.text, text)]
     if images[0][0] is None:
         pytest.skip(images[0][1][0])
@@ -72,17 +74,25 @@ def test_lines_survive_in_ptx_and_cubin(name: str) -> None:
     assert {one.chain for one in accessed if one in module.functions[written.kernel].instructions} <= set(table.chains)
 
 
-@pytest.mark.parametrize("architecture", _ARCHITECTURES)
-def test_ptxas_takes_fixtures(architecture: int) -> None:
-    """Each of them for one of the architectures, in turn: all for all takes minutes."""
+def _choose_fixtures() -> list[tuple[int, Case]]:
+    """Each fixture kernel for one of the architectures, in turn; in a nightly run for all of them."""
     cases = list({(case.source, case.launch.kernel.partition("<")[0]): case for case in FIXTURES}.values())
-    for case in cases[_ARCHITECTURES.index(architecture) :: len(_ARCHITECTURES)]:
-        module = load_module(case.source, architecture, *case.flags)
-        text = instrument(module, find_kernel(module, case.launch.kernel).name, entries=True).text
-        image, notes = assemble_ptx(text, f"sm_{architecture}")
-        if image is None and "there is no ptxas" in notes[0]:
-            pytest.skip(notes[0])
-        assert image is not None, (str(case), notes)
+    return [
+        (architecture, case)
+        for place, case in enumerate(cases)
+        for number, architecture in enumerate(_ARCHITECTURES)
+        if IS_NIGHTLY or place % len(_ARCHITECTURES) == number
+    ]
+
+
+@pytest.mark.parametrize(("architecture", "case"), _choose_fixtures(), ids=str)
+def test_ptxas_takes_fixtures(architecture: int, case: Case) -> None:
+    module = load_module(case.source, architecture, *case.flags)
+    text = instrument(module, find_kernel(module, case.launch.kernel).name, entries=True).text
+    image, notes = assemble_ptx(text, f"sm_{architecture}")
+    if image is None and "there is no ptxas" in notes[0]:
+        pytest.skip(notes[0])
+    assert image is not None, notes
 
 
 @pytest.mark.parametrize("name", _ASSEMBLED)

@@ -42,6 +42,7 @@ INSTRUCTIONS = (
         space=Space.GLOBAL,
         bytes_per_lane=4,
         chain=(Frame(file="a.cuh", line=3, function="f"), Frame(file="a.cu", line=9, function="k")),
+        column=17,
     ),
     StaticInstruction(index=1, function="k", text="bra L", kind=None, space=Space.GENERIC, bytes_per_lane=0),
 )
@@ -155,6 +156,16 @@ def test_files_of_two_traces_do_not_go_together(tmp_path):
 def change_head(folder: Path, **changes: object) -> None:
     head = json.loads((folder / "trace.json").read_text())
     (folder / "trace.json").write_text(json.dumps({**head, **changes}))
+
+
+def test_a_trace_without_columns_is_read(tmp_path):
+    write(tmp_path / "t", make_piece([0], [1]))
+    head = json.loads((tmp_path / "t" / "trace.json").read_text())
+    assert [one.pop("column") for one in head["instructions"]] == [17, 0]
+    change_head(tmp_path / "t", instructions=head["instructions"])
+    (piece,) = read_pieces(tmp_path / "t")
+    assert [one.column for one in piece.instructions] == [0, 0]
+    assert piece.instructions[0].chain == INSTRUCTIONS[0].chain
 
 
 def test_instructions_nobody_knows_are_refused(tmp_path):

@@ -165,6 +165,7 @@ def test_lines_and_inline_chains() -> None:
     assert chains[2] == (Frame(file="deep.cuh", line=7, function="_Z2"), inner, outer)
     assert chains[3] is None
     assert chains[4] == (outer,)
+    assert [one.column for one in module.functions["k"].instructions] == [0, 1, 1, 0, 5, 5]
     assert module.functions["k"].line == chains[0]
     assert module.functions["f"].line is None
     assert module.files[1] == "/src/a/../k.cu"

@@ -15,7 +15,7 @@ from gpa_lsp.programs.library import list_headers
 from tests.programs.built import run
 
 PTX = """.version 7.0
-.target sm_70
+.target sm_75
 .address_size 64
 .visible .entry add(.param .u64 into, .param .u64 from, .param .u32 value) {
     .reg .pred %p<2>; .reg .b32 %r<6>; .reg .b64 %rd<6>;
@@ -46,8 +46,9 @@ def start():
     check(cuda.cuInit(0))
     context = ctypes.c_void_p()
     check(cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0))
+module = ctypes.c_void_p()
 def load(name=b"add"):
-    module, function = ctypes.c_void_p(), ctypes.c_void_p()
+    function = ctypes.c_void_p()
     check(cuda.cuModuleLoadData(ctypes.byref(module), PTX))
     check(cuda.cuModuleGetFunction(ctypes.byref(function), module, name))
     return function

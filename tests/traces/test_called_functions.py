@@ -48,6 +48,12 @@ def analyses(trace: Trace) -> TraceAnalyses:
     return analyse_trace(trace, context=CONTEXT)
 
 
+def test_facts_of_a_line_have_the_columns_of_what_is_there(analyses: TraceAnalyses) -> None:
+    facts = [one for one in list_line_facts(analyses) if one.line == LOAD]
+    assert {one.columns for one in facts} == {(LINES[LOAD - 1].index("return") + 1,)}
+    assert all(one.columns == () for one in list_line_facts(analyses) if one.is_nested)
+
+
 def test_each_way_to_a_load_is_counted_by_itself(analyses: TraceAnalyses) -> None:
     found = {
         tuple(frame.line for frame in one.place.path): (one.totals.requests, one.totals.sectors_per_request)

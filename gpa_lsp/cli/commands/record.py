@@ -74,8 +74,11 @@ def _tell(recorded: "RecordedProgram", terminal: Terminal) -> None:
         if one.description is None:
             terminal.complain(f"gpa-lsp: not recorded: {one.kernel}: {one.problem}")
             continue
-        words = ["gpa-lsp", "memory", str(one.module), "--launches", str(one.description)]
-        shown = shlex.join(words) if one.has_ptx else "its code came as machine code, without PTX"
+        code = one.module if one.has_ptx or one.source is None else one.source
+        command = (
+            "memory" if one.has_ptx or one.source is not None else "simulate"
+        )  # machine code alone is not emulated
+        shown = shlex.join(["gpa-lsp", command, str(code), "--launches", str(one.description)])
         terminal.complain(f"gpa-lsp: recorded {one.description}: {shown}")
         if one.variables:
             names = ", ".join(one.variables)

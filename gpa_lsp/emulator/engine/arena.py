@@ -16,14 +16,13 @@ from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.values import I64, Value
 from gpa_lsp.emulator.model import FaultKind
 from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.launches.model import FIRST_ADDRESS, MOST_SPAN_BYTES
 from gpa_lsp.ptx.model import Space
 
-ARENA_BASE = 0x7_0000_0000
-"""Virtual address of the first byte; what is below is nobody's, so null pointers are found."""
+ARENA_BASE = FIRST_ADDRESS
+"""Virtual address of the first byte."""
 _ALIGNMENT_BYTES = 512
 _GAP_BYTES = 512
-MOST_SPAN_BYTES = 64 << 30
-"""Of address space, where regions have to lie at given addresses; memory is taken as it is touched."""
 _ZERO = np.uint64(0)
 
 

@@ -12,9 +12,9 @@ from gpa_lsp.binary.driver_constants import DriverConstants, find_driver_constan
 from gpa_lsp.binary.elf import ElfImage, read_elf
 from gpa_lsp.binary.elf_attributes import walk_records
 from gpa_lsp.binary.model import Cubin
-from gpa_lsp.emulator.engine.arena import MOST_SPAN_BYTES, make_zeros
+from gpa_lsp.emulator.engine.arena import make_zeros
 from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.launches.model import LaunchInputs
+from gpa_lsp.launches.model import MOST_SPAN_BYTES, LaunchInputs
 from gpa_lsp.ptx.model import PtxModule, PtxVariable, Space
 from gpa_lsp.simulator.execution.constant_banks import Bank, ConstantBanks
 from gpa_lsp.simulator.execution.memory_spaces import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW

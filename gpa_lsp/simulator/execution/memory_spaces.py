@@ -6,10 +6,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.launches.model import FIRST_ADDRESS
 from gpa_lsp.simulator.execution.device_memory import FlatMemory, OutsideError, Places
 from gpa_lsp.simulator.execution.warp_state import WARP_LANES, Lanes
 
-GLOBAL_BASE = 0x7_0000_0000
+GLOBAL_BASE = FIRST_ADDRESS
 """Virtual address of the first byte of global memory."""
 SHARED_WINDOW = 0x4000_0000_0000
 LOCAL_WINDOW = 0x4100_0000_0000

@@ -1,7 +1,8 @@
-"""What an image without PTX says of a kernel's parameters and its variables: :func:`read_image_module`."""
+"""What an image without PTX says of the parameters of kernels and of its variables: :func:`read_image_module`."""
 
 import re
 import struct
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -20,40 +21,45 @@ _ADDRESS_BYTES = 8
 _VARIABLES = re.compile(r"\.nv\.(?:(?P<global>global(?:\.init)?)|constant3)(?:\..*)?")
 
 
-def read_image_module(cubin: Cubin, kernel: str) -> PtxModule | None:
-    """A module with a kernel's parameters and the image's variables, as far as a launch needs them: sizes, places and what they begin with.
+def read_image_module(cubin: Cubin, kernels: Iterable[str]) -> PtxModule:
+    """A module with kernels' parameters and the image's variables, as far as a launch needs them: sizes, places and what they begin with.
 
     Args:
         cubin: the image.
-        kernel: mangled name.
+        kernels: mangled names; those of which the image says nothing are left out.
 
     Returns:
-        None where the image says nothing of its parameters. The kernel has no instructions, and types are bytes.
+        Kernels without instructions, whose types are bytes.
 
     Raises:
         InputError: the image is damaged.
     """
     elf = read_elf(cubin.image, path=cubin.path)
-    section = elf.find_section(f".nv.info.{kernel}")
-    if section is None:
-        return None
-    function = PtxFunction(
-        name=kernel,
-        is_entry=True,
-        parameters=_read_parameters(elf, section),
-        returns=(),
-        registers=(),
-        register_names=(),
-        instructions=(),
-    )
+    sections = {name: elf.find_section(f".nv.info.{name}") for name in kernels}
     return PtxModule(
         name="the image",
         version=(0, 0),
         target=f"sm_{cubin.sm}",
         files={},
-        functions={kernel: function},
+        functions={
+            name: _declare_kernel(name, _read_parameters(elf, section))
+            for name, section in sections.items()
+            if section is not None
+        },
         variables=_read_variables(elf),
         text="",
+    )
+
+
+def _declare_kernel(name: str, parameters: tuple[PtxVariable, ...]) -> PtxFunction:
+    return PtxFunction(
+        name=name,
+        is_entry=True,
+        parameters=parameters,
+        returns=(),
+        registers=(),
+        register_names=(),
+        instructions=(),
     )
 
 

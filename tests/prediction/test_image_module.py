@@ -1,15 +1,17 @@
 """Without its PTX, an image says enough of its parameters and variables to simulate a launch."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.binary.containers import find_cubins
 from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.simulator.image_module import read_image_module
+from gpa_lsp.prediction.image_module import read_image_module
 
 _CUBINS = Path(__file__).parents[2] / "fixtures" / "cubins"
 
@@ -23,8 +25,7 @@ def test_parameters_are_those_of_the_ptx(path: Path) -> None:
     if not texts:
         pytest.skip("it has no PTX to compare with")
     for function in parse_ptx(texts[0], name=path.name).entries:
-        module = read_image_module(cubin, function.name)
-        assert module is not None
+        module = read_image_module(cubin, (function.name,))
         found = module.functions[function.name].parameters
         wanted = [(one.offset_bytes, one.size_bytes) for one in function.parameters]
         assert [(one.offset_bytes, one.size_bytes) for one in found] == wanted
@@ -32,8 +33,7 @@ def test_parameters_are_those_of_the_ptx(path: Path) -> None:
 
 def test_variables_are_there_with_what_they_begin_with() -> None:
     (cubin,) = find_cubins(_CUBINS / "sm_80" / "constant_indexed_original.cubin")
-    module = read_image_module(cubin, "_Z16constant_indexedPKjPfii")
-    assert module is not None
+    module = read_image_module(cubin, ("_Z16constant_indexedPKjPfii",))
     table = module.variables["table"]
     (text,) = read_embedded_ptx(cubin)
     assert (table.space, table.size_bytes) == (Space.CONST, 4096)
@@ -42,5 +42,16 @@ def test_variables_are_there_with_what_they_begin_with() -> None:
 
 def test_a_kernel_that_is_not_in_the_image_has_none() -> None:
     (cubin,) = find_cubins(_CUBINS / "sm_80" / "constant_indexed_original.cubin")
-    assert read_image_module(cubin, "another") is None
-    assert read_image_module(replace(cubin, path=None), "another") is None
+    assert not read_image_module(cubin, ("another",)).functions
+    assert not read_image_module(replace(cubin, path=None), ("another",)).functions
+
+
+@pytest.mark.parametrize("step", [211, 1009])
+def test_damaged_images_are_refused_or_say_less(step: int) -> None:
+    (cubin,) = find_cubins(_CUBINS / "sm_80" / "constant_indexed_original.cubin")
+    content = bytearray(cubin.image)
+    for place in range(0, len(content), step):
+        content[place] ^= 0xFF
+        with suppress(InputError):
+            read_image_module(replace(cubin, image=bytes(content)), cubin.functions)
+        content[place] ^= 0xFF
