@@ -9,9 +9,9 @@ import pytest
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.binary.containers import find_cubins
 from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
+from gpa_lsp.prediction.image_module import read_image_module
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.prediction.image_module import read_image_module
 
 _CUBINS = Path(__file__).parents[2] / "fixtures" / "cubins"
 
