@@ -205,13 +205,15 @@ def derive_bounds(
 def combine_bounds(bounds: tuple[Bound, ...], fits: Fits) -> float:
     """Updates per second under all limiters together; 0 without any.
 
-    Times add as ``(Σ tᵢᵖ)^(1/p)``: with p infinite the slowest hides the others wholly, which is the published model.
+    Times of the units that data and numbers go through, one after the other, add as ``(Σ tᵢᵖ)^(1/p)``: with p infinite the slowest hides the
+    others wholly, which is the published model. What starts blocks works ahead of all of them, so that it either hides them or is hidden: on a
+    V100, shapes that are limited by it take its time within 1 %, whether L1 is busy for a third of that time or for two thirds.
     """
     if not bounds:
         return 0.0
     slowest = bounds[0].updates_per_s
-    if fits.overlap_exponent is None:
-        return slowest
     power = fits.overlap_exponent
-    total: float = sum((slowest / bound.updates_per_s) ** power for bound in bounds)
-    return float(slowest / total ** (1 / power))
+    if power is None:
+        return slowest
+    total: float = sum((slowest / one.updates_per_s) ** power for one in bounds if one.limiter is not Limiter.BLOCKS)
+    return float(slowest / max(1.0, total ** (1 / power)))
