@@ -9,7 +9,7 @@ from gpa_lsp.volumes.expressions import KernelAccesses, LaunchShape
 from gpa_lsp.volumes.fits import Fit, Fits
 from gpa_lsp.volumes.model import Bound, Counts, LayerReuse, Limiter, Volumes
 from gpa_lsp.volumes.program_order import find_window_ratio
-from gpa_lsp.volumes.retention import L2_WAYS, Flow, Retention, find_retention
+from gpa_lsp.volumes.retention import Flow, Retention, find_retention
 
 _LEAST_OVERSUBSCRIPTION, _MOST_OVERSUBSCRIPTION = 0.01, 10.0
 _NOTHING_BEFORE = 0.1
@@ -116,7 +116,7 @@ def _derive_dram_loads(
         iterations=counts.load_iterations,
         window_ratio=find_window_ratio(counts.loads_per_thread),
     )
-    retention = find_retention(flow, setting.device.l2_bytes, L2_WAYS)
+    retention = find_retention(flow, setting.device.l2_bytes, setting.device.l2_ways)
     footprint = counts.once_load_bytes + sum(one.again_bytes for one in counts.shared_loads)
     rows = _sum_reuse("y", counts, setting, retention)
     return footprint, (rows, _sum_reuse("z", counts, setting, retention))
