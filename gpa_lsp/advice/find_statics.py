@@ -1,6 +1,7 @@
 """Ask every static check about a kernel that nobody has measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from math import prod
 from pathlib import PurePosixPath
@@ -174,7 +175,8 @@ def _find_warp_facts(
         module = _lift(subject.kernel) if ptx is None else ptx
         if module is None:
             return None
-        return find_warp_facts(module, name, shape=shape, file="" if place is None else place.file, text=text)
+        found = find_warp_facts(module, name, shape=shape, file="" if place is None else place.file, text=text)
+        return found if found is None or ptx is not None else replace(found, is_lifted=True)
     except Exception as error:
         message = f"the addresses of the kernel were not followed: {type(error).__name__}: {error}"
         problems.append(
