@@ -1,7 +1,10 @@
 """Ask every static check about a kernel that nobody has measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
+from math import prod
+from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -11,7 +14,7 @@ from gpa_lsp.advice.static_model import StaticFacts, StaticFinding
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
 from gpa_lsp.advice.warp_facts import WarpFacts, find_warp_facts
 from gpa_lsp.analyses.static.kernel_statics import find_kernel_statics
-from gpa_lsp.analyses.static.model import KernelStatics, KnownBlock
+from gpa_lsp.analyses.static.model import BlockOrigin, KernelStatics, KnownBlock
 from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -27,6 +30,13 @@ from gpa_lsp.symbolic_accesses.machine_code import lift_machine_code
 
 MOST_FINDINGS = 200
 """Of one kernel, the weightiest; generated code can have thousands of divisions."""
+
+_COUNTERS = {
+    "uncoalesced-accesses": "global_sectors",
+    "bank-conflicts": "shared_wavefronts",
+    "divergent-branches": "thread_executions_true",
+}
+"""Check of requests or branches → the counter that says the same as measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +94,8 @@ def find_static_findings(
     place = _find_place(subject)
     shape = None if statics.block is None else statics.block.shape
     warps = _find_warp_facts(subject, ptx, shape, place, problems)
+    if warps is None and ptx is None:
+        problems.extend(_note_unknown(subject))
     for check in list_static_checks().values():
         found.extend(_ask(check, StaticFacts(subject=subject, statics=statics, limits=limits, warps=warps), problems))
     found.sort(key=lambda one: (-one.weight, one.file or "", one.line or 0, one.check))
@@ -92,6 +104,62 @@ def find_static_findings(
     return KernelFindings(
         statics=statics, place=place, warps=warps, findings=tuple(found[:MOST_FINDINGS]), problems=tuple(problems)
     )
+
+
+def find_access_findings(
+    kernel: Kernel, read_source: SourceReader
+) -> tuple[tuple[StaticFinding, ...] | None, tuple[Problem, ...]]:
+    """What the machine code of a kernel says of its requests to memory and its branches where no counter of a profile says it.
+
+    Where nobody has the kernel's own source, files beside it count as the user's: a line can be named without its text.
+
+    Args:
+        kernel: measured or not; its profile has no PTX of it.
+        read_source: gives the text of a source.
+
+    Returns:
+        Findings, weightiest first: none where all was counted, None where the code cannot be followed; and checks that failed.
+    """
+    asked = [
+        check
+        for check in list_static_checks().values()
+        if check.name in _COUNTERS and kernel.rows.counter(_COUNTERS[check.name]) is None
+    ]
+    if not asked or not kernel.rows.has_code:
+        return (), ()
+    subject = build_subject(kernel, _blame_nobody(kernel), read_source)
+    place = _find_place(subject)
+    if place is not None and read_source(place.file) is None:
+        subject = build_subject(kernel, _blame_nobody(kernel), partial(_read_or_name, read_source, _find_folder(place)))
+    statics = find_kernel_statics(kernel, blocks=_list_measured_blocks(kernel))
+    problems: list[Problem] = []
+    shape = None if statics.block is None else statics.block.shape
+    warps = _find_warp_facts(subject, None, shape, place, problems)
+    if warps is None:
+        return None, tuple(problems)
+    facts = StaticFacts(subject=subject, statics=statics, limits={}, warps=warps)
+    found = [one for check in asked for one in _ask(check, facts, problems)]
+    found.sort(key=lambda one: (-one.weight, one.file or "", one.line or 0, one.check))
+    return tuple(found[:MOST_FINDINGS]), tuple(problems)
+
+
+def _list_measured_blocks(kernel: Kernel) -> tuple[KnownBlock, ...]:
+    """The one shape of all launches; empty where they differ, or nobody knows it."""
+    shapes = {launch.block for launch in kernel.launches}
+    shape = shapes.pop() if len(shapes) == 1 else None
+    if shape is None:
+        return ()
+    return (KnownBlock(threads=prod(shape), origin=BlockOrigin.PROFILE, shape=shape),)
+
+
+def _find_folder(place: SourceLine) -> str:
+    return str(PurePosixPath(place.file.replace("\\", "/")).parent)
+
+
+def _read_or_name(read_source: SourceReader, folder: str, file: str) -> str | None:
+    text = read_source(file)
+    is_beside = text is None and str(PurePosixPath(file.replace("\\", "/")).parent) == folder
+    return "" if is_beside else text
 
 
 def _find_warp_facts(
@@ -106,9 +174,9 @@ def _find_warp_facts(
     try:
         module = _lift(subject.kernel) if ptx is None else ptx
         if module is None:
-            problems.extend(_note_unknown(subject))
             return None
-        return find_warp_facts(module, name, shape=shape, file="" if place is None else place.file, text=text)
+        found = find_warp_facts(module, name, shape=shape, file="" if place is None else place.file, text=text)
+        return found if found is None or ptx is not None else replace(found, is_lifted=True)
     except Exception as error:
         message = f"the addresses of the kernel were not followed: {type(error).__name__}: {error}"
         problems.append(

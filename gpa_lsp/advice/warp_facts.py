@@ -23,10 +23,12 @@ class WarpFacts:
     Attributes:
         found: by its PTX.
         names: offset of a parameter → its name in the source; without those that have none there.
+        is_lifted: by machine code, whose registers hold several values one after the other.
     """
 
     found: SymbolicAccesses
     names: Mapping[int, str] = field(default_factory=dict)
+    is_lifted: bool = False
 
     def find_array(self, access: SymbolicAccess) -> str | None:
         """The pointer parameter that an address begins at; None where it begins elsewhere."""

@@ -125,6 +125,7 @@ class Caches:
         l1_bytes_per_cycle: per SM.
         l2_slice_bytes_per_cycle: from one L2 slice to the SMs, per cycle of L2's clock; slices as device attribute ``l2s_count`` counts them.
         l2_partitions: parts of L2 with different latency from one SM.
+        l2_ways: of each of L2's sets.
         l1_tags_per_cycle: lines that L1 looks up in a cycle in which it hands over no data; unknown where it may do both at once.
         dram_fetch_bytes: least that is fetched from DRAM.
         constant_bank_bytes: size of one constant bank.
@@ -139,6 +140,7 @@ class Caches:
     l1_bytes_per_cycle: Figure[int]
     l2_slice_bytes_per_cycle: Figure[int] | Unknown
     l2_partitions: Figure[int] | Unknown
+    l2_ways: Figure[int]
     l1_tags_per_cycle: Figure[int] | Unknown
     dram_fetch_bytes: Figure[int] | Unknown
     constant_bank_bytes: Figure[int]

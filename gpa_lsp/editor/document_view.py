@@ -19,7 +19,8 @@ from gpa_lsp.editor.lines.stale import find_stale_lines
 from gpa_lsp.editor.predicted.view import PlacedPredictions, PredictedState, place_predictions
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
-from gpa_lsp.editor.static.view import PlacedStatics, StaticState, place_statics
+from gpa_lsp.editor.static.results import StaticMark
+from gpa_lsp.editor.static.view import PlacedStatics, StaticState, place_code_findings, place_statics
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 
@@ -154,6 +155,11 @@ class DocumentView(SharedFacts):
         return self.once(_place_remedies)
 
     @property
+    def static_marks(self) -> Mapping[int, tuple[StaticMark, ...]]:
+        """Current line → what the code alone says of it: of kernels that no profile measured, and where a profile did not count."""
+        return self.once(_list_static_marks)
+
+    @property
     def stale(self) -> tuple[int, ...]:
         """Lines that were changed since they were measured, ascending; they carry no numbers."""
         return self.once(_find_stale)
@@ -263,6 +269,13 @@ def _make_value_line(entry: ValueEntry, is_edited: bool) -> ValueLine:
 
 def _place_remedies(view: DocumentView) -> tuple[RemedyAnchor, ...]:
     return place_remedies(view.snapshot.by_file.get(view.local_path, ()), view.local_path, view.finder)
+
+
+def _list_static_marks(view: DocumentView) -> Mapping[int, tuple[StaticMark, ...]]:
+    found = {} if view.statics is None else {line: list(marks) for line, marks in view.statics.marks.items()}
+    for line, mark in place_code_findings(view.snapshot.by_file.get(view.local_path, ()), view.local_path, view.finder):
+        found.setdefault(line, []).append(mark)
+    return {line: tuple(marks) for line, marks in found.items()}
 
 
 def _find_stale(view: DocumentView) -> tuple[int, ...]:

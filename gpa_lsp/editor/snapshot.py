@@ -165,6 +165,7 @@ class Snapshot:
         by_file: dict[str, list[VisibleKernel]] = {}
         for shown in visible:
             compiled_paths = {path for path, _ in (*shown.kernel.hottest, *shown.kernel.causes)}
+            compiled_paths |= {one.file for one in shown.kernel.report.code_findings or () if one.file is not None}
             for local_path in sorted(
                 {shown.profile.files[path].local_path for path in compiled_paths if path in shown.profile.files}
             ):

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from gpa_lsp.advice.advise import advise_kernel
+from gpa_lsp.advice.find_statics import find_access_findings
 from gpa_lsp.analyses.analyse_kernel import analyse_kernel, judge_kernel
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.roofline.place import place_kernel
@@ -367,11 +368,16 @@ def _judge_kernel(
     analyses = analyse_kernel(facts) if way.answers else None
     limiter, doubts = judge_kernel(facts)
     problems.extend((*(analyses.problems if analyses is not None else ()), *doubts))
+    read_source = sources.reader_for(kernel)
+    found, failed = find_access_findings(kernel, read_source)
+    problems.extend(failed)
     if moved is None:
-        return AnalysedKernel(kernel=kernel, analyses=analyses, limiter=limiter)
-    advice, met = advise_kernel(kernel, moved, sources.reader_for(kernel), roofline, facts)
+        return AnalysedKernel(kernel=kernel, analyses=analyses, limiter=limiter, code_findings=found)
+    advice, met = advise_kernel(kernel, moved, read_source, roofline, facts)
     problems.extend((*moved.problems, *met))
-    return AnalysedKernel(kernel=kernel, blame=blame, advice=advice, analyses=analyses, limiter=limiter)
+    return AnalysedKernel(
+        kernel=kernel, blame=blame, advice=advice, analyses=analyses, limiter=limiter, code_findings=found
+    )
 
 
 def _complete(known: KernelReport, kernel: Kernel, roofs: KeptRoofs | None, problems: list[Problem]) -> KernelReport:

@@ -15,7 +15,7 @@ from gpa_lsp.basis.numbers import (
 )
 from gpa_lsp.basis.prose import capitalize, join
 from gpa_lsp.basis.visible_text import make_one_line
-from gpa_lsp.render.advice_text import ALTERNATIVES, describe_run
+from gpa_lsp.render.advice_text import ALTERNATIVES, BY_CODE, describe_run
 from gpa_lsp.render.advice_words import (
     BY_COUNTERS,
     SECTION_TITLES,
@@ -27,7 +27,8 @@ from gpa_lsp.render.advice_words import (
     describe_speedup,
 )
 from gpa_lsp.render.blame_words import describe_basis, describe_bounds
-from gpa_lsp.render.check_text import render_problem
+from gpa_lsp.render.check_text import name_code_place, render_problem
+from gpa_lsp.render.finding_words import describe_code_finding
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import read_plain
@@ -35,7 +36,7 @@ from gpa_lsp.render.markdown_text import escape_markdown, quote_code, write_cell
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates
 from gpa_lsp.render.silence_text import count_silences, explain_silence
-from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.report.model import CodeFinding, KernelReport, Report
 from gpa_lsp.rows.scopes import Scope
 
 
@@ -111,10 +112,17 @@ class _KernelMarkdown:
         for advice in self._shown:
             title = f"<b>{format_speedup(advice.speedup.estimate)}</b> {html.escape(make_one_line(advice.title), quote=False)}"
             yield from _fold(title, self._render_advice(advice))
+        by_code = [self._write_by_code(finding) for finding in kernel.code_findings or ()]
+        if by_code:
+            yield from _fold(BY_CODE, by_code)
         yield from self._render_estimates()
         basis = [f"- **{name}**: {escape_markdown(sentence)}" for name, sentence in describe_basis(kernel)]
         if basis:
             yield from _fold("Basis", basis)
+
+    def _write_by_code(self, finding: CodeFinding) -> str:
+        place = name_code_place(self._kernel, finding, self._places)
+        return f"- {quote_code(place)} {write_sentence(describe_code_finding(finding))}"
 
     def _render_summary(self) -> Iterator[str]:
         titles = ("speedup:", "range", "at most:", "advice", "to change", "of the samples:", "samples:")

@@ -72,6 +72,7 @@ _MOST_WRAPPED = 2
 
 _MOST_CODE_CELLS = 50
 _MOST_NAMED = 4
+_MOST_BY_CODE = 2
 _MOST_REFUSALS = 2
 """Reasons given for what would not help."""
 
@@ -148,10 +149,24 @@ def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Screen:
         )
     if not every:
         rows.append(ScreenRow(label="none", text=_explain_none(kernel, places)))
+    rows.extend(_list_by_code(kernel, places))
     refused = _describe_refusals(kernel)
     if refused:
         rows.append(ScreenRow(label="no", text=refused))
     return Screen(name=name, facts=_describe_run(kernel), rows=tuple(rows))
+
+
+def _list_by_code(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRow]:
+    """The weightiest of what its code alone says where nobody counted; the others by their number."""
+    found = kernel.code_findings or ()
+    for finding in found[:_MOST_BY_CODE]:
+        at = None if finding.file is None or not finding.line else Place(file=finding.file, line=finding.line)
+        others = len(found) - _MOST_BY_CODE if finding is found[:_MOST_BY_CODE][-1] else 0
+        more = say("{others} more by gpa-lsp check", others=count(others)) if others > 0 else NOTHING
+        text = join((finding.message, say("(static, not measured)"), more))
+        yield ScreenRow(
+            label="code", place="" if at is None else places.show_line(kernel, at.file, at.line), text=text, at=at
+        )
 
 
 def render_screens(

@@ -12,7 +12,8 @@ from gpa_lsp.render.advice_words import (
     summarise_advice,
 )
 from gpa_lsp.render.blame_words import describe_basis, describe_bounds
-from gpa_lsp.render.check_text import render_problems
+from gpa_lsp.render.check_text import name_code_place, render_problems
+from gpa_lsp.render.finding_words import describe_code_finding
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.layout import (
     EMPTY_LINE,
@@ -36,6 +37,8 @@ from gpa_lsp.report.model import KernelReport, Report
 
 _REMARK_CELLS = 120
 """Of a remark of the profiler; ``gpa-lsp report`` shows all of it."""
+
+BY_CODE = "By the code alone, where nothing was counted"
 
 ALTERNATIVES = "Estimates are alternatives: several may count the same samples. Do not add or multiply them."
 
@@ -124,9 +127,21 @@ def _render_kernel(
     if advice:
         yield EMPTY_LINE
         yield from wrap(ALTERNATIVES, width, style=Style.DIM)
+    yield from _render_by_code(kernel, places, width)
     yield from render_silences(kernel, width)
     yield from _render_estimates(kernel, width)
     yield from _render_basis(kernel, width)
+
+
+def _render_by_code(kernel: KernelReport, places: PlaceNames, width: int | None) -> Iterator[Line]:
+    if not kernel.code_findings:
+        return
+    yield EMPTY_LINE
+    yield text_line(BY_CODE, Style.HEADING)
+    for finding in kernel.code_findings:
+        place = name_code_place(kernel, finding, places)
+        spans = ((f"  {place}  ", Style.PATH), (describe_code_finding(finding), Style.PLAIN))
+        yield from hang(spans, width, indent=4)
 
 
 def describe_run(kernel: KernelReport) -> list[str]:

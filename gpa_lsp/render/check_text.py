@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.basis.numbers import format_count_of, format_limit, format_share
 from gpa_lsp.render.advice_words import NO_SASS, find_best_advice, summarise_advice
-from gpa_lsp.render.finding_words import describe_finding, describe_problem
-from gpa_lsp.render.findings import Finding, name_kernels
+from gpa_lsp.render.finding_words import describe_code_finding, describe_finding, describe_problem
+from gpa_lsp.render.findings import Finding, list_code_findings, name_kernels
 from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, hang, style_of_share, text_line
 from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.report.model import Report
+from gpa_lsp.report.model import CodeFinding, KernelReport, Report
+from gpa_lsp.report.names import shorten_name
 
 SEVERITY_STYLES = {
     ProblemSeverity.ERROR: Style.ERROR,
@@ -25,7 +26,7 @@ def render_check(
     min_share_ratio: float,
     width: int | None = None,
 ) -> Iterator[Line]:
-    """Problems first, then findings, then one line that counts them, and the best advice for each kernel that has some.
+    """Problems first, then findings, then what code alone says, then one line that counts them, and the best advice for each kernel that has some.
 
     Args:
         report: what was looked at.
@@ -38,6 +39,8 @@ def render_check(
         yield from hang(render_problem(problem, places), width)
     for finding in findings:
         yield from hang(_render_finding(finding, places), width)
+    for kernel, by_code in list_code_findings(report):
+        yield from hang(_render_by_code(kernel, by_code, places), width)
     yield from hang(((summarise(report, findings, min_share_ratio), Style.DIM),), width)
     for line in list_best_advice(report):
         yield from hang(((line, Style.DIM),), width)
@@ -69,6 +72,13 @@ def name_place(finding: Finding, places: PlaceNames) -> str:
 
 def summarise(report: Report, findings: Sequence[Finding], min_share_ratio: float) -> str:
     """How many findings in how many kernels, and by which limit."""
+    static = len(list_code_findings(report))
+    return _summarise_samples(report, findings, min_share_ratio) + (
+        f"; {format_count_of(static, 'static finding')}" if static else ""
+    )
+
+
+def _summarise_samples(report: Report, findings: Sequence[Finding], min_share_ratio: float) -> str:
     kernels = format_count_of(len(report.kernels), "kernel")
     if not report.kernels:
         return "no kernel found"
@@ -88,6 +98,22 @@ def list_best_advice(report: Report) -> Iterator[str]:
         if best is not None:
             doubt = f"; {NO_SASS}, so better advice may be missing" if kernel.lacks_sass else ""
             yield f"best advice for {names[kernel.name]}: {summarise_advice(best)} (gpa-lsp advise shows where{doubt})"
+
+
+def name_code_place(kernel: KernelReport, finding: CodeFinding, places: PlaceNames) -> str:
+    """Where a finding by the code alone points: ``file:line``, or the kernel for code without lines."""
+    if finding.file is None:
+        return shorten_name(kernel.name)
+    return places.show_line(kernel, finding.file, finding.line or 0)
+
+
+def _render_by_code(kernel: KernelReport, finding: CodeFinding, places: PlaceNames) -> Line:
+    return (
+        (name_code_place(kernel, finding, places), Style.PATH),
+        (": ", Style.PLAIN),
+        ("info: ", Style.NOTE),
+        (describe_code_finding(finding), Style.PLAIN),
+    )
 
 
 def _render_finding(finding: Finding, places: PlaceNames) -> Line:

@@ -3,8 +3,10 @@
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import format_count, format_percent, format_share
+from gpa_lsp.basis.prose import Sentence, join, say
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.findings import Finding, FindingReason
+from gpa_lsp.report.model import CodeFinding
 from gpa_lsp.report.names import demangle, shorten_name
 from gpa_lsp.report.source_paths import parse_compiled_path
 
@@ -29,6 +31,17 @@ def describe_finding(finding: Finding) -> str:
         parts.append(f"hottest {finding.hottest.text}")
     parts.append(f"{format_count(inclusive)} of {format_count(finding.share.whole_samples)} samples")
     return "; ".join(parts)
+
+
+def describe_by_code(message: Sentence, remedy: Sentence, check: str, certainty: str) -> Sentence:
+    """What the code alone says of a line, marked as not measured."""
+    likely = "" if certainty == "certain" else f", {certainty}"
+    return join((message, remedy, say("[static {check}{likely}]", check=check, likely=likely)))
+
+
+def describe_code_finding(finding: CodeFinding) -> Sentence:
+    """The same of a finding of a report."""
+    return describe_by_code(finding.message, finding.remedy, finding.check, finding.certainty)
 
 
 def _head(finding: Finding) -> str:

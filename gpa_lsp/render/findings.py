@@ -14,7 +14,7 @@ from gpa_lsp.basis.figures import Share
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain, SourceLine
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.report.model import InstructionColumns, KernelReport, LineRow, ReasonCounts, Report
+from gpa_lsp.report.model import CodeFinding, InstructionColumns, KernelReport, LineRow, ReasonCounts, Report
 from gpa_lsp.report.names import demangle, shorten_distinctly, shorten_name
 
 DEFAULT_MIN_SHARE_RATIO = 0.05
@@ -116,6 +116,11 @@ def find_findings(report: Report, min_share_ratio: float = DEFAULT_MIN_SHARE_RAT
     return tuple(
         finding for kernel in report.kernels for finding in _find_in_kernel(kernel, names[kernel.name], min_share_ratio)
     )
+
+
+def list_code_findings(report: Report) -> tuple[tuple[KernelReport, CodeFinding], ...]:
+    """What the code of kernels says where nothing measured says it, each with its kernel, in the report's order."""
+    return tuple((kernel, finding) for kernel in report.kernels for finding in kernel.code_findings or ())
 
 
 def name_kernels(kernels: Iterable[KernelReport]) -> Mapping[str, str]:

@@ -8,10 +8,10 @@ from gpa_lsp.basis.numbers import format_speedup
 from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.render.advice_notes import AdviceNote, describe_note
 from gpa_lsp.render.check_text import name_place
-from gpa_lsp.render.finding_words import describe_finding, describe_problem
-from gpa_lsp.render.findings import Finding
+from gpa_lsp.render.finding_words import describe_code_finding, describe_finding, describe_problem
+from gpa_lsp.render.findings import Finding, list_code_findings
 from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.report.model import Report
+from gpa_lsp.report.model import CodeFinding, KernelReport, Report
 
 _COMMANDS = {
     ProblemSeverity.ERROR: "error",
@@ -21,7 +21,7 @@ _COMMANDS = {
 
 
 def render_github(report: Report, findings: Sequence[Finding], places: PlaceNames) -> Iterator[str]:
-    """One command per problem and finding.
+    """One command per problem and finding, those by the code alone last.
 
     Args:
         report: what was looked at.
@@ -32,6 +32,8 @@ def render_github(report: Report, findings: Sequence[Finding], places: PlaceName
         yield _render_problem(problem, places)
     for finding in findings:
         yield _render_finding(finding, places)
+    for kernel, by_code in list_code_findings(report):
+        yield _render_by_code(kernel, by_code, places)
 
 
 def render_advice_github(report: Report, notes: Sequence[AdviceNote], places: PlaceNames) -> Iterator[str]:
@@ -60,6 +62,17 @@ def _render_finding(finding: Finding, places: PlaceNames) -> str:
         properties["line"] = str(max(1, finding.place.line))
     reason = finding.reasons[0].name if finding.reasons else "selected"
     return make_command("notice", describe_finding(finding), {**properties, "title": f"GPU stalls: {reason}"})
+
+
+def _render_by_code(kernel: KernelReport, finding: CodeFinding, places: PlaceNames) -> str:
+    properties: dict[str, str] = {}
+    if finding.file is not None:
+        file = _slashed(places.show_file(kernel, finding.file))
+        properties = {"file": file, "line": str(max(1, finding.line or 0))}
+    elif kernel.profile_path is not None:
+        properties = {"file": _slashed(places.show_path(kernel.profile_path))}
+    title = f"GPU code: {finding.check} (static)"
+    return make_command("notice", describe_code_finding(finding), {**properties, "title": title})
 
 
 def _render_note(note: AdviceNote, places: PlaceNames) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from gpa_lsp.basis.locations import Frame
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.render.finding_words import describe_finding
-from gpa_lsp.render.findings import Finding
+from gpa_lsp.render.finding_words import describe_code_finding, describe_finding
+from gpa_lsp.render.findings import Finding, list_code_findings
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.sarif_parts import Json, SarifParts
-from gpa_lsp.report.model import Report
+from gpa_lsp.report.model import CodeFinding, KernelReport, Report
 from gpa_lsp.report.names import demangle, shorten_name
 
 NO_STALL_RULE = "selected"
@@ -32,8 +32,14 @@ def build_sarif(report: Report, findings: Sequence[Finding], places: PlaceNames,
     """
     parts = SarifParts(places, folder)
     rules = list(dict.fromkeys(_rule_of(finding) for finding in findings))
+    by_code = list_code_findings(report)
+    checks = list(dict.fromkeys(finding.check for _, finding in by_code))
     results = [_make_result(parts, finding, rules.index(_rule_of(finding))) for finding in findings]
-    return parts.make_log(report, [_make_rule(name) for name in rules], results)
+    results.extend(
+        _make_code_result(parts, kernel, finding, len(rules) + checks.index(finding.check))
+        for kernel, finding in by_code
+    )
+    return parts.make_log(report, [*map(_make_rule, rules), *map(make_code_rule, checks)], results)
 
 
 def _make_result(parts: SarifParts, finding: Finding, rule_index: int) -> Json:
@@ -56,6 +62,30 @@ def _make_result(parts: SarifParts, finding: Finding, rule_index: int) -> Json:
     if related:
         result["relatedLocations"] = related
     return result
+
+
+def _make_code_result(parts: SarifParts, kernel: KernelReport, finding: CodeFinding, rule_index: int) -> Json:
+    rule = f"static/{finding.check}"
+    frame = None if finding.file is None else Frame(file=finding.file, line=finding.line or 0)
+    fingerprint = parts.make_fingerprint(kernel, kernel.mangled_name, finding.file or "", rule)
+    return {
+        "ruleId": rule,
+        "ruleIndex": rule_index,
+        "level": "note",
+        "message": {"text": describe_code_finding(finding)},
+        "locations": [parts.make_location(kernel, kernel.mangled_name, frame)],
+        "partialFingerprints": {_FINGERPRINT: fingerprint},
+        "properties": {"static": True, "certainty": finding.certainty, "kernel": kernel.name},
+    }
+
+
+def make_code_rule(check: str) -> Json:
+    """A reportingDescriptor (3.49) of a check of code."""
+    from gpa_lsp.advice.find_statics import list_static_checks  # it imports them all
+
+    titles = {one.name: one.title for one in list_static_checks().values()}
+    text = f"{titles.get(check, check)} (by the code alone)"
+    return {"id": f"static/{check}", "shortDescription": {"text": text}}
 
 
 def _make_related(parts: SarifParts, finding: Finding) -> list[Json]:

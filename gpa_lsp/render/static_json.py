@@ -2,11 +2,11 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.advice.find_statics import KernelFindings, list_static_checks
+from gpa_lsp.advice.find_statics import KernelFindings
 from gpa_lsp.advice.static_model import StaticFinding
 from gpa_lsp.advice.warp_facts import WarpFacts
 from gpa_lsp.analyses.static.model import KernelStatics
@@ -14,6 +14,7 @@ from gpa_lsp.basis.errors import Problem
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.render.sarif import make_code_rule
 from gpa_lsp.render.sarif_parts import BASE_ID, Json, SarifParts, make_artifact_uri
 from gpa_lsp.render.static_text import describe_static
 from gpa_lsp.report.model import Report
@@ -153,13 +154,12 @@ def build_static_sarif(
         places: where sources are on this machine.
         folder: sources below it get relative URIs.
     """
-    titles = {check.name: check.title for check in list_static_checks().values()}
     rules = list(dict.fromkeys(finding.check for finding in findings))
     given: Counter[str] = Counter()
     results = [_make_result(finding, rules.index(finding.check), folder, given) for finding in findings]
     problems = tuple(problem for source in sources for problem in _list_problems(source))
     parts = SarifParts(places, folder)
-    return parts.make_log(Report(problems=problems, kernels=()), [_make_rule(rule, titles) for rule in rules], results)
+    return parts.make_log(Report(problems=problems, kernels=()), [make_code_rule(rule) for rule in rules], results)
 
 
 def _list_problems(source: SourceStatics) -> list[Problem]:
@@ -173,11 +173,6 @@ def _list_problems(source: SourceStatics) -> list[Problem]:
         for message in source.unit.messages
     ]
     return [*said, *source.problems]
-
-
-def _make_rule(name: str, titles: Mapping[str, str]) -> Json:
-    """A reportingDescriptor (3.49)."""
-    return {"id": f"static/{name}", "shortDescription": {"text": f"{titles.get(name, name)} (by the code alone)"}}
 
 
 def _make_result(finding: StaticFinding, rule_index: int, folder: Path, given: Counter[str]) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from gpa_lsp.analyses.static.model import describe_resources
 from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import format_count_of
-from gpa_lsp.basis.prose import Sentence, join, say
+from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.render.check_text import SEVERITY_STYLES, render_problem
+from gpa_lsp.render.finding_words import describe_by_code
 from gpa_lsp.render.github import make_command
 from gpa_lsp.render.layout import Line, Style, hang
 from gpa_lsp.render.places import PlaceNames
@@ -27,10 +28,7 @@ _COMMANDS = {
 
 def describe_static(finding: StaticFinding) -> Sentence:
     """A finding as one sentence or two, marked as not measured."""
-    certainty = finding.certainty.value
-    likely = "" if certainty == "certain" else f", {certainty}"
-    mark = say("[static {check}{likely}]", check=finding.check, likely=likely)
-    return join((finding.message, finding.remedy, mark))
+    return describe_by_code(finding.message, finding.remedy, finding.check, finding.certainty.value)
 
 
 def render_static(

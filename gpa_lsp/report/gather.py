@@ -1,6 +1,6 @@
 """From joined kernels to a :class:`~gpa_lsp.report.model.Report`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.model import KernelAdvice
+from gpa_lsp.advice.static_model import StaticFinding
 from gpa_lsp.analyses.limiter.model import Limiter
 from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
@@ -25,6 +26,7 @@ from gpa_lsp.report.count import count_reasons, sum_all, sum_rows
 from gpa_lsp.report.lines import list_lines, number_routines
 from gpa_lsp.report.loops import list_loops
 from gpa_lsp.report.model import (
+    CodeFinding,
     DeviceReport,
     FunctionRole,
     FunctionRow,
@@ -34,7 +36,7 @@ from gpa_lsp.report.model import (
     Report,
     RuleNote,
 )
-from gpa_lsp.report.names import demangle
+from gpa_lsp.report.names import demangle, shorten_name
 from gpa_lsp.rows.calls import estimate_called_samples
 from gpa_lsp.rows.model import OUTSIDE_MODULE, FunctionSamples, Kernel
 
@@ -85,6 +87,8 @@ _SHORT_NS = 1e6
 """A longer launch that was sampled has samples, unless they were lost otherwise. Ours."""
 
 _RECORD_IT = "record with Nsight Compute to find out"
+_MOST_NAMED = 3
+"""Kernels of a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +101,7 @@ class AnalysedKernel:
         advice: None where nothing was sampled, or nobody asked.
         analyses: None where nobody asked.
         limiter: what limits it; None where nobody asked, or the search failed.
+        code_findings: what its code alone says where nothing measured says it; None where it could not be followed.
     """
 
     kernel: Kernel
@@ -104,6 +109,7 @@ class AnalysedKernel:
     advice: KernelAdvice | None = None
     analyses: KernelAnalyses | None = None
     limiter: Limiter | None = None
+    code_findings: tuple[StaticFinding, ...] | None = ()
 
 
 def gather_report(kernels: Iterable[AnalysedKernel], problems: Sequence[Problem] = ()) -> Report:
@@ -181,7 +187,21 @@ def _gather_kernel(analysed: AnalysedKernel, stamps: Mapping[str, SourceStamp]) 
         advice=analysed.advice,
         analyses=analysed.analyses,
         limiter=analysed.limiter,
+        code_findings=None if analysed.code_findings is None else tuple(map(_keep_finding, analysed.code_findings)),
         code=build_kernel_code(kernel),
+    )
+
+
+def _keep_finding(finding: StaticFinding) -> CodeFinding:
+    return CodeFinding(
+        check=finding.check,
+        file=finding.file,
+        line=finding.line,
+        message=finding.message,
+        remedy=finding.remedy,
+        certainty=finding.certainty.value,
+        is_in_loop=finding.loop_depth > 0,
+        is_costly=finding.is_costly,
     )
 
 
@@ -355,7 +375,20 @@ def _note_unknowns(reports: Sequence[KernelReport]) -> list[Problem]:
             "the profile does not state the grid and block sizes of the launches, so how they fill the GPU is unknown"
         )
         found.append(Problem(severity=ProblemSeverity.NOTE, message=message, path=path, remedy=_RECORD_IT))
-    return found
+    return [*found, *_note_unfollowed(reports)]
+
+
+def _note_unfollowed(reports: Sequence[KernelReport]) -> Iterator[Problem]:
+    """Kernels whose requests nobody counted and whose code does not tell them either: one note a file."""
+    unknown = [report for report in reports if report.code_findings is None]
+    for path in dict.fromkeys(report.profile_path for report in unknown):
+        names = [shorten_name(report.name) for report in unknown if report.profile_path == path]
+        rest = f" and {format_count(len(names) - _MOST_NAMED)} more" if len(names) > _MOST_NAMED else ""
+        message = (
+            f"what requests to memory cost is not known of {', '.join(names[:_MOST_NAMED])}{rest}: nobody counted it, and the machine code cannot "
+            "be followed, as where functions are called"
+        )
+        yield Problem(severity=ProblemSeverity.NOTE, message=message, path=path)
 
 
 def _note_unmeasured(path: Path | None) -> Problem:

@@ -19,6 +19,7 @@ from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.figures import Share, Spread, measure_share, sum_known
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain, SourceLine
+from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.binary.model import SourceStamp
 from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.profile.sampling import Aggregate, Sampling
@@ -302,6 +303,31 @@ class InstructionColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CodeFinding:
+    """What the code of a kernel says of one line where nothing measured says it.
+
+    Attributes:
+        check: that found it.
+        file: of the line, as compiled; None for code without lines.
+        line: 1-based; None where the file is.
+        message: what there is.
+        remedy: what to do; may be empty.
+        certainty: ``certain`` or ``likely``.
+        is_in_loop: the code of it runs in a loop.
+        is_costly: it matters outside loops too.
+    """
+
+    check: str
+    file: str | None
+    line: int | None
+    message: Sentence
+    remedy: Sentence
+    certainty: str
+    is_in_loop: bool
+    is_costly: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelReport:
     """Everything about one kernel, over all its launches in one profile.
 
@@ -330,6 +356,8 @@ class KernelReport:
         advice: remedies, and why the others have none; None where nobody was asked.
         analyses: the roofline and the answers to the other questions; None where nobody asked.
         limiter: what limits it, in its longest launch; None where nobody asked.
+        code_findings: what the machine code alone says of requests to memory and branches that nobody counted, weightiest first; None where it
+            could not be followed.
         code: what the instructions do, on the rows of ``instructions``; None in reports read from a file: it is not saved with a report.
     """
 
@@ -357,6 +385,7 @@ class KernelReport:
     advice: KernelAdvice | None = None
     analyses: KernelAnalyses | None = None
     limiter: Limiter | None = None
+    code_findings: tuple[CodeFinding, ...] | None = ()
     code: KernelCode | None = field(default=None, compare=False)
 
     @property

@@ -14,6 +14,7 @@ from gpa_lsp.basis.locations import Frame
 from gpa_lsp.basis.prose import Part, Sentence
 from gpa_lsp.profile.sampling import Aggregate, Sampling
 from gpa_lsp.report.model import (
+    CodeFinding,
     DeviceReport,
     FunctionRow,
     KernelReport,
@@ -288,6 +289,7 @@ REPORT = Codecs(
         Aggregate: Layout(hints={"launches": _AtLeastOne | None}),
         Sampling: Layout(hints={"period_cycles": _AtLeastOne | None}),
         RuleNote: Layout(),
+        CodeFinding: Layout(hints={"file": File | None}),
         LaunchConfiguration: Layout(),
         DeviceReport: Layout(hints={"compute_capability": _Capability | None}),
         LaunchReport: Layout(names={"configuration": "launch", **_SAMPLES}, at_most=_WITHIN_TOTAL),

@@ -275,6 +275,18 @@ class _Lifter:
             raise _NotLiftedError
         found = self.read(one.operands[-1] if one.opcode == "R2UR" else one.operands[1])
         self.set(one.operands[0], lambda target: f"mov.b64 {target}, {found}")
+        self._move_second(one)
+
+    def _move_second(self, one: Instruction) -> None:
+        """The second of two words that are loaded at once: a parameter of its own, or the high half of an address, which nothing followed reads."""
+        register, constant = _REGISTER.fullmatch(one.operands[0]), _CONSTANT.fullmatch(one.operands[1])
+        if "64" not in one.modifiers or register is None or constant is None or register[2] == "Z":
+            return
+        try:
+            second = self._read_constant(int(constant[1] or "0", 16) + 4)
+        except _NotLiftedError:
+            return
+        self.set(f"{register[1]}{int(register[2]) + 1}", lambda target: f"mov.b64 {target}, {second}")
 
     def move_halves(self, one: Instruction) -> None:
         """``HFMA2.MMA R2, -RZ, RZ, 0, 2.384185791015625e-07``: how compilers write 4 where the integer pipe is busy."""
@@ -341,6 +353,13 @@ class _Lifter:
             raise _NotLiftedError
         source, amount = self.read(value), self.read(by)
         self.set(target, lambda name: f"{opcode} {name}, {source}, {amount}")
+
+    def cut_bits(self, one: Instruction) -> None:
+        """``SGXT.U32 R2, R2, 0x5``: the low bits alone."""
+        if "U32" not in one.modifiers or _NUMBER.fullmatch(one.operands[2]) is None:
+            raise _NotLiftedError
+        source, mask = self.read(one.operands[1]), (1 << min(32, int(one.operands[2], 0))) - 1
+        self.set(one.operands[0], lambda target: f"and.b64 {target}, {source}, {mask}")
 
     def combine_bits(self, one: Instruction) -> None:
         """``LOP3.LUT`` of two."""
@@ -422,6 +441,7 @@ _RULES: dict[str, Callable[[_Lifter, Instruction], None]] = {
     "ISETP": _Lifter.compare,
     "LEA": _Lifter.load_address,
     "LOP3": _Lifter.combine_bits,
+    "SGXT": _Lifter.cut_bits,
     "SHF": _Lifter.shift,
     **dict.fromkeys(("IADD3", "IADD", "VIADD"), _Lifter.add_three),
     **dict.fromkeys(("IMNMX", "SEL", "VIMNMX"), _Lifter.choose),

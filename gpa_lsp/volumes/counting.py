@@ -115,8 +115,14 @@ def count_all(subject: Subject) -> Counts:
     if not is_paper:
         ratio = _count_equivalent_blocks(subject) / prod(subject.launch.grid)
         frame = affine.traffic
-        loads = [bound_footprint(one, own.from_l2 * ratio) for one, own in zip(loads, frame, strict=True)]
-        stores = [bound_footprint(one, own.traffic.stored * ratio) for one, own in zip(stores, frame, strict=True)]
+        loads = [
+            bound_footprint(one, own.from_l2 * ratio, own.traffic.touched_by_loads * ratio)
+            for one, own in zip(loads, frame, strict=True)
+        ]
+        stores = [
+            bound_footprint(one, own.traffic.stored * ratio, own.traffic.touched_by_stores * ratio)
+            for one, own in zip(stores, frame, strict=True)
+        ]
     sharing = () if is_paper else _find_sharing(subject, placed, affine)
     launched = max(1, subject.launch.region.thread_count) * subject.launch.updates_per_thread
     per_wave = (

@@ -47,6 +47,7 @@ class VolumeDevice:
         l1_tags_per_cycle: lines that L1 looks up in a cycle in which it hands over no data; None where it is taken to do both at once, and in the
             published model.
         block_starts_per_s: thread blocks that can begin; None when unknown, and in the published model.
+        l2_ways: of each of L2's sets; None for one set of all, and in the published model.
         source: citation.
         doubts: what of this was assumed, one sentence each.
     """
@@ -64,6 +65,7 @@ class VolumeDevice:
     source: str
     l1_tags_per_cycle: int | None = None
     block_starts_per_s: float | None = None
+    l2_ways: int | None = None
     doubts: tuple[Sentence, ...] = ()
 
 
@@ -171,6 +173,7 @@ def _build(entry: dict[str, Any], board: _Board) -> VolumeDevice:
         fp32_flops_per_s=peaks.get(OperationKind.FP32),
         l1_tags_per_cycle=architecture.caches.l1_tags_per_cycle.value,
         block_starts_per_s=None if starts is None else starts * board.sm_hz,
+        l2_ways=architecture.caches.l2_ways.value,
         source=_load_document()["sources"][entry["source"]] if entry else board.source,
         doubts=tuple(doubts),
     )

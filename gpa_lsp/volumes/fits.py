@@ -94,6 +94,8 @@ CORRECTED_FITS = Fits(
 * ``store_evicted``: the height 0.4 is the mean of the five measured shapes of a V100 whose blocks are two elements wide; the rise lies where
   the published fit to an A100 (5 % at 0.26) and these (37 to 42 % at 0.6 to 0.85) leave it. It acts only where sectors are written in part.
 * ``overlap_exponent``: fitted to the performance of the 40 shapes of the 3D star of range 4 on a V100, and rounded: mean error 9.3 %. The same
-  value serves 32 shapes of a 2D box whose data stays in L1 (9.9 %, 19 to 40 % before tags and starting blocks took time of their own); fitted to
-  those alone it is 3, which is worse for the stars (13 %). Of what cannot be told with it: shapes that touch 152 pages (see ``MANY_PAGES``).
+  value serves 32 shapes of a 2D box whose data stays in L1 (9.6 %, 19 to 40 % before tags and starting blocks took time of their own), which say
+  little of it themselves: 7.8 to 9.9 % for all from 1.5 to 4. Of other forms with one number, the slowest with 0.175 of all others added is 10.6 and
+  7.7 %, and takes what starts blocks for a unit like the others; a closed network of three customers is 9.3 and 9.8 %. Of what cannot be told
+  with it: shapes that touch 152 pages (see ``MANY_PAGES``).
 """

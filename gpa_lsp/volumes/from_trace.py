@@ -127,10 +127,9 @@ def recover_expressions(
 
 
 def find_launch_shape(kernel: KernelAccesses, block: Triple, grid: Triple, fold: Triple = (1, 1, 1)) -> LaunchShape:
-    """The launch, with as many updates as there are threads that make the last access (mostly the store of the result)."""
+    """The launch, with as many updates as there are threads that access anything: what lies behind a guard of all accesses has no work."""
     high = tuple(count * size for count, size in zip(grid, block, strict=True))
-    stores = [access for access in kernel.accesses if access.is_store] or list(kernel.accesses)
-    regions = [access.region for access in stores]
+    regions = [access.region for access in kernel.accesses]
     if regions and all(region is not None for region in regions):
         high = tuple(max(region.high[axis] for region in regions if region is not None) for axis in range(3))
     x, y, z = (extent * count for extent, count in zip(high, fold, strict=True))

@@ -5,6 +5,7 @@ its warps do; a wave's blocks get from DRAM what they ask L2 for, and no more; a
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.volumes.dimensions import SECTOR_BYTES
@@ -70,9 +71,12 @@ def measure_traffic(entry: ArrayGroups, launch: LaunchShape, strides: tuple[int,
     )
 
 
-def bound_footprint(found: Overlaps, most: float) -> Overlaps:
-    """A wave's footprint, where it is taken for larger than what its blocks ask for; what it shares with others shrinks with it."""
+def bound_footprint(found: Overlaps, most: float, least: float) -> Overlaps:
+    """A wave's footprint, no larger than what its blocks ask for, and no smaller than its part of what the launch touches.
+
+    What it shares with others shrinks with it. The least holds of the mean wave, which the one that was measured stands for.
+    """
     if found.current <= most:
-        return found
+        return replace(found, current=max(found.current, min(least, most)))
     ratio = most / found.current
     return Overlaps(current=most, before=found.before, shared=tuple(one * ratio for one in found.shared))

@@ -2,11 +2,14 @@
 
 import json
 from collections import Counter
+from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from gpa_lsp.advice.find_statics import find_static_findings
+from gpa_lsp.analyses.static.model import BlockOrigin, KnownBlock
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.launches.launch import LaunchDescription, ScalarArgument
 from gpa_lsp.launches.read_launches import read_launches
@@ -93,3 +96,36 @@ def test_sectors_by_the_code_alone_are_the_counted_ones(corpus: Path) -> None:
     differing = sum(number for (_, verdict), number in total.items() if verdict == "differs")
     assert agreeing >= 300
     assert differing == 0
+
+
+def test_what_machine_code_alone_says_is_costly_was_counted_to_be(corpus: Path) -> None:
+    """In all reports that count sectors, kernels of Triton among them; and where nothing was executed nobody knows."""
+    checks = {"uncoalesced-accesses": "global_sectors", "bank-conflicts": "shared_wavefronts"}
+    told, followed = 0, set()
+    for path in sorted(corpus.rglob("*.ncu-rep")):
+        kernels, _ = join_profile(read_profile(path))
+        for kernel in kernels:
+            shape = None if kernel.longest_launch is None else kernel.longest_launch.block
+            assert shape is not None
+            block = KnownBlock(threads=prod(shape), origin=BlockOrigin.PROFILE, shape=shape)
+            found = find_static_findings(kernel, blocks=[block], read_source=lambda file: "\n")
+            if found.warps is not None and any(one.cost is not None for one in found.warps.found.accesses):
+                followed.add(kernel.name)
+            place = {
+                (
+                    kernel.rows.function_of(row).name,
+                    int(kernel.rows.function_of(row).pc_offsets[kernel.rows.index_of(row)]),
+                ): row
+                for row in range(len(kernel.rows))
+            }
+            for one in found.findings:
+                counter = checks.get(one.check)
+                actual = None if counter is None else kernel.rows.counter(counter)
+                ideal = None if counter is None else kernel.rows.counter(f"{counter}_ideal")
+                rows = [place[instruction.function, instruction.pc_offset] for instruction in one.instructions]
+                if actual is None or ideal is None or ideal[rows].sum() <= 0:
+                    continue
+                told += 1
+                assert actual[rows].sum() > 1.15 * ideal[rows].sum(), (path.name, one.line, str(one.message))
+    assert told >= 1
+    assert any("silu_kernel" in name for name in followed)

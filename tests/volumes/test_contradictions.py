@@ -177,6 +177,42 @@ def test_a_store_of_one_lane_is_a_request_of_its_own() -> None:
     assert prediction.scale_to_launch(prediction.volumes.l2_load) == pytest.approx(40 * 256)
 
 
+def test_threads_that_only_load_are_counted() -> None:
+    """``v = in[i]; if (i < 48) *out = v;`` in blocks of 32 threads: three sectors are loaded, whoever stores."""
+    load = WrittenAccess(addresses=lambda t, at: [32 * at[0] + t[0]], width=1)
+    store = WrittenAccess(
+        addresses=lambda t, at: [0] if 32 * at[0] + t[0] < 48 else [], kind=AccessKind.STORE, width=1, array=1
+    )
+    trace = write_trace([load, store], block=(32, 1, 1), grid=(3, 1, 1), traced=(0, 1, 2))
+    found = recover_expressions(trace)
+    launch = find_launch_shape(found, (32, 1, 1), (3, 1, 1))
+    prediction = predict_volumes(found, launch, DEVICES[0], registers=32)
+    assert prediction.scale_to_launch(prediction.volumes.dram_load) == pytest.approx(3 * 32)
+    assert find_shortfalls(prediction, trace) == ()
+
+
+def test_what_is_sampled_is_written_beside_what_follows_a_formula() -> None:
+    """A flag that few blocks set, in a sector of its own, beside pairs of doubles that share sectors between rows of blocks."""
+
+    def flag(thread: Triple, at: Triple) -> list[int]:
+        return [MIDDLE] if at[0] < 2 and at[1] == 0 else []
+
+    def pair(thread: Triple, at: Triple) -> list[int]:
+        return [MIDDLE + 8 * (5 + 6 * at[1]), MIDDLE + 8 * (6 + 6 * at[1])]
+
+    block, grid = (32, 1, 1), (4, 3, 1)
+    written = [
+        WrittenAccess(addresses=flag, kind=AccessKind.STORE, width=1),
+        WrittenAccess(addresses=pair, kind=AccessKind.STORE),
+    ]
+    trace = write_trace(written, block=block, grid=grid, traced=list_probe_blocks(grid))
+    found = recover_expressions(trace)
+    assert len(found.sampled) == 1
+    prediction = predict_volumes(found, find_launch_shape(found, block, grid), DEVICES[0], registers=32)
+    assert prediction.scale_to_launch(prediction.volumes.dram_store) >= 5 * 32
+    assert find_shortfalls(prediction, trace) == ()
+
+
 def test_a_contradiction_is_shown_in_place_of_the_numbers() -> None:
     good = predict_rows(404)
     kernel = recover_expressions(

@@ -9,7 +9,7 @@ import pytest
 from gpa_lsp.volumes.deriving import combine_bounds
 from gpa_lsp.volumes.devices import find_device
 from gpa_lsp.volumes.fits import CORRECTED_FITS
-from gpa_lsp.volumes.model import VolumeMode, VolumePrediction
+from gpa_lsp.volumes.model import Limiter, VolumeMode, VolumePrediction
 from tests.volumes.measured_families import (
     Family,
     Numbers,
@@ -111,6 +111,18 @@ def test_how_limiters_combine_carries_over(predicted: Predicted) -> None:
     best_for_star = float(candidates[int(np.argmin([star(one) for one in candidates]))])
     assert CORRECTED_FITS.overlap_exponent == pytest.approx(best_for_star, abs=0.2)
     assert box(best_for_star) < 0.11
+
+
+def test_what_starts_blocks_hides_the_rest_or_is_hidden(predicted: Predicted) -> None:
+    """Shapes it limits take its time, whether L1 is busy for a third of that or for two; and the order of all shapes is that of the slowest."""
+    assert CORRECTED_FITS.overlap_exponent is not None
+    rates, measured = list_times(predicted, "box 1 in L1", CORRECTED_FITS.overlap_exponent)
+    family = FAMILIES["box 1 in L1"]
+    limiters = [list_bounds(family, one)[0].limiter for one in predicted["box 1 in L1"]]
+    limited = np.array([one is Limiter.BLOCKS for one in limiters])
+    assert int(limited.sum()) >= 5
+    assert float(np.abs(rates / measured - 1)[limited].max()) < 0.02
+    assert rank_correlation(rates, measured) > 0.985
 
 
 @pytest.mark.parametrize("left_out", ["l1_tags_per_cycle", "block_starts_per_s"])

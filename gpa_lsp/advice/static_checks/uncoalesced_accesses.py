@@ -28,7 +28,8 @@ def find_uncoalesced_accesses(facts: StaticFacts) -> Iterator[StaticFinding]:
     warps = facts.warps
     if warps is None:
         return
-    accesses = [one for one in warps.found.accesses if one.space == Space.GLOBAL]
+    every = [one for one in warps.found.accesses if one.space == Space.GLOBAL]
+    accesses = [one for one in every if not (warps.is_lifted and _may_be_another_value(one))]
     neighbours = _Neighbours(accesses)
     yield from facts.report_accesses(
         NAME,
@@ -38,6 +39,12 @@ def find_uncoalesced_accesses(facts: StaticFacts) -> Iterator[StaticFinding]:
             if _is_costly(access, neighbours)
         ],
     )
+
+
+def _may_be_another_value(access: SymbolicAccess) -> bool:
+    """Where both are guarded, the register of an address may have been loaded under one guard, and computed anew under the other."""
+    is_guarded = access.loads is not None and access.instruction.text.startswith("@")
+    return is_guarded and access.loads is not None and access.loads.text.startswith("@")
 
 
 class _Neighbours:

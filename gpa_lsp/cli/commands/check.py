@@ -116,7 +116,8 @@ def _make_rows(findings: "Sequence[Finding]", places: "PlaceNames") -> "Iterator
 
 def _judge(report: "Report", findings: "Sequence[Finding]", fail_on: Sequence[str]) -> int:
     costly = any(problem.severity is not ProblemSeverity.NOTE for problem in report.problems)
-    failed = ("finding" in fail_on and bool(findings)) or ("problem" in fail_on and costly)
+    is_any = bool(findings) or any(kernel.code_findings for kernel in report.kernels)
+    failed = ("finding" in fail_on and is_any) or ("problem" in fail_on and costly)
     return _EXIT_FOUND if failed else 0
 
 

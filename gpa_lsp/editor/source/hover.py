@@ -110,9 +110,8 @@ def _list_parts(hot: HotLine) -> "list[StallPart]":
 
 def _describe_statics(view: DocumentView, line: int) -> str | None:
     """The findings and requests on a line (1-based) as Markdown; None for a line without any."""
-    if view.statics is None:
-        return None
-    marks, requests = view.statics.marks.get(line, ()), view.statics.requests.get(line, ())
+    marks = view.static_marks.get(line, ())
+    requests = () if view.statics is None else view.statics.requests.get(line, ())
     if not marks and not requests:
         return None
     parts = [

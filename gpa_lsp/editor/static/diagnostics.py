@@ -34,11 +34,9 @@ def list_static_diagnostics(view: DocumentView, most: int) -> Iterator[Diagnosti
         view: of the document.
         most: so many at most, the weightiest lines first as they were found.
     """
-    if view.statics is None:
-        return
     found = [
         (line, mark)
-        for line, marks in view.statics.marks.items()
+        for line, marks in view.static_marks.items()
         for mark in marks
         if not _is_emulated(view, line, mark.check)
     ]

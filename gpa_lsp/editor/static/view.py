@@ -1,11 +1,13 @@
 """What the code of an open source says, on the lines as they are now."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.editor.lines.anchors import choose_anchor, find_definitions
 from gpa_lsp.editor.lines.finder import LineFinder
+from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.static.results import StaticKernel, StaticMark, StaticResult
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
@@ -118,6 +120,42 @@ def place_statics(state: StaticState, text: str, finder: LineFinder, measured: C
         has_failed=state.last.has_failed,
         has_flags=state.last.has_flags,
     )
+
+
+def place_code_findings(
+    kernels: Iterable[VisibleKernel], local_path: str, finder: LineFinder
+) -> Iterator[tuple[int, StaticMark]]:
+    """What machine code says where a profile counted nothing, with the line it is on now; once for all instantiations of a template.
+
+    Args:
+        kernels: measured, with lines in the document.
+        local_path: of the document.
+        finder: follows its lines.
+    """
+    merged: dict[tuple[int, str, str], tuple[StaticMark, list[str]]] = {}
+    for shown in kernels:
+        report = shown.kernel.report
+        for finding in report.code_findings or ():
+            file = None if finding.file is None else shown.profile.files.get(finding.file)
+            if file is None or file.local_path != local_path or not finding.line:
+                continue
+            line = finder.find(file, finding.line)
+            if line is None:
+                continue
+            mark = StaticMark(
+                line=finding.line,
+                check=finding.check,
+                message=finding.message,
+                remedy=finding.remedy,
+                certainty=finding.certainty,
+                is_in_loop=finding.is_in_loop,
+                is_costly=finding.is_costly,
+                kernels=(),
+            )
+            _, names = merged.setdefault((line, mark.check, mark.message), (mark, []))
+            names.append(report.mangled_name)
+    for (line, _, _), (mark, names) in merged.items():
+        yield line, replace(mark, kernels=tuple(names))
 
 
 def _find_message(message: CompilerMessage, file: MeasuredFile, finder: LineFinder) -> int | None:

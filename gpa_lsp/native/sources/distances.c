@@ -20,36 +20,77 @@ EXPORT int64_t find_previous(const int64_t *units, const int64_t *groups, int64_
     return 0;
 }
 
+#define FAN_BITS 4
+#define FAN (1 << FAN_BITS)
 
-static void change(MarkCounts *marks, int64_t place, int64_t by)
+static void change(MarkCounts *marks, int64_t place, int32_t by)
 {
-    marks->bits[place >> 6] ^= UINT64_C(1) << (place & 63);
-    marks->marked += by;
-    for (int64_t node = (place >> 6) + 1; node <= marks->words; node += node & -node)
-        marks->tree[node] += by;
+    int64_t word = place >> 6;
+    marks->bits[word] ^= UINT64_C(1) << (place & 63);
+    for (int level = 0; level < marks->levels; ++level) {
+        word >>= FAN_BITS;
+        marks->sums[level][word] += by;
+    }
 }
 
-/* Marks at a place and before it. */
-static int64_t count_up_to(const MarkCounts *marks, int64_t place)
+/* Marks behind a place, of which none lies behind another one: as few steps as they are near to each other. */
+static int64_t count_between(const MarkCounts *marks, int64_t place, int64_t last)
 {
-    int64_t sum = __builtin_popcountll(marks->bits[place >> 6] & (~UINT64_C(0) >> (63 - (place & 63))));
-    for (int64_t node = place >> 6; node > 0; node -= node & -node)
-        sum += marks->tree[node];
+    int64_t word = place >> 6, end = last >> 6;
+    int64_t sum = __builtin_popcountll(marks->bits[word] >> (place & 63) >> 1);
+    int64_t stop = end < (word | (FAN - 1)) ? end : word | (FAN - 1);
+    while (++word <= stop)
+        sum += __builtin_popcountll(marks->bits[word]);
+    for (int level = 0; stop < end; ++level) {
+        word = stop >> FAN_BITS;
+        end >>= FAN_BITS;
+        stop = end < (word | (FAN - 1)) || level + 1 == marks->levels ? end : word | (FAN - 1);
+        while (++word <= stop)
+            sum += marks->sums[level][word];
+    }
     return sum;
+}
+
+/* Room for the sums of so many words; how many levels there are. */
+static int lay_out(MarkCounts *marks, int64_t words, int64_t *needed)
+{
+    int levels = 0;
+    *needed = 0;
+    while (words > FAN && levels < MARK_LEVELS) {
+        words = (words + FAN - 1) >> FAN_BITS;
+        if (marks->room != NULL)
+            marks->sums[levels] = marks->room + *needed;
+        *needed += words;
+        ++levels;
+    }
+    return levels;
 }
 
 int gpa_open_marks(MarkCounts *marks, int64_t count)
 {
-    size_t words = (size_t)(count + 63) / 64 + 1;
-    marks->bits = malloc(words * sizeof *marks->bits);
-    marks->tree = malloc((words + 1) * sizeof *marks->tree);
-    return marks->bits != NULL && marks->tree != NULL;
+    int64_t words = (count + 63) / 64 + 1, needed;
+    memset(marks, 0, sizeof *marks);
+    if (count >= INT32_MAX)
+        return 0;
+    lay_out(marks, words, &needed);
+    marks->bits = malloc((size_t)words * sizeof *marks->bits);
+    marks->room = malloc((size_t)(needed + 1) * sizeof *marks->room);
+    return marks->bits != NULL && marks->room != NULL;
 }
 
 void gpa_close_marks(MarkCounts *marks)
 {
     free(marks->bits);
-    free(marks->tree);
+    free(marks->room);
+}
+
+static void clear_marks(MarkCounts *marks, int64_t count)
+{
+    int64_t needed;
+    marks->words = (count + 63) >> 6;
+    marks->levels = lay_out(marks, marks->words, &needed);
+    memset(marks->bits, 0, (size_t)marks->words * sizeof *marks->bits);
+    memset(marks->room, 0, (size_t)needed * sizeof *marks->room);
 }
 
 int gpa_measure_group(const int64_t *units, const uint8_t *erases, int64_t begin, int64_t end, Table *table, MarkCounts *marks,
@@ -57,10 +98,7 @@ int gpa_measure_group(const int64_t *units, const uint8_t *erases, int64_t begin
 {
     if (table->used > 512 && table->used > 2 * (end - begin))
         gpa_clear_table(table);
-    marks->words = (end - begin + 63) >> 6;
-    marks->marked = 0;
-    memset(marks->bits, 0, (size_t)marks->words * sizeof *marks->bits);
-    memset(marks->tree, 0, (size_t)(marks->words + 1) * sizeof *marks->tree);
+    clear_marks(marks, end - begin);
     for (int64_t place = begin; place < end; ++place) {
         int64_t *last = gpa_find_place(table, units[place]);
         if (last == NULL)
@@ -72,7 +110,7 @@ int gpa_measure_group(const int64_t *units, const uint8_t *erases, int64_t begin
             distance[place] = -2;
             is_streaming[place] = 0;
         } else if (is_reused) {
-            distance[place] = marks->marked - count_up_to(marks, before - begin);
+            distance[place] = count_between(marks, before - begin, place - begin);
             is_streaming[place] = 0;
             is_streaming[before] = 0;
         } else {

@@ -4,12 +4,15 @@
 
 #include "columns.h"
 
-/* Marks of the last loads of units, 64 to a word, and the sums of words as a binary indexed tree. */
+#define MARK_LEVELS 8
+
+/* Marks of the last loads of units, 64 to a word, and the sums of 16 words, of 16 such sums, and so on. */
 typedef struct {
     uint64_t *bits;
-    int64_t *tree; /* from 1 on */
+    int32_t *sums[MARK_LEVELS];
+    int32_t *room;
     int64_t words;
-    int64_t marked;
+    int levels; /* of sums */
 } MarkCounts;
 
 /* For sequences of so many references at most; 0 without memory. Closed in either case. */
