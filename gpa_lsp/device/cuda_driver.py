@@ -1,21 +1,46 @@
 """Speaking to the CUDA driver through ``cuda.bindings.driver``: every call answers with a result and values.
 
-The bindings are optional (``gpa-lsp[cuda]``). Who finds them missing says what is needed for what.
+The bindings are optional (``gpa-lsp[cuda]``), and are loaded only when asked for.
 """
 
 from typing import Any
 
-from gpa_lsp.basis.errors import ToolError
+from gpa_lsp.basis.errors import MissingToolError, ToolError
 
 
-def load_bindings() -> Any:
-    """The bindings; the driver's own library is looked for at their first call.
+def open_device(*, needed_for: str, install: str, index: int = 0, driver: Any = None) -> tuple[Any, Any]:
+    """The bindings, with the driver started, and a device of it.
+
+    Args:
+        needed_for: what the GPU is wanted for, for messages: "tracing on a GPU".
+        install: what helps who has none.
+        index: which, as the driver counts them.
+        driver: the driver's bindings; None imports them. Tests give a scripted one.
 
     Raises:
-        ImportError: they are not installed.
+        MissingToolError: no bindings, no driver, or no such GPU; says which.
+        ToolError: the driver refuses.
     """
-    from cuda.bindings import driver  # an optional dependency
+    bindings = _load_bindings(needed_for, install) if driver is None else driver
+    try:
+        failed = bindings.cuInit(0)[0]
+    except (RuntimeError, OSError) as error:  # the bindings look for the driver's library at the first call
+        raise MissingToolError("an NVIDIA driver", needed_for=needed_for, install=install) from error
+    if int(failed) != 0:
+        what = f"a GPU that the CUDA driver can use ({name_error(bindings, failed)})"
+        raise MissingToolError(what, needed_for=needed_for, install=install)
+    count = int(call_driver(bindings, "cuDeviceGetCount"))
+    if not 0 <= index < count:
+        shown = f"the driver lists {count}; {install}"
+        raise MissingToolError(f"GPU number {index}", needed_for=needed_for, install=shown)
+    return bindings, call_driver(bindings, "cuDeviceGet", index)
 
+
+def _load_bindings(needed_for: str, install: str) -> Any:
+    try:
+        from cuda.bindings import driver  # an optional dependency
+    except ImportError as error:
+        raise MissingToolError("cuda-python", needed_for=needed_for, install=install) from error
     return driver
 
 
