@@ -43,12 +43,14 @@ class TimedLaunch:
         launch: as it was launched.
         image: that was loaded; None where the driver assembled PTX.
         timing: of it.
+        job: that was timed, as it can be launched again.
     """
 
     mangled_name: str
     launch: LaunchDescription
     image: bytes | None = field(repr=False)
     timing: LaunchTiming
+    job: TimingJob = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -209,7 +211,7 @@ def _time_all(subjects: Sequence[_Subject], work: TimingWork) -> LaunchTimings:
         )
         with spare_others(f"timing a launch of {shorten_name(demangle(name))}", problems, kernel=name):
             timing = work.time(job)
-            done.append(TimedLaunch(mangled_name=name, launch=one.launch, image=one.image, timing=timing))
+            done.append(TimedLaunch(mangled_name=name, launch=one.launch, image=one.image, timing=timing, job=job))
     return LaunchTimings(launches=tuple(done), problems=tuple(problems))
 
 

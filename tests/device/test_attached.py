@@ -112,7 +112,9 @@ def test_the_driver_sees_no_gpu() -> None:
         find_attached_machine(driver=ScriptedDriver(init=Result.NO_DEVICE))
 
 
-@pytest.mark.parametrize(("index", "count", "words"), [(0, 0, "lists 0"), (2, 2, "number 2 .*lists 2"), (-1, 1, "lists 1")])
+@pytest.mark.parametrize(
+    ("index", "count", "words"), [(0, 0, "lists 0"), (2, 2, "number 2 .*lists 2"), (-1, 1, "lists 1")]
+)
 def test_there_is_no_such_gpu(index: int, count: int, words: str) -> None:
     with pytest.raises(MissingToolError, match=words):
         find_attached_machine(index, ScriptedDriver(count=count))
