@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
-from gpa_lsp.basis.numbers import format_count_of, format_dim3, format_duration_ns
+from gpa_lsp.basis.numbers import format_count_of, format_dim3, format_timed_ns
 from gpa_lsp.cli.cupti_profile import check_output, explain_forbidden, find_period
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count, write_file
 from gpa_lsp.cli.predictions import InputKind, find_kind
@@ -157,9 +157,8 @@ def _choose_output(arguments: argparse.Namespace) -> Path:
 
 def _describe(one: "TimedLaunch") -> str:
     timing = one.timing
-    error = "" if timing.error_ns is None else f" ± {format_duration_ns(timing.error_ns)}"
     caches = "L2 overwritten before each" if timing.is_cold else "caches as the launch before left them"
     return (
         f"{one.name} <<<{format_dim3(one.launch.grid)}, {format_dim3(one.launch.block)}>>> on {timing.gpu}: "
-        f"{format_duration_ns(timing.median_ns)}{error} (measured: median of {format_count_of(len(timing.times_ns), 'launch')}, {caches})"
+        f"{format_timed_ns(timing.median_ns, timing.error_ns)} (measured: median of {format_count_of(len(timing.times_ns), 'launch')}, {caches})"
     )

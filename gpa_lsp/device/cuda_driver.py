@@ -3,9 +3,28 @@
 The bindings are optional (``gpa-lsp[cuda]``), and are loaded only when asked for.
 """
 
+import os
+from pathlib import Path
 from typing import Any
 
 from gpa_lsp.basis.errors import MissingToolError, ToolError
+
+_LIBRARY = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
+_KNOWN_LIBRARIES = Path("/etc/ld.so.cache")
+_FOLDERS = ("/usr/lib64", "/usr/lib", "/lib", "/usr/lib/wsl/lib")
+
+
+def is_driver_installed() -> bool:
+    """Whether the driver's library is where the system looks for libraries. Nothing is loaded or started."""
+    if os.name == "nt":
+        return (Path(os.environ.get("SYSTEMROOT", r"C:\Windows")) / "System32" / _LIBRARY).exists()
+    named = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    if any((Path(folder) / _LIBRARY).exists() for folder in (*filter(None, named), *_FOLDERS)):
+        return True
+    try:
+        return _LIBRARY.encode() in _KNOWN_LIBRARIES.read_bytes()
+    except OSError:
+        return False
 
 
 def open_device(*, needed_for: str, install: str, index: int = 0, driver: Any = None) -> tuple[Any, Any]:

@@ -1,5 +1,5 @@
 """The lenses of a source: one complete lens per kernel, above its definition, and one per loop and call that carries advice; beside
-it what its code alone and its emulation say.
+it what its code alone, its timed launches and its emulation say.
 
 Complete, because Neovim 0.12 asks twice and loses lenses whose resolving is under way; at column 0, because editors indent a lens by its
 start; with a command of the server's own, because a lens without one cannot be clicked and a command of the client's exists in one editor only.
@@ -21,6 +21,7 @@ from gpa_lsp.editor.model import CommandCall, Lens, Range
 from gpa_lsp.editor.predicted.view import PredictedAnchor
 from gpa_lsp.editor.source.thinning import thin_out
 from gpa_lsp.editor.static.view import StaticAnchor
+from gpa_lsp.editor.timed.view import TimedAnchor
 
 _EDITED = " · before your edits"
 
@@ -43,6 +44,8 @@ def list_lenses(view: DocumentView) -> list[Lens]:
         lenses.extend(_place(view, line, _list_remedies(remedies, view.settings.metric)))
     for line, group in groupby(() if view.statics is None else view.statics.anchors, key=lambda anchor: anchor.line):
         lenses.extend(_place(view, line, (_show_statics(view.uri, one) for one in islice(group, _MAX_PER_LINE))))
+    for line, timed in groupby(view.timed, key=lambda anchor: anchor.line):
+        lenses.extend(_place(view, line, (_show_time(view.uri, one) for one in islice(timed, _MAX_PER_LINE))))
     launches = () if view.predicted is None else view.predicted.anchors
     for line, placed in groupby(launches, key=lambda anchor: anchor.line):
         lenses.extend(_place(view, line, (_show_launch(view.uri, one) for one in islice(placed, _MAX_PER_LINE))))
@@ -69,6 +72,12 @@ def _show_launch(uri: str, anchor: PredictedAnchor) -> CommandCall:
     """What was predicted of a launch; it opens the page there."""
     title = anchor.launch.words + (_EDITED if anchor.is_edited else "")
     return CommandCall(title=title, command="gpaLsp.showPrediction", arguments=(uri, anchor.index))
+
+
+def _show_time(uri: str, anchor: TimedAnchor) -> CommandCall:
+    """What was timed of a launch; it shows all that was."""
+    title = anchor.words + (_EDITED if anchor.is_edited else "")
+    return CommandCall(title=title, command="gpaLsp.showTimes", arguments=(uri,))
 
 
 def _choose_remedies(view: DocumentView) -> Iterator[tuple[int, Sequence[RemedyAnchor]]]:
