@@ -36,25 +36,24 @@ _SHOWN = ("gpa-lsp", "profile", "--launch", "*.launch.toml")
 _PATIENCE_S = 1.0
 """What is out of date may still end by itself within this time: that costs less than a process without a context."""
 
-_IDLE_S = 300.0
+_IDLE_S, _SAMPLER_IDLE_S = 300.0, 30.0
 _MOST_OWN_BYTES = 2 << 30
 _MOST_NAME = 60
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
-class TimingProcess(AsyncWorker):
-    """Compiles and times launches; a process of its own below it holds the context, and ends with it."""
-
-    def __init__(self) -> None:
-        kind = WorkerKind(
+def _make_process(title: str, idle_s: float) -> AsyncWorker:
+    """A CUDA context below it reserves more address space than any limit would allow; what it holds itself is looked at after each job."""
+    return AsyncWorker(
+        WorkerKind(
             module="gpa_lsp.editor.timed.worker",
-            title="timing process",
+            title=title,
             niceness=0,
-            memory_bytes=0,  # a context below it reserves more address space than any limit would allow
+            memory_bytes=0,
             most_own_bytes=_MOST_OWN_BYTES,
-            idle_s=_IDLE_S,
+            idle_s=idle_s,
         )
-        super().__init__(kind)
+    )
 
 
 class TimingAudience(Asker, Protocol):
@@ -104,7 +103,10 @@ class LaunchTimes:
         self._audience, self._documents, self._predictions = audience, documents, predictions
         self._make_folder, self._include, self._refresh = make_folder, include, refresh
         self._permission = Permission(audience, allowance, self._word_question)
-        self._process = TimingProcess()
+        self._process = _make_process("timing process", _IDLE_S)
+        """Compiles and times; a process of its own below it holds the context, and ends with it."""
+        self._sampler = _make_process("sampling process", _SAMPLER_IDLE_S)
+        """Another one: what a save cuts short does not cost the context."""
         self._settings = Settings()
         self._roots: tuple[Path, ...] = ()
         self._is_allowed = False
@@ -164,7 +166,7 @@ class LaunchTimes:
         for task in (self._work, *self._checks):
             if task is not None:
                 task.cancel()
-        await self._process.leave()
+        await asyncio.gather(self._process.leave(), self._sampler.leave())
 
     def _forget(self, source: str) -> None:
         if self._states.pop(source, None) is not None:
@@ -237,14 +239,15 @@ class LaunchTimes:
     async def _time(self, source: str, base: PredictedJob) -> None:
         display = self._audience.start_progress(f"Timing {base.path.name}", self.cancel)
         display.report("timing launches", None)
-        words = "cancelled"
+        words, job = "cancelled", TimedJob(base=base, kept=self._choose_file(base, "timings"))
         try:
-            result = await self._do(base, TimedJob(base=base))
+            result = await self._do(base, job)
             if isinstance(result, TimedResult) and not self._has_left:
                 words = self._take(source, result)
                 if result.times and not self._unsampled and source not in self._wanted:
                     display.report("taking samples", None)
-                    self._take_samples(await self._do(base, sampling := self._choose_sampling(base)), sampling)
+                    sampling = SampleJob(kept=job.kept, target=self._choose_file(base, "timed.gpa-profile.json"))
+                    self._take_samples(await self._do(base, sampling), sampling)
         finally:
             display.end(words)
 
@@ -263,11 +266,11 @@ class LaunchTimes:
         self._audience.show_times("; ".join(f"{one.time.name} {one.words}" for one in state.changes))
         return "timed"
 
-    def _choose_sampling(self, base: PredictedJob) -> SampleJob:
-        """Its profile lies in a file that goes with the session."""
+    def _choose_file(self, base: PredictedJob, suffix: str) -> Path:
+        """One that goes with the session."""
         key = hashlib.blake2b(str(base.path).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
         name = _UNSAFE.sub("_", base.path.stem)[:_MOST_NAME]
-        return SampleJob(base=base, target=self._make_folder() / f"{name}-{key}.timed.gpa-profile.json")
+        return self._make_folder() / f"{name}-{key}.{suffix}"
 
     def _take_samples(self, result: object, job: SampleJob) -> None:
         if self._has_left or not isinstance(result, SampleResult):
@@ -289,4 +292,5 @@ class LaunchTimes:
             self._current = None
 
     def _ask(self, job: Job) -> Coroutine[Any, Any, object]:
-        return self._process.do(job, limit_s=job.most_s)
+        process = self._sampler if isinstance(job, SampleJob) else self._process
+        return process.do(job, limit_s=job.most_s)

@@ -137,7 +137,8 @@ def test_a_save_is_timed_and_compared_with_before_the_edit(editor: Editor) -> No
     editor.save()
     assert editor.wait_for_lens("measured 41.2 µs").startswith("measured 41.2 µs ± 0.0")
     assert editor.list_questions() == [
-        f"gpa-lsp: Timing runs kernels on Made-up GPU whenever their source is saved: the launches described in *.launch.toml, in {editor.source.parent}"
+        f"gpa-lsp: Timing runs kernels on Made-up GPU whenever their source is saved: "
+        f"the launches described in *.launch.toml, in {editor.source.parent}"
     ]
     workers = find_workers(editor.client.process.pid, "gpa_lsp.gpu.timing_worker")
     assert len(workers) == 1

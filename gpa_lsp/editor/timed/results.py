@@ -35,9 +35,11 @@ class TimedJob:
 
     Attributes:
         base: the source, and the description of its launches.
+        kept: a file of ours where what was timed is written, so that another process can sample it.
     """
 
     base: PredictedJob
+    kept: Path
 
     @property
     def most_s(self) -> float:
@@ -47,14 +49,14 @@ class TimedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleJob:
-    """One launch more of each that was timed last, sampled.
+    """One launch more of each that was timed, sampled.
 
     Attributes:
-        base: of the job that timed them.
+        kept: what was timed, see :class:`TimedJob`.
         target: the profile to write.
     """
 
-    base: PredictedJob
+    kept: Path
     target: Path
 
     @property

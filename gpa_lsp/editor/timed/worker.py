@@ -1,10 +1,14 @@
-"""What the process that times launches does with its jobs. It compiles; the GPU's context is held by a process of its own, which stays with it."""
+"""What the processes that time and sample launches do with their jobs. One compiles; the GPU's context is held by a process of its own, which stays
+with it. The other one samples, so that it can be ended without that.
+"""
 
 import hashlib
+import pickle
+from pathlib import Path
 
 from gpa_lsp.basis.errors import GpaError, MissingToolError
 from gpa_lsp.basis.numbers import format_dim3
-from gpa_lsp.editor.predicted.results import PredictedJob
+from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.editor.predicted.worker import choose_compile_settings
 from gpa_lsp.editor.timed.results import (
     Job,
@@ -20,9 +24,6 @@ from gpa_lsp.gpu.timing_processes import find_gpu
 from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.launch_timing import LaunchTimings, TimedLaunch, TimingWork, time_source
 from gpa_lsp.processes.worker import Tell, Work
-
-_last: list[tuple[PredictedJob, LaunchTimings]] = []
-"""What was timed last, so that it can be sampled."""
 
 
 def do_job(job: Job, _: Tell) -> object:
@@ -43,7 +44,6 @@ def _look() -> LookResult:
 
 def _time(job: TimedJob) -> TimedResult:
     base = job.base
-    _last.clear()
     try:
         found = time_source(
             base.path,
@@ -52,9 +52,9 @@ def _time(job: TimedJob) -> TimedResult:
             work=TimingWork(memory_bytes=base.memory_bytes),
             compile_settings=choose_compile_settings(base),
         )
-    except GpaError as error:
+        _keep(found, job.kept)
+    except (GpaError, OSError) as error:
         return TimedResult(job=job, failure=str(error))
-    _last.append((base, found))
     return TimedResult(
         job=job,
         times=tuple(map(_describe, found.launches)),
@@ -82,14 +82,18 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
+def _keep(timings: LaunchTimings, path: Path) -> None:
+    with open_whole(path, encoding=None) as stream:
+        pickle.dump(timings, stream)
+
+
 def _sample(job: SampleJob) -> SampleResult:
     from gpa_lsp.collector.launch_sampling import sample_launches
 
-    if not _last or _last[0][0] != job.base or not _last[0][1].launches:
-        return SampleResult(reason="the process that timed them has ended")
     try:
-        found = sample_launches(_last[0][1], job.target)
-    except GpaError as error:
+        timings: LaunchTimings = pickle.loads(job.kept.read_bytes())  # of a folder of ours that nobody else writes to
+        found = sample_launches(timings, job.target)
+    except (GpaError, OSError) as error:
         return SampleResult(reason=str(error))
     return SampleResult(samples=sum(found.samples), reason="; ".join(one.message for one in found.problems))
 
