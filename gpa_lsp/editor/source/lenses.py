@@ -35,6 +35,10 @@ _MAX_PER_LINE = 4
 def list_lenses(view: DocumentView) -> list[Lens]:
     """The lenses of the document's kernels, and of their loops and calls with advice."""
     lenses: list[Lens] = []
+    for line, timed in groupby(
+        view.timed, key=lambda anchor: anchor.line
+    ):  # the news first: Neovim cuts a line of lenses at its window
+        lenses.extend(_place(view, line, (_show_time(view.uri, one) for one in islice(timed, _MAX_PER_LINE))))
     kernels = [(line, tuple(anchors)) for line, anchors in groupby(view.anchors, key=lambda anchor: anchor.line)]
     ends = [*(line for line, _ in kernels[1:]), len(view.positions.lines) + 1]
     for (line, anchors), end in zip(kernels, ends, strict=False):  # without kernels there is an end all the same
@@ -44,8 +48,6 @@ def list_lenses(view: DocumentView) -> list[Lens]:
         lenses.extend(_place(view, line, _list_remedies(remedies, view.settings.metric)))
     for line, group in groupby(() if view.statics is None else view.statics.anchors, key=lambda anchor: anchor.line):
         lenses.extend(_place(view, line, (_show_statics(view.uri, one) for one in islice(group, _MAX_PER_LINE))))
-    for line, timed in groupby(view.timed, key=lambda anchor: anchor.line):
-        lenses.extend(_place(view, line, (_show_time(view.uri, one) for one in islice(timed, _MAX_PER_LINE))))
     launches = () if view.predicted is None else view.predicted.anchors
     for line, placed in groupby(launches, key=lambda anchor: anchor.line):
         lenses.extend(_place(view, line, (_show_launch(view.uri, one) for one in islice(placed, _MAX_PER_LINE))))
