@@ -302,6 +302,21 @@ class InstructionColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceSamples:
+    """Samples of the launches from one place of the host program.
+
+    Attributes:
+        call_stack: as of :class:`LaunchReport`.
+        rows: int64[m], ascending: instructions with samples.
+        all_samples: int64[m, k], of each, by the reasons of the instructions.
+    """
+
+    call_stack: tuple[str, ...]
+    rows: npt.NDArray[np.int64]
+    all_samples: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelReport:
     """Everything about one kernel, over all its launches in one profile.
 
@@ -331,6 +346,7 @@ class KernelReport:
         analyses: the roofline and the answers to the other questions; None where nobody asked.
         limiter: what limits it, in its longest launch; None where nobody asked.
         code: what the instructions do, on the rows of ``instructions``; None in reports read from a file: it is not saved with a report.
+        places: samples by the place that launched the kernel, where there are several. Not saved with a report.
     """
 
     name: str
@@ -358,6 +374,7 @@ class KernelReport:
     analyses: KernelAnalyses | None = None
     limiter: Limiter | None = None
     code: KernelCode | None = field(default=None, compare=False)
+    places: tuple[PlaceSamples, ...] = field(default=(), compare=False)
 
     @property
     def total_duration_ns(self) -> float:
