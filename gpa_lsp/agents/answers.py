@@ -1,5 +1,6 @@
 """What agents are told: sentences with units, sample counts and origin, of at most two kilobytes, and how to ask for the rest."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -38,6 +39,10 @@ MOST_BYTES = 2048
 """Of an answer. Whoever reads many of them pays for every word."""
 
 _MOST_LINE_BYTES = 480
+_MOST_NUMBER_BYTES = 40
+_FOOT_BYTES = 150
+_TAIL_BYTES = 160
+"""Of the last line, without the call in it."""
 _MOST_PAIRS = 4
 _LEAST_PAIR_SHARE = 0.005
 
@@ -59,6 +64,18 @@ def cut_line(text: str, most_bytes: int = _MOST_LINE_BYTES) -> str:
     return written[: most_bytes - len("…".encode())].decode("utf-8", "ignore") + "…"
 
 
+def write_call(tool: str, **arguments: str | int | None) -> str:
+    """A call as an agent would make it, without its closing bracket; what is None is left out.
+
+    >>> write_call("explain_line", file='a "b".cu', line=3, kernel=None)
+    'explain_line(file="a \\\\"b\\\\".cu", line=3'
+    """
+    given = ", ".join(
+        f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items() if value is not None
+    )
+    return f"{tool}({given}"
+
+
 def fit(head: Sequence[str], rows: Iterable[str], start: int, ask: str, *, foot: str = "") -> str:
     """As many rows as fit into :data:`MOST_BYTES`, and how to ask for those that do not.
 
@@ -66,7 +83,7 @@ def fit(head: Sequence[str], rows: Iterable[str], start: int, ask: str, *, foot:
         head: lines that are always there.
         rows: one line each.
         start: the first row that is wanted, 0-based.
-        ask: the call that gave this answer, without its closing bracket: ``advise(kernel="k12"``.
+        ask: the call that gave this answer, see :func:`write_call`.
         foot: a line at the end, where there is room.
 
     >>> print(fit(["numbers"], map(str, range(1000)), 990, "count("))
@@ -86,19 +103,21 @@ def fit(head: Sequence[str], rows: Iterable[str], start: int, ask: str, *, foot:
     lines = [cut_line(line) for line in head]
     if start > len(every) or start < 0:
         raise InputError(
-            f"there are {format_count(len(every))} rows, and none is number {start}", remedy="give a smaller start"
+            f"there are {format_count_of(len(every), 'row')}, and none is number {cut_line(str(start), _MOST_NUMBER_BYTES)}",
+            remedy="give a smaller start" if start > 0 else "rows are counted from 0",
         )
-    room = MOST_BYTES - 160 - sum(len(line.encode()) + 1 for line in lines)
+    more = make_one_line(ask) if len(ask.encode("utf-8", "replace")) <= _MOST_LINE_BYTES else "the same call with ("
+    room = MOST_BYTES - _TAIL_BYTES - len(more.encode()) - sum(len(line.encode()) + 1 for line in lines)
     taken = start
     while taken < len(every) and room >= len(every[taken].encode()) + 1:
         room -= len(every[taken].encode()) + 1
         lines.append(every[taken])
         taken += 1
     if taken < len(every):
-        comma = "" if ask.endswith("(") else ", "
-        lines.append(f"… {format_count(len(every) - taken)} more: {ask}{comma}start={taken})")
+        comma = "" if more.endswith("(") else ", "
+        lines.append(f"… {format_count(len(every) - taken)} more: {more}{comma}start={taken})")
     elif foot:
-        lines.append(cut_line(foot, 150))
+        lines.append(cut_line(foot, _FOOT_BYTES))
     return "\n".join(lines)
 
 
@@ -124,7 +143,7 @@ class Answers:
         rows = [row for path in paths for row in self._list_rows(path)]
         if not paths:
             return "no report lies here; record one: gpa-lsp profile -o profile.ncu-rep -- ./app"
-        ask = "list_kernels(" if report is None else f'list_kernels(report="{report}"'
+        ask = write_call("list_kernels", report=report)
         head = [
             f"{format_count_of(len(paths), 'report')}, {MEASURED} where it does not say simulated; id, time, limiter, best suggestion:"
         ]
@@ -147,7 +166,7 @@ class Answers:
             others = [f"{row.label}: {row.place} {row.text} {row.code}" for row in screen.rows if row.label in _LABELS]
             rows = [*others, *(self._describe_suggestion(piece) for piece in every)]
             foot = f'ask advise(kernel="{found.id}", suggestion="NAME"), explain_line(file, line)' if every else ""
-            return fit(head, rows, start, f'advise(kernel="{found.id}"', foot=foot)
+            return fit(head, rows, start, write_call("advise", kernel=found.id), foot=foot)
         piece = next((piece for piece in every if piece.optimizer == suggestion), None)
         if piece is None:
             names = ", ".join(piece.optimizer for piece in every)
@@ -159,7 +178,7 @@ class Answers:
             head,
             [line for line in lines if line.strip()],
             start,
-            f'advise(kernel="{found.id}", suggestion="{suggestion}"',
+            write_call("advise", kernel=found.id, suggestion=suggestion),
         )
 
     def explain_line(self, file: str, line: int, kernel: str | None = None, start: int = 0) -> str:
@@ -179,7 +198,8 @@ class Answers:
                 remedy="check the line: numbers are those of the measured file",
             )
         origin = _name_origin(one.kernel for one in found)
-        return fit([f"{write_place(file, line)}, {origin}"], rows, start, f'explain_line(file="{file}", line={line}')
+        ask = write_call("explain_line", file=file, line=line, kernel=kernel)
+        return fit([f"{write_place(file, line)}, {origin}"], rows, start, ask)
 
     def compare(self, before: str, after: str, kernel: str | None = None, start: int = 0) -> str:
         """What changed between two reports: time, limiter, counters, which advice was taken.
@@ -199,7 +219,7 @@ class Answers:
             [f"{before} ({origins[0]}) → {after} ({origins[1]})"],
             rows,
             start,
-            f'compare(before="{before}", after="{after}"',
+            write_call("compare", before=before, after=after, kernel=kernel),
         )
 
     def predict(self, source: str, kernel: str | None = None, start: int = 0) -> str:
@@ -213,7 +233,7 @@ class Answers:
         prediction = predict_source(self._shelf.find_file(source), kernel=kernel)
         lines = [read_plain(line) for line in render_prediction(prediction, folder=self._shelf.folder)]
         rows = [line for line in lines if line.strip()]
-        return fit([f"{source}, {EMULATED}"], rows, start, f'predict(source="{source}"')
+        return fit([f"{source}, {EMULATED}"], rows, start, write_call("predict", source=source, kernel=kernel))
 
     def sass(self, kernel: str | None = None, file: str | None = None, line: int | None = None, start: int = 0) -> str:
         """The machine instructions of a kernel, with samples; those of one source line, or all.
@@ -226,7 +246,7 @@ class Answers:
         """
         found = self._shelf.find_kernel(kernel)
         rows = list(self._list_instructions(found.kernel, file, line))
-        ask = f'sass(kernel="{found.id}"' + (f', file="{file}"' if file else "") + (f", line={line}" if line else "")
+        ask = write_call("sass", kernel=found.id, file=file, line=line)
         head = [self._head(found), "offset, samples (share) and their main stall reason, instruction, place:"]
         return fit(head, rows, start, ask)
 

@@ -1,19 +1,25 @@
 """The Model Context Protocol over standard input and output: each question of :class:`~gpa_lsp.agents.answers.Answers` as a tool."""
 
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from gpa_lsp import __version__
 from gpa_lsp.basis.errors import GpaError, MissingToolError
+from gpa_lsp.basis.visible_text import make_one_line
 
 INSTRUCTIONS = (
     "GPU kernel performance: what limits a kernel, which source line causes its stalls, what to change and what that gains. "
     "Loop: list_kernels, advise, explain_line, edit the source, measure again (gpa-lsp profile) or predict, compare. "
     "Estimates are ranges and alternatives: do not add or multiply them. Verify each change by measuring."
 )
+
+_MOST_ERROR_BYTES = 1000
+_MOST_QUOTED = 80
+_MOST_COMPLAINTS = 4
 
 
 def serve(folder: Path) -> None:
@@ -38,9 +44,65 @@ def build_server(folder: Path) -> Any:
         from mcp.server import MCPServer
     except ModuleNotFoundError as error:
         raise MissingToolError("mcp", needed_for="answering agents", install="pip install 'gpa-lsp[mcp]'") from error
-    server = MCPServer("gpa_lsp", version=__version__, instructions=INSTRUCTIONS, log_level="ERROR")
+    from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+
+    class Server(MCPServer):  # type: ignore[misc, unused-ignore]
+        """Says what is wrong with a call in words of ours, of at most so many bytes: the library's have as many as the call, and an address."""
+
+        async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+            tools = {tool.name: tool.input_schema for tool in await self.list_tools()}
+            complaint = check_call(name, arguments, tools)
+            if complaint:
+                raise ToolError(complaint)
+            try:
+                return await super().call_tool(name, arguments, context)
+            except UnexpectedToolError:
+                raise
+            except ToolError as error:
+                raise ToolError(explain_error(name, error)) from error
+
+    server = Server("gpa_lsp", version=__version__, instructions=INSTRUCTIONS, log_level="ERROR")
     _Tools(folder).add_to(server)
     return server
+
+
+def check_call(name: str, arguments: Mapping[str, Any], tools: Mapping[str, Mapping[str, Any]]) -> str:
+    """What is wrong with the names in a call; empty where they are right.
+
+    Args:
+        name: of the tool.
+        arguments: of the call.
+        tools: name → schema of its arguments.
+    """
+    if name not in tools:
+        return f"there is no tool {_quote(name)}; there are {', '.join(tools)}"
+    known = tools[name].get("properties", {})
+    strange = [argument for argument in arguments if argument not in known]
+    if strange:
+        return f"{name} has no argument {_quote(strange[0])}; it has {', '.join(known)}"
+    missing = [argument for argument in tools[name].get("required", ()) if argument not in arguments]
+    return f"{name} needs {', '.join(missing)}" if missing else ""
+
+
+def explain_error(name: str, error: Exception) -> str:
+    """Why a call failed: our own words, or which argument is of the wrong kind."""
+    cause: Any = error.__cause__
+    if not hasattr(cause, "errors"):
+        return _cut(str(cause or error))
+    wrong = [
+        f"{'.'.join(map(str, one['loc'][:1]))} is {_quote(one.get('input'))}: {one['msg'][:1].lower()}{one['msg'][1:]}"
+        for one in cause.errors(include_url=False)[:_MOST_COMPLAINTS]
+    ]
+    return _cut(f"{name}: {'; '.join(wrong)}")
+
+
+def _quote(value: object) -> str:
+    return make_one_line(repr(value)[:_MOST_QUOTED])
+
+
+def _cut(text: str) -> str:
+    shown = make_one_line(text).encode("utf-8", "replace")[:_MOST_ERROR_BYTES]
+    return shown.decode("utf-8", "ignore")
 
 
 class _Tools:
@@ -119,11 +181,21 @@ class _Tools:
 
     async def read_kernels(self) -> str:
         """The kernels of the reports here."""
-        return await self.list_kernels()
+        return await self._read(self.list_kernels())
 
     async def read_kernel(self, kernel: str) -> str:
         """What limits a kernel and what to change."""
-        return await self.advise(kernel)
+        return await self._read(self.advise(kernel))
+
+    @staticmethod
+    async def _read(answer: Awaitable[str]) -> str:
+        """An answer to who reads a resource."""
+        from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+
+        try:
+            return await answer
+        except ToolError as error:
+            raise ResourceError(_cut(str(error))) from error
 
     async def _ask(self, ask: Callable[[], str]) -> str:
         """An answer, made in a thread: a report may take seconds, and the client may ask for something else meanwhile."""
@@ -142,4 +214,10 @@ class _Tools:
                     self._answers = Answers(self._folder)
                 return ask()
             except GpaError as error:
-                raise ToolError(str(error)) from error
+                raise ToolError(self._name_from_here(str(error))) from error
+
+    def _name_from_here(self, text: str) -> str:
+        """Paths as the agent names them: where its folder lies is nobody's business."""
+        for folder in dict.fromkeys((str(self._folder), os.path.realpath(self._folder))):
+            text = text.replace(f"{folder}{os.sep}", "").replace(folder, "this folder")
+        return text

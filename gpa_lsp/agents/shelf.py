@@ -64,7 +64,7 @@ class Shelf:
         path = Path(os.path.realpath(self.folder / name))
         if not path.is_relative_to(self.folder):
             raise InputError(f"{name} is not below {self.folder.name}/", remedy="name a file below the folder")
-        if not path.exists():
+        if not os.path.exists(path):  # noqa: PTH110 - unlike a path's own question it takes names that no file can have
             raise InputError(f"{name} is not there", remedy="list_kernels lists the reports there are")
         return path
 

@@ -261,6 +261,27 @@ def format_duration_ns(duration_ns: float | None) -> str:
     return f"{_write_digits(duration_ns)} ns"
 
 
+def format_timed_ns(duration_ns: float, error_ns: float | None) -> str:
+    """A time and how sure it is, in the same unit.
+
+    >>> format_timed_ns(41_234.0, 312.0), format_timed_ns(812.0, None), format_timed_ns(2e6, 20.0)
+    ('41.2 µs ± 0.3', '812 ns', '2.00 ms ± 0.00002')
+    """
+    shown = format_duration_ns(duration_ns)
+    if error_ns is None or not math.isfinite(error_ns) or not math.isfinite(duration_ns):
+        return shown
+    size_ns = next((size for size, _ in _DURATIONS_NS if abs(duration_ns) >= size), 1.0)
+    return f"{shown} ± {_write_error(error_ns / size_ns)}"
+
+
+def _write_error(error: float) -> str:
+    """One digit that counts, without an exponent."""
+    if error <= 0:
+        return "0"
+    places = max(0, -math.floor(math.log10(error)))
+    return f"{error:,.{places}f}"
+
+
 def format_seconds(duration_s: float) -> str:
     """A time that is waited for, or a limit of one.
 

@@ -96,14 +96,25 @@ def _make_settings(arguments: argparse.Namespace) -> "CollectorSettings":
     from gpa_lsp.collector.records import Mode
     from gpa_lsp.collector.run import NO_LIMIT_S, CollectorSettings
 
-    interval = arguments.sampling_interval
     mode = Mode.TIMING if arguments.timing else Mode.CONTINUOUS if arguments.continuous else Mode.SERIALIZED
     return CollectorSettings(
         mode=mode,
         duty_percent=arguments.duty,
-        period_exponent=None if interval is None else _LEAST_EXPONENT + interval,
+        period_exponent=find_period(arguments),
         limit_s=float(arguments.limit) if arguments.limit else NO_LIMIT_S,
     )
+
+
+def find_period(arguments: argparse.Namespace) -> int | None:
+    """2 to its power are the cycles between two samples; None lets CUPTI choose."""
+    return None if arguments.sampling_interval is None else _LEAST_EXPONENT + arguments.sampling_interval
+
+
+def explain_forbidden(terminal: Terminal) -> None:
+    """Say that the driver does not let us sample, and what helps."""
+    from gpa_lsp.collect.explain import find_explanation
+
+    complain(find_explanation("counters-forbidden"), terminal)
 
 
 def _make_selection(arguments: argparse.Namespace) -> "Selection":
@@ -113,10 +124,8 @@ def _make_selection(arguments: argparse.Namespace) -> "Selection":
 
 
 def _conclude(run: "CollectedRun", output: Path, terminal: Terminal) -> int:
-    from gpa_lsp.collect.explain import find_explanation
-
     if run.is_forbidden:
-        complain(find_explanation("counters-forbidden"), terminal)
+        explain_forbidden(terminal)
     if run.profile is None or not run.profile.launches:
         return _explain_nothing(run, terminal)
     for problem in run.profile.problems:

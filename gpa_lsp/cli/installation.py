@@ -21,6 +21,7 @@ from gpa_lsp.binary.tool_location import find_tool, name_override
 from gpa_lsp.collect.ncu_location import find_ncu
 from gpa_lsp.collector.library import find_cupti
 from gpa_lsp.compiler.nvcc_location import HOST_COMPILERS
+from gpa_lsp.device.cuda_driver import is_driver_installed
 from gpa_lsp.device.roofs_file import find_roofs_folder
 from gpa_lsp.history.location import find_database
 from gpa_lsp.native.c_compiler import find_c_compiler
@@ -134,6 +135,7 @@ def inspect_installation() -> tuple[Component, ...]:
         _inspect_host_compiler(),
         _inspect_program_runtime(),
         _inspect_collector(),
+        _inspect_timing(),
         _inspect_core(),
         _inspect_package("pyarrow", "keeping traces in files (gpa-lsp trace)", "traces"),
         _inspect_package("distributed", "exploring on a Dask cluster (gpa-lsp explore --scheduler)", "dask"),
@@ -312,6 +314,26 @@ def _inspect_driver() -> Component:
             name=name, state=state, detail=detail, adds=adds, install="install the driver of an NVIDIA GPU"
         )
     return _found(name, done.stdout.strip(), adds)
+
+
+def _inspect_timing() -> Component:
+    """What times described launches, in a shell and in editors on save."""
+    name, adds = (
+        "timing of launches",
+        "timing described launches on a GPU of this machine: gpa-lsp profile --launch, and on save in editors",
+    )
+    missing = [
+        words
+        for words, is_there in (
+            ("no NVIDIA driver", is_driver_installed()),
+            ("no cuda-bindings", _is_installed("cuda-bindings")),
+        )
+        if not is_there
+    ]
+    if not missing:
+        return _found(name, "by cuda-bindings", adds)
+    install = "a computer with an NVIDIA GPU and its driver; pip install 'gpa-lsp[cuda]'"
+    return Component(name=name, state=State.MISSING, detail=", ".join(missing), adds=adds, install=install)
 
 
 def _inspect_architectures() -> Component:

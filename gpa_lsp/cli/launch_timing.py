@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
-from gpa_lsp.basis.numbers import format_count_of, format_dim3, format_duration_ns
+from gpa_lsp.basis.numbers import format_count_of, format_dim3, format_timed_ns
+from gpa_lsp.cli.cupti_profile import check_output, explain_forbidden, find_period
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count, write_file
 from gpa_lsp.cli.predictions import InputKind, find_kind
 from gpa_lsp.cli.static_check import SUFFIXES
@@ -28,7 +29,8 @@ def add_timing_arguments(group: "argparse._ArgumentGroup") -> None:
         metavar="FILE",
         type=Path,
         dest="described",
-        help="time the launches that FILE describes (NAME.launch.toml); no program runs, and no permission is needed",
+        help="time the launches that FILE describes (NAME.launch.toml); no program runs, and no permission is needed; "
+        "with --sampler cupti one launch more of each is sampled",
     )
     group.add_argument(
         "--of",
@@ -75,6 +77,10 @@ def run_timing(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise InputError(
             "there is no command to print: no Nsight Compute is run", remedy="leave out --print and --dry-run"
         )
+    if arguments.continuous:
+        raise InputError(
+            "--continuous adds up launches of a program", remedy="leave it out: a described launch is sampled once"
+        )
     if arguments.replay is not None and arguments.code is not None:
         raise InputError("a report and other code", remedy="leave out --of: the code of a report is its own")
     found = _time(arguments)
@@ -82,13 +88,34 @@ def run_timing(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.complain(f"{problem.severity.value}: {problem}")
     if not found.launches:
         return _EXIT_FAILED
-    from gpa_lsp.prediction.launch_timing import make_document
-
     output = _choose_output(arguments)
-    write_file(json.dumps(make_document(found)) + "\n", output)
-    lines = [*map(_describe, found.launches), f"written to {output}", ""]
+    samples = _write(found, output, arguments, terminal)
+    lines = [_describe(one) + _describe_samples(samples, number) for number, one in enumerate(found.launches)]
+    lines += [f"written to {output}", ""]
     terminal.print_safely(lambda: terminal.write_text("\n".join(lines)))
     return EXIT_BAD_INPUT if any(one.severity is ProblemSeverity.ERROR for one in found.problems) else 0
+
+
+def _write(found: "LaunchTimings", output: Path, arguments: argparse.Namespace, terminal: Terminal) -> tuple[int, ...]:
+    """Write them; how many samples there are of each, where they are wanted and can be taken."""
+    if arguments.sampler != "cupti" or arguments.timing:
+        from gpa_lsp.prediction.launch_timing import make_document
+
+        write_file(json.dumps(make_document(found)) + "\n", output)
+        return ()
+    from gpa_lsp.collector.launch_sampling import sample_launches
+
+    check_output(output)
+    sampled = sample_launches(found, output, period_exponent=find_period(arguments))
+    if sampled.is_forbidden:
+        explain_forbidden(terminal)
+    for problem in sampled.problems:
+        terminal.complain(f"{problem.severity.value}: {problem}")
+    return sampled.samples
+
+
+def _describe_samples(samples: tuple[int, ...], number: int) -> str:
+    return f"; {format_count_of(samples[number], 'sample')} of one launch more" if samples else ""
 
 
 def _time(arguments: argparse.Namespace) -> "LaunchTimings":
@@ -130,9 +157,8 @@ def _choose_output(arguments: argparse.Namespace) -> Path:
 
 def _describe(one: "TimedLaunch") -> str:
     timing = one.timing
-    error = "" if timing.error_ns is None else f" ± {format_duration_ns(timing.error_ns)}"
     caches = "L2 overwritten before each" if timing.is_cold else "caches as the launch before left them"
     return (
         f"{one.name} <<<{format_dim3(one.launch.grid)}, {format_dim3(one.launch.block)}>>> on {timing.gpu}: "
-        f"{format_duration_ns(timing.median_ns)}{error} (measured: median of {format_count_of(len(timing.times_ns), 'launch')}, {caches})"
+        f"{format_timed_ns(timing.median_ns, timing.error_ns)} (measured: median of {format_count_of(len(timing.times_ns), 'launch')}, {caches})"
     )

@@ -34,6 +34,12 @@ def ask_to_record(workspace: Path, build: Command | None, program: Command) -> s
     return _ask("Recording launches runs a program", workspace, build, program)
 
 
+def ask_to_time(workspace: Path, gpu: str) -> str | None:
+    """The same before kernels run whose launches are described, with no program around them."""
+    what = f"Timing runs kernels on {make_visible(gpu)} whenever their source is saved: the launches described in *.launch.toml, in {workspace}"
+    return what if len(what) <= LONGEST_QUESTION else None
+
+
 def _ask(what: str, workspace: Path, *commands: Command | None) -> str | None:
     shown = " and then ".join(show_command(command) for command in commands if command is not None)
     text = f"{what} in {workspace}: {shown}"

@@ -14,6 +14,7 @@ from gpa_lsp.collector.document import CollectedProfile, make_profile, write_pro
 from gpa_lsp.collector.library import Cupti, build_library
 from gpa_lsp.collector.records import CollectedProcess, Mode, read_processes
 from gpa_lsp.collector.troubles import is_forbidden
+from gpa_lsp.processes.python_children import PythonChild
 from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, WatchedCommand
 
 NO_LIMIT_S = 10.0 * 365 * 24 * 3600
@@ -80,7 +81,7 @@ def make_environment(
 
 
 def collect(
-    command: Sequence[str],
+    command: Sequence[str] | PythonChild,
     settings: CollectorSettings,
     cupti: Cupti,
     output: Path,
@@ -92,7 +93,7 @@ def collect(
     """Run a program, and write what was measured of it.
 
     Args:
-        command: program and arguments; no shell looks at them.
+        command: program and arguments, with an environment of its own where it is Python of ours; no shell looks at them.
         settings: how it is measured.
         cupti: with which CUPTI.
         output: the profile.
@@ -109,15 +110,16 @@ def collect(
             library = build_library(cupti, folder)
         except OSError as error:
             raise GpaError(f"the library cannot be written to {folder}: {error.strerror or error}") from error
-        environment = make_environment(settings, cupti, library, folder, os.environ)
+        words, own = command if isinstance(command, PythonChild) else (command, os.environ)
+        environment = make_environment(settings, cupti, library, folder, own)
         is_interrupted = False
         try:
             running = WatchedCommand(
-                command, folder=Path.cwd(), environment=environment, limit_s=settings.limit_s, take=lambda piece: None,
+                words, folder=Path.cwd(), environment=environment, limit_s=settings.limit_s, take=lambda piece: None,
                 streams=streams, temporary=folder,
             )  # fmt: skip
         except OSError as error:
-            raise GpaError(f"{command[0]} cannot be started: {error.strerror or error}") from error
+            raise GpaError(f"{words[0]} cannot be started: {error.strerror or error}") from error
         try:
             end = running.future.result()
         except KeyboardInterrupt:

@@ -6,13 +6,14 @@
 from typing import Any
 
 from gpa_lsp.arch.lookup import find_architecture
-from gpa_lsp.basis.errors import MissingToolError, ToolError, UnknownArchitectureError
-from gpa_lsp.device.cuda_driver import call_driver, decode_name, load_bindings, name_error, read_attribute
+from gpa_lsp.basis.errors import ToolError, UnknownArchitectureError
+from gpa_lsp.device.cuda_driver import call_driver, decode_name, open_device, read_attribute
 from gpa_lsp.device.find import find_machine
 from gpa_lsp.device.model import Machine
 from gpa_lsp.profile.model import Device, MetricScalar
 
 _NEEDED_FOR = "looking up the GPU of this computer"
+_INSTALL = "install gpa-lsp[cuda] and NVIDIA's driver, or name the GPU instead"
 _NAME_BYTES = 256
 
 _ATTRIBUTES = (
@@ -54,13 +55,7 @@ def find_attached_machine(index: int = 0, driver: Any = None) -> Machine:
 
 def read_attached_device(index: int = 0, driver: Any = None) -> Device:
     """What the driver reports of a GPU of this computer; arguments and errors as of :func:`find_attached_machine`."""
-    bindings = _load_bindings() if driver is None else driver
-    _start(bindings)
-    count = int(call_driver(bindings, "cuDeviceGetCount"))
-    if not 0 <= index < count:
-        has = "no GPU" if count == 0 else f"GPUs 0 to {count - 1}"
-        raise MissingToolError(f"GPU {index}", needed_for=_NEEDED_FOR, install=f"the CUDA driver lists {has}")
-    handle = call_driver(bindings, "cuDeviceGet", index)
+    bindings, handle = open_device(needed_for=_NEEDED_FOR, install=_INSTALL, index=index, driver=driver)
     name = call_driver(bindings, "cuDeviceGetName", _NAME_BYTES, handle)
     found = {attribute: read_attribute(bindings, handle, attribute) for attribute in _ATTRIBUTES}
     attributes = {f"device__attribute_{key}": value for key, value in found.items() if value is not None}
@@ -73,22 +68,3 @@ def read_attached_device(index: int = 0, driver: Any = None) -> Device:
         sm_clock_hz=None if not clock_khz else clock_khz * 1e3,
         attributes=dict[str, MetricScalar](attributes),
     )
-
-
-def _load_bindings() -> Any:
-    try:
-        return load_bindings()
-    except ImportError as error:
-        install = "install gpa-lsp[cuda], or name the GPU instead"
-        raise MissingToolError("cuda-python", needed_for=_NEEDED_FOR, install=install) from error
-
-
-def _start(bindings: Any) -> None:
-    try:
-        failed = bindings.cuInit(0)[0]
-    except (RuntimeError, OSError) as error:  # the bindings look for the driver's library at the first call
-        install = "install NVIDIA's driver, or name the GPU instead"
-        raise MissingToolError("NVIDIA's driver", needed_for=_NEEDED_FOR, install=install) from error
-    if int(failed) != 0:
-        install = f"the CUDA driver reports {name_error(bindings, failed)}; name the GPU instead"
-        raise MissingToolError("a GPU that CUDA can use", needed_for=_NEEDED_FOR, install=install)

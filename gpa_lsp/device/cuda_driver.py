@@ -1,21 +1,65 @@
 """Speaking to the CUDA driver through ``cuda.bindings.driver``: every call answers with a result and values.
 
-The bindings are optional (``gpa-lsp[cuda]``). Who finds them missing says what is needed for what.
+The bindings are optional (``gpa-lsp[cuda]``), and are loaded only when asked for.
 """
 
+import os
+from pathlib import Path
 from typing import Any
 
-from gpa_lsp.basis.errors import ToolError
+from gpa_lsp.basis.errors import MissingToolError, ToolError
+
+_LIBRARY = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
+_KNOWN_LIBRARIES = Path("/etc/ld.so.cache")
+_FOLDERS = ("/usr/lib64", "/usr/lib", "/lib", "/usr/lib/wsl/lib")
 
 
-def load_bindings() -> Any:
-    """The bindings; the driver's own library is looked for at their first call.
+def is_driver_installed() -> bool:
+    """Whether the driver's library is where the system looks for libraries. Nothing is loaded or started."""
+    if os.name == "nt":
+        return (Path(os.environ.get("SYSTEMROOT", r"C:\Windows")) / "System32" / _LIBRARY).exists()
+    named = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    if any((Path(folder) / _LIBRARY).exists() for folder in (*filter(None, named), *_FOLDERS)):
+        return True
+    try:
+        return _LIBRARY.encode() in _KNOWN_LIBRARIES.read_bytes()
+    except OSError:
+        return False
+
+
+def open_device(*, needed_for: str, install: str, index: int = 0, driver: Any = None) -> tuple[Any, Any]:
+    """The bindings, with the driver started, and a device of it.
+
+    Args:
+        needed_for: what the GPU is wanted for, for messages: "tracing on a GPU".
+        install: what helps who has none.
+        index: which, as the driver counts them.
+        driver: the driver's bindings; None imports them. Tests give a scripted one.
 
     Raises:
-        ImportError: they are not installed.
+        MissingToolError: no bindings, no driver, or no such GPU; says which.
+        ToolError: the driver refuses.
     """
-    from cuda.bindings import driver  # an optional dependency
+    bindings = _load_bindings(needed_for, install) if driver is None else driver
+    try:
+        failed = bindings.cuInit(0)[0]
+    except (RuntimeError, OSError) as error:  # the bindings look for the driver's library at the first call
+        raise MissingToolError("an NVIDIA driver", needed_for=needed_for, install=install) from error
+    if int(failed) != 0:
+        what = f"a GPU that the CUDA driver can use ({name_error(bindings, failed)})"
+        raise MissingToolError(what, needed_for=needed_for, install=install)
+    count = int(call_driver(bindings, "cuDeviceGetCount"))
+    if not 0 <= index < count:
+        shown = f"the driver lists {count}; {install}"
+        raise MissingToolError(f"GPU number {index}", needed_for=needed_for, install=shown)
+    return bindings, call_driver(bindings, "cuDeviceGet", index)
 
+
+def _load_bindings(needed_for: str, install: str) -> Any:
+    try:
+        from cuda.bindings import driver  # an optional dependency
+    except ImportError as error:
+        raise MissingToolError("cuda-python", needed_for=needed_for, install=install) from error
     return driver
 
 

@@ -21,6 +21,7 @@ from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.snapshot import Snapshot, VisibleKernel
 from gpa_lsp.editor.static.results import StaticMark
 from gpa_lsp.editor.static.view import PlacedStatics, StaticState, place_code_findings, place_statics
+from gpa_lsp.editor.timed.view import TimedAnchor, TimedState, place_times
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 
@@ -126,6 +127,7 @@ class DocumentView(SharedFacts):
         snapshot: where it comes from.
         statics: what the code of the document says where no profile does; None when it was not compiled.
         predicted: what was emulated of it, or what is wrong with it as a description of launches; None when it was not emulated.
+        timed: how long its described launches take, by line.
     """
 
     uri: str
@@ -143,6 +145,7 @@ class DocumentView(SharedFacts):
     snapshot: Snapshot
     statics: PlacedStatics | None = None
     predicted: PlacedPredictions | None = None
+    timed: tuple[TimedAnchor, ...] = ()
 
     @property
     def anchors(self) -> tuple[KernelAnchor, ...]:
@@ -205,6 +208,7 @@ class OpenDocument:
         saved: what it held when it was like the file on disk, see :class:`LineFinder`.
         statics: what its code says; None when it was not compiled.
         predicted: what was emulated of it; None when it was not.
+        timed: how long its launches take; None when none was timed.
     """
 
     uri: str
@@ -213,6 +217,7 @@ class OpenDocument:
     saved: Mapping[Stamp | None, str]
     statics: StaticState | None = None
     predicted: PredictedState | None = None
+    timed: TimedState | None = None
 
 
 def build_view(
@@ -227,7 +232,7 @@ def build_view(
     """
     local_path, settings, statics, predicted = document.local_path, known.settings, document.statics, document.predicted
     kernels = known.snapshot.by_file.get(local_path, ())
-    if not kernels and statics is None and predicted is None:
+    if not kernels and statics is None and predicted is None and document.timed is None:
         return None
     lines = split_lines(document.text)
     finder = LineFinder(lines, saved=document.saved, unverified=settings.unverified_lines)
@@ -250,6 +255,7 @@ def build_view(
         snapshot=known.snapshot,
         statics=None if statics is None else place_statics(statics, document.text, finder, _list_measured(kernels)),
         predicted=None if predicted is None else place_predictions(predicted, local_path, document.text, finder),
+        timed=() if document.timed is None else place_times(document.timed, document.text, finder),
     )
 
 

@@ -21,6 +21,7 @@ from gpa_lsp.editor.snapshot import Snapshot
 from gpa_lsp.editor.static.results import StaticResult
 from gpa_lsp.editor.static.view import StaticState, take_result
 from gpa_lsp.editor.text_changes import EditedText
+from gpa_lsp.editor.timed.view import TimedState
 from gpa_lsp.report.measured_files import Doubt, MeasuredFile
 
 _KEPT_TEXTS = 4
@@ -39,6 +40,7 @@ class _HeldDocument:
     is_view_current: bool = False
     statics: StaticState | None = None
     predicted: PredictedState | None = None
+    timed: TimedState | None = None
 
     @property
     def text(self) -> str:
@@ -140,6 +142,7 @@ class Documents:
             version=version,
             statics=None if known is None else known.statics,
             predicted=None if known is None else known.predicted,
+            timed=None if known is None else known.timed,
         )
         self._note_saved(self._open[uri])
         self.tell(uri)
@@ -219,6 +222,13 @@ class Documents:
                 document.predicted, document.is_view_current = state, False
                 self.tell(uri)
 
+    def take_timed(self, local_path: str, state: TimedState | None) -> None:
+        """Launches of a source were timed, or nothing is said of that any more."""
+        for uri, document in self._open.items():
+            if document.local_path == local_path and document.timed is not state:
+                document.timed, document.is_view_current = state, False
+                self.tell(uri)
+
     def list_open(self) -> tuple[str, ...]:
         """The files of the open documents."""
         return tuple(document.local_path for document in self._open.values())
@@ -245,6 +255,7 @@ class Documents:
                 saved=document.saved,
                 statics=document.statics,
                 predicted=document.predicted,
+                timed=document.timed,
             )
             document.view = build_view(opened, self._known, self._index(document.local_path))
             document.is_view_current = True

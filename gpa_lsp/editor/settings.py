@@ -246,6 +246,14 @@ class Settings:
         seconds(0.1, 600),
         "Launches that took longer to simulate are not simulated on save any more, until they are described again.",
     )
+    times_on_save: bool = option(
+        "timing.onSave",
+        True,
+        FLAG,
+        "Time the described launches of a source on the GPU of this computer when it is saved, and compare with before the edit; where CUPTI is "
+        "installed and allowed, one launch more is sampled. No program of yours runs. It asks first, once or always in this workspace, and needs "
+        "`emulation.enable` and the extra `[cuda]`; where `profile.onSave` runs a command of yours, that measures instead.",
+    )
     record_command: Command | None = option(
         "emulation.recordCommand",
         None,

@@ -14,10 +14,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.basis.errors import InputError, MissingToolError, ToolError
+from gpa_lsp.basis.errors import InputError, ToolError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_bytes, format_seconds
-from gpa_lsp.device.cuda_driver import call_driver, decode_name, load_bindings, name_error, read_attribute
+from gpa_lsp.device.cuda_driver import call_driver, decode_name, name_error, open_device, read_attribute
 
 _NAME_BYTES = 256
 _NOT_READY = 600
@@ -56,13 +56,7 @@ class LocalGpu:
     """
 
     def __init__(self, *, needed_for: str, index: int = 0, driver: Any = None) -> None:
-        self._driver = _load(needed_for) if driver is None else driver
-        _start(self._driver, needed_for)
-        count = int(self._call("cuDeviceGetCount"))
-        if not 0 <= index < count:
-            shown = f"the driver lists {count}; {_INSTALL}"
-            raise MissingToolError(f"GPU number {index}", needed_for=needed_for, install=shown)
-        self._device = self._call("cuDeviceGet", index)
+        self._driver, self._device = open_device(needed_for=needed_for, install=_INSTALL, index=index, driver=driver)
         self._call("cuCtxSetCurrent", self._call("cuDevicePrimaryCtxRetain", self._device))
         self._modules: list[Any] = []
         self._held: dict[int, Any] = {}
@@ -243,20 +237,3 @@ class LocalGpu:
 
     def _call(self, name: str, *arguments: Any) -> Any:
         return call_driver(self._driver, name, *arguments)
-
-
-def _load(needed_for: str) -> Any:
-    try:
-        return load_bindings()
-    except ImportError as error:
-        raise MissingToolError("cuda-python", needed_for=needed_for, install=_INSTALL) from error
-
-
-def _start(driver: Any, needed_for: str) -> None:
-    try:
-        failed = driver.cuInit(0)[0]
-    except (RuntimeError, OSError) as error:  # the bindings look for the driver's library at the first call
-        raise MissingToolError("an NVIDIA driver", needed_for=needed_for, install=_INSTALL) from error
-    if int(failed) != 0:
-        what = f"a GPU that the CUDA driver can use ({name_error(driver, failed)})"
-        raise MissingToolError(what, needed_for=needed_for, install=_INSTALL)

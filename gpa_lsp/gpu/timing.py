@@ -88,7 +88,7 @@ def time_launch(gpu: LocalGpu, placed: PlacedLaunch, settings: TimingSettings, *
     Raises:
         ToolError: the kernel ended with an error, or did not end. The GPU can be used no more by this process then.
     """
-    flush = _find_flush(gpu) if settings.is_cold else None
+    flush = find_flush(gpu) if settings.is_cold else None
     queue_work = flush or _find_filler(gpu)
     times: list[float] = []
     begun_s = time.monotonic()
@@ -112,7 +112,7 @@ def time_launch(gpu: LocalGpu, placed: PlacedLaunch, settings: TimingSettings, *
     )
 
 
-def _find_flush(gpu: LocalGpu) -> Callable[[], None] | None:
+def find_flush(gpu: LocalGpu) -> Callable[[], None] | None:
     """Writes more than L2 holds; None where its size is not known."""
     l2_bytes = gpu.read_attribute("l2_cache_size")
     if not l2_bytes:

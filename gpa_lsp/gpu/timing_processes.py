@@ -80,6 +80,11 @@ def time_on_gpu(job: TimingJob, *, is_cancelled: Callable[[], bool] | None = Non
     return answer.timing
 
 
-atexit.register(_POOL.close)
+def close_processes() -> None:
+    """End those that wait; what comes next starts anew."""
+    _POOL.close()
+
+
+atexit.register(close_processes)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_POOL.forget)

@@ -49,15 +49,23 @@ def forget_gpu() -> None:
 
 
 def _time(job: TimingJob, gpu: LocalGpu) -> TimingAnswer:
+    with gpu.borrowed():
+        function, placed = place_job(job, gpu)
+        timing = time_launch(gpu, placed, job.settings, keeps_inputs=not writes_memory(function))
+    return TimingAnswer(timing=timing)
+
+
+def place_job(job: TimingJob, gpu: LocalGpu) -> tuple[PtxFunction, PlacedLaunch]:
+    """The kernel of a job, and its launch in the GPU's memory.
+
+    Raises:
+        GpaError: it cannot be loaded, or its arguments cannot be made.
+    """
     module = parse_ptx(job.ptx, name=job.function)
     function = module.functions[job.function]
     limit = min(job.memory_bytes, _COPIES * gpu.read_free_bytes())
     inputs = build_inputs(module, function, job.launch, memory_limit_bytes=limit)
-    with gpu.borrowed():
-        loaded = gpu.load(job.image)
-        placed = PlacedLaunch(gpu, loaded, function, job.launch, inputs)
-        timing = time_launch(gpu, placed, job.settings, keeps_inputs=not writes_memory(function))
-    return TimingAnswer(timing=timing)
+    return function, PlacedLaunch(gpu, gpu.load(job.image), function, job.launch, inputs)
 
 
 def writes_memory(function: PtxFunction) -> bool:

@@ -89,6 +89,14 @@ class MeasuringClient:
         """Something the user asked for."""
         self._client.inform(text)
 
+    def show_times(self, text: str) -> None:
+        """What launches take, for the status line."""
+        self._status.show_times(text)
+
+    def explain(self, detail: str) -> None:
+        """What is not done here, and why, for whoever looks closer at the status line."""
+        self._status.explain(detail)
+
     def finished(self, result: RunResult) -> None:
         """A measurement is over."""
         failed = not (result.is_success or result.is_cancelled)

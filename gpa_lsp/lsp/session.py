@@ -30,6 +30,7 @@ from gpa_lsp.lsp.document_sync import DocumentSync, Pushes
 from gpa_lsp.lsp.features import Feature, PushFeature, RequestFeature
 from gpa_lsp.lsp.kept_choices import KeptChoices
 from gpa_lsp.lsp.launch_recording import LaunchRecording
+from gpa_lsp.lsp.launch_times import LaunchTimes
 from gpa_lsp.lsp.loader import ProfileLoader, ProgressDisplay
 from gpa_lsp.lsp.measure_on_save import Measuring
 from gpa_lsp.lsp.measure_permission import ANSWERS
@@ -136,6 +137,14 @@ class Session:
             self._documents, self._client, self.predictions, self._loader, read_snapshot=lambda: self.snapshot
         )
         """What was simulated of open sources."""
+        self._times = LaunchTimes(
+            MeasuringClient(self._client, self._status, self.abilities, question=self._question),
+            self._documents,
+            self.predictions,
+            make_folder=self._client.make_folder,
+            include=self._loader.include,
+            refresh=self._refresh,
+        )
         self._loading: asyncio.Task[None] | None = None
         self._is_configured = asyncio.Event()
         self._settings_sync.begin(params.initialization_options, is_trusted=self.abilities.is_trusted)
@@ -169,6 +178,7 @@ class Session:
         await self._recording.leave()
         await self._sources.leave()
         await self.simulations.leave()
+        await self._times.leave()
         await self.fixes.leave()
         await self.pages.leave()
         self._client.leave()
@@ -199,6 +209,7 @@ class Session:
         self._recording.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
         self._sources.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
         self.simulations.configure(self._held.current, is_trusted=self._held.is_trusted)
+        self._times.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
         self.fixes.configure(self._held.current, roots, is_trusted=self._held.is_trusted)
 
     def _tell_doubts(self) -> None:
@@ -226,6 +237,7 @@ class Session:
         """A document was saved."""
         self._document_sync.save(params.text_document.uri)
         self.simulations.saved(params.text_document.uri)
+        self._times.saved(params.text_document.uri)
         path = read_path(params.text_document.uri)
         if path is not None:
             self._measuring.saved(Path(path), self._choose_kernel(path))
@@ -271,6 +283,7 @@ class Session:
         """A document was closed."""
         self._forget_fixes(params.text_document.uri)
         self.simulations.closed(params.text_document.uri)
+        self._times.closed(params.text_document.uri)
         self._document_sync.close(params.text_document.uri)
 
     def _forget_fixes(self, uri: str) -> None:
@@ -417,7 +430,8 @@ class Session:
 
     def cancel_measuring(self) -> bool:
         """End the run that goes on."""
-        was_running = self._measuring.is_measuring or self._recording.is_recording
+        was_running = self._measuring.is_measuring or self._recording.is_recording or self._times.is_timing
+        self._times.cancel()
         self._measuring.cancel()
         self._recording.cancel()
         return was_running

@@ -41,6 +41,7 @@ class Status:
         self._kernel_count = 0
         self._metric = USUAL
         self._question = ""
+        self._times = self._detail = ""
         self._said: dict[str, Any] | None = None
 
     def take(self, snapshot: Snapshot) -> None:
@@ -52,6 +53,16 @@ class Status:
     def show_metric(self, metric: LineMetric) -> None:
         """Lines show something else from now on."""
         self._metric = metric
+        self.say()
+
+    def show_times(self, text: str) -> None:
+        """Launches were timed: what came out."""
+        self._times = text
+        self.say()
+
+    def explain(self, detail: str) -> None:
+        """What is not done here, and why, for whoever looks closer."""
+        self._detail = detail
         self.say()
 
     def ask(self, question: str, state: str = MEASURING) -> None:
@@ -103,12 +114,16 @@ class Status:
             "kernels": self._kernel_count,
             "metric": {"name": self._metric.name, "title": self._metric.title},
             "question": self._question,
+            "detail": self._detail,
         }
         if self._send is not None and now != self._said:
             self._said = now
             self._send(METHOD, now)
 
     def _describe(self) -> str:
+        return " · ".join(part for part in (self._times, self._describe_profiles()) if part)
+
+    def _describe_profiles(self) -> str:
         if not self._profile_count:
             return "no profile"
         kernels = "1 kernel" if self._kernel_count == 1 else f"{self._kernel_count} kernels"

@@ -13,6 +13,7 @@ from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, spare_oth
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.compiler.builds import read_build
+from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.gpu.timing import DEFAULT_TIMING, LaunchTiming, TimingSettings
 from gpa_lsp.gpu.timing_jobs import TimingJob
 from gpa_lsp.gpu.timing_processes import FoundGpu, find_gpu, time_on_gpu
@@ -45,12 +46,14 @@ class TimedLaunch:
         launch: as it was launched.
         image: that was loaded; None where the driver assembled PTX.
         timing: of it.
+        job: that was timed, as it can be launched again.
     """
 
     mangled_name: str
     launch: LaunchDescription
     image: bytes | None = field(repr=False)
     timing: LaunchTiming
+    job: TimingJob = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -92,18 +95,26 @@ class TimingWork:
         settings: of each.
         find: looks for the GPU.
         time: times one launch.
+        memory_bytes: of all arrays of a launch.
     """
 
     settings: TimingSettings = DEFAULT_TIMING
     find: Callable[[], FoundGpu] = find_gpu
     time: Callable[[TimingJob], LaunchTiming] = time_on_gpu
+    memory_bytes: int = _MEMORY_BYTES
 
 
 DEFAULT_WORK = TimingWork()
 
 
 def time_source(
-    path: Path, choice: LaunchChoice, *, kernel: str | None = None, work: TimingWork = DEFAULT_WORK
+    path: Path,
+    choice: LaunchChoice,
+    *,
+    kernel: str | None = None,
+    text: str | None = None,
+    work: TimingWork = DEFAULT_WORK,
+    compile_settings: CompileSettings = DEFAULT_SETTINGS,
 ) -> LaunchTimings:
     """Compile a source for the GPU there is, and time its launches.
 
@@ -111,7 +122,9 @@ def time_source(
         path: of the source.
         choice: which launches.
         kernel: only kernels of this name, or else those whose name contains it; None for all.
+        text: what an editor holds of it; None to read the file.
         work: how.
+        compile_settings: of the compiler.
 
     Raises:
         InputError: it does not compile, or no launch of it is described.
@@ -119,7 +132,8 @@ def time_source(
         ToolError: the process that times did not start.
     """
     gpu = work.find()
-    unit = examine_source(path, compute_capability=gpu.compute_capability, kernel=kernel).unit
+    capability = gpu.compute_capability
+    unit = examine_source(path, text=text, compute_capability=capability, kernel=kernel, settings=compile_settings).unit
     if unit.ptx is None:
         first = next((one.text for one in unit.messages), "without a message")
         raise InputError(f"it does not compile: {first}", path=path, remedy="see gpa-lsp check")
@@ -223,11 +237,11 @@ def _time_all(subjects: Sequence[_Subject], work: TimingWork) -> LaunchTimings:
             function=name,
             launch=one.launch,
             settings=work.settings,
-            memory_bytes=_MEMORY_BYTES,
+            memory_bytes=work.memory_bytes,
         )
         with spare_others(f"timing a launch of {shorten_name(demangle(name))}", problems, kernel=name):
             timing = work.time(job)
-            done.append(TimedLaunch(mangled_name=name, launch=one.launch, image=one.image, timing=timing))
+            done.append(TimedLaunch(mangled_name=name, launch=one.launch, image=one.image, timing=timing, job=job))
     return LaunchTimings(launches=tuple(done), problems=tuple(problems))
 
 

@@ -33,12 +33,13 @@ from gpa_lsp.report.model import (
     KernelReport,
     LaunchConfiguration,
     LaunchReport,
+    PlaceSamples,
     Report,
     RuleNote,
 )
 from gpa_lsp.report.names import demangle, shorten_name
 from gpa_lsp.rows.calls import estimate_called_samples
-from gpa_lsp.rows.model import OUTSIDE_MODULE, FunctionSamples, Kernel
+from gpa_lsp.rows.model import OUTSIDE_MODULE, FunctionSamples, Kernel, PlacedSamples
 
 
 def list_functions(kernel: Kernel) -> tuple[FunctionRow, ...]:
@@ -189,6 +190,7 @@ def _gather_kernel(analysed: AnalysedKernel, stamps: Mapping[str, SourceStamp]) 
         limiter=analysed.limiter,
         code_findings=None if analysed.code_findings is None else tuple(map(_keep_finding, analysed.code_findings)),
         code=build_kernel_code(kernel),
+        places=_gather_places(kernel),
     )
 
 
@@ -267,7 +269,7 @@ def _gather_launch(launch: Launch) -> LaunchReport:
         samples_truncated=launch.samples_truncated,
         failure=launch.failure,
         nvtx_ranges=launch.nvtx_ranges,
-        call_stack=tuple(_describe_frame(frame) for frame in launch.call_stack),
+        call_stack=_describe_stack(launch.call_stack),
         rules=tuple(note for rule in launch.rules for note in _note_rule(rule)),
         elapsed_cycles=_count_cycles(launch),
         aggregate=launch.aggregate,
@@ -283,6 +285,27 @@ def _count_cycles(launch: Launch) -> float | None:
     if counted is not None or duration_ns is None or rate_hz is None:
         return counted
     return duration_ns * rate_hz / 1e9
+
+
+def _gather_places(kernel: Kernel) -> tuple[PlaceSamples, ...]:
+    """Places whose frames read the same are one: they differ in addresses alone."""
+    found: dict[tuple[str, ...], list[PlacedSamples]] = {}
+    for one in kernel.rows.places:
+        found.setdefault(_describe_stack(one.call_stack), []).append(one)
+    if len(found) <= 1:
+        return ()
+    return tuple(_add_up_place(stack, parts) for stack, parts in found.items())
+
+
+def _add_up_place(stack: tuple[str, ...], parts: Sequence[PlacedSamples]) -> PlaceSamples:
+    rows, at = np.unique(np.concatenate([one.rows for one in parts]), return_inverse=True)
+    sums = np.zeros((len(rows), parts[0].all_samples.shape[1]), np.int64)
+    np.add.at(sums, at.reshape(-1), np.concatenate([one.all_samples for one in parts]))
+    return PlaceSamples(call_stack=stack, rows=rows, all_samples=sums)
+
+
+def _describe_stack(frames: tuple[HostFrame, ...]) -> tuple[str, ...]:
+    return tuple(map(_describe_frame, frames))
 
 
 def _describe_frame(frame: HostFrame) -> str:

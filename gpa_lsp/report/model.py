@@ -328,6 +328,21 @@ class CodeFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceSamples:
+    """Samples of the launches from one place of the host program.
+
+    Attributes:
+        call_stack: as of :class:`LaunchReport`.
+        rows: int64[m], ascending: instructions with samples.
+        all_samples: int64[m, k], of each, by the reasons of the instructions.
+    """
+
+    call_stack: tuple[str, ...]
+    rows: npt.NDArray[np.int64]
+    all_samples: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelReport:
     """Everything about one kernel, over all its launches in one profile.
 
@@ -359,6 +374,7 @@ class KernelReport:
         code_findings: what the machine code alone says of requests to memory and branches that nobody counted, weightiest first; None where it
             could not be followed.
         code: what the instructions do, on the rows of ``instructions``; None in reports read from a file: it is not saved with a report.
+        places: samples by the place that launched the kernel, where there are several. Not saved with a report.
     """
 
     name: str
@@ -387,6 +403,7 @@ class KernelReport:
     limiter: Limiter | None = None
     code_findings: tuple[CodeFinding, ...] | None = ()
     code: KernelCode | None = field(default=None, compare=False)
+    places: tuple[PlaceSamples, ...] = field(default=(), compare=False)
 
     @property
     def total_duration_ns(self) -> float:

@@ -5,7 +5,7 @@ kernel counts in these.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,25 @@ from gpa_lsp.binary.model import (
 )
 from gpa_lsp.binary.opcodes import Opcode, describe_mnemonic
 from gpa_lsp.control_flow.model import FlowGraph
-from gpa_lsp.profile.model import Device, Launch, Module
+from gpa_lsp.profile.model import Device, HostFrame, Launch, Module
 
 OUTSIDE_MODULE = "<outside this module>"
 """Name of the pseudo-function that holds samples of code the module does not contain (the driver's printf, system calls)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedSamples:
+    """Samples of launches from one place of the host program.
+
+    Attributes:
+        call_stack: of the launches, innermost frame first; empty where nobody knows it.
+        rows: int64[m], ascending: instructions with samples.
+        all_samples: int64[m, k], of each, by reason.
+    """
+
+    call_stack: tuple[HostFrame, ...]
+    rows: npt.NDArray[np.int64]
+    all_samples: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +73,7 @@ class FunctionSamples:
             counters; beside other launches they are left out.
         counters: name of :mod:`gpa_lsp.rows.place` → int64[n], summed over launches; -1 where an instruction has no value (memory
             counters list memory instructions only). Counters that were not collected at all are missing.
+        places: where sampled launches come from several places, the samples of each; they add up to ``all_samples``.
     """
 
     name: str
@@ -73,6 +89,7 @@ class FunctionSamples:
     latency_samples: npt.NDArray[np.int64] | None
     executions: npt.NDArray[np.int64]
     counters: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    places: tuple[PlacedSamples, ...] = ()
 
     @property
     def total_samples(self) -> int:
@@ -117,6 +134,22 @@ class KernelRows(SharedFacts):
         """int64[n, k], the subset without issue; None when some function does not tell them from the others."""
         parts = [one.latency_samples for one in self.functions if one.latency_samples is not None]
         return self._join_samples(parts) if len(parts) == len(self.functions) else None
+
+    @cached_property
+    def places(self) -> tuple[PlacedSamples, ...]:
+        """Where sampled launches come from several places, the samples of each."""
+        parts: dict[tuple[HostFrame, ...], list[PlacedSamples]] = {}
+        for function, first in zip(self.functions, self.first_rows.tolist(), strict=False):
+            for one in function.places:
+                parts.setdefault(one.call_stack, []).append(replace(one, rows=one.rows + first))
+        return tuple(
+            PlacedSamples(
+                call_stack=stack,
+                rows=np.concatenate([one.rows for one in found]),
+                all_samples=np.concatenate([one.all_samples for one in found]),
+            )
+            for stack, found in parts.items()
+        )
 
     @cached_property
     def executions(self) -> npt.NDArray[np.int64]:

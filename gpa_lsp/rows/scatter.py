@@ -12,11 +12,15 @@ from gpa_lsp.binary.line_table import read_line_table
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin, Function, Instructions, LineTable
 from gpa_lsp.control_flow.build import build_flow_graph
 from gpa_lsp.profile.instruction_counts import InstructionCounts
-from gpa_lsp.rows.model import OUTSIDE_MODULE, FunctionSamples
+from gpa_lsp.profile.model import HostFrame
+from gpa_lsp.rows.model import OUTSIDE_MODULE, FunctionSamples, PlacedSamples
 from gpa_lsp.rows.place import PlacedKernel, PlacedLaunch
 
 _Sums = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """All samples and latency samples, int64[n, k] each."""
+
+_Part = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""Rows, and their samples by reason."""
 
 
 def scatter_function(
@@ -39,6 +43,7 @@ def scatter_function(
     pc_offsets = _list_offsets(name, placed, function)
     sums = (np.zeros((len(pc_offsets), len(reasons)), np.int64), np.zeros((len(pc_offsets), len(reasons)), np.int64))
     executions = np.full(len(pc_offsets), -1, dtype=np.int64)
+    places = _PlaceSums(placed)
     for launch in placed.launches:
         span = _find_span(name, launch)
         if span is not None:
@@ -46,7 +51,8 @@ def scatter_function(
             samples = launch.launch.samples
             if samples is not None:
                 inside = (samples.addresses >= start) & (samples.addresses < end)
-                _add_samples(launch, inside, (pc_offsets.astype(np.uint64) + start), reasons, sums)
+                rows = _add_samples(launch, inside, (pc_offsets.astype(np.uint64) + start), reasons, sums)
+                places.add(launch, inside, rows, reasons)
             _add_counts((launch.executed_addresses, launch.executions), span, pc_offsets, executions)
     lines = _read_lines(placed.cubin, name, problems)
     graph = (
@@ -68,6 +74,7 @@ def scatter_function(
         latency_samples=sums[1] if placed.is_split else None,
         executions=executions,
         counters=_gather_counters(name, placed.launches, pc_offsets),
+        places=places.make(),
     )
 
 
@@ -85,8 +92,9 @@ def scatter_outside(placed: PlacedKernel, reasons: Sequence[str]) -> FunctionSam
     if len(rows) == 0:
         return None
     sums = (np.zeros((len(rows), len(reasons)), np.int64), np.zeros((len(rows), len(reasons)), np.int64))
+    places = _PlaceSums(placed)
     for launch, outside in parts:
-        _add_samples(launch, outside, rows, reasons, sums)
+        places.add(launch, outside, _add_samples(launch, outside, rows, reasons, sums), reasons)
     return FunctionSamples(
         name=OUTSIDE_MODULE,
         function=None,
@@ -100,7 +108,46 @@ def scatter_outside(placed: PlacedKernel, reasons: Sequence[str]) -> FunctionSam
         all_samples=sums[0],
         latency_samples=sums[1] if placed.is_split else None,
         executions=np.full(len(rows), -1, dtype=np.int64),
+        places=places.make(),
     )
+
+
+class _PlaceSums:
+    """Adds samples up by the place that launched them, where there are several.
+
+    Args:
+        placed: the kernel.
+    """
+
+    def __init__(self, placed: PlacedKernel) -> None:
+        sampled = [one.launch for one in placed.launches if one.launch.samples is not None]
+        stacks = dict.fromkeys(
+            one.call_stack for one in sampled if one.samples is not None and one.samples.total_samples
+        )
+        self._parts: dict[tuple[HostFrame, ...], list[_Part]] = {stack: [] for stack in stacks}
+
+    def add(
+        self, launch: PlacedLaunch, chosen: npt.NDArray[np.bool_], rows: npt.NDArray[np.int64], reasons: Sequence[str]
+    ) -> None:
+        """Add the chosen samples of a launch, which are those of some rows."""
+        samples = launch.launch.samples
+        if samples is None or len(self._parts) <= 1 or not len(rows) or not samples.total_samples:
+            return
+        every = np.zeros((len(rows), len(reasons)), np.int64)
+        every[:, [reasons.index(reason) for reason in samples.reasons]] = samples.all_samples[chosen]
+        self._parts[launch.launch.call_stack].append((rows, every))
+
+    def make(self) -> tuple[PlacedSamples, ...]:
+        """The places with samples."""
+        return tuple(_join_parts(stack, parts) for stack, parts in self._parts.items() if parts)
+
+
+def _join_parts(stack: tuple[HostFrame, ...], parts: "list[_Part]") -> PlacedSamples:
+    touched = np.concatenate([rows for rows, _ in parts])
+    rows, at = np.unique(touched, return_inverse=True)
+    sums = np.zeros((len(rows), parts[0][1].shape[1]), np.int64)
+    np.add.at(sums, at.reshape(-1), np.concatenate([every for _, every in parts]))
+    return PlacedSamples(call_stack=stack, rows=rows, all_samples=sums)
 
 
 def _find_span(name: str, launch: PlacedLaunch) -> tuple[np.uint64, np.uint64] | None:
@@ -141,16 +188,17 @@ def _add_samples(
     row_addresses: npt.NDArray[np.uint64],
     reasons: Sequence[str],
     sums: _Sums,
-) -> None:
-    """Add the chosen samples of a launch to the rows with their addresses; every chosen address has a row."""
+) -> npt.NDArray[np.int64]:
+    """Add the chosen samples of a launch to the rows with their addresses, which are the result; every chosen address has a row."""
     samples = launch.launch.samples
     if samples is None or not chosen.any():
-        return
-    rows = np.searchsorted(row_addresses, samples.addresses[chosen])
+        return np.zeros(0, np.int64)
+    rows = np.searchsorted(row_addresses, samples.addresses[chosen]).astype(np.int64)
     columns = np.array([reasons.index(reason) for reason in samples.reasons], dtype=np.int64)
     sums[0][np.ix_(rows, columns)] += samples.all_samples[chosen]
     if samples.latency_samples is not None:
         sums[1][np.ix_(rows, columns)] += samples.latency_samples[chosen]
+    return rows
 
 
 def _gather_counters(

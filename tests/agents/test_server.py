@@ -50,3 +50,116 @@ async def test_a_conversation(folder: Path) -> None:
             assert resources == {"gpa://kernels"}
             (read,) = (await session.read_resource(f"gpa://kernels/{kernel}")).contents
             assert read.text == advice
+
+
+HOSTILE = [
+    "",
+    "nobody",
+    "k000000",
+    "x" * 100_000,
+    "../../etc/passwd",
+    "/etc/passwd",
+    "a\0b",
+    "\u202e\u0007\n# heading",
+    "%00",
+    "[x](http://e.com)",
+    "ü" * 900,
+    "*",
+    "C:\\\\x",
+]
+NUMBERS = [-1, 0, 10**9, 10**30, 2**63]
+WRONG = [None, [], {}, True, 1.5, "12x", {"a": [1] * 1000}, "y" * 100_000]
+
+
+def list_hostile_calls(kernel: str, report: str) -> list[tuple[str, dict[str, object]]]:
+    calls: list[tuple[str, dict[str, object]]] = []
+    for word in HOSTILE:
+        calls += [
+            ("list_kernels", {"report": word}),
+            ("advise", {"kernel": word}),
+            ("advise", {"kernel": kernel, "suggestion": word}),
+            ("explain_line", {"file": word, "line": 3}),
+            ("explain_line", {"file": "original.cu", "line": 22, "kernel": word}),
+            ("compare", {"before": report, "after": word}),
+            ("compare", {"before": report, "after": report, "kernel": word}),
+            ("predict", {"source": word}),
+            ("sass", {"kernel": word}),
+            ("sass", {"kernel": kernel, "file": word, "line": 22}),
+            ("advise", {word or "_": 1}),
+            (word or "_", {}),
+        ]
+    for number in NUMBERS:
+        calls += [
+            ("sass", {"kernel": kernel, "start": number}),
+            ("sass", {"kernel": kernel, "line": number}),
+            ("explain_line", {"file": "original.cu", "line": number}),
+            ("list_kernels", {"start": number}),
+        ]
+    calls += [
+        (tool, {name: value})
+        for tool in sorted(TOOLS)
+        for name in ("kernel", "start", "line", "file")
+        for value in WRONG
+    ]
+    return calls
+
+
+@pytest.mark.asyncio
+async def test_whatever_is_asked_the_answer_is_short_and_says_what_to_do(folder: Path) -> None:
+    import anyio
+
+    report = "example.gpa-profile.json"
+    parameters = mcp.StdioServerParameters(command=sys.executable, args=["-m", "gpa_lsp", "mcp"], cwd=folder)
+    with anyio.fail_after(3 * LIMIT_S):
+        async with mcp.stdio_client(parameters) as (reading, writing), mcp.ClientSession(reading, writing) as session:
+            await session.initialize()
+            (kernel,) = re.findall(
+                r"^(k\w+) short_def_use", read_text(await session.call_tool("list_kernels", {})), re.M
+            )
+            wrong = []
+            for tool, arguments in list_hostile_calls(kernel, report):
+                try:
+                    result = await session.call_tool(tool, arguments)
+                except mcp.MCPError as error:
+                    text, shown = str(error), "refused"
+                else:
+                    text, shown = read_text(result), "failed" if result.is_error else "told"
+                where = f"{tool}({str(arguments)[:200]}) {shown}: {text[:300]}"
+                is_well = 0 < len(text.encode()) <= MOST_BYTES and (text.isprintable() or shown == "told")
+                if not is_well or any(word in text for word in ("pydantic", "Traceback", str(folder), "root:")):
+                    wrong.append(where)
+                if shown == "refused" or text.startswith("Error executing tool"):
+                    wrong.append(where)
+            assert "\n".join(wrong) == ""
+            for word in HOSTILE:
+                try:
+                    await session.read_resource(f"gpa://kernels/{word[:200]}")
+                except Exception as error:
+                    assert len(str(error).encode()) <= MOST_BYTES and "pydantic" not in str(error), word
+            assert "short_def_use" in read_text(await session.call_tool("advise", {})), "it answers still"
+
+
+@pytest.mark.asyncio
+async def test_wrong_arguments_are_named_in_words_of_ours(folder: Path) -> None:
+    import anyio
+
+    parameters = mcp.StdioServerParameters(command=sys.executable, args=["-m", "gpa_lsp", "mcp"], cwd=folder)
+    with anyio.fail_after(LIMIT_S):
+        async with mcp.stdio_client(parameters) as (reading, writing), mcp.ClientSession(reading, writing) as session:
+            await session.initialize()
+
+            async def ask(tool: str, **arguments: object) -> str:
+                result = await session.call_tool(tool, arguments)
+                assert result.is_error
+                return read_text(result)
+
+            assert (
+                await ask("advise", kernal="x") == "advise has no argument 'kernal'; it has kernel, suggestion, start"
+            )
+            assert await ask("explain_line", file="k.cu") == "explain_line needs line"
+            assert (await ask("sass", start="ten")).startswith("sass: start is 'ten': input should be a valid integer")
+            assert (await ask("advise", kernel="nobody")).startswith("no kernel has the id or name 'nobody'")
+            assert (
+                await ask("think")
+                == "there is no tool 'think'; there are list_kernels, advise, explain_line, compare, predict, sass"
+            )

@@ -19,6 +19,7 @@ import pytest
 from gpa_lsp.binary.tool_location import find_tool
 from tests.bench.many_kernels import make_workspace as make_many_kernels
 from tests.conftest import find_corpus
+from tests.editors.made_up_gpu import make_gpu
 from tests.editors.vscode.code import (
     EXTENSION,
     HERE,
@@ -369,6 +370,33 @@ def simulation_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.mark.parametrize("name", find_names("simulation"))
 def test_simulation(name: str, simulation_results: Results) -> None:
     assert simulation_results[name].error is None, simulation_results[name].error
+
+
+@pytest.fixture(scope="session")
+def timing_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A workspace with a source whose launch is described, and a GPU that is made up."""
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    folder = tmp_path_factory.mktemp("timing")
+    workspace = make_workspace(folder / "workspace")
+    write_moving(workspace.folder)
+    gpu = make_gpu(folder / "gpu")
+    quiet = {"gpaLsp.simulation.onSave": False, "gpaLsp.emulation.exploreSeconds": 0}
+    results = run_suite(
+        built,
+        "timing",
+        folder,
+        workspace=workspace.folder,
+        settings={**choose_settings(workspace), **quiet, "gpaLsp.profile.onSave": False},
+        facts={**tell_facts(workspace), "times": str(gpu.times)},
+        environment=gpu.variables,
+    )
+    check_nothing_stays(folder)
+    return name_results(results, "timing")
+
+
+@pytest.mark.parametrize("name", find_names("timing"))
+def test_timing(name: str, timing_results: Results) -> None:
+    assert timing_results[name].error is None, timing_results[name].error
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from gpa_lsp.cli.commands import Command
 from gpa_lsp.notebook.cell_runner import name_file
 from gpa_lsp.processes.python_children import isolate_module
 from tests.conftest import ROOT
+from tests.editors.made_up_gpu import make_gpu
 from tests.house.hostile_folder import HostileFolder, name_modules
 from tests.lsp.raw_client import RawClient
 from tests.lsp.test_robustness import make_project
@@ -82,6 +83,10 @@ OF_THE_SERVER = {
     "gpa_lsp.editor.simulated.worker",
 }
 """What workers work by."""
+
+WITH_A_GPU = "gpa_lsp.editor.timed.worker"
+SAMPLED = "gpa_lsp.gpu.sampled_launches"
+"""Started by that."""
 
 CELL_RUNNER = "gpa_lsp.notebook.cell_runner"
 """Started under a profiler by what a notebook asks for."""
@@ -213,6 +218,32 @@ def test_no_server_and_no_worker_runs_what_lies_in_the_workspace(hostile: Hostil
     assert name_started(read_log(log_path)) >= OF_THE_SERVER
 
 
+def test_what_times_and_samples_launches_runs_nothing_of_the_workspace(hostile: HostileFolder, tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    gpu = make_gpu(tmp_path / "gpu")
+    runner, environment = prepare_runner(tmp_path)
+    log_path = tmp_path / "log"
+    client = RawClient(
+        module=f'run_in_folder {log_path} ["PATH","PYTHONPATH","LD_LIBRARY_PATH"] []',
+        environment={**environment, **gpu.variables, "PYTHONPATH": str(runner.parent)},
+        cwd=hostile.path,
+    )
+    client.replies["window/showMessageRequest"] = lambda _: {"title": "Run once"}
+    try:
+        options = {"emulation": {"enable": True}, "client": {"status": True, "questions": True, "trusted": True}}
+        client.initialize(hostile.path, initializationOptions=options)
+        uri = client.open(hostile.path / "k.cu")
+        client.wait_for_diagnostics(uri, lambda found: any(is_emulated(one) for one in found))
+        client.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+        client.wait_for("gpaLsp/status", lambda status: "gather measured" in status["text"])
+        client.wait_for_diagnostics(uri, lambda found: any("long_scoreboard" in one["message"] for one in found))
+        assert client.shut_down() == 0
+    finally:
+        client.kill()
+    assert hostile.list_run() == []
+    assert WITH_A_GPU in name_started(read_log(log_path))
+
+
 def is_tried(client: RawClient, uri: str) -> bool:
     whole = {"start": {"line": 0, "character": 0}, "end": {"line": 1000, "character": 0}}
     context = {"diagnostics": [], "only": ["quickfix"]}
@@ -261,13 +292,13 @@ def test_every_way_to_start_a_process_of_ours_was_tried() -> None:
         for path, tree in parse_package().items()
         if any(isinstance(node, ast.If) and "'__main__'" in ast.dump(node.test) for node in tree.body)
     }
-    assert runnable == {WORKER, CELL_RUNNER, "gpa_lsp.processes.watchdog"} | NOT_STARTED_BY_US
+    assert runnable == {WORKER, CELL_RUNNER, SAMPLED, "gpa_lsp.processes.watchdog"} | NOT_STARTED_BY_US
     working = {
         name_module(path)
         for path, tree in parse_package().items()
         if any(isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "WORK" for node in tree.body)
     }
-    assert working == OF_COMMANDS | OF_THE_SERVER
+    assert working == OF_COMMANDS | OF_THE_SERVER | {WITH_A_GPU}
 
 
 def test_python_is_started_in_one_place() -> None:

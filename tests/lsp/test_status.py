@@ -69,6 +69,7 @@ def test_what_is_known_is_said_in_words() -> None:
         "kernels": 3,
         "metric": {"name": "usual", "title": "samples and causes"},
         "question": "",
+        "detail": "",
     }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly
@@ -17,7 +18,7 @@ from gpa_lsp.render.html_report.flame_frames import build_flame_frames
 from gpa_lsp.render.html_report.kernel_facts import list_contexts
 from gpa_lsp.render.html_report.source_texts import SourceTexts
 from gpa_lsp.report.launch_places import find_common_frames, list_launch_places, shorten_frame
-from gpa_lsp.report.model import KernelReport
+from gpa_lsp.report.model import KernelReport, PlaceSamples
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile
 from tests.report_builder import build_kernel
@@ -146,3 +147,54 @@ def test_a_place_that_moved_is_known_by_its_function() -> None:
         PlaceChange(name="model.py:30", before_ns=None, after_ns=7e3),
         PlaceChange(name="model.py:19", before_ns=40e3, after_ns=None),
     }
+
+
+def make_sampled(*places: tuple[tuple[str, ...], dict[int, int]]) -> KernelReport:
+    """A kernel with samples of its rows by place, all of its first reason."""
+    kernel = make_kernel(*((stack, 10e3) for stack, _ in places))
+    found = []
+    for stack, counts in places:
+        samples = np.zeros((len(counts), len(kernel.instructions.reasons)), np.int64)
+        samples[:, 0] = list(counts.values())
+        found.append(PlaceSamples(call_stack=stack, rows=np.array(list(counts), np.int64), all_samples=samples))
+    every = np.zeros_like(kernel.instructions.all_samples)
+    for one in found:
+        every[one.rows] += one.all_samples
+    columns = replace(kernel.instructions, all_samples=every)
+    return replace(kernel, instructions=columns, total_samples=int(every.sum()), places=tuple(found))
+
+
+def draw(kernel: KernelReport) -> dict[str, float]:
+    """Samples of the flame graph by the labels from the top down."""
+    paths: list[str] = []
+    frames = build_flame_frames(kernel, "saxpy", KernelAddresses(kernel=0), SourceTexts(None))
+    for frame in frames:
+        paths.append(frame.label if frame.parent is None else f"{paths[frame.parent]} > {frame.label}")
+    assert sum(frame.parent is None for frame in frames) == 1, "Vega stratifies one tree"
+    return {path: frame.samples for path, frame in zip(paths, frames, strict=True) if frame.samples}
+
+
+def test_the_flame_graph_tells_places_apart() -> None:
+    reason = TWO.instructions.reasons[0]
+    kernel = make_sampled((FORWARD, {0: 30, 1: 5}), (BACKWARD, {1: 40}))
+    assert draw(kernel) == {
+        f"train.py:41 > model.py:7 > ops.py:20 > saxpy > saxpy.cu:5 > {reason}": 30,
+        f"train.py:41 > model.py:7 > ops.py:20 > saxpy > saxpy.cu:6 > {reason}": 5,
+        f"train.py:41 > model.py:19 > ops.py:20 > saxpy > saxpy.cu:6 > {reason}": 40,
+    }
+
+
+def test_places_with_nothing_in_common_stand_below_the_kernel() -> None:
+    kernel = make_sampled((FORWARD, {0: 30, 1: 3}), ((), {1: 10}))
+    paths = draw(kernel)
+    assert sum(paths.values()) == 43
+    assert any(path.startswith("saxpy > train.py:41 > model.py:7 > ops.py:20 > saxpy > ") for path in paths)
+    assert any(path.startswith("saxpy > elsewhere > saxpy > ") for path in paths)
+
+
+def test_of_many_places_those_with_most_samples_are_told_apart() -> None:
+    stacks = [(f"launch at /src/ops.py:{line}", "main at /src/train.py:41") for line in range(40)]
+    paths = draw(make_sampled(*((stack, {0: 100 - number, 1: 2}) for number, stack in enumerate(stacks))))
+    assert any("ops.py:0 >" in path for path in paths) and not any("ops.py:39 >" in path for path in paths)
+    assert any(path.startswith("train.py:41 > other places > saxpy > ") for path in paths)
+    assert sum(paths.values()) == sum(100 - number + 2 for number in range(40))

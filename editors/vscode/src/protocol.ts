@@ -34,6 +34,8 @@ export interface Status {
   readonly metric: { readonly name: string; readonly title: string };
   /** What a save waits for; empty when nothing is asked. */
   readonly question: string;
+  /** What is not done here, and why; empty when there is nothing to say. */
+  readonly detail: string;
 }
 
 /** What lines can show. */

@@ -37,6 +37,11 @@ export class StatusItem implements Disposable {
     return [this.#item.text, this.#metric.text];
   }
 
+  /** What is said to whoever points at it, for the tests. */
+  get tooltip(): string {
+    return String(this.#item.tooltip);
+  }
+
   dispose(): void {
     for (const disposable of [...this.#disposables, this.#item, this.#metric]) {
       disposable.dispose();
@@ -48,7 +53,7 @@ export class StatusItem implements Disposable {
     const text = status.text.length > MOST_CHARACTERS ? `${status.text.slice(0, MOST_CHARACTERS - 1).trimEnd()}…` : status.text;
     this.#item.text = `$(${ICONS[status.state]}) ${text}`;
     const isAsking = status.state === "asking";
-    this.#item.tooltip = `GPU Performance Advisor: ${isAsking ? `${status.question} (click to answer)` : status.text}`;
+    this.#item.tooltip = `GPU Performance Advisor: ${isAsking ? `${status.question} (click to answer)` : status.text}${status.detail === "" ? "" : `\n${status.detail}`}`;
     this.#item.accessibilityInformation = { label: `GPU Performance Advisor: ${status.text}`, role: "button" };
     this.#item.command = isAsking ? "gpa.answerMeasuring" : "gpa.menu";
     this.#item.backgroundColor = isAsking || status.state === "failed" ? new ThemeColor("statusBarItem.warningBackground") : undefined;

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_INTERRUPTED, parse_count, write_file
+from gpa_lsp.cli.inputs import parse_count, write_file
 from gpa_lsp.cli.predictions import parse_seconds, parse_size
+from gpa_lsp.cli.program_end import find_exit_code
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from gpa_lsp.programs.model import ProgramRun
 
 _EXIT_FAULTS = 3
-_EXIT_ENDED = 1
 _DEFAULT_MACHINE = "A100 PCIe 40GB"
 _DEFAULT_LIMIT = "600"
 _DEFAULT_MEMORY = "4GiB"
@@ -143,7 +143,8 @@ def _emulate(
         _tell_records(run, terminal)
     if described is not None:
         _tell_described(described, terminal)
-    return _judge(run, terminal)
+    status = find_exit_code(run.end, terminal, sooner="raise --seconds, or emulate fewer launches with --each-kernel")
+    return status or (_EXIT_FAULTS if run.has_faults else 0)
 
 
 def _examine(run: "ProgramRun", arguments: argparse.Namespace) -> "tuple[ExaminedKernel, ...]":
@@ -204,24 +205,6 @@ def _tell_described(found: "Described", terminal: Terminal) -> None:
         terminal.complain(f"gpa-lsp: not recorded: {one.name}: {one.reason}")
     if not found.written and not found.left_out:
         terminal.complain("gpa-lsp: nothing was recorded: no kernel was launched")
-
-
-def _judge(run: "ProgramRun", terminal: Terminal) -> int:
-    """The program's own status; 3 where it was well, and kernels were not."""
-    from gpa_lsp.processes.watched_command import Ending
-
-    end = run.end
-    if end.ending is Ending.NOT_STARTED:
-        terminal.complain(f"gpa-lsp: the program was not started: {end.words}")
-        return EXIT_BAD_INPUT
-    if end.ending is not Ending.ENDED:
-        more = (
-            "; raise --seconds, or emulate fewer launches with --each-kernel" if end.ending is Ending.TIMED_OUT else ""
-        )
-        terminal.complain(f"gpa-lsp: the program did not end by itself: {end.ending.value}{more}")
-        return EXIT_INTERRUPTED if end.ending is Ending.CANCELLED else _EXIT_ENDED
-    status = _EXIT_ENDED if end.status is None else end.status if end.status >= 0 else 128 - end.status
-    return status or (_EXIT_FAULTS if run.has_faults else 0)
 
 
 COMMAND = Command(

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_INTERRUPTED, parse_count
+from gpa_lsp.cli.inputs import parse_count
 from gpa_lsp.cli.predictions import parse_seconds, parse_size
+from gpa_lsp.cli.program_end import find_exit_code
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from gpa_lsp.record.run import RecordedProgram
 
-_EXIT_ENDED = 1
 _DEFAULT_LIMIT = "600"
 _DEFAULT_SIZE = "256MiB"
 
@@ -65,7 +65,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         take=terminal.pass_on,
     )
     _tell(recorded, terminal)
-    return _judge(recorded, terminal)
+    return find_exit_code(recorded.end, terminal)
 
 
 def _tell(recorded: "RecordedProgram", terminal: Terminal) -> None:
@@ -85,20 +85,6 @@ def _tell(recorded: "RecordedProgram", terminal: Terminal) -> None:
             terminal.complain(f"gpa-lsp: note: what the program wrote to the variables {names} is not in it")
     if not recorded.launches:
         terminal.complain("gpa-lsp: nothing was recorded: no kernel was launched through CUDA's driver")
-
-
-def _judge(recorded: "RecordedProgram", terminal: Terminal) -> int:
-    """The program's own status."""
-    from gpa_lsp.processes.watched_command import Ending
-
-    end = recorded.end
-    if end.ending is Ending.NOT_STARTED:
-        terminal.complain(f"gpa-lsp: the program was not started: {end.words}")
-        return EXIT_BAD_INPUT
-    if end.ending is not Ending.ENDED:
-        terminal.complain(f"gpa-lsp: the program did not end by itself: {end.ending.value}")
-        return EXIT_INTERRUPTED if end.ending is Ending.CANCELLED else _EXIT_ENDED
-    return _EXIT_ENDED if end.status is None else end.status if end.status >= 0 else 128 - end.status
 
 
 COMMAND = Command(

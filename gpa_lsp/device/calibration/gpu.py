@@ -5,9 +5,9 @@ import struct
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from gpa_lsp.basis.errors import MissingToolError, ToolError
+from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.device.calibration.model import GpuFacts, Timing
-from gpa_lsp.device.cuda_driver import call_driver, decode_name, load_bindings, name_error, read_attribute
+from gpa_lsp.device.cuda_driver import call_driver, decode_name, open_device, read_attribute
 
 _NEED = "measuring ceilings"
 _INSTALL = "run it on a computer with an NVIDIA GPU, its driver and gpa-lsp[cuda], and copy the file that it writes"
@@ -54,13 +54,7 @@ class CudaGpu:
     """
 
     def __init__(self, index: int = 0, driver: Any = None) -> None:
-        self._driver = _load_driver() if driver is None else driver
-        _start(self._driver)
-        count = self._call("cuDeviceGetCount")
-        if not 0 <= index < count:
-            shown = f"the driver lists {count}; {_INSTALL}"
-            raise MissingToolError(f"GPU number {index}", needed_for=_NEED, install=shown)
-        self._device = self._call("cuDeviceGet", index)
+        self._driver, self._device = open_device(needed_for=_NEED, install=_INSTALL, index=index, driver=driver)
         self._context = self._call("cuDevicePrimaryCtxRetain", self._device)
         self._call("cuCtxSetCurrent", self._context)
         self._addresses: list[Any] = []
@@ -159,20 +153,3 @@ class CudaGpu:
 
     def _call(self, name: str, *arguments: Any) -> Any:
         return call_driver(self._driver, name, *arguments)
-
-
-def _load_driver() -> Any:
-    try:
-        return load_bindings()
-    except ImportError as error:
-        raise MissingToolError("cuda-python", needed_for=_NEED, install=_INSTALL) from error
-
-
-def _start(driver: Any) -> None:
-    try:
-        failed = driver.cuInit(0)[0]
-    except (RuntimeError, OSError) as error:  # the bindings look for the driver's library at the first call
-        raise MissingToolError("an NVIDIA driver", needed_for=_NEED, install=_INSTALL) from error
-    if int(failed) != 0:
-        what = f"a GPU that the CUDA driver can use ({name_error(driver, failed)})"
-        raise MissingToolError(what, needed_for=_NEED, install=_INSTALL)

@@ -14,6 +14,7 @@ from gpa_lsp.editor.predicted.hover import describe_predictions
 from gpa_lsp.editor.roofline import describe_roofs_of, draw_roofline_of
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import describe_line
+from gpa_lsp.editor.timed.view import describe_times
 from gpa_lsp.render.markdown_text import begin_paragraph
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
@@ -43,11 +44,13 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
     elif cause is not None:
         head, shown = summarise_cause(cause, partial(name_place, view, cause.shown)), cause.shown
     else:
-        said = [part for part in (_describe_statics(view, line), describe_predictions(view, line)) if part]
+        others = (describe_times(view.timed, line), _describe_statics(view, line), describe_predictions(view, line))
+        said = [part for part in others if part]
         return "\n\n".join(said) or (_STALE if line in view.stale else None)
     summary, _, details = head.partition("\n\n")
     parts = [  # what is said in a glance comes first: a hover may be taller than its window
         describe_verdict(shown),
+        describe_times(view.timed, line) or "",
         summary,
         draw_picture(lines[0] if lines else None, shown) if view.abilities.images else "",
         describe_course_of(shown.kernel.history, is_drawn=view.abilities.images),

@@ -1,5 +1,5 @@
 """The lenses of a source: one complete lens per kernel, above its definition, and one per loop and call that carries advice; beside
-it what its code alone and its emulation say.
+it what its code alone, its timed launches and its emulation say.
 
 Complete, because Neovim 0.12 asks twice and loses lenses whose resolving is under way; at column 0, because editors indent a lens by its
 start; with a command of the server's own, because a lens without one cannot be clicked and a command of the client's exists in one editor only.
@@ -21,6 +21,7 @@ from gpa_lsp.editor.model import CommandCall, Lens, Range
 from gpa_lsp.editor.predicted.view import PredictedAnchor
 from gpa_lsp.editor.source.thinning import thin_out
 from gpa_lsp.editor.static.view import StaticAnchor
+from gpa_lsp.editor.timed.view import TimedAnchor
 
 _EDITED = " · before your edits"
 
@@ -34,6 +35,10 @@ _MAX_PER_LINE = 4
 def list_lenses(view: DocumentView) -> list[Lens]:
     """The lenses of the document's kernels, and of their loops and calls with advice."""
     lenses: list[Lens] = []
+    for line, timed in groupby(
+        view.timed, key=lambda anchor: anchor.line
+    ):  # the news first: Neovim cuts a line of lenses at its window
+        lenses.extend(_place(view, line, (_show_time(view.uri, one) for one in islice(timed, _MAX_PER_LINE))))
     kernels = [(line, tuple(anchors)) for line, anchors in groupby(view.anchors, key=lambda anchor: anchor.line)]
     ends = [*(line for line, _ in kernels[1:]), len(view.positions.lines) + 1]
     for (line, anchors), end in zip(kernels, ends, strict=False):  # without kernels there is an end all the same
@@ -69,6 +74,12 @@ def _show_launch(uri: str, anchor: PredictedAnchor) -> CommandCall:
     """What was predicted of a launch; it opens the page there."""
     title = anchor.launch.words + (_EDITED if anchor.is_edited else "")
     return CommandCall(title=title, command="gpaLsp.showPrediction", arguments=(uri, anchor.index))
+
+
+def _show_time(uri: str, anchor: TimedAnchor) -> CommandCall:
+    """What was timed of a launch; it shows all that was."""
+    title = anchor.words + (_EDITED if anchor.is_edited else "")
+    return CommandCall(title=title, command="gpaLsp.showTimes", arguments=(uri,))
 
 
 def _choose_remedies(view: DocumentView) -> Iterator[tuple[int, Sequence[RemedyAnchor]]]:

@@ -19,7 +19,7 @@ from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.charts.flame_chart import FlameFrame
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.source_texts import SourceTexts
-from gpa_lsp.report.launch_places import find_common_frames, shorten_frame
+from gpa_lsp.report.launch_places import CallStack, find_common_frames, shorten_frame
 from gpa_lsp.report.model import FunctionRow, KernelReport
 from gpa_lsp.report.names import demangle, shorten_name
 
@@ -30,6 +30,8 @@ _MOST_DEPTH = 24
 _MOST_CALLERS = 8
 """Frames of the host above the kernel: the innermost."""
 _LEAST_PLACES = 2
+_MOST_PLACES = 12
+_OTHERS, _UNKNOWN = "other places", "elsewhere"
 _MOST_FRAMES = 1500
 _LONGEST_SOURCE = 80
 _LEAST_SAMPLES = 1e-6
@@ -77,10 +79,54 @@ def build_flame_frames(
     """
     if not kernel.total_samples or not len(kernel.instructions):
         return []
-    root = _Procedures(kernel).gather()
+    procedures = _Procedures(kernel)
+    root = procedures.gather(kernel.instructions.all_samples)
     if len(root.below) + sum(len(node.below) for node in root.below.values()) < _LEAST_PLACES:
         return []
-    return _Frames(kernel, addresses, texts).build(root, name)
+    frames = _Frames(kernel, addresses, texts)
+    if len(kernel.places) < _LEAST_PLACES:
+        return frames.build(root, name)
+    return frames.build_by_place(_list_callers(kernel, procedures), name)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Caller:
+    """A frame of the host program, or all of it.
+
+    Attributes:
+        own: samples of the launches right here, from the kernel down.
+        below: frames that are called here.
+    """
+
+    own: list[_Node] = field(default_factory=list)
+    below: dict[str, "_Caller"] = field(default_factory=dict)
+
+    def sum_all(self) -> _Vector:
+        """With what is below."""
+        parts = [*(node.sum_all() for node in self.own), *(caller.sum_all() for caller in self.below.values())]
+        total: _Vector = np.sum(parts, axis=0)
+        return total
+
+
+def _list_callers(kernel: KernelReport, procedures: "_Procedures") -> _Caller:
+    """The frames that launch, outermost first: of what all launches have in common the innermost, then those by which they differ. Of many places
+    those with most samples are told apart.
+    """
+    common = len(find_common_frames(kernel))
+    samples: dict[CallStack, npt.NDArray[np.int64]] = {}
+    for number, place in enumerate(sorted(kernel.places, key=lambda place: -int(place.all_samples.sum()))):
+        outermost = place.call_stack[::-1]
+        own = outermost[common:][-_MOST_CALLERS:] if number < _MOST_PLACES else (_OTHERS,)
+        path = (*outermost[:common][-_MOST_CALLERS:], *own) or (_UNKNOWN,)
+        known = samples.setdefault(path, np.zeros_like(kernel.instructions.all_samples))
+        known[place.rows] += place.all_samples
+    top = _Caller()
+    for path, counts in samples.items():
+        here = top
+        for frame in path:
+            here = here.below.setdefault(frame, _Caller())
+        here.own.append(procedures.gather(counts))
+    return top
 
 
 class _Procedures:
@@ -93,7 +139,6 @@ class _Procedures:
     def __init__(self, kernel: KernelReport) -> None:
         columns = kernel.instructions
         self._kernel = kernel
-        self._samples = columns.all_samples.astype(np.float64)
         self._starts: dict[str, list[tuple[int, FunctionRow]]] = {}
         for function in kernel.functions:
             section = function.section or function.mangled_name
@@ -110,11 +155,17 @@ class _Procedures:
             self._rows.setdefault(owner, []).append(row)
         self._calls = dict(self._list_calls(sections))
         self._weights = self._weigh()
-        self._placed: dict[str, float] = {}
+        self._samples: _Vector
+        self._placed: dict[str, float]
 
-    def gather(self) -> _Node:
-        """All samples, from the kernel down."""
-        root = _Node(own=np.zeros(self._samples.shape[1]))
+    def gather(self, samples: npt.NDArray[np.int64]) -> _Node:
+        """Samples from the kernel down.
+
+        Args:
+            samples: int64[n, k], by instruction and reason: all there are, or those of one place that launches.
+        """
+        self._samples, self._placed = samples.astype(np.float64), {}
+        root = _Node(own=np.zeros(samples.shape[1]))
         entry = self._kernel.mangled_name if self._kernel.mangled_name in self._rows else next(iter(self._owners))
         self._place(root, entry, 1.0, ())
         for owner in self._rows:
@@ -207,8 +258,38 @@ class _Frames:
         has_places = any(frame.link or frame.label.startswith(_CALLED) for frame in self._frames)
         return self._frames if has_places else []
 
+    def build_by_place(self, top: _Caller, name: str) -> list[FlameFrame]:
+        """All frames, the kernel below each place that launches it.
+
+        Args:
+            top: what calls what in the host program.
+            name: of the kernel.
+        """
+        parent = None
+        if len(top.below) > 1:
+            every = top.sum_all()
+            words = f"{name} · {self._count(every)}, launched from several places"
+            self._frames.append(
+                FlameFrame(parent=None, label=name, words=words, samples=0.0, group=self._find_group(every), link="")
+            )
+            parent = 0
+        self._add_calls(parent, top, name)
+        return self._frames
+
+    def _add_calls(self, parent: int | None, caller: _Caller, name: str) -> None:
+        for node in caller.own:
+            self._add(parent, node, _Place(label=name, link="", function=self._kernel.mangled_name), 0)
+        for frame, below in sorted(caller.below.items(), key=lambda item: -float(item[1].sum_all().sum())):
+            every = below.sum_all()
+            words = f"{frame} · launches {self._count(every)}{self._name_mostly(every)}"
+            label = shorten_frame(frame)
+            self._frames.append(
+                FlameFrame(parent=parent, label=label, words=words, samples=0.0, group=self._find_group(every), link="")
+            )
+            self._add_calls(len(self._frames) - 1, below, name)
+
     def _add_callers(self, root: _Node) -> int | None:
-        """Frames of the host that all launches come from, outermost first; samples of launches from different places are not told apart below."""
+        """Frames of the host that all launches come from, outermost first."""
         parent = None
         every = root.sum_all()
         for frame in find_common_frames(self._kernel)[-_MOST_CALLERS:]:

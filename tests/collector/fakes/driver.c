@@ -64,8 +64,15 @@ PUBLIC CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, C
         *value = 108;
     else if (attribute == CU_DEVICE_ATTRIBUTE_CLOCK_RATE)
         *value = 1410000;
+    else if (attribute == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
+        *value = 1 << 20;
     else
         return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuDeviceGetCount(int *count) {
+    *count = (int)fake_setting("devices", 1);
     return CUDA_SUCCESS;
 }
 
@@ -226,4 +233,146 @@ PUBLIC CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
     } parameters = {graph, stream};
     struct fake_launch launch = {.cbid = 514, .parameters = &parameters, .function = NULL};
     return run(&launch);
+}
+
+/* What else launches described launches: a primary context, memory of the host's in place of the GPU's, events, and times out of a file. */
+
+PUBLIC CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    static CUcontext primary;
+    (void)device;
+    if (primary == NULL)
+        fake_create_context(&primary);
+    *context = primary;
+    return CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    (void)device;
+    return CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuCtxSetCurrent(CUcontext context) {
+    current = (struct fake_context *)context;
+    return CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *all_bytes) {
+    *free_bytes = *all_bytes = (size_t)1 << 30;
+    return CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t size) {
+    *address = (CUdeviceptr)malloc(size);
+    return *address == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuMemFree_v2(CUdeviceptr address) {
+    free((void *)address);
+    return CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) {
+    memcpy((void *)to, from, size);
+    return CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size) {
+    memcpy(to, (const void *)from, size);
+    return CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuMemsetD8_v2(CUdeviceptr address, unsigned char value, size_t size) {
+    memset((void *)address, value, size);
+    return CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+    (void)function, (void)attribute, (void)value;
+    return CUDA_SUCCESS;
+}
+
+/* The state of a launch: it ends at once, fails, or never ends, as the first word of the file of times says. */
+static const char *find_times(void) {
+    static char text[256];
+    const char *name = getenv("FAKE_CUDA_TIMES");
+    FILE *file = name == NULL ? NULL : fopen(name, "r");
+    memset(text, 0, sizeof text);
+    if (file != NULL) {
+        if (fread(text, 1, sizeof text - 1, file) == 0)
+            text[0] = 0;
+        fclose(file);
+    }
+    return text;
+}
+
+PUBLIC CUresult cuStreamQuery(CUstream stream) {
+    static int is_stuck;
+    const char *times = find_times();
+    (void)stream;
+    if (strncmp(times, "never", 5) == 0 && !is_stuck) {
+        fake_complain("a launch that does not end");
+        is_stuck = 1;
+    }
+    if (is_stuck)
+        return CUDA_ERROR_NOT_READY;
+    if (strncmp(times, "fails", 5) == 0)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    return cuCtxSynchronize();
+}
+
+PUBLIC CUresult cuEventCreate(CUevent *event, unsigned int flags) {
+    (void)flags;
+    *event = (CUevent)malloc(1);
+    return CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuEventDestroy_v2(CUevent event) {
+    free((void *)event);
+    return CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuEventRecord(CUevent event, CUstream stream) {
+    (void)event, (void)stream;
+    return CUDA_SUCCESS;
+}
+
+/* Nanoseconds out of the file, give or take a hundred. */
+PUBLIC CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent begin, CUevent end) {
+    static int turn;
+    double time_ns = atof(find_times());
+    (void)begin, (void)end;
+    *milliseconds = (float)(((time_ns > 0 ? time_ns : 20000.0) + (turn++ % 5 - 2) * 50.0) / 1e6);
+    return CUDA_SUCCESS;
+}
+
+PUBLIC CUresult cuGetErrorName(CUresult error, const char **name) {
+    *name = error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_OF_THE_FAKE";
+    return CUDA_SUCCESS;
+}
+
+/* NVRTC looks for it wherever there is a driver. */
+PUBLIC CUresult cuGetExportTable(const void **table, const CUuuid *name) {
+    (void)name;
+    *table = NULL;
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+/* How the bindings of Python find all of it. */
+PUBLIC CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
+                                    CUdriverProcAddressQueryResult *status) {
+    static const char *const endings[] = {"_v2", ""};
+    char full[128];
+    (void)version, (void)flags;
+    *function = NULL;
+    for (int at = 0; at < 2 && *function == NULL; at++) {
+        snprintf(full, sizeof full, "%s%s", name, endings[at]);
+        *function = dlsym(RTLD_DEFAULT, full);
+        if (*function == NULL) {
+            void *own = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+            *function = own == NULL ? NULL : dlsym(own, full);
+        }
+    }
+    if (status != NULL)
+        *status = *function == NULL ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
+    return *function == NULL ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }

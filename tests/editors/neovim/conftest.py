@@ -3,7 +3,7 @@
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,8 +78,8 @@ def start_neovim(program: Path, workspace: Workspace) -> Iterator[StartNeovim]:
     """Starts Neovim in the workspace; ends it, and looks whether it left a process behind."""
     started: list[Neovim] = []
 
-    def start(options: str = "{}", more: str = "") -> Neovim:
-        environment = {"PYTHONPATH": str(ROOT)}
+    def start(options: str = "{}", more: str = "", variables: Mapping[str, str] | None = None) -> Neovim:
+        environment = {"PYTHONPATH": str(ROOT), **(variables or {})}
         started.append(Neovim(program, workspace.folder, make_init(options, more), environment))
         return started[-1]
 

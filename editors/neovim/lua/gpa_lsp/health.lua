@@ -68,6 +68,9 @@ local function check_clients()
   if status then
     local words = '%s: %s (%d profiles, %d kernels)'
     health.info(words:format(status.state, status.text, status.profiles, status.kernels))
+    if (status.detail or '') ~= '' then
+      health.info(status.detail)
+    end
     if #clients > 0 and status.profiles == 0 then
       health.warn('No profile was found', {
         'Profiles are looked for below the root folder: *.ncu-rep, *.ncu-repz, *.gpa-profile.json',

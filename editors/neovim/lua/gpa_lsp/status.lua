@@ -9,6 +9,7 @@ local M = {}
 ---@field kernels integer
 ---@field metric { name: string, title: string } what lines show
 ---@field question string what a save waits for; '' when nothing is asked
+---@field detail string what is not done here, and why; '' for nothing
 
 ---@type table<integer, gpa_lsp.Status>
 local by_client = {}

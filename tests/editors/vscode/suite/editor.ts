@@ -12,6 +12,8 @@ export interface Facts {
   readonly bareInterpreter: string;
   /** 0-based lines of the source. */
   readonly lines: Readonly<Record<"cause" | "victim" | "loop" | "doubles" | "dividing" | "kernel", number>>;
+  /** Where a GPU that is made up finds its times. */
+  readonly times?: string;
 }
 
 /** The part of the extension's interface that is looked at. */

@@ -1,0 +1,31 @@
+"""How a program ended that a command ran for the user: :func:`find_exit_code`."""
+
+from typing import TYPE_CHECKING
+
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_INTERRUPTED
+from gpa_lsp.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from gpa_lsp.processes.watched_command import CommandEnd
+
+_EXIT_ENDED = 1
+
+
+def find_exit_code(end: "CommandEnd", terminal: Terminal, *, sooner: str = "") -> int:
+    """The program's own status, as shells have it; 2 where it was not started, 130 where the user ended it, 1 where we did.
+
+    Args:
+        end: how it ended; said where it did not by itself.
+        terminal: where that is said.
+        sooner: how it would end within its time.
+    """
+    from gpa_lsp.processes.watched_command import Ending
+
+    if end.ending is Ending.NOT_STARTED:
+        terminal.complain(f"gpa-lsp: the program was not started: {end.words}")
+        return EXIT_BAD_INPUT
+    if end.ending is not Ending.ENDED:
+        more = f"; {sooner}" if sooner and end.ending is Ending.TIMED_OUT else ""
+        terminal.complain(f"gpa-lsp: the program did not end by itself: {end.ending.value}{more}")
+        return EXIT_INTERRUPTED if end.ending is Ending.CANCELLED else _EXIT_ENDED
+    return _EXIT_ENDED if end.status is None else end.status if end.status >= 0 else 128 - end.status

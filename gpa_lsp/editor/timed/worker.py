@@ -1,0 +1,107 @@
+"""What the processes that time and sample launches do with their jobs. One compiles; the GPU's context is held by a process of its own, which stays
+with it. The other one samples, so that it can be ended without that.
+"""
+
+import hashlib
+import pickle
+from pathlib import Path
+
+from gpa_lsp.basis.errors import GpaError, MissingToolError
+from gpa_lsp.basis.numbers import format_dim3
+from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.editor.predicted.worker import choose_compile_settings
+from gpa_lsp.editor.timed.results import (
+    Job,
+    LaunchTime,
+    LookJob,
+    LookResult,
+    SampleJob,
+    SampleResult,
+    TimedJob,
+    TimedResult,
+)
+from gpa_lsp.gpu.timing_processes import find_gpu
+from gpa_lsp.prediction.launch_sources import LaunchChoice
+from gpa_lsp.prediction.launch_timing import LaunchTimings, TimedLaunch, TimingWork, time_source
+from gpa_lsp.processes.worker import Tell, Work
+
+
+def do_job(job: Job, _: Tell) -> object:
+    """The result of a job."""
+    if isinstance(job, LookJob):
+        return _look()
+    return _time(job) if isinstance(job, TimedJob) else _sample(job)
+
+
+def _look() -> LookResult:
+    try:
+        return LookResult(gpu=find_gpu().name)
+    except MissingToolError as error:
+        return LookResult(reason=f"{error.tool} is not installed")
+    except GpaError as error:
+        return LookResult(reason=str(error))
+
+
+def _time(job: TimedJob) -> TimedResult:
+    base = job.base
+    try:
+        found = time_source(
+            base.path,
+            LaunchChoice(path=base.launches_path, text=base.launches_text),
+            text=base.text,
+            work=TimingWork(memory_bytes=base.memory_bytes),
+            compile_settings=choose_compile_settings(base),
+        )
+        _keep(found, job.kept)
+    except (GpaError, OSError) as error:
+        return TimedResult(job=job, failure=str(error))
+    return TimedResult(
+        job=job,
+        times=tuple(map(_describe, found.launches)),
+        problems=tuple(map(str, found.problems)),
+        failure="" if found.launches else "; ".join(map(str, found.problems)),
+    )
+
+
+def _describe(one: TimedLaunch) -> LaunchTime:
+    timing, launch = one.timing, one.launch
+    return LaunchTime(
+        mangled_name=one.mangled_name,
+        name=one.name,
+        shape=f"<<<{format_dim3(launch.grid)}, {format_dim3(launch.block)}>>>",
+        gpu=timing.gpu,
+        median_ns=timing.median_ns,
+        error_ns=timing.error_ns,
+        launches=len(timing.times_ns),
+        code=_digest(one.job.image),
+        launch=_digest(repr((launch.grid, launch.block, launch.shared_bytes, launch.arguments)).encode()),
+    )
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _keep(timings: LaunchTimings, path: Path) -> None:
+    with open_whole(path, encoding=None) as stream:
+        pickle.dump(timings, stream)
+
+
+def _sample(job: SampleJob) -> SampleResult:
+    from gpa_lsp.collector.launch_sampling import sample_launches
+
+    try:
+        timings: LaunchTimings = pickle.loads(job.kept.read_bytes())  # of a folder of ours that nobody else writes to
+        found = sample_launches(timings, job.target)
+    except (GpaError, OSError) as error:
+        return SampleResult(reason=str(error))
+    return SampleResult(samples=sum(found.samples), reason="; ".join(one.message for one in found.problems))
+
+
+def _explain(job: Job, reason: str) -> object:
+    if isinstance(job, LookJob):
+        return LookResult(reason=reason)
+    return TimedResult(job=job, failure=reason) if isinstance(job, TimedJob) else SampleResult(reason=reason)
+
+
+WORK = Work(do=do_job, explain=_explain)

@@ -1,0 +1,53 @@
+"""A process that launches what was timed before, for a collector that listens in it: ``python -P -m gpa_lsp.gpu.sampled_launches JOBS``.
+
+Each launch is made :data:`LAUNCHES` times; the last one is what was asked for, and finds the GPU as a timed launch does.
+"""
+
+import pickle
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.gpu.local_gpu import LocalGpu
+from gpa_lsp.gpu.timing import find_flush
+from gpa_lsp.gpu.timing_jobs import TimingJob
+from gpa_lsp.gpu.timing_worker import place_job
+
+LAUNCHES = 2
+_NEEDED_FOR = "sampling a launch"
+
+
+def make_launches(jobs: Sequence[TimingJob], driver: Any = None) -> None:
+    """Launch what each job describes. ``driver`` is for tests: a scripted one.
+
+    Raises:
+        GpaError: there is no GPU, or a launch failed.
+    """
+    with LocalGpu(needed_for=_NEEDED_FOR, driver=driver) as gpu:
+        for job in jobs:
+            with gpu.borrowed():
+                _, placed = place_job(job, gpu)
+                flush = find_flush(gpu) if job.settings.is_cold else None
+                for _ in range(LAUNCHES):
+                    placed.fill()
+                    if flush is not None:
+                        flush()
+                    gpu.wait(job.settings.launch_seconds)
+                    placed.start()
+                    gpu.wait(job.settings.launch_seconds)
+
+
+def main() -> int:
+    """Do the jobs of the file that the command line names."""
+    try:
+        make_launches(pickle.loads(Path(sys.argv[1]).read_bytes()))  # of a folder of ours that nobody else writes to
+    except GpaError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
