@@ -271,9 +271,8 @@ class Walk:
         numbers = self._numbers(lanes)
         self._paths.rows[numbers[jumps]] = target
         self._paths.rows[numbers[stays]] = following
-        for place in np.flatnonzero(~jumps & ~stays).tolist():
-            warp = int(numbers[place])
-            self._paths.divide(warp, gather(taken[place]), target, gather(whole[place] & ~taken[place]), following)
+        parted = ~jumps & ~stays
+        self._paths.divide(numbers[parted], whole[parted], taken[parted], target, following)
 
     def _branch(self, step: BoundStep, lanes: Lanes) -> None:
         row = step.instruction.row
@@ -395,7 +394,10 @@ class Walk:
         self._paths.rows[numbers[is_here]] = row + 1
         for place in np.flatnonzero(~is_here).tolist():
             warp = int(numbers[place])
-            self._paths.wait(warp, Path(row + 1, int(bits[place]), self._paths.stacks[warp], barrier=number))
+            path = Path(
+                row + 1, int(bits[place]), self._paths.stacks[warp], barrier=number, awaited=int(awaited[place])
+            )
+            self._paths.wait(warp, path)
 
     def _wait_for_lanes(self, step: BoundStep, lanes: Lanes) -> None:
         row = step.instruction.row
