@@ -135,6 +135,7 @@ _NO_BOARD = 6
 _CODE_LINE_BYTES, _CONSTANT_LINE_BYTES = 128, 64
 _CONSTANT_BANK_LINES = 1 << 12
 _CONSTANT = re.compile(r"c\[0x([0-9a-f]+)\]\[(?:0x([0-9a-f]+))?")
+_CALL_THROUGH = re.compile(r"CALL\S*\s+R\d")
 _DEPBAR = re.compile(r"DEPBAR\S*\s+SB([0-5])(?:,\s*(0x[0-9a-f]+))?")
 
 
@@ -204,7 +205,8 @@ def _find_course(mnemonic: str, text: str, architecture: Architecture) -> Opcode
         return OpcodeCourse(kind=Kind.SPECIAL, unit=unit, latency=latency, interval=_ADU_INTERVAL, is_shared_unit=True)
     if name == "BAR" and "ARV" not in modifiers:
         return OpcodeCourse(kind=Kind.BARRIER)
-    flow = Kind.BRANCH if name in _BRANCHES else Kind.RETURN if name in _RETURNS else None
+    is_indirect = name in _RETURNS or _CALL_THROUGH.search(text) is not None
+    flow = Kind.RETURN if is_indirect else Kind.BRANCH if name in _BRANCHES else None
     if flow is not None or name in _CONVERGENCES:
         return OpcodeCourse(kind=flow or Kind.CONVERGE)
     if name == "MEMBAR":

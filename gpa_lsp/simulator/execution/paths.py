@@ -99,7 +99,10 @@ class Paths:
             self.rows[warp] = BLOCKED
             self.masks[warp] = False
             return
-        path = self._pending[warp].pop()
+        self.go_on(warp, self._pending[warp].pop())
+
+    def go_on(self, warp: int, path: Path) -> None:
+        """A path runs."""
         self.rows[warp] = path.row
         self.masks[warp] = spread(path.bits)
         self.stacks[warp] = path.stack
