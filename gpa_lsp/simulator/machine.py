@@ -66,7 +66,8 @@ class SmModel:
     warp_launch_cycles: float
     block_launch_cycles: float
     launch_cycles: float
-    dispatch_ratio: float
+    operand_window_cycles: float
+    bank_registers_per_cycle: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
