@@ -247,7 +247,7 @@ class Walk:
             self._recorder.step(segment.count - 1, guarded if step.guard is not None else None)
             does = self._by_opcode.get(step.instruction.opcode) or self._by_flow.get(self._flow[row])
             if does is None:
-                raise WalkRefusedError(f"{step.instruction.opcode} is not simulated")
+                raise WalkRefusedError(_describe_refusal(step.instruction.opcode))
         except WalkRefusedError as error:
             self._recorder.end(segment.first, segment.count - 1, lanes)
             self._paths.rows[lanes.warps] = row
@@ -523,6 +523,12 @@ class Walk:
             row = self._paths.waiting_row(warp)
             found = self._barriers.find_row(block) if row is None else row
             self.problems.setdefault(block, (warp, found, "its lanes wait for others that never come"))
+
+
+def _describe_refusal(opcode: str) -> str:
+    """Why an instruction that moves control ends the walk."""
+    why = ": blocks of a cluster, which wait for each other on several SMs, are not" if "CGABAR" in opcode else ""
+    return f"{opcode} is not simulated{why}"
 
 
 def _find_calls(rows: KernelRows) -> _Calls:
