@@ -293,7 +293,8 @@ class Simulation:
         block_launch_cycles: from the end of a block to the next one in its place.
         launched_blocks_per_cycle: of the whole GPU.
         launch_cycles: from the start of a launch to its first block, and from its last one to its end.
-        dispatch_ratio: of cycles with an issue, in which a warp that could issue as well is counted as dispatch_stall.
+        operand_window_cycles: from the issue of an instruction of fixed latency until its registers have to be read.
+        bank_registers_per_cycle: that one of the two banks of a sub-partition gives.
         special_register_cycles: S2R, S2UR.
         special_function_cycles: MUFU, conversions, bit counts.
         shuffle_cycles: SHFL.
@@ -331,7 +332,8 @@ class Simulation:
     block_launch_cycles: Figure[float]
     launched_blocks_per_cycle: Figure[float]
     launch_cycles: Figure[float]
-    dispatch_ratio: Figure[float]
+    operand_window_cycles: Figure[float]
+    bank_registers_per_cycle: Figure[float]
     special_register_cycles: Figure[float]
     special_function_cycles: Figure[float]
     shuffle_cycles: Figure[float]

@@ -497,7 +497,14 @@ def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: Simula
         own_blocks=own,
         array_bytes=_count_array_bytes(launch),
     )
-    return DocumentLaunch(name=_name(kernel), kernel=kernel, walk=walk, simulated=simulated, machine=place.machine)
+    return DocumentLaunch(
+        name=_name(kernel),
+        kernel=kernel,
+        walk=walk,
+        simulated=simulated,
+        machine=place.machine,
+        memory=place.memory,
+    )
 
 
 def _walk(

@@ -68,7 +68,8 @@ class SmModel:
     warp_launch_cycles: float
     block_launch_cycles: float
     launch_cycles: float
-    dispatch_ratio: float
+    operand_window_cycles: float
+    bank_registers_per_cycle: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,11 @@ class MemoryFacts:
         """HBM, by the width of its bus."""
         return self.bus_bits is not None and self.bus_bits >= _NARROWEST_HBM_BITS
 
+    @property
+    def check_ratio(self) -> float:
+        """Bytes that DRAM moves per byte that is asked of it."""
+        return _INLINE_CHECK_RATIO if self.has_ecc and not self.is_stacked else 1.0
+
 
 def build_model(architecture: Architecture, machine: Machine, memory: MemoryFacts, traffic: LaunchTraffic) -> SmModel:
     """The SM of a GPU in a launch.
@@ -142,9 +148,7 @@ def build_model(architecture: Architecture, machine: Machine, memory: MemoryFact
     if dram is None or dram.bytes_per_s is None or sm_hz is None or sm_count is None:
         message = f"the clocks or the bandwidth of the {machine.name} are not known"
         raise InputError(message, remedy="name a GPU with --machine")
-    dram_rate = dram.bytes_per_s * (_HBM_RATIO if memory.is_stacked else _GDDR_RATIO)
-    if memory.has_ecc and not memory.is_stacked:
-        dram_rate /= _INLINE_CHECK_RATIO
+    dram_rate = dram.bytes_per_s * (_HBM_RATIO if memory.is_stacked else _GDDR_RATIO) / memory.check_ratio
     l2_rate = (l2.bytes_per_s if l2 is not None and l2.bytes_per_s else 4 * dram.bytes_per_s) * _L2_RATIO
     per_sm = 1.0 / sm_hz / traffic.active_sms
     hierarchy, figures = architecture.hierarchy, architecture.simulation

@@ -18,6 +18,7 @@ from gpa_lsp.profile.native import FORMAT
 from gpa_lsp.rows.model import Kernel, KernelRows
 from gpa_lsp.simulator.access_counts import count_instructions
 from gpa_lsp.simulator.accuracy import MODEL_ERROR
+from gpa_lsp.simulator.machine import MemoryFacts
 from gpa_lsp.simulator.reasons import REASONS
 from gpa_lsp.simulator.simulate import PERIOD_CYCLES, SimulatedLaunch
 from gpa_lsp.simulator.walk_kernel import find_static_shared_bytes
@@ -42,6 +43,7 @@ class DocumentLaunch:
         walk: what its warps execute.
         simulated: what came of it.
         machine: the GPU.
+        memory: of the GPU.
     """
 
     name: str
@@ -49,6 +51,7 @@ class DocumentLaunch:
     walk: KernelWalk
     simulated: SimulatedLaunch
     machine: Machine
+    memory: MemoryFacts
 
 
 def make_document(
@@ -132,6 +135,22 @@ def _place_functions(cubin: Cubin) -> dict[str, int]:
 
 def _make_launch(one: DocumentLaunch, module: int | None) -> dict[str, Any]:
     kernel, simulated, machine = one.kernel, one.simulated, one.machine
+    return {
+        "kernel": kernel.mangled_name,
+        "demangled_name": one.name,
+        **({} if module is None else {"module": module}),
+        "grid": list(one.walk.grid),
+        "block": list(one.walk.block_threads),
+        "device": _make_device(machine, one.memory),
+        "duration_ns": round(simulated.duration_ns, 1),
+        "metrics": _make_metrics(one),
+        "sampling": {"period_cycles": PERIOD_CYCLES, "is_simulated": True},
+        "samples": _make_samples(kernel.rows, simulated),
+        "stall_reasons": sorted(REASONS),
+    }
+
+
+def _make_device(machine: Machine, memory: MemoryFacts) -> dict[str, Any]:
     device: dict[str, Any] = {"name": machine.name}
     if machine.compute_capability is not None:
         device["compute_capability"] = "{}.{}".format(*machine.compute_capability)
@@ -139,19 +158,13 @@ def _make_launch(one: DocumentLaunch, module: int | None) -> dict[str, Any]:
         device["sm_count"] = machine.sm_count
     if machine.clocks.sm_hz is not None:
         device["sm_clock_hz"] = machine.clocks.sm_hz
-    return {
-        "kernel": kernel.mangled_name,
-        "demangled_name": one.name,
-        **({} if module is None else {"module": module}),
-        "grid": list(one.walk.grid),
-        "block": list(one.walk.block_threads),
-        "device": device,
-        "duration_ns": round(simulated.duration_ns, 1),
-        "metrics": _make_metrics(one),
-        "sampling": {"period_cycles": PERIOD_CYCLES, "is_simulated": True},
-        "samples": _make_samples(kernel.rows, simulated),
-        "stall_reasons": sorted(REASONS),
+    attributes = {
+        "global_memory_bus_width": memory.bus_bits,
+        "l2_cache_size": memory.l2_bytes,
+        "ecc_enabled": int(memory.has_ecc) or None,
     }
+    known = {f"device__attribute_{name}": value for name, value in attributes.items() if value is not None}
+    return device | ({"attributes": known} if known else {})
 
 
 def _make_metrics(one: DocumentLaunch) -> dict[str, Any]:

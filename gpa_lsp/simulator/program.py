@@ -9,6 +9,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.rows.model import KernelRows
 from gpa_lsp.simulator.reasons import MIO_THROTTLE, TEX_THROTTLE
+from gpa_lsp.simulator.register_ports import NO_READS, RegisterReads, list_register_reads
 
 
 class Kind(IntEnum):
@@ -86,6 +87,7 @@ class SassProgram:
         has_depbar: some row has one.
         fetch_line: of the instruction cache.
         constant_line: of the constant cache that an operand is in; -1 for none.
+        register_reads: what an instruction of fixed latency reads; nothing for others, whose operands are read behind queues.
     """
 
     kind: list[Kind]
@@ -109,6 +111,7 @@ class SassProgram:
     has_depbar: bool
     fetch_line: list[int]
     constant_line: list[int]
+    register_reads: list[RegisterReads]
 
 
 _LOADS = frozenset({"LDG", "LD", "LDL", "TEX", "TLD", "TLD4", "TXD", "TMML", "SULD", "LDGSTS", "LDGMC"})
@@ -135,6 +138,7 @@ _NO_BOARD = 6
 _CODE_LINE_BYTES, _CONSTANT_LINE_BYTES = 128, 64
 _CONSTANT_BANK_LINES = 1 << 12
 _CONSTANT = re.compile(r"c\[0x([0-9a-f]+)\]\[(?:0x([0-9a-f]+))?")
+_CALL_THROUGH = re.compile(r"CALL\S*\s+R\d")
 _DEPBAR = re.compile(r"DEPBAR\S*\s+SB([0-5])(?:,\s*(0x[0-9a-f]+))?")
 
 
@@ -169,6 +173,10 @@ def read_program(rows: KernelRows, architecture: Architecture) -> SassProgram:
         has_depbar=any(board >= 0 for board, _ in depbars),
         fetch_line=_list_fetch_lines(rows),
         constant_line=[_find_constant(text) for text in rows.texts],
+        register_reads=[
+            reads if one.kind == Kind.FIXED else NO_READS
+            for one, reads in zip(courses, list_register_reads(rows), strict=True)
+        ],
     )
 
 
@@ -204,7 +212,8 @@ def _find_course(mnemonic: str, text: str, architecture: Architecture) -> Opcode
         return OpcodeCourse(kind=Kind.SPECIAL, unit=unit, latency=latency, interval=_ADU_INTERVAL, is_shared_unit=True)
     if name == "BAR" and "ARV" not in modifiers:
         return OpcodeCourse(kind=Kind.BARRIER)
-    flow = Kind.BRANCH if name in _BRANCHES else Kind.RETURN if name in _RETURNS else None
+    is_indirect = name in _RETURNS or _CALL_THROUGH.search(text) is not None
+    flow = Kind.RETURN if is_indirect else Kind.BRANCH if name in _BRANCHES else None
     if flow is not None or name in _CONVERGENCES:
         return OpcodeCourse(kind=flow or Kind.CONVERGE)
     if name == "MEMBAR":

@@ -47,7 +47,7 @@ class SimulatedLaunch:
         issued: warp instructions simulated one by one.
         left_out: share of a block's executions that turns of loops simulated stand for.
         model: what the SM was.
-        throughputs: the profiler's metrics of how busy the parts of the GPU were.
+        throughputs: the profiler's metrics of how busy the parts of the GPU were, and of what they held and moved.
     """
 
     kernel: str
@@ -122,7 +122,7 @@ def simulate_kernel(
     if changes:
         model = replace(model, **changes)  # type: ignore[arg-type]
     run = simulate_grid(program, model, streams, shape, most_issues=most_issues)
-    active = run.cycles * shape.mean_load * shape.active_sms
+    active = run.active_cycles * shape.active_sms
     scale = active / PERIOD_CYCLES / max(1e-9, float(run.all_cycles.sum()))
     all_samples, latency_samples = _round(run.all_cycles * scale, run.idle_cycles * scale)
     cycles = run.cycles + model.launch_cycles
@@ -139,7 +139,9 @@ def simulate_kernel(
         issued=run.issued,
         left_out=streams.reduction.left_out,
         model=model,
-        throughputs=measure_throughputs(program, walk, run, shape, machine=machine, cycles=cycles),
+        throughputs=measure_throughputs(
+            program, walk, run, shape, architecture=architecture, machine=machine, facts=memory, cycles=cycles
+        ),
     )
 
 

@@ -33,6 +33,7 @@ from gpa_lsp.simulator.reasons import (
     SHORT_SCOREBOARD,
     WAIT,
 )
+from gpa_lsp.simulator.register_ports import RegisterPorts
 from gpa_lsp.simulator.streams import BlockStream
 
 SUB_CORES = 4
@@ -88,12 +89,13 @@ class _Block:
 class _SubCore:
     """A scheduler with its pipes."""
 
-    __slots__ = ("eligible", "issues", "last", "pipe_free", "waiting")
+    __slots__ = ("eligible", "issues", "last", "pipe_free", "ports", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, model: SmModel) -> None:
         self.waiting: list[tuple[float, int]] = []
         self.eligible: list[_Warp] = []
         self.pipe_free = [0.0] * PIPES
+        self.ports = RegisterPorts(model)
         self.issues = 0
         self.last = -1
 
@@ -107,7 +109,7 @@ class _Sm:
         self.executions = Executions()
         self.supply = InstructionSupply(model, SUB_CORES)
         self.memory = MemoryPath(program, model, self.executions, SUB_CORES)
-        self.sub_cores = [_SubCore() for _ in range(SUB_CORES)]
+        self.sub_cores = [_SubCore(model) for _ in range(SUB_CORES)]
         self.warps: list[_Warp] = []
         self.blocks: list[_Block] = []
         self.blocks_done = 0
@@ -351,16 +353,25 @@ class _Sm:
             for warp, reason in blocked:
                 self.add(warp, reason, soonest - time, 1.0)
             return soonest
+        return self._dispatch(sub_core, free, blocked, time)
+
+    def _dispatch(self, sub_core: _SubCore, free: list[_Warp], blocked: list[tuple[_Warp, int]], time: float) -> float:
+        """Issue of one of the warps that can, unless its registers cannot be read in time; when to ask again."""
         chosen = _choose(free, sub_core.last)
+        reads = self.program.register_reads[self.executions.rows[chosen.position]]
+        is_held = not sub_core.ports.can_read(reads, chosen.number, time)
         for warp, reason in blocked:
-            self.add(warp, reason, 1.0, 0.0)
-        if len(free) > 1:
-            dispatch = min(1.0, self.model.dispatch_ratio / (len(free) - 1))
+            self.add(warp, reason, 1.0, 1.0 if is_held else 0.0)
+        if is_held:
+            sub_core.last = chosen.number
             for warp in free:
-                if warp is not chosen:
-                    self.add(warp, NOT_SELECTED, 1.0 - dispatch, 0.0)
-                    self.add(warp, DISPATCH_STALL, dispatch, 0.0)
-        eligible.remove(chosen)
+                self.add(warp, DISPATCH_STALL, 1.0, 1.0)
+            return time + 1.0
+        sub_core.ports.read(reads, chosen.number, time)
+        for warp in free:
+            if warp is not chosen:
+                self.add(warp, NOT_SELECTED, 1.0, 0.0)
+        sub_core.eligible.remove(chosen)
         self.issue(chosen, sub_core, time)
         return time + 1.0
 

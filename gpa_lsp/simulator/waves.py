@@ -54,17 +54,27 @@ class GridShape:
         """Blocks of an SM that has any, over those of the busiest one."""
         return self.blocks / self.active_sms / self.most_per_sm
 
+    @property
+    def busiest_ratio(self) -> float:
+        """Of the SMs that have a block, those with as many as the busiest one; the others have one less.
+
+        >>> round(GridShape(blocks=1024, sm_count=170, resident=6).busiest_ratio * 170)
+        4
+        """
+        return self.blocks / self.active_sms - self.most_per_sm + 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedSm:
-    """What the busiest SM did of a launch, from its first block to its last.
+    """What an SM did of a launch, from its first block to its last: the mean of those that have a block, but for the time of the busiest one.
 
     Attributes:
         all_cycles: float64[rows + 1, reasons], warp cycles.
         idle_cycles: of them, those in which the scheduler issued nothing.
-        cycles: it took.
+        cycles: the busiest one took.
+        active_cycles: they took on average.
         moved: as in :class:`~gpa_lsp.simulator.accounts.Moment`.
-        simulated_blocks: of the SM's.
+        simulated_blocks: of the busiest SM's.
         issued: warp instructions that were simulated.
         is_cut: the simulation ended before its blocks did.
     """
@@ -72,6 +82,7 @@ class SimulatedSm:
     all_cycles: Floats
     idle_cycles: Floats
     cycles: float
+    active_cycles: float
     moved: Floats
     simulated_blocks: int
     issued: int
@@ -106,37 +117,46 @@ def simulate_grid(
     *,
     most_issues: int,
 ) -> SimulatedSm:
-    """Simulate the busiest SM of a launch."""
+    """Simulate the busiest SM of a launch, and one with a block less where that is all it has."""
     resident = min(shape.resident, shape.most_per_sm)
     count = count_simulated(shape, max(len(one.rows) for one in streams.blocks), most_issues)
     places = [number * len(streams.blocks) // count for number in range(count)]
     blocks = [replace(streams.blocks[place], repetition=number) for number, place in enumerate(places)]
     executions = sum(len(one.rows) for one in blocks)
-    run = simulate_sm(program, model, blocks, resident, max(2 * most_issues, min(executions, _MOST_WHOLE)))
-    return _extrapolate(run, executions, count, shape.most_per_sm - count)
+    most = max(2 * most_issues, min(executions, _MOST_WHOLE))
+    run = simulate_sm(program, model, blocks, resident, most)
+    total = _extrapolate(run, executions, count, shape.most_per_sm - count)
+    mean, issued = total * shape.mean_load, run.issued
+    if count == shape.most_per_sm > 1 and shape.mean_load < 1 and not run.is_cut:
+        # what the last block of some SMs does alone is little of what is sampled
+        fewer = simulate_sm(program, model, blocks[:-1], min(resident, count - 1), most)
+        mean = total * shape.busiest_ratio + _join(fewer.moments[-1]) * (1.0 - shape.busiest_ratio)
+        issued += fewer.issued
+    size = len(run.moments[-1].all_cycles)
+    return SimulatedSm(
+        all_cycles=mean[:size].reshape(-1, REASON_COUNT),
+        idle_cycles=mean[size : 2 * size].reshape(-1, REASON_COUNT),
+        cycles=float(total[-1]) * run.dilation,
+        active_cycles=float(mean[-1]) * run.dilation,
+        moved=mean[2 * size : -1] * run.dilation,
+        simulated_blocks=count,
+        issued=issued,
+        is_cut=run.is_cut,
+    )
 
 
-def _extrapolate(run: SmRun, executions: int, count: int, left: int) -> SimulatedSm:
+def _extrapolate(run: SmRun, executions: int, count: int, left: int) -> Floats:
     """The SM's whole work: what was not simulated goes as the steady state does."""
     last = run.moments[-1]
     total = _join(last)
     if run.is_cut:
-        total *= executions / run.issued * (count + left) / count
-    elif left > 0:
+        return total * (executions / run.issued * (count + left) / count)
+    if left > 0:
         first, end = _find_steady(run)
         done = end.blocks_done - (0 if first is None else first.blocks_done)
         steady = _join(end) if first is None else _join(end) - _join(first)
         total += steady * (left / max(1, done))
-    size = len(last.all_cycles)
-    return SimulatedSm(
-        all_cycles=total[:size].reshape(-1, REASON_COUNT),
-        idle_cycles=total[size : 2 * size].reshape(-1, REASON_COUNT),
-        cycles=float(total[-1]) * run.dilation,
-        moved=total[2 * size : -1] * run.dilation,
-        simulated_blocks=count,
-        issued=run.issued,
-        is_cut=run.is_cut,
-    )
+    return total
 
 
 def _find_steady(run: SmRun) -> tuple[Moment | None, Moment]:

@@ -9,9 +9,11 @@ from gpa_lsp.simulator.accounts import SmRun
 from gpa_lsp.simulator.machine import SmModel
 from gpa_lsp.simulator.program import LSU, Kind, OpcodeCourse, SassProgram
 from gpa_lsp.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.simulator.register_ports import NO_READS
 from gpa_lsp.simulator.streams import BlockStream
 
 ALU = OpcodeCourse(pipe=1, interval=2.0)
+FMA = OpcodeCourse(pipe=2)
 LOAD = OpcodeCourse(kind=Kind.LOAD, unit=LSU, is_lg=True, is_long=True, latency=33.0)
 STORE = OpcodeCourse(kind=Kind.STORE, unit=LSU, is_lg=True, is_long=True, latency=33.0)
 SHARED = OpcodeCourse(kind=Kind.SHARED, unit=LSU, latency=23.0)
@@ -39,6 +41,7 @@ def make_program(*rows: Row) -> SassProgram:
         has_depbar=False,
         fetch_line=[0] * len(rows),
         constant_line=[-1] * len(rows),
+        register_reads=[NO_READS] * len(rows),
     )
 
 

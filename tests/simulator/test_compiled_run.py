@@ -11,6 +11,7 @@ from gpa_lsp.simulator.compiled_run import MODEL, ROW, run_compiled
 from gpa_lsp.simulator.machine import SmModel
 from gpa_lsp.simulator.program import Kind, OpcodeCourse, SassProgram
 from gpa_lsp.simulator.reasons import REASONS
+from gpa_lsp.simulator.register_ports import RegisterReads
 from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm, simulate_sm_plainly
 from gpa_lsp.simulator.streams import BlockStream
 from tests.simulator.sm_notation import ALU, EXIT, LOAD, make_block, make_model, make_program
@@ -61,6 +62,17 @@ def draw_program(random: np.random.Generator) -> SassProgram:
         has_depbar=bool(waits.any()),
         fetch_line=(np.arange(count) // int(random.integers(1, 9))).tolist(),
         constant_line=[int(one) for one in random.integers(-3, 4, count).clip(-1)],
+        register_reads=[draw_reads(random) for _ in range(count)],
+    )
+
+
+def draw_reads(random: np.random.Generator) -> RegisterReads:
+    """Up to four registers for each operand, of few, so that some are kept for those that follow."""
+    counts = random.integers(0, 5, 3) * (random.random(3) < 0.7)
+    first, count = np.where(counts, random.integers(0, 8, 3), -1).tolist(), counts.tolist()
+    kept = (random.random(3) < 0.5).tolist()
+    return RegisterReads(
+        first=(first[0], first[1], first[2]), count=(count[0], count[1], count[2]), kept=(kept[0], kept[1], kept[2])
     )
 
 
@@ -108,6 +120,8 @@ def draw_model(random: np.random.Generator) -> SmModel:
         store_queue_instructions=int(random.integers(1, 20)),
         mio_queue_instructions=int(random.integers(1, 6)),
         lg_queue_instructions=int(random.integers(1, 6)),
+        operand_window_cycles=float(random.integers(1, 6)),
+        bank_registers_per_cycle=float(random.integers(1, 3)),
     )
 
 
@@ -146,6 +160,8 @@ def test_what_leads_nowhere_is_left_to_python() -> None:
     assert run_compiled(program, model, [], 1, 100) is None
     odd = replace(program, write_board=[6, -1])
     assert run_compiled(odd, model, [block], 1, 100) is None
+    many = replace(program, register_reads=[RegisterReads(first=(0, -1, -1), count=(5, 0, 0)), RegisterReads()])
+    assert run_compiled(many, model, [block], 1, 100) is None
 
 
 def test_a_variable_leaves_it_to_python(monkeypatch: pytest.MonkeyPatch) -> None:

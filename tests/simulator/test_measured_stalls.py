@@ -69,6 +69,20 @@ def test_the_profile_is_read_like_any_other_and_says_what_it_is(folder: Path, co
     assert launch.sampling_period_cycles == 32
     assert (launch.grid, launch.device.name) == ((16384, 1, 1), "NVIDIA GeForce RTX 3070")
     assert launch.read_number("dram__cycles_active.avg.pct_of_peak_sustained_elapsed") == pytest.approx(91, abs=5)
+    assert launch.read_number("sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_elapsed") == pytest.approx(
+        6, abs=0.5
+    )
+    assert launch.read_number("launch__waves_per_multiprocessor") == pytest.approx(59.4, abs=0.1)
+    assert launch.device.attributes["device__attribute_global_memory_bus_width"] == 256
+
+
+def test_check_bits_among_the_data_are_moved_as_well(corpus: Path, folder: Path) -> None:
+    """An A40 checks its memory: DRAM is 91 % busy with three quarters of what it could give."""
+    described = folder / "eschnett.profile_7dc4fa5.0.julia_5_11155.launch.toml"
+    (launch,) = simulate_report(corpus / "ncu" / "a40_julia_relative_2022.4.ncu-rep", launches=described).launches
+    (found,) = make_document((launch,), ())["launches"]
+    assert found["metrics"]["dram__cycles_active.avg.pct_of_peak_sustained_elapsed"] == pytest.approx(91, abs=4)
+    assert found["device"]["attributes"]["device__attribute_ecc_enabled"] == 1
 
 
 def test_another_gpu_takes_another_time(folder: Path, corpus: Path) -> None:

@@ -21,6 +21,8 @@ SOURCE = Path(__file__).parent / "sources" / "paths.cu"
 LAUNCHES = {one.kernel: one for one in read_launches(SOURCE.with_suffix(".launch.toml"))}
 ARCHITECTURES = (75, 80, 90, 120)
 BLOCKS, WARPS = 4, 2
+COME_BACK_APART = ("dispatching",)
+"""Nothing lets the lanes meet behind a call that parted them: each part stores by itself."""
 
 
 def count_opcode(built: Built, walk: KernelWalk, opcode: str) -> int:
@@ -71,7 +73,11 @@ def test_stores_touch_the_sectors_that_the_ptx_touches(name: str, architecture: 
     built = build(SOURCE, architecture)
     walk = walk_all(built, LAUNCHES[name])
     assert walk.not_simulated == ()
-    assert list_walked_stores(built.kernels[name], walk) == list_stores(built, LAUNCHES[name])
+    found, wanted = list_walked_stores(built.kernels[name], walk), list_stores(built, LAUNCHES[name])
+    if name in COME_BACK_APART:
+        assert set(found) == set(wanted)
+    else:
+        assert found == wanted
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -130,6 +136,22 @@ def test_calls_come_back() -> None:
     assert count_opcode(built, walk, "RET") >= BLOCKS * WARPS
     lanes = {int(one.active[-1]) for one in walk.walks}
     assert lanes == {0xFFFFFFFF}
+
+
+def test_functions_that_registers_name_are_called_by_the_lanes_that_name_them() -> None:
+    built = build(SOURCE, 80)
+    rows = built.kernels["pointing"].rows
+    walk = walk_all(built, LAUNCHES["pointing"])
+    called = {rows.texts[row] for row in range(len(rows)) if rows.opcode(row).name == "CALL"}
+    assert called and all(text.startswith("CALL.REL.NOINC R") for text in called)
+    masks = [
+        int(mask)
+        for one in walk.walks
+        for row, mask in zip(one.instruction.tolist(), one.active.tolist(), strict=True)
+        if rows.opcode(row).name == "RET"
+    ]
+    assert masks and all(mask & (mask << 1) == 0 or bin(mask).count("1") > 16 for mask in masks)
+    assert any(mask & 0x55555555 == mask for mask in masks) and any(mask & 0xAAAAAAAA == mask for mask in masks)
 
 
 def test_lanes_that_left_are_missing_behind() -> None:

@@ -11,6 +11,10 @@
 #define SCOREBOARDS 6
 #define REASONS 16
 #define LINE_SECTORS 4
+#define BANKS 2
+#define OPERANDS 3
+#define MOST_OPERAND_REGISTERS 4
+#define REGISTERS 256
 #define MOST_LEFT 63 /* of what a DEPBAR lets be outstanding */
 #define SECTOR_BYTES 32.0
 
@@ -67,7 +71,8 @@ typedef struct {
     double warp_launch_cycles;
     double block_launch_cycles;
     double launch_cycles;
-    double dispatch_ratio;
+    double operand_window_cycles;
+    double bank_registers_per_cycle;
 } Model;
 
 /* A row of gpa_lsp.simulator.program.SassProgram. */
@@ -78,6 +83,9 @@ typedef struct {
     int32_t write_board, read_board, wait_mask, depbar_board, depbar_left;
     int32_t fetch_line;
     int32_t constant, far_constant; /* lines numbered from 0; -1 for none */
+    int32_t first_a, first_b, first_c; /* registers that are read, by the place of the operand; -1 for none */
+    int32_t count_a, count_b, count_c;
+    int32_t kept_a, kept_b, kept_c;
 } Row;
 
 /* Values that come and go in their order. */
@@ -123,6 +131,12 @@ typedef struct {
     int any_shared;
 } Supply;
 
+/* gpa_lsp.simulator.register_ports.RegisterPorts. */
+typedef struct {
+    double free[BANKS];
+    int64_t kept[OPERANDS][BANKS];
+} Ports;
+
 /* An execution of a block that has begun, as memory sees it. */
 typedef struct {
     const int32_t *passes, *lines;
@@ -150,6 +164,10 @@ int gpa_open_supply(Supply *supply, const Model *model, int32_t lines, int32_t c
 void gpa_close_supply(Supply *supply);
 double gpa_fetch_code(Supply *supply, const Model *model, int sub_core, int32_t line, double time);
 double gpa_read_constant(Supply *supply, const Model *model, int32_t line, int32_t far_line, double time);
+
+void gpa_open_ports(Ports *ports);
+int gpa_can_read_operands(const Ports *ports, const Model *model, const Row *row, int64_t warp, double time);
+void gpa_read_operands(Ports *ports, const Model *model, const Row *row, int64_t warp, double time);
 
 static inline double later(double one, double other)
 {

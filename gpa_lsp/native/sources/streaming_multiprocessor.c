@@ -55,6 +55,7 @@ typedef struct {
     int32_t *eligible;
     int64_t eligible_count;
     double pipe_free[PIPES];
+    Ports ports;
     int64_t issues, last;
 } SubCore;
 
@@ -519,22 +520,25 @@ static int step(Sm *sm, int number, double time, double *again)
         *again = soonest;
         return 1;
     }
-    int32_t chosen = choose(sm, free_count, sub_core->last);
+    Warp *chosen = &sm->warps[choose(sm, free_count, sub_core->last)];
+    const Row *row = &sm->rows[sm->executed[chosen->position]];
+    int is_held = !gpa_can_read_operands(&sub_core->ports, sm->model, row, chosen->number, time);
     for (int64_t place = 0; place < blocked_count; ++place)
-        account_next(sm, &sm->warps[sm->blocked[place]], sm->lacks[place], 1.0, 0.0);
-    if (free_count > 1) {
-        double dispatch = sm->model->dispatch_ratio / (double)(free_count - 1);
-        dispatch = dispatch < 1.0 ? dispatch : 1.0;
-        for (int64_t place = 0; place < free_count; ++place) {
-            if (sm->free[place] == chosen)
-                continue;
-            account_next(sm, &sm->warps[sm->free[place]], NOT_SELECTED, 1.0 - dispatch, 0.0);
-            account_next(sm, &sm->warps[sm->free[place]], DISPATCH_STALL, dispatch, 0.0);
-        }
-    }
-    remove_eligible(sub_core, chosen);
+        account_next(sm, &sm->warps[sm->blocked[place]], sm->lacks[place], 1.0, is_held ? 1.0 : 0.0);
     *again = time + 1.0;
-    return issue(sm, &sm->warps[chosen], sub_core, time);
+    if (is_held) {
+        sub_core->last = chosen->number;
+        for (int64_t place = 0; place < free_count; ++place)
+            account_next(sm, &sm->warps[sm->free[place]], DISPATCH_STALL, 1.0, 1.0);
+        return 1;
+    }
+    gpa_read_operands(&sub_core->ports, sm->model, row, chosen->number, time);
+    for (int64_t place = 0; place < free_count; ++place) {
+        if (sm->free[place] != chosen->slot)
+            account_next(sm, &sm->warps[sm->free[place]], NOT_SELECTED, 1.0, 0.0);
+    }
+    remove_eligible(sub_core, chosen->slot);
+    return issue(sm, chosen, sub_core, time);
 }
 
 /* What was added up until now: sums are the time, blocks that ended, and what moved; cycles are all, then idle ones. */
@@ -595,6 +599,11 @@ static int64_t run(Sm *sm, int64_t most_issues, double *sums, double *cycles)
     return moments;
 }
 
+static int are_reads_sound(int32_t first, int32_t count)
+{
+    return first >= -1 && first < REGISTERS && count >= 0 && count <= MOST_OPERAND_REGISTERS && (count == 0 || first >= 0);
+}
+
 static int is_row_sound(const Row *row)
 {
     int is_memory = row->kind == LOAD || row->kind == STORE || row->kind == SHARED || row->kind == REDUCTION;
@@ -604,12 +613,13 @@ static int is_row_sound(const Row *row)
            && row->read_board < SCOREBOARDS && row->depbar_board >= -1 && row->depbar_board < SCOREBOARDS
            && row->depbar_left <= MOST_LEFT && (row->depbar_left < 0 || row->depbar_board >= 0) && row->fetch_line >= 0
            && row->fetch_line < MOST_LINES && row->constant < MOST_LINES && row->far_constant < MOST_LINES
-           && (row->constant < 0 || row->far_constant >= 0);
+           && (row->constant < 0 || row->far_constant >= 0) && are_reads_sound(row->first_a, row->count_a)
+           && are_reads_sound(row->first_b, row->count_b) && are_reads_sound(row->first_c, row->count_c);
 }
 
 static int is_model_sound(const Model *model)
 {
-    return model->l1_lines >= 0 && model->l1_lines < 1 << 24 && model->mio_queue_instructions >= 1 && model->lg_queue_instructions >= 1
+    return model->bank_registers_per_cycle > 0 && model->l1_lines >= 0 && model->l1_lines < 1 << 24 && model->mio_queue_instructions >= 1 && model->lg_queue_instructions >= 1
            && model->store_queue_instructions >= 1 && model->miss_queue_instructions >= 1 && model->code_prefetch_lines >= 0
            && model->code_prefetch_lines < 1 << 16;
 }
@@ -684,6 +694,7 @@ static int open_sm(Sm *sm)
         sm->sub_cores[number].waiting = reserve(held, sizeof *sm->sub_cores[number].waiting, &is_well);
         sm->sub_cores[number].eligible = reserve(held, sizeof *sm->sub_cores[number].eligible, &is_well);
         sm->sub_cores[number].last = -1;
+        gpa_open_ports(&sm->sub_cores[number].ports);
     }
     if (!is_well)
         return 0;

@@ -27,6 +27,10 @@ _MOVES_CONTROL = frozenset(
     {"BAR", "WARPSYNC", "B2R", "R2B", "KILL", "BPT", "UCGABAR_ARV", "UCGABAR_WAIT", "ENDCOLLECTIVE"}
 )
 _NO_FLOW = (Flow.NONE, Flow.BARRIER_SET)
+_WHY_NOT = {
+    KnownSpace.TEXTURE: ": the driver decides how a texture lies in memory, so its sectors are not known",
+    KnownSpace.SURFACE: ": the driver decides how a surface lies in memory, so its sectors are not known",
+}
 _WITHOUT_SECTORS = (KnownSpace.WARP, KnownSpace.CONSTANT, KnownSpace.TENSOR)
 
 
@@ -220,7 +224,8 @@ _SKIP: Step = _do_nothing
 def _refuse(instruction: MachineInstruction, opcode: Opcode) -> str:
     """Why an instruction that is not understood ends the walk; empty where only its results are unknown."""
     if opcode.memory is not None and opcode.memory not in _WITHOUT_SECTORS:
-        return f"{instruction.opcode} is not simulated"
+        why = _WHY_NOT.get(opcode.memory, "")
+        return f"{instruction.opcode} is not simulated{why}"
     if not opcode.is_known:
         return f"{instruction.opcode} is no instruction that is known"
     return ""

@@ -135,7 +135,8 @@ class _DemandSearch:
             for one in following:
                 leading[one].append(row)
         behind: list[_Asked] = [{}] * self._count
-        returned: _Asked = {}  # behind any return: what is asked for behind any call
+        # Behind any return: what is asked for behind any call, as far as that is known from before.
+        returned = _join([{}, *(before[row] for row in self._returned_to if row < self._count)])
         returns = [row for row in range(self._count) if self._flow[row] == Flow.RETURN]
         waiting = bytearray(b"\1" * self._count)
         row = self._count
@@ -275,7 +276,7 @@ def _find_following(rows: KernelRows) -> list[tuple[int, ...]]:
     count = len(rows)
     flow: list[int] = rows.flow.tolist()
     targets: list[int] = rows.target_row.tolist()
-    entries = tuple(int(one) for one in rows.first_rows[:-1] if one < count)
+    entries = _list_entries(rows)
     found: list[tuple[int, ...]] = []
     for row in range(count):
         behind = (row + 1,) if row + 1 < count else ()
@@ -293,6 +294,15 @@ def _find_following(rows: KernelRows) -> list[tuple[int, ...]]:
         else:
             found.append(behind)
     return found
+
+
+def _list_entries(rows: KernelRows) -> tuple[int, ...]:
+    """First rows of functions, those inside of sections as well."""
+    found = {int(one) for one in rows.first_rows[:-1]}
+    for first, function in zip(rows.first_rows.tolist(), rows.functions, strict=False):
+        if function.graph is not None:
+            found |= {first + one.start_offset // INSTRUCTION_BYTES for one in function.graph.procedures}
+    return tuple(sorted(one for one in found if one < len(rows)))
 
 
 def _find_indirect(rows: KernelRows, row: int) -> tuple[int, ...]:

@@ -373,8 +373,10 @@ def build_shift(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
 def build_select(instruction: MachineInstruction, banks: ConstantBanks) -> Step:
     """SEL, USEL."""
     roles = find_roles(instruction.operands)
-    one, other = (read_integer(text, banks) for text in roles.sources)
-    chosen, write = read_predicate(roles.predicates_read[0]), write_register(roles.target)
+    is_wide = instruction.has("64")
+    one, other = (read_pair(text, banks) if is_wide else read_integer(text, banks) for text in roles.sources)
+    chosen = read_predicate(roles.predicates_read[0])
+    write = write_pair(roles.target) if is_wide else write_register(roles.target)
     return lambda state, lanes: write(
         state, lanes, np.where(chosen(state, lanes), one(state, lanes), other(state, lanes))
     )

@@ -208,6 +208,7 @@ def build_barrier_leave(instruction: MachineInstruction, banks: ConstantBanks) -
     def step(state: WarpState, lanes: Lanes) -> None:
         part: npt.NDArray[np.uint32] = state.barriers[number][lanes.warps]
         state.barriers[number][lanes.warps] = part & ~lanes.bits[:, None]
+        state.are_barriers_left = True
 
     return step
 

@@ -22,7 +22,9 @@ from gpa_lsp.simulator.execution.memory_spaces import GLOBAL_BASE, LOCAL_WINDOW,
 _ALIGNMENT_BYTES = 512
 _PARAMETER_BANK = 0x0A
 """EIATTR_PARAM_CBANK: u32 symbol, u16 offset, u16 size of the parameters in bank 0."""
+_INITIALISED = ".nv.global.init"
 _BANK_BYTES = 1 << 16
+_WORD_BYTES = 8
 _DRIVER_BYTES = 0x400
 
 
@@ -71,13 +73,17 @@ def lay_out_launch(
     for start, buffer in zip(starts, inputs.buffers, strict=True):
         if not buffer.is_zero:
             data[start : start + buffer.data.nbytes] = np.ascontiguousarray(buffer.data).reshape(-1).view(np.uint8)
+    elf = read_elf(cubin.image, path=cubin.path)
     for name, address in variables.items():
         _fill_variable(data, module.variables[name], address - GLOBAL_BASE, inputs, variables)
+    for (name, offset), word in _read_function_numbers(elf, module).items():
+        if name in variables and name not in inputs.variables:
+            start = variables[name] - GLOBAL_BASE + offset
+            data[start : start + _WORD_BYTES] = np.frombuffer(word, np.uint8)
     parameters = bytearray(inputs.parameters)
     for slot in inputs.pointers:
         pointer = GLOBAL_BASE + starts[slot.buffer] + slot.offset_bytes
         parameters[slot.parameter_offset_bytes : slot.parameter_offset_bytes + 8] = pointer.to_bytes(8, "little")
-    elf = read_elf(cubin.image, path=cubin.path)
     banks = _read_banks(elf, kernel, data, module, variables)
     first = _find_parameters(elf, kernel) or find_driver_constants(cubin.sm).parameters
     banks[0] = _fill_driver_bank(find_driver_constants(cubin.sm), first, launch, bytes(parameters), local_bytes)
@@ -121,6 +127,29 @@ def _fill_variable(
     if given is not None:
         raw = np.ascontiguousarray(given).reshape(-1).view(np.uint8)[:size]
         data[start : start + len(raw)] = raw
+
+
+def _read_function_numbers(elf: ElfImage, module: PtxModule) -> dict[tuple[str, int], bytes]:
+    """(variable, offset) → what stands there for a function: the assembler numbers those whose addresses are taken."""
+    wanted = {
+        name: [offset for offset, symbol, _ in one.initial_symbols if symbol not in module.variables]
+        for name, one in module.variables.items()
+    }
+    if not any(wanted.values()):
+        return {}
+    symbols = Symbols.of(elf)
+    found: dict[tuple[str, int], bytes] = {}
+    for index, section in enumerate(elf.section_names):
+        if not section.startswith(_INITIALISED):
+            continue
+        content = bytes(elf.section_bytes(index))
+        for number in np.flatnonzero(symbols.table["section"] == index).tolist():
+            name, start = symbols.name(number), int(symbols.table[number]["value"])
+            for offset in wanted.get(name, ()):
+                word = content[start + offset : start + offset + _WORD_BYTES]
+                if len(word) == _WORD_BYTES and offset + _WORD_BYTES <= module.variables[name].size_bytes:
+                    found[name, offset] = word
+    return found
 
 
 def _fill_driver_bank(

@@ -398,7 +398,7 @@ def _lower_shift(low: Lowering, one: MachineInstruction) -> Row:
 def _lower_choice(low: Lowering, one: MachineInstruction) -> Row:
     """SEL, IMNMX."""
     roles = find_roles(one.operands)
-    if len(roles.sources) != 2 or any(text[-1] != "T" for text in roles.predicates_written):
+    if one.has("64") or len(roles.sources) != 2 or any(text[-1] != "T" for text in roles.predicates_written):
         raise _NotLoweredError
     return {
         "code": CODES.index("SELECT" if one.opcode.endswith("SEL") else "EXTREME"),

@@ -6,13 +6,16 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.simulator.execution.warp_state import WARP_LANES, WarpState
+from gpa_lsp.simulator.execution.warp_state import WARP_LANES, WarpState, pack_lanes
 
 BLOCKED = 1 << 30
 """The row of a warp that cannot go on."""
 
 Bits = int
 CallStack = tuple[int, ...]
+Masks = npt.NDArray[np.bool_]
+Place = tuple[int | None, int]
+"""Where lanes wait: at a convergence barrier, or in front of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Path:
         bits: which lanes.
         stack: rows to return to, innermost last.
         barrier: number of the convergence barrier they wait at; None where they do not.
-        awaited: lanes they wait for at no barrier (WARPSYNC); 0 otherwise.
+        awaited: lanes they wait for; 0 where they do not wait.
     """
 
     row: int
@@ -34,8 +37,8 @@ class Path:
     awaited: Bits = 0
 
     @property
-    def place(self) -> tuple[int | None, int]:
-        """Where they wait: a barrier, or in front of a row."""
+    def place(self) -> Place:
+        """Where they wait."""
         return self.barrier, self.row if self.barrier is None else -1
 
 
@@ -60,13 +63,22 @@ class Paths:
         self.masks: npt.NDArray[np.bool_] = masks.copy()
         self.stacks: list[CallStack] = [()] * state.count
         self._pending: list[list[Path]] = [[] for _ in range(state.count)]
-        self._waiting: list[list[Path]] = [[] for _ in range(state.count)]
+        self._waiting: list[dict[Place, list[Path]]] = [{} for _ in range(state.count)]
 
-    def divide(self, warp: int, taken: Bits, target: int, rest: Bits, following: int) -> None:
-        """Two paths out of one: those that do not jump go first."""
-        self._pending[warp].append(Path(target, taken, self.stacks[warp]))
-        self.rows[warp] = following
-        self.masks[warp] = spread(rest)
+    def divide(self, warps: npt.NDArray[np.int64], whole: Masks, taken: Masks, target: int, following: int) -> None:
+        """Two paths out of one, in some warps: those that do not jump go first.
+
+        Args:
+            warps: int64[k].
+            whole: bool[k, 32], lanes of their paths.
+            taken: bool[k, 32], of them, those that jump.
+            target: where to.
+            following: where the others go on.
+        """
+        self.rows[warps] = following
+        self.masks[warps] = whole & ~taken
+        for warp, bits in zip(warps.tolist(), pack_lanes(taken).tolist(), strict=True):
+            self._pending[warp].append(Path(target, bits, self.stacks[warp]))
 
     def resume(self, warp: int, path: Path) -> None:
         """A path may go on."""
@@ -76,7 +88,7 @@ class Paths:
 
     def wait(self, warp: int, path: Path) -> None:
         """The running path waits for other lanes of its warp."""
-        self._waiting[warp].append(path)
+        self._waiting[warp].setdefault(path.place, []).append(path)
         self.switch(warp)
 
     def switch(self, warp: int) -> None:
@@ -87,7 +99,10 @@ class Paths:
             self.rows[warp] = BLOCKED
             self.masks[warp] = False
             return
-        path = self._pending[warp].pop()
+        self.go_on(warp, self._pending[warp].pop())
+
+    def go_on(self, warp: int, path: Path) -> None:
+        """A path runs."""
         self.rows[warp] = path.row
         self.masks[warp] = spread(path.bits)
         self.stacks[warp] = path.stack
@@ -108,29 +123,32 @@ class Paths:
     def _release_one(self, warp: int, alive: Bits) -> bool:
         """Whether there was a place that everybody has come to."""
         waiting = self._waiting[warp]
-        arrived: dict[tuple[int | None, int], Bits] = {}
-        for path in waiting:
-            arrived[path.place] = arrived.get(path.place, 0) | path.bits
-        for path in waiting:
-            missing = alive & ~arrived[path.place]
-            if missing and path.barrier is not None:
-                first = (path.bits & -path.bits).bit_length() - 1
-                if int(self._state.barriers[path.barrier, warp, first]) & missing:
-                    continue  # without a look at what its other lanes wait for
-            awaited = self._find_awaited(warp, path) & alive
-            if awaited & missing:
-                continue
-            together = [one for one in waiting if one.place == path.place and one.bits & (awaited | path.bits)]
-            bits = 0
-            for one in together:
-                bits |= one.bits
-                waiting.remove(one)
-            self._pending[warp].append(Path(path.row, bits, path.stack))
-            return True
+        for place, paths in waiting.items():
+            missing = alive
+            for path in paths:
+                missing &= ~path.bits
+            for path in paths:
+                awaited = self._find_awaited(warp, path)
+                if awaited & missing:
+                    continue
+                wanted = awaited & alive | path.bits
+                bits = 0
+                left = []
+                for one in paths:
+                    if one.bits & wanted:
+                        bits |= one.bits
+                    else:
+                        left.append(one)
+                if left:
+                    waiting[place] = left
+                else:
+                    del waiting[place]
+                self._pending[warp].append(Path(path.row, bits, path.stack))
+                return True
         return False
 
     def _find_awaited(self, warp: int, path: Path) -> Bits:
-        if path.barrier is None:
+        if path.barrier is None or not self._state.are_barriers_left:
             return path.awaited
         lanes = self._state.barriers[path.barrier][warp][spread(path.bits)]
         return int(np.bitwise_or.reduce(lanes)) if len(lanes) else 0
@@ -142,16 +160,18 @@ class Paths:
         """
         found = False
         for warp, waiting in enumerate(self._waiting):
-            parted = [path for path in waiting if path.barrier is not None]
+            parted = [path for paths in waiting.values() for path in paths if path.barrier is not None]
+            for place in {path.place for path in parted}:
+                del waiting[place]
             for path in parted:
-                waiting.remove(path)
                 self.resume(warp, Path(path.row, path.bits, path.stack))
                 found = True
         return found
 
     def waiting_row(self, warp: int) -> int | None:
         """The row behind which lanes of a warp wait; None where none does."""
-        return self._waiting[warp][0].row - 1 if self._waiting[warp] else None
+        paths = next(iter(self._waiting[warp].values()), None)
+        return paths[0].row - 1 if paths else None
 
 
 _PLACES = np.arange(WARP_LANES, dtype=np.uint32)

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from gpa_lsp.simulator.execution.operand_values import (
     write_predicate,
     write_register,
 )
-from gpa_lsp.simulator.execution.paths import BLOCKED, Path, Paths, gather, spread
+from gpa_lsp.simulator.execution.paths import BLOCKED, Path, Paths, gather
 from gpa_lsp.simulator.execution.recording import Recorder
 from gpa_lsp.simulator.execution.warp_state import ALL_LANES, WARP_LANES, Lanes, WarpState, pack_lanes
 from gpa_lsp.simulator.warp_walk import NotSimulated
@@ -34,6 +34,7 @@ from gpa_lsp.simulator.warp_walk import NotSimulated
 _CALLEE = re.compile(r"`\((?P<name>[^)]*)\)")
 _BETWEEN_LANES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CREDUX", "R2UR"})
 _STEPS_UNTIL_FAIR = 128
+_Calls = tuple[frozenset[int], dict[str, int], dict[int, frozenset[int]]]
 _LEAST_STACK = 64
 """Calls nested deeper end the walk."""
 
@@ -101,6 +102,7 @@ class Walk:
             Flow.BRANCH: self._branch,
             Flow.INDIRECT_BRANCH: self._branch_indirectly,
             Flow.CALL: self._call,
+            Flow.INDIRECT_CALL: self._call_indirectly,
             Flow.RETURN: self._return,
             Flow.EXIT: self._exit,
             Flow.BARRIER_WAIT: self._converge,
@@ -245,7 +247,7 @@ class Walk:
             self._recorder.step(segment.count - 1, guarded if step.guard is not None else None)
             does = self._by_opcode.get(step.instruction.opcode) or self._by_flow.get(self._flow[row])
             if does is None:
-                raise WalkRefusedError(f"{step.instruction.opcode} is not simulated")
+                raise WalkRefusedError(_describe_refusal(step.instruction.opcode))
         except WalkRefusedError as error:
             self._recorder.end(segment.first, segment.count - 1, lanes)
             self._paths.rows[lanes.warps] = row
@@ -271,9 +273,8 @@ class Walk:
         numbers = self._numbers(lanes)
         self._paths.rows[numbers[jumps]] = target
         self._paths.rows[numbers[stays]] = following
-        for place in np.flatnonzero(~jumps & ~stays).tolist():
-            warp = int(numbers[place])
-            self._paths.divide(warp, gather(taken[place]), target, gather(whole[place] & ~taken[place]), following)
+        parted = ~jumps & ~stays
+        self._paths.divide(numbers[parted], whole[parted], taken[parted], target, following)
 
     def _branch(self, step: BoundStep, lanes: Lanes) -> None:
         row = step.instruction.row
@@ -298,31 +299,67 @@ class Walk:
             raise WalkRefusedError("what decides it depends on a value that is not known")
 
     def _branch_indirectly(self, step: BoundStep, lanes: Lanes) -> None:
-        self._check_known(step, lanes)
         row = step.instruction.row
         function = int(self._rows.function_index[row])
-        first = int(self._rows.first_rows[function])
+        following = int(self._rows.pc_offsets[row]) + INSTRUCTION_BYTES
+        known = self._rows.functions[function].function
+        allowed = None if known is None else known.indirect_branch_targets.get(int(self._rows.pc_offsets[row]))
+        goals = self._find_goals(step, lanes, following)
+        for place, warp in enumerate(self._numbers(lanes).tolist()):
+            ways = self._part_ways(place, lanes, goals[place], row, allowed)
+            paths = [Path(goal, bits, self._paths.stacks[warp]) for bits, goal in ways]
+            for path in paths[1:]:
+                self._paths.resume(warp, path)
+            self._paths.go_on(warp, paths[0])
+
+    def _find_goals(self, step: BoundStep, lanes: Lanes, following: int) -> npt.NDArray[np.int64]:
+        """int64[k, 32], offsets in the function that a register and a number behind it lead to.
+
+        Args:
+            step: the jump.
+            lanes: who jumps.
+            following: what the number is counted from.
+        """
+        self._check_known(step, lanes)
         parts = " ".join(step.instruction.operands).split()
         base = read_integer(parts[0], self._banks)(self._state, lanes).astype(np.int64)
         offset = int(parts[1], 16) if len(parts) > 1 and parts[1].lstrip("-").startswith("0x") else 0
-        following = int(self._rows.pc_offsets[row]) + INSTRUCTION_BYTES
-        goals = np.broadcast_to((base + offset + following) & 0xFFFFFFFF, lanes.mask.shape)
-        known = self._rows.functions[function].function
-        allowed = None if known is None else known.indirect_branch_targets.get(int(self._rows.pc_offsets[row]))
+        return np.broadcast_to((base + offset + following) & 0xFFFFFFFF, lanes.mask.shape)
+
+    def _part_ways(
+        self, place: int, lanes: Lanes, goals: npt.NDArray[np.int64], row: int, allowed: Container[int] | None
+    ) -> list[tuple[int, int]]:
+        """Lanes of a warp, and the row they go on at; those that do not jump last."""
+        function = int(self._rows.function_index[row])
+        first, stop = int(self._rows.first_rows[function]), int(self._rows.first_rows[function + 1])
+        found = np.unique(goals[lanes.mask[place]]).tolist()
+        if any(
+            one % INSTRUCTION_BYTES or first + one // INSTRUCTION_BYTES >= stop or (allowed and one not in allowed)
+            for one in found
+        ):
+            raise WalkRefusedError("where it goes is not known")
+        ways = [(gather((goals == one) & lanes.mask[place]), first + one // INSTRUCTION_BYTES) for one in found]
+        rest = gather(self._lanes.mask[place] & ~lanes.mask[place])
+        return [*ways, (rest, row + 1)] if rest else ways
+
+    def _call_indirectly(self, step: BoundStep, lanes: Lanes) -> None:
+        """A call of what a register names: where its function begins in the section of the kernel."""
+        row = step.instruction.row
+        if not step.instruction.has("REL"):
+            raise WalkRefusedError("it calls a function through a register, by an address that no image says")
+        goals = self._find_goals(step, lanes, 0)
+        allowed = self._calls[2].get(int(self._rows.function_index[row]), frozenset())
         for place, warp in enumerate(self._numbers(lanes).tolist()):
-            found = np.unique(goals[place][lanes.mask[place]]).tolist()
-            if any(one % INSTRUCTION_BYTES or (allowed and one not in allowed) for one in found):
-                raise WalkRefusedError("where it goes is not known")
-            rest = gather(self._lanes.mask[place] & ~lanes.mask[place])
-            ways = [
-                (gather((goals[place] == one) & lanes.mask[place]), first + one // INSTRUCTION_BYTES) for one in found
+            stack = self._paths.stacks[warp]
+            if len(stack) >= _LEAST_STACK:
+                raise WalkRefusedError(f"calls nest deeper than {_LEAST_STACK}")
+            paths = [
+                Path(goal, bits, stack if goal == row + 1 else (*stack, row + 1))
+                for bits, goal in self._part_ways(place, lanes, goals[place], row, allowed)
             ]
-            if rest:
-                ways.append((rest, row + 1))
-            for bits, goal in ways[1:]:
-                self._paths.resume(warp, Path(goal, bits, self._paths.stacks[warp]))
-            self._paths.rows[warp] = ways[0][1]
-            self._paths.masks[warp] = spread(ways[0][0])
+            for path in paths[1:]:
+                self._paths.resume(warp, path)
+            self._paths.go_on(warp, paths[0])
 
     def _call(self, step: BoundStep, lanes: Lanes) -> None:
         row = step.instruction.row
@@ -395,7 +432,10 @@ class Walk:
         self._paths.rows[numbers[is_here]] = row + 1
         for place in np.flatnonzero(~is_here).tolist():
             warp = int(numbers[place])
-            self._paths.wait(warp, Path(row + 1, int(bits[place]), self._paths.stacks[warp], barrier=number))
+            path = Path(
+                row + 1, int(bits[place]), self._paths.stacks[warp], barrier=number, awaited=int(awaited[place])
+            )
+            self._paths.wait(warp, path)
 
     def _wait_for_lanes(self, step: BoundStep, lanes: Lanes) -> None:
         row = step.instruction.row
@@ -485,18 +525,26 @@ class Walk:
             self.problems.setdefault(block, (warp, found, "its lanes wait for others that never come"))
 
 
-def _find_calls(rows: KernelRows) -> tuple[frozenset[int], dict[str, int]]:
-    """Rows that call (and do not only jump), and the first row of each function by name."""
+def _describe_refusal(opcode: str) -> str:
+    """Why an instruction that moves control ends the walk."""
+    why = ": blocks of a cluster, which wait for each other on several SMs, are not" if "CGABAR" in opcode else ""
+    return f"{opcode} is not simulated{why}"
+
+
+def _find_calls(rows: KernelRows) -> _Calls:
+    """Rows that call (and do not only jump), the first row of each function by name, and offsets of those in each section."""
     calls: set[int] = set()
     firsts: dict[str, int] = {}
+    offsets: dict[int, frozenset[int]] = {}
     for number, function in enumerate(rows.functions):
         first = int(rows.first_rows[number])
         firsts.setdefault(function.name, first)
         if function.graph is not None:
             calls |= {first + site.instruction for site in function.graph.calls if not site.is_tail}
+            offsets[number] = frozenset(one.start_offset for one in function.graph.procedures)
             for procedure in function.graph.procedures:
                 firsts.setdefault(procedure.name, first + procedure.start_offset // INSTRUCTION_BYTES)
-    return frozenset(calls), firsts
+    return frozenset(calls), firsts, offsets
 
 
 def describe_problems(walk: Walk, blocks: Sequence[int], warps: Sequence[int]) -> tuple[NotSimulated, ...]:

@@ -75,6 +75,7 @@ class WarpState:
         predicates: bool[8, w, 32]; the last one is true.
         uniform_predicates: bool[8, w, 1]; likewise.
         barriers: uint32[16, w, 32], the lanes that each lane waits for at a convergence barrier.
+        are_barriers_left: some lane has said that it is waited for no longer, so that those who wait already may wait for fewer.
         alive: bool[w, 32], lanes that have not exited.
         unknown: uint32[resource, w], by resource number, the lanes in which it has no known value; of uniform ones all or none.
         has_unknown: whether any is.
@@ -92,6 +93,7 @@ class WarpState:
         self.predicates[-1] = True
         self.uniform_predicates[-1] = True
         self.barriers: npt.NDArray[np.uint32] = np.zeros((16, warps, WARP_LANES), np.uint32)
+        self.are_barriers_left = False
         self.alive: npt.NDArray[np.bool_] = np.zeros((warps, WARP_LANES), np.bool_)
         self.unknown: npt.NDArray[np.uint32] = np.zeros((_KINDS << 8, warps), np.uint32)
         self.has_unknown = False

@@ -80,3 +80,49 @@ extern "C" __global__ void meeting(const int* in, int* out, int n) {
     unsigned chosen = __ballot_sync(0xffffffff, lower & 1);
     if (t == 0) atomicAdd(&out[0], sums[0] + __popc(chosen) * n);
 }
+
+__device__ __noinline__ int climb(int n) { return n < 2 ? n : climb(n - 1) + climb(n - 2); }
+
+extern "C" __global__ void recursing(const int* in, int* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = in[i] + climb(i % n);
+}
+
+extern "C" __global__ void dividing(const int* in, int* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    long long large = in[i] * 123456789123LL + i, small = i % n + 3;
+    out[i] = (int)(large / small) + (int)(large % small) + (in[(large / small) & 255] > 50);
+}
+
+typedef int (*Step)(const int*, int);
+
+__device__ __noinline__ int take(const int* in, int k) { return in[k & 255]; }
+
+__device__ __noinline__ int take_twice(const int* in, int k) { return in[k & 255] + in[in[k & 255] & 255]; }
+
+__device__ Step steps[2] = {take, take_twice};
+
+extern "C" __global__ void pointing(const int* in, int* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i % n) out[i] = steps[i & 1](in, i) + steps[blockIdx.x & 1](in, i + 1);
+}
+
+struct Shape {
+    __device__ virtual int size(const int* in, int k) const = 0;
+};
+
+struct Line : Shape {
+    __device__ int size(const int* in, int k) const override { return in[k & 255]; }
+};
+
+struct Area : Shape {
+    __device__ int size(const int* in, int k) const override { return in[k & 255] * in[(k + 1) & 255]; }
+};
+
+extern "C" __global__ void dispatching(const int* in, int* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    Line line;
+    Area area;
+    const Shape* shape = in[i] > n ? (const Shape*)&line : (const Shape*)&area;
+    out[i] = shape->size(in, i);
+}

@@ -1,0 +1,91 @@
+"""Registers are read through the ports of two banks, and kept where the compiler says so."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpa_lsp.native.shared_library import VARIABLE, find_core
+from gpa_lsp.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.simulator.register_ports import NO_READS, RegisterPorts, RegisterReads, list_register_reads
+from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm
+from tests.rows.written import write_kernel
+from tests.simulator.sm_notation import EXIT, FMA, make_block, make_model, make_program
+
+EVEN = RegisterReads(first=(2, 4, 6), count=(1, 1, 1))
+KEPT = replace(EVEN, kept=(True, True, False))
+PAIRS = RegisterReads(first=(2, 4, 6), count=(2, 2, 2))
+TILE = RegisterReads(first=(4, 8, 12), count=(4, 2, 4))
+
+
+def count_cycles(reads: RegisterReads, instructions: int, warps: int = 1, **changes: float) -> tuple[float, float]:
+    """Cycles that one sub-core takes for instructions that all read the same, and those in which a warp was held for its registers."""
+    program = make_program(*[(FMA, {})] * instructions, (EXIT, {"stall": 5}))
+    program = replace(program, register_reads=[reads] * instructions + [NO_READS])
+    run = simulate_sm(program, make_model(**changes), [make_block(program, warps=4 * warps)], 1, 100_000)
+    cycles = run.moments[-1].all_cycles
+    held = float(cycles[REASONS.index("dispatch_stall") :: REASON_COUNT].sum())
+    return run.moments[-1].time, held
+
+
+@pytest.fixture(autouse=True, params=["compiled", "plain"])
+def in_both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test with and without the compiled core."""
+    if request.param == "plain":
+        monkeypatch.setenv(VARIABLE, "0")
+    elif find_core() is None:
+        pytest.skip("there is no C compiler")
+
+
+def test_three_registers_of_one_bank_take_its_port_three_cycles() -> None:
+    slow, held = count_cycles(EVEN, 100)
+    fast, free = count_cycles(RegisterReads(first=(2, 3, -1), count=(1, 1, 0)), 100)
+    assert free == 0
+    assert held == 4 * 2 * 99  # four sub-cores, two cycles in front of each but the first
+    assert slow - fast == pytest.approx(2 * 99, abs=3)
+
+
+def test_what_is_kept_needs_no_port() -> None:
+    assert count_cycles(KEPT, 100)[1] == 0
+
+
+def test_what_another_warp_reads_is_not_kept() -> None:
+    ports = RegisterPorts(make_model())
+    ports.read(KEPT, 0, 0.0)
+    assert ports.free == [3.0, 0.0]
+    ports.read(KEPT, 0, 3.0)
+    assert ports.free == [4.0, 0.0]
+    ports.read(KEPT, 1, 4.0)
+    assert ports.free == [7.0, 0.0]
+
+
+def test_wide_banks_give_two_at_a_time() -> None:
+    assert (
+        count_cycles(EVEN, 100, bank_registers_per_cycle=2.0)[1] == 4 * 98
+    )  # the window leaves a cycle for the second
+
+
+def test_all_warps_that_could_issue_are_held() -> None:
+    one, two = count_cycles(EVEN, 100)[1], count_cycles(EVEN, 100, warps=2)[1]
+    assert two == 3 * one  # both while the first one issues, then the second alone
+
+
+def test_what_takes_longer_than_the_window_is_read_all_the_same() -> None:
+    assert count_cycles(TILE, 10)[0] < 100
+    assert count_cycles(PAIRS, 10)[1] > 0
+
+
+def test_operands_are_found_in_the_text() -> None:
+    kernel = write_kernel(
+        """
+        B-:R-:W-:-:S04  FFMA R0, R2.reuse, R3, R4
+        B-:R-:W-:-:S04  IMAD.WIDE R6, R2, 0x4, R8.reuse
+        B-:R-:W-:-:S04  @P0 IADD3 R0, P1, R2, c[0x0][0x160], -R5
+        B-:R-:W-:-:S04  MOV R0, RZ
+        B-:R-:W-:-:S05  EXIT
+    """
+    )
+    fused, wide, added, moved, _ = list_register_reads(kernel.rows)
+    assert fused == RegisterReads(first=(2, 3, 4), count=(1, 1, 1), kept=(True, False, False))
+    assert wide == RegisterReads(first=(2, -1, 8), count=(1, 0, 2), kept=(False, False, True))
+    assert added == RegisterReads(first=(2, -1, 5), count=(1, 0, 1))
+    assert moved == NO_READS
