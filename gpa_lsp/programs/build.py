@@ -133,9 +133,10 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
 
 
 def _write_script(library: Path) -> Path:
-    """What linkers read in place of the static runtime library: it names the shared one."""
+    """What linkers read in place of the runtime library: it names the shared one, and the library of C++, which linkers of C leave out."""
     script = library / "runtime.ld"
-    script.write_text(f'INPUT("{library / "libcudart.so"}")\n')
+    target = (library / "libcudart.so").resolve()  # not by the name that leads to this script
+    script.write_text(f'INPUT("{target}" -lstdc++)\n')
     return script
 
 
