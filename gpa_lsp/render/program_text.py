@@ -65,10 +65,12 @@ def _describe_left_out(run: ProgramRun) -> str:
     """What was not computed that the program takes for computed; empty where all was."""
     parts = [
         f"{format_launches(run.skipped)} did nothing" if run.skipped else "",
-        f"{format_launches(run.cut_short)} {'was' if run.cut_short == 1 else 'were'} cut short" if run.cut_short else "",
+        f"{format_launches(run.cut_short)} {'was' if run.cut_short == 1 else 'were'} cut short"
+        if run.cut_short
+        else "",
     ]
     said = " and ".join(filter(None, parts))
-    return said and f"{said}: what the program computed with them is not right"
+    return said and f"{said}: what the program computed from their results may be wrong"
 
 
 def _render_kernel(kernel: ExaminedKernel, width: int | None, folder: Path | None) -> Iterator[Line]:
