@@ -95,7 +95,7 @@ def run_program(
         try:
             words = [str(program.path), *command[1:]]
             progress = _Progress(server, settings, surroundings.tell, started)
-            end = _run(words, _make_environment(libraries, server.path), settings, surroundings, private, progress)
+            end = _run(words, _make_environment(libraries, server.path), surroundings, private, progress)
         finally:
             server.close()
         tallies = [tally for session in server.sessions for tally in session.kernels.values() if tally.launches]
@@ -121,7 +121,11 @@ def _make_opener(
 
 
 class _Progress:
-    """Says now and then how far a launch is that takes long, and when the program will be ended before it is done."""
+    """Says now and then how far a launch is that takes long, and when the program will be ended before it is done.
+
+    Attributes:
+        limit_s: seconds the program may take.
+    """
 
     def __init__(
         self, server: RuntimeServer, settings: RunSettings, tell: Callable[[str], object], started: float
@@ -129,7 +133,7 @@ class _Progress:
         self._server = server
         self._tell = tell
         self._end = started + settings.limit_s
-        self._limit_s = settings.limit_s
+        self.limit_s = settings.limit_s
         self._told = started
 
     def look(self) -> None:
@@ -152,14 +156,13 @@ class _Progress:
         left_s = took_s / launch.finished * (launch.blocks - launch.finished)
         said += f", about {format_seconds(float(f'{left_s:.2g}'))} to go"
         if now + left_s > self._end:
-            said += f"; the program is ended before that, {format_seconds(self._limit_s)} after its start: --seconds gives it longer"
+            said += f"; the program is ended before that, {format_seconds(self.limit_s)} after its start: --seconds gives it longer"
         return said
 
 
 def _run(
     words: Sequence[str],
     environment: dict[str, str],
-    settings: RunSettings,
     surroundings: Surroundings,
     private: Path,
     progress: _Progress,
@@ -168,7 +171,7 @@ def _run(
         words,
         folder=surroundings.folder,
         environment=environment,
-        limit_s=settings.limit_s,
+        limit_s=progress.limit_s,
         take=surroundings.take,
         streams=surroundings.streams,
         temporary=private,
