@@ -134,7 +134,8 @@ def _find_between(words: Words, wanted: Words) -> Words:
     if not len(wanted):
         return words[:0]
     least, greatest = wanted.min(), wanted.max()
-    return words[words - least <= greatest - least]
+    near: Words = words[words - least <= greatest - least]
+    return near
 
 
 def _list_parameters(tally: KernelTally, request: LaunchRequest) -> Words:

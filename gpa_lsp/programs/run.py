@@ -154,7 +154,7 @@ class _Progress:
         if not launch.finished:
             return said
         left_s = took_s / launch.finished * (launch.blocks - launch.finished)
-        said += f", about {format_seconds(float(f'{left_s:.2g}'))} to go"
+        said += f", about {format_seconds(round(left_s))} to go"
         if now + left_s > self._end:
             said += f"; the program is ended before that, {format_seconds(self.limit_s)} after its start: --seconds gives it longer"
         return said
