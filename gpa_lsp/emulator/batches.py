@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.emulator.compiled.program import CompiledKernel, compile_kernel
-from gpa_lsp.emulator.compiled.scheduler import CompiledScheduler, count_core_bytes
+from gpa_lsp.emulator.compiled.scheduler import CompiledScheduler, CoreColumns, count_core_bytes
 from gpa_lsp.emulator.engine.fragments import Batch, Frame
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.meter import BudgetReached
@@ -42,6 +42,7 @@ class Runner:
     Attributes:
         trace_bytes: as above; it may change from batch to batch.
         compiled: the kernel as the compiled core has it; None before the first batch, and where numpy executes it.
+        finished: blocks of the run at work, or of the last one, that ran to their end.
     """
 
     def __init__(self, machine: Machine, *, checks_races: bool, trace_bytes: int | None) -> None:
@@ -50,7 +51,9 @@ class Runner:
         self.trace_bytes = trace_bytes
         self._traced_per_block: float | None = None
         self._has_looked = False
+        self._columns: CoreColumns | None = None
         self.compiled: CompiledKernel | None = None
+        self.finished = 0
 
     def run(self, blocks: Blocks, done: BatchDone) -> int:
         """Run blocks in order.
@@ -64,16 +67,17 @@ class Runner:
         """
         machine = self._machine
         _keep_freed_memory()
-        finished = 0
+        self.finished = 0
+        self._columns = None
         try:
             kernel = Frame(machine.get_function(machine.kernel.name))
-            while finished < len(blocks):
-                if finished:
+            while self.finished < len(blocks):
+                if self.finished:
                     machine.meter.check_time()  # taking the trace may have used it up
                 count = self._choose_count(kernel)
-                chosen = np.asarray(blocks[finished : finished + count], dtype=np.uint32)
+                chosen = np.asarray(blocks[self.finished : self.finished + count], dtype=np.uint32)
                 self._run_batch(kernel, chosen, done)
-                finished += len(chosen)
+                self.finished += len(chosen)
         except BudgetReached as reached:
             machine.faults.add(
                 reached.kind,
@@ -85,7 +89,8 @@ class Runner:
             )
         except MemoryError:
             machine.faults.add(FaultKind.MEMORY_BUDGET, "this computer is out of memory", is_fatal=True)
-        return finished
+        self._columns = None
+        return self.finished
 
     def _choose_count(self, kernel: Frame) -> int:
         """Blocks of the next batch."""
@@ -133,7 +138,7 @@ class Runner:
             if tracer is not None:
                 self._traced_per_block = max(tracer.held_bytes / len(blocks), 1.0)
             done(batch)
-            memory.close()
+            batch.close()
             meter.release(held + more)
 
     def _choose_scheduler(self, batch: Batch, held_bytes: int) -> tuple[Scheduler | CompiledScheduler, int]:
@@ -143,9 +148,12 @@ class Runner:
             self._has_looked, self.compiled = True, compile_kernel(machine)
         compiled = self.compiled
         if compiled is not None:
-            more = max(0, count_core_bytes(compiled, machine, len(batch.root.ids)) - held_bytes)
+            warps = len(batch.root.ids)
+            more = max(0, count_core_bytes(compiled, machine, warps) - held_bytes)
             if more <= machine.meter.left_bytes:
-                return CompiledScheduler(compiled, machine, batch), more
+                if self._columns is None or self._columns.warps != warps:
+                    self._columns = CoreColumns(compiled, machine, warps)
+                return CompiledScheduler(compiled, machine, batch, self._columns), more
         return Scheduler(batch, machine.meter, machine.faults, machine.tracer, machine.instructions), 0
 
 

@@ -299,6 +299,11 @@ class ResidentKernel:
         """Let the next launch take no longer."""
         self._meter.budget = replace(self._meter.budget, seconds=min(seconds, self._budget_s))
 
+    @property
+    def finished_blocks(self) -> int:
+        """Of the launch at work; from any thread."""
+        return 0 if self._runner is None else self._runner.finished
+
     def end(self) -> None:
         """End the launch at work, and every later one; from any thread."""
         self._meter.end()

@@ -102,6 +102,15 @@ def _summarize(compared: CountComparison) -> Sentence:
 
 def _describe_rest(compared: CountComparison) -> Sentence:
     parts = [say("Counts agree that differ by no more than {ratio}.", ratio=percent(AGREED_RATIO))]
+    instructions = sum(len(one.instructions) for one in compared.accesses)
+    if instructions > len(compared.accesses):
+        parts.append(
+            say(
+                "The {all} of the PTX are {instructions} of the machine code, which repeats them where loops were unrolled.",
+                all=count(len(compared.accesses), "memory instruction"),
+                instructions=count(instructions),
+            )
+        )
     if compared.counted_blocks < compared.grid_blocks:
         parts.append(
             say(

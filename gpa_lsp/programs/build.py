@@ -29,6 +29,8 @@ _SCRIPT = "GPA_LSP_RUNTIME_SCRIPT"
 _FLAGS = "NVCC_APPEND_FLAGS"
 _ARCHITECTURE_VARIABLE = "CUDAARCHS"
 """CMake's."""
+_EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x86_64", "nvToolsExt")
+"""What old programs link with, and need nothing of: our headers stand for it. Where linkers find another one they take that."""
 _WANTED = 80
 """Code for compute capability 8.0 runs on everything newer."""
 
@@ -93,6 +95,8 @@ def _place_libraries(headers: CudaHeaders | None, folder: Path) -> Path | None:
     for library in build_libraries(headers, folder):
         stem = library.name.partition(".so")[0]
         (folder / f"{stem}.so").symlink_to(library.name)
+    for name in _EMPTY_LIBRARIES:
+        (folder / f"lib{name}.so").write_text("INPUT(-lc)\n")
     return folder
 
 
@@ -133,9 +137,10 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
 
 
 def _write_script(library: Path) -> Path:
-    """What linkers read in place of the static runtime library: it names the shared one."""
+    """What linkers read in place of the runtime library: it names the shared one, and the library of C++, which linkers of C leave out."""
     script = library / "runtime.ld"
-    script.write_text(f'INPUT("{library / "libcudart.so"}")\n')
+    target = (library / "libcudart.so").resolve()  # not by the name that leads to this script
+    script.write_text(f'INPUT("{target}" -lstdc++)\n')
     return script
 
 

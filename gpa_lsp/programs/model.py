@@ -123,6 +123,16 @@ class ProgramRun:
     peak_bytes: int = 0
 
     @property
+    def skipped(self) -> int:
+        """Launches that did nothing."""
+        return sum(kernel.skipped for kernel in self.kernels)
+
+    @property
+    def cut_short(self) -> int:
+        """Launches that did not run to their end."""
+        return sum(kernel.launches - kernel.emulated - kernel.skipped for kernel in self.kernels)
+
+    @property
     def has_faults(self) -> bool:
         """Whether a kernel did something wrong."""
         return any(kernel.faults for kernel in self.kernels)

@@ -109,9 +109,8 @@ class _Regions:
 
     def list_textures(self, words: Words) -> dict[int, TextureInput]:
         """Textures whose handle is among the words."""
-        if not len(self._handles):
-            return {}
-        return {int(one): self._textures[int(one)] for one in self._handles[np.isin(self._handles, words)]}
+        near = _find_between(words, self._handles)
+        return {int(one): self._textures[int(one)] for one in self._handles[np.isin(self._handles, near)]}
 
     def list_reached(self, words: Words) -> dict[int, int]:
         """Regions that a word points into: base → bytes."""
@@ -125,9 +124,18 @@ class _Regions:
 
     def list_held(self, words: Words) -> dict[int, int]:
         """Regions that words of an array point into, where one of them is the address of a whole one."""
-        if len(words) and bool(np.isin(self._whole, words).any()):
+        if bool(np.isin(self._whole, _find_between(words, self._whole)).any()):
             return self.list_reached(words)
         return {}
+
+
+def _find_between(words: Words, wanted: Words) -> Words:
+    """The words from the least to the greatest of those that are looked for: of most arrays none, and to search all would take long."""
+    if not len(wanted):
+        return words[:0]
+    least, greatest = wanted.min(), wanted.max()
+    near: Words = words[words - least <= greatest - least]
+    return near
 
 
 def _list_parameters(tally: KernelTally, request: LaunchRequest) -> Words:

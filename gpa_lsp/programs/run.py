@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import GpaError, InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_seconds
 from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.device.products import Product, find_product, list_products_named
 from gpa_lsp.processes.search_paths import find_program
@@ -19,12 +20,13 @@ from gpa_lsp.programs.model import KernelRuns, LaunchShape, ProgramRun, Recorded
 from gpa_lsp.programs.program_file import examine_program
 from gpa_lsp.programs.recording import Recorder
 from gpa_lsp.programs.server import MOST_PATH_BYTES, SOCKET_NAME, RuntimeServer
-from gpa_lsp.programs.session import KernelTally, Session
+from gpa_lsp.programs.session import KernelTally, LaunchAtWork, Session
 
 SOCKET_VARIABLE = "GPA_LSP_RUNTIME_SOCKET"
 _PRELOAD = "LD_PRELOAD"
 _LIBRARIES = "LD_LIBRARY_PATH"
 _POLL_S = 0.05
+_TOLD_EVERY_S = 20.0
 _SEPARATORS = set(" \t:")
 """Of what is preloaded."""
 _TEMPORARY_FOLDERS = ("/tmp", "/dev/shm")
@@ -92,7 +94,8 @@ def run_program(
         server.start()
         try:
             words = [str(program.path), *command[1:]]
-            end = _run(words, _make_environment(libraries, server.path), settings, surroundings, private)
+            progress = _Progress(server, settings, surroundings.tell, started)
+            end = _run(words, _make_environment(libraries, server.path), surroundings, private, progress)
         finally:
             server.close()
         tallies = [tally for session in server.sessions for tally in session.kernels.values() if tally.launches]
@@ -117,14 +120,58 @@ def _make_opener(
     return lambda: Session(settings, product, folder=folder, deadline=deadline, watch=watch)
 
 
+class _Progress:
+    """Says now and then how far a launch is that takes long, and when the program will be ended before it is done.
+
+    Attributes:
+        limit_s: seconds the program may take.
+    """
+
+    def __init__(
+        self, server: RuntimeServer, settings: RunSettings, tell: Callable[[str], object], started: float
+    ) -> None:
+        self._server = server
+        self._tell = tell
+        self._end = started + settings.limit_s
+        self.limit_s = settings.limit_s
+        self._told = started
+
+    def look(self) -> None:
+        """Say it, where it is time to."""
+        now = time.monotonic()
+        if now - self._told < _TOLD_EVERY_S:
+            return
+        for session in list(self._server.sessions):
+            launch = session.describe_work()
+            if launch is not None and now - launch.started >= _TOLD_EVERY_S / 2:
+                self._told = now
+                self._tell(self._describe(launch, now))
+
+    def _describe(self, launch: LaunchAtWork, now: float) -> str:
+        took_s = now - launch.started
+        done = f"{format_count(launch.finished)} of {format_count_of(launch.blocks, 'block')}"
+        said = f"launch {format_count(launch.number)} of {demangle(launch.kernel)} has done {done} in {format_seconds(round(took_s))}"
+        if not launch.finished:
+            return said
+        left_s = took_s / launch.finished * (launch.blocks - launch.finished)
+        said += f", about {format_seconds(round(left_s))} to go"
+        if now + left_s > self._end:
+            said += f"; the program is ended before that, {format_seconds(self.limit_s)} after its start: --seconds gives it longer"
+        return said
+
+
 def _run(
-    words: Sequence[str], environment: dict[str, str], settings: RunSettings, surroundings: Surroundings, private: Path
+    words: Sequence[str],
+    environment: dict[str, str],
+    surroundings: Surroundings,
+    private: Path,
+    progress: _Progress,
 ) -> CommandEnd:
     running = WatchedCommand(
         words,
         folder=surroundings.folder,
         environment=environment,
-        limit_s=settings.limit_s,
+        limit_s=progress.limit_s,
         take=surroundings.take,
         streams=surroundings.streams,
         temporary=private,
@@ -132,7 +179,7 @@ def _run(
     try:
         with suppress(KeyboardInterrupt):
             while not wait([running.future], _POLL_S).done and not surroundings.is_cancelled():
-                pass
+                progress.look()
     finally:
         running.cancel()
     return running.future.result()

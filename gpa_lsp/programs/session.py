@@ -8,7 +8,7 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from math import prod
 from pathlib import Path
 
@@ -50,6 +50,8 @@ _OWN_BYTES = 1 << 30
 _GAPS_SHARE = 4
 _SEALS = ("F_SEAL_GROW", "F_SEAL_SHRINK", "F_SEAL_SEAL")
 """The program, which has the file as well, makes it no larger and no smaller."""
+_MOST_WARP_INSTRUCTIONS = 1 << 62
+"""Time alone limits the launches of a program: what it makes of half a result is wrong."""
 _MOST_KERNELS_KEPT = 256
 _MOST_NAME_BYTES = 1 << 16
 _FUNCTION = struct.Struct("<II6i")
@@ -86,6 +88,25 @@ class KernelTally:
     shapes: Counter[tuple[tuple[int, int, int], tuple[int, int, int], int]] = field(default_factory=Counter)
     faults: dict[tuple[str, int | None], Fault] = field(default_factory=dict)
     unfinished: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchAtWork:
+    """How far a launch is.
+
+    Attributes:
+        kernel: its linkage name.
+        number: of the launch among those of its kernel, from 1.
+        started: by the monotonic clock.
+        finished: blocks that ran to their end.
+        blocks: of the grid.
+    """
+
+    kernel: str
+    number: int
+    started: float
+    finished: int
+    blocks: int
 
 
 class Session:
@@ -133,6 +154,7 @@ class Session:
         self._resident: dict[tuple[object, ...], ResidentKernel] = {}
         self._generation = 0
         self._running: ResidentKernel | None = None
+        self._at_work: LaunchAtWork | None = None
         self.is_closed = False
         self.kernels: dict[tuple[int, str], KernelTally] = {}
         self.notes: dict[str, None] = {}
@@ -143,6 +165,11 @@ class Session:
         self._deadline = time.monotonic()
         if self._running is not None:
             self._running.end()
+
+    def describe_work(self) -> LaunchAtWork | None:
+        """The launch at work; from any thread."""
+        kernel, launch = self._running, self._at_work
+        return None if kernel is None or launch is None else replace(launch, finished=kernel.finished_blocks)
 
     def close(self) -> None:
         """Give its memory back; what is known of its launches stays."""
@@ -271,6 +298,13 @@ class Session:
             tally.unfinished[kernel.problem] = None
             return CudaError.INVALID_CONFIGURATION, b""
         done = None if self._watch is None else self._watch(tally, request, self.memory)
+        self._at_work = LaunchAtWork(
+            kernel=tally.facts.kernel.name,
+            number=tally.launches,
+            started=time.monotonic(),
+            finished=0,
+            blocks=prod(request.grid),
+        )
         self._running = kernel
         cost = kernel.run(request.parameters)
         self._running = None
@@ -333,7 +367,11 @@ class Session:
                 tally.module.resident,
                 tally.facts.kernel,
                 launch,
-                budget=Budget(seconds=self._settings.limit_s, memory_bytes=self._settings.memory_bytes),
+                budget=Budget(
+                    seconds=self._settings.limit_s,
+                    warp_instructions=_MOST_WARP_INSTRUCTIONS,
+                    memory_bytes=self._settings.memory_bytes,
+                ),
                 checks_races=self._settings.checks_races,
                 is_cooperative=request.is_cooperative,
                 names=tally.facts.name_arrays(request.parameters, self.memory),

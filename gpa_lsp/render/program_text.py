@@ -48,6 +48,9 @@ def render_program(
         f"on an emulated {run.machine}; nothing was measured",
         Style.DIM,
     )
+    left_out = _describe_left_out(run)
+    if left_out:
+        yield from hang((("not run ", Style.DIM), (left_out, Style.WARNING)), width)
     ordered = sorted(kernels, key=lambda one: -one.runs.warp_instructions)
     for kernel in ordered:
         yield EMPTY_LINE
@@ -56,6 +59,18 @@ def render_program(
         yield EMPTY_LINE
         for note in run.notes:
             yield from hang((("note   ", Style.DIM), (f"{note}.", Style.PLAIN)), width)
+
+
+def _describe_left_out(run: ProgramRun) -> str:
+    """What was not computed that the program takes for computed; empty where all was."""
+    parts = [
+        f"{format_launches(run.skipped)} did nothing" if run.skipped else "",
+        f"{format_launches(run.cut_short)} {'was' if run.cut_short == 1 else 'were'} cut short"
+        if run.cut_short
+        else "",
+    ]
+    said = " and ".join(filter(None, parts))
+    return said and f"{said}: what the program computed from their results may be wrong"
 
 
 def _render_kernel(kernel: ExaminedKernel, width: int | None, folder: Path | None) -> Iterator[Line]:

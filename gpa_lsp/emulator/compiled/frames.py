@@ -27,6 +27,11 @@ class FrameLayout:
         bound: likewise, bound.
         blocks: of the function.
         lives: how long its registers live.
+
+    Attributes:
+        columns: special registers that stay the same for each lane, name and axis → place.
+        frame_bytes: of a frame.
+        zeroed: bytes of it that are zeros before a warp begins; what is behind them is written before it is read.
     """
 
     def __init__(self, function: PtxFunction, bound: BoundFunction, blocks: PtxBlocks, lives: Lives) -> None:
@@ -48,6 +53,7 @@ class FrameLayout:
         for slot in sorted(wide):
             if slot not in bound.constants:
                 self._places[slot] = self._take(bound.dtypes[slot].itemsize)
+        self.zeroed = slice(_SCRATCH * _SCRATCH_BYTES, self.frame_bytes)
         self._place_local(blocks, lives)
 
     def _take(self, itemsize: int) -> int:

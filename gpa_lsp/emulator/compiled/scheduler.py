@@ -25,7 +25,56 @@ from gpa_lsp.ptx.model import SpecialRegister
 
 _QUANTUM = 1 << 15
 """Warp instructions after which time and cancellation are looked at: about a millisecond."""
+_OF_BLOCKS = frozenset({"ctaid", "clusterid", "smid"})
+"""Special registers that differ from batch to batch."""
 _CHECKED = ("time", "unwritten", "warps_met", "oldest", "in_step", "has_writes", "has_reads", "has_losers")
+
+
+class CoreColumns:
+    """What one batch leaves to the next of as many warps: to make it anew would take longer than short kernels run.
+
+    Args:
+        kernel: they execute.
+        machine: the launch.
+        warps: of a batch.
+
+    Attributes:
+        warps: likewise.
+        frames: uint8[warps, bytes].
+        handed: arrays for the core, by the name of its field.
+        filled: columns of the frames that are the same in every batch, and are there.
+    """
+
+    def __init__(self, kernel: CompiledKernel, machine: Machine, warps: int) -> None:
+        self.warps = warps
+        self._is_whole = machine.geometry.threads % LANES == 0
+        self._zeroed = kernel.frames.zeroed
+        segments = len(kernel.segments)
+        self.frames = np.zeros((warps, kernel.frames.frame_bytes), np.uint8)
+        slots, ranks = np.divmod(np.arange(warps, dtype=np.int32), np.int32(machine.geometry.warps_per_block))
+        self.handed: dict[str, npt.NDArray[Any]] = {
+            "operations": kernel.operations,
+            "segments": kernel.table,
+            "constants": kernel.frames.build_constants(),
+            "frames": self.frames,
+            "waiting": np.zeros((segments, warps), np.uint32),
+            "arrivals": np.zeros(segments, np.int64),
+            "addresses": np.zeros(warps * LANES, np.uint64),
+            "masks": np.zeros(warps, np.uint32),
+            "before": np.zeros(MOST_ELEMENTS * warps * LANES, np.uint64),
+            "slots": slots,
+            "ranks": ranks,
+        }
+        self.filled: set[str] = set()
+
+    def begin(self) -> None:
+        """Forget the batch before."""
+        if self._is_whole:
+            self.frames[:, self._zeroed] = 0
+        else:  # what lanes without a thread hold may be asked for by others
+            self.frames.fill(0)
+            self.filled.clear()
+        self.handed["arrivals"].fill(0)
 
 
 class CompiledScheduler:
@@ -37,7 +86,7 @@ class CompiledScheduler:
         barriers: where lanes wait for others.
     """
 
-    def __init__(self, kernel: CompiledKernel, machine: Machine, batch: Batch) -> None:
+    def __init__(self, kernel: CompiledKernel, machine: Machine, batch: Batch, columns: CoreColumns) -> None:
         self._kernel = kernel
         self._machine = machine
         self.batch = batch
@@ -50,7 +99,9 @@ class CompiledScheduler:
         self._core = CoreMachine()
         self._place = np.frombuffer(memoryview(self._core).cast("B"), np.uint8)
         warps = len(batch.root.ids)
-        self._frames = np.zeros((warps, kernel.frames.frame_bytes), np.uint8)
+        columns.begin()
+        self._columns = columns
+        self._frames = columns.frames
         self._current = self._array(np.zeros(warps, np.uint32), "current")
         self._live = self._array(pack_lanes(batch.live).astype(np.uint32), "live")
         segments = len(kernel.segments)
@@ -69,22 +120,12 @@ class CompiledScheduler:
 
     def _prepare(self, warps: int, segments: int) -> None:
         core, kernel, batch, geometry = self._core, self._kernel, self.batch, self.batch.geometry
-        self._array(kernel.operations, "operations")
-        self._array(kernel.table, "segments")
-        self._array(kernel.frames.build_constants(), "constants")
-        self._array(self._frames, "frames")
+        for name, array in self._columns.handed.items():
+            self._array(array, name)
         self._array(self._live.copy(), "exists")
         self._array(batch.live, "live_lanes")
-        self._array(np.zeros((segments, warps), np.uint32), "waiting")
-        self._array(np.zeros(segments, np.int64), "arrivals")
-        self._array(np.zeros(warps * LANES, np.uint64), "addresses")
-        self._array(np.zeros(warps, np.uint32), "masks")
-        self._array(np.zeros(MOST_ELEMENTS * warps * LANES, np.uint64), "before")
         core.segment_count, core.frame_bytes, core.warps = segments, kernel.frames.frame_bytes, warps
         core.blocks, core.threads = len(batch.numbers), geometry.threads
-        slots, ranks = np.divmod(np.arange(warps, dtype=np.int32), np.int32(geometry.warps_per_block))
-        self._array(slots, "slots")
-        self._array(ranks, "ranks")
         core.live_count, core.patience, core.least_patience = batch.live_count, PATIENCE, LEAST_PATIENCE
         core.executed, core.most_executed = self._meter.warp_instructions, self._meter.budget.warp_instructions
         core.clock = batch.clock
@@ -141,13 +182,18 @@ class CompiledScheduler:
             self._checks.learn(*(getattr(self._core, name) for name in _CHECKED))
 
     def _fill_columns(self) -> None:
-        """Special registers that stay the same for each lane."""
+        """Special registers that stay the same for each lane; of those of threads, what the batch before has left."""
         root: Any = _Root(self.batch)
+        columns = self._columns
         for (name, axis), place in self._kernel.frames.columns.items():
+            if f"{name}.{axis}" in columns.filled:
+                continue
+            if name not in _OF_BLOCKS:
+                columns.filled.add(f"{name}.{axis}")
             read = find_special(SpecialRegister(name, axis), self.batch.geometry)
             value: Any = read(root) if callable(read) else read
-            lanes = np.ascontiguousarray(np.broadcast_to(value, (self.batch.root.lanes,)).astype(np.uint32))
-            self._frames[:, place : place + 4 * LANES] = lanes.view(np.uint8).reshape(-1, 4 * LANES)
+            lanes = np.broadcast_to(value, (self.batch.root.lanes,)).reshape(-1, LANES)
+            self._frames[:, place : place + 4 * LANES].view(np.uint32)[:] = lanes
 
     def run(self, kernel: Frame) -> None:
         """Run the kernel with all threads of the batch.

@@ -90,6 +90,12 @@ class Batch(Blocks):
         self.checks: SharedWatch | None = None
         self.clock = 0
 
+    def close(self) -> None:
+        """Give back what it holds, now: it and its warps hold each other, and the next batch needs as much."""
+        self.memory.close()
+        self.checks = None
+        del self.root
+
 
 class Barrier:
     """Where lanes wait for others; see :mod:`.barriers`."""

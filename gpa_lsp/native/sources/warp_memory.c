@@ -91,6 +91,15 @@ static int64_t find_region(const Machine *machine, uint64_t address)
 static int are_within(const uint64_t *address, uint32_t mask, uint64_t base, uint64_t furthest, uint64_t low_bits)
 {
     uint8_t is_wrong[LANES];
+    if (mask == UINT32_MAX) {
+        uint64_t furthest_lane = 0, bits = 0;
+        for (int lane = 0; lane < LANES; ++lane) {
+            uint64_t offset = address[lane] - base;
+            furthest_lane = offset > furthest_lane ? offset : furthest_lane;
+            bits |= address[lane];
+        }
+        return furthest_lane <= furthest && (bits & low_bits) == 0;
+    }
     for (int lane = 0; lane < LANES; ++lane)
         is_wrong[lane] = (address[lane] - base > furthest) | ((address[lane] & low_bits) != 0);
     return (gpa_pack_predicate(is_wrong) & mask) == 0;
@@ -585,6 +594,52 @@ static void put_value(const Operation *operation, uint8_t *registers, uint32_t l
     give(registers + lane * (uint32_t)operation->register_bytes, value, operation->register_bytes);
 }
 
+enum { SCATTERED, IN_A_ROW, AT_ONE_PLACE };
+
+/* How all 32 lanes of a warp lie: one behind the other, at one place, or otherwise. */
+static int find_order(const uint64_t *address, uint64_t bytes)
+{
+    uint64_t beside = 0, apart = 0;
+    for (int lane = 0; lane < LANES; ++lane) {
+        beside |= address[lane] - address[0] - (uint64_t)lane * bytes;
+        apart |= address[lane] ^ address[0];
+    }
+    return beside == 0 ? IN_A_ROW : apart == 0 ? AT_ONE_PLACE : SCATTERED;
+}
+
+static int is_simple(const Operation *operation, int space, uint32_t mask)
+{
+    return mask == UINT32_MAX && space != SPACE_LOCAL && operation->elements == 1 && operation->register_bytes == operation->element_bytes;
+}
+
+#define SPREAD_AS(T)                                                                                                   \
+    {                                                                                                                  \
+        T value;                                                                                                       \
+        memcpy(&value, from, sizeof value);                                                                            \
+        for (int lane = 0; lane < LANES; ++lane)                                                                       \
+            ((T *)to)[lane] = value;                                                                                   \
+    }
+
+/* One value for each lane, where they lie in order; whether they do. */
+static int load_in_order(const uint8_t *base, const uint64_t *address, uint8_t *to, int bytes)
+{
+    int order = find_order(address, (uint64_t)bytes);
+    if (order == SCATTERED)
+        return 0;
+    const uint8_t *from = base + address[0];
+    if (order == IN_A_ROW)
+        memcpy(to, from, (size_t)bytes * LANES);
+    else if (bytes == 4)
+        SPREAD_AS(uint32_t)
+    else if (bytes == 8)
+        SPREAD_AS(uint64_t)
+    else if (bytes == 2)
+        SPREAD_AS(uint16_t)
+    else
+        SPREAD_AS(uint8_t)
+    return 1;
+}
+
 #define LOAD_AS(T)                                                                                                     \
     {                                                                                                                  \
         const uint8_t *from = base_of(machine, space, warp) + element * (int)sizeof(T);                                \
@@ -609,6 +664,9 @@ static void load(Machine *machine, const Operation *operation, int space)
             if (operation->places[element] < 0)
                 continue;
             uint8_t *to = frame_of(machine, warp) + operation->places[element];
+            if (is_simple(operation, space, mask) &&
+                load_in_order(base_of(machine, space, warp), machine->addresses + warp * LANES, to, operation->element_bytes))
+                continue;
             if (operation->register_bytes != operation->element_bytes) {
                 FOR_LANES(lane, mask)
                     put_value(operation, to, lane,
@@ -633,9 +691,24 @@ static uint64_t value_of(const Machine *machine, const Operation *operation, int
     return take(from + lane * (uint32_t)bytes, operation->element_bytes);
 }
 
+/* One value of each lane, where they lie one behind the other; whether they do. */
+static int store_in_order(const Machine *machine, const Operation *operation, int space, int64_t warp)
+{
+    const uint64_t *address = machine->addresses + warp * LANES;
+    uint64_t bytes = (uint64_t)operation->element_bytes;
+    if (!is_simple(operation, space, machine->masks[warp]) || find_order(address, bytes) != IN_A_ROW)
+        return 0;
+    memcpy(base_of(machine, space, warp) + address[0], gpa_operand(frame_of(machine, warp), machine->constants, operation->places[0]),
+           bytes * LANES);
+    return 1;
+}
+
 static void store(Machine *machine, const Operation *operation, int space)
 {
     FOR_WARPS(warp)
+    {
+        if (store_in_order(machine, operation, space, warp))
+            continue;
         FOR_LANES(lane, machine->masks[warp])
         {
             uint8_t *to = place_of(machine, space, warp, lane);
@@ -644,6 +717,7 @@ static void store(Machine *machine, const Operation *operation, int space)
                 give(to + element * operation->element_bytes, value, operation->element_bytes);
             }
         }
+    }
 }
 
 static int differs(const Operation *operation, uint64_t found, uint64_t stored)

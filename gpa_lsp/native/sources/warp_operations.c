@@ -206,6 +206,7 @@ TO_INTEGER(to_u16, uint16_t, 0.0, 0x1p16, UINT16_MAX, 0)
 #define NAME_CODE(name, R, expression) CODE_##name,
 #define EXCHANGE_CODE(name) CODE_##name,
 enum { OPERATIONS(NAME_CODE) EXCHANGES(EXCHANGE_CODE) CODES };
+#define FIRST_EXCHANGE CODE_shfl_up
 
 #define NAME_TEXT(name, R, expression) #name,
 #define EXCHANGE_TEXT(name) #name,
@@ -239,7 +240,8 @@ uint32_t gpa_pack_predicate(const uint8_t *values)
 static void put(uint8_t *to, const uint8_t *from, int32_t bytes, uint32_t mask)
 {
     if (mask == UINT32_MAX) {
-        memcpy(to, from, (size_t)bytes * LANES);
+        if (to != from)
+            memcpy(to, from, (size_t)bytes * LANES);
         return;
     }
     switch (bytes) {
@@ -311,8 +313,10 @@ static void combine(const Operation *operation, const uint8_t *pc, uint8_t *hold
 #define a(T) (((const T *)pa)[l])
 #define b(T) (((const T *)pb)[l])
 #define c(T) (((const T *)pc)[l])
+/* A result may have the place of an operand, but then lane by lane: no lane reads what another has written. */
 #define RUN(name, R, expression)                                                                                       \
     case CODE_##name:                                                                                                  \
+        _Pragma("GCC ivdep")                                                                                           \
         for (int l = 0; l < LANES; ++l)                                                                                \
             ((R *)out)[l] = (R)(expression);                                                                           \
         break;
@@ -321,10 +325,12 @@ void gpa_execute(const Operation *operation, uint8_t *frame, const uint8_t *cons
 {
     const uint8_t *pa = gpa_operand(frame, constants, operation->a), *pb = gpa_operand(frame, constants, operation->b);
     const uint8_t *pc = gpa_operand(frame, constants, operation->c);
-    _Alignas(64) uint8_t out[8 * LANES];
+    _Alignas(64) uint8_t buffer[8 * LANES];
     _Alignas(64) uint8_t also[8 * LANES];
     /* What no thread stands for is computed as well: shuffles may read it. */
     uint32_t written = (mask & exists) == exists ? UINT32_MAX : mask;
+    int is_plain = written == UINT32_MAX && operation->combination < 0 && operation->result >= 0 && operation->code < FIRST_EXCHANGE;
+    uint8_t *out = is_plain ? frame + operation->result : buffer;
     switch (operation->code) {
         OPERATIONS(RUN)
     case CODE_shfl_up:

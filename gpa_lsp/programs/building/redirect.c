@@ -1,5 +1,6 @@
 /* Preloaded into the processes of a build: whoever starts nvcc, by whatever path, starts what stands before it; and linkers that are given the
-   static runtime library, as host compilers are by CMake, get a script that names the shared one. */
+   runtime library, static as host compilers are by CMake or shared, get a script that names the shared one, and the C++ library beside it: what
+   this nvcc compiles needs that, and makefiles of older ones link with a C compiler. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -63,7 +64,8 @@ PUBLIC int faccessat(int folder, const char *path, int mode, int flags) {
 
 static const char *choose_library(const char *path) {
     const char *script = getenv("GPA_LSP_RUNTIME_SCRIPT"), *name = path == NULL ? NULL : strrchr(path, '/');
-    if (script == NULL || name == NULL || strcmp(name, "/libcudart_static.a") != 0 || access(path, R_OK) != 0)
+    int is_runtime = name != NULL && (strcmp(name, "/libcudart_static.a") == 0 || strcmp(name, "/libcudart.so") == 0);
+    if (script == NULL || !is_runtime || access(path, R_OK) != 0)
         return path;
     return strstr(program_invocation_short_name, "ld") == NULL ? path : script; /* ld, ld.gold, ld.lld, mold */
 }

@@ -1,5 +1,6 @@
 """Whatever a kernel does, its emulation ends within what it may use, and says so."""
 
+import gc
 import time
 import tracemalloc
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from gpa_lsp.emulator.emulate import emulate
+from gpa_lsp.emulator.engine.fragments import Batch
 from gpa_lsp.emulator.engine.meter import BudgetReached, Meter
 from gpa_lsp.emulator.model import Budget, FaultKind, TraceSettings
 from gpa_lsp.emulator.trace import Trace
@@ -215,3 +217,18 @@ def test_the_time_that_analyses_took_is_told() -> None:
     meter.sink_seconds = 0.006
     with pytest.raises(BudgetReached, match=r"not done after 0.01 s, 0.006 s of it analysing, and 0 warp instructions"):
         meter.check_time()
+
+
+@pytest.mark.parametrize("block", [256, 200])
+def test_batches_leave_nothing_behind(block: int) -> None:
+    """Neither memory, as thousands of them run before Python looks for what holds itself, nor anything that the next one reads."""
+    body = f"{GLOBAL_THREAD} add.u32 %r8, %r8, %r59; st.global.u32 [%d31], %r8;"
+    gc.collect()
+    gc.disable()
+    try:
+        emulation = run_text(body, {"out": zeros(600 * block), "unused": zeros(1)}, block=block, grid=600)
+        left = sum(isinstance(one, Batch) for one in gc.get_objects())
+    finally:
+        gc.enable()
+    assert left == 0
+    assert np.array_equal(emulation.arrays["out"], np.arange(600 * block))
