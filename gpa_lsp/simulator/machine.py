@@ -23,6 +23,7 @@ class SmModel:
         dram_bytes_per_cycle: to and from DRAM.
         dram_cycles: unloaded, behind L1.
         written_back_ratio: of what is stored, what has to go to DRAM while the launch runs, and what has to come from there for it.
+        atomic_cycles: for each cycle of L2 in which an atomic operation holds its address: with those of the other SMs that meet there.
         block_interval_cycles: between blocks that the SM is given, as all get theirs from one place.
     """
 
@@ -36,6 +37,7 @@ class SmModel:
     dram_bytes_per_cycle: float
     dram_cycles: float
     written_back_ratio: float
+    atomic_cycles: float
     block_interval_cycles: float
     queue_cycles: float
     mio_queue_instructions: int
@@ -83,6 +85,7 @@ class LaunchTraffic:
         written_bytes: of them, those that do not replace what a block has stored before.
         filled_bytes: read because sectors are stored in parts.
         l2_hit_ratio: of the sectors that an SM asks for first, those another SM has brought into L2.
+        meeting_blocks: whose atomic operations go to the same addresses, where the most do.
         carveout_bytes: shared memory the SM was set to; None where that is not known.
     """
 
@@ -92,6 +95,7 @@ class LaunchTraffic:
     written_bytes: float
     filled_bytes: float
     l2_hit_ratio: float
+    meeting_blocks: float = 1.0
     carveout_bytes: int | None = None
 
 
@@ -166,6 +170,7 @@ def build_model(architecture: Architecture, machine: Machine, memory: MemoryFact
         dram_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, dram_rate * per_sm),
         dram_cycles=(hierarchy.dram_tlb_warm_cycles.value or _DRAM_CYCLES) - l1_cycles,
         written_back_ratio=_find_written_back(traffic, memory.l2_bytes),
+        atomic_cycles=sm_hz / (machine.clocks.l2_hz or sm_hz) * min(traffic.active_sms, traffic.meeting_blocks),
         block_interval_cycles=sm_count / figures.launched_blocks_per_cycle.value,
         **own,
     )

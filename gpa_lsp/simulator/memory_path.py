@@ -10,6 +10,9 @@ on its way to DRAM; only then does DRAM push back, by letting stores leave later
 * ``lg_throttle``: the queue is full, and with it those of the sub-cores in front of it. The more stores a warp has, the more time moves here.
 * A scoreboard, long for stores: the registers of a store that has not been read are overwritten; ``short_scoreboard`` is of what addresses come from.
 
+Atomic operations that name one address are done one after the other, in L2, for all SMs: where they meet, each waits until the others' turn is over.
+Those that return nothing are stores that leave when they are done, so that the SM waits like one whose stores do not get away.
+
 If stores ended in DRAM, kernels that load and store would take as long as they do, but spend nearly half of it in ``drain``, where the profiler sees
 two percent; if nothing pushed back, kernels that only store would take a tenth of their time.
 """
@@ -58,6 +61,7 @@ class MemoryPath:
         self._misses: deque[float] = deque()
         self._l1: OrderedDict[int, dict[int, float]] = OrderedDict()
         self._l2_seen: set[int] = set()
+        self._held: dict[int, float] = {}
         self.l2_bytes = self.dram_bytes = self.tag_cycles = self.data_cycles = 0.0
 
     def find_room(self, sub_core: int, row: int, time: float) -> tuple[int, float]:
@@ -96,7 +100,7 @@ class MemoryPath:
         if kind == Kind.SHARED:
             return self._access_shared(row, passes, sub_core, begin)
         if kind in (Kind.STORE, Kind.REDUCTION):
-            return self._store(position, sub_core, begin, uses_l1=kind == Kind.STORE and self._model.l1_lines > 0)
+            return self._store(row, position, sub_core, begin)
         return self._load(row, position, sub_core, begin)
 
     def _leave_queue(self, sub_core: int, begin: float, *, is_lg: bool) -> None:
@@ -117,8 +121,9 @@ class MemoryPath:
         self._leave_queue(sub_core, begin, is_lg=False)
         return start + passes - 1 + self._program.latency[row], begin + model.read_cycles + passes, 0.0
 
-    def _store(self, position: int, sub_core: int, begin: float, *, uses_l1: bool) -> Passage:
+    def _store(self, row: int, position: int, sub_core: int, begin: float) -> Passage:
         model, executions = self._model, self._executions
+        is_reduction = self._program.kind[row] == Kind.REDUCTION
         leaving = self._leaving
         while leaving and leaving[0] <= begin:
             leaving.popleft()
@@ -130,18 +135,38 @@ class MemoryPath:
         self._tag_free = start + busy
         self.tag_cycles += busy
         self._leave_queue(sub_core, begin, is_lg=True)
-        if uses_l1:
+        if not is_reduction and model.l1_lines > 0:
             self._keep_stored(position, start + busy)
         written = (executions.last_sector[position] - executions.first_sector[position]) * _SECTOR_BYTES
-        self.l2_bytes += written
-        departs = max(self._store_free, start + passes) + written / model.store_bytes_per_cycle
+        sent = written * self._count_repeats(position) if is_reduction else written
+        self.l2_bytes += sent
+        departs = max(self._store_free, start + passes) + sent / model.store_bytes_per_cycle
         back = written * model.written_back_ratio
         if back:
             departs = self._write_back(back, departs)
         self._store_free = departs
+        if is_reduction:
+            departs = self._meet(row, position, departs)
         leaving.append(departs)
         done = departs + model.store_retire_cycles
         return done, start + model.read_cycles + passes, done
+
+    def _count_repeats(self, position: int) -> float:
+        """Lanes that name the same address, of each line."""
+        executions = self._executions
+        return executions.passes[position] / max(executions.lines[position], 1)
+
+    def _meet(self, row: int, position: int, time: float) -> float:
+        """When L2 has done the last of a warp's atomic operations that come at a time. The first waits only for what came before it."""
+        executions = self._executions
+        repeats = self._count_repeats(position)
+        cycles = self._program.interval[row] * self._model.atomic_cycles
+        latest = time
+        for sector in executions.sectors[executions.first_sector[position] : executions.last_sector[position]]:
+            start = max(time, self._held.get(sector, 0.0))
+            self._held[sector] = start + repeats * cycles
+            latest = max(latest, start + (repeats - 1.0) * cycles)
+        return latest
 
     def _keep_stored(self, position: int, time: float) -> None:
         """Stores take lines of L1; what they leave there is read again only in local memory, where no other SM can have written since."""
@@ -190,6 +215,8 @@ class MemoryPath:
         self._leave_queue(sub_core, begin, is_lg=True)
         hit = start + passes - 1 + program.latency[row]
         latest = self._look_up(position, start + passes, uses_l1=program.uses_l1[row] and model.l1_lines > 0)
+        if program.kind[row] == Kind.ATOMIC and latest > 0:
+            latest = max(latest, self._meet(row, position, start + passes) + model.l2_cycles)
         if latest > 0:
             misses.append(max(latest, hit))
         return max(latest, hit), begin + model.read_cycles, 0.0

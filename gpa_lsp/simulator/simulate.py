@@ -116,6 +116,7 @@ def simulate_kernel(
             written_bytes=traffic.written_bytes,
             filled_bytes=traffic.filled_bytes,
             l2_hit_ratio=traffic.l2_hit_ratio,
+            meeting_blocks=traffic.meeting_blocks,
             carveout_bytes=memory.carveout_bytes,
         ),
     )

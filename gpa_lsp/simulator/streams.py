@@ -12,7 +12,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.simulator.turns import Reduction, keep_turns
 from gpa_lsp.simulator.warp_walk import WarpWalk
 
-_SHARED_BLOCKS = 0.25
+SHARED_SECTORS = 0.25
 """Blocks that have more of an instruction's sectors in common than this are taken to read the same data."""
 _INSTANCE_BIT = 50
 """Above any address of a sector: later blocks that execute a walk again touch data of their own."""
@@ -147,6 +147,6 @@ def _find_private_rows(by_block: dict[tuple[int, int, int], list[WarpWalk]]) -> 
     for row, sets in touched.items():
         total = sum(map(len, sets))
         distinct = len(np.unique(np.concatenate(sets)))
-        if len(sets) == 1 or total - distinct <= _SHARED_BLOCKS * total:
+        if len(sets) == 1 or total - distinct <= SHARED_SECTORS * total:
             found.append(row)
     return np.array(sorted(found), dtype=np.int32)

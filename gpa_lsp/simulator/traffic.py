@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.simulator.program import Kind, SassProgram
+from gpa_lsp.simulator.streams import SHARED_SECTORS
 from gpa_lsp.simulator.warp_walk import LOCAL_BASE, KernelWalk
 
 _SECTOR_BYTES = 32
@@ -30,12 +31,14 @@ class Traffic:
         written_bytes: of them, those of distinct sectors: what a block stores again to where it has stored replaces it in L2.
         filled_bytes: of distinct sectors that are stored in parts: L2 has the rest of them read.
         l2_hit_ratio: of the sectors a block reads first, those that another block has brought into L2.
+        meeting_blocks: whose atomic operations go to the same sector, where the most do; at least 1.
     """
 
     stored_bytes: float
     written_bytes: float
     filled_bytes: float
     l2_hit_ratio: float
+    meeting_blocks: float
 
 
 def list_mates(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace, ...]:
@@ -92,7 +95,25 @@ def find_traffic(
         written_bytes=scale * _count_all(stored),
         filled_bytes=scale * _count_all(parted),
         l2_hit_ratio=min(1.0, max(0.0, 1.0 - footprint / asked)) if asked else 0.0,
+        meeting_blocks=_count_meeting(walk, program, mates_of),
     )
+
+
+def _count_meeting(walk: KernelWalk, program: SassProgram, mates_of: BlockPlace) -> float:
+    """Blocks whose atomic operations go to the same sector: of each instruction that shares more than a few, the most."""
+    kinds = np.array(program.kind)
+    most = 1.0
+    for row in np.flatnonzero(np.isin(kinds, [Kind.REDUCTION, Kind.ATOMIC])).tolist():
+        touched: dict[BlockPlace, list[Sectors]] = defaultdict(list)
+        for one in walk.walks:
+            chosen = np.repeat(one.instruction == row, np.diff(one.first_sector))
+            touched[one.block].append(one.sectors[chosen])
+        distinct = {place: np.unique(np.concatenate(parts)) for place, parts in touched.items()}
+        own = distinct.get(mates_of, np.zeros(0, dtype=np.int64))
+        readers = _count_readers(own, distinct, walk.grid, mates_of)
+        if np.count_nonzero(readers > 1) > SHARED_SECTORS * len(own):
+            most = max(most, float(readers.max()))
+    return most
 
 
 def _count_all(sectors: dict[BlockPlace, list[Sectors]]) -> int:
@@ -102,10 +123,17 @@ def _count_all(sectors: dict[BlockPlace, list[Sectors]]) -> int:
 
 def _count_distinct(own: Sectors, distinct: dict[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace) -> float:
     """Distinct sectors that the whole grid reads."""
+    return float((prod(grid) / _count_readers(own, distinct, grid, block)).sum())
+
+
+def _count_readers(
+    own: Sectors, distinct: dict[BlockPlace, Sectors], grid: BlockPlace, block: BlockPlace
+) -> npt.NDArray[np.float64]:
+    """Of each sector of a block, the blocks that touch it."""
     readers = np.ones(len(own))
     mates = list_mates(grid, block)
     axes = [size for size in grid if size > 1]
     for mate, size in zip(mates, axes, strict=True):
         if mate in distinct:
             readers[np.isin(own, distinct[mate], assume_unique=True)] *= size
-    return float((prod(grid) / readers).sum())
+    return readers

@@ -18,8 +18,8 @@ class WarpWalk:
         instruction: int32[n], row in :class:`~gpa_lsp.rows.model.KernelRows`: the kernel's instructions first, then those of what it calls.
         active: uint32[n], lanes that execute it: those of its path for which its predicate holds. 0 where the predicate holds for none; the
             instruction is issued all the same.
-        wavefronts: uint16[n], passes of a memory instruction through the data stage (shared memory: of its banks; global and local: of L1);
-            0 otherwise, and where no lane is active.
+        wavefronts: uint16[n], passes of a memory instruction through the data stage (shared memory: of its banks; global and local: of L1, and of
+            atomic operations as many for a line as lanes name the same word of it); 0 otherwise, and where no lane is active.
         first_sector: int64[n + 1]; execution i touches ``sectors[first_sector[i] : first_sector[i + 1]]``.
         sectors: int64[m], distinct 32-byte sectors (address // 32) of an execution, ascending; those of global memory, and of local memory at
             :data:`LOCAL_BASE`. None for shared memory.

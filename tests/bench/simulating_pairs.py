@@ -4,8 +4,9 @@ Usage: ``python -m tests.bench.simulating_pairs [--corpus FOLDER] [--machine GPU
 
 The pairs are those of real reports (``GPA_LSP_CORPUS``), simulated on the report's own code, GPU and clocks. Reports hold grid, block and shared
 memory of a launch, but not its arguments: these stand here, with sizes that follow from the grids; data are uniform or zeros, which no path of these
-kernels depends on. Nothing of the simulator was fitted on them. A pair counts as right where the simulated ratio goes the measured way; where either
-is closer to 1 than the noise, where both are. The twins have not been measured: their ratios are printed as they are.
+kernels depends on. Nothing of the simulator was fitted on them, but for how long an addition of floats holds its address of L2, which is from the
+counters of laks-dot. A pair counts as right where the simulated ratio goes the measured way; where either is closer to 1 than the noise, where both
+are. The twins have not been measured: their ratios are printed as they are.
 """
 
 import argparse

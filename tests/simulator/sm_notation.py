@@ -61,6 +61,7 @@ def make_model(**changes: float) -> SmModel:
         "dram_bytes_per_cycle": 8.0,
         "dram_cycles": 500.0,
         "written_back_ratio": 0.0,
+        "atomic_cycles": 1.0,
         "block_interval_cycles": 0.0,
         "code_first_cycles": 0.0,
         "warp_start_cycles": 0.0,

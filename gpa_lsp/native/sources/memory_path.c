@@ -94,7 +94,7 @@ static int32_t take_slot(LineCache *cache, int64_t line)
 int gpa_open_memory(Memory *memory, const Model *model)
 {
     memset(memory, 0, sizeof *memory);
-    int is_well = gpa_open_table(&memory->l2_seen);
+    int is_well = gpa_open_table(&memory->l2_seen) & gpa_open_table(&memory->held);
     return open_cache(&memory->l1, model->l1_lines) && is_well;
 }
 
@@ -114,6 +114,7 @@ void gpa_close_memory(Memory *memory)
     free(memory->l1.chains);
     gpa_close_recency(&memory->l1.recency);
     gpa_close_table(&memory->l2_seen);
+    gpa_close_table(&memory->held);
 }
 
 /* Why a queue does not take an instruction, -1 where it does, and until when. */
@@ -206,9 +207,37 @@ static void keep_stored(Memory *memory, const Columns *columns, int64_t place, i
     }
 }
 
-static int store(Memory *memory, const Model *model, const Columns *columns, int64_t place, int64_t shift, int sub_core, double begin, int uses_l1,
-                 Passage *passage)
+/* Lanes that name the same address, of each line. */
+static double count_repeats(const Columns *columns, int64_t place)
 {
+    return (double)columns->passes[place] / (columns->lines[place] > 1 ? columns->lines[place] : 1);
+}
+
+/* When L2 has done the last of a warp's atomic operations that come at a time. The first waits only for what came before it. 0 without memory. */
+static int meet(Memory *memory, const Model *model, const Row *row, const Columns *columns, int64_t place, int64_t shift, double time,
+                double *latest)
+{
+    double repeats = count_repeats(columns, place), cycles = row->interval * model->atomic_cycles;
+    *latest = time;
+    for (int64_t number = columns->first_sector[place]; number < columns->last_sector[place]; ++number) {
+        int64_t *held = gpa_find_place(&memory->held, columns->sectors[number] + (columns->is_private[number] ? shift : 0));
+        double start = 0.0;
+        if (held == NULL)
+            return 0;
+        if (*held >= 0)
+            memcpy(&start, held, sizeof start);
+        start = later(time, start);
+        double until = start + repeats * cycles;
+        memcpy(held, &until, sizeof until);
+        *latest = later(*latest, start + (repeats - 1.0) * cycles);
+    }
+    return 1;
+}
+
+static int store(Memory *memory, const Model *model, const Row *row, const Columns *columns, int64_t place, int64_t shift, int sub_core,
+                 double begin, Passage *passage)
+{
+    int is_reduction = row->kind == REDUCTION;
     begin = await_room(&memory->leaving, begin, model->store_queue_instructions);
     int32_t passes = columns->passes[place];
     double start = later(begin, memory->tag_free);
@@ -217,15 +246,18 @@ static int store(Memory *memory, const Model *model, const Columns *columns, int
     memory->tag_cycles += busy;
     if (!leave_queue(memory, model, sub_core, begin, 1))
         return 0;
-    if (uses_l1)
+    if (!is_reduction && model->l1_lines > 0)
         keep_stored(memory, columns, place, shift, start + busy);
     double written = (double)(columns->last_sector[place] - columns->first_sector[place]) * SECTOR_BYTES;
-    memory->l2_bytes += written;
-    double departs = later(memory->store_free, start + passes) + written / model->store_bytes_per_cycle;
+    double sent = is_reduction ? written * count_repeats(columns, place) : written;
+    memory->l2_bytes += sent;
+    double departs = later(memory->store_free, start + passes) + sent / model->store_bytes_per_cycle;
     double back = written * model->written_back_ratio;
     if (back != 0.0)
         departs = write_back(memory, model, back, departs);
     memory->store_free = departs;
+    if (is_reduction && !meet(memory, model, row, columns, place, shift, departs, &departs))
+        return 0;
     passage->left = passage->result = departs + model->store_retire_cycles;
     passage->read = start + model->read_cycles + passes;
     return append(&memory->leaving, departs);
@@ -307,6 +339,12 @@ static int load(Memory *memory, const Model *model, const Row *row, const Column
         return 0;
     if (!look_up(memory, model, columns, place, shift, start + passes, row->uses_l1 && model->l1_lines > 0, &latest))
         return 0;
+    if (row->kind == ATOMIC && latest > 0) {
+        double met;
+        if (!meet(memory, model, row, columns, place, shift, start + passes, &met))
+            return 0;
+        latest = later(latest, met + model->l2_cycles);
+    }
     passage->result = later(latest, hit);
     passage->read = begin + model->read_cycles;
     passage->left = 0.0;
@@ -337,6 +375,6 @@ int gpa_enter_memory(Memory *memory, const Model *model, const Row *row, const C
     if (row->kind == SHARED)
         return access_shared(memory, model, row, passes, sub_core, begin, passage);
     if (row->kind == STORE || row->kind == REDUCTION)
-        return store(memory, model, columns, place, shift, sub_core, begin, row->kind == STORE && model->l1_lines > 0, passage);
+        return store(memory, model, row, columns, place, shift, sub_core, begin, passage);
     return load(memory, model, row, columns, place, shift, sub_core, begin, passage);
 }

@@ -19,7 +19,7 @@
 #define SECTOR_BYTES 32.0
 
 enum {
-    FIXED, LOAD, STORE, SHARED, SPECIAL, BARRIER_WAIT, BRANCH, REDUCTION, MEMBAR_WAIT, ASYNC_FENCE, RETURN, CONVERGE, KINDS
+    FIXED, LOAD, STORE, SHARED, SPECIAL, BARRIER_WAIT, BRANCH, REDUCTION, MEMBAR_WAIT, ASYNC_FENCE, RETURN, CONVERGE, ATOMIC, KINDS
 };
 enum { LSU = 0 };
 enum {
@@ -39,6 +39,7 @@ typedef struct {
     double dram_bytes_per_cycle;
     double dram_cycles;
     double written_back_ratio;
+    double atomic_cycles;
     double block_interval_cycles;
     double queue_cycles;
     double mio_queue_instructions;
@@ -119,6 +120,7 @@ typedef struct {
     double l2_bytes, dram_bytes, tag_cycles, data_cycles;
     LineCache l1;
     Table l2_seen;
+    Table held; /* sectors with atomic operations, until when: bits of a time, of which none is negative */
 } Memory;
 
 typedef struct {

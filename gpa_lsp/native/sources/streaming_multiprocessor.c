@@ -606,7 +606,7 @@ static int are_reads_sound(int32_t first, int32_t count)
 
 static int is_row_sound(const Row *row)
 {
-    int is_memory = row->kind == LOAD || row->kind == STORE || row->kind == SHARED || row->kind == REDUCTION;
+    int is_memory = row->kind == LOAD || row->kind == STORE || row->kind == SHARED || row->kind == REDUCTION || row->kind == ATOMIC;
     return row->kind >= 0 && row->kind < KINDS && row->pipe >= 0 && row->pipe < PIPES && row->unit >= -1 && row->unit < UNITS
            && (!is_memory || row->unit == LSU) && row->gate >= 0 && row->gate < MOST_GATES && row->throttle >= 0
            && row->throttle < REASONS && row->write_board >= -1 && row->write_board < SCOREBOARDS && row->read_board >= -1

@@ -153,6 +153,8 @@ class Recorder:
             kinds = np.full(len(rows), AccessKind.LOAD, np.int8)
             taken, _ = count_wavefronts(addresses[rows].astype(np.uint64), mask, width, kinds)
             passes = np.maximum(taken, divide_request(width)[0])
+        elif space == MemorySpace.GLOBAL and is_atomic:
+            passes = _count_repeats(np.where(mask, addresses[rows], _NOTHING))
         self._accesses.add(chosen, places, passes, is_new.sum(axis=1))
         self._sectors.append(found[is_new])
 
@@ -296,6 +298,24 @@ def _find_distinct(sectors: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
     is_new = ordered != _NOTHING
     is_new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
     return ordered, is_new
+
+
+def _count_repeats(addresses: Integers) -> Integers:
+    """int64[k], over the lines of 128 bytes, the sum of the most lanes that name one address of each; lanes without one have the largest number.
+
+    >>> _count_repeats(np.array([[64, 8, 8, 8, 256], [0, 4, 8, 12, 128]]))
+    array([4, 2])
+    """
+    ordered = np.sort(addresses, axis=1)
+    places = np.broadcast_to(np.arange(ordered.shape[1]), ordered.shape)
+    begins, opens = np.ones(ordered.shape, np.bool_), np.ones(ordered.shape, np.bool_)
+    begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    lines = ordered >> _SECTOR_SHIFT + _SECTORS_PER_LINE_SHIFT
+    opens[:, 1:] = lines[:, 1:] != lines[:, :-1]
+    repeats = places - np.maximum.accumulate(np.where(begins, places, 0), axis=1) + 1
+    most = np.maximum.reduceat(np.where(ordered == _NOTHING, 0, repeats).ravel(), np.flatnonzero(opens))
+    found: Integers = np.bincount(np.nonzero(opens)[0], weights=most, minlength=len(ordered)).astype(np.int64)
+    return found
 
 
 def _count_lines(ordered: Integers, is_new: npt.NDArray[np.bool_]) -> Integers:

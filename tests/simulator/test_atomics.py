@@ -1,0 +1,159 @@
+"""Atomic operations that meet at one address of L2."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from gpa_lsp.arch.lookup import find_architecture
+from gpa_lsp.binary.cubin import read_cubin
+from gpa_lsp.native.shared_library import VARIABLE, find_core
+from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
+from gpa_lsp.simulator.accounts import SmRun
+from gpa_lsp.simulator.execution.memory_spaces import MemorySpace
+from gpa_lsp.simulator.execution.recording import Recorder
+from gpa_lsp.simulator.execution.warp_state import Lanes
+from gpa_lsp.simulator.program import Kind, OpcodeCourse, read_program
+from gpa_lsp.simulator.reasons import REASON_COUNT, REASONS
+from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm
+from gpa_lsp.simulator.traffic import find_traffic
+from gpa_lsp.simulator.warp_walk import KernelWalk, WarpWalk
+from tests.simulator.sm_notation import ALU, EXIT, STORE, make_block, make_model, make_program, read_cycles
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+REDUCTION = OpcodeCourse(kind=Kind.REDUCTION, unit=0, interval=3.0, is_lg=True, is_long=True, latency=33.0)
+ATOMIC = replace(REDUCTION, kind=Kind.ATOMIC, uses_l1=False)
+BLOCKS, WARPS = 40, 8
+
+
+@pytest.fixture(params=["compiled", "plain"])
+def in_both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test with and without the compiled core."""
+    if request.param == "plain":
+        monkeypatch.setenv(VARIABLE, "0")
+    elif find_core() is None:
+        pytest.skip("there is no C compiler")
+
+
+def simulate(course: OpcodeCourse, *, lanes: int, is_one: bool, **changes: float) -> SmRun:
+    """Blocks whose warps do one operation each, in a sector of their own or all in one."""
+    program = make_program((course, {"write": 0}), (ALU, {"wait": 1}), (EXIT, {"stall": 5}))
+    blocks = []
+    for number in range(BLOCKS):
+        block = make_block(program, warps=WARPS, sectors=1, first=number << 10)
+        passes = np.where(block.passes > 0, lanes, 0).astype(np.int32)
+        sectors = np.zeros_like(block.sectors) if is_one else block.sectors
+        blocks.append(replace(block, passes=passes, sectors=sectors))
+    return simulate_sm(program, make_model(**changes), blocks, 4, 100_000)
+
+
+def find_share(run: SmRun, reason: str) -> float:
+    """Of all warp cycles."""
+    cycles = run.moments[-1].all_cycles
+    return float(cycles[REASONS.index(reason) :: REASON_COUNT].sum() / cycles.sum())
+
+
+@pytest.mark.usefixtures("in_both")
+@pytest.mark.parametrize("course", [REDUCTION, ATOMIC])
+def test_one_address_is_served_one_after_the_other(course: OpcodeCourse) -> None:
+    operations = BLOCKS * WARPS * 32
+    run = simulate(course, lanes=32, is_one=True)
+    assert run.moments[-1].time == pytest.approx(3.0 * operations, rel=0.02)
+    shared = simulate(course, lanes=32, is_one=True, atomic_cycles=20.0)
+    assert shared.moments[-1].time == pytest.approx(20.0 * 3.0 * operations, rel=0.02)
+
+
+@pytest.mark.usefixtures("in_both")
+@pytest.mark.parametrize("course", [REDUCTION, ATOMIC])
+def test_addresses_that_nothing_meets_at_do_not_wait(course: OpcodeCourse) -> None:
+    apart = [simulate(course, lanes=1, is_one=False, atomic_cycles=one) for one in (1.0, 1000.0)]
+    assert apart[0].moments[-1].time == apart[1].moments[-1].time < 10_000
+
+
+@pytest.mark.usefixtures("in_both")
+def test_reductions_wait_as_stores_do_and_what_returns_something_as_loads_do() -> None:
+    reduced, returned = (simulate(course, lanes=32, is_one=True) for course in (REDUCTION, ATOMIC))
+    program = make_program((REDUCTION, {}), (EXIT, {"stall": 5}))
+    block = make_block(program, warps=WARPS, sectors=1)
+    block.passes[::2] = 32
+    alone = simulate_sm(program, make_model(), [replace(block, sectors=np.zeros_like(block.sectors))], 1, 1000)
+    assert find_share(returned, "long_scoreboard") > 0.5
+    assert find_share(reduced, "long_scoreboard") + find_share(reduced, "drain") > 0.3
+    assert read_cycles(alone, 2)["drain"] > 0.8 * 3.0 * 32 * sum(range(1, WARPS))
+
+
+@pytest.mark.parametrize(("fixture", "cycles"), [("global_atomics_original", 1.0), ("few_blocks_improved", 3.0)])
+def test_additions_of_floats_hold_an_address_longer(fixture: str, cycles: float) -> None:
+    path = FIXTURES / "cubins" / "sm_80" / f"{fixture}.cubin"
+    (kernel,), _ = list_unmeasured_kernels(read_cubin(path.read_bytes(), path=path))
+    program = read_program(kernel.rows, find_architecture((8, 0)))
+    found = {one for one, kind in zip(program.interval, program.kind, strict=True) if kind == Kind.REDUCTION}
+    assert found == {cycles}
+
+
+def note_passes(addresses: npt.NDArray[np.int64], *, is_atomic: bool) -> int:
+    """Passes of an access of a warp to global memory."""
+    recorder = Recorder(1, keeps_walks=True)
+    lanes = Lanes(slice(None), np.ones((1, 32), np.bool_))
+    recorder.begin(lanes)
+    recorder.step(0, None)
+    recorder.note(MemorySpace.GLOBAL, lanes, addresses[None], 4, is_atomic=is_atomic, is_load=False)
+    recorder.end(0, 1, lanes)
+    (walk,) = recorder.take_walks([0], [(0, 0, 0)], [0])
+    return int(walk.wavefronts[0])
+
+
+def test_lanes_that_name_one_address_are_passes_of_their_own() -> None:
+    lanes = np.arange(32, dtype=np.int64)
+    base = np.int64(1 << 20)
+    assert note_passes(base + 0 * lanes, is_atomic=True) == 32
+    assert note_passes(base + 4 * (lanes % 8), is_atomic=True) == 4
+    assert note_passes(base + 4 * lanes, is_atomic=True) == 1
+    assert note_passes(base + 128 * lanes, is_atomic=True) == 32
+    assert note_passes(base + 128 * (lanes % 2), is_atomic=True) == 32
+    assert note_passes(base + 0 * lanes, is_atomic=False) == 1
+
+
+def walk_block(block: int, sectors: list[int]) -> WarpWalk:
+    """A block of one warp, with an operation."""
+    return WarpWalk(
+        block=(block, 0, 0),
+        warp=0,
+        instruction=np.array([0], np.int32),
+        active=np.array([2**32 - 1], np.uint32),
+        wavefronts=np.array([32], np.uint16),
+        first_sector=np.array([0, len(sectors)], np.int64),
+        sectors=np.array(sectors, np.int64),
+    )
+
+
+@pytest.mark.parametrize(
+    ("course", "own", "mate", "meeting"),
+    [
+        (REDUCTION, [5], [5], 100),
+        (ATOMIC, [5, 6], [5, 7], 100),
+        (ATOMIC, [5], [6], 1),
+        (REDUCTION, [1, 2, 3, 4, 5, 6, 7, 8], [8, 9, 10, 11, 12, 13, 14, 15], 1),
+        (STORE, [5], [5], 1),
+    ],
+    ids=["all in one", "some in one", "apart", "by chance", "no atomics"],
+)
+def test_blocks_meet_where_they_share_addresses(
+    course: OpcodeCourse, own: list[int], mate: list[int], meeting: float
+) -> None:
+    walk = KernelWalk(
+        kernel="k",
+        grid=(100, 1, 1),
+        block_threads=(32, 1, 1),
+        shared_bytes=0,
+        registers=16,
+        walks=(walk_block(0, own), walk_block(99, mate)),
+        sampled_blocks=(0, 99),
+        executed=np.array([100.0]),
+        thread_executed=np.array([3200.0]),
+        not_simulated=(),
+    )
+    found = find_traffic(walk, make_program((course, {})), np.array([4]), (0, 0, 0), None)
+    assert found.meeting_blocks == meeting
