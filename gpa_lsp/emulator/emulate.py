@@ -241,7 +241,9 @@ class _Emulation:
             return
         piece = tracer.take(batch, kernel=self._kernel.name, buffers=self._buffers)
         if not piece.is_complete:
-            self.faults.add(FaultKind.TRACE_BUDGET, "the trace was cut off: it exceeds the memory or the time left")
+            is_timely = self._sink is not None and tracer.limit_bytes < self._most_traced
+            short_of = "the time left" if is_timely else "the memory for it"
+            self.faults.add(FaultKind.TRACE_BUDGET, f"the trace was cut off: it exceeds {short_of}")
         if self._sink is not None:
             begin = time.perf_counter()
             self._sink.add(piece)

@@ -34,7 +34,7 @@ from gpa_lsp.report.names import demangle, shorten_name
 TOOL = "gpa-lsp profile --launch"
 _MEMORY_BYTES = 64 << 30
 """Of arrays; how much the GPU has is asked there."""
-_DESCRIBE = "describe it: gpa-lsp memory SOURCE --template"
+_DESCRIBE = "describe it: gpa-lsp trace --template SOURCE prints a description to begin with"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,9 @@ _PROBE_SHARE = 4
 _SECOND_PROBE_SHARE = 2
 """So may the probe of fewer blocks, where the first one did not end: of them as many run as at once anyway."""
 
+_RUN_SHARE = 2
+"""The run has at least this part of the time, however much of it probes took that did not end."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSubject:
@@ -139,11 +142,11 @@ def predict_launch(
     product = choose_product(settings.machine, subject.compute_capability)
     context = _build_context(subject, product, problems)
     warps_per_sm = None if problems else context.blocks_per_sm * -(-prod(subject.launch.block) // 32)
-    probe = _probe(subject, settings, problems)
+    probe, left = _probe(subject, settings, problems)
     recovered, volumes, volume_answers = _predict_volumes(subject, settings, product, probe, problems)
     wave = context.sm_count * context.blocks_per_sm
     plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
-    run, shown = _run(subject, settings, context, plan, sinks=sinks, problems=problems)
+    run, shown = _run(subject, left, context, plan, sinks=sinks, problems=problems)
     faults = merge_faults(run.faults, probe.faults)
     unchecked = explain_unchecked_races(run.instructions, checks_races=settings.checks_races)
     return KernelPrediction(
@@ -200,18 +203,29 @@ def _build_context(subject: LaunchSubject, product: Product | None, problems: li
         return TraceContext(sm_count=1, blocks_per_sm=1)
 
 
-def _probe(subject: LaunchSubject, settings: PredictionSettings, problems: list[Problem]) -> Emulation:
-    """The blocks that tell addresses, or where they take too long the fewest that do."""
+def _probe(
+    subject: LaunchSubject, settings: PredictionSettings, problems: list[Problem]
+) -> tuple[Emulation, PredictionSettings]:
+    """The blocks that tell addresses, or where they take too long the fewest that do; and the settings with the time that is left."""
     every, fewest = list_probe_blocks(subject.launch.grid), list_fewest_probe_blocks(subject.launch.grid)
     probe = _trace_blocks(subject, settings, every, settings.budget.seconds / _PROBE_SHARE)
-    if _is_whole(probe) or len(fewest) == len(every):
-        return probe
+    if _is_whole(probe):
+        return probe, settings
+    if len(fewest) == len(every):
+        return probe, _take_seconds(settings, probe.seconds)
     again = _trace_blocks(subject, settings, fewest, settings.budget.seconds / _SECOND_PROBE_SHARE)
+    left = _take_seconds(settings, probe.seconds + again.seconds)
     if not _is_whole(again):
-        return probe
+        return probe, left
     message = f"addresses are those of {format_count(len(fewest))} blocks at the beginning of the grid; more of them would take too long"
     problems.append(Problem(severity=ProblemSeverity.NOTE, message=message))
-    return again
+    return again, left
+
+
+def _take_seconds(settings: PredictionSettings, taken: float) -> PredictionSettings:
+    """What the user gave, less what was taken of it."""
+    seconds = settings.budget.seconds
+    return replace(settings, budget=replace(settings.budget, seconds=max(seconds - taken, seconds / _RUN_SHARE)))
 
 
 def _is_whole(probe: Emulation) -> bool:

@@ -135,6 +135,22 @@ def test_pages_and_pictures(project: Path, capsys: pytest.CaptureFixture[str]) -
     assert "Launch configurations of saxpy" in Path("e.html").read_text(encoding="utf-8")
 
 
+def test_a_whole_name_and_the_first_gpu_of_a_name_are_chosen_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kernel = "__global__ void {0}(float* a) {{ a[blockIdx.x * blockDim.x + threadIdx.x] += 1; }}\n"
+    launch = '[[launch]]\nkernel = "{0}"\nthreads = 4096\nblock = 128\narguments = [{{ name = "a", type = "float", count = 4096 }}]\n'
+    names = ("star4_2z", "star4", "star4_4z")
+    Path("stars.cu").write_text("".join(kernel.format(name) for name in names))
+    Path("stars.launch.toml").write_text("".join(launch.format(name) for name in names))
+    code, out, err = run(capsys, "stars.cu", "--kernel", "star4", "--machine", "A100", "--block", "64,128")
+    assert (code, err) == (0, "")
+    assert [line for line in out.splitlines() if line.startswith("star4")] == ["star4"]
+    assert "A100 was taken as the A100 PCIe 40GB; it could be the A100 PCIe 80GB, " in out
+    assert "on A100 PCIe 40GB" in out
+
+
 def test_what_is_done_is_not_done_again(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("kernels.cu", "--kernel", "saxpy", "--launch", "1", "--resume", "j")
     assert run(capsys, *arguments, "--block", "64,128")[0] == 0

@@ -10,7 +10,9 @@ from gpa_lsp.compiler.compile import compile_source
 from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
 from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.prediction.trace_files.read import read_pieces
+from tests.conftest import ROOT
 from tests.prediction.kernels import write_project
+from tests.prediction.measuring import BLOCK, GRID, write_measured
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
 pytest.importorskip("pyarrow", reason="needs pyarrow (the extra [traces])")
@@ -75,6 +77,29 @@ def test_a_template_goes_into_the_file_that_the_shell_has_made(
     code, out, err = run(capsys, "kernels.cu", "--template", "--kernel", "saxpy")
     assert (code, err) == (0, "")
     assert 'kernel = "saxpy"' in out
+
+
+def test_a_template_has_the_size_of_a_measured_launch(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("kernels.launch.toml").unlink()
+    profile = json.loads((ROOT / "fixtures" / "example.gpa-profile.json").read_text())
+    device = profile["launches"][0]["device"]
+    launch = {"kernel": "_Z5saxpyifPKfPf", "grid": [3, 1, 1], "block": [64, 1, 1], "device": device}
+    profile |= {"modules": [], "launches": [launch]}
+    Path("p.gpa-profile.json").write_text(json.dumps(profile))
+    code, out, err = run(capsys, "kernels.cu", "--template", "--kernel", "saxpy", "--profile", "p.gpa-profile.json")
+    assert (code, err) == (0, "")
+    Path("t.launch.toml").write_text(out)
+    (described,) = read_launches(Path("t.launch.toml"))
+    assert (described.grid, described.block) == ((3, 1, 1), (64, 1, 1))
+
+
+def test_a_template_of_a_report_needs_no_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = write_measured(tmp_path / "measured.gpa-profile.json", {})
+    code, out, err = run(capsys, str(report), "--template")
+    assert (code, err) == (0, "")
+    (tmp_path / "t.launch.toml").write_text(out)
+    (described,) = read_launches(tmp_path / "t.launch.toml")
+    assert (described.kernel, described.grid, described.block) == ("short_def_use", GRID, BLOCK)
 
 
 def test_a_file_of_ptx_is_traced_like_a_source(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """From a source and a description to predictions: real kernels, compiled by NVRTC and emulated."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,6 +75,9 @@ def test_an_endless_kernel_ends_with_its_budget_and_says_where():
     (fault,) = (one for one in kernel.faults if one.kind is not FaultKind.TRACE_BUDGET)
     assert (fault.kind, fault.is_fatal) == (FaultKind.TIME_BUDGET, True)
     assert fault.chain is not None and fault.chain[0].line == 17
+    assert re.match(r"not done after 0\.[567]\d* s ", fault.message), (
+        "the others went to blocks that were to tell the addresses"
+    )
     assert not kernel.execution.is_complete
     assert kernel.warps_per_sm == 32
     assert kernel.volumes is None

@@ -23,6 +23,8 @@ ARENA_BASE = FIRST_ADDRESS
 """Virtual address of the first byte."""
 _ALIGNMENT_BYTES = 512
 _GAP_BYTES = 512
+_FARTHEST_BYTES = 1 << 30
+"""Behind the end of an array, an address may still have been meant for it."""
 _ZERO = np.uint64(0)
 
 
@@ -300,14 +302,23 @@ class Arena:
         return f"{what}: element {offset // near.element_bytes} of {near.name}, which has {count}"
 
     def _find_nearest(self, address: int, number: int) -> Region | None:
-        """The region an address most likely meant: the one below it, or one that starts right behind it."""
-        below = self.regions[number] if 0 <= number < len(self.regions) else None
+        """The region an address most likely meant: the one below it, or one that starts right behind it.
+
+        Variables, constants and parameters lie behind the arrays, where indices that are too large end up: far behind them, none of them was meant.
+        """
         above = self.regions[number + 1] if number + 1 < len(self.regions) else None
         if above is not None and above.base - address <= _GAP_BYTES // 2:
             return above
-        if below is not None and address - below.base - below.size_bytes <= 1 << 30:
-            return below
-        return None
+        below = [
+            one
+            for one in reversed(self.regions[: number + 1])
+            if address - one.base - one.size_bytes <= _FARTHEST_BYTES
+        ]
+        for one in below:
+            beyond = address - one.base - one.size_bytes
+            if one.argument is not None or beyond <= max(one.size_bytes, _GAP_BYTES // 2):
+                return one
+        return next((one for one in below if one.space is Space.GLOBAL), None)
 
 
 ACCESS_WORDS = {

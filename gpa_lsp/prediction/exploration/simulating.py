@@ -15,7 +15,6 @@ from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.basis.prose import say
-from gpa_lsp.compiler.model import CompiledUnit
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.compiler.source_text import read_source
 from gpa_lsp.emulator.model import Budget, FaultKind
@@ -42,7 +41,7 @@ from gpa_lsp.prediction.machines import choose_product
 from gpa_lsp.prediction.simulated_limiter import find_simulated_limiter, name_limiter
 from gpa_lsp.prediction.simulation import SimulationSettings, simulate_launch
 from gpa_lsp.prediction.static_source import require_ptx
-from gpa_lsp.prediction.targets import examine_for_machine
+from gpa_lsp.prediction.targets import ExaminedSource, examine_for_machine
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, shorten_name
@@ -104,10 +103,10 @@ class SimulatingEvaluator:
 
     def _simulate(self, configuration: Configuration) -> RankedConfiguration:
         launch = self._read(configuration)
-        unit, module = _compile(self.source, write_variant(self.source.path, self.source.text, configuration))
+        examined, module = _compile(self.source, write_variant(self.source.path, self.source.text, configuration))
         faults = probe_launch(module, launch, self.budget).faults
         refuse_new_faults([fault for fault in faults if fault.kind not in self.known_faults], frozenset())
-        found = simulate_launch(unit, launch, path=self.source.path, settings=self.settings)
+        found = simulate_launch(examined.statics.unit, launch, path=self.source.path, settings=self.settings)
         if not found.launches:
             raise InputError("; ".join(one.message for one in found.problems) or "nothing of it could be simulated")
         (one,) = found.launches
@@ -138,15 +137,15 @@ class SimulatingEvaluator:
 
 
 @lru_cache(maxsize=4)
-def _compile(source: SourceVariants, text: str) -> tuple[CompiledUnit, PtxModule]:
-    statics = examine_for_machine(
+def _compile(source: SourceVariants, text: str) -> tuple[ExaminedSource, PtxModule]:
+    examined = examine_for_machine(
         source.path,
         text=text,
         machine=source.machine,
         compute_capability=source.compute_capability,
         settings=source.settings,
-    ).statics
-    return statics.unit, parse_ptx(require_ptx(statics, source.path), name=str(source.path))
+    )
+    return examined, parse_ptx(require_ptx(examined.statics, source.path), name=str(source.path))
 
 
 def prepare_simulation(
@@ -185,12 +184,12 @@ def prepare_simulation(
         compute_capability=compute_capability,
         settings=compile_settings,
     )
-    unit, module = _compile(source, source.text)
+    examined, module = _compile(source, source.text)
     described = require_description(path, launches_path)
     launch_text = read_launch_text(described)
     chosen = choose_launch(module, described, launch_text, kernel, launch_number)
     launch = chosen.launch
-    product = choose_product(machine, unit.compute_capability)
+    product = choose_product(machine, examined.statics.unit.compute_capability)
     settings = replace(settings, machine=machine if product is None else product.name)
     evaluate = SimulatingEvaluator(
         source=source,
@@ -221,6 +220,6 @@ def prepare_simulation(
         current=Configuration(block=launch.block, fold=find_fold(launch)),
         dimensions=max((axis + 1 for axis in range(3) if threads[axis] > 1), default=1),
         evaluate=evaluate,
-        notes=(note,),
+        notes=(note, *(say("{note}.", note=one) for one in examined.notes)),
         is_fixed=launch.threads is None,
     )

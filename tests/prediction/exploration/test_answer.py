@@ -57,6 +57,8 @@ def test_the_table_has_every_prediction_and_marks_the_present():
     by_width, by_rank = answer.charts
     assert (by_width.series[0].xs, by_width.current_x) == ((32.0, 64.0, 128.0), 32.0)
     assert (by_rank.series[0].xs, by_rank.current_x) == ((1.0, 2.0, 3.0), 3.0)
+    assert by_width.x_label == "threads of a block in x"
+    assert by_rank.x_label == "rank: 1 is the fastest configuration"
     assert answer.missing == ()
 
 
