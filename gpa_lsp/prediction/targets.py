@@ -7,7 +7,8 @@ from gpa_lsp.arch.lookup import find_architecture, list_architectures
 from gpa_lsp.basis.errors import UnsupportedInputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
-from gpa_lsp.device.products import Product, find_product, list_products_named
+from gpa_lsp.device.products import Product, find_product
+from gpa_lsp.prediction.machines import note_choice
 from gpa_lsp.prediction.static_source import SourceStatics, examine_source
 
 Capability = tuple[int, int]
@@ -64,22 +65,8 @@ def examine_for_machine(
         statics = examine(compute_capability)
     else:
         statics = _examine_nearest(product.compute_capability, examine)
-    notes = (*_note_choice(machine or "", product), *note_difference(product, statics.unit.compute_capability))
+    notes = (*note_choice(machine), *note_difference(product, statics.unit.compute_capability))
     return ExaminedSource(statics=statics, notes=notes)
-
-
-def _note_choice(name: str, product: Product) -> tuple[str, ...]:
-    """Which of several boards was taken.
-
-    >>> _note_choice("A100", find_product("A100"))
-    ('A100 was taken as the A100 PCIe 40GB; it could be the A100 PCIe 80GB, A100 SXM4 40GB or A100 SXM4 80GB',)
-    """
-    others = [one.name for one in list_products_named(name) if one.name != product.name]
-    if not others:
-        return ()
-    *first, last = others
-    listed = f"{', '.join(first)} or {last}" if first else last
-    return (f"{name} was taken as the {product.name}; it could be the {listed}",)
 
 
 def _examine_nearest(wanted: Capability, examine: Callable[[Capability], SourceStatics]) -> SourceStatics:

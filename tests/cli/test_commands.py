@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,25 @@ def test_every_command_is_in_the_catalogue() -> None:
 def test_help_of_every_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
     assert f"usage: gpa-lsp {command}" in capsys.readouterr().out
+
+
+def test_texts_name_only_options_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """What remedies tell people to type: ``gpa-lsp COMMAND FILE --option``."""
+    written = re.compile(r"gpa-lsp ([a-z]+)((?: [A-Z]{2,}| --[a-z-]+)+)")
+    sources = (ROOT / "gpa_lsp").rglob("*.py")
+    named = {
+        (command, option)
+        for path in sources
+        for command, words in written.findall(path.read_text(encoding="utf-8"))
+        for option in words.split()
+        if option.startswith("--")
+    }
+    assert ("trace", "--template") in named
+    helps = {}
+    for command in {command for command, _ in named}:
+        assert main([command, "--help"]) == 0
+        helps[command] = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+    assert {(command, option) for command, option in named if option not in helps[command]} == set()
 
 
 def test_the_default_limit_is_that_of_findings(smooth: str, capsys: pytest.CaptureFixture[str]) -> None:

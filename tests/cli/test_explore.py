@@ -305,6 +305,7 @@ def test_what_was_not_simulated_says_why(tiled: Path, capsys: pytest.CaptureFixt
     table = lines[lines.index("  Not simulated") :]
     assert [" ".join(row.split()[:3]) for row in table[2:4]] == ["64 unroll 11=1", "64 unroll 11=4"]
     assert "the kernel faults with this block: out-of-bounds access (tiled.cu:8)" in table[2]
+    assert any("A100 was taken as the A100 PCIe 40GB; it could be" in line for line in lines)
     assert any("16 unroll 11=4" in line for line in lines[: lines.index("  Not simulated")])
 
 

@@ -148,6 +148,10 @@ def test_the_command_shows_both_counts(report: Path, capsys: pytest.CaptureFixtu
     assert "Measured beside emulated" in capsys.readouterr().out
     assert main(["trace", str(report), "--template", "--launches", str(ROOT / "nowhere.launch.toml")]) == 0
     assert 'kernel = "short_def_use"' in capsys.readouterr().out
+    assert main(["memory", str(report), "--machine", "A100"]) == 0
+    printed = capsys.readouterr()
+    assert "predicted for the A100 PCIe 40GB" in printed.out
+    assert "A100 was taken as the A100 PCIe 40GB; it could be the A100 PCIe 80GB, " in printed.err
     assert main(["memory", str(report), "--arch", "sm_90"]) == 2
     assert "leave out --arch" in capsys.readouterr().err
 
