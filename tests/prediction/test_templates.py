@@ -103,3 +103,14 @@ def test_a_launch_of_nobody_knows_which_instance_is_a_guess(tmp_path: Path) -> N
     text = write_templates(path, launches_text="", settings=NVRTC)
     assert text.count("It may be one of another instance of the kernel: a guess.") == 2
     assert text.count("The launch at line") == 2
+
+
+def test_a_fragment_has_the_launches_of_the_file_that_includes_it(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    kernels, _, host = FOLDS.partition("void run(")
+    path = tmp_path / "folds_kernel.cu"
+    path.write_text(kernels)
+    (tmp_path / "folds.cu").write_text(f'#include "folds_kernel.cu"\nvoid run({host}')
+    text = write_templates(path, launches_text="", settings=NVRTC)
+    assert "block = 256\ngrid = 8" in text and "block = 64\ngrid = 8" in text
+    assert text.count("count = 2048") == 2 and "# allocated at line 10 of folds.cu" in text
