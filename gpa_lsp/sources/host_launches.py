@@ -5,16 +5,14 @@ declarations, assignments, allocations, calls of functions of the same text, the
 first turn. What cannot be told is unknown and stays so.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes
-from gpa_lsp.sources.host_evaluation import VECTOR, Evaluation, copy_record
+from gpa_lsp.sources.host_declarations import Declarations
+from gpa_lsp.sources.host_evaluation import copy_record
 from gpa_lsp.sources.host_launch import HostArgument, HostLaunch
 from gpa_lsp.sources.host_state import Snapshot
 from gpa_lsp.sources.host_syntax import (
@@ -22,16 +20,13 @@ from gpa_lsp.sources.host_syntax import (
     count_stars,
     ends_program,
     ends_switch,
-    find_bounds,
     find_functions,
     find_identifier,
-    lay_out_structures,
     list_cases,
-    list_size_parts,
-    parse_expression,
     read_last_name,
     strip_casts,
 )
+from gpa_lsp.sources.host_templates import WHOLE, Passage
 from gpa_lsp.sources.host_text import HostText, join_texts
 from gpa_lsp.sources.host_values import (
     Array,
@@ -43,13 +38,7 @@ from gpa_lsp.sources.host_values import (
     keep_small,
     read_name,
 )
-from gpa_lsp.sources.template_arguments import (
-    find_kernel_templates,
-    find_type_names,
-    list_given,
-    list_template_parameters,
-    spell_type,
-)
+from gpa_lsp.sources.template_arguments import list_given
 from gpa_lsp.sources.trees import SourceTree, read_text, read_tree, walk
 
 if TYPE_CHECKING:
@@ -67,7 +56,6 @@ _PASSED_OVER = frozenset({"comment", "break_statement", "continue_statement", "f
 _LEAVING = frozenset({"break_statement", "continue_statement", "goto_statement", "return_statement"})
 _LAUNCHING = frozenset({"cudaLaunchKernel", "cudaLaunchCooperativeKernel"})
 _MOST_CASES = 24
-_WHOLE = re.compile(r"-?\d+")
 
 
 @lru_cache(maxsize=16)
@@ -110,26 +98,11 @@ class _NeedsArguments(Exception):  # noqa: N818  (as above)
     """Without arguments the program ends at once."""
 
 
-@dataclass(slots=True)
-class _Passage:
-    """One walk through a function.
-
-    Attributes:
-        numbers: that parameters of its template stand for.
-        assumed: values of variables that a switch asks for, against what the text says.
-        others: variable and value of cases that were not gone through, and whether the text says that they are not.
-    """
-
-    numbers: Mapping[str, Value] = field(default_factory=dict)
-    assumed: dict[str, Value] = field(default_factory=dict)
-    others: list[tuple[str, Value, bool]] = field(default_factory=list)
-
-
-class _Reading(Evaluation):
+class _Reading(Declarations):
     """One walk through a text."""
 
     def __init__(self, tree: SourceTree, host: HostText) -> None:
-        super().__init__(host, lay_out_structures(tree))
+        super().__init__(tree, host)
         self._tree = tree
         self._globals = Scope()
         self._functions = dict(find_functions(tree))
@@ -137,11 +110,8 @@ class _Reading(Evaluation):
         self._steps = 0
         self._calls: list[str] = []
         self._scopes: list[Scope] = [self._globals]
-        self._lists: dict[str, tuple[Scope, list[Node]]] = {}
         self._hidden: list[dict[str, tuple[bool, Value, str | None]]] = []
-        self._templates = find_kernel_templates(tree)
-        self._type_names = find_type_names(tree)
-        self._passage = _Passage()
+        self._passage = Passage()
         self._is_silent = False
         self._is_assumed = False
         self._statements = {
@@ -232,59 +202,13 @@ class _Reading(Evaluation):
     ) -> Value:
         before = self._parameters
         function = self._functions[name]
-        bound = self._bind_template(list_given(call.child_by_field_name("function")), function, scope, nodes)
+        bound = self.bind_template(list_given(call.child_by_field_name("function")), function, scope, nodes)
         self._parameters = {**before, **bound}
-        numbers = {key: int(text) for key, text in bound.items() if _WHOLE.fullmatch(text)}
+        numbers = {key: int(text) for key, text in bound.items() if WHOLE.fullmatch(text)}
         try:
             return self._enter_function(name, arguments, scope, nodes, numbers)
         finally:
             self._parameters = before
-
-    def _bind_template(
-        self, given: Sequence[str], function: "Node", scope: Scope, nodes: "Sequence[Node]"
-    ) -> dict[str, str]:
-        """What a template's parameters stand for in a call, where they are named or follow from ``T``, ``T *`` or ``vector<T>``."""
-        parameters = list_template_parameters(function)
-        bound = {one.name: self._resolve(text, scope) for one, text in zip(parameters, given, strict=False)}
-        declarator = find_function_declarator(function) if parameters else None
-        formal = None if declarator is None else declarator.child_by_field_name("parameters")
-        listed = [] if formal is None else [one for one in formal.named_children if "parameter" in one.type]
-        for parameter, node in zip(listed, nodes, strict=False):
-            declared = (scope.read_type(read_name(strip_casts(node))) or "").replace("const ", "")
-            text = read_text(parameter)
-            for name in (one.name for one in parameters if one.is_type):
-                element = VECTOR.fullmatch("".join(declared.split()))
-                if element is not None and re.search(rf"vector\s*<\s*{name}\s*>", text):
-                    bound.setdefault(name, element[1])
-                elif re.match(rf"(?:const\s+)?{name}\s*(?:const\s*)?\*", text) and declared.endswith("*"):
-                    bound.setdefault(name, self._resolve(declared[:-1].strip(), scope))
-                elif re.match(rf"(?:const\s+)?{name}\s+\w+$", text) and declared:
-                    bound.setdefault(name, self._resolve(declared, scope))
-        for one in parameters:
-            if one.default and one.name not in bound:
-                bound[one.name] = self._resolve(one.default, scope)
-        return bound
-
-    def _resolve(self, text: str, scope: Scope) -> str:
-        """A template argument with what the names in it stand for: a type, a number, or as it is."""
-        text = self._parameters.get(text, text)
-        spelled = spell_type(text, self._type_names)
-        if spelled is not None:
-            return spelled
-        value = self.value(parse_expression(text), scope)
-        return str(int(value)) if isinstance(value, (int, float)) and int(value) == value else text
-
-    def _read_template_arguments(
-        self, callee: "Node | None", name: str, scope: Scope, nodes: "Sequence[Node]"
-    ) -> tuple[str | None, ...]:
-        """Of a launch, None for each that is not known."""
-        given, kernel = list_given(callee), self._templates.get(name)
-        if kernel is None:
-            told = [self._resolve(text, scope) for text in given]
-        else:
-            bound = self._bind_template(given, kernel, scope, nodes)
-            told = [bound.get(one.name, "") for one in list_template_parameters(kernel)]
-        return tuple(one if spell_type(one, self._type_names) or _WHOLE.fullmatch(one) else None for one in told)
 
     def _enter_function(
         self,
@@ -295,14 +219,14 @@ class _Reading(Evaluation):
         numbers: Mapping[str, Value] | None = None,
     ) -> Value:
         """Go through a function's body; again for the cases of switches that were not chosen, for what they launch alone."""
-        passage = _Passage(numbers=numbers or {})
+        passage = Passage(numbers=numbers or {})
         value = self._pass_through(name, arguments, caller, nodes, passage)
         if passage.others and not self._is_silent and not self._is_assumed:
             after = Snapshot(self._scopes)
             for variable, case, is_against in passage.others[:_MOST_CASES]:
                 self._is_silent, self._is_assumed = True, is_against
                 try:
-                    other = _Passage(numbers=passage.numbers, assumed={variable: case})
+                    other = Passage(numbers=passage.numbers, assumed={variable: case})
                     self._pass_through(name, arguments, caller, nodes, other)
                 finally:
                     self._is_silent = self._is_assumed = False
@@ -315,7 +239,7 @@ class _Reading(Evaluation):
         arguments: Sequence[Value],
         caller: Scope,
         nodes: "Sequence[Node]",
-        passage: _Passage,
+        passage: Passage,
     ) -> Value:
         function = self._functions[name]
         body = function.child_by_field_name("body")
@@ -550,7 +474,7 @@ class _Reading(Evaluation):
             if inner is not None and inner.type == "reference_declarator":
                 self._declare_reference(name, value, scope)
             else:
-                begun = self._begin(name, kind, declarator, scope)
+                begun = self.begin(name, kind, declarator, scope)
                 scope.values[name] = self._passage.assumed.get(name, begun)
 
     def _declare_reference(self, name: str, value: "Node | None", scope: Scope) -> None:
@@ -563,80 +487,6 @@ class _Reading(Evaluation):
         if target is not None and target.type in ("subscript_expression", "field_expression"):
             self.store(target, None if not isinstance(held, Array) else held, scope)
         scope.values[name] = held
-
-    def _begin(self, name: str, kind: str, declarator: "Node", scope: Scope) -> Value:
-        """What a declared variable holds."""
-        inner: Node | None = declarator
-        value: Node | None = None
-        if declarator.type == "init_declarator":
-            inner, value = declarator.child_by_field_name("declarator"), declarator.child_by_field_name("value")
-        plain_kind = kind.removeprefix("const ").removeprefix("struct ").strip()
-        element = VECTOR.fullmatch("".join(kind.split()))
-        if element is not None:
-            return self._begin_vector(name, element[1], declarator, value, scope)
-        if kind == "dim3" or kind.endswith("::dim3"):
-            return self.read_size(list_size_parts(declarator, value), scope)
-        if find_bounds(inner) is not None:
-            return self._begin_array(name, kind, inner, value, scope)
-        if plain_kind in self._structures and "*" not in read_text(inner) and self._structures[plain_kind].members:
-            return self._begin_record(plain_kind, value, scope)
-        if value is None:
-            return None
-        is_listed = value.type in ("argument_list", "initializer_list")
-        plain = value.named_children[0] if is_listed and len(value.named_children) == 1 else value
-        found = copy_record(cast(self.value(plain, scope), scope.types[name]))
-        if isinstance(found, Array) and not found.name:
-            found.name = name
-        return found
-
-    def _begin_array(self, name: str, kind: str, inner: "Node | None", value: "Node | None", scope: Scope) -> Array:
-        bounds = find_bounds(inner)
-        element = kind + "*" * count_stars(inner)
-        size = None if bounds is None else self._measure_array(bounds, element, scope)
-        array = Array(size, 0 if inner is None else inner.start_point[0] + 1, name)
-        if value is not None and value.type == "initializer_list":
-            nodes = [child for child in value.named_children if child.type != "comment"]
-            self._lists[name] = scope, nodes
-            for number, child in enumerate(nodes[:_MOST_TURNS]):
-                if not read_text(child).startswith("&"):
-                    array.elements[str(number)] = self.value(child, scope)
-            if array.size_bytes is None:
-                listed = combine("*", self.measure(element), len(nodes))
-                array.size_bytes = listed if isinstance(listed, int) else None
-        return array
-
-    def _begin_record(self, kind: str, value: "Node | None", scope: Scope) -> Value:
-        members = self._structures[kind].members
-        if value is not None and value.type == "initializer_list":
-            nodes = [child for child in value.named_children if child.type != "comment"]
-            if any(one.type == "initializer_pair" for one in nodes):
-                return Record(kind)
-            given = [self.value(one, scope) for one in nodes]
-            return Record(kind, {one[0]: cast(given[n], one[1]) for n, one in enumerate(members) if n < len(given)})
-        held = None if value is None or value.type == "argument_list" else self.value(value, scope)
-        return copy_record(held) if isinstance(held, Record) else Record(kind)
-
-    def _begin_vector(self, name: str, element: str, declarator: "Node", value: "Node | None", scope: Scope) -> Array:
-        line = declarator.start_point[0] + 1
-        if value is None and declarator.type == "identifier":
-            return Array(0, line, name)
-        nodes = list_size_parts(declarator, value)
-        is_list = value is not None and value.type == "initializer_list"
-        count: Value = len(nodes) if is_list else self.value(nodes[0], scope) if nodes else None
-        if isinstance(count, Array):
-            return Array(count.size_bytes if len(nodes) == 1 else None, line, name)
-        size = combine("*", count, self.measure(element))
-        return Array(size if isinstance(size, int) else None, line, name)
-
-    def _measure_array(self, declarator: "Node", kind: str, scope: Scope) -> int | None:
-        """Bytes of an array of the text's own."""
-        total: Value = self.measure(kind)
-        node: Node | None = declarator
-        while node is not None and node.type == "array_declarator":
-            size = node.child_by_field_name("size")
-            total = None if size is None else combine("*", total, self.value(size, scope))
-            node = node.child_by_field_name("declarator")
-        return total if isinstance(total, int) else None
 
     # Launches
 
@@ -672,7 +522,7 @@ class _Reading(Evaluation):
                 shared_bytes=int(shared) if isinstance(shared, (int, float)) else None,
                 arguments=tuple(passed),
                 file=file,
-                template_arguments=self._read_template_arguments(callee, name, scope, nodes),
+                template_arguments=self.read_template_arguments(callee, name, scope, nodes),
                 is_assumed=self._is_assumed,
             ),
         )
