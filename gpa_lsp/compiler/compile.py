@@ -38,6 +38,7 @@ _REMEDIES = (
 _UNDECLARED = re.compile(
     r"is undefined|was not declared|unknown type name|is not a template|expected a|has not been declared"
 )
+_LAUNCHING = re.compile(rb"<<<|\bcudaLaunch|\bcuLaunch|\bint\s+main\s*\(")
 _REMEDY = "no line is named: compile the source by itself to see more"
 
 
@@ -91,6 +92,23 @@ def compile_source(
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay: line tables name the file as the editor does
     content = read_source(path, text)
+    is_saved = text is None or (path.is_file() and content == read_source(path, None))
+
+    def compile_through(including: Path) -> CompiledUnit:
+        return _compile_text(
+            including,
+            read_source(including, None),
+            compute_capability=compute_capability,
+            flags=None,
+            settings=settings,
+            is_cancelled=is_cancelled,
+        )
+
+    including = find_including(path) if is_saved and _is_launched_elsewhere(content) else None
+    if including is not None:
+        whole = compile_through(including)
+        if not whole.has_failed and ".entry" in (whole.ptx or ""):
+            return _note_including(whole, including)
     unit = _compile_text(
         path,
         content,
@@ -99,24 +117,23 @@ def compile_source(
         settings=settings,
         is_cancelled=is_cancelled,
     )
-    if not unit.has_failed or not _is_fragment(path, unit):
+    if including is not None or not unit.has_failed or not _is_fragment(path, unit):
         return unit
     including = find_including(path)
-    if including is None:
+    whole = unit if including is None else compile_through(including)
+    if including is None or whole.has_failed:
         return unit
-    whole = _compile_text(
-        including,
-        read_source(including, None),
-        compute_capability=compute_capability,
-        flags=None,
-        settings=settings,
-        is_cancelled=is_cancelled,
-    )
-    if whole.has_failed:
-        return unit
-    is_saved = text is None or content == read_source(path, None)
     doubt = "" if is_saved else "; what is not saved of it was not compiled"
-    return replace(whole, notes=(f"compiled through {including.name}, which includes it{doubt}", *whole.notes))
+    return _note_including(whole, including, doubt)
+
+
+def _is_launched_elsewhere(content: bytes) -> bool:
+    """Kernels without a launch and a program: what includes them may define what they are compiled with, and chooses instances of templates."""
+    return b"__global__" in content and not _LAUNCHING.search(content)
+
+
+def _note_including(unit: CompiledUnit, including: Path, doubt: str = "") -> CompiledUnit:
+    return replace(unit, notes=(f"compiled through {including.name}, which includes it{doubt}", *unit.notes))
 
 
 def _compile_text(

@@ -61,6 +61,7 @@ class ArrayArgument:
         offset_elements: the pointer points to this element.
         alias_of: name of an earlier array this is the same memory as (in-place updates); then only the offset counts. None otherwise.
         base_address: where its first byte lies, for arrays whose address others hold; None for any place.
+        is_guessed: nobody knows its size: what is touched beyond its end is no fault of the program.
     """
 
     name: str
@@ -77,6 +78,7 @@ class ArrayArgument:
     offset_elements: int = 0
     alias_of: str | None = None
     base_address: int | None = None
+    is_guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

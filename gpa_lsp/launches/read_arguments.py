@@ -24,7 +24,7 @@ SCALAR_KEYS = frozenset({"name", "type", "value"})
 STRUCT_KEYS = frozenset({"name", "members", "size"})
 """Keys of a structure's table; its members have those of scalars, arrays or structures, and ``at``."""
 
-TEXTURE_KEYS = (ARRAY_KEYS - {"count", "shape", "offset", "alias_of", "base_address"}) | {
+TEXTURE_KEYS = (ARRAY_KEYS - {"count", "shape", "offset", "alias_of", "base_address", "guessed"}) | {
     "width",
     "height",
     "depth",

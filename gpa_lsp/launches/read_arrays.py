@@ -30,6 +30,7 @@ ARRAY_KEYS = frozenset(
         "offset",
         "alias_of",
         "base_address",
+        "guessed",
     }
 )
 """Keys of an array's table."""
@@ -88,9 +89,16 @@ class ArrayReader:
             base_address=table.read_integer("base_address", self.names.find, least=1)
             if "base_address" in table.content
             else None,
+            is_guessed=self._read_guessed(table),
         )
         self._keep(table, array)
         return array
+
+    def _read_guessed(self, table: Table) -> bool:
+        guessed = table.content.get("guessed", False)
+        if not isinstance(guessed, bool):
+            raise table.refuse("guessed is neither true nor false", remedy="write guessed = true", key="guessed")
+        return guessed
 
     def _keep(self, table: Table, array: ArrayArgument) -> None:
         if array.name in self.arrays:

@@ -30,6 +30,7 @@ What an argument is follows from its keys:
   ``sequence`` (``low``, ``step``), ``uniform`` (``low`` ≤ x < ``high``; 0 to 1, for integers 0 to 100), ``normal`` (mean ``low``, deviation
   ``high``), ``permutation``, ``values`` (``values = [ … ]``, over and over) or ``file`` (``file = "in.npy"``, or raw bytes; below the
   description's folder; the count may be left out); ``seed`` chooses among random ones; ``offset`` passes the address of that element;
+  ``guessed = true`` says that nobody knows its size, so that what is touched beyond its end is no fault;
 * an array that shares another one's memory has ``alias_of`` (a name above) and perhaps ``offset``;
 * a structure has ``members``, each again a number (several for an array in the structure), an array (its pointer) or a structure, laid out as
   C++ does or ``at`` a given byte; ``size`` where it is larger than that;

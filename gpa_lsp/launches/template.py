@@ -28,6 +28,8 @@ _POINTER_BYTES = 8
 _COUNTED = 'value = "threads_x"'
 """Of a number that may be how many elements there are; of those one is believed, or those with a telling name."""
 
+GUESSED = ", guessed = true"
+"""Of an array whose size nobody knows."""
 _SIZE = re.compile(
     r"n|count|size|length|len|num|total|\w*(?:elem(?:ent)?s?|points|nodes|atoms|particles|pixels|cells|threads|items|rows)"
 )
@@ -102,7 +104,9 @@ def write_template(
 
 def _write_heading(host: HostLaunch | None, measured: LaunchDescription | None) -> str:
     if host is not None and measured is None:
-        return f"# The launch at {_name_line(host)} of the host code, as far as it says; what is marked as a guess is to be corrected."
+        doubt = " It may be one of another instance of the kernel: a guess." if host.is_of_other else ""
+        doubt += " The host code chooses another case of its switch." if host.is_assumed else ""
+        return f"# The launch at {_name_line(host)} of the host code, as far as it says; what is marked as a guess is to be corrected.{doubt}"
     if measured is not None:
         return "# What to run the kernel with. Block, threads and shared memory are as measured; other sizes and values are guesses."
     return "# What to run the kernel with. Sizes and values are guesses: correct them, threads first."
@@ -154,7 +158,7 @@ def _give(line: str, given: HostArgument | None, *, is_float: bool) -> str:
         element = None if kind is None else find_type(kind[1])
         if element is not None and given.size_bytes % element.bytes == 0:
             count = given.size_bytes // element.bytes
-            counted = re.sub(r" count = [^,}]*(?=[,}])", f" count = {count}", text, count=1)
+            counted = re.sub(r" count = [^,}]*(?=[,}])", f" count = {count}", text.replace(GUESSED, ""), count=1)
             return f"{counted.replace(f'{count}}}', f'{count} }}')}  # allocated at {_name_line(given)}"
     return f"{text}  # guess{f'; {comment}' if comment else ''}"
 
@@ -267,7 +271,7 @@ def _write_array(name: str, kind: ElementType | None, use: PointerUse | None, so
         fill += ", high = 100"
     elements = 1 if use is None else use.stride_bytes // (scalar.bytes if kind is None else kind.bytes)
     count = "threads_x" if elements <= 1 else f"threads_x * {elements}"
-    return f'{{ name = "{name}", type = "{word}", count = "{count}"{fill} }},{comment}'
+    return f'{{ name = "{name}", type = "{word}", count = "{count}"{fill}{GUESSED} }},{comment}'
 
 
 def _write_texture(name: str, use: PointerUse) -> str:

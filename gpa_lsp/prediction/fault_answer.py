@@ -67,23 +67,29 @@ def explain_unchecked_races(instructions: tuple[StaticInstruction, ...], *, chec
     return NOTHING
 
 
-def answer_faults(faults: tuple[Fault, ...], *, unchecked_races: Sentence = NOTHING) -> Answer:
+def answer_faults(
+    faults: tuple[Fault, ...], *, unchecked_races: Sentence = NOTHING, is_beyond_guesses: bool = False
+) -> Answer:
     """One finding per fault, those of the program before those of the emulator.
 
     Args:
         faults: that were found.
         unchecked_races: of :func:`explain_unchecked_races`.
+        is_beyond_guesses: something was touched beyond arrays whose sizes are guesses.
     """
     own = [fault for fault in faults if fault.kind not in ENDINGS]
-    if not faults:
+    if is_beyond_guesses and not own:
+        summary = say(
+            "No fault of the program was seen, but more was touched than arrays hold whose sizes are guesses."
+        )
+    elif not faults:
         seen = "misplaced barrier" if unchecked_races else "race or misplaced barrier"
         summary = say("Every executed access was in bounds and aligned, and no {seen} was seen.", seen=seen)
-        return Answer(analysis=NAME, title=_TITLE, summary=join((summary, unchecked_races)))
-    ordered = [*own, *(fault for fault in faults if fault.kind in ENDINGS)]
-    if not own:
+    elif not own:
         summary = say("No fault was seen, but not all of the chosen blocks ran to their end.")
     else:
         summary = say("{faults} of the program in what was executed.", faults=count(len(own), "fault"))
+    ordered = [*own, *(fault for fault in faults if fault.kind in ENDINGS)]
     return Answer(
         analysis=NAME,
         title=_TITLE,

@@ -3,8 +3,10 @@
 import gc
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from bisect import bisect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import ceil, prod
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,8 @@ LIMITS = frozenset(
     {FaultKind.TIME_BUDGET, FaultKind.INSTRUCTION_BUDGET, FaultKind.MEMORY_BUDGET, FaultKind.TRACE_BUDGET}
 )
 FITTED = "# fitted: as much as is touched"
+CUT_OFF = "# fitted: time ran out, more may be touched"
+_FITTED = FITTED.partition(":")[0]
 _ROOM_BYTES = 4 << 30
 """Of all arrays together while nothing bounds them; zeros that are not touched cost nothing."""
 _LARGEST_BYTES = 1 << 30
@@ -62,6 +66,21 @@ _BLOCKS = {
 class _Tried:
     text: str
     faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Touched:
+    """What a launch touches.
+
+    Attributes:
+        counts: elements up to the last that is touched, by array.
+        shared_bytes: of dynamic shared memory.
+        is_cut_off: not all that was to be tried ran to its end.
+    """
+
+    counts: dict[str, int]
+    shared_bytes: int
+    is_cut_off: bool
 
 
 def count_axes(function: PtxFunction) -> int:
@@ -160,23 +179,23 @@ def _fit_arrays(module: PtxModule, function: PtxFunction, text: str, room: int) 
         return _Tried(text=text, faults=())  # what cannot be tried is said when it is emulated
     if touched is None:
         return None
-    counts, shared_bytes = touched
-    if has_shared and shared_bytes > 0:
-        text = _SHARED.sub(f"shared_bytes = {shared_bytes}  {FITTED}", text, count=1)
-    found = _fit_counts(module, text, counts, launch, room)
+    if has_shared and touched.shared_bytes > 0:
+        text = _SHARED.sub(f"shared_bytes = {touched.shared_bytes}  {FITTED}", text, count=1)
+    found = _fit_counts(module, text, touched, launch, room)
     if found is None or not found.faults:
         return found
     # members of structures may be indexes: zeros lead nowhere
-    zeros = _fit_counts(module, _empty(text, guessed), counts, launch, room)
+    zeros = _fit_counts(module, _empty(text, guessed), touched, launch, room)
     return zeros if zeros is not None and len(zeros.faults) < len(found.faults) else found
 
 
 def _fit_counts(
-    module: PtxModule, text: str, counts: Mapping[str, int], launch: LaunchDescription, room: int
+    module: PtxModule, text: str, touched: "_Touched", launch: LaunchDescription, room: int
 ) -> _Tried | None:
     """The launch with arrays that grow until nothing is touched beyond them; None where they would be too large."""
+    counts: Mapping[str, int] = touched.counts
     for _ in range(_ROUNDS):
-        fitted = _write_counts(text, counts)
+        fitted = _write_counts(text, counts, CUT_OFF if touched.is_cut_off else FITTED)
         if _count_bytes(fitted) > room:
             return None
         faults = tuple(one for one in _try(module, _read(fitted)).faults if one.kind not in LIMITS)
@@ -206,10 +225,11 @@ def grow_arrays(text: str, faults: tuple[Fault, ...]) -> str | None:
     counts = {
         match["name"]: int(match["count"])
         for line in text.splitlines()
-        if FITTED in line and (match := _ARRAY.search(line))
+        if _FITTED in line and (match := _ARRAY.search(line))
     }
     grown = _grow(counts, faults, launch)
-    return None if grown is None or grown == counts else _write_counts(text, grown)
+    comment = CUT_OFF if CUT_OFF in text else FITTED
+    return None if grown is None or grown == counts else _write_counts(text, grown, comment)
 
 
 def _read(text: str) -> LaunchDescription:
@@ -218,24 +238,29 @@ def _read(text: str) -> LaunchDescription:
 
 def _try(module: PtxModule, launch: LaunchDescription, *, is_traced: bool = False, is_few: bool = False) -> Emulation:
     """The blocks at the corners of the grid, and some between them: a guard may keep the last ones from doing anything."""
-    ends = [sorted({0, size // 2, max(size - 2, 0), size - 1}) for size in launch.grid]
-    width, height = launch.grid[0], launch.grid[1]
-    chosen = {(z * height + y) * width + x for z in ends[2] for y in ends[1] for x in ends[0]}
-    every = width * height * launch.grid[2]
-    chosen = {every - 1} if is_few else chosen | {number * every // _SPREAD for number in range(_SPREAD)}
     return emulate(
         module,
         launch,
         budget=_TRY,
-        sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=tuple(sorted(chosen))),
+        sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=_choose_blocks(launch.grid, is_few=is_few)),
         trace=TraceSettings(branches=False, spaces_left_out=frozenset({Space.LOCAL.value})) if is_traced else None,
     )
 
 
+def _choose_blocks(grid: tuple[int, int, int], *, is_few: bool) -> tuple[int, ...]:
+    width, height, depth = grid
+    every = width * height * depth
+    if is_few:
+        return (every - 1,)
+    x_ends, y_ends, z_ends = (sorted({0, size // 2, max(size - 2, 0), size - 1}) for size in grid)
+    corners = {(z * height + y) * width + x for z in z_ends for y in y_ends for x in x_ends}
+    return tuple(sorted(corners | {number * every // _SPREAD for number in range(_SPREAD)}))
+
+
 def _find_touched(
     module: PtxModule, function: PtxFunction, launch: LaunchDescription, guessed: set[str], *, has_shared: bool
-) -> tuple[dict[str, int], int] | None:
-    """Elements of each array that are touched where nothing bounds it, and bytes of dynamic shared memory; None where that is too much."""
+) -> _Touched | None:
+    """What is touched where nothing bounds it; None where that is too much."""
     arrays = [one for one in _list_arrays(launch) if one.name in guessed]
     room = _ROOM_BYTES // max(len(arrays), 4)
     wide = {one.name: replace(one, count=room // one.type.bytes, generator=Generator.ZEROS) for one in arrays}
@@ -248,22 +273,51 @@ def _find_touched(
     given = {one.name for one in _list_arrays(launch)} - wide.keys()
     touched: dict[str, int] = {}
     shared_bytes = 0
+    is_cut_off = False
     for is_few in (False, True):  # the last blocks alone, where those before them took all the time
         gc.collect()  # the arrays of the try before lie in a cycle: a few of them are all the memory there may be
         emulation = _try(module, roomy, is_traced=True, is_few=is_few)
         if wide and any(_is_behind_all(fault, given) for fault in emulation.faults):
             return None
-        found, shared_end = _measure_touched(emulation, wide)
+        chosen = _choose_blocks(launch.grid, is_few=is_few)
+        found, shared_end = _measure_touched(emulation, wide, chosen)
+        is_cut = _is_cut(emulation)
+        is_cut_off |= is_cut
         touched = {name: max(found.get(name, 0), touched.get(name, 0)) for name in found.keys() | touched.keys()}
         shared_bytes = max(shared_bytes, shared_end - static_bytes)
-        if not any(fault.kind in LIMITS for fault in emulation.faults):
+        if not is_cut:
             break
     # what nothing touched so far may be touched with other data
-    return {one.name: touched.get(one.name) or one.count for one in arrays}, shared_bytes
+    counts = {one.name: touched.get(one.name) or one.count for one in arrays}
+    return _Touched(counts=counts, shared_bytes=shared_bytes, is_cut_off=is_cut_off)
 
 
-def _measure_touched(emulation: Emulation, wide: Mapping[str, ArrayArgument]) -> tuple[dict[str, int], int]:
-    """Elements of each array up to the last that was touched, and the end of what was touched of shared memory."""
+def _is_cut(emulation: Emulation) -> bool:
+    return any(fault.kind in LIMITS for fault in emulation.faults)
+
+
+def _carry_on(blocks: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], last: int) -> int:
+    """The end of what is touched by the blocks up to one, from those that were tried: each moves on as far as the fastest of them.
+
+    >>> _carry_on(np.array([0, 0, 4]), np.array([100, 512, 2560]), 7)
+    4096
+    """
+    tried, place = np.unique(blocks, return_inverse=True)
+    furthest = np.zeros(len(tried), dtype=np.int64)
+    np.maximum.at(furthest, place, ends)
+    end = int(furthest.max())
+    steps = np.diff(furthest) / np.diff(tried)
+    pace = float(steps.max(initial=0.0))
+    return max(end, int(furthest[-1]) + ceil(pace * max(last - int(tried[-1]), 0)))
+
+
+def _measure_touched(
+    emulation: Emulation, wide: Mapping[str, ArrayArgument], chosen: Sequence[int]
+) -> tuple[dict[str, int], int]:
+    """Elements of each array up to the last that was touched, and the end of what was touched of shared memory.
+
+    Blocks behind the last that touched an array were not tried up to the next that did not touch it, or at all: they are taken to go on like it.
+    """
     trace = emulation.trace
     if trace is None or not len(trace.accesses):
         return {}, 0
@@ -272,13 +326,20 @@ def _measure_touched(emulation: Emulation, wide: Mapping[str, ArrayArgument]) ->
     lanes = firsts[1:] - firsts[:-1]
     ends = accesses.addresses + np.repeat(accesses.bytes, lanes)
     spaces = np.repeat(accesses.space, lanes)
+    blocks = np.repeat(accesses.block, lanes)
+    all_blocks = prod(emulation.grid)
+    is_cut = _is_cut(emulation)
     counts = {}
     for buffer in trace.buffers:
         inside = (accesses.addresses >= buffer.base) & (accesses.addresses < buffer.base + buffer.size_bytes)
         inside &= spaces == Space.GLOBAL.value
         if buffer.name in wide and inside.any():
-            size = int(ends[inside].max()) - buffer.base
-            counts[buffer.name] = -(-size // wide[buffer.name].type.bytes)
+            touching = blocks[inside].astype(np.int64)
+            behind = bisect(chosen, int(touching.max()))
+            last = chosen[behind] - 1 if behind < len(chosen) and not is_cut else all_blocks - 1
+            size = _carry_on(touching, ends[inside].astype(np.int64) - buffer.base, last)
+            most = max(int(ends[inside].max()) - buffer.base, _LARGEST_BYTES)
+            counts[buffer.name] = -(-min(size, most) // wide[buffer.name].type.bytes)
     shared = ends[spaces == Space.SHARED.value]
     return counts, int(shared.max()) if len(shared) else 0
 
@@ -347,16 +408,16 @@ def _grow(counts: Mapping[str, int], faults: tuple[Fault, ...], launch: LaunchDe
     return grown
 
 
-def _write_counts(text: str, counts: Mapping[str, int]) -> str:
-    return "\n".join(map(_make_line_writer(counts), text.split("\n")))
+def _write_counts(text: str, counts: Mapping[str, int], comment: str) -> str:
+    return "\n".join(map(_make_line_writer(counts, comment), text.split("\n")))
 
 
-def _make_line_writer(counts: Mapping[str, int]) -> Callable[[str], str]:
+def _make_line_writer(counts: Mapping[str, int], comment: str) -> Callable[[str], str]:
     def write(line: str) -> str:
         match = _ARRAY.search(line)
         if match is None or match["name"] not in counts or _KNOWN in line:
             return line
         whole = f"{line[: match.start('count')]}{counts[match['name']]}{line[match.end('count') :]}"
-        return f"{whole.partition('  # ')[0]}  {FITTED}"
+        return f"{whole.partition('  # ')[0]}  {comment}"
 
     return write

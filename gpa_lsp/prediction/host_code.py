@@ -1,5 +1,7 @@
 """The host code around a source: the launches it says, and the texts that tell of its kernels' parameters."""
 
+from dataclasses import replace
+
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.missing_headers import include_with_search
@@ -41,5 +43,13 @@ def read_host_code(statics: SourceStatics) -> HostCode:
     texts |= {own[0]: own[1]} if own[0] in texts else {}
     macros = tuple(one for one in flags.macros if not one.startswith("-"))
     launches = find_host_launches(str(path), text, tuple(texts.items()), macros)
+    if path != statics.path:
+        launches = tuple(_name_file(one, str(path)) for one in launches)
     others = {str(path): text, **texts}
     return HostCode(launches=launches, texts=(own, *(one for one in others.items() if one[0] != own[0])))
+
+
+def _name_file(launch: HostLaunch, file: str) -> HostLaunch:
+    """The launch with the file that its lines are of, for readers of another."""
+    arguments = tuple(replace(one, file=one.file or file) for one in launch.arguments)
+    return replace(launch, file=launch.file or file, arguments=arguments)

@@ -16,6 +16,7 @@ from gpa_lsp.emulator.model import Emulation, Fault, Sampling, SamplingKind, Tra
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.prediction.fault_answer import ENDINGS, answer_faults, explain_unchecked_races
 from gpa_lsp.prediction.flops import count_flops
+from gpa_lsp.prediction.guessed_sizes import grow_guessed, part_guessed
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.prediction.model import Execution, KernelPrediction, PredictionSettings
 from gpa_lsp.prediction.trace_answers import TraceAnswerer, TraceAnswers
@@ -90,7 +91,9 @@ _SECOND_PROBE_SHARE = 2
 """So may the probe of fewer blocks, where the first one did not end: of them as many run as at once anyway."""
 
 _RUN_SHARE = 2
-"""The run has at least this part of the time, however much of it probes took that did not end."""
+"""What follows a probe has at least this part of the time, however much of it the probe took without ending."""
+_GROWING_ROUNDS = 3
+"""Probes with larger arrays, where sizes are guesses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +145,13 @@ def predict_launch(
     product = choose_product(settings.machine, subject.compute_capability)
     context = _build_context(subject, product, problems)
     warps_per_sm = None if problems else context.blocks_per_sm * -(-prod(subject.launch.block) // 32)
-    probe, left = _probe(subject, settings, problems)
+    probe, subject, left = _probe_grown(subject, settings, problems)
     recovered, volumes, volume_answers = _predict_volumes(subject, settings, product, probe, problems)
     wave = context.sm_count * context.blocks_per_sm
     plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
     run, shown = _run(subject, left, context, plan, sinks=sinks, problems=problems)
-    faults = merge_faults(run.faults, probe.faults)
+    faults, notes = part_guessed(subject.launch, merge_faults(run.faults, probe.faults))
+    problems.extend(notes)
     unchecked = explain_unchecked_races(run.instructions, checks_races=settings.checks_races)
     return KernelPrediction(
         mangled_name=subject.kernel,
@@ -164,7 +168,11 @@ def predict_launch(
         volumes=None if volumes is None or volumes.contradictions else volumes,
         contradictions=() if volumes is None else volumes.contradictions,
         recovered=recovered,
-        answers=(answer_faults(faults, unchecked_races=unchecked), *volume_answers, *shown.answers),
+        answers=(
+            answer_faults(faults, unchecked_races=unchecked, is_beyond_guesses=bool(notes)),
+            *volume_answers,
+            *shown.answers,
+        ),
         problems=tuple(problems),
         measures=shown.measures,
         counts=run.counts,
@@ -201,6 +209,27 @@ def _build_context(subject: LaunchSubject, product: Product | None, problems: li
     except GpaError as error:
         problems.append(Problem.from_error(error))
         return TraceContext(sm_count=1, blocks_per_sm=1)
+
+
+def _probe_grown(
+    subject: LaunchSubject, settings: PredictionSettings, problems: list[Problem]
+) -> tuple[Emulation, LaunchSubject, PredictionSettings]:
+    """The probe, what was probed, and the settings with the time that is left: arrays whose size is a guess are as large as what it touched."""
+    tried: list[Problem] = []
+    probe, left = _probe(subject, settings, tried)
+    given = subject
+    for _ in range(_GROWING_ROUNDS):
+        grown = grow_guessed(subject.launch, probe.faults)
+        if grown is None:
+            break
+        subject = replace(subject, launch=grown)
+        tried.clear()
+        probe, left = _probe(subject, left, tried)
+    problems.extend(tried)
+    if subject is not given:
+        message = "arrays whose sizes are guesses were made larger, since more of them was touched"
+        problems.append(Problem(severity=ProblemSeverity.NOTE, message=message))
+    return probe, subject, left
 
 
 def _probe(

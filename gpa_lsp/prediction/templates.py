@@ -15,7 +15,7 @@ from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.emulator.model import Fault
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
-from gpa_lsp.launches.template import USUAL_THREADS, write_source_template, write_template
+from gpa_lsp.launches.template import GUESSED, USUAL_THREADS, write_source_template, write_template
 from gpa_lsp.prediction.built_modules import read_modules
 from gpa_lsp.prediction.fitting import LIMITS, MOST_VARIANTS, SHAPES, fit_sizes, grow_arrays, list_variants
 from gpa_lsp.prediction.host_code import read_host_code
@@ -29,6 +29,7 @@ from gpa_lsp.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, list_named, shorten_name
 from gpa_lsp.sources.host_launch import HostLaunch
+from gpa_lsp.sources.template_arguments import list_instance_arguments, match_arguments
 
 _MOST_NAMES = 8
 _MOST_SAID = 8
@@ -40,6 +41,7 @@ _SIZES = (USUAL_THREADS, 16384, 4096, 1024, 256)
 _SHARE = 4
 """Each try may take this part of what the emulation may: what fits it fits on a slower machine, too, and somebody waits."""
 
+_POINTER_BYTES = 8
 _GRID_WORDS = "# the grid is"
 _THREADS_WORD = "\nthreads = "
 _ROUNDS = 8
@@ -94,7 +96,7 @@ def write_templates(
                 function, names, texts=host_code.texts, measured=launch, host=host, threads=threads
             )
 
-        said = _find_said(read, function)
+        said = _find_said(read, function, names)
         if launch is not None:
             return write_sized(USUAL_THREADS, _find_same(said, launch))
         if fits is None:
@@ -188,7 +190,9 @@ def _fit_size(
         return _Fitted(text=text, threads=threads, wrong=_TOO_LARGE, is_cut_off=True)
     faults: tuple[Fault, ...] = ()
     for _ in range(_ROUNDS):
-        launch = read_launches(Path("fitting.launch.toml"), text=fitted)[0]
+        launch = read_launches(Path("fitting.launch.toml"), text=fitted.replace(GUESSED, ""))[
+            0
+        ]  # faults are looked for
         problems: list[Problem] = []
         found = predict_matched(work, (DescribedLaunch(launch=launch, function=function),), problems)
         faults = tuple(fault for one in found for fault in one.faults)
@@ -274,16 +278,41 @@ def _find_measured(measured: Sequence[LaunchDescription], function: PtxFunction)
     return next((one for one in measured if one.kernel in (function.name, readable, shorten_name(readable))), None)
 
 
-def _find_said(read: Sequence[HostLaunch], function: PtxFunction) -> list[HostLaunch]:
-    """The launches of a kernel that the host code says something of, each different one once."""
+def _find_said(read: Sequence[HostLaunch], function: PtxFunction, names: Collection[str]) -> list[HostLaunch]:
+    """The launches of a kernel that the host code says something of, each different one once.
+
+    Of a template those of this instance; where that cannot be told those that fit it, and no other instance for certain.
+    """
     name = find_bare_name(function.name)
+    others = [list_instance_arguments(demangle(one)) for one in names if find_bare_name(one) == name]
+    own = list_instance_arguments(demangle(function.name))
     found: dict[tuple[object, ...], HostLaunch] = {}
-    for one in read:
+    for one in sorted(read, key=lambda one: one.is_assumed):
         knows = one.block is not None or one.grid is not None or any(item.size_bytes for item in one.arguments)
-        if one.kernel == name and len(one.arguments) == len(function.parameters) and knows:
-            values = tuple((item.value, item.size_bytes) for item in one.arguments)
-            found.setdefault((one.grid, one.block, one.shared_bytes, values), one)
+        if one.kernel != name or not knows or not _fits(one, function):
+            continue
+        matched = match_arguments(one.template_arguments, own)
+        is_elsewhere = any(match_arguments(one.template_arguments, other) for other in others)
+        if matched is False or (matched is None and is_elsewhere):
+            continue
+        rivals = sum(match_arguments(one.template_arguments, other) is not False for other in others)
+        values = tuple((item.value, item.size_bytes) for item in one.arguments)
+        told = one if rivals <= 1 or matched else replace(one, is_of_other=True)
+        found.setdefault((one.grid, one.block, one.shared_bytes, values), told)
     return list(found.values())[:_MOST_SAID]
+
+
+def _fits(launch: HostLaunch, function: PtxFunction) -> bool:
+    """Whether a kernel can be launched so: arrays for its pointers, and no more threads than it allows."""
+    if len(launch.arguments) != len(function.parameters):
+        return False
+    pairs = zip(launch.arguments, function.parameters, strict=True)
+    if any(one.is_array and parameter.size_bytes < _POINTER_BYTES for one, parameter in pairs):
+        return False
+    if launch.block is None:
+        return True
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    return function.required_threads in (None, launch.block) and threads <= (function.max_threads or threads)
 
 
 def _find_same(said: Sequence[HostLaunch], measured: LaunchDescription) -> HostLaunch | None:

@@ -39,6 +39,9 @@ class HostLaunch:
         shared_bytes: dynamic shared memory; None likewise.
         arguments: in order.
         file: that the line is of; empty for the text itself.
+        template_arguments: as demanglers spell them, None for each that is not known; empty where the kernel is no template, or nothing is known.
+        is_assumed: the text does not choose it, as far as it was read: it stands in another case of a switch, whose value is taken for granted.
+        is_of_other: it may be one of another instance of the kernel: nothing tells which.
     """
 
     kernel: str
@@ -48,3 +51,6 @@ class HostLaunch:
     shared_bytes: int | None
     arguments: tuple[HostArgument, ...]
     file: str = ""
+    template_arguments: tuple[str | None, ...] = ()
+    is_assumed: bool = False
+    is_of_other: bool = False

@@ -5,27 +5,28 @@ declarations, assignments, allocations, calls of functions of the same text, the
 first turn. What cannot be told is unknown and stays so.
 """
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes
-from gpa_lsp.sources.host_evaluation import VECTOR, Evaluation, copy_record
+from gpa_lsp.sources.host_declarations import Declarations
+from gpa_lsp.sources.host_evaluation import copy_record
 from gpa_lsp.sources.host_launch import HostArgument, HostLaunch
 from gpa_lsp.sources.host_state import Snapshot
 from gpa_lsp.sources.host_syntax import (
+    can_be_followed,
     count_stars,
     ends_program,
-    find_bounds,
+    ends_switch,
     find_functions,
     find_identifier,
-    lay_out_structures,
-    list_size_parts,
+    list_cases,
     read_last_name,
     strip_casts,
 )
+from gpa_lsp.sources.host_templates import WHOLE, Passage
 from gpa_lsp.sources.host_text import HostText, join_texts
 from gpa_lsp.sources.host_values import (
     Array,
@@ -37,6 +38,7 @@ from gpa_lsp.sources.host_values import (
     keep_small,
     read_name,
 )
+from gpa_lsp.sources.template_arguments import list_given
 from gpa_lsp.sources.trees import SourceTree, read_text, read_tree, walk
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ _BLOCKS = frozenset({"compound_statement", "else_clause", "labeled_statement", "
 _PASSED_OVER = frozenset({"comment", "break_statement", "continue_statement", "function_definition"})
 _LEAVING = frozenset({"break_statement", "continue_statement", "goto_statement", "return_statement"})
 _LAUNCHING = frozenset({"cudaLaunchKernel", "cudaLaunchCooperativeKernel"})
-_TYPE_PARAMETER = re.compile(r"(?:typename|class)\s+(\w+)")
+_MOST_CASES = 24
 
 
 @lru_cache(maxsize=16)
@@ -96,11 +98,11 @@ class _NeedsArguments(Exception):  # noqa: N818  (as above)
     """Without arguments the program ends at once."""
 
 
-class _Reading(Evaluation):
+class _Reading(Declarations):
     """One walk through a text."""
 
     def __init__(self, tree: SourceTree, host: HostText) -> None:
-        super().__init__(host, lay_out_structures(tree))
+        super().__init__(tree, host)
         self._tree = tree
         self._globals = Scope()
         self._functions = dict(find_functions(tree))
@@ -108,8 +110,10 @@ class _Reading(Evaluation):
         self._steps = 0
         self._calls: list[str] = []
         self._scopes: list[Scope] = [self._globals]
-        self._lists: dict[str, tuple[Scope, list[Node]]] = {}
         self._hidden: list[dict[str, tuple[bool, Value, str | None]]] = []
+        self._passage = Passage()
+        self._is_silent = False
+        self._is_assumed = False
         self._statements = {
             "declaration": self._declare,
             "if_statement": self._branch,
@@ -197,47 +201,58 @@ class _Reading(Evaluation):
         self, call: "Node", name: str, arguments: Sequence[Value], scope: Scope, nodes: "Sequence[Node]"
     ) -> Value:
         before = self._parameters
-        self._parameters = {**before, **self._bind_types(call, self._functions[name], scope, nodes)}
+        function = self._functions[name]
+        bound = self.bind_template(list_given(call.child_by_field_name("function")), function, scope, nodes)
+        self._parameters = {**before, **bound}
+        numbers = {key: int(text) for key, text in bound.items() if WHOLE.fullmatch(text)}
         try:
-            return self._enter_function(name, arguments, scope, nodes)
+            return self._enter_function(name, arguments, scope, nodes, numbers)
         finally:
             self._parameters = before
 
-    def _bind_types(self, call: "Node", function: "Node", scope: Scope, nodes: "Sequence[Node]") -> dict[str, str]:
-        """The types that a template's parameters stand for in a call, where they are named or follow from ``T *`` or ``vector<T>``."""
-        template = function.parent
-        declarator = find_function_declarator(function)
-        if template is None or template.type != "template_declaration" or declarator is None:
-            return {}
-        names = _TYPE_PARAMETER.findall(read_text(template.child_by_field_name("parameters")))
-        callee = read_text(call.child_by_field_name("function"))
-        if "<" in callee:
-            given = callee.partition("<")[2].rpartition(">")[0].split(",")
-            return {name: one.strip() for name, one in zip(names, given, strict=False)}
-        bound: dict[str, str] = {}
-        parameters = declarator.child_by_field_name("parameters")
-        for parameter, node in zip(() if parameters is None else parameters.named_children, nodes, strict=False):
-            declared = scope.read_type(read_name(strip_casts(node))) or ""
-            text = read_text(parameter)
-            for name in names:
-                element = VECTOR.fullmatch("".join(declared.replace("const ", "").split()))
-                if element is not None and re.search(rf"vector\s*<\s*{name}\s*>", text):
-                    bound.setdefault(name, element[1])
-                elif re.match(rf"(?:const\s+)?{name}\s*\*", text) and declared.endswith("*"):
-                    bound.setdefault(name, declared[:-1].replace("const ", "").strip())
-        return bound
+    def _enter_function(
+        self,
+        name: str,
+        arguments: Sequence[Value],
+        caller: Scope,
+        nodes: "Sequence[Node]",
+        numbers: Mapping[str, Value] | None = None,
+    ) -> Value:
+        """Go through a function's body; again for the cases of switches that were not chosen, for what they launch alone."""
+        passage = Passage(numbers=numbers or {})
+        value = self._pass_through(name, arguments, caller, nodes, passage)
+        if passage.others and not self._is_silent and not self._is_assumed:
+            after = Snapshot(self._scopes)
+            for variable, case, is_against in passage.others[:_MOST_CASES]:
+                self._is_silent, self._is_assumed = True, is_against
+                try:
+                    other = Passage(numbers=passage.numbers, assumed={variable: case})
+                    self._pass_through(name, arguments, caller, nodes, other)
+                finally:
+                    self._is_silent = self._is_assumed = False
+                    after.go_back()
+        return value
 
-    def _enter_function(self, name: str, arguments: Sequence[Value], caller: Scope, nodes: "Sequence[Node]") -> Value:
-        """Go through a function's body."""
+    def _pass_through(
+        self,
+        name: str,
+        arguments: Sequence[Value],
+        caller: Scope,
+        nodes: "Sequence[Node]",
+        passage: Passage,
+    ) -> Value:
         function = self._functions[name]
         body = function.child_by_field_name("body")
         if body is None or name in self._calls or len(self._calls) >= _DEEPEST_CALLS:
             return None
         scope = Scope(outer=self._globals)
+        scope.values.update(passage.numbers)
         self._bind(function, scope, arguments, caller, nodes)
+        scope.values.update({one: value for one, value in passage.assumed.items() if one in scope.values})
         self._calls.append(name)
         self._scopes.append(scope)
         outer_blocks, self._hidden = self._hidden, []
+        outer_passage, self._passage = self._passage, passage
         try:
             self._run(body, scope)
         except _Returned as returned:
@@ -246,6 +261,7 @@ class _Reading(Evaluation):
             self._calls.pop()
             self._scopes.pop()
             self._hidden = outer_blocks
+            self._passage = outer_passage
         return None
 
     def _bind(
@@ -318,11 +334,50 @@ class _Reading(Evaluation):
             raise _Ended
 
     def _switch(self, node: "Node", scope: Scope) -> None:
-        """Which case it is is not looked for: what launches, launches, and what any case writes to is not known."""
+        """The case that is chosen. Of the others what they launch is read, too: each with the value it is for, from the beginning of the function."""
+        condition = node.child_by_field_name("condition")
+        asked = read_name(strip_casts(None if condition is None else condition.child_by_field_name("value")))
+        cases = list_cases(node)
+        values = [self.value(case.child_by_field_name("value"), scope) for case in cases]
+        assumed = self._passage.assumed.get(asked)
+        value = self.value(condition, scope) if assumed is None else assumed
+        is_known = isinstance(value, (int, float))
+        if not can_be_followed(cases) or (not is_known and asked not in scope.values):
+            self._switch_blindly(node, scope)
+        elif assumed is not None:
+            scope.values[asked] = assumed
+            self._is_silent = False
+            self._run_cases(cases, values, assumed, scope)
+            raise _Returned(None)
+        else:
+            if asked in scope.values:
+                told = [one for case, one in zip(cases, values, strict=True) if any(map(_is_launch, walk(case)))]
+                others = [(asked, one, is_known) for one in told if isinstance(one, int) and one != value]
+                self._passage.others += others
+            if is_known:
+                self._run_cases(cases, values, value, scope)
+                return
+            left = [case for case, one in zip(cases, values, strict=True) if not isinstance(one, int)]
+            self._switch_blindly(node, scope, left)
+
+    def _switch_blindly(self, node: "Node", scope: Scope, cases: "Sequence[Node] | None" = None) -> None:
+        """Which case it is is not known: what launches, launches, and what any case writes to is not known."""
         self._forget(node, scope)
-        for child in walk(node):
-            if _is_launch(child):
-                self.launch(child, scope)
+        for case in (node,) if cases is None else cases:
+            for child in walk(case):
+                if _is_launch(child):
+                    self.launch(child, scope)
+
+    def _run_cases(self, cases: "Sequence[Node]", values: Sequence[Value], value: Value, scope: Scope) -> None:
+        """From the case of a value up to where one ends."""
+        default = next((n for n, case in enumerate(cases) if case.child_by_field_name("value") is None), len(cases))
+        chosen = next((number for number, one in enumerate(values) if one is not None and one == value), default)
+        for case in cases[chosen:]:
+            for child in case.named_children:
+                if child != case.child_by_field_name("value"):
+                    self._run(child, scope)
+            if ends_switch(case):
+                return
 
     def _branch(self, node: "Node", scope: Scope) -> None:
         condition = node.child_by_field_name("condition")
@@ -419,7 +474,8 @@ class _Reading(Evaluation):
             if inner is not None and inner.type == "reference_declarator":
                 self._declare_reference(name, value, scope)
             else:
-                scope.values[name] = self._begin(name, kind, declarator, scope)
+                begun = self.begin(name, kind, declarator, scope)
+                scope.values[name] = self._passage.assumed.get(name, begun)
 
     def _declare_reference(self, name: str, value: "Node | None", scope: Scope) -> None:
         """Another name for a variable; for anything else, nobody knows what is written through it."""
@@ -431,80 +487,6 @@ class _Reading(Evaluation):
         if target is not None and target.type in ("subscript_expression", "field_expression"):
             self.store(target, None if not isinstance(held, Array) else held, scope)
         scope.values[name] = held
-
-    def _begin(self, name: str, kind: str, declarator: "Node", scope: Scope) -> Value:
-        """What a declared variable holds."""
-        inner: Node | None = declarator
-        value: Node | None = None
-        if declarator.type == "init_declarator":
-            inner, value = declarator.child_by_field_name("declarator"), declarator.child_by_field_name("value")
-        plain_kind = kind.removeprefix("const ").removeprefix("struct ").strip()
-        element = VECTOR.fullmatch("".join(kind.split()))
-        if element is not None:
-            return self._begin_vector(name, element[1], declarator, value, scope)
-        if kind == "dim3" or kind.endswith("::dim3"):
-            return self.read_size(list_size_parts(declarator, value), scope)
-        if find_bounds(inner) is not None:
-            return self._begin_array(name, kind, inner, value, scope)
-        if plain_kind in self._structures and "*" not in read_text(inner) and self._structures[plain_kind].members:
-            return self._begin_record(plain_kind, value, scope)
-        if value is None:
-            return None
-        is_listed = value.type in ("argument_list", "initializer_list")
-        plain = value.named_children[0] if is_listed and len(value.named_children) == 1 else value
-        found = copy_record(cast(self.value(plain, scope), scope.types[name]))
-        if isinstance(found, Array) and not found.name:
-            found.name = name
-        return found
-
-    def _begin_array(self, name: str, kind: str, inner: "Node | None", value: "Node | None", scope: Scope) -> Array:
-        bounds = find_bounds(inner)
-        element = kind + "*" * count_stars(inner)
-        size = None if bounds is None else self._measure_array(bounds, element, scope)
-        array = Array(size, 0 if inner is None else inner.start_point[0] + 1, name)
-        if value is not None and value.type == "initializer_list":
-            nodes = [child for child in value.named_children if child.type != "comment"]
-            self._lists[name] = scope, nodes
-            for number, child in enumerate(nodes[:_MOST_TURNS]):
-                if not read_text(child).startswith("&"):
-                    array.elements[str(number)] = self.value(child, scope)
-            if array.size_bytes is None:
-                listed = combine("*", self.measure(element), len(nodes))
-                array.size_bytes = listed if isinstance(listed, int) else None
-        return array
-
-    def _begin_record(self, kind: str, value: "Node | None", scope: Scope) -> Value:
-        members = self._structures[kind].members
-        if value is not None and value.type == "initializer_list":
-            nodes = [child for child in value.named_children if child.type != "comment"]
-            if any(one.type == "initializer_pair" for one in nodes):
-                return Record(kind)
-            given = [self.value(one, scope) for one in nodes]
-            return Record(kind, {one[0]: cast(given[n], one[1]) for n, one in enumerate(members) if n < len(given)})
-        held = None if value is None or value.type == "argument_list" else self.value(value, scope)
-        return copy_record(held) if isinstance(held, Record) else Record(kind)
-
-    def _begin_vector(self, name: str, element: str, declarator: "Node", value: "Node | None", scope: Scope) -> Array:
-        line = declarator.start_point[0] + 1
-        if value is None and declarator.type == "identifier":
-            return Array(0, line, name)
-        nodes = list_size_parts(declarator, value)
-        is_list = value is not None and value.type == "initializer_list"
-        count: Value = len(nodes) if is_list else self.value(nodes[0], scope) if nodes else None
-        if isinstance(count, Array):
-            return Array(count.size_bytes if len(nodes) == 1 else None, line, name)
-        size = combine("*", count, self.measure(element))
-        return Array(size if isinstance(size, int) else None, line, name)
-
-    def _measure_array(self, declarator: "Node", kind: str, scope: Scope) -> int | None:
-        """Bytes of an array of the text's own."""
-        total: Value = self.measure(kind)
-        node: Node | None = declarator
-        while node is not None and node.type == "array_declarator":
-            size = node.child_by_field_name("size")
-            total = None if size is None else combine("*", total, self.value(size, scope))
-            node = node.child_by_field_name("declarator")
-        return total if isinstance(total, int) else None
 
     # Launches
 
@@ -525,8 +507,9 @@ class _Reading(Evaluation):
             inner, listed = self._lists.get(read_name(strip_casts(nodes[3])), (scope, []))
             name, settings = read_last_name(target), [*nodes[1:3], *nodes[4:5]]
             passed = [self._pass(one.child_by_field_name("argument"), inner) for one in map(strip_casts, listed) if one]
-        if len(settings) < 2:
+        if len(settings) < 2 or self._is_silent:
             return True
+        callee = callee if syntax is not None else target
         shared = self.value(settings[2], scope) if len(settings) > 2 else 0
         line, file = self._host.locate(node.start_point[0] + 1)
         self._note(
@@ -539,18 +522,20 @@ class _Reading(Evaluation):
                 shared_bytes=int(shared) if isinstance(shared, (int, float)) else None,
                 arguments=tuple(passed),
                 file=file,
+                template_arguments=self.read_template_arguments(callee, name, scope, nodes),
+                is_assumed=self._is_assumed,
             ),
         )
         return True
 
     def _note(self, place: int, launch: HostLaunch) -> None:
         known = self._found.setdefault(place, [])
-        shapes = {
-            (one.grid, one.block, one.shared_bytes, *(item.size_bytes for item in one.arguments)) for one in known
-        }
-        shape = (launch.grid, launch.block, launch.shared_bytes, *(item.size_bytes for item in launch.arguments))
-        if shape not in shapes and len(known) < _MOST_OF_ONE_PLACE:
+        same = next((n for n, one in enumerate(known) if _find_shape(one) == _find_shape(launch)), None)
+        alike = [one for one in known if one.template_arguments == launch.template_arguments]
+        if same is None and len(alike) < _MOST_OF_ONE_PLACE:
             known.append(launch)
+        elif same is not None and known[same].is_assumed:
+            known[same] = launch
         if sum(map(len, self._found.values())) >= _MOST_LAUNCHES:
             raise _Ended
 
@@ -577,6 +562,12 @@ class _Reading(Evaluation):
             file=file,
             members=tuple(members),
         )
+
+
+def _find_shape(one: HostLaunch) -> tuple[object, ...]:
+    """What tells launches of one place apart."""
+    sizes = (item.size_bytes for item in one.arguments)
+    return one.template_arguments, one.grid, one.block, one.shared_bytes, *sizes
 
 
 def _is_launch(node: "Node") -> bool:

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,30 @@ def ends_program(node: "Node") -> bool:
         and read_text(child.child_by_field_name("function")) in ("exit", "abort", "std::exit")
         for child in itertools.islice(walk(node), 200)
     )
+
+
+def list_cases(switch: "Node") -> "list[Node]":
+    """The cases of a ``switch``, the default among them, in the order of the text."""
+    body = switch.child_by_field_name("body")
+    return [child for child in (() if body is None else body.named_children) if child.type == "case_statement"]
+
+
+def ends_switch(case: "Node") -> bool:
+    """A case that the next one does not follow."""
+    inner = [child for child in case.named_children if child.type == "compound_statement"]
+    return any(child.type == "break_statement" for one in (case, *inner) for child in one.named_children)
+
+
+def can_be_followed(cases: "Sequence[Node]") -> bool:
+    """Whether each case ends at a place that nothing decides."""
+    places = {"case_statement", "for_statement", "while_statement", "do_statement", "for_range_loop"}
+    for node in (one for case in cases for one in walk(case) if one.type == "break_statement"):
+        around = node.parent
+        while around is not None and around.type == "compound_statement":
+            around = around.parent
+        if around is None or around.type not in places:
+            return False
+    return bool(cases)
 
 
 def unwrap(node: "Node") -> "Node | None":

@@ -76,6 +76,29 @@ def test_a_fragment_is_compiled_through_the_source_that_includes_it(tmp_path: Pa
     assert unit.ptx is not None and str(fragment) in unit.ptx
 
 
+def test_a_fragment_that_compiles_alone_is_compiled_as_it_is_included(tmp_path: Path) -> None:
+    fragment = tmp_path / "kernels.cu"
+    fragment.write_text(
+        "#ifndef SIZE\n#define SIZE 32\n#endif\n"
+        "template <class T> __global__ void k(T *p) {\n"
+        "__shared__ T s[SIZE]; s[threadIdx.x] = p[threadIdx.x]; __syncthreads(); p[threadIdx.x] = s[0]; }\n"
+    )
+    (tmp_path / "main.cu").write_text(
+        '#define SIZE 96\n#include "kernels.cu"\nint main() { k<double><<<1, SIZE>>>(nullptr); }\n'
+    )
+    (tmp_path / ".git").mkdir()
+    unit = compile_source(fragment, settings=AUTOMATIC)
+    assert unit.notes[0] == "compiled through main.cu, which includes it"
+    assert unit.ptx is not None and "_Z1kIdEvPT_" in unit.ptx and "[768]" in unit.ptx
+    changed = compile_source(fragment, text=fragment.read_text() + "\n__global__ void more() {}\n", settings=AUTOMATIC)
+    assert changed.ptx is not None and "more" in changed.ptx  # what is not saved is in no other file
+    (tmp_path / "main.cu").write_text(
+        '#include "kernels.cu"\nint main() { this is wrong; }\n__device__ int f() { return wrong; }\n'
+    )
+    alone = compile_source(fragment, settings=AUTOMATIC)
+    assert not alone.has_failed and not any("compiled through" in one for one in alone.notes)
+
+
 def test_a_fragment_nobody_includes_says_what_is_wrong_with_it(tmp_path: Path) -> None:
     unit = compile_text(tmp_path, "__global__ void k(float *p) { p[0] *= SCALE; }\n", "kernels.cu")
     assert unit.has_failed and any('"SCALE" is undefined' in one.text for one in unit.messages)

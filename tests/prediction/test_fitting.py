@@ -1,12 +1,16 @@
 """Sizes that nobody knows, fitted."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpa_lsp.emulator.model import Budget
+from gpa_lsp.emulator.model import Budget, Fault, FaultKind
+from gpa_lsp.launches.launch import ArrayArgument
+from gpa_lsp.prediction.fault_answer import answer_faults
+from gpa_lsp.prediction.guessed_sizes import grow_guessed, part_guessed
 from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.model import PredictionSettings
+from gpa_lsp.prediction.model import KernelPrediction, PredictionSettings
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.prediction.templates import write_templates
 from tests.prediction.kernels import NVRTC
@@ -81,7 +85,7 @@ def test_arrays_are_as_large_as_what_is_touched(tmp_path: Path) -> None:
     lines = {line.split('"')[1]: line for line in text.splitlines() if line.startswith("  {")}
     assert 'value = "threads_x"' in lines["rows"] and "value = 16" in lines["pitch"]
     assert f"count = {2 * 65536}, " in lines["in"] and lines["in"].endswith("# fitted: as much as is touched")
-    assert f"count = {65535 * 16 + 4} " in lines["out"]
+    assert f"count = {65535 * 16 + 4}, guessed = true " in lines["out"]
 
 
 def test_blocks_of_tiles_have_two_axes(tmp_path: Path) -> None:
@@ -91,3 +95,64 @@ def test_blocks_of_tiles_have_two_axes(tmp_path: Path) -> None:
 
 def test_dynamic_shared_memory_is_what_is_touched(tmp_path: Path) -> None:
     assert "\nshared_bytes = 1024  # fitted" in describe(tmp_path, DYNAMIC)
+
+
+HALF = """\
+__global__ void mark(char* mask, int n)
+{
+    int i = blockIdx.x * 512 + threadIdx.x;
+    if (i < n) mask[i] = 1;
+}
+"""
+
+
+def test_blocks_that_were_not_tried_touch_as_much_as_their_neighbours(tmp_path: Path) -> None:
+    (line,) = [one for one in describe(tmp_path, HALF).splitlines() if '"mask"' in one]
+    assert f"count = {127 * 512 + 256}, " in line
+
+
+BEYOND = """\
+[[launch]]
+kernel = "spread"
+block = 256
+threads = 65536
+arguments = [
+  { name = "in", type = "float", count = 131072 },
+  { name = "out", type = "float", count = COUNT },
+  { name = "rows", type = "int", value = "threads_x" },
+  { name = "pitch", type = "int", value = 16 },
+]
+"""
+
+
+def predict_beyond(folder: Path, count: str) -> KernelPrediction:
+    (folder / "kernels.cu").write_text(PITCHED)
+    choice = LaunchChoice(path=folder / "kernels.launch.toml", text=BEYOND.replace("COUNT", count))
+    found = predict_source(folder / "kernels.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
+    assert found.problems == ()
+    return found.kernels[0]
+
+
+def test_what_lies_beyond_a_guessed_size_is_no_fault(tmp_path: Path) -> None:
+    assert [one.kind for one in predict_beyond(tmp_path, "1048560").faults] == [FaultKind.OUT_OF_BOUNDS]
+    kernel = predict_beyond(tmp_path, "1048560, guessed = true")
+    assert kernel.faults == () and kernel.volumes is not None
+    assert "sizes are guesses were made larger" in str(kernel.problems)
+
+
+def test_what_is_beyond_a_guess_is_said(tmp_path: Path) -> None:
+    launch = predict_beyond(tmp_path, "1048564, guessed = true").launch
+    beyond = Fault(
+        kind=FaultKind.OUT_OF_BOUNDS, message="store of 4 bytes at 0x8: element 1048568 of out, which has 1048564"
+    )
+    nowhere = replace(beyond, message="store of 4 bytes at 0x8: no array is near")
+    given = replace(beyond, message="load of 4 bytes at 0x8: element 131072 of in, which has 131072")
+    before = replace(beyond, message="store of 4 bytes at 0x8: 4 bytes before out, which has 4194256 bytes")
+    kept, notes = part_guessed(launch, (beyond, nowhere, given, before))
+    assert kept == (given, before) and len(notes) == 2
+    assert "out was given 1,048,564 elements, a guess, and more is touched" in notes[0].message
+    grown = grow_guessed(launch, (beyond, given))
+    assert grown is not None
+    assert [one.count for one in grown.arguments if isinstance(one, ArrayArgument)] == [131072, 4 * 1048564]
+    summary = str(answer_faults((), is_beyond_guesses=True).summary)
+    assert summary.startswith("No fault of the program was seen, but more was touched")

@@ -163,3 +163,67 @@ def test_launches_of_functions_that_main_does_not_call_and_without_a_main() -> N
 )
 def test_hostile_texts_end(text: str) -> None:
     assert len(read(text)) <= 1
+
+
+FOLDS = """\
+template <class T, unsigned int size> __global__ void fold(T *in, T *out, int n) {}
+template <class T> void run(T *in, int n, int threads)
+{
+    T *out; cudaMalloc(&out, 16 * sizeof(T));
+    int bytes = threads * sizeof(T);
+    switch (threads) {
+    case 512: fold<T, 512><<<16, threads, bytes>>>(in, out, n); break;
+    case 256: { fold<T, 256><<<16, threads, bytes>>>(in, out, n); break; }
+    default: other();
+    }
+}
+"""
+
+
+def test_launches_in_a_switch_keep_their_template_arguments() -> None:
+    host = "int main() { float *p; double *q; run(p, 1000, 512); run<double>(q, 500, 256); }"
+    found = find_host_launches("k.cu", FOLDS + host)
+    assert [(one.template_arguments, one.block, one.shared_bytes, one.is_assumed) for one in found] == [
+        (("float", "512"), (512, 1, 1), 2048, False),
+        (("double", "512"), (512, 1, 1), 4096, True),
+        (("float", "256"), (256, 1, 1), 1024, True),
+        (("double", "256"), (256, 1, 1), 2048, False),
+    ]
+
+
+def test_each_case_of_a_switch_is_read_with_its_value_where_nobody_knows_it() -> None:
+    found = find_host_launches("k.cu", FOLDS + "int main() { float *p; run(p, 1000, elsewhere()); }")
+    assert [(one.template_arguments[1], one.block, one.shared_bytes, one.is_assumed) for one in found] == [
+        ("512", (512, 1, 1), 2048, False),
+        ("256", (256, 1, 1), 1024, False),
+    ]
+
+
+def test_what_the_chosen_case_writes_is_known() -> None:
+    launch = read_one(
+        "int n = 4; switch (n) { case 1: n = 2; break; case 4: n = 3; case 5: n++; break; default: n = 9; } k<<<n, 32>>>(p, n);"
+    )
+    assert launch.grid == (4, 1, 1)
+    launch = read_one(
+        "int n = 4; switch (n) { case 4: if (elsewhere()) { break; } n = 3; default: n = 9; } k<<<n, 32>>>(p, n);"
+    )
+    assert launch.grid is None
+
+
+@pytest.mark.parametrize(
+    ("host", "before", "told"),
+    [
+        ("t<16, float><<<1, 2>>>(p);", "", ("16", "float")),
+        ("t<N * 2, real><<<1, 2>>>(p);", "typedef double real;\nconst int N = 4;", ("8", "double")),
+        ("t<SIZE><<<1, 2>>>(p);", "#define SIZE 32", ("32", "float")),
+        ("t<sizeof(int) == 4, Pair><<<1, 2>>>(q);", "struct Pair { int a, b; };", ("1", "Pair")),
+        ("t<elsewhere(), Other><<<1, 2>>>(q);", "", (None, None)),
+        ("t<(1 << 3), std::uint32_t><<<1, 2>>>(q);", "", ("8", "unsigned int")),
+    ],
+)
+def test_template_arguments_are_read_as_far_as_they_can_be(
+    host: str, before: str, told: tuple[str | None, ...]
+) -> None:
+    text = f"{before}\ntemplate <int n, typename T> __global__ void t(T *x) {{}}\nint main() {{ float *p; {host} }}\n"
+    (launch,) = find_host_launches("k.cu", text)
+    assert launch.template_arguments == told

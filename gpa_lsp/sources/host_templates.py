@@ -1,0 +1,96 @@
+"""What parameters of templates stand for in a walk through host code: :class:`TemplateEvaluation`; and one walk through a function."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.sources.cuda_functions import find_function_declarator
+from gpa_lsp.sources.host_evaluation import VECTOR, Evaluation
+from gpa_lsp.sources.host_syntax import lay_out_structures, parse_expression, strip_casts
+from gpa_lsp.sources.host_text import HostText
+from gpa_lsp.sources.host_values import Scope, Value, read_name
+from gpa_lsp.sources.template_arguments import (
+    find_kernel_templates,
+    find_type_names,
+    list_given,
+    list_template_parameters,
+    spell_type,
+)
+from gpa_lsp.sources.trees import SourceTree, read_text
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+WHOLE = re.compile(r"-?\d+")
+
+
+@dataclass(slots=True)
+class Passage:
+    """One walk through a function.
+
+    Attributes:
+        numbers: that parameters of its template stand for.
+        assumed: values of variables that a switch asks for, against what the text says.
+        others: variable and value of cases that were not gone through, and whether the text says that they are not.
+    """
+
+    numbers: Mapping[str, Value] = field(default_factory=dict)
+    assumed: dict[str, Value] = field(default_factory=dict)
+    others: list[tuple[str, Value, bool]] = field(default_factory=list)
+
+
+class TemplateEvaluation(Evaluation):
+    """Values of expressions, and arguments of templates."""
+
+    def __init__(self, tree: SourceTree, host: HostText) -> None:
+        super().__init__(host, lay_out_structures(tree))
+        self._templates = find_kernel_templates(tree)
+        self._type_names = find_type_names(tree)
+
+    def bind_template(
+        self, given: Sequence[str], function: "Node", scope: Scope, nodes: "Sequence[Node]"
+    ) -> dict[str, str]:
+        """What a template's parameters stand for in a call, where they are named or follow from ``T``, ``T *`` or ``vector<T>``."""
+        parameters = list_template_parameters(function)
+        bound = {one.name: self._resolve(text, scope) for one, text in zip(parameters, given, strict=False)}
+        declarator = find_function_declarator(function) if parameters else None
+        formal = None if declarator is None else declarator.child_by_field_name("parameters")
+        listed = [] if formal is None else [one for one in formal.named_children if "parameter" in one.type]
+        for parameter, node in zip(listed, nodes, strict=False):
+            declared = (scope.read_type(read_name(strip_casts(node))) or "").replace("const ", "")
+            text = read_text(parameter)
+            for name in (one.name for one in parameters if one.is_type):
+                element = VECTOR.fullmatch("".join(declared.split()))
+                if element is not None and re.search(rf"vector\s*<\s*{name}\s*>", text):
+                    bound.setdefault(name, element[1])
+                elif re.match(rf"(?:const\s+)?{name}\s*(?:const\s*)?\*", text) and declared.endswith("*"):
+                    bound.setdefault(name, self._resolve(declared[:-1].strip(), scope))
+                elif re.match(rf"(?:const\s+)?{name}\s+\w+$", text) and declared:
+                    bound.setdefault(name, self._resolve(declared, scope))
+        for one in parameters:
+            if one.default and one.name not in bound:
+                bound[one.name] = self._resolve(one.default, scope)
+        return bound
+
+    def _resolve(self, text: str, scope: Scope) -> str:
+        """A template argument with what the names in it stand for: a type, a number, or as it is."""
+        text = self._parameters.get(text, text)
+        spelled = spell_type(text, self._type_names)
+        if spelled is not None:
+            return spelled
+        value = self.value(parse_expression(text), scope)
+        return str(int(value)) if isinstance(value, (int, float)) and int(value) == value else text
+
+    def read_template_arguments(
+        self, callee: "Node | None", name: str, scope: Scope, nodes: "Sequence[Node]"
+    ) -> tuple[str | None, ...]:
+        """Of a launch, None for each that is not known."""
+        given, kernel = list_given(callee), self._templates.get(name)
+        if kernel is None:
+            told = [self._resolve(text, scope) for text in given]
+        else:
+            bound = self.bind_template(given, kernel, scope, nodes)
+            told = [bound.get(one.name, "") for one in list_template_parameters(kernel)]
+        return tuple(one if spell_type(one, self._type_names) or WHOLE.fullmatch(one) else None for one in told)
