@@ -15,8 +15,7 @@ from gpa_lsp.profile.model import Launch, StallSamples
 from gpa_lsp.profile.ncu.columns import Columns, read_all_counts
 from gpa_lsp.profile.ncu.metrics import LazyMetrics
 
-_STALLED = "smsp__pcsamp_warps_issue_stalled_"
-_NAME = re.compile(_STALLED + r"([a-z0-9_]+?)(_not_issued)?")
+_NAME = re.compile(r"smsp__pcsamp_warps_issue_stalled_([a-z0-9_]+?)(_not_issued)?")
 _DEFAULT_BUFFER_BYTES = 33_554_432
 _SATURATED_SAMPLES = 3_660_000
 """With the default buffer a launch stops at 3,669,964 to 3,670,012 samples without a word.
@@ -36,7 +35,7 @@ def read_samples(metrics: LazyMetrics) -> tuple[StallSamples | None, list[str]]:
     all_counts: _Counts = {}
     latency_counts: _Counts = {}
     problems: list[str] = []
-    matches = [match for name in metrics if name.startswith(_STALLED) and (match := _NAME.fullmatch(name))]
+    matches = [match for name in metrics if (match := _NAME.fullmatch(name)) is not None]
     every = read_all_counts([metrics.find_encoded(match[0]) for match in matches])
     for match, counted in zip(matches, every, strict=True):
         name = match[0]
