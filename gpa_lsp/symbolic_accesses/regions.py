@@ -1,20 +1,25 @@
 """Blocks of a function with their loops, and what decides from where a block is reached: :class:`Regions`."""
 
+from collections.abc import Iterator
 from functools import cached_property
 
 from gpa_lsp.control_flow.depth_first import walk_depth_first
 from gpa_lsp.control_flow.dominators import find_immediate_dominators
 from gpa_lsp.control_flow.loops import LoopForest, find_loops
-from gpa_lsp.ptx.blocks import find_blocks
-from gpa_lsp.ptx.model import PtxFunction
-from gpa_lsp.ptx.registers_used import list_writes
+from gpa_lsp.ptx.blocks import PtxBlocks, find_blocks
+from gpa_lsp.ptx.model import Address, PtxFunction, PtxInstruction, Register
+from gpa_lsp.ptx.registers_used import list_reads, list_writes
 
+JUMPS = frozenset({"bra", "brx", "ret", "exit"})
 _MOST_REGION_BLOCKS = 64
 """Blocks between the place where ways part and where they meet, beyond which nobody asks what decided."""
 
 
 class Regions:
     """The blocks of a function, in the order in which :class:`~gpa_lsp.symbolic_accesses.walk.Walk` goes through them.
+
+    Attributes of instructions and registers: ``followed`` are the indexes of instructions on whose results some address or jump depends,
+    ``followed_in`` of each block the registers on whose contents at its beginning one does; nobody has to know what others hold.
 
     Args:
         function: a kernel.
@@ -27,6 +32,7 @@ class Regions:
         self.last = blocks.last
         self.successors = blocks.successors
         self.live_in = blocks.live_in
+        self.followed_in, self.followed = _follow(function, blocks)
         self.block_of = blocks.block_of
         count = len(blocks.first)
         graph = [*blocks.successors, [0]]
@@ -91,3 +97,42 @@ class Regions:
                 return None
             waiting.extend(self.forward[one])
         return sorted(found)
+
+
+def _follow(function: PtxFunction, blocks: PtxBlocks) -> tuple[tuple[frozenset[int], ...], frozenset[int]]:
+    """Registers at the beginning of each block, and instructions: liveness where only addresses and jumps use anything by themselves."""
+    instructions = function.instructions
+    reads, writes = [list_reads(one) for one in instructions], [list_writes(one) for one in instructions]
+    looked_at = [tuple(_list_looked_at(one)) for one in instructions]
+    before: list[list[int]] = [[] for _ in blocks.first]
+    for block, successors in enumerate(blocks.successors):
+        for following in successors:
+            before[following].append(block)
+    found: list[frozenset[int]] = [frozenset()] * len(blocks.first)
+    followed: set[int] = set()
+    waiting = dict.fromkeys(range(len(blocks.first)))
+    while waiting:
+        block, _ = waiting.popitem()
+        alive = set().union(*(found[following] for following in blocks.successors[block]))
+        for index in range(blocks.last[block], blocks.first[block] - 1, -1):
+            if not alive.isdisjoint(writes[index]):
+                followed.add(index)
+                if instructions[index].guard is None:
+                    alive.difference_update(writes[index])
+                alive.update(reads[index])
+            alive.update(looked_at[index])
+        if len(alive) > len(found[block]):
+            found[block] = frozenset(alive)
+            waiting.update(dict.fromkeys(before[block]))
+    return tuple(found), frozenset(followed)
+
+
+def _list_looked_at(instruction: PtxInstruction) -> Iterator[int]:
+    """Registers whose contents decide on an access or a jump."""
+    if instruction.opcode in JUMPS:
+        yield from list_reads(instruction)
+        return
+    addresses = [one for one in (*instruction.destinations, *instruction.sources) if isinstance(one, Address)]
+    if addresses and instruction.guard is not None:
+        yield instruction.guard.slot
+    yield from (one.base.slot for one in addresses if isinstance(one.base, Register))

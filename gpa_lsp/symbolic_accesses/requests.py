@@ -55,12 +55,20 @@ class Width:
             addresses: int64[warps, 32].
             active: bool[warps, 32].
         """
+        return self.count_each(addresses[None], active)[0]
+
+    def count_each(self, addresses: Integers, active: Marks) -> list[float]:
+        """The same for several sets of addresses at once, int64[n, warps, 32]."""
+        marks = np.broadcast_to(active, addresses.shape).reshape(-1, WARP_LANES)
         if self.space == Space.SHARED:
-            lowest = int(addresses[active].min())
-            shifted = np.where(active, addresses - (lowest - lowest % 128), 0).astype(np.uint64)
-            kinds = np.full(len(addresses), self.kind, dtype=np.int8)
-            return float(count_wavefronts(shifted, active, self.bytes_each, kinds)[0].mean())
-        return float(count_sectors(addresses, active, self.bytes_each).mean())
+            lowest = addresses[:, active].min(axis=1)
+            shifted = addresses - (lowest - lowest % 128)[:, None, None]
+            rows = np.where(active, shifted, 0).astype(np.uint64).reshape(-1, WARP_LANES)
+            counts = count_wavefronts(rows, marks, self.bytes_each, np.full(len(rows), self.kind, dtype=np.int8))[0]
+        else:
+            counts = count_sectors(addresses.reshape(-1, WARP_LANES), marks, self.bytes_each)
+        means: list[float] = counts.reshape(len(addresses), -1).mean(axis=1).tolist()
+        return means
 
     def count_ideal(self, active: Marks) -> float:
         """The same for threads side by side."""
@@ -179,7 +187,8 @@ class _Reading:
         if self._width.space == Space.SHARED:
             cost = most = self._count(self._constant)
         else:
-            costs = [self._count(whole + offset) for offset in offsets]
+            placed = whole + np.array(offsets, dtype=np.int64)[:, None, None]
+            costs = self._width.count_each(placed, self._active)
             cost, most = min(costs), max(costs)
         if self._grain == SECTOR_BYTES and self._width.space != Space.SHARED:
             cost = most = self._count(self._constant)
@@ -214,7 +223,8 @@ class _Reading:
             cost = most = self._count(addresses)
             costs = {1: cost}
         else:
-            costs = {value: self._count(constant + self._apart[unknown[0]] * value) for value in _TRIED}
+            tried = constant + self._apart[unknown[0]] * np.array(_TRIED, dtype=np.int64)[:, None, None]
+            costs = dict(zip(_TRIED, self._width.count_each(tried, self._active), strict=True))
             large = [costs[value] for value in _TRIED if value > _TRIED[63]]
             cost, most = min(large), max(costs.values())
             if self._width.space == Space.SHARED:

@@ -40,7 +40,7 @@ from gpa_lsp.symbolic_accesses.forms import (
     add,
     make_constant,
 )
-from gpa_lsp.symbolic_accesses.regions import Regions
+from gpa_lsp.symbolic_accesses.regions import JUMPS, Regions
 
 _LOADS = frozenset({"ld", "ldu"})
 _FROM_MEMORY = frozenset(
@@ -151,7 +151,7 @@ class Walk:
         loop = regions.loop_of_header.get(block)
         changed = frozenset[int]() if loop is None else regions.list_written(loop)
         state: State = {}
-        for slot in regions.live_in[block]:
+        for slot in sorted(regions.followed_in[block]):
             merged = self._merge(block, slot, before)
             if loop is not None and slot in changed:
                 merged = self._begin_loop(loop, block, slot, merged)
@@ -218,11 +218,12 @@ class Walk:
             here = active
             if guard is not None and guard.lanes is not None:
                 here = active & guard.lanes
-            if instruction.opcode in ("bra", "brx", "ret", "exit"):
+            if instruction.opcode in JUMPS:
                 self._end(block, instruction, guard, state, active)
                 continue
             self._note_accesses(instruction, block, state, here)
-            self._execute(instruction, block, state, guard)
+            if index in regions.followed:
+                self._execute(instruction, block, state, guard)
         self._outs[block] = state
         for following in regions.successors[block]:
             self._masks.setdefault((block, following), active)
@@ -276,8 +277,6 @@ class Walk:
 
     def _execute(self, instruction: PtxInstruction, block: int, state: State, guard: Predicate | None) -> None:
         slots = list_writes(instruction)
-        if not slots:
-            return
         results = self._find_results(instruction, block, state, len(slots))
         for slot, result in zip(slots, results, strict=True):
             if guard is not None:
