@@ -75,7 +75,7 @@ class StaticFinding:
         check: name of the check that found it.
         kernel: mangled name.
         file: of the line, as compiled; None for code without lines.
-        line: 1-based; None likewise.
+        line: 1-based; None for code without lines.
         chain: the inlined calls through which that line got into the kernel, innermost first; None without lines, and where the line comes from
             the source and not from an instruction.
         message: what there is, a sentence or two.

@@ -68,7 +68,7 @@ class HazardRow:
 
     Attributes:
         low_cycles: lower bounds, in the order of the matrix's ``readers``.
-        high_cycles: upper bounds, likewise.
+        high_cycles: upper bounds, in the same order.
     """
 
     low_cycles: tuple[int | None, ...]

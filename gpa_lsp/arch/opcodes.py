@@ -54,7 +54,7 @@ class OpcodeClasses:
 
     Attributes:
         latency_classes: class → its opcodes with leading modifiers, e.g. ``IMAD.WIDE``.
-        producers: group → its opcodes, likewise.
+        producers: group → its opcodes with leading modifiers.
         sources: key → citation, for the figures of both.
         class_by_opcode: the first mapping turned round.
         producer_by_opcode: the second mapping turned round.

@@ -1,6 +1,6 @@
 """The PTX that ``-lineinfo`` keeps in a device image, made whole again.
 
-The compiler keeps the text line by line, but empties the lines with ``.loc`` and leaves out the names of inlined functions. Both are written anew
+The compiler keeps the text line by line, but empties the lines with ``.loc`` and leaves out the names of inlined functions. Both are written again
 from the image's line tables: a PTX line gets the place of the first instruction that came from it.
 
 Approximation: PTX that became no instruction has the place of what is in front of it.
@@ -40,7 +40,7 @@ class EmbeddedPtx:
     Attributes:
         section: of the image, which tells the unit.
         text: made whole again.
-        kept_lines: for each line of the text the line of the section that it was, from 1; 0 for what was written anew.
+        kept_lines: for each line of the text the line of the section that it was, from 1; 0 for what was written again.
     """
 
     section: str

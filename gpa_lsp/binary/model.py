@@ -137,7 +137,7 @@ class Instruction:
         text: guard, opcode and operands as one string.
         reads: resource numbers read, guard and implicit ones included.
         writes: resource numbers written.
-        stall_cycles: see :class:`ControlCodes`; likewise the other control fields.
+        stall_cycles: see :class:`ControlCodes` for it and the other control fields.
         write_barrier: None when none is set.
         read_barrier: None when none is set.
         wait_barriers: scoreboards waited for, ascending.

@@ -34,7 +34,7 @@ class MnemonicWords:
 
     Attributes:
         sentence: what it does; empty for an opcode that is not known.
-        kind: a few words; empty likewise.
+        kind: a few words; empty for an opcode that is not known.
         pipe: the unit that executes it; empty where that depends on the architecture, or is not known.
         waits: how its latency and its costs show in a profile; empty where there is nothing to say.
         rate: the figure of an architecture's throughput table that says how often its unit takes one; None where none does.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 UNSEEN_ISSUES_SAMPLES = 0.5
 """What an instruction counts that no sample saw issue: between none, which would acquit it, and one, which would have been seen.
 
-GPA's own code takes 32 sampled cycles, one issue of a warp's worth, which is likewise little beside any sample.
+GPA's own code takes 32 sampled cycles, one issue of a warp's worth, which is as little beside any sample.
 """
 
 

@@ -70,7 +70,7 @@ def carry_to_callers(
     Args:
         kernel: the kernel.
         edges: of all its functions, by rows of the kernel.
-        unattributed: likewise.
+        unattributed: of all its functions, by rows of the kernel.
         issue_counts: of its rows.
 
     Returns:

@@ -163,7 +163,7 @@ class Unattributed:
         reason: int16[u] into the kernel's reasons.
         cause: uint8[u] of :class:`UnattributedCause`.
         all_samples: float64[u].
-        latency_samples: float64[u]; None likewise.
+        latency_samples: float64[u]; None where the profile does not split them.
     """
 
     row: npt.NDArray[np.int32]

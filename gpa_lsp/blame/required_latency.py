@@ -28,7 +28,7 @@ class _Pair(NamedTuple):
         kind: of the resource.
         is_special: it is the guard of the use, or the address of a constant bank.
         result_register: which register of the def's result, where that matters.
-        source_operand: which source of the use, likewise.
+        source_operand: which source of the use, where that matters.
         source_register: which register of it.
     """
 

@@ -54,7 +54,7 @@ class _Rule:
         is_cause: what can be the cause.
         dependency: of use and cause.
         spread: see :class:`NearestBefore`.
-        reach: likewise.
+        reach: see :class:`NearestBefore`.
         keeps: instructions without such a cause keep the samples; otherwise nobody has them.
         by_address: places that no control flow reaches (filler behind an EXIT or RET) have the cause before them in address order.
     """

@@ -25,7 +25,7 @@ class SometimesRead:
     Attributes:
         metrics: their names.
         since: the first version; None where all do.
-        until: the last version; None likewise.
+        until: the last version; None where all later ones do.
         capabilities: ranges of compute capabilities that have them, first and last; empty where all do.
     """
 

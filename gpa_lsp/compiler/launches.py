@@ -147,7 +147,7 @@ def _resolve(tree: SourceTree, text: str, function: "Node | None", depth: int) -
 
 
 def _read_constants(function: "Node") -> dict[str, str]:
-    """Constants with a plain value that a function declares, the value in parentheses; types that it names anew, too."""
+    """Constants with a plain value that a function declares, the value in parentheses; types that it renames, too."""
     found: dict[str, str] = {}
     body = function.child_by_field_name("body")
     for node in walk(body) if body is not None else ():

@@ -44,7 +44,7 @@ class CompilerFlags:
     Attributes:
         directory: relative paths in the flags are relative to it.
         includes: folders searched for headers, in order.
-        system_includes: likewise, after ``includes``.
+        system_includes: folders searched after ``includes``, in order.
         forced_includes: headers read before the source.
         macros: ``NAME``, ``NAME=VALUE`` as after ``-D``; ``-NAME`` for one undefined by ``-U``; in the order of the command.
         standard: e.g. ``c++17``; None for the compiler's default.

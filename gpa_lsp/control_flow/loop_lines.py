@@ -174,7 +174,7 @@ def find_own_path(opening: tuple[Frame, ...], closing: tuple[Frame, ...], member
 
     Args:
         opening: chain of the loop's first instruction, outermost frame first.
-        closing: chain of its condition, likewise.
+        closing: chain of its condition, outermost frame first.
         members: the chains of all its instructions.
     """
     depth = 0
@@ -194,7 +194,7 @@ def summarise_lines(
     Args:
         path: the calls around it, outermost first.
         closing: the chains of the loop's condition and closing branch, outermost frame first.
-        opening: the chain of its first instruction, likewise.
+        opening: the chain of its first instruction, outermost frame first.
         members: the chains of all its instructions.
     """
     depth = len(path)

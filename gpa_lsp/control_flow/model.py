@@ -137,7 +137,7 @@ class DivergenceRegion:
         set_block: its block.
         target_block: the block the BSSY names: where execution goes on together.
         wait_instruction: index of the BSYNC of the same barrier right before the target; None when there is none (damaged code).
-        wait_block: its block; None likewise.
+        wait_block: its block; None when there is none.
 
     Source: in 4,566 of 4,566 BSSY of sm_70 to sm_120 code the instruction before the target is a BSYNC of the same barrier, and no BSYNC
     belongs to two BSSY; so the threads that leave a BSYNC always go on with the next instruction.

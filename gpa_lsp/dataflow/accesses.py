@@ -46,7 +46,7 @@ def measure_excess(actual: npt.NDArray[np.int64], ideal: npt.NDArray[np.int64]) 
 
     Args:
         actual: int64[n], transfers; -1 where a row has none.
-        ideal: int64[n], the least that could do; -1 likewise.
+        ideal: int64[n], the least that could do; -1 where a row has none.
 
     Returns:
         float64[n], 0..1; 0 where nothing is known or nothing is too much.

@@ -39,7 +39,7 @@ class EmpiricalBandwidth:
         level: which.
         bytes_per_s: the best of the repetitions.
         bytes_per_cycle: the same per cycle of ``clock``, of the whole GPU; None when that clock was not measured.
-        clock: whose cycles these are; None likewise.
+        clock: whose cycles these are; None when it was not measured.
         working_set_bytes: that was read over and over; None when not stored.
         spread_ratio: (best − worst) / best of the repetitions; None when there was one.
     """

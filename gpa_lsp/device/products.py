@@ -53,7 +53,7 @@ class Product:
         memory_clock_hz: as device attributes and ``dram__cycles`` count; half of a pin's data rate.
         memory_bytes_per_s: published bandwidth.
         l2_bytes: size of L2; None where no source states it.
-        l2_slices: as device attribute ``l2s_count``; None likewise.
+        l2_slices: as device attribute ``l2s_count``; None where no source states it.
         peaks: published dense peaks in operations per second; a check, never roofs.
         sources: full citations.
     """

@@ -159,7 +159,7 @@ class Runner:
 
 @cache
 def _keep_freed_memory() -> None:
-    """Free a large array once: glibc's allocator then keeps what is freed, where it would map each array anew at five times the cost."""
+    """Free a large array once: glibc's allocator then keeps what is freed, where it would map each array at five times the cost."""
     np.empty(_KEPT_BYTES, np.uint8)
 
 

@@ -122,7 +122,7 @@ class Fault:
         other_chain: of the other access of a race; None otherwise.
         count: lane-level occurrences; at least 1.
         block: linear index of the first block it happened in; None when of no block.
-        thread: thread within the block, x, y, z; None likewise.
+        thread: thread within the block, x, y, z; None when of no block.
         is_fatal: the lanes it happened to, or the whole emulation, went no further.
         instructions: of one source line that it stands for, see :func:`~gpa_lsp.prediction.predict_launch.group_faults`.
     """

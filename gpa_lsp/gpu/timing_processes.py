@@ -81,7 +81,7 @@ def time_on_gpu(job: TimingJob, *, is_cancelled: Callable[[], bool] | None = Non
 
 
 def close_processes() -> None:
-    """End those that wait; what comes next starts anew."""
+    """End those that wait; what comes next starts new ones."""
     _POOL.close()
 
 

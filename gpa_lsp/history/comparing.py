@@ -47,7 +47,7 @@ def compare_runs(
         before: the earlier run.
         after: the later run.
         before_content: its lines and files.
-        after_content: likewise.
+        after_content: the later run's.
     """
     old, new = before.measurement, after.measurement
     verdict, time = judge_runs(old, new)

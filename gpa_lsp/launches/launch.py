@@ -148,7 +148,7 @@ class LaunchDescription:
         memory: arrays and textures that no argument names, but whose address or handle memory holds.
         title: for people; empty when there is none.
         path: the file it stands in; None when it came from elsewhere.
-        line: 1-based line of its table there; None likewise.
+        line: 1-based line of its table there; None without a file.
     """
 
     kernel: str

@@ -101,7 +101,7 @@ def read_launches(
         path: of the file.
         text: what it holds, where an editor has it unsaved; None reads the file.
         block: takes the place of each launch's block, for exploring: grids that were given by ``threads``, and expressions, follow.
-        fold: elements each thread covers, likewise.
+        fold: elements each thread covers, in place of each launch's own.
 
     Raises:
         InputError: it cannot be read, is not TOML, or describes no launch. Says the line.

@@ -184,8 +184,8 @@ def write_source_template(
         names: as for :func:`write_template`.
         texts: (name, text) of the source and of what it includes; names are for the language.
         measured: as for :func:`write_template`.
-        host: likewise.
-        threads: likewise.
+        host: as for :func:`write_template`.
+        threads: as for :func:`write_template`.
     """
     found = (read_source_parameters(file, text, function.name) for file, text in texts)
     known = next((one for one in found if one), ())

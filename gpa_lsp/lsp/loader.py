@@ -39,7 +39,7 @@ _PAUSE_FACTOR = 20
 """The pause between two looks is at least so many times as long as a look, however large the workspace."""
 
 _QUIET_FACTOR = 100
-"""Likewise between showing what was read: of a hundred answers while profiles are read, one may have to wait for that."""
+"""The pause after showing what was read, in times that showing took: of a hundred answers meanwhile, one may have to wait."""
 
 _PART_PAUSE_S = 0.5
 """At least so long nothing is shown between two parts of a profile: each has the client ask again."""

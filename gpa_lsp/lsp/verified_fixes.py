@@ -209,7 +209,7 @@ class VerifiedFixes:
                 loop.call_later(_PATIENCE_S, self._give_up, self._current[1])
             return
         if self._work is not None:
-            self._work.cancel()  # it pauses, and begins anew
+            self._work.cancel()  # it pauses, and starts over
         if self._watched:
             self._work = loop.create_task(self._work_off(0.0 if is_waiting else _PAUSE_S))
 

@@ -30,7 +30,7 @@ class LineMark:
     Attributes:
         line: 1-based, of the cell as it was written.
         suffered_ratio: of its kernel's samples, those taken here; 0 where nothing was measured.
-        caused_ratio: likewise, those blamed on the line.
+        caused_ratio: of its kernel's samples, those blamed on the line; 0 where nothing was measured.
         words: sentences, the most important first.
     """
 
@@ -147,7 +147,7 @@ def _defines(text: CellText, kernel: KernelReport, lines: Sequence[int]) -> bool
 
 
 def _mark_file(kernel: KernelReport, file: str, shift: int, findings: Sequence[Finding]) -> Iterator[LineMark]:
-    """Lines above the share that every view uses, and the hottest ones whatever theirs is; what causes stalls likewise."""
+    """Lines above the share that every view uses, and the hottest ones whatever theirs is; by what they suffer and by what they cause."""
     causes, remedies = find_causes(kernel), find_remedies(kernel)
     advice = () if kernel.advice is None else kernel.advice.advice
     hot = {

@@ -57,7 +57,7 @@ def measure_cells(cells: Sequence[Cell], folder: Path, out: TextIO, err: TextIO)
         cells: in the order to run them.
         folder: whose reports they are: the notebook's.
         out: gets what they print.
-        err: likewise.
+        err: gets their errors.
 
     Returns:
         The report, where editors look for those of this folder, too.

@@ -37,14 +37,14 @@ class ComparedAccess:
         ptx: the instruction.
         ptx_line: of the PTX in the image, from 1.
         file: of its source line, as compiled; None without a line.
-        line: from 1; None likewise.
+        line: from 1; None without a line.
         kind: loads, stores or atomics.
         space: it goes to.
         instructions: function and offset in bytes of each machine instruction.
         executions: by warps.
         threads: that executed it with their guard true; None where that was not collected.
-        sectors: None likewise, and for shared memory.
-        wavefronts: None likewise, and for all but shared memory.
+        sectors: None where they were not collected, and for shared memory.
+        wavefronts: None where they were not collected, and for all but shared memory.
     """
 
     ptx: str

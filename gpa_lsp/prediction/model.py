@@ -65,7 +65,7 @@ class KernelPrediction:
         accesses: what each line does to memory, by file and line.
         branches: conditional branches by file and line.
         volumes: data volumes and limiters; None when they could not be predicted, or contradict each other.
-        recovered: the accesses that volumes are predicted from; None likewise.
+        recovered: the accesses that volumes are predicted from; None without volumes.
         answers: what the analyses say, in the order to be read; all of it *emulated* or *predicted*.
         problems: what could not be done, and why.
         measures: what launches of one kernel are compared by; empty when nothing was traced.

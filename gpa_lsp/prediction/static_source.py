@@ -176,7 +176,7 @@ def examine_unit(
         text: that was compiled.
         flags: it was compiled with.
         kernel: as in :func:`examine_source`.
-        roots: likewise.
+        roots: as in :func:`examine_source`.
     """
     if unit.cubin is None:
         return SourceStatics(path=path, text=text, unit=unit, flags=flags, kernels=())

@@ -24,7 +24,7 @@ MOST_MEASURED = 1e24
 """Of what a profile says, in any unit: a counter holds 1.8e19, and no rate of today's machines comes near 1e24 a second."""
 
 LEAST_MEASURED = 1e-24
-"""Likewise of what is not zero."""
+"""Of what a profile says and is not zero, in any unit."""
 
 _MOST_INTERVAL = 31
 """Of Nsight Compute's sampling intervals; larger is damage."""
@@ -274,7 +274,7 @@ class Launch:
         demangled_name: as the profiler demangled it; may be empty.
         module_id: the :class:`Module` its code is in; None when the profile does not say.
         grid: blocks in x, y, z; (0, 0, 0) when profiling failed; None when the collector does not know.
-        block: threads in x, y, z; None likewise.
+        block: threads in x, y, z; None when the collector does not know.
         device: the GPU.
         created_unix_s: when the result was written, seconds since 1970; None when not stored.
         context_id: CUDA context; None when not stored.

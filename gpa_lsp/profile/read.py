@@ -65,7 +65,7 @@ def open_profile(path: Path, *, is_known_sound: bool = False) -> Iterator[Opened
 
     Raises:
         InputError: as :func:`read_profile`.
-        UnsupportedInputError: likewise.
+        UnsupportedInputError: as :func:`read_profile`.
     """
     reader = _find_reader(path)
     if reader.open is None:

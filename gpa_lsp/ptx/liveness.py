@@ -12,10 +12,10 @@ _MOST_WORDS = 16_000_000
 """64-bit words of all sets, before all registers count as alive everywhere; and a hundredth of those that are looked at."""
 
 _MOST_STEPS = 100
-"""Times that a block is looked at, on average, likewise. Compiled code needs about as many as its loops are deep."""
+"""Times that a block is looked at, on average, before all registers count as alive everywhere. Code needs about as many as its loops are deep."""
 
 _MOST_SLOTS = 5_000_000
-"""Slots that are listed, over all blocks, likewise."""
+"""Slots that are listed, over all blocks, before all registers count as alive everywhere."""
 
 
 def find_live_in(

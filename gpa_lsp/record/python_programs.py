@@ -56,7 +56,7 @@ class HeldKernel:
         parameters: names and types; empty where they are not known.
         constants: name → what the kernel was compiled for.
         file: of its source; empty where that is not known.
-        line: where its function begins; 0 likewise.
+        line: where its function begins; 0 where that is not known.
         source: text of CUDA C++; empty where it is of another language.
         options: it was compiled with.
     """

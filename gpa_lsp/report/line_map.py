@@ -4,7 +4,7 @@ Compilers count lines in the text they were given; the person goes on typing. A 
 in the same order, with the same words; lines that were changed lose theirs.
 
 The method is Bram Cohen's patience diff: equal lines at both ends are paired, then lines that occur exactly once in both texts, in their longest
-common order, and the gaps between those likewise. It needs O(n log n) steps per level, also on texts that have nothing in common, so it can
+common order, and then the gaps between those. It needs O(n log n) steps per level, also on texts that have nothing in common, so it can
 run between two keystrokes.
 """
 

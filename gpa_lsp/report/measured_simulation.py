@@ -81,8 +81,8 @@ class SimulatedComparison:
         has_same_instruction: the hottest instruction is the same.
         measured_limiter: None when unknown.
         simulated_limiter: None when unknown.
-        measured_samples: that the shares are of.
-        simulated_samples: likewise.
+        measured_samples: that the measured shares are of.
+        simulated_samples: that the simulated shares are of.
         other_launches: measured launches of other shapes, whose samples are among the measured ones.
     """
 

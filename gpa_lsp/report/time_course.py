@@ -66,7 +66,7 @@ class TimedRun:
 
     @property
     def is_gain(self) -> bool:
-        """Faster, likewise."""
+        """The verdict is faster."""
         return self.verdict is Verdict.FASTER
 
 

@@ -92,7 +92,7 @@ def _name_loaded(
     """Load addresses by the cubin's names.
 
     Several local functions of one image can share a linkage name (slow paths of divisions); the cubin tells them apart by section, the loader
-    by symbol index. A module that was loaded anew has one name at several addresses; those the launch itself names count.
+    by symbol index. A module that was loaded again has one name at several addresses; those the launch itself names count.
     """
     by_symbol = {function.symbol_index: name for name, function in cubin.functions.items()} if cubin is not None else {}
     addresses: dict[str, int] = {}

@@ -74,7 +74,7 @@ class PlacedKernel:
 
     Attributes:
         mangled_name: of the kernel.
-        launches: all of one kernel; a module can be loaded anew between them, so each has its own addresses. Empty for code without a profile.
+        launches: all of one kernel; a module can be loaded again between them, so each has its own addresses. Empty for code without a profile.
         module: the loaded image; None when the profile has none.
         cubin: the decoded image; None when there is none.
         needed: mangled names of the functions with anything sampled or executed, the kernel included.

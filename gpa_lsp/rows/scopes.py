@@ -60,7 +60,7 @@ class ScopeTree:
         parent: int32[s], number of the scope around; -1 for the kernel.
         innermost: int32[n], number of each row's innermost scope.
         active_samples: float64[s], samples in issuing cycles (all − latency), nested scopes included; NaN where that is unknown.
-        latency_samples: float64[s], samples without issue, nested scopes included; NaN likewise.
+        latency_samples: float64[s], samples without issue, nested scopes included; NaN where that is unknown.
         is_loop: bool[s].
     """
 

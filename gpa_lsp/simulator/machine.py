@@ -103,7 +103,7 @@ _HBM_RATIO, _GDDR_RATIO = 0.83, 0.93
 """Of the peak of DRAM that is reached while reads and writes take turns: kernels of published reports reached 0.83 on a GH200 and 0.75 to 0.81 on
 a V100, 0.91 on an RTX 3070 and 0.95 on an A40."""
 _L2_RATIO = 0.8
-"""Of the peak of L2, likewise; assumed."""
+"""Of the peak of L2 that is reached; assumed."""
 _DIRTY_RATIO = 0.55
 """Of L2 that may hold what was written: 3.4 of 6.3 MB on an A40, by what its DRAM had been given at the end of launches of three sizes."""
 _INLINE_CHECK_RATIO = 1.15
@@ -120,7 +120,7 @@ class MemoryFacts:
 
     Attributes:
         l2_bytes: None where it is not known.
-        bus_bits: of DRAM; None likewise.
+        bus_bits: of DRAM; None where it is not known.
         has_ecc: it checks and corrects; in graphics memory that costs bandwidth.
         carveout_bytes: shared memory the SM was set to; None where the driver chooses.
     """

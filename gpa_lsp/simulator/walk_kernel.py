@@ -47,7 +47,7 @@ class WalkSettings:
         executes_all: execute what decides nothing as well, so that memory is as the kernel leaves it.
         keeps_walks: give the walks; else executions are counted alone, in less memory.
         executions: of instructions by warps that are kept; what goes beyond ends the walk.
-        seconds: of wall time, likewise.
+        seconds: of wall time; what goes beyond ends the walk.
         memory_bytes: of the launch's arrays.
     """
 

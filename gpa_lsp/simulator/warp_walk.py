@@ -49,8 +49,8 @@ class NotSimulated:
     Attributes:
         reason: a sentence.
         row: of the instruction; None where it is about the whole launch.
-        block: linear index of the first block it happened in; None likewise.
-        warp: within that block; None likewise.
+        block: linear index of the first block it happened in; None in the same case.
+        warp: within that block; None in the same case.
     """
 
     reason: str

@@ -35,8 +35,8 @@ class HostLaunch:
         kernel: plain name, without namespace and template arguments.
         line: of the launch, 1-based.
         grid: blocks in x, y, z; None where it is not known.
-        block: threads in x, y, z; None likewise.
-        shared_bytes: dynamic shared memory; None likewise.
+        block: threads in x, y, z; None where it is not known.
+        shared_bytes: dynamic shared memory; None where it is not known.
         arguments: in order.
         file: that the line is of; empty for the text itself.
         template_arguments: as demanglers spell them, None for each that is not known; empty where the kernel is no template, or nothing is known.

@@ -18,7 +18,7 @@ from gpa_lsp.symbolic_accesses.walk import Seen, Walk
 
 MOST_INSTRUCTIONS = 40_000
 MOST_LIVE = 3_000_000
-"""Registers alive where blocks begin, over all blocks, beyond which a kernel is not looked at; likewise instructions."""
+"""Registers alive where blocks begin, over all blocks, and instructions, beyond which a kernel is not looked at."""
 _MOST_REACHED = 4_096
 
 

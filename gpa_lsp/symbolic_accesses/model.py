@@ -64,7 +64,7 @@ class SymbolicAccess:
         pattern: of a warp.
         cost: sectors of a request to global memory or passes (wavefronts) of one to shared memory, mean over warps; the smallest where it depends
             on what is not known; None for scattered and unknown ones.
-        most: the largest likewise.
+        most: the largest where it depends on what is not known; None for scattered and unknown ones.
         ideal: as few as there can be.
         stride: distance of neighbouring threads; empty where it is none or not the same for all.
         unknown: product of what is not known that the cost depends on; empty where it depends on nothing, or on several such products, which then

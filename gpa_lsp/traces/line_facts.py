@@ -120,7 +120,7 @@ class BranchLineFact:
         file: as compiled.
         line: 1-based.
         columns: as in :class:`AccessLineFact`.
-        is_nested: likewise.
+        is_nested: as in :class:`AccessLineFact`.
         origin: as in :class:`AccessLineFact`.
         executions: by warps.
         divergent: executions that went both ways.

@@ -51,7 +51,7 @@ class Fits:
         l1_miss: of what blocks load again, the part that misses L1; over lines in L1 by size of L1.
         row_hit: of what blocks of earlier rows touched, the part that L2 still holds; over what they touched by size of L2. None where
             :mod:`~gpa_lsp.volumes.retention` says what L2 holds.
-        layer_hit: the same of the layer before; None likewise.
+        layer_hit: the same of the layer before; None in the same case.
         store_evicted: of stores to sectors written in part, those that L2 cannot merge; over what a wave touches by size of L2.
         l2_miss: of what SMs load again within a wave, the part that misses L2; over the same.
         overlap_exponent: how well limiters hide each other, see :func:`~gpa_lsp.volumes.deriving.combine_bounds`; None for wholly.

@@ -87,7 +87,7 @@ def recover_expressions(
     Args:
         trace: of whole blocks, with all their accesses; :func:`list_probe_blocks` says of which.
         flops_per_thread: for the result; a trace does not tell.
-        flops_are_double: likewise.
+        flops_are_double: for the result.
 
     Raises:
         InputError: no block was traced.

@@ -32,7 +32,7 @@ class AccessGroup:
         is_cached: they read through L1, which keeps it; atomics do not, nor do loads with a cache operator that says so.
         element_bytes: that one thread accesses at once.
         constants_bytes: int64[n], address of thread 0 relative to the array's first byte.
-        global_bytes: as in :class:`AccessExpression`; likewise the others.
+        global_bytes: as in :class:`AccessExpression`, like the fields below.
         thread_bytes: see there.
         block_bytes: see there.
         loops: see there.

@@ -67,21 +67,21 @@ class Counts:
         block_atomic_bytes: distinct sectors of each warp's atomics and reductions, summed over a block; 0 in the published model.
         block_store_bytes: distinct sectors of each warp's store, summed over a block: L1 writes through.
         launch_load_bytes: distinct sectors that the whole launch reads: DRAM gives them once at least; 0 in the published model.
-        launch_store_bytes: distinct sectors that the whole launch writes, likewise.
+        launch_store_bytes: distinct sectors that the whole launch writes: DRAM takes them once at least; 0 in the published model.
         shared_loads: of each array, what blocks load that their neighbours load too; empty in the published model, which looks at waves.
-        once_load_bytes: per update that is loaded when all of ``shared_loads`` is loaded once; 0 likewise.
+        once_load_bytes: per update that is loaded when all of ``shared_loads`` is loaded once; 0 in the published model.
         load_iterations: of the longest loop through memory, 1 without any.
         loads_per_thread: in its program; of a loop those of one iteration.
         wave_load_bytes: distinct sectors a wave loads.
         wave_store_bytes: distinct sectors a wave stores.
         before_bytes: distinct sectors that the sets before the wave touched: along x, y and z.
         shared_load_bytes: of ``wave_load_bytes`` what these sets touched, each counted once, along x, y and z.
-        shared_store_bytes: of ``wave_store_bytes`` likewise.
+        shared_store_bytes: the same of ``wave_store_bytes``.
         wave_threads: threads of the wave with work.
         wave_pages: distinct pages of 2 MiB of a wave, by array.
         working_ratio: threads with work of all that are launched; 1 in the published model, which does not look at the grid's ends.
         row_span: rows that one thread's loads of an array span, at most over the arrays; None where rows share nothing.
-        layer_span: layers likewise.
+        layer_span: layers that they span; None where layers share nothing.
     """
 
     l1_cycles_per_warp: float
@@ -123,7 +123,7 @@ class LayerReuse:
         oversubscription: ``needed_bytes`` over the size of L2.
         hit_ratio: of the overlap; 1 when the condition holds well.
         layers_needed: rows (or layers) that one thread's loads span, all of which must stay in L2; None where neighbours share nothing.
-        transition_updates: length of a row (side of a square layer) of updates at which what is needed fills L2; None likewise.
+        transition_updates: length of a row (side of a square layer) of updates at which what is needed fills L2; None where neighbours share nothing.
     """
 
     axis: str
@@ -220,7 +220,7 @@ class Contradiction:
         low_name: what the first is of.
         low_bytes: of the launch, or of the traced blocks where they are counted.
         high_name: what the second is of.
-        high_bytes: likewise.
+        high_bytes: in the unit of ``low_bytes``.
     """
 
     rule: Rule

@@ -39,7 +39,7 @@ class Wave:
         representative: blocks along each axis over which what a single block does is averaged: the first of ``start``.
         current: its blocks.
         before_x: blocks that ran just before and share its rows; empty when a wave fills whole rows.
-        before_y: blocks of the rows before it, as many as the wave has; empty likewise for layers.
+        before_y: blocks of the rows before it, as many as the wave has; empty when a wave fills whole layers.
         before_z: blocks of the layer before it; empty when there is one layer only.
     """
 

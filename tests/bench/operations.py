@@ -106,7 +106,7 @@ def main() -> None:
     options = parser.parse_args()
     random = np.random.Generator(np.random.PCG64(1))
     lanes = options.lanes // 32 * 32
-    np.empty(30 << 20, np.uint8)  # glibc then takes arrays of this size from the heap, and no longer maps each one anew
+    np.empty(30 << 20, np.uint8)  # glibc then takes arrays of this size from the heap, and no longer maps each one
     print(f"{lanes} lanes\n{'instruction':52} {'us':>9} {'ns per lane':>12}")
     with np.errstate(all="ignore"):
         for text in INSTRUCTIONS.strip().splitlines():

@@ -65,7 +65,7 @@ class Side:
 
     Attributes:
         measured_ns: of the launch.
-        simulated_ns: likewise.
+        simulated_ns: of the launch.
     """
 
     measured_ns: float

@@ -14,7 +14,7 @@ expectations behind it; the next ``sass`` of the file begins another case::
 
 Words behind ``sass`` are options of ``write_kernel``: whole numbers, numbers with commas or dots between them, or words. Before a kernel may stand
 
-* ``cuda FILE``, the source with that name, from its line 1; it holds for later kernels, too, until the file is given anew;
+* ``cuda FILE``, the source with that name, from its line 1; it holds for later kernels, too, until the file is given again;
 * ``metrics``, a line ``name = number`` for each aggregate of the next kernel's launch.
 
 A fence of another kind is checked by the module of this folder that is named after it: ``blame_fence.py`` defines ``check_blame``, which is given

@@ -5,7 +5,7 @@ every launch; null takes one away), ``run`` (members of the file) and ``unsplit`
 holds pieces of text that must occur in it, one a line; a line that begins with ``not:`` must not. The outputs are
 
 * ``text``, ``html``, ``sarif``, ``json``: of ``gpa-lsp report`` and ``check``, made from the report as it was saved and read again;
-* ``advice``: ``gpa-lsp advise --details --format markdown``, likewise;
+* ``advice``: ``gpa-lsp advise --details --format markdown``, of the same report;
 * ``lens``, ``hover``, ``page``, ``sass``: what the editor is told of the kernel, of its hottest line, of the whole, and the heading of its SASS;
 * ``history``: the run as it is remembered; ``compare``: the example with its launches known, held against this one.
 """

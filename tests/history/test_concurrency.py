@@ -21,7 +21,7 @@ from gpa_lsp.history.store import History
 from tests.history.recordings import make_key, make_recording
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for measured in range(count):
-    # Opened anew again and again, as servers do, so that the last one out meets the first one in.
+    # Opened again and again, as servers do, so that the last one out meets the first one in.
     with History.open(path) as history:
         mine = make_recording(measured, key=make_key(name=name), text=f"{name} {measured}" * 500)
         shared = make_recording(measured, key=make_key(name="shared"), text=f"shared {measured}" * 500)

@@ -40,7 +40,7 @@ class MeasuredShape:
         kernel: its accesses.
         launch: its threads.
         volumes: bytes per update in the order of :data:`LEVELS`; None where they were not measured.
-        giga_updates_per_s: None likewise.
+        giga_updates_per_s: None where they were not measured.
     """
 
     kernel: KernelAccesses

@@ -70,7 +70,7 @@ export class Connection implements Disposable {
     return this.#client?.state === State.Running;
   }
 
-  /** Start the server, or start it anew; one start or stop after the other. */
+  /** Start the server, or restart it; one start or stop after the other. */
   restart(): Promise<void> {
     this.#turn = this.#turn.then(() => this.#stop()).then(() => this.#start()).catch((error: unknown) => this.#log.error(String(error)));
     return this.#turn;

@@ -6,7 +6,7 @@ import type { ImportStrategy } from "./python";
 
 export const SECTION = "gpaLsp";
 
-/** Settings that decide which server runs: a change starts it anew. */
+/** Settings that decide which server runs: a change restarts it. */
 export const SERVER_SETTINGS = ["path", "interpreter", "importStrategy"].map((name) => `${SECTION}.${name}`);
 
 function read<T>(name: string, fallback: T): T {

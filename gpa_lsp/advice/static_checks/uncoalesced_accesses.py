@@ -42,7 +42,7 @@ def find_uncoalesced_accesses(facts: StaticFacts) -> Iterator[StaticFinding]:
 
 
 def _may_be_another_value(access: SymbolicAccess) -> bool:
-    """Where both are guarded, the register of an address may have been loaded under one guard, and computed anew under the other."""
+    """Where both are guarded, the register of an address may have been loaded under one guard, and computed under the other."""
     is_guarded = access.loads is not None and access.instruction.text.startswith("@")
     return is_guarded and access.loads is not None and access.loads.text.startswith("@")
 

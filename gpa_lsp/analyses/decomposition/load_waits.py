@@ -73,7 +73,7 @@ class UseWaits:
 
     @property
     def mean_passed_cycles(self) -> float:
-        """Likewise."""
+        """Of one execution."""
         return float(np.average(self.passed_cycles, weights=self.executions))
 
     def expose(self, latency_cycles: float) -> float:

@@ -20,7 +20,7 @@ class Constancy(Enum):
     INVARIANT = "invariant"
     """The same in every turn of the loop, or for the whole kernel (an argument)."""
     VARYING = "varying"
-    """Computed anew, or not known."""
+    """Computed again each time, or not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,7 @@ class TurnSlack:
         is_recurrent: each turn's def needs the def or the use of the turn before, through registers (a list that is walked, a sum).
         needs_use: each turn's def must wait for the use of the turn before, through registers or memory.
         order: STORE, BARRIER or CALL where no register makes it wait: what it must stay behind, after the use; None otherwise.
-        order_row: that store, barrier or call; None likewise.
+        order_row: that store, barrier or call; None where ``order`` is.
         exit_row: a way out of the loop that a loaded value decides about: to issue the next turn's def before it is to act on a guess; None where
             none is.
         hold: what keeps the next turn's def from being issued earlier; START when nothing in the turn does.

@@ -60,7 +60,7 @@ class Calibration:
         roofs: for a file.
         facts: of the GPU.
         l1_sweep: rates by working set of one SM; empty where it could not be measured.
-        common_sweep: rates by working set of the whole GPU; likewise.
+        common_sweep: rates by working set of the whole GPU; empty where it could not be measured.
         skipped: types and levels without a figure, and why.
     """
 

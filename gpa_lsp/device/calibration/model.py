@@ -93,7 +93,7 @@ class Rate:
         per_s: the best of them: a roof is what can be reached.
         low_per_s: the worst of them.
         per_cycle: the best per SM cycle, of the whole GPU; None when the clock was not measured.
-        sm_hz: the clock of the best; None likewise.
+        sm_hz: the clock of the best; None when it was not measured.
         repetitions: how many.
     """
 

@@ -66,7 +66,7 @@ class TrialsJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageJob:
-    """A page to write, from what was predicted last, or anew.
+    """A page to write, from what was predicted last, or from a new prediction.
 
     Attributes:
         base: what was predicted.
@@ -199,7 +199,7 @@ class PredictedResult:
         has_failed: the source does not compile: what was known before stays.
         launches: in their order.
         accesses: of the source's lines.
-        branches: likewise.
+        branches: of the source's lines.
         faults: of all launches.
         problems: what could not be done.
         undescribed: mangled names of kernels without a launch.

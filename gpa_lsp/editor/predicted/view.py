@@ -99,7 +99,7 @@ class PlacedPredictions:
         result: where it comes from.
         anchors: launches by line.
         accesses: current line → accesses of all launches, most sectors first.
-        branches: current line → branches likewise.
+        branches: current line → branches of all launches.
         faults: current line → faults.
         problems: (line in this document, problem); the line of a source's is that of the kernel, or the first.
         trials: blocks worth a try, with the line of this document they are offered on: the kernel's, or the description's.

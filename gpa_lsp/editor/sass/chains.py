@@ -117,7 +117,7 @@ def list_steps(view: SassView, row: int, *, is_incoming: bool) -> list[Instructi
 
 
 def _list_by_registers(view: SassView, row: int, *, is_incoming: bool) -> list[InstructionStep]:
-    from gpa_lsp.binary.model import name_resource  # needs numpy, likewise
+    from gpa_lsp.binary.model import name_resource  # imported here because it needs numpy
     from gpa_lsp.report.code_queries import find_defs, find_uses
 
     code = view.document.shown.kernel.report.code

@@ -65,7 +65,7 @@ def _list_jumps(view: SassView, row: int, *, is_cause: bool) -> list[Jump]:
 
 def describe_tie(samples: float, reason: str, resource: int | None) -> str:
     """What connects two instructions, in the words of source lines: ``60 samples long_scoreboard through R2``."""
-    from gpa_lsp.binary.model import name_resource  # needs numpy, likewise
+    from gpa_lsp.binary.model import name_resource  # imported here because it needs numpy
 
     count = round(samples)
     text = f"{format_count(count)} sample{'' if count == 1 else 's'} {reason}"

@@ -121,7 +121,7 @@ class SassDocuments:
         self._open[normalise_uri(uri)] = _OpenDocument(uri=uri, version=version, text=text, document=document)
 
     def change(self, uri: str, changes: Sequence[TextChange], version: int | None = None) -> None:
-        """The client's text was changed, which happens when the editor reads it anew."""
+        """The client's text was changed, which happens when the editor reads it again."""
         opened = self._open.get(normalise_uri(uri))
         if opened is not None:
             self.open(uri, apply_changes(opened.text, changes, self._units), version)

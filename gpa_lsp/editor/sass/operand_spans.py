@@ -27,7 +27,7 @@ class SpanKind(Enum):
     REGISTER = "register"
     """A general register, RZ among them; the name alone, without ``.64`` or ``.reuse``."""
     UNIFORM_REGISTER = "uniform_register"
-    """Likewise, URZ among them."""
+    """A uniform register, URZ among them; the name alone."""
     PREDICATE = "predicate"
     """PT among them, and PR, which is all of them."""
     UNIFORM_PREDICATE = "uniform_predicate"

@@ -28,7 +28,7 @@ class FixJob:
         lines: of ``text``, where the code that matters is, the best one first.
         edited_lines: the same ones of ``edited``.
         threads: of a block, as it was measured; None when unknown.
-        dynamic_shared_bytes: likewise, as given at launch.
+        dynamic_shared_bytes: of a block, as given at launch; None when unknown.
         roots: workspace folders: their programs are never run.
         architecture: compute capability to compile for; None for that of the compile command.
         limit_s: for the compiler, each time.

@@ -24,7 +24,7 @@ class FrameLayout:
 
     Args:
         function: the kernel.
-        bound: likewise, bound.
+        bound: the kernel, bound.
         blocks: of the function.
         lives: how long its registers live.
 

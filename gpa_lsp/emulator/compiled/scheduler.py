@@ -31,7 +31,7 @@ _CHECKED = ("time", "unwritten", "warps_met", "oldest", "in_step", "has_writes",
 
 
 class CoreColumns:
-    """What one batch leaves to the next of as many warps: to make it anew would take longer than short kernels run.
+    """What one batch leaves to the next of as many warps: to make it for each batch would take longer than short kernels run.
 
     Args:
         kernel: they execute.
@@ -39,7 +39,7 @@ class CoreColumns:
         warps: of a batch.
 
     Attributes:
-        warps: likewise.
+        warps: of a batch.
         frames: uint8[warps, bytes].
         handed: arrays for the core, by the name of its field.
         filled: columns of the frames that are the same in every batch, and are there.

@@ -1,4 +1,4 @@
-"""Which calls lead to what is recorded: :class:`CallPaths` numbers an instruction anew for each way to it."""
+"""Which calls lead to what is recorded: :class:`CallPaths` gives an instruction a number of its own for each way to it."""
 
 from dataclasses import replace
 

@@ -73,7 +73,7 @@ class FaultLog:
 
         Args:
             kind: as of :class:`Fault`.
-            message: likewise; tells of the first lane.
+            message: as of :class:`Fault`; tells of the first lane.
             warps: warp set of the lanes.
             lanes: int[k] positions in the warp set; none is no fault.
             instruction: static instruction.

@@ -286,7 +286,7 @@ class Link:
         warps: the larger warp set.
         rows: int64[w], positions of the compacted warps in it.
         levels: register lists of the fragment that was compacted, outermost caller first.
-        gathered: what the compacted fragment began with, likewise.
+        gathered: what the compacted fragment began with, outermost caller first.
         link: of the fragment that was compacted.
     """
 

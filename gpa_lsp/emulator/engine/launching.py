@@ -48,7 +48,7 @@ class Heap:
         region: where they lie.
 
     Attributes:
-        region: likewise.
+        region: where they lie.
         end: behind the last byte that was ever handed out.
     """
 

@@ -15,8 +15,8 @@ class BudgetReached(Exception):  # noqa: N818  (no error of anybody's: it ends t
 
     Attributes:
         instruction: static number of what was executed then; None when nothing was.
-        block: linear index of a block that executed it; None likewise.
-        thread: a thread of the block; None likewise.
+        block: linear index of a block that executed it; None when none did.
+        thread: a thread of the block; None when none did.
     """
 
     def __init__(self, kind: FaultKind, message: str) -> None:

@@ -51,7 +51,7 @@ class Scheduler:
     Attributes:
         batch: what it runs.
         meter: of the emulation.
-        faults: likewise.
+        faults: of the emulation.
         barriers: where lanes wait for others.
     """
 

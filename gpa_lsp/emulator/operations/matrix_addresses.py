@@ -54,7 +54,7 @@ class MatrixRequest:
         lanes: that take part, from lane 0 on.
         size_bytes: per lane.
         offset_bytes: int64[32], as of :class:`MatrixPiece`.
-        stride_bits: int64[32], likewise.
+        stride_bits: int64[32], as of :class:`MatrixPiece`.
     """
 
     lanes: int

@@ -1,4 +1,4 @@
-"""What predicts one configuration: from expressions that hold for every block, or by emulating a few blocks of each anew.
+"""What predicts one configuration: from expressions that hold for every block, or by emulating a few of its blocks.
 
 The first is exact where every address depends on the thread's global index alone; whether it does is not assumed, but seen by tracing the kernel
 with a second block. The second serves tiles, block-wide loops and gathers; it also sees where a kernel is written for the block it has, as with a

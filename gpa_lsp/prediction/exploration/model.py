@@ -68,7 +68,7 @@ class RankedConfiguration:
         seconds: of one launch; None when the configuration cannot be launched or predicted.
         limiter: what bounds it: ``L1``, ``L2``, ``DRAM`` or ``arithmetic``, or what a simulated profile says; empty in the same case.
         dram_load_bytes: of the launch.
-        dram_store_bytes: likewise.
+        dram_store_bytes: of the launch.
         l2_load_bytes: from L2 to the L1s.
         l2_store_bytes: from the L1s to L2.
         warps_per_sm: resident.

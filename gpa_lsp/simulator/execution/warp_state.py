@@ -73,7 +73,7 @@ class WarpState:
         registers: uint32[r, w, 32].
         uniform: uint32[64 or more, w, 1].
         predicates: bool[8, w, 32]; the last one is true.
-        uniform_predicates: bool[8, w, 1]; likewise.
+        uniform_predicates: bool[8, w, 1]; the last one is true.
         barriers: uint32[16, w, 32], the lanes that each lane waits for at a convergence barrier.
         are_barriers_left: some lane has said that it is waited for no longer, so that those who wait already may wait for fewer.
         alive: bool[w, 32], lanes that have not exited.

@@ -3,7 +3,7 @@
  *   version        what cuptiGetVersion says; below 22 records have no correlation and are shorter
  *   enable         the result of cuptiPCSamplingEnable (35: no permission)
  *   subscribed     another profiler was there first
- *   full_at        the drain at which the hardware's buffer is full, and stays so until sampling is enabled anew
+ *   full_at        the drain at which the hardware's buffer is full, and stays so until sampling is enabled again
  *   pcs, reasons   records a launch adds, and reasons of each
  *   shared_names   names are shared by all records; else each has its own
  *   foreign, dropped   samples of a drain that are in no record

@@ -1,4 +1,4 @@
-"""Instructions of called functions are numbered anew for each chain of calls that leads to them."""
+"""Instructions of called functions have numbers of their own for each chain of calls that leads to them."""
 
 import pytest
 

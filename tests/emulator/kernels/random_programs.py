@@ -218,7 +218,7 @@ class _BreakLoop(Exception):  # noqa: N818  (it is the program's own way out of 
     pass
 
 
-class _EndKernel(Exception):  # noqa: N818  (likewise, out of the kernel)
+class _EndKernel(Exception):  # noqa: N818  (it is the program's own way out of the kernel)
     pass
 
 

@@ -85,7 +85,7 @@ function M.forget(buffer)
   clear(buffer)
 end
 
--- Nobody tells when hints are turned off, but Neovim draws anew then.
+-- Nobody tells when hints are turned off, but Neovim redraws then.
 vim.api.nvim_set_decoration_provider(namespace, {
   on_win = function(_, _, buffer)
     if drawn[buffer] and not vim.lsp.inlay_hint.is_enabled({ bufnr = buffer }) then

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def main(folder: Path, requirements: Path) -> int:
-    """Make it, or make it anew."""
+    """Make it, in place of one that is there."""
     sys.stdout.write(f"Making a Python environment in {folder}\n")
     sys.stdout.flush()
     venv.create(folder, with_pip=True, clear=True)

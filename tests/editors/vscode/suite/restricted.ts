@@ -39,7 +39,7 @@ const tests: readonly Test[] = [
     await vscode.commands.executeCommand("workbench.trust.manage");
     await click(".workspace-trust-editor .monaco-button", "Trust");
     await until("trust", () => vscode.workspace.isTrusted, Boolean);
-    await until("the workspace's interpreter", () => existsSync(join(facts.control, "workspace-interpreter"))); // the server is started anew with it
+    await until("the workspace's interpreter", () => existsSync(join(facts.control, "workspace-interpreter"))); // the server is restarted with it
     await waitForServer(api);
     await saveChange();
     await answerNotification("measure.py", "Run once");

@@ -116,7 +116,7 @@ export const changing: readonly Test[] = [
     await vscode.commands.executeCommand("notifications.clearAll");
     behave("measure");
   }],
-  ["the server is started anew on request, and everything is there again", async () => {
+  ["the server is restarted on request, and everything is there again", async () => {
     await startOver();
     await vscode.commands.executeCommand("gpa.restart");
     await waitForServer(api);

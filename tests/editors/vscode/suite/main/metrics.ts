@@ -57,7 +57,7 @@ export const metrics: readonly Test[] = [
     await until("no heat", () => api.heatOf(source).marks.length, (marks) => marks === 0);
     await screenshot("metric-lacking-dark");
   }],
-  ["the choice holds when the server is started anew, and is taken back", async () => {
+  ["the choice holds when the server is restarted, and is taken back", async () => {
     await choose("causes");
     await until("hints", () => hintsOf(lines.cause), (text) => /^→ line \d+ · causes \d+ %$/.test(text));
     await vscode.commands.executeCommand("gpa.restart");
