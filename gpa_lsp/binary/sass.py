@@ -125,6 +125,15 @@ def instruction_at(instructions: Instructions, index: int) -> Instruction:
     )
 
 
+def read_mnemonic(text: str) -> str:
+    """The opcode of an instruction with its modifiers.
+
+    >>> read_mnemonic("@!P0 LDG.E.64 R2, desc[UR4][R2.64]"), read_mnemonic("EXIT")
+    ('LDG.E.64', 'EXIT')
+    """
+    return _split_guard(text)[1].partition(" ")[0]
+
+
 def read_operands(text: str) -> tuple[str, ...]:
     """The operands of an instruction, as written.
 

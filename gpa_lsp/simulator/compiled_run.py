@@ -13,17 +13,19 @@ from gpa_lsp.simulator.instruction_supply import FAR_LINES
 from gpa_lsp.simulator.machine import SmModel
 from gpa_lsp.simulator.program import SassProgram
 from gpa_lsp.simulator.reasons import REASON_COUNT
+from gpa_lsp.simulator.register_ports import OPERANDS
 from gpa_lsp.simulator.streams import BlockStream
 
 _SAME = (
     "kind", "pipe", "unit", "is_lg", "throttle", "is_long", "uses_l1", "is_shared_unit", "is_async",
 )  # fmt: skip
 _CODES = ("write_board", "read_board", "wait_mask", "depbar_board", "depbar_left", "fetch_line")
-_OPERANDS = tuple(f"{name}_{place}" for name in ("first", "count", "kept") for place in "abc")
+_READS = ("first", "count", "kept")
 ROW = np.dtype(
     [
         *((name, np.float64) for name in ("interval", "latency", "stall")),
-        *((name, np.int32) for name in (*_SAME, "gate", *_CODES, "constant", "far_constant", *_OPERANDS)),
+        *((name, np.int32) for name in (*_SAME, "gate", *_CODES, "constant", "far_constant")),
+        *((name, np.int32, OPERANDS) for name in _READS),
     ],
     align=True,
 )
@@ -74,9 +76,8 @@ def _tabulate(program: SassProgram) -> "npt.NDArray[np.void]":
     for name in ("interval", "latency", "stall", *_SAME, *_CODES):
         table[name] = getattr(program, name)
     table["gate"] = np.unique(program.gate, return_inverse=True)[1]
-    for name in ("first", "count", "kept"):
-        for place, letter in enumerate("abc"):
-            table[f"{name}_{letter}"] = [getattr(one, name)[place] for one in program.register_reads]
+    for name in _READS:
+        table[name] = [getattr(one, name) for one in program.register_reads]
     lines = np.array(program.constant_line, dtype=np.int64)
     table["constant"] = _number_lines(lines)
     table["far_constant"] = _number_lines(np.where(lines < 0, -1, lines // FAR_LINES))

@@ -9,7 +9,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.rows.model import KernelRows
 from gpa_lsp.simulator.reasons import MIO_THROTTLE, TEX_THROTTLE
-from gpa_lsp.simulator.register_ports import NO_READS, RegisterReads, list_register_reads
+from gpa_lsp.simulator.register_ports import NO_READS, RegisterReads, find_register_reads
 
 
 class Kind(IntEnum):
@@ -179,8 +179,8 @@ def read_program(rows: KernelRows, architecture: Architecture) -> SassProgram:
         fetch_line=_list_fetch_lines(rows),
         constant_line=[_find_constant(text) for text in rows.texts],
         register_reads=[
-            reads if one.kind == Kind.FIXED else NO_READS
-            for one, reads in zip(courses, list_register_reads(rows), strict=True)
+            find_register_reads(text, reuse) if one.kind == Kind.FIXED else NO_READS
+            for one, text, reuse in zip(courses, rows.texts, control.reuse.tolist(), strict=True)
         ],
     )
 

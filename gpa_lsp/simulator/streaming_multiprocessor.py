@@ -359,7 +359,7 @@ class _Sm:
         """Issue of one of the warps that can, unless its registers cannot be read in time; when to ask again."""
         chosen = _choose(free, sub_core.last)
         reads = self.program.register_reads[self.executions.rows[chosen.position]]
-        is_held = not sub_core.ports.can_read(reads, chosen.number, time)
+        is_held = not sub_core.ports.try_read(reads, chosen.number, time)
         for warp, reason in blocked:
             self.add(warp, reason, 1.0, 1.0 if is_held else 0.0)
         if is_held:
@@ -367,7 +367,6 @@ class _Sm:
             for warp in free:
                 self.add(warp, DISPATCH_STALL, 1.0, 1.0)
             return time + 1.0
-        sub_core.ports.read(reads, chosen.number, time)
         for warp in free:
             if warp is not chosen:
                 self.add(warp, NOT_SELECTED, 1.0, 0.0)

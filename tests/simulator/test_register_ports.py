@@ -6,9 +6,8 @@ import pytest
 
 from gpa_lsp.native.shared_library import VARIABLE, find_core
 from gpa_lsp.simulator.reasons import REASON_COUNT, REASONS
-from gpa_lsp.simulator.register_ports import NO_READS, RegisterPorts, RegisterReads, list_register_reads
+from gpa_lsp.simulator.register_ports import NO_READS, RegisterPorts, RegisterReads, find_register_reads
 from gpa_lsp.simulator.streaming_multiprocessor import simulate_sm
-from tests.rows.written import write_kernel
 from tests.simulator.sm_notation import EXIT, FMA, make_block, make_model, make_program
 
 EVEN = RegisterReads(first=(2, 4, 6), count=(1, 1, 1))
@@ -50,12 +49,19 @@ def test_what_is_kept_needs_no_port() -> None:
 
 def test_what_another_warp_reads_is_not_kept() -> None:
     ports = RegisterPorts(make_model())
-    ports.read(KEPT, 0, 0.0)
+    assert ports.try_read(KEPT, 0, 0.0)
     assert ports.free == [3.0, 0.0]
-    ports.read(KEPT, 0, 3.0)
+    assert ports.try_read(KEPT, 0, 3.0)
     assert ports.free == [4.0, 0.0]
-    ports.read(KEPT, 1, 4.0)
+    assert ports.try_read(KEPT, 1, 4.0)
     assert ports.free == [7.0, 0.0]
+
+
+def test_what_cannot_be_read_in_time_leaves_the_ports_as_they_are() -> None:
+    ports = RegisterPorts(make_model())
+    assert ports.try_read(EVEN, 0, 0.0)
+    assert not ports.try_read(KEPT, 1, 0.0)
+    assert (ports.free, set(ports.kept)) == ([3.0, 0.0], {-1})
 
 
 def test_wide_banks_give_two_at_a_time() -> None:
@@ -75,17 +81,27 @@ def test_what_takes_longer_than_the_window_is_read_all_the_same() -> None:
 
 
 def test_operands_are_found_in_the_text() -> None:
-    kernel = write_kernel(
-        """
-        B-:R-:W-:-:S04  FFMA R0, R2.reuse, R3, R4
-        B-:R-:W-:-:S04  IMAD.WIDE R6, R2, 0x4, R8.reuse
-        B-:R-:W-:-:S04  @P0 IADD3 R0, P1, R2, c[0x0][0x160], -R5
-        B-:R-:W-:-:S04  MOV R0, RZ
-        B-:R-:W-:-:S05  EXIT
-    """
-    )
-    fused, wide, added, moved, _ = list_register_reads(kernel.rows)
+    fused = find_register_reads("FFMA R0, R2.reuse, R3, R4", 0b001)
+    wide = find_register_reads("IMAD.WIDE R6, R2, 0x4, R8.reuse", 0b100)
+    added = find_register_reads("@P0 IADD3 R0, P1, R2, c[0x0][0x160], -R5", 0)
     assert fused == RegisterReads(first=(2, 3, 4), count=(1, 1, 1), kept=(True, False, False))
     assert wide == RegisterReads(first=(2, -1, 8), count=(1, 0, 2), kept=(False, False, True))
     assert added == RegisterReads(first=(2, -1, 5), count=(1, 0, 1))
-    assert moved == NO_READS
+    assert find_register_reads("MOV R0, RZ", 0) == NO_READS
+
+
+def test_a_comparison_reads_its_first_operand() -> None:
+    compared = find_register_reads("ISETP.GE.AND P4, PT, R66.reuse, R13, PT", 0b001)
+    assert compared == RegisterReads(first=(66, 13, -1), count=(1, 1, 0), kept=(True, False, False))
+
+
+def test_of_a_register_that_is_read_twice_the_place_that_is_marked_is_kept() -> None:
+    assert find_register_reads("FMUL R0, R2.reuse, R2", 0b001).kept == (True, False, False)
+    assert find_register_reads("FADD R0, R1, |R7.reuse|", 0b010).kept == (False, True, False)
+
+
+def test_some_opcodes_leave_places_out() -> None:
+    assert find_register_reads("HADD2 R16, R17, -R35.reuse", 0b100).first == (17, -1, 35)
+    assert find_register_reads("IABS R10, R8.reuse", 0b010) == RegisterReads(
+        first=(-1, 8, -1), count=(0, 1, 0), kept=(False, True, False)
+    )

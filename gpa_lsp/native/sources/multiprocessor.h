@@ -84,9 +84,7 @@ typedef struct {
     int32_t write_board, read_board, wait_mask, depbar_board, depbar_left;
     int32_t fetch_line;
     int32_t constant, far_constant; /* lines numbered from 0; -1 for none */
-    int32_t first_a, first_b, first_c; /* registers that are read, by the place of the operand; -1 for none */
-    int32_t count_a, count_b, count_c;
-    int32_t kept_a, kept_b, kept_c;
+    int32_t first[OPERANDS], count[OPERANDS], kept[OPERANDS]; /* registers that are read, by the place of the operand; -1 for none */
 } Row;
 
 /* Values that come and go in their order. */
@@ -168,8 +166,7 @@ double gpa_fetch_code(Supply *supply, const Model *model, int sub_core, int32_t 
 double gpa_read_constant(Supply *supply, const Model *model, int32_t line, int32_t far_line, double time);
 
 void gpa_open_ports(Ports *ports);
-int gpa_can_read_operands(const Ports *ports, const Model *model, const Row *row, int64_t warp, double time);
-void gpa_read_operands(Ports *ports, const Model *model, const Row *row, int64_t warp, double time);
+int gpa_try_read_operands(Ports *ports, const Model *model, const Row *row, int64_t warp, double time);
 
 static inline double later(double one, double other)
 {

@@ -5,23 +5,12 @@
 
 #define MOST_KEPT 2
 
-typedef struct {
-    int32_t first, count, kept;
-} Operand;
-
-static void list_operands(const Row *row, Operand *operands)
-{
-    operands[0] = (Operand){row->first_a, row->count_a, row->kept_a};
-    operands[1] = (Operand){row->first_b, row->count_b, row->kept_b};
-    operands[2] = (Operand){row->first_c, row->count_c, row->kept_c};
-}
-
 /* Of each bank's port, for what is not kept. */
-static void find_cycles(const Ports *ports, const Model *model, const Operand *operands, int64_t warp, double *cycles)
+static void find_cycles(const Ports *ports, const Model *model, const Row *row, int64_t warp, double *cycles)
 {
     int64_t counts[BANKS] = {0, 0};
     for (int place = 0; place < OPERANDS; ++place) {
-        for (int32_t number = operands[place].first; number < operands[place].first + operands[place].count; ++number) {
+        for (int32_t number = row->first[place]; number < row->first[place] + row->count[place]; ++number) {
             if (ports->kept[place][number & 1] != warp * REGISTERS + number)
                 counts[number & 1] += 1;
         }
@@ -39,35 +28,24 @@ void gpa_open_ports(Ports *ports)
     }
 }
 
-/* Whether the operands of an instruction that is issued are there in time; those that take longer have to begin at once. */
-int gpa_can_read_operands(const Ports *ports, const Model *model, const Row *row, int64_t warp, double time)
+/* Read the operands of an instruction that is to be issued, if they are there in time; those that take longer have to begin at once. */
+int gpa_try_read_operands(Ports *ports, const Model *model, const Row *row, int64_t warp, double time)
 {
-    Operand operands[OPERANDS];
-    double cycles[BANKS];
-    list_operands(row, operands);
-    find_cycles(ports, model, operands, warp, cycles);
+    double cycles[BANKS], ends[BANKS];
+    find_cycles(ports, model, row, warp, cycles);
     for (int bank = 0; bank < BANKS; ++bank) {
-        double allowed = later(model->operand_window_cycles, cycles[bank]);
-        if (cycles[bank] > 0 && later(ports->free[bank], time) + cycles[bank] > time + allowed)
+        ends[bank] = later(ports->free[bank], time) + cycles[bank];
+        if (cycles[bank] > 0 && ends[bank] > time + later(model->operand_window_cycles, cycles[bank]))
             return 0;
     }
-    return 1;
-}
-
-/* Read the operands of an instruction that is issued. */
-void gpa_read_operands(Ports *ports, const Model *model, const Row *row, int64_t warp, double time)
-{
-    Operand operands[OPERANDS];
-    double cycles[BANKS];
-    list_operands(row, operands);
-    find_cycles(ports, model, operands, warp, cycles);
     for (int bank = 0; bank < BANKS; ++bank) {
         if (cycles[bank] > 0)
-            ports->free[bank] = later(ports->free[bank], time) + cycles[bank];
+            ports->free[bank] = ends[bank];
     }
     for (int place = 0; place < OPERANDS; ++place) {
-        int is_kept = operands[place].kept && operands[place].count <= MOST_KEPT;
-        for (int32_t number = operands[place].first; number < operands[place].first + operands[place].count; ++number)
+        int is_kept = row->kept[place] && row->count[place] <= MOST_KEPT;
+        for (int32_t number = row->first[place]; number < row->first[place] + row->count[place]; ++number)
             ports->kept[place][number & 1] = is_kept ? warp * REGISTERS + number : -1;
     }
+    return 1;
 }

@@ -522,7 +522,7 @@ static int step(Sm *sm, int number, double time, double *again)
     }
     Warp *chosen = &sm->warps[choose(sm, free_count, sub_core->last)];
     const Row *row = &sm->rows[sm->executed[chosen->position]];
-    int is_held = !gpa_can_read_operands(&sub_core->ports, sm->model, row, chosen->number, time);
+    int is_held = !gpa_try_read_operands(&sub_core->ports, sm->model, row, chosen->number, time);
     for (int64_t place = 0; place < blocked_count; ++place)
         account_next(sm, &sm->warps[sm->blocked[place]], sm->lacks[place], 1.0, is_held ? 1.0 : 0.0);
     *again = time + 1.0;
@@ -532,7 +532,6 @@ static int step(Sm *sm, int number, double time, double *again)
             account_next(sm, &sm->warps[sm->free[place]], DISPATCH_STALL, 1.0, 1.0);
         return 1;
     }
-    gpa_read_operands(&sub_core->ports, sm->model, row, chosen->number, time);
     for (int64_t place = 0; place < free_count; ++place) {
         if (sm->free[place] != chosen->slot)
             account_next(sm, &sm->warps[sm->free[place]], NOT_SELECTED, 1.0, 0.0);
@@ -599,9 +598,14 @@ static int64_t run(Sm *sm, int64_t most_issues, double *sums, double *cycles)
     return moments;
 }
 
-static int are_reads_sound(int32_t first, int32_t count)
+static int are_reads_sound(const Row *row)
 {
-    return first >= -1 && first < REGISTERS && count >= 0 && count <= MOST_OPERAND_REGISTERS && (count == 0 || first >= 0);
+    for (int place = 0; place < OPERANDS; ++place) {
+        int32_t first = row->first[place], count = row->count[place];
+        if (first < -1 || first >= REGISTERS || count < 0 || count > MOST_OPERAND_REGISTERS || (count > 0 && first < 0))
+            return 0;
+    }
+    return 1;
 }
 
 static int is_row_sound(const Row *row)
@@ -613,8 +617,7 @@ static int is_row_sound(const Row *row)
            && row->read_board < SCOREBOARDS && row->depbar_board >= -1 && row->depbar_board < SCOREBOARDS
            && row->depbar_left <= MOST_LEFT && (row->depbar_left < 0 || row->depbar_board >= 0) && row->fetch_line >= 0
            && row->fetch_line < MOST_LINES && row->constant < MOST_LINES && row->far_constant < MOST_LINES
-           && (row->constant < 0 || row->far_constant >= 0) && are_reads_sound(row->first_a, row->count_a)
-           && are_reads_sound(row->first_b, row->count_b) && are_reads_sound(row->first_c, row->count_c);
+           && (row->constant < 0 || row->far_constant >= 0) && are_reads_sound(row);
 }
 
 static int is_model_sound(const Model *model)
