@@ -33,6 +33,7 @@ from gpa_lsp.binary.elf_attributes import (
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin, Function, SubFunction
 from gpa_lsp.binary.string_table import StringTable
 
+_OBJECT_SYMBOL = 1
 _SYMBOL_TYPE_MASK = 0xF
 _ENTRY_FLAG = 0x10
 """Bit of ``st_other`` that marks a ``__global__`` function (STO_CUDA_ENTRY)."""
@@ -69,7 +70,14 @@ class Symbols:
 
     def functions_by_section(self) -> dict[int, list[int]]:
         """Section index → indexes of the function symbols defined in it, ascending."""
-        chosen = np.flatnonzero((self.table["info"] & _SYMBOL_TYPE_MASK) == FUNCTION_SYMBOL)
+        return self._group_by_section(FUNCTION_SYMBOL)
+
+    def objects_by_section(self) -> dict[int, list[int]]:
+        """Section index → indexes of the symbols of the variables in it, ascending."""
+        return self._group_by_section(_OBJECT_SYMBOL)
+
+    def _group_by_section(self, kind: int) -> dict[int, list[int]]:
+        chosen = np.flatnonzero((self.table["info"] & _SYMBOL_TYPE_MASK) == kind)
         grouped: dict[int, list[int]] = defaultdict(list)
         for index, section in zip(chosen.tolist(), self.table["section"][chosen].tolist(), strict=True):
             grouped[section].append(index)

@@ -4,8 +4,6 @@ import re
 import struct
 from collections.abc import Iterable
 
-import numpy as np
-
 from gpa_lsp.binary.cubin import Symbols
 from gpa_lsp.binary.elf import NO_BITS, ElfImage, read_elf
 from gpa_lsp.binary.elf_attributes import Attribute, walk_records
@@ -15,8 +13,6 @@ from gpa_lsp.ptx.scalar_types import ScalarType
 
 _PARAMETER = struct.Struct("<IHHI")
 _SIZE_SHIFT = 18
-_OBJECT_SYMBOL = 1
-_SYMBOL_TYPE_MASK = 0xF
 _ADDRESS_BYTES = 8
 _VARIABLES = re.compile(r"\.nv\.(?:(?P<global>global(?:\.init)?)|constant3)(?:\..*)?")
 
@@ -96,7 +92,7 @@ def _make_variable(
 def _read_variables(elf: ElfImage) -> dict[str, PtxVariable]:
     """Those in global and in constant memory, by their symbols."""
     symbols = Symbols.of(elf)
-    is_object = (symbols.table["info"] & _SYMBOL_TYPE_MASK) == _OBJECT_SYMBOL
+    objects = symbols.objects_by_section()
     found: dict[str, PtxVariable] = {}
     for section, name in enumerate(elf.section_names):
         kind = _VARIABLES.fullmatch(name)
@@ -105,7 +101,7 @@ def _read_variables(elf: ElfImage) -> dict[str, PtxVariable]:
         space = Space.GLOBAL if kind["global"] else Space.CONST
         content = None if elf.sections[section]["type"] == NO_BITS else elf.section_bytes(section)
         addresses = _list_addresses(elf, symbols, section, content or b"")
-        for number in np.flatnonzero(is_object & (symbols.table["section"] == section)).tolist():
+        for number in objects.get(section, ()):
             start, size = int(symbols.table[number]["value"]), int(symbols.table[number]["size"])
             own = symbols.name(number)
             within = [(at - start, *rest) for at, rest in addresses.items() if start <= at <= start + size - 8]

@@ -11,13 +11,10 @@ import numpy.typing as npt
 from gpa_lsp.binary.opcodes import MemorySpace
 from gpa_lsp.dataflow.accesses import GLOBAL_SPACES, MOVES, SECTOR_BYTES, count_access_bytes, mark_accesses
 from gpa_lsp.rows.model import KernelRows
-from gpa_lsp.simulator.warp_walk import LOCAL_BASE, KernelWalk
+from gpa_lsp.simulator.warp_walk import LINE_SECTORS, LOCAL_SECTOR, KernelWalk
 
 _WAVEFRONT_BYTES = 128
 """A pass through shared memory serves a word of each of its banks."""
-
-_LINE_SECTORS = 4
-_LOCAL_SECTOR = LOCAL_BASE // SECTOR_BYTES
 
 _WARPS, _LANES = "inst_executed", "thread_inst_executed_true"
 _LINES = "memory_l1_tag_requests_global"
@@ -93,8 +90,8 @@ class _Moved:
         if not len(sectors):
             return
         of_sector = np.repeat(instruction, np.diff(first_sector))
-        is_local = sectors >= _LOCAL_SECTOR
-        begins_line = np.diff(sectors // _LINE_SECTORS, prepend=-1) != 0
+        is_local = sectors >= LOCAL_SECTOR
+        begins_line = np.diff(sectors // LINE_SECTORS, prepend=-1) != 0
         begins_line[first_sector[:-1][first_sector[:-1] < len(sectors)]] = True
         self.local_sectors += self._sum(of_sector, is_local)
         self.lines += self._sum(of_sector, begins_line & ~is_local)

@@ -75,28 +75,22 @@ class SmModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchTraffic:
-    """What the model has to know of a launch's data.
+class Traffic:
+    """What a launch moves.
 
     Attributes:
-        active_sms: SMs that get a block.
-        shared_bytes_per_sm: shared memory of the resident blocks, the driver's part included.
-        stored_bytes: by the whole launch, to L2.
-        written_bytes: of them, those that do not replace what a block has stored before.
-        filled_bytes: read because sectors are stored in parts.
-        l2_hit_ratio: of the sectors that an SM asks for first, those another SM has brought into L2.
-        meeting_blocks: whose atomic operations go to the same addresses, where the most do.
-        carveout_bytes: shared memory the SM was set to; None where that is not known.
+        stored_bytes: to L2.
+        written_bytes: of them, those of distinct sectors: what a block stores again to where it has stored replaces it in L2.
+        filled_bytes: of distinct sectors that are stored in parts: L2 has the rest of them read.
+        l2_hit_ratio: of the sectors a block reads first, those that another block has brought into L2.
+        meeting_blocks: whose atomic operations go to the same sector, where the most do; at least 1.
     """
 
-    active_sms: int
-    shared_bytes_per_sm: int
     stored_bytes: float
     written_bytes: float
     filled_bytes: float
     l2_hit_ratio: float
-    meeting_blocks: float = 1.0
-    carveout_bytes: int | None = None
+    meeting_blocks: float
 
 
 _HBM_RATIO, _GDDR_RATIO = 0.83, 0.93
@@ -141,8 +135,24 @@ class MemoryFacts:
         return _INLINE_CHECK_RATIO if self.has_ecc and not self.is_stacked else 1.0
 
 
-def build_model(architecture: Architecture, machine: Machine, memory: MemoryFacts, traffic: LaunchTraffic) -> SmModel:
+def build_model(
+    architecture: Architecture,
+    machine: Machine,
+    memory: MemoryFacts,
+    traffic: Traffic,
+    *,
+    active_sms: int,
+    shared_bytes_per_sm: int,
+) -> SmModel:
     """The SM of a GPU in a launch.
+
+    Args:
+        architecture: of the GPU.
+        machine: the GPU.
+        memory: of the GPU.
+        traffic: of the launch.
+        active_sms: SMs that get a block.
+        shared_bytes_per_sm: shared memory of the resident blocks, the driver's part included.
 
     Raises:
         InputError: the machine's clocks or bandwidths are not known.
@@ -154,7 +164,7 @@ def build_model(architecture: Architecture, machine: Machine, memory: MemoryFact
         raise InputError(message, remedy="name a GPU with --machine")
     dram_rate = dram.bytes_per_s * (_HBM_RATIO if memory.is_stacked else _GDDR_RATIO) / memory.check_ratio
     l2_rate = (l2.bytes_per_s if l2 is not None and l2.bytes_per_s else 4 * dram.bytes_per_s) * _L2_RATIO
-    per_sm = 1.0 / sm_hz / traffic.active_sms
+    per_sm = 1.0 / sm_hz / active_sms
     hierarchy, figures = architecture.hierarchy, architecture.simulation
     l1_cycles = hierarchy.l1_hit_cycles.value or _L1_CYCLES
     own = {one.name: getattr(figures, one.name).value for one in fields(figures) if one.name in _FIELDS}
@@ -162,7 +172,7 @@ def build_model(architecture: Architecture, machine: Machine, memory: MemoryFact
     return SmModel(
         accept_cycles=architecture.sm.memory_accept_interval_cycles.value,
         address_cycles=architecture.sm.memory_issue_interval_cycles.value,
-        l1_lines=_find_l1_bytes(architecture, traffic) // architecture.caches.line_bytes.value,
+        l1_lines=_find_l1_bytes(architecture, memory, shared_bytes_per_sm) // architecture.caches.line_bytes.value,
         l1_tags_per_cycle=float(architecture.caches.l1_tags_per_cycle.value or 0),
         l2_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, l2_rate * per_sm),
         l2_cycles=(hierarchy.l2_near_cycles.value or _L2_CYCLES) - l1_cycles,
@@ -170,7 +180,7 @@ def build_model(architecture: Architecture, machine: Machine, memory: MemoryFact
         dram_bytes_per_cycle=min(_SM_L2_BYTES_PER_CYCLE, dram_rate * per_sm),
         dram_cycles=(hierarchy.dram_tlb_warm_cycles.value or _DRAM_CYCLES) - l1_cycles,
         written_back_ratio=_find_written_back(traffic, memory.l2_bytes),
-        atomic_cycles=sm_hz / (machine.clocks.l2_hz or sm_hz) * min(traffic.active_sms, traffic.meeting_blocks),
+        atomic_cycles=sm_hz / (machine.clocks.l2_hz or sm_hz) * min(active_sms, traffic.meeting_blocks),
         block_interval_cycles=sm_count / figures.launched_blocks_per_cycle.value,
         **own,
     )
@@ -179,7 +189,7 @@ def build_model(architecture: Architecture, machine: Machine, memory: MemoryFact
 _FIELDS = frozenset(one.name for one in fields(SmModel))
 
 
-def _find_written_back(traffic: LaunchTraffic, l2_bytes: float | None) -> float:
+def _find_written_back(traffic: Traffic, l2_bytes: float | None) -> float:
     """Of what is stored: L2 keeps some of what is written; the rest has to make way for it, and what is stored in parts is read before."""
     if not traffic.stored_bytes:
         return 0.0
@@ -187,9 +197,8 @@ def _find_written_back(traffic: LaunchTraffic, l2_bytes: float | None) -> float:
     return min(1.0, (leaving + traffic.filled_bytes) / traffic.stored_bytes)
 
 
-def _find_l1_bytes(architecture: Architecture, traffic: LaunchTraffic) -> int:
+def _find_l1_bytes(architecture: Architecture, memory: MemoryFacts, needed: int) -> int:
     """What is left of the SM's memory beside shared memory, at the carve-out that was set or the least that serves."""
-    needed = traffic.shared_bytes_per_sm
     sizes = architecture.occupancy.shared_carveouts_bytes.value
-    shared = traffic.carveout_bytes or min((size for size in sizes if size >= needed), default=max(sizes))
+    shared = memory.carveout_bytes or min((size for size in sizes if size >= needed), default=max(sizes))
     return max(0, architecture.caches.unified_data_cache_bytes.value - max(shared, needed))

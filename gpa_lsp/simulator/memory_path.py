@@ -19,18 +19,13 @@ two percent; if nothing pushed back, kernels that only store would take a tenth 
 
 from collections import OrderedDict, deque
 
+from gpa_lsp.dataflow.accesses import SECTOR_BYTES
 from gpa_lsp.simulator.executions import Executions
 from gpa_lsp.simulator.machine import SmModel
 from gpa_lsp.simulator.program import LSU, UNITS, Kind, SassProgram
 from gpa_lsp.simulator.reasons import LG_THROTTLE
-from gpa_lsp.simulator.warp_walk import LOCAL_BASE
-
-_SECTOR_BYTES = 32.0
-_LINE_SECTORS_SHIFT = 2
-_LOCAL_BIT = LOCAL_BASE // 32
-"""Of sectors of local memory."""
-_TAGS_PER_CYCLE, _FREE_TAGS = 4, 2
-"""Lines that L1 looks up while it hands over data: gpa_lsp.volumes.l1_cycles holds the rule against measured loads."""
+from gpa_lsp.simulator.warp_walk import LINE_SECTORS, LOCAL_SECTOR
+from gpa_lsp.volumes.l1_cycles import FREE_TAGS, TAGS_PER_CYCLE
 
 Passage = tuple[float, float, float]
 """When an instruction's result is there, when its sources have been read, and when what it stores has left."""
@@ -137,7 +132,7 @@ class MemoryPath:
         self._leave_queue(sub_core, begin, is_lg=True)
         if not is_reduction and model.l1_lines > 0:
             self._keep_stored(position, start + busy)
-        written = (executions.last_sector[position] - executions.first_sector[position]) * _SECTOR_BYTES
+        written = (executions.last_sector[position] - executions.first_sector[position]) * SECTOR_BYTES
         sent = written * self._count_repeats(position) if is_reduction else written
         self.l2_bytes += sent
         departs = max(self._store_free, start + passes) + sent / model.store_bytes_per_cycle
@@ -172,8 +167,8 @@ class MemoryPath:
         """Stores take lines of L1; what they leave there is read again only in local memory, where no other SM can have written since."""
         executions = self._executions
         for sector in executions.sectors[executions.first_sector[position] : executions.last_sector[position]]:
-            entry = self._take_line(sector >> _LINE_SECTORS_SHIFT)
-            if sector & _LOCAL_BIT:
+            entry = self._take_line(sector // LINE_SECTORS)
+            if sector & LOCAL_SECTOR:  # a bit: what later blocks alone touch is told apart by higher ones
                 entry.setdefault(sector, time)
 
     def _take_line(self, line: int) -> dict[int, float]:
@@ -226,14 +221,14 @@ class MemoryPath:
         at_once = self._model.l1_tags_per_cycle
         if at_once:
             return passes + lines / at_once
-        return max(passes, -(-(lines + _FREE_TAGS) // _TAGS_PER_CYCLE))
+        return max(passes, -(-(lines + FREE_TAGS) // TAGS_PER_CYCLE))
 
     def _look_up(self, position: int, time: float, *, uses_l1: bool) -> float:
         """When the last sector that L1 had not is there; 0 where it had all. Those under way are waited for."""
         executions = self._executions
         latest = 0.0
         for sector in executions.sectors[executions.first_sector[position] : executions.last_sector[position]]:
-            entry = self._take_line(sector >> _LINE_SECTORS_SHIFT) if uses_l1 else {}
+            entry = self._take_line(sector // LINE_SECTORS) if uses_l1 else {}
             ready = entry.get(sector)
             if ready is None:
                 ready = entry[sector] = self._fetch(sector, time)
@@ -245,8 +240,8 @@ class MemoryPath:
     def _fetch(self, sector: int, time: float) -> float:
         """When a sector that L1 has not arrives."""
         model = self._model
-        self.l2_bytes += _SECTOR_BYTES
-        self._l2_free = max(self._l2_free, time) + _SECTOR_BYTES / model.l2_bytes_per_cycle
+        self.l2_bytes += SECTOR_BYTES
+        self._l2_free = max(self._l2_free, time) + SECTOR_BYTES / model.l2_bytes_per_cycle
         arrives = self._l2_free + model.l2_cycles
         if sector in self._l2_seen:
             return arrives
@@ -255,7 +250,7 @@ class MemoryPath:
         if self._hits_due >= 1.0:
             self._hits_due -= 1.0
             return arrives
-        self.dram_bytes += _SECTOR_BYTES
-        self._dram_free = max(self._dram_free, self._l2_free) + _SECTOR_BYTES / model.dram_bytes_per_cycle
+        self.dram_bytes += SECTOR_BYTES
+        self._dram_free = max(self._dram_free, self._l2_free) + SECTOR_BYTES / model.dram_bytes_per_cycle
         self._reads_until = self._dram_free
         return max(arrives, self._dram_free + model.dram_cycles)

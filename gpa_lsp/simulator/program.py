@@ -35,6 +35,8 @@ class Kind(IntEnum):
     """In global memory, and returns something: goes as loads do, past L1."""
 
 
+SUB_CORES = 4
+"""Of an SM."""
 LSU, XU, ADU, FP64_UNIT = range(4)
 """Units with queues of their own in front of them."""
 UNITS = 4

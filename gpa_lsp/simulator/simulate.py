@@ -14,14 +14,14 @@ from gpa_lsp.dataflow.accesses import count_access_bytes
 from gpa_lsp.device.model import Machine
 from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.rows.model import Kernel
-from gpa_lsp.simulator.machine import LaunchTraffic, MemoryFacts, SmModel, build_model
-from gpa_lsp.simulator.program import read_program
+from gpa_lsp.simulator.machine import MemoryFacts, SmModel, build_model
+from gpa_lsp.simulator.program import SassProgram, read_program
 from gpa_lsp.simulator.reasons import REASONS
-from gpa_lsp.simulator.streams import build_streams
+from gpa_lsp.simulator.streams import Streams, build_streams
 from gpa_lsp.simulator.throughputs import measure_throughputs
 from gpa_lsp.simulator.traffic import find_traffic
 from gpa_lsp.simulator.warp_walk import KernelWalk
-from gpa_lsp.simulator.waves import GridShape, count_simulated, simulate_grid
+from gpa_lsp.simulator.waves import GridShape, SimulatedSm, count_simulated, simulate_grid
 
 PERIOD_CYCLES = 32
 """The shortest period the profiler samples at: what is simulated is known exactly, so that no more is rounded than need be."""
@@ -92,6 +92,61 @@ def simulate_kernel(
     Raises:
         InputError: nothing was walked, an SM holds no block, or too little is known of the GPU.
     """
+    scene = _set_up(
+        kernel,
+        walk,
+        architecture,
+        machine,
+        memory,
+        own_blocks=own_blocks,
+        array_bytes=array_bytes,
+        most_issues=most_issues,
+    )
+    shape, program = scene.shape, scene.program
+    model = replace(scene.model, **changes) if changes else scene.model  # type: ignore[arg-type]
+    run = simulate_grid(program, model, scene.streams, shape, most_issues=scene.most_issues)
+    all_samples, latency_samples = _take_samples(run, shape)
+    cycles = run.cycles + model.launch_cycles
+    return SimulatedLaunch(
+        kernel=walk.kernel,
+        cycles=cycles,
+        active_cycles=run.active_cycles * shape.active_sms / shape.sm_count,
+        duration_ns=cycles / (machine.clocks.sm_hz or 1e9) * 1e9,
+        all_samples=all_samples,
+        latency_samples=latency_samples,
+        blocks_per_sm=shape.resident,
+        simulated_blocks=run.simulated_blocks,
+        issued=run.issued,
+        left_out=scene.streams.reduction.left_out,
+        model=model,
+        throughputs=measure_throughputs(
+            program, walk, run, shape, architecture=architecture, machine=machine, facts=memory, cycles=cycles
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scene:
+    """What is simulated: the instructions, what blocks execute, the SM, and the grid."""
+
+    program: SassProgram
+    streams: Streams
+    model: SmModel
+    shape: GridShape
+    most_issues: int
+
+
+def _set_up(
+    kernel: Kernel,
+    walk: KernelWalk,
+    architecture: Architecture,
+    machine: Machine,
+    memory: MemoryFacts,
+    *,
+    own_blocks: Sequence[int],
+    array_bytes: int | None,
+    most_issues: int | None,
+) -> _Scene:
     if not walk.walks:
         reason = walk.not_simulated[0].reason if walk.not_simulated else "no block was executed"
         raise InputError(f"not simulated: {reason}")
@@ -102,47 +157,20 @@ def simulate_kernel(
     if most_issues is None:
         most_issues = _MOST_PLAIN_ISSUES if find_core() is None else _MOST_ISSUES
     count = count_simulated(shape, sum(map(len, walks)) // len(own), most_issues)
-    streams = build_streams(walks, max(1, most_issues // count))
     widths = kernel.rows.spread_by_mnemonic(count_access_bytes, unknown=0)
-    traffic = find_traffic(walk, program, widths, own[0], array_bytes)
-    model = build_model(
-        architecture,
-        machine,
-        memory,
-        LaunchTraffic(
+    return _Scene(
+        program=program,
+        streams=build_streams(walks, max(1, most_issues // count)),
+        model=build_model(
+            architecture,
+            machine,
+            memory,
+            find_traffic(walk, program, widths, own[0], array_bytes),
             active_sms=shape.active_sms,
             shared_bytes_per_sm=shape.resident * walk.shared_bytes,
-            stored_bytes=traffic.stored_bytes,
-            written_bytes=traffic.written_bytes,
-            filled_bytes=traffic.filled_bytes,
-            l2_hit_ratio=traffic.l2_hit_ratio,
-            meeting_blocks=traffic.meeting_blocks,
-            carveout_bytes=memory.carveout_bytes,
         ),
-    )
-    if changes:
-        model = replace(model, **changes)  # type: ignore[arg-type]
-    run = simulate_grid(program, model, streams, shape, most_issues=most_issues)
-    active = run.active_cycles * shape.active_sms
-    scale = active / PERIOD_CYCLES / max(1e-9, float(run.all_cycles.sum()))
-    all_samples, latency_samples = _round(run.all_cycles * scale, run.idle_cycles * scale)
-    cycles = run.cycles + model.launch_cycles
-    sm_hz = machine.clocks.sm_hz or 1e9
-    return SimulatedLaunch(
-        kernel=walk.kernel,
-        cycles=cycles,
-        active_cycles=active / shape.sm_count,
-        duration_ns=cycles / sm_hz * 1e9,
-        all_samples=all_samples,
-        latency_samples=latency_samples,
-        blocks_per_sm=shape.resident,
-        simulated_blocks=run.simulated_blocks,
-        issued=run.issued,
-        left_out=streams.reduction.left_out,
-        model=model,
-        throughputs=measure_throughputs(
-            program, walk, run, shape, architecture=architecture, machine=machine, facts=memory, cycles=cycles
-        ),
+        shape=shape,
+        most_issues=most_issues,
     )
 
 
@@ -161,6 +189,13 @@ def _find_shape(walk: KernelWalk, architecture: Architecture, machine: Machine, 
         raise InputError(f"not simulated: how many SMs the {machine.name} has is not known")
     blocks = walk.grid[0] * walk.grid[1] * walk.grid[2]
     return GridShape(blocks=blocks, sm_count=machine.sm_count, resident=occupancy.blocks_per_sm)
+
+
+def _take_samples(run: SimulatedSm, shape: GridShape) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """All samples, and those in cycles without issue, of the whole GPU."""
+    active = run.active_cycles * shape.active_sms
+    scale = active / PERIOD_CYCLES / max(1e-9, float(run.all_cycles.sum()))
+    return _round(run.all_cycles * scale, run.idle_cycles * scale)
 
 
 def _round(

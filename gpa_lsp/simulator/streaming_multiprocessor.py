@@ -16,7 +16,7 @@ from gpa_lsp.simulator.executions import Executions
 from gpa_lsp.simulator.instruction_supply import InstructionSupply
 from gpa_lsp.simulator.machine import SmModel
 from gpa_lsp.simulator.memory_path import MemoryPath
-from gpa_lsp.simulator.program import PIPES, Kind, SassProgram
+from gpa_lsp.simulator.program import PIPES, SUB_CORES, Kind, SassProgram
 from gpa_lsp.simulator.reasons import (
     BARRIER,
     BRANCH_RESOLVING,
@@ -36,7 +36,6 @@ from gpa_lsp.simulator.reasons import (
 from gpa_lsp.simulator.register_ports import RegisterPorts
 from gpa_lsp.simulator.streams import BlockStream
 
-SUB_CORES = 4
 _SCOREBOARDS = 6
 _VISIBLE_CYCLES = 2.0
 """From setting a scoreboard to waiting for it."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.simulator.turns import Reduction, keep_turns
-from gpa_lsp.simulator.warp_walk import WarpWalk
+from gpa_lsp.simulator.warp_walk import LINE_SECTORS, WarpWalk
 
 SHARED_SECTORS = 0.25
 """Blocks that have more of an instruction's sectors in common than this are taken to read the same data."""
@@ -94,7 +94,7 @@ def _build_block(
         owner = np.repeat(np.arange(len(indexes)), counts)
         is_new = np.ones(len(own), dtype=bool)
         if len(own):
-            is_new[1:] = (own[1:] >> 2 != own[:-1] >> 2) | (owner[1:] != owner[:-1])
+            is_new[1:] = (own[1:] // LINE_SECTORS != own[:-1] // LINE_SECTORS) | (owner[1:] != owner[:-1])
         rows.append(one.instruction[indexes])
         passes.append(np.where(one.active[indexes] == 0, 0, np.maximum(one.wavefronts[indexes], 1)))
         lines.append(np.bincount(owner[is_new], minlength=len(indexes)))

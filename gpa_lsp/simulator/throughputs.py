@@ -5,15 +5,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from gpa_lsp.arch.model import Architecture
+from gpa_lsp.dataflow.accesses import SECTOR_BYTES
 from gpa_lsp.device.model import Machine, MemoryLevel
 from gpa_lsp.simulator.machine import MemoryFacts
-from gpa_lsp.simulator.program import LSU, PIPE_NAMES, XU, SassProgram
+from gpa_lsp.simulator.program import LSU, PIPE_NAMES, SUB_CORES, XU, SassProgram
 from gpa_lsp.simulator.warp_walk import KernelWalk
 from gpa_lsp.simulator.waves import GridShape, SimulatedSm
 
 _PERCENT = 100.0
-_SUB_CORES = 4
-_SECTOR_BYTES = 32
 _SUFFIX = ".avg.pct_of_peak_sustained_elapsed"
 _SM, _MEMORY = "sm__throughput", "gpu__compute_memory_throughput"
 _ISSUED = "sm__inst_issued"
@@ -48,7 +47,7 @@ def measure_throughputs(
     memory = _measure_memory(run, shape, machine, facts, cycles)
     memory[_PIPE.format("lsu")] = requests * architecture.sm.memory_accept_interval_cycles.value
     pipes = {
-        name: held / (_SUB_CORES * shape.sm_count * cycles) for name, held in _list_held(program, walk).items() if held
+        name: held / (SUB_CORES * shape.sm_count * cycles) for name, held in _list_held(program, walk).items() if held
     }
     found: dict[str, float | str] = {}
     for whole, parts in ((_SM, pipes), (_MEMORY, memory)):
@@ -67,7 +66,7 @@ def _measure_residency(run: SimulatedSm, shape: GridShape, architecture: Archite
         "sm__warps_active.avg.pct_of_peak_sustained_active": _to_percent(
             warps / architecture.occupancy.max_warps_per_sm.value
         ),
-        "lts__t_sectors_srcunit_tex.sum": round(run.moved[1] / _SECTOR_BYTES * shape.active_sms),
+        "lts__t_sectors_srcunit_tex.sum": round(run.moved[1] / SECTOR_BYTES * shape.active_sms),
     }
 
 

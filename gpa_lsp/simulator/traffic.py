@@ -10,35 +10,14 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.dataflow.accesses import SECTOR_BYTES
+from gpa_lsp.simulator.machine import Traffic
 from gpa_lsp.simulator.program import Kind, SassProgram
 from gpa_lsp.simulator.streams import SHARED_SECTORS
-from gpa_lsp.simulator.warp_walk import LOCAL_BASE, KernelWalk
-
-_SECTOR_BYTES = 32
-_LOCAL_SECTOR = LOCAL_BASE // _SECTOR_BYTES
+from gpa_lsp.simulator.warp_walk import LOCAL_SECTOR, KernelWalk
 
 BlockPlace = tuple[int, int, int]
 Sectors = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
-    """What a launch moves.
-
-    Attributes:
-        stored_bytes: to L2.
-        written_bytes: of them, those of distinct sectors: what a block stores again to where it has stored replaces it in L2.
-        filled_bytes: of distinct sectors that are stored in parts: L2 has the rest of them read.
-        l2_hit_ratio: of the sectors a block reads first, those that another block has brought into L2.
-        meeting_blocks: whose atomic operations go to the same sector, where the most do; at least 1.
-    """
-
-    stored_bytes: float
-    written_bytes: float
-    filled_bytes: float
-    l2_hit_ratio: float
-    meeting_blocks: float
 
 
 def list_mates(grid: BlockPlace, block: BlockPlace) -> tuple[BlockPlace, ...]:
@@ -77,19 +56,19 @@ def find_traffic(
         counts = np.diff(one.first_sector)
         is_store = stores[np.repeat(one.instruction, counts)]
         given = np.bitwise_count(one.active) * widths[one.instruction]
-        is_parted = is_store & np.repeat(given < counts * _SECTOR_BYTES, counts)
+        is_parted = is_store & np.repeat(given < counts * SECTOR_BYTES, counts)
         stored[one.block].append(one.sectors[is_store])
         parted[one.block].append(one.sectors[is_parted])
         mine = one.sectors[~is_store]
-        reads[one.block].append(mine[mine < _LOCAL_SECTOR])
+        reads[one.block].append(mine[mine < LOCAL_SECTOR])
     grid = prod(walk.grid)
     distinct = {place: np.unique(np.concatenate(parts)) for place, parts in reads.items()}
     own = distinct.get(mates_of, next(iter(distinct.values()), np.zeros(0, dtype=np.int64)))
     footprint = _count_distinct(own, distinct, walk.grid, mates_of)
     if array_bytes is not None:
-        footprint = min(footprint, array_bytes / _SECTOR_BYTES)
+        footprint = min(footprint, array_bytes / SECTOR_BYTES)
     asked = float(len(own)) * grid
-    scale = grid * _SECTOR_BYTES / max(1, len(distinct))
+    scale = grid * SECTOR_BYTES / max(1, len(distinct))
     return Traffic(
         stored_bytes=scale * sum(len(part) for parts in stored.values() for part in parts),
         written_bytes=scale * _count_all(stored),
@@ -101,19 +80,26 @@ def find_traffic(
 
 def _count_meeting(walk: KernelWalk, program: SassProgram, mates_of: BlockPlace) -> float:
     """Blocks whose atomic operations go to the same sector: of each instruction that shares more than a few, the most."""
-    kinds = np.array(program.kind)
     most = 1.0
-    for row in np.flatnonzero(np.isin(kinds, [Kind.REDUCTION, Kind.ATOMIC])).tolist():
-        touched: dict[BlockPlace, list[Sectors]] = defaultdict(list)
-        for one in walk.walks:
-            chosen = np.repeat(one.instruction == row, np.diff(one.first_sector))
-            touched[one.block].append(one.sectors[chosen])
+    for touched in _list_touched(walk, np.isin(program.kind, [Kind.REDUCTION, Kind.ATOMIC])).values():
         distinct = {place: np.unique(np.concatenate(parts)) for place, parts in touched.items()}
         own = distinct.get(mates_of, np.zeros(0, dtype=np.int64))
         readers = _count_readers(own, distinct, walk.grid, mates_of)
         if np.count_nonzero(readers > 1) > SHARED_SECTORS * len(own):
             most = max(most, float(readers.max()))
     return most
+
+
+def _list_touched(walk: KernelWalk, chosen: npt.NDArray[np.bool_]) -> dict[int, dict[BlockPlace, list[Sectors]]]:
+    """Row → block → sectors that its executions touch, of chosen rows."""
+    found: dict[int, dict[BlockPlace, list[Sectors]]] = defaultdict(lambda: defaultdict(list))
+    for one in walk.walks:
+        rows = np.repeat(one.instruction, np.diff(one.first_sector))
+        is_chosen = chosen[rows]
+        rows, sectors = rows[is_chosen], one.sectors[is_chosen]
+        for row in np.unique(rows).tolist():
+            found[row][one.block].append(sectors[rows == row])
+    return found
 
 
 def _count_all(sectors: dict[BlockPlace, list[Sectors]]) -> int:

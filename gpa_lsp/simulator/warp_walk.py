@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.dataflow.accesses import SECTOR_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,10 @@ class WarpWalk:
 
 LOCAL_BASE = 1 << 48
 """Where local memory is put among the addresses of sectors: beyond what any GPU addresses. Lanes are interleaved by words, as in hardware."""
+LOCAL_SECTOR = LOCAL_BASE // SECTOR_BYTES
+"""The first sector of local memory; a power of two."""
+LINE_SECTORS = 4
+"""Sectors of a line of L1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,8 +27,9 @@ Numbers = npt.NDArray[np.float64]
 _HALF_WARP = 16
 _FAR_BYTES = 1024
 _FEWEST_BANK_BYTES = 4
-_TAGS_PER_CYCLE = 4
-_FREE_TAGS = 2
+TAGS_PER_CYCLE = 4
+FREE_TAGS = 2
+"""Lines that are looked up in a cycle in which data is handed over, and those of them that cost nothing."""
 
 
 def count_paper_cycles(entry: ArrayGroups, group: AccessGroup, blocks: Blocks) -> float:
@@ -75,7 +76,7 @@ def count_request_cycles(addresses: Integers, element_bytes: int, *, tags_per_cy
     data = np.maximum(conflicts, -(-WARP_THREADS * element_bytes // LINE_BYTES))
     cycles: Numbers
     if tags_per_cycle is None:
-        cycles = np.maximum(data, np.ceil((lines + _FREE_TAGS) / _TAGS_PER_CYCLE))
+        cycles = np.maximum(data, np.ceil((lines + FREE_TAGS) / TAGS_PER_CYCLE))
     else:
         cycles = data + lines / tags_per_cycle
     return cycles

@@ -138,12 +138,13 @@ def _read_function_numbers(elf: ElfImage, module: PtxModule) -> dict[tuple[str, 
     if not any(wanted.values()):
         return {}
     symbols = Symbols.of(elf)
+    objects = symbols.objects_by_section()
     found: dict[tuple[str, int], bytes] = {}
     for index, section in enumerate(elf.section_names):
         if not section.startswith(_INITIALISED):
             continue
         content = bytes(elf.section_bytes(index))
-        for number in np.flatnonzero(symbols.table["section"] == index).tolist():
+        for number in objects.get(index, ()):
             name, start = symbols.name(number), int(symbols.table[number]["value"])
             for offset in wanted.get(name, ()):
                 word = content[start + offset : start + offset + _WORD_BYTES]
@@ -196,13 +197,14 @@ def _read_banks(
     """The banks of the image: the compiler's constants (2), the program's (3), addresses of variables (4)."""
     found: dict[int, Bank] = {}
     symbols = Symbols.of(elf)
+    objects = symbols.objects_by_section()
     for index, name in enumerate(elf.section_names):
         head, _, owner = name.removeprefix(".nv.constant").partition(".")
         if not name.startswith(".nv.constant") or not head.isdigit() or head == "0" or owner not in ("", kernel):
             continue
         content = np.frombuffer(elf.section_bytes(index), np.uint8).copy()
         known = np.ones(len(content), np.bool_)
-        for symbol in np.flatnonzero(symbols.table["section"] == index).tolist():
+        for symbol in objects.get(index, ()):
             variable = module.variables.get(symbols.name(symbol))
             if variable is not None and variable.space == Space.CONST and variable.name in variables:
                 source = variables[variable.name] - GLOBAL_BASE

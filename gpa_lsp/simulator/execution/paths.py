@@ -1,5 +1,6 @@
 """Where the lanes of each warp are: :class:`Paths`, the one that runs, those that wait for their turn, and those that wait for others."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -100,6 +101,13 @@ class Paths:
             self.masks[warp] = False
             return
         self.go_on(warp, self._pending[warp].pop())
+
+    def part_into(self, warp: int, paths: Iterable[Path]) -> None:
+        """The running path becomes several: the first of those that have lanes runs, the others wait for their turn."""
+        first, *others = (path for path in paths if path.bits)
+        for path in others:
+            self.resume(warp, path)
+        self.go_on(warp, first)
 
     def go_on(self, warp: int, path: Path) -> None:
         """A path runs."""

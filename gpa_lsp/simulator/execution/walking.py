@@ -26,7 +26,7 @@ from gpa_lsp.simulator.execution.operand_values import (
     write_predicate,
     write_register,
 )
-from gpa_lsp.simulator.execution.paths import BLOCKED, Path, Paths, gather
+from gpa_lsp.simulator.execution.paths import BLOCKED, Bits, CallStack, Path, Paths, gather
 from gpa_lsp.simulator.execution.recording import Recorder
 from gpa_lsp.simulator.execution.warp_state import ALL_LANES, WARP_LANES, Lanes, WarpState, pack_lanes
 from gpa_lsp.simulator.warp_walk import NotSimulated
@@ -34,9 +34,8 @@ from gpa_lsp.simulator.warp_walk import NotSimulated
 _CALLEE = re.compile(r"`\((?P<name>[^)]*)\)")
 _BETWEEN_LANES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CREDUX", "R2UR"})
 _STEPS_UNTIL_FAIR = 128
-_Calls = tuple[frozenset[int], dict[str, int], dict[int, frozenset[int]]]
-_LEAST_STACK = 64
-"""Calls nested deeper end the walk."""
+_MOST_CALLS = 64
+"""Nested: deeper ones end the walk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,10 +306,7 @@ class Walk:
         goals = self._find_goals(step, lanes, following)
         for place, warp in enumerate(self._numbers(lanes).tolist()):
             ways = self._part_ways(place, lanes, goals[place], row, allowed)
-            paths = [Path(goal, bits, self._paths.stacks[warp]) for bits, goal in ways]
-            for path in paths[1:]:
-                self._paths.resume(warp, path)
-            self._paths.go_on(warp, paths[0])
+            self._paths.part_into(warp, (Path(goal, bits, self._paths.stacks[warp]) for bits, goal in ways))
 
     def _find_goals(self, step: BoundStep, lanes: Lanes, following: int) -> npt.NDArray[np.int64]:
         """int64[k, 32], offsets in the function that a register and a number behind it lead to.
@@ -328,7 +324,7 @@ class Walk:
 
     def _part_ways(
         self, place: int, lanes: Lanes, goals: npt.NDArray[np.int64], row: int, allowed: Container[int] | None
-    ) -> list[tuple[int, int]]:
+    ) -> list[tuple[Bits, int]]:
         """Lanes of a warp, and the row they go on at; those that do not jump last."""
         function = int(self._rows.function_index[row])
         first, stop = int(self._rows.first_rows[function]), int(self._rows.first_rows[function + 1])
@@ -339,8 +335,11 @@ class Walk:
         ):
             raise WalkRefusedError("where it goes is not known")
         ways = [(gather((goals == one) & lanes.mask[place]), first + one // INSTRUCTION_BYTES) for one in found]
-        rest = gather(self._lanes.mask[place] & ~lanes.mask[place])
-        return [*ways, (rest, row + 1)] if rest else ways
+        return [*ways, (self._tell_apart(place, lanes)[1], row + 1)]
+
+    def _tell_apart(self, place: int, lanes: Lanes) -> tuple[Bits, Bits]:
+        """Of the running path of a warp, the lanes for which the predicate holds, and the others."""
+        return gather(lanes.mask[place]), gather(self._lanes.mask[place] & ~lanes.mask[place])
 
     def _call_indirectly(self, step: BoundStep, lanes: Lanes) -> None:
         """A call of what a register names: where its function begins in the section of the kernel."""
@@ -348,60 +347,40 @@ class Walk:
         if not step.instruction.has("REL"):
             raise WalkRefusedError("it calls a function through a register, by an address that no image says")
         goals = self._find_goals(step, lanes, 0)
-        allowed = self._calls[2].get(int(self._rows.function_index[row]), frozenset())
+        allowed = self._calls.entries.get(int(self._rows.function_index[row]), frozenset())
         for place, warp in enumerate(self._numbers(lanes).tolist()):
             stack = self._paths.stacks[warp]
-            if len(stack) >= _LEAST_STACK:
-                raise WalkRefusedError(f"calls nest deeper than {_LEAST_STACK}")
-            paths = [
-                Path(goal, bits, stack if goal == row + 1 else (*stack, row + 1))
-                for bits, goal in self._part_ways(place, lanes, goals[place], row, allowed)
-            ]
-            for path in paths[1:]:
-                self._paths.resume(warp, path)
-            self._paths.go_on(warp, paths[0])
+            deeper = _nest(stack, row)
+            ways = self._part_ways(place, lanes, goals[place], row, allowed)
+            self._paths.part_into(warp, (Path(goal, bits, stack if goal == row + 1 else deeper) for bits, goal in ways))
 
     def _call(self, step: BoundStep, lanes: Lanes) -> None:
         row = step.instruction.row
         target = self._targets[row]
         if target < 0:
             found = _CALLEE.search(step.instruction.text)
-            target = self._calls[1].get(found["name"], -1) if found else -1
+            target = self._calls.first_rows.get(found["name"], -1) if found else -1
             if target < 0:
                 name = found["name"] if found else "a function through a register"
                 raise WalkRefusedError(f"it calls {name}, which is not in the module")
-        if row not in self._calls[0] and self._targets[row] >= 0:
+        if row not in self._calls.rows and self._targets[row] >= 0:
             self._go(lanes, lanes.mask, target, row + 1)
             return
         for place, warp in enumerate(self._numbers(lanes).tolist()):
-            bits, rest = gather(lanes.mask[place]), gather(self._lanes.mask[place] & ~lanes.mask[place])
-            if not bits:
-                self._paths.rows[warp] = row + 1
-                continue
+            bits, rest = self._tell_apart(place, lanes)
             stack = self._paths.stacks[warp]
-            if len(stack) >= _LEAST_STACK:
-                raise WalkRefusedError(f"calls nest deeper than {_LEAST_STACK}")
-            if rest:
-                self._paths.resume(warp, Path(row + 1, rest, stack))
-            self._paths.stacks[warp] = (*stack, row + 1)
-            self._paths.rows[warp] = target
-            self._paths.masks[warp] = lanes.mask[place]
+            deeper = _nest(stack, row) if bits else stack
+            self._paths.part_into(warp, (Path(target, bits, deeper), Path(row + 1, rest, stack)))
 
     def _return(self, step: BoundStep, lanes: Lanes) -> None:
         row = step.instruction.row
         for place, warp in enumerate(self._numbers(lanes).tolist()):
-            bits, rest = gather(lanes.mask[place]), gather(self._lanes.mask[place] & ~lanes.mask[place])
-            if not bits:
-                self._paths.rows[warp] = row + 1
-                continue
+            bits, rest = self._tell_apart(place, lanes)
             stack = self._paths.stacks[warp]
-            if not stack:
+            if bits and not stack:
                 raise WalkRefusedError("it returns where nothing was called")
-            if rest:
-                self._paths.resume(warp, Path(row + 1, rest, stack))
-            self._paths.stacks[warp] = stack[:-1]
-            self._paths.rows[warp] = stack[-1]
-            self._paths.masks[warp] = lanes.mask[place]
+            outer = stack[-1] if stack else row + 1
+            self._paths.part_into(warp, (Path(outer, bits, stack[:-1]), Path(row + 1, rest, stack)))
 
     def _exit(self, step: BoundStep, lanes: Lanes) -> None:
         numbers = self._numbers(lanes)
@@ -466,7 +445,7 @@ class Walk:
         waits = not instruction.has("ARV")
         numbers = self._numbers(lanes)
         for place, warp in enumerate(numbers.tolist()):
-            bits, rest = gather(lanes.mask[place]), gather(self._lanes.mask[place] & ~lanes.mask[place])
+            bits, rest = self._tell_apart(place, lanes)
             if not bits:
                 self._paths.rows[warp] = row + 1
                 continue
@@ -531,8 +510,29 @@ def _describe_refusal(opcode: str) -> str:
     return f"{opcode} is not simulated{why}"
 
 
+def _nest(stack: CallStack, row: int) -> CallStack:
+    """What is returned to inside of a call."""
+    if len(stack) >= _MOST_CALLS:
+        raise WalkRefusedError(f"calls nest deeper than {_MOST_CALLS}")
+    return (*stack, row + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Calls:
+    """Who calls whom.
+
+    Attributes:
+        rows: that call, and do not only jump.
+        first_rows: of each function, by its name.
+        entries: number of a section → offsets at which functions begin in it.
+    """
+
+    rows: frozenset[int]
+    first_rows: dict[str, int]
+    entries: dict[int, frozenset[int]]
+
+
 def _find_calls(rows: KernelRows) -> _Calls:
-    """Rows that call (and do not only jump), the first row of each function by name, and offsets of those in each section."""
     calls: set[int] = set()
     firsts: dict[str, int] = {}
     offsets: dict[int, frozenset[int]] = {}
@@ -544,7 +544,7 @@ def _find_calls(rows: KernelRows) -> _Calls:
             offsets[number] = frozenset(one.start_offset for one in function.graph.procedures)
             for procedure in function.graph.procedures:
                 firsts.setdefault(procedure.name, first + procedure.start_offset // INSTRUCTION_BYTES)
-    return frozenset(calls), firsts, offsets
+    return _Calls(rows=frozenset(calls), first_rows=firsts, entries=offsets)
 
 
 def describe_problems(walk: Walk, blocks: Sequence[int], warps: Sequence[int]) -> tuple[NotSimulated, ...]:
