@@ -147,6 +147,11 @@ class Problem:
     is_passing: bool = field(default=False, compare=False)
 
     @classmethod
+    def note(cls, message: str) -> "Problem":
+        """Something that is good to know."""
+        return cls(severity=ProblemSeverity.NOTE, message=message)
+
+    @classmethod
     def from_error(cls, error: GpaError, *, kernel: str | None = None) -> "Problem":
         """The problem an error becomes when the rest goes on without it."""
         if isinstance(error, InputError):

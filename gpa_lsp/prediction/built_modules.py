@@ -64,7 +64,7 @@ def read_modules(
         message = f"only {format_count(_MOST_UNITS)} of its {format_count(len(left))} units were read"
         problems.append(Problem(severity=ProblemSeverity.WARNING, message=message, path=path))
     notes = () if product is None else note_difference(product, chosen)
-    problems.extend(Problem(severity=ProblemSeverity.NOTE, message=note) for note in notes)
+    problems.extend(Problem.note(note) for note in notes)
     return [
         BuiltModule(unit=unit, module=parse_ptx(unit.ptx or "", name=f"the PTX of {path.name}"))
         for unit in left[:_MOST_UNITS]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.emulator.model import Fault, FaultKind
 from gpa_lsp.launches.launch import Argument, ArrayArgument, LaunchDescription, StructArgument
@@ -44,7 +44,7 @@ def part_guessed(launch: LaunchDescription, faults: Iterable[Fault]) -> tuple[tu
         if name is None:
             kept.append(fault)
         else:
-            notes.setdefault(name, Problem(severity=ProblemSeverity.NOTE, message=_explain(fault, guessed.get(name))))
+            notes.setdefault(name, Problem.note(_explain(fault, guessed.get(name))))
     return tuple(kept), tuple(notes.values())
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from gpa_lsp.basis.errors import GpaError, InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.basis.errors import GpaError, InputError, Problem, spare_others
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
@@ -107,7 +107,7 @@ def predict_source(
     if statics.unit.ptx is None:
         return SourcePrediction(path=statics.path, launches_path=described, statics=statics, kernels=())
     module = parse_ptx(statics.unit.ptx, name=str(path))
-    problems = [Problem(severity=ProblemSeverity.NOTE, message=note) for note in examined.notes]
+    problems = [Problem.note(note) for note in examined.notes]
     work = PredictionWork(module=module, statics=statics, settings=settings, sinks=tuple(sinks), progress=progress)
     return _predict_module(work, described, launches, kernel, problems)
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from gpa_lsp.basis.errors import Problem, ProblemSeverity
+from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.model import TraceSink
 from gpa_lsp.launches.launch import LaunchDescription
@@ -61,7 +61,7 @@ def predict_build(
     """
     described = launches.path or find_launch_file(path)
     listed = list_launches(described, launches)
-    problems = [Problem(severity=ProblemSeverity.NOTE, message=note) for note in note_choice(settings.machine)]
+    problems = [Problem.note(note) for note in note_choice(settings.machine)]
     built = read_modules(path, compute_capability, settings.machine, problems)
     meant = name_meant((one.module for one in built), kernel)
     matched, unmatched = _match(built, listed.launches, meant)

@@ -6,7 +6,7 @@ from math import prod
 
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.static.model import KernelStatics
-from gpa_lsp.basis.errors import GpaError, InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.basis.errors import GpaError, InputError, Problem, spare_others
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.basis.numbers import format_count
@@ -228,7 +228,7 @@ def _probe_grown(
     problems.extend(tried)
     if subject is not given:
         message = "arrays whose sizes are guesses were made larger, since more of them was touched"
-        problems.append(Problem(severity=ProblemSeverity.NOTE, message=message))
+        problems.append(Problem.note(message))
     return probe, subject, left
 
 
@@ -247,7 +247,7 @@ def _probe(
     if not _is_whole(again):
         return probe, left
     message = f"addresses are those of {format_count(len(fewest))} blocks at the beginning of the grid; more of them would take too long"
-    problems.append(Problem(severity=ProblemSeverity.NOTE, message=message))
+    problems.append(Problem.note(message))
     return again, left
 
 

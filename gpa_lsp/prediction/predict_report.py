@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.basis.errors import InputError, Problem, spare_others
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.compiler.builds import build_unit
 from gpa_lsp.device.products import find_product_of
@@ -55,7 +55,7 @@ def predict_report(
     profile = read_profile(path)
     described = launches.path or find_launch_file(path)
     given = () if described is None else read_launches(described, text=launches.text)
-    problems = [Problem(severity=ProblemSeverity.NOTE, message=note) for note in note_choice(settings.machine)]
+    problems = [Problem.note(note) for note in note_choice(settings.machine)]
     found = list_measured_launches(profile, kernel, given, problems)
     if not found:
         raise explain_no_code(path, problems)

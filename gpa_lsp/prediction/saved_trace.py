@@ -4,7 +4,7 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, spare_others
+from gpa_lsp.basis.errors import InputError, Problem, spare_others
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.settings import DEFAULT_COMPUTE_CAPABILITY
 from gpa_lsp.device.products import Product
@@ -93,7 +93,7 @@ def analyse_saved(
     product = choose_product(machine, compute_capability or DEFAULT_COMPUTE_CAPABILITY)
     capability = compute_capability or DEFAULT_COMPUTE_CAPABILITY if product is None else product.compute_capability
     context = build_trace_context(capability, block_threads=head.block_threads, product=product)
-    problems = [Problem(severity=ProblemSeverity.NOTE, message=_NOTE)]
+    problems = [Problem.note(_NOTE)]
     answerer = TraceAnswerer(context, AnalysisSettings(), problems, is_paper=is_paper)
     kept: list[Trace] = []
     blocks = list_probe_blocks(head.grid)

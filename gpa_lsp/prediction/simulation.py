@@ -1,9 +1,10 @@
-"""From a report, a build or a source to simulated launches: :func:`simulate_path`. Nothing in what comes out was measured."""
+"""From a report, a build or a source to simulated launches: :func:`simulate_report`, :func:`simulate_build`,
+:func:`simulate_source` and :func:`simulate_launch`. Nothing in what comes out was measured."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field, replace
-from math import prod
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from math import inf, prod
 from pathlib import Path
 
 from gpa_lsp.arch.lookup import find_architecture
@@ -12,30 +13,33 @@ from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, spare_others
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count_of
-from gpa_lsp.binary.cubin import read_cubin
-from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
 from gpa_lsp.compiler.builds import read_build
 from gpa_lsp.compiler.model import CompiledUnit
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
-from gpa_lsp.device.counters import read_attribute
-from gpa_lsp.device.find import find_machine, find_machine_by_name
 from gpa_lsp.device.model import Machine
-from gpa_lsp.device.products import Product, find_product, find_product_of
+from gpa_lsp.device.products import find_product
 from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
-from gpa_lsp.prediction.image_module import read_image_module
-from gpa_lsp.prediction.machines import choose_product
+from gpa_lsp.prediction.simulation_subjects import (
+    PTX_REMEDY,
+    Place,
+    Subject,
+    choose_units,
+    find_module,
+    find_ptx,
+    list_names,
+    make_built,
+    make_measured,
+    match_launches,
+    miss_kernel,
+)
 from gpa_lsp.prediction.targets import examine_for_machine, note_difference
-from gpa_lsp.profile.model import Launch
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.ptx.model import PtxModule
-from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, list_named, shorten_name
 from gpa_lsp.rows.join import join_profile
 from gpa_lsp.rows.model import Kernel
-from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
-from gpa_lsp.simulator.machine import MemoryFacts
 from gpa_lsp.simulator.profile_document import DocumentLaunch
 from gpa_lsp.simulator.simulate import find_places, simulate_kernel
 from gpa_lsp.simulator.traffic import list_mates
@@ -44,14 +48,10 @@ from gpa_lsp.simulator.warp_walk import KernelWalk
 
 Progress = Callable[[str, int, int], None]
 
-_CARVEOUT = "launch__shared_mem_config_size"
-_MOST_NAMES, _LONGEST_NAME = 10, 200
 _MOST_WALKED = 12
 """Blocks of a launch that are walked at most."""
 _LAST_TRY = 3
 """Times as much may be used for one block alone."""
-_PTX_REMEDY = "build with -lineinfo, so that the image keeps its PTX"
-_CODE_REMEDY = "build with -gencode arch=compute_XX,code=sm_XX for the architecture of the GPU"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,23 +108,6 @@ class EstimatedLaunch:
     machine: Machine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """Where a launch is simulated."""
-
-    machine: Machine
-    memory: MemoryFacts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Subject:
-    """A kernel, the PTX that there is of it, and where each of its launches is simulated."""
-
-    kernel: Kernel
-    ptx: tuple[str, ...]
-    find_place: Callable[[LaunchDescription], _Place]
-
-
 def simulate_report(
     path: Path,
     *,
@@ -145,12 +128,12 @@ def simulate_report(
     if kernel is not None:
         known, wanted = wanted, set(list_named(kernel, sorted(wanted), lambda name: (name, demangle(name))))
         if not wanted:
-            raise _miss_kernel(kernel, sorted(known), path)
+            raise miss_kernel(kernel, sorted(known), path)
     named = {name for one in described for name in list_named(one.kernel, sorted(wanted), lambda name: (name,))}
     kernels, met = join_profile(profile, kernel_filter=lambda launch: launch.mangled_name in named)
     problems += met
     product = None if settings.machine is None else find_product(settings.machine)
-    subjects = [_make_measured(one, product) for one in kernels]
+    subjects = [make_measured(one, product) for one in kernels]
     return _simulate_all(
         described, subjects, settings, problems, progress, is_chosen=kernel is not None, known=sorted(wanted)
     )
@@ -177,27 +160,11 @@ def simulate_build(
     described = _read_described(path, launches)
     problems: list[Problem] = []
     if product is not None:
-        units = _choose_units(units, product, path)
+        units = choose_units(units, product, path)
         notes = note_difference(product, units[0].compute_capability)
-        problems += [Problem(severity=ProblemSeverity.NOTE, message=note) for note in notes]
-    subjects = _make_built(units, path, kernel, settings, problems)
+        problems += [Problem.note(note) for note in notes]
+    subjects = make_built(units, path, kernel, settings.machine, problems)
     return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
-
-
-def _choose_units(units: Sequence[CompiledUnit], product: Product, path: Path) -> tuple[CompiledUnit, ...]:
-    """Code that a GPU executes: its own, else the newest of an earlier one of its generation.
-
-    Raises:
-        InputError: there is none.
-    """
-    major, minor = product.compute_capability
-    known = {one.compute_capability for one in units if one.cubin is not None}
-    fitting = [one for one in known if one[0] == major and one[1] <= minor]
-    if not fitting:
-        there = ", ".join(f"sm_{one[0]}{one[1]}" for one in sorted(known)) or "no architecture"
-        message = f"there is machine code for {there}, and none that the {product.name} executes (sm_{major}{minor})"
-        raise InputError(message, path=path, remedy=_CODE_REMEDY)
-    return tuple(one for one in units if one.compute_capability == max(fitting))
 
 
 def simulate_source(
@@ -245,8 +212,8 @@ def simulate_source(
         listed = "; ".join(message.text for message in unit.messages[:3])
         raise InputError(f"it cannot be compiled: {listed}", path=path, remedy="mend it and simulate it again")
     described = _read_described(path, launches, launches_text)
-    problems = [Problem(severity=ProblemSeverity.NOTE, message=note) for note in examined.notes]
-    subjects = _make_built((unit,), path, kernel, settings, problems)
+    problems = [Problem.note(note) for note in examined.notes]
+    subjects = make_built((unit,), path, kernel, settings.machine, problems)
     if number is not None:
         described = _choose_launch(described, [one.kernel.mangled_name for one in subjects], number)
     return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
@@ -267,7 +234,7 @@ def simulate_launch(
         InputError: there is no machine code, or no GPU has the name.
     """
     problems: list[Problem] = []
-    subjects = _make_built((unit,), path, None, settings, problems)
+    subjects = make_built((unit,), path, None, settings.machine, problems)
     return _simulate_all((launch,), subjects, settings, problems, None, is_chosen=False)
 
 
@@ -292,88 +259,9 @@ def _read_described(path: Path, launches: Path | None, text: str | None = None) 
     return read_launches(described, text=text)
 
 
-def _make_built(
-    units: Iterable[CompiledUnit],
-    path: Path,
-    kernel: str | None,
-    settings: SimulationSettings,
-    problems: list[Problem],
-) -> list[_Subject]:
-    """The kernels of compiled units that are meant."""
-    subjects: list[_Subject] = []
-    known: dict[str, None] = {}
-    for unit in units:
-        if unit.cubin is None:
-            continue
-        cubin = read_cubin(unit.cubin, path=path)
-
-        def choose(names: list[str]) -> list[str]:
-            known.update(dict.fromkeys(names))
-            return list(names) if kernel is None else list_named(kernel, names, lambda name: (name, demangle(name)))
-
-        kernels, met = list_unmeasured_kernels(cubin, choose=choose)
-        problems += met
-        for one in kernels:
-            product = choose_product(settings.machine, unit.compute_capability)
-            if product is None:
-                message = f"no GPU of compute capability {unit.compute_capability} is known"
-                raise InputError(message, path=path, remedy="name one with --machine")
-            place = _place_on(product)
-            ptx = () if unit.ptx is None else (unit.ptx,)
-            subjects.append(_Subject(kernel=one, ptx=ptx, find_place=lambda _, place=place: place))  # type: ignore[misc]
-    if not subjects and known and kernel is not None:
-        raise _miss_kernel(kernel, known, path)
-    if not subjects:
-        raise InputError("there is no machine code in it", path=path, remedy=_CODE_REMEDY)
-    return subjects
-
-
-def _miss_kernel(kernel: str, known: Iterable[str], path: Path | None) -> InputError:
-    names = ", ".join(shorten_name(demangle(one)) for one in list(known)[:_MOST_NAMES])
-    return InputError(f"there is no kernel {kernel[:_LONGEST_NAME]}", path=path, remedy=f"name one of {names}")
-
-
-def _make_measured(kernel: Kernel, product: Product | None) -> _Subject:
-    """A kernel of a report."""
-
-    def find_place(description: LaunchDescription) -> _Place:
-        if product is not None:
-            return _place_on(product)
-        alike = [one for one in kernel.launches if (one.grid, one.block) == (description.grid, description.block)]
-        launch = next(iter((*alike, *kernel.launches)))
-        machine = find_machine(kernel.device, kernel.architecture, launch)
-        if machine is None:
-            raise InputError("the report says too little of its GPU", remedy="name a GPU with --machine")
-        return _Place(machine=machine, memory=_read_memory(kernel, launch))
-
-    ptx = () if kernel.cubin is None else read_embedded_ptx(kernel.cubin)
-    return _Subject(kernel=kernel, ptx=ptx, find_place=find_place)
-
-
-def _place_on(product: Product) -> _Place:
-    return _Place(machine=find_machine_by_name(product.name), memory=_read_product_memory(product))
-
-
-def _read_memory(kernel: Kernel, launch: Launch) -> MemoryFacts:
-    """What the device's attributes say, and the size its shared memory was set to."""
-    device = kernel.device
-    product = find_product_of(device)
-    known = MemoryFacts(l2_bytes=None, bus_bits=None) if product is None else _read_product_memory(product)
-    return MemoryFacts(
-        l2_bytes=read_attribute(device, "l2_cache_size") or known.l2_bytes,
-        bus_bits=read_attribute(device, "global_memory_bus_width") or known.bus_bits,
-        has_ecc=bool(read_attribute(device, "ecc_enabled")),
-        carveout_bytes=launch.read_count(_CARVEOUT) or None,
-    )
-
-
-def _read_product_memory(product: Product) -> MemoryFacts:
-    return MemoryFacts(l2_bytes=product.l2_bytes, bus_bits=product.memory_bus_bits)
-
-
 def _simulate_all(
     described: Sequence[LaunchDescription],
-    subjects: Sequence[_Subject],
+    subjects: Sequence[Subject],
     settings: SimulationSettings,
     problems: list[Problem],
     progress: Progress | None,
@@ -385,12 +273,10 @@ def _simulate_all(
     done: list[DocumentLaunch] = []
     estimates: list[EstimatedLaunch] = []
     known = known or [one.kernel.mangled_name for one in subjects]
-    meant = _match(described, subjects, known, problems, is_chosen=is_chosen)
-    end_s = None if settings.total_seconds is None else time.monotonic() + settings.total_seconds
+    meant = match_launches(described, subjects, known, problems, is_chosen=is_chosen)
+    end_s = inf if settings.total_seconds is None else time.monotonic() + settings.total_seconds
     for number, (launch, subject) in enumerate(meant):
-        if end_s is not None:
-            settings = replace(settings, total_seconds=end_s - time.monotonic())
-        if settings.total_seconds is not None and settings.total_seconds <= 0:
+        if time.monotonic() >= end_s:
             left = format_count_of(len(meant) - number, "launch")
             message = f"{left} not simulated: those before took longer than all may take together"
             problems.append(Problem(severity=ProblemSeverity.WARNING, message=message))
@@ -402,58 +288,18 @@ def _simulate_all(
             if settings.is_paper:
                 estimates.append(_estimate_one(subject, launch, settings))
             else:
-                done.append(_simulate_one(subject, launch, settings))
+                done.append(_simulate_one(subject, launch, settings, end_s))
     if not done and not estimates and not any(one.severity is ProblemSeverity.ERROR for one in problems):
-        names = ", ".join(shorten_name(demangle(one)) for one in known[:_MOST_NAMES])
-        problems.append(
-            Problem(
-                severity=ProblemSeverity.ERROR,
-                message=f"no launch of {names} is described" if names else "there is no kernel",
-            )
-        )
+        message = f"no launch of {list_names(known)} is described" if known else "there is no kernel"
+        problems.append(Problem(severity=ProblemSeverity.ERROR, message=message))
     return Simulation(launches=tuple(done), estimates=tuple(estimates), problems=tuple(problems))
 
 
-def _match(
-    described: Sequence[LaunchDescription],
-    subjects: Sequence[_Subject],
-    known: Sequence[str],
-    problems: list[Problem],
-    *,
-    is_chosen: bool,
-) -> list[tuple[LaunchDescription, _Subject]]:
-    """Launches with their kernels. What is of none is a problem, unless kernels were chosen; what is of several always is."""
-    by_name = {one.kernel.mangled_name: one for one in subjects}
-    found = []
-    for launch in described:
-        names = list_named(launch.kernel, list(by_name), lambda name: (name,))
-        if len(names) == 1:
-            found.append((launch, by_name[names[0]]))
-        elif names or not is_chosen:
-            severity = ProblemSeverity.ERROR if names else ProblemSeverity.WARNING
-            problem = Problem.from_error(_explain_mismatch(launch, names, known))
-            problems.append(replace(problem, severity=severity))
-    return found
-
-
-def _explain_mismatch(launch: LaunchDescription, found: Sequence[str], known: Iterable[str]) -> InputError:
-    """Why a description is of no kernel, or of several."""
-    place = None if launch.line is None else f"line {launch.line}"
-    if not found:
-        error = _miss_kernel(launch.kernel, known, launch.path)
-        error.place = place
-        return error
-    names = ", ".join(shorten_name(demangle(one)) for one in found[:_MOST_NAMES])
-    message = f"{launch.kernel[:_LONGEST_NAME]} could be any of {names}"
-    remedy = f"write its mangled name, such as {found[0][:_LONGEST_NAME]}"
-    return InputError(message, path=launch.path, place=place, remedy=remedy)
-
-
-def _estimate_one(subject: _Subject, launch: LaunchDescription, settings: SimulationSettings) -> EstimatedLaunch:
+def _estimate_one(subject: Subject, launch: LaunchDescription, settings: SimulationSettings) -> EstimatedLaunch:
     kernel, place, architecture = _find_surroundings(subject, launch)
-    module = _find_ptx(subject)
+    module = find_ptx(subject)
     if module is None:
-        raise InputError("its PTX is not there, in which the paper's loops and branches are found", remedy=_PTX_REMEDY)
+        raise InputError("its PTX is not there, in which the paper's loops and branches are found", remedy=PTX_REMEDY)
     estimate = estimate_launch(
         module,
         module.functions[kernel.mangled_name],
@@ -467,7 +313,7 @@ def _estimate_one(subject: _Subject, launch: LaunchDescription, settings: Simula
     return EstimatedLaunch(name=_name(kernel), estimate=estimate, machine=place.machine)
 
 
-def _find_surroundings(subject: _Subject, launch: LaunchDescription) -> tuple[Kernel, _Place, Architecture]:
+def _find_surroundings(subject: Subject, launch: LaunchDescription) -> tuple[Kernel, Place, Architecture]:
     kernel = subject.kernel
     if kernel.cubin is None:
         raise InputError(
@@ -484,10 +330,12 @@ def _name(kernel: Kernel) -> str:
     return kernel.name if kernel.name != kernel.mangled_name else demangle(kernel.mangled_name)
 
 
-def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: SimulationSettings) -> DocumentLaunch:
+def _simulate_one(
+    subject: Subject, launch: LaunchDescription, settings: SimulationSettings, end_s: float
+) -> DocumentLaunch:
     kernel, place, architecture = _find_surroundings(subject, launch)
     own = _choose_blocks(kernel, launch, architecture, place.machine)
-    walk = _walk(kernel, _find_module(subject), launch, own, settings)
+    walk = _walk(kernel, find_module(subject), launch, own, settings, end_s=end_s)
     simulated = simulate_kernel(
         kernel,
         walk,
@@ -508,7 +356,13 @@ def _simulate_one(subject: _Subject, launch: LaunchDescription, settings: Simula
 
 
 def _walk(
-    kernel: Kernel, module: PtxModule, launch: LaunchDescription, own: tuple[int, ...], settings: SimulationSettings
+    kernel: Kernel,
+    module: PtxModule,
+    launch: LaunchDescription,
+    own: tuple[int, ...],
+    settings: SimulationSettings,
+    *,
+    end_s: float,
 ) -> KernelWalk:
     """Walk the blocks of an SM, and those that show what it shares with others; fewer where that takes too much."""
     middle = own[len(own) // 2]
@@ -517,13 +371,10 @@ def _walk(
     mates = tuple(at[0] + x * (at[1] + y * at[2]) for at in list_mates(launch.grid, first))
     walk: KernelWalk | None = None
     tries = {(*own, *mates): 1, (own[0], *mates): 1, (middle,): _LAST_TRY}
-    end_s = None if settings.total_seconds is None else time.monotonic() + settings.total_seconds
     for blocks, factor in tries.items():
-        seconds = factor * settings.seconds
-        if end_s is not None:
-            seconds = min(seconds, end_s - time.monotonic())
-            if walk is not None and seconds <= 0:
-                break
+        seconds = min(factor * settings.seconds, end_s - time.monotonic())
+        if walk is not None and seconds <= 0:
+            break
         walk = walk_kernel(
             kernel,
             module,
@@ -539,25 +390,6 @@ def _walk(
             break
     assert walk is not None  # something is always tried
     return walk
-
-
-def _find_ptx(subject: _Subject) -> PtxModule | None:
-    for text in subject.ptx:
-        module = parse_ptx(text, name="the PTX of the image")
-        if subject.kernel.mangled_name in module.functions:
-            return module
-    return None
-
-
-def _find_module(subject: _Subject) -> PtxModule:
-    """The PTX, for parameters and variables; where there is none, what the image says of them."""
-    kernel = subject.kernel
-    found = _find_ptx(subject)
-    if found is None and kernel.cubin is not None:
-        found = read_image_module(kernel.cubin, (kernel.mangled_name,))
-    if found is None or kernel.mangled_name not in found.functions:
-        raise InputError("neither its PTX nor its image says what its parameters are", remedy=_PTX_REMEDY)
-    return found
 
 
 def _choose_blocks(

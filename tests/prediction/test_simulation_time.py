@@ -27,7 +27,7 @@ def test_launches_for_which_no_time_is_left_are_not_simulated(tmp_path: Path, mo
     every = simulate_source(source, kernel="saxpy", compile_settings=NVRTC)
     assert len(every.launches) == 2
     monkeypatch.setattr(simulation, "time", Clock())
-    settings = SimulationSettings(total_seconds=3.5)
+    settings = SimulationSettings(total_seconds=2.5)
     found = simulate_source(source, kernel="saxpy", settings=settings, compile_settings=NVRTC)
     assert len(found.launches) == 1
     assert [(one.severity, one.message.partition(":")[0]) for one in found.problems] == [
