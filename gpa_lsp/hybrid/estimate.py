@@ -13,7 +13,7 @@ from gpa_lsp.hybrid.addresses import place_arguments
 from gpa_lsp.hybrid.caches import count_misses, find_hit_ratio
 from gpa_lsp.hybrid.costs import find_costs
 from gpa_lsp.hybrid.pipeline import list_uses, simulate_round
-from gpa_lsp.hybrid.walk import TracedLaunch, walk_kernel
+from gpa_lsp.hybrid.walk import KernelTrace, TracedLaunch, walk_kernel
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
 
@@ -89,30 +89,14 @@ def estimate_launch(
         InputError: the paper has no answer, or too little is known of the GPU.
     """
     costs = find_costs(architecture, machine, l2_bytes)
-    total, sm_count, sm_hz = prod(launch.grid), machine.sm_count, machine.clocks.sm_hz
+    sm_count, sm_hz = machine.sm_count, machine.clocks.sm_hz
     assert sm_count is not None  # or its costs would not be known
     assert sm_hz is not None
-    per_sm = ceil(total / sm_count)  # of a launch below a wave, no SM gets more than its share
+    per_sm = ceil(prod(launch.grid) / sm_count)  # of a launch below a wave, no SM gets more than its share
     active = min(_count_resident(architecture, launch, compiled), per_sm)
     if active < 1:
         raise InputError(f"no SM of the {machine.name} holds a block of it")
-    first = (total - active) // 2
-    parameters, addresses = place_arguments(module, function, launch)
-    trace = walk_kernel(
-        function,
-        TracedLaunch(
-            grid=launch.grid,
-            block=launch.block,
-            parameters=parameters,
-            addresses=addresses,
-            chosen=range(first, first + active),
-            line_bytes=costs.line_bytes,
-            most_visits=_MOST_VISITS,
-            most_transactions=_MOST_TRANSACTIONS,
-            most_operations=_MOST_OPERATIONS,
-            seconds=seconds,
-        ),
-    )
+    trace = _trace_round(module, function, launch, active, line_bytes=costs.line_bytes, seconds=seconds)
     outcomes = count_misses(trace, costs)
     uses = list_uses(trace, outcomes, costs, len(trace.lengths))
     cycles = simulate_round(uses, trace.warps_per_block)
@@ -127,6 +111,29 @@ def estimate_launch(
         hit_ratio=find_hit_ratio(outcomes),
         unknown_ratio=trace.unknown_ratio,
         assumed_branches=len(trace.assumed),
+    )
+
+
+def _trace_round(
+    module: PtxModule, function: PtxFunction, launch: LaunchDescription, active: int, *, line_bytes: int, seconds: float
+) -> KernelTrace:
+    """The traces of one round of active blocks, in the middle of the grid."""
+    first = (prod(launch.grid) - active) // 2
+    parameters, addresses = place_arguments(module, function, launch)
+    return walk_kernel(
+        function,
+        TracedLaunch(
+            grid=launch.grid,
+            block=launch.block,
+            parameters=parameters,
+            addresses=addresses,
+            chosen=range(first, first + active),
+            line_bytes=line_bytes,
+            most_visits=_MOST_VISITS,
+            most_transactions=_MOST_TRANSACTIONS,
+            most_operations=_MOST_OPERATIONS,
+            seconds=seconds,
+        ),
     )
 
 

@@ -137,7 +137,13 @@ class Session:
             self._documents, self._client, self.predictions, self._loader, read_snapshot=lambda: self.snapshot
         )
         """What was simulated of open sources."""
-        self._times = LaunchTimes(
+        self._times = self._make_times()
+        self._loading: asyncio.Task[None] | None = None
+        self._is_configured = asyncio.Event()
+        self._settings_sync.begin(params.initialization_options, is_trusted=self.abilities.is_trusted)
+
+    def _make_times(self) -> LaunchTimes:
+        return LaunchTimes(
             MeasuringClient(self._client, self._status, self.abilities, question=self._question),
             self._documents,
             self.predictions,
@@ -145,9 +151,6 @@ class Session:
             include=self._loader.include,
             refresh=self._refresh,
         )
-        self._loading: asyncio.Task[None] | None = None
-        self._is_configured = asyncio.Event()
-        self._settings_sync.begin(params.initialization_options, is_trusted=self.abilities.is_trusted)
 
     # Its life
 

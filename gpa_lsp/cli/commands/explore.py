@@ -39,6 +39,25 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--launches", metavar="FILE", type=Path, help="the description of launches (default: SOURCE.launch.toml)"
     )
     parser.add_argument("--launch", metavar="N", type=parse_number, help="the Nth described launch of that kernel")
+    _add_space_arguments(parser)
+    _add_simulation_arguments(parser)
+    parser.add_argument(
+        "--machine",
+        metavar="GPU",
+        help="predict for this GPU, by name; of several boards with that name, the first, which is said",
+    )
+    parser.add_argument(
+        "--arch", metavar="SM", type=parse_architecture, help="architecture to compile for, such as sm_86"
+    )
+    parser.add_argument(
+        "--mode", choices=("corrected", "paper"), default="corrected", help="the volume model (default: corrected)"
+    )
+    add_memory_argument(parser, "emulating each configuration")
+    _add_run_arguments(parser)
+
+
+def _add_space_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which configurations."""
     parser.add_argument(
         "--block",
         metavar="BLOCKS",
@@ -61,6 +80,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default=_THREADS,
         help=f"range of threads per block kept from lists and all (default: {_THREADS})",
     )
+
+
+def _add_simulation_arguments(parser: argparse.ArgumentParser) -> None:
+    """What ranks them, and what simulation alone can vary."""
     parser.add_argument(
         "--by",
         choices=(_VOLUMES, _SIMULATION),
@@ -88,18 +111,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default=_DEFAULT_SECONDS,
         help=f"seconds for executing blocks of one configuration, with --by simulation (default: {format_number(_DEFAULT_SECONDS)})",
     )
-    parser.add_argument(
-        "--machine",
-        metavar="GPU",
-        help="predict for this GPU, by name; of several boards with that name, the first, which is said",
-    )
-    parser.add_argument(
-        "--arch", metavar="SM", type=parse_architecture, help="architecture to compile for, such as sm_86"
-    )
-    parser.add_argument(
-        "--mode", choices=("corrected", "paper"), default="corrected", help="the volume model (default: corrected)"
-    )
-    add_memory_argument(parser, "emulating each configuration")
+
+
+def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Who evaluates them, and where the result goes."""
     parser.add_argument("--jobs", metavar="N", type=parse_count, help="processes (default: one per core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="evaluate on the Dask cluster of this scheduler")
     parser.add_argument("--resume", metavar="FILE", type=Path, help="keep results in FILE, and resume from it")

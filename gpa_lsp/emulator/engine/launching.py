@@ -129,22 +129,18 @@ def build_machine(
         module,
         inputs,
         heap_bytes=min(_HEAP_BYTES, max(meter.left_bytes // 4, 4096)),
-        meets=prod(launch.grid) * prod(launch.block) <= _MOST_RESIDENT_THREADS and _meets_all_blocks(functions),
-    )
-    arena.allocate()
-    if regions.workspace is not None:
-        arena.bytes_of(regions.workspace)[: len(WORKSPACE)] = np.frombuffer(WORKSPACE, np.uint8)
-    geometry = Geometry(
-        grid=launch.grid,
-        block=launch.block,
-        static_shared_bytes=static_bytes,
-        dynamic_shared_bytes=launch.shared_bytes,
-        workspace=0 if regions.workspace is None else regions.workspace.base,
+        meets=_meets_all_blocks(functions, launch),
     )
     machine = Machine(
         module=module,
         kernel=kernel,
-        geometry=geometry,
+        geometry=Geometry(
+            grid=launch.grid,
+            block=launch.block,
+            static_shared_bytes=static_bytes,
+            dynamic_shared_bytes=launch.shared_bytes,
+            workspace=0 if regions.workspace is None else regions.workspace.base,
+        ),
         meter=meter,
         faults=faults,
         arena=arena,
@@ -152,17 +148,24 @@ def build_machine(
         instructions=instructions,
         shared_offsets=offsets,
     )
-    machine.variables, machine.parameters = regions.variables, regions.parameters
-    machine.heap = None if regions.heap is None else Heap(regions.heap)
     _number_blocks(machine, functions)
-    _check_names(arrays, {one.name for one in inputs.buffers} | set(regions.variables))
-    for region, buffer in zip(regions.buffers, inputs.buffers, strict=True):
-        _fill_buffer(arena.bytes_of(region), buffer, arrays.get(buffer.name))
-    _add_textures(machine, inputs, regions.buffers)
-    _fill_variables(machine, module, inputs, arrays)
-    _fill_parameters(machine, inputs, regions.buffers)
+    _fill(machine, inputs, regions, arrays)
     machine.use_binder(bind_function)
     return machine
+
+
+def _fill(machine: Machine, inputs: LaunchInputs, regions: "_Regions", arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Put into memory what the launch gives."""
+    machine.variables, machine.parameters = regions.variables, regions.parameters
+    machine.heap = None if regions.heap is None else Heap(regions.heap)
+    if regions.workspace is not None:
+        machine.arena.bytes_of(regions.workspace)[: len(WORKSPACE)] = np.frombuffer(WORKSPACE, np.uint8)
+    _check_names(arrays, {one.name for one in inputs.buffers} | set(regions.variables))
+    for region, buffer in zip(regions.buffers, inputs.buffers, strict=True):
+        _fill_buffer(machine.arena.bytes_of(region), buffer, arrays.get(buffer.name))
+    _add_textures(machine, inputs, regions.buffers)
+    _fill_variables(machine, inputs, arrays)
+    _fill_parameters(machine, inputs, regions.buffers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,9 +179,9 @@ class _Regions:
     workspace: Region | None
 
 
-def _meets_all_blocks(functions: list[PtxFunction]) -> bool:
-    """Whether code asks for what the blocks of a cooperative launch meet by."""
-    return any(
+def _meets_all_blocks(functions: list[PtxFunction], launch: LaunchDescription) -> bool:
+    """Whether code asks for what the blocks of a cooperative launch meet by, and the launch can be one."""
+    return prod(launch.grid) * prod(launch.block) <= _MOST_RESIDENT_THREADS and any(
         isinstance(operand, SpecialRegister) and operand.name in WORKSPACE_REGISTERS
         for function in functions
         for instruction in function.instructions
@@ -202,13 +205,15 @@ def _lay_out(arena: Arena, module: PtxModule, inputs: LaunchInputs, *, heap_byte
     buffers = [given.get(number) or _add_buffer(arena, one, None) for number, one in enumerate(inputs.buffers)]
     variables = {name: fixed.get(name) or _add_variable(arena, module.variables[name], inputs) for name in wanted}
     allocates = any(name in module.functions for name in ("malloc", "free"))
-    return _Regions(
+    regions = _Regions(
         buffers=buffers,
         variables=variables,
         parameters=arena.add("parameters", Space.PARAM, max(len(inputs.parameters), 1), is_array=False),
         heap=arena.add(HEAP_NAME, Space.GLOBAL, heap_bytes, is_array=False) if allocates else None,
         workspace=arena.add("grid workspace", Space.GLOBAL, WORKSPACE_BYTES, is_array=False) if meets else None,
     )
+    arena.allocate()
+    return regions
 
 
 def _add_buffer(arena: Arena, buffer: BufferInput, base: int | None) -> Region:
@@ -270,11 +275,9 @@ def _add_variable(arena: Arena, variable: PtxVariable, inputs: LaunchInputs) -> 
     return arena.add_at(base, variable.name, variable.space, size, **details)
 
 
-def _fill_variables(
-    machine: Machine, module: PtxModule, inputs: LaunchInputs, arrays: Mapping[str, npt.NDArray[Any]]
-) -> None:
+def _fill_variables(machine: Machine, inputs: LaunchInputs, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     for name, region in machine.variables.items():
-        variable = module.variables[name]
+        variable = machine.module.variables[name]
         data = machine.arena.bytes_of(region)
         if variable.initial:
             data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)[: len(data)]

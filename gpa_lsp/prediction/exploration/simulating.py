@@ -30,11 +30,13 @@ from gpa_lsp.prediction.exploration.evaluators import (
 from gpa_lsp.prediction.exploration.journal import Subject
 from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration
 from gpa_lsp.prediction.exploration.subjects import (
+    ChosenLaunch,
     ExplorationSubject,
     choose_launch,
-    find_fold,
+    make_subject,
     read_launch_text,
     require_description,
+    write_notes,
 )
 from gpa_lsp.prediction.exploration.variants import write_variant
 from gpa_lsp.prediction.machines import choose_product
@@ -44,10 +46,14 @@ from gpa_lsp.prediction.static_source import require_ptx
 from gpa_lsp.prediction.targets import ExaminedSource, examine_for_machine
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.report.names import demangle, shorten_name
 from gpa_lsp.simulator.accuracy import MODEL_ERROR
 
 MODE = "simulation"
+_NOTE = say(
+    "Each configuration was compiled, some of its blocks were executed, and one SM was simulated with them; where they could be compared, "
+    "simulated times were {error} off on average.",
+    error=format_percent(MODEL_ERROR),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +195,7 @@ def prepare_simulation(
     launch_text = read_launch_text(described)
     chosen = choose_launch(module, described, launch_text, kernel, launch_number)
     launch = chosen.launch
-    product = choose_product(machine, examined.statics.unit.compute_capability)
-    settings = replace(settings, machine=machine if product is None else product.name)
+    settings = replace(settings, machine=_name_machine(machine, examined))
     evaluate = SimulatingEvaluator(
         source=source,
         description=chosen.description,
@@ -200,26 +205,24 @@ def prepare_simulation(
         budget=replace(PROBE_BUDGET, memory_bytes=settings.memory_bytes),
         known_faults=frozenset(fault.kind for fault in probe_launch(module, launch, PROBE_BUDGET).faults),
     )
-    threads = launch.threads or tuple(size * count for size, count in zip(launch.block, launch.grid, strict=True))
-    device = settings.machine or ""
+    x, y, z = launch.threads or tuple(size * count for size, count in zip(launch.block, launch.grid, strict=True))
+    subject = Subject(
+        kernel=chosen.mangled,
+        device=settings.machine or "",
+        mode=MODE,
+        threads=(x, y, z),
+        digest=_digest(chosen, launch_text, source),
+    )
+    return make_subject(chosen, subject, evaluate, (_NOTE, *write_notes(examined)))
+
+
+def _name_machine(machine: str | None, examined: ExaminedSource) -> str | None:
+    """The whole name of the GPU."""
+    product = choose_product(machine, examined.statics.unit.compute_capability)
+    return machine if product is None else product.name
+
+
+def _digest(chosen: ChosenLaunch, launch_text: str, source: SourceVariants) -> str:
+    """Of all that decides what comes out."""
     parts = "\0".join((__version__, MODE, str(chosen.description.number), launch_text, source.text))
-    note = say(
-        "Each configuration was compiled, some of its blocks were executed, and one SM was simulated with them; where they could be compared, "
-        "simulated times were {error} off on average.",
-        error=format_percent(MODEL_ERROR),
-    )
-    return ExplorationSubject(
-        name=shorten_name(demangle(chosen.mangled)),
-        subject=Subject(
-            kernel=chosen.mangled,
-            device=device,
-            mode=MODE,
-            threads=(threads[0], threads[1], threads[2]),
-            digest=hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest(),
-        ),
-        current=Configuration(block=launch.block, fold=find_fold(launch)),
-        dimensions=max((axis + 1 for axis in range(3) if threads[axis] > 1), default=1),
-        evaluate=evaluate,
-        notes=(note, *(say("{note}.", note=one) for one in examined.notes)),
-        is_fixed=launch.threads is None,
-    )
+    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,6 +1,7 @@
 """From a source, a kernel and its launch to what can be explored of it: :func:`prepare_exploration`."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from gpa_lsp.prediction.exploration.workers import Evaluate
 from gpa_lsp.prediction.machines import choose_product, choose_volume_device
 from gpa_lsp.prediction.predict import match_launches, name_meant
 from gpa_lsp.prediction.static_source import SourceStatics, require_ptx
-from gpa_lsp.prediction.targets import examine_for_machine
+from gpa_lsp.prediction.targets import ExaminedSource, examine_for_machine
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, shorten_name
@@ -128,15 +129,42 @@ def prepare_exploration(
         budget=replace(PROBE_BUDGET, memory_bytes=memory_bytes),
     )
     evaluate, notes = _choose_evaluator(module, chosen.launch, probing)
-    digest = _digest(ptx, launch_text, chosen.description.number)
+    subject = _describe_subject(chosen, threads, device, mode, (ptx, launch_text))
+    return make_subject(chosen, subject, evaluate, (*notes, *write_notes(examined)))
+
+
+def _describe_subject(
+    chosen: ChosenLaunch, threads: Triple, device: VolumeDevice, mode: VolumeMode, texts: tuple[str, str]
+) -> Subject:
+    digest = _digest(*texts, chosen.description.number)
+    return Subject(kernel=chosen.mangled, device=device.name, mode=mode.value, threads=threads, digest=digest)
+
+
+def make_subject(
+    chosen: ChosenLaunch, subject: Subject, evaluate: Evaluate, notes: Sequence[Sentence]
+) -> ExplorationSubject:
+    """A launch that is ready to be explored.
+
+    Args:
+        chosen: the launch.
+        subject: what a journal of it is about.
+        evaluate: predicts configurations.
+        notes: how.
+    """
     return ExplorationSubject(
         name=shorten_name(demangle(chosen.mangled)),
-        subject=Subject(kernel=chosen.mangled, device=device.name, mode=mode.value, threads=threads, digest=digest),
+        subject=subject,
         current=Configuration(block=chosen.launch.block, fold=find_fold(chosen.launch)),
-        dimensions=max((axis + 1 for axis in range(3) if threads[axis] > 1), default=1),
+        dimensions=max((axis + 1 for axis in range(3) if subject.threads[axis] > 1), default=1),
         evaluate=evaluate,
-        notes=(*notes, *(say("{note}.", note=note) for note in examined.notes)),
+        notes=tuple(notes),
+        is_fixed=chosen.launch.threads is None,
     )
+
+
+def write_notes(examined: ExaminedSource) -> tuple[Sentence, ...]:
+    """What is to be said of how a source was compiled."""
+    return tuple(say("{note}.", note=one) for one in examined.notes)
 
 
 def require_description(path: Path, launches_path: Path | None) -> Path:

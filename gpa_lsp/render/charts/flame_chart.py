@@ -54,42 +54,15 @@ def build_flame_chart(frames: Sequence[FlameFrame], description: str) -> dict[st
     Returns:
         A specification that holds its data and needs no network. Its first data set has a row per frame, in their order.
     """
-    rows = [
-        {
-            "id": number,
-            "parent": frame.parent,
-            "label": frame.label,
-            "words": frame.words,
-            "samples": frame.samples,
-            "group": frame.group,
-            "link": frame.link,
-        }
-        for number, frame in enumerate(frames)
-    ]
     groups = [group for group in COLOURS if any(frame.group == group for frame in frames)]
     return {
         "description": description,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "padding": 0,
         "height": ROW_PIXELS * _count_levels(frames),
-        "signals": [
-            {
-                "name": "width",
-                "init": "isFinite(containerSize()[0]) ? containerSize()[0] : 800",
-                "on": [
-                    {
-                        "events": "window:resize",
-                        "update": "isFinite(containerSize()[0]) && containerSize()[0] > 0 ? containerSize()[0] : width",
-                    }
-                ],
-            },
-            {"name": "chosen", "value": -1},
-            {"name": "left", "value": 0},
-            {"name": "right", "value": 1},
-            {"name": "wanted", "value": ""},
-        ],
+        "signals": _list_signals(),
         "data": [
-            {"name": "frames", "values": rows, "transform": _lay_out()},
+            {"name": "frames", "values": _list_rows(frames), "transform": _lay_out()},
             {
                 "name": "shown",
                 "source": "frames",
@@ -117,6 +90,40 @@ def build_flame_chart(frames: Sequence[FlameFrame], description: str) -> dict[st
             }
         ],
     }
+
+
+def _list_rows(frames: Sequence[FlameFrame]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": number,
+            "parent": frame.parent,
+            "label": frame.label,
+            "words": frame.words,
+            "samples": frame.samples,
+            "group": frame.group,
+            "link": frame.link,
+        }
+        for number, frame in enumerate(frames)
+    ]
+
+
+def _list_signals() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": "width",
+            "init": "isFinite(containerSize()[0]) ? containerSize()[0] : 800",
+            "on": [
+                {
+                    "events": "window:resize",
+                    "update": "isFinite(containerSize()[0]) && containerSize()[0] > 0 ? containerSize()[0] : width",
+                }
+            ],
+        },
+        {"name": "chosen", "value": -1},
+        {"name": "left", "value": 0},
+        {"name": "right", "value": 1},
+        {"name": "wanted", "value": ""},
+    ]
 
 
 def _count_levels(frames: Sequence[FlameFrame]) -> int:
