@@ -296,6 +296,19 @@ def test_tiles_are_ranked_by_simulation(tiled: Path, capsys: pytest.CaptureFixtu
     assert [one["seconds"] for one in ranked] == sorted(one["seconds"] for one in ranked)
 
 
+def test_a_dask_cluster_simulates_as_one_process_does(tiled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    distributed = pytest.importorskip("distributed")
+    arguments = ("--define", "TILE=32,64", "--block", "TILE", "-o")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", host="127.0.0.1", dashboard_address=None
+    ) as cluster:
+        assert simulate(capsys, *arguments, "there.json", "--scheduler", cluster.scheduler_address)[0] == 0
+    assert simulate(capsys, *arguments, "here.json", "--jobs", "1")[0] == 0
+    there, here = (json.loads(Path(name).read_text())["configurations"] for name in ("there.json", "here.json"))
+    assert len(here) == 3 and all(one["cycles"] > 0 for one in here)
+    assert there == here
+
+
 def test_what_was_not_simulated_says_why(tiled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The tile stays 16, and threads of a larger block write behind its end."""
     code, out, err = simulate(capsys, "--block", "16,64", "--threads", "16..64", "--unroll", "11=1,4")
