@@ -1,4 +1,8 @@
-"""The time of a launch as the hybrid paper estimates it: :func:`estimate_launch`."""
+"""The time of a launch as the hybrid paper estimates it: :func:`estimate_launch`.
+
+Of 30 launches of public reports six call functions or multiply matrices, for which the paper has no operation. The cycles of the other 24 are 64 %
+off on average, those of half of them 26 % at most; the paper's own are 17 % off on average, on GPUs without L1 for global memory.
+"""
 
 from math import ceil, prod
 

@@ -2,10 +2,10 @@
 :func:`simulate_source` and :func:`simulate_launch`. Nothing in what comes out was measured."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from math import inf, prod
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.arch.model import Architecture
@@ -17,10 +17,11 @@ from gpa_lsp.compiler.builds import read_build
 from gpa_lsp.compiler.model import CompiledUnit
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.device.model import Machine
-from gpa_lsp.device.products import find_product
+from gpa_lsp.device.products import Product, find_product
 from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.prediction.machines import note_choice
 from gpa_lsp.prediction.simulation_subjects import (
     PTX_REMEDY,
     Place,
@@ -133,6 +134,10 @@ def simulate_report(
     kernels, met = join_profile(profile, kernel_filter=lambda launch: launch.mangled_name in named)
     problems += met
     product = None if settings.machine is None else find_product(settings.machine)
+    if product is not None:
+        problems += _note_machine(
+            settings, product, [divmod(one.cubin.sm, 10) for one in kernels if one.cubin is not None]
+        )
     subjects = [make_measured(one, product) for one in kernels]
     return _simulate_all(
         described, subjects, settings, problems, progress, is_chosen=kernel is not None, known=sorted(wanted)
@@ -161,10 +166,18 @@ def simulate_build(
     problems: list[Problem] = []
     if product is not None:
         units = choose_units(units, product, path)
-        notes = note_difference(product, units[0].compute_capability)
-        problems += [Problem.note(note) for note in notes]
+        problems += _note_machine(settings, product, [one.compute_capability for one in units])
     subjects = make_built(units, path, kernel, settings.machine, problems)
     return _simulate_all(described, subjects, settings, problems, progress, is_chosen=kernel is not None)
+
+
+def _note_machine(
+    settings: SimulationSettings, product: Product, compiled_for: Sequence[tuple[int, int]]
+) -> Iterator[Problem]:
+    """Which GPU was taken for a name, and that code is for another one."""
+    yield from map(Problem.note, note_choice(settings.machine))
+    for capability in sorted(set(compiled_for)):
+        yield from map(Problem.note, note_difference(product, capability))
 
 
 def simulate_source(
@@ -288,7 +301,9 @@ def _simulate_all(
             if settings.is_paper:
                 estimates.append(_estimate_one(subject, launch, settings))
             else:
-                done.append(_simulate_one(subject, launch, settings, end_s))
+                one = _simulate_one(subject, launch, settings, end_s)
+                problems += _note_outside(one, launch)
+                done.append(one)
     if not done and not estimates and not any(one.severity is ProblemSeverity.ERROR for one in problems):
         message = f"no launch of {list_names(known)} is described" if known else "there is no kernel"
         problems.append(Problem(severity=ProblemSeverity.ERROR, message=message))
@@ -352,6 +367,24 @@ def _simulate_one(
         simulated=simulated,
         machine=place.machine,
         memory=place.memory,
+    )
+
+
+def _note_outside(one: DocumentLaunch, launch: LaunchDescription) -> Iterator[Problem]:
+    """Arrays that are described as smaller than they are: what lies behind them is read as zeros, and not known."""
+    if not one.walk.outside:
+        return
+    rows = one.kernel.rows
+    place = next((rows.place(row) for row in one.walk.outside if rows.place(row) is not None), None)
+    where = f" ({PurePath(place.file).name}:{place.line})" if place is not None else ""
+    yield Problem(
+        severity=ProblemSeverity.WARNING,
+        message=f"{format_count_of(len(one.walk.outside), 'instruction')} of {shorten_name(_name(one.kernel))} "
+        f"{'access' if len(one.walk.outside) > 1 else 'accesses'} memory outside of the arrays that are described{where}",
+        path=launch.path,
+        place=None if launch.line is None else f"line {launch.line}",
+        remedy="describe the arrays as large as they are",
+        kernel=one.kernel.mangled_name,
     )
 
 

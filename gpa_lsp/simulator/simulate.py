@@ -10,6 +10,7 @@ from gpa_lsp.arch.model import Architecture
 from gpa_lsp.arch.occupancy import BlockShape, find_occupancy
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_bytes, format_count
 from gpa_lsp.dataflow.accesses import count_access_bytes
 from gpa_lsp.device.model import Machine
 from gpa_lsp.native.shared_library import find_core
@@ -184,7 +185,8 @@ def _find_shape(walk: KernelWalk, architecture: Architecture, machine: Machine, 
     block = BlockShape(threads=threads, registers_per_thread=walk.registers, shared_bytes=walk.shared_bytes)
     occupancy = find_occupancy(architecture, block, memory.carveout_bytes)
     if occupancy.blocks_per_sm < 1:
-        raise InputError(f"not simulated: no SM of the {machine.name} holds a block of it")
+        needs = f"{format_count(threads)} threads, {format_count(walk.registers)} registers each, {format_bytes(walk.shared_bytes)} of shared memory"
+        raise InputError(f"not simulated: no SM of the {machine.name} holds a block of it ({needs})")
     if machine.sm_count is None:
         raise InputError(f"not simulated: how many SMs the {machine.name} has is not known")
     blocks = walk.grid[0] * walk.grid[1] * walk.grid[2]

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.dataflow.accesses import SECTOR_BYTES
 from gpa_lsp.launches.build import build_inputs
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.native.shared_library import find_core
@@ -27,7 +28,7 @@ from gpa_lsp.simulator.execution.recording import Recorder
 from gpa_lsp.simulator.execution.special_registers import SpecialRegisters
 from gpa_lsp.simulator.execution.walking import Walk, WalkLimits, describe_problems
 from gpa_lsp.simulator.execution.warp_state import WARP_LANES, WarpState
-from gpa_lsp.simulator.warp_walk import KernelWalk, NotSimulated, WarpWalk
+from gpa_lsp.simulator.warp_walk import LOCAL_SECTOR, KernelWalk, NotSimulated, WarpWalk
 
 _MOST_WARPS = 2048
 """That run together: their registers are a few hundred megabytes at most."""
@@ -155,6 +156,21 @@ def _refuse(kernel: Kernel, launch: LaunchDescription, reason: str) -> KernelWal
     )
 
 
+def _list_outside(walks: Sequence[WarpWalk], extents: npt.NDArray[np.int64]) -> tuple[int, ...]:
+    """Rows that access global memory outside of some extents, by the sectors they touch."""
+    first = extents[:, 0] // SECTOR_BYTES
+    last = np.maximum.accumulate(extents[:, 1] - 1) // SECTOR_BYTES
+    found: set[int] = set()
+    for one in walks:
+        place = np.searchsorted(first, one.sectors, side="right") - 1
+        ends = np.append(last, -1)[place]  # of what lies before the first: -1
+        is_outside = (one.sectors > ends) & (one.sectors < LOCAL_SECTOR)
+        if is_outside.any():
+            rows = np.repeat(one.instruction, np.diff(one.first_sector))
+            found.update(rows[is_outside].tolist())
+    return tuple(sorted(found))
+
+
 class KernelWalker:
     """Walks blocks of one launch.
 
@@ -195,6 +211,7 @@ class KernelWalker:
             executed=executed,
             thread_executed=thread_executed,
             not_simulated=tuple({(one.reason, one.row): one for one in reversed(self._problems)}.values())[::-1],
+            outside=_list_outside(self._walks, self.memory.extents),
         )
 
     def _walk_some(self, blocks: Sequence[int], left: int) -> int:

@@ -80,6 +80,7 @@ class KernelWalk:
             sampled ones. Exact where every block was walked, or all do the same.
         thread_executed: float64[r], the same of lanes whose predicate held.
         not_simulated: what could not be walked; empty where all of the sampled blocks were.
+        outside: rows that access global memory where no array or variable of the launch lies, ascending.
     """
 
     kernel: str
@@ -92,3 +93,4 @@ class KernelWalk:
     executed: npt.NDArray[np.float64] = field(repr=False)
     thread_executed: npt.NDArray[np.float64] = field(repr=False)
     not_simulated: tuple[NotSimulated, ...]
+    outside: tuple[int, ...] = ()

@@ -243,3 +243,27 @@ def test_profiles_of_two_reports_have_names_of_their_own(measured: Path, capsys:
     code, out, _ = run(capsys, report.name, "--launches", "kernels.launch.toml")
     assert code == 0
     assert out.endswith("written to run.2022.3.simulated.gpa-profile.json\n")
+
+
+def test_accesses_outside_of_the_arrays_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("one.launch.toml").write_text(_LAUNCH.replace("131072", "100000"))
+    code, _, err = run(capsys, str(_CUBIN), "--launches", "one.launch.toml")
+    assert code == 0
+    assert "one.launch.toml: line 1: 1 instruction of short_def_use accesses memory outside" in err
+    assert "(original.cu:" in err and "describe the arrays as large as they are" in err
+
+
+def test_of_a_report_the_gpu_may_be_another_but_not_the_code(
+    measured: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (measured.name, "--launches", "kernels.launch.toml")
+    code, out, err = run(capsys, *arguments, "--machine", "V100")
+    assert (code, " on V100 SXM2: " in out) == (0, True)
+    assert "V100 was taken as the V100 SXM2; it could be the V100 PCIe" in err
+    assert "This is code for sm_80, but the V100 SXM2 is sm_70" in err
+    code, out, err = run(capsys, *arguments, "--arch", "sm_86")
+    assert (code, out) == (2, "")
+    assert "leave out --arch, or name another GPU with --machine" in err

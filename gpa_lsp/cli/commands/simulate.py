@@ -133,6 +133,11 @@ def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulati
         executions=arguments.executions,
     )
     if _is_report(arguments.source):
+        if arguments.arch is not None:
+            message = "the code of a report is what it is"
+            raise InputError(
+                message, path=arguments.source, remedy="leave out --arch, or name another GPU with --machine"
+            )
         return simulate_report(
             arguments.source,
             kernel=arguments.kernel,

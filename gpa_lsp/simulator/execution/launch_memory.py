@@ -37,12 +37,14 @@ class LaunchMemory:
         banks: constants.
         arrays: name → address of the arguments' arrays.
         variables: name → address of module variables in global memory.
+        extents: int64[k, 2], addresses at which they begin and end, by ascending beginnings.
     """
 
     data: npt.NDArray[np.uint8] = field(repr=False)
     banks: ConstantBanks
     arrays: dict[str, int]
     variables: dict[str, int]
+    extents: npt.NDArray[np.int64]
 
 
 def lay_out_launch(
@@ -88,7 +90,10 @@ def lay_out_launch(
     first = _find_parameters(elf, kernel) or find_driver_constants(cubin.sm).parameters
     banks[0] = _fill_driver_bank(find_driver_constants(cubin.sm), first, launch, bytes(parameters), local_bytes)
     arrays = {one.name: GLOBAL_BASE + start for one, start in zip(inputs.buffers, starts, strict=True)}
-    return LaunchMemory(data=data, banks=ConstantBanks(banks), arrays=arrays, variables=variables)
+    pieces = [(GLOBAL_BASE + start, one.data.nbytes) for one, start in zip(inputs.buffers, starts, strict=True)]
+    pieces += [(address, module.variables[name].size_bytes) for name, address in variables.items()]
+    extents = np.array(sorted((start, start + size) for start, size in pieces), np.int64).reshape(-1, 2)
+    return LaunchMemory(data=data, banks=ConstantBanks(banks), arrays=arrays, variables=variables, extents=extents)
 
 
 def _find_given_end(module: PtxModule, inputs: LaunchInputs) -> int:
