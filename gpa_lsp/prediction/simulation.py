@@ -417,6 +417,7 @@ def _walk(
                 seconds=seconds,
                 executions=factor * settings.executions,
                 memory_bytes=settings.memory_bytes,
+                counts_grid=True,
             ),
         )
         if set(walk.sampled_blocks) & set(own):

@@ -134,7 +134,7 @@ def describe_chart(chart: Chart) -> str:
     >>> from gpa_lsp.analyses.answers import ChartKind, Series
     >>> describe_chart(Chart(title="Occupancy", kind=ChartKind.STEPS, x_label="block size", y_label="warps", y_quantity=Quantity.WARPS,
     ...     series=(Series(label="", xs=(32, 64, 128), ys=(16, 32, 48)),), current_x=100))
-    'Occupancy: warps over block size, 16 to 48; 32 at 100, the kernel as measured'
+    'Occupancy: warps over block size, 16 to 48; 32 at 100, the kernel as it is'
     """
     text = f"{chart.title}: {chart.y_label} over {chart.x_label}"
     for series in chart.series:
@@ -148,7 +148,7 @@ def describe_chart(chart: Chart) -> str:
         ]
         if before:
             where = format_quantity(chart.current_x, Quantity.NUMBER)
-            text += f"; {format_quantity(before[-1], chart.y_quantity)} at {where}, the kernel as measured"
+            text += f"; {format_quantity(before[-1], chart.y_quantity)} at {where}, the kernel as it is"
     return text
 
 

@@ -5,7 +5,8 @@ result of an instruction whose arithmetic is not (matrix products, clocks), is m
 address, the walk of that block ends, with the reason and the place. Nothing is guessed, and no line table is needed.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -28,6 +29,7 @@ from gpa_lsp.simulator.execution.recording import Recorder
 from gpa_lsp.simulator.execution.special_registers import SpecialRegisters
 from gpa_lsp.simulator.execution.walking import Walk, WalkLimits, describe_problems
 from gpa_lsp.simulator.execution.warp_state import WARP_LANES, WarpState
+from gpa_lsp.simulator.grid_counts import Counts, count_grid
 from gpa_lsp.simulator.warp_walk import LOCAL_SECTOR, KernelWalk, NotSimulated, WarpWalk
 
 _MOST_WARPS = 2048
@@ -36,6 +38,8 @@ _STACK_BYTES = 4096
 """Of a lane, where the image does not say how much it needs (recursion)."""
 _MOST_LOCAL_BYTES = 1 << 28
 _RESERVED_SHARED_BYTES = 1024
+_LOOK_SHARE = 0.25
+"""Of the time for a walk, for finding out where blocks begin to execute something else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,7 @@ class WalkSettings:
         blocks: linear indexes of the blocks to walk; empty for some that are spread over the grid.
         most_blocks: of those that are spread.
         executes_all: execute what decides nothing as well, so that memory is as the kernel leaves it.
+        counts_grid: in a grid of one axis, walk further blocks, to find out where blocks begin to execute something else.
         keeps_walks: give the walks; else executions are counted alone, in less memory.
         executions: of instructions by warps that are kept; what goes beyond ends the walk.
         seconds: of wall time; what goes beyond ends the walk.
@@ -55,6 +60,7 @@ class WalkSettings:
     blocks: tuple[int, ...] = ()
     most_blocks: int = 32
     executes_all: bool = False
+    counts_grid: bool = False
     keeps_walks: bool = True
     executions: int = 12_000_000
     seconds: float = 60.0
@@ -156,6 +162,23 @@ def _refuse(kernel: Kernel, launch: LaunchDescription, reason: str) -> KernelWal
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """Blocks that ran together.
+
+    Attributes:
+        recorder: what their warps executed.
+        numbers: int64[w], linear index of each warp's block.
+        whole: linear indexes of those that ran to their end.
+        problems: of the others.
+    """
+
+    recorder: Recorder
+    numbers: npt.NDArray[np.int64]
+    whole: tuple[int, ...]
+    problems: tuple[NotSimulated, ...]
+
+
 def _list_outside(walks: Sequence[WarpWalk], extents: npt.NDArray[np.int64]) -> tuple[int, ...]:
     """Rows that access global memory outside of some extents, by the sectors they touch."""
     first = extents[:, 0] // SECTOR_BYTES
@@ -187,9 +210,8 @@ class KernelWalker:
         self._warps_per_block = -(-prod(launch.block) // WARP_LANES)
         self._demand = demand_everything(kernel.rows) if settings.executes_all else find_demand(kernel.rows)
         self._walks: list[WarpWalk] = []
-        self._walked: list[int] = []
         self._problems: list[NotSimulated] = []
-        self._recorded: list[tuple[Recorder, npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+        self._runs: list[_Run] = []
 
     def walk(self, blocks: Sequence[int]) -> KernelWalk:
         """All of it, as many blocks at a time as fit."""
@@ -207,7 +229,7 @@ class KernelWalker:
             shared_bytes=find_shared_bytes(self._kernel, self._launch),
             registers=find_registers(self._kernel),
             walks=tuple(self._walks),
-            sampled_blocks=tuple(self._walked),
+            sampled_blocks=self._list_walked(),
             executed=executed,
             thread_executed=thread_executed,
             not_simulated=tuple({(one.reason, one.row): one for one in reversed(self._problems)}.values())[::-1],
@@ -216,6 +238,17 @@ class KernelWalker:
 
     def _walk_some(self, blocks: Sequence[int], left: int) -> int:
         """Blocks that run together; how many executions they took."""
+        keeps_walks = self._settings.keeps_walks
+        run = self._run(blocks, WalkLimits(executions=max(left, 0), seconds=self._settings.seconds), keeps_walks)
+        self._problems += run.problems
+        self._runs.append(run)
+        if keeps_walks:
+            chosen = [warp for warp, block in enumerate(run.numbers.tolist()) if block in run.whole]
+            places = [self._find_place(int(run.numbers[one])) for one in chosen]
+            self._walks += run.recorder.take_walks(chosen, places, [one % self._warps_per_block for one in chosen])
+        return run.recorder.executions
+
+    def _run(self, blocks: Sequence[int], limits: WalkLimits, keeps_walks: bool) -> _Run:
         per_block = self._warps_per_block
         own = np.repeat(np.arange(len(blocks), dtype=np.int64), per_block)
         numbers = np.array(blocks, dtype=np.int64)[own]
@@ -223,10 +256,9 @@ class KernelWalker:
         state = WarpState(len(own), find_registers(self._kernel))
         threads = warps[:, None] * WARP_LANES + np.arange(WARP_LANES)
         state.alive[:] = threads < prod(self._launch.block)
-        recorder = Recorder(len(own), keeps_walks=self._settings.keeps_walks)
-        specials = SpecialRegisters(
-            self._launch.grid, self._launch.block, numbers, warps, find_shared_bytes(self._kernel, self._launch)
-        )
+        recorder = Recorder(len(own), keeps_walks=keeps_walks)
+        shared = find_shared_bytes(self._kernel, self._launch)
+        specials = SpecialRegisters(self._launch.grid, self._launch.block, numbers, warps, shared)
         code = BoundCode(
             self._kernel.rows,
             self.memory.banks,
@@ -235,35 +267,52 @@ class KernelWalker:
             core=find_core(),
             registers=len(state.registers),
         )
-        shared = find_shared_bytes(self._kernel, self._launch)
         spaces = MemorySpaces(self.memory.data, own, shared, self._local_bytes, recorder)
-        limits = WalkLimits(executions=max(left, 0), seconds=self._settings.seconds)
         walk = Walk(code, state, spaces, recorder=recorder, blocks=own, limits=limits, banks=self.memory.banks)
         walk.run()
-        self._problems += describe_problems(walk, blocks, warps.tolist())
-        whole = [place for place in range(len(blocks)) if place not in walk.problems]
-        self._walked += [blocks[place] for place in whole]
-        self._recorded.append((recorder, own, numbers))
-        if self._settings.keeps_walks:
-            chosen = [place * per_block + warp for place in whole for warp in range(per_block)]
-            places = [self._find_place(int(numbers[one])) for one in chosen]
-            self._walks += recorder.take_walks(chosen, places, [int(warps[one]) for one in chosen])
-        return recorder.executions
+        return _Run(
+            recorder=recorder,
+            numbers=numbers,
+            whole=tuple(block for place, block in enumerate(blocks) if place not in walk.problems),
+            problems=describe_problems(walk, blocks, warps.tolist()),
+        )
+
+    def _list_walked(self) -> tuple[int, ...]:
+        return tuple(block for run in self._runs for block in run.whole)
 
     def _find_place(self, block: int) -> tuple[int, int, int]:
         x, y, _ = self._launch.grid
         return block % x, block // x % y, block // (x * y)
 
-    def _extrapolate(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def _extrapolate(self) -> Counts:
         """Executions over the grid, of the blocks that ran to their end."""
+        grid, walked = self._launch.grid, self._list_walked()
+        total: Counts = np.zeros((2, len(self._kernel.rows)))
+        if not walked:
+            return total
+        if self._settings.counts_grid and max(grid) == prod(grid):
+            end_s = time.perf_counter() + _LOOK_SHARE * self._settings.seconds
+            known = {block: counts for run in self._runs for block, counts in self._count_by_block(run).items()}
+            found = count_grid(prod(grid), known, lambda blocks: self._look(blocks, end_s))
+            if found is not None:
+                return found
+        weight_of = dict(zip(walked, weigh_blocks(grid, walked), strict=True))
+        for run in self._runs:
+            weights = np.array([weight_of.get(one, 0.0) for one in run.numbers.tolist()])
+            total += run.recorder.weigh(len(self._kernel.rows), weights)
+        return total
+
+    def _look(self, blocks: Sequence[int], end_s: float) -> Mapping[int, Counts]:
+        """Counts of further blocks."""
+        seconds = end_s - time.perf_counter()
+        if seconds <= 0:
+            return {}
+        limits = WalkLimits(executions=self._settings.executions, seconds=seconds)
+        return self._count_by_block(self._run(blocks, limits, keeps_walks=False))
+
+    def _count_by_block(self, run: _Run) -> dict[int, Counts]:
+        """Of the blocks that ran to their end."""
         rows = len(self._kernel.rows)
-        warps, lanes = np.zeros(rows), np.zeros(rows)
-        if not self._walked:
-            return warps, lanes
-        weight_of = dict(zip(self._walked, weigh_blocks(self._launch.grid, self._walked), strict=True))
-        for recorder, _, numbers in self._recorded:
-            weights = np.array([weight_of.get(one, 0.0) for one in numbers.tolist()])
-            by_warps, by_lanes = recorder.weigh(rows, weights)
-            warps += by_warps
-            lanes += by_lanes
-        return warps, lanes
+        return {
+            block: np.array(run.recorder.weigh(rows, (run.numbers == block).astype(np.float64))) for block in run.whole
+        }

@@ -76,8 +76,9 @@ class KernelWalk:
         registers: of a thread.
         walks: by block, then by warp; only of blocks whose every warp ran to its end.
         sampled_blocks: linear indexes, x fastest, ascending; those of ``walks``.
-        executed: float64[r], warp-level executions of each row over the whole grid: counts of the sampled blocks, times blocks of the grid over
-            sampled ones. Exact where every block was walked, or all do the same.
+        executed: float64[r], warp-level executions of each row over the whole grid: by where blocks of a grid of one axis begin to do something
+            else, where that was looked for, else counts of the sampled blocks, times blocks of the grid over sampled ones. Exact where every
+            block was walked, or all do the same.
         thread_executed: float64[r], the same of lanes whose predicate held.
         not_simulated: what could not be walked; empty where all of the sampled blocks were.
         outside: rows that access global memory where no array or variable of the launch lies, ascending.
