@@ -78,7 +78,7 @@ def _draw_bars(rows: Sequence[GateRow]) -> Iterator[str]:
     top = max(120, *(share for _, share in bars))
     labels, shares = [f'"{number}"' for number, _ in bars], [share for _, share in bars]
     if len(bars) == 1:  # one place alone has no room for the line of the budget
-        labels, shares = ['" "', *labels, '"  "'], [0, *shares, 0]
+        labels, shares = [*labels, '" "'], [*shares, 0]
     yield "```mermaid"
     yield "xychart-beta"
     yield '    title "How much of each budget is used, % (rows of the table)"'

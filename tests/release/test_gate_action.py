@@ -170,6 +170,8 @@ def test_a_worse_twin_fails_on_its_line_and_the_better_one_passes(runner: Runner
     assert re.search(rf"^::error file=[^,]*{re.escape(file)},line=\d+,title=GPU gate", runner.log, re.MULTILINE)
     summary = (runner.folder / "github_step_summary").read_text()
     assert summary.startswith("## GPU gate: failed") and file in summary
+    if name == "scattered":
+        assert 'x-axis ["1", " "]' in summary and "line [100, 100]" in summary, "one bar has a line to be held against"
     runner.log = ""
     assert run(runner, head=better, base=worse) == 0, runner.log
     assert "::error" not in runner.log
