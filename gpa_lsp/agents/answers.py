@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -253,7 +254,7 @@ class Answers:
     def _list_rows(self, path: Path) -> Iterator[str]:
         report = self._shelf.read(path)
         for problem in report.problems[:2]:
-            yield f"{self._shelf.show(path)}: {problem}"
+            yield f"{self._shelf.show(path)}: {replace(problem, path=None)}"
         for one in self._shelf.list_kernels(path):
             kernel = one.kernel
             best = find_first_suggestion(kernel)
@@ -281,7 +282,7 @@ class Answers:
 
     def _find_with_line(self, file: str, line: int) -> list[ShelvedKernel]:
         for path in self._shelf.list_reports():
-            found = [one for one in self._shelf.list_kernels(path) if _find_places(one.kernel, file, line)]
+            found = [one for one in self._shelf.list_kernels(path) if self._find_places(one.kernel, file, line)]
             if found:
                 return found
         return []
@@ -291,7 +292,7 @@ class Answers:
         index = build_pair_index(kernel)
         if index is None:
             return
-        for place in _find_places(kernel, file, line):
+        for place in self._find_places(kernel, file, line):
             blame = index.measure_line(place)
             taken = blame.waiting_samples + blame.own_samples + blame.unattributed_samples
             yield (
@@ -322,7 +323,7 @@ class Answers:
     def _list_instructions(self, kernel: KernelReport, file: str | None, line: int | None) -> Iterator[str]:
         columns, places = kernel.instructions, InstructionPlaces(kernel, self._places)
         totals = columns.all_samples.sum(axis=1)
-        wanted = None if line is None else {place for one in [line] for place in _find_places(kernel, file, one)}
+        wanted = None if line is None else set(self._find_places(kernel, file, line))
         for row in range(len(columns)):
             chain = int(columns.chain_index[row])
             if wanted is not None and (
@@ -333,6 +334,18 @@ class Answers:
             reason = columns.reasons[int(np.argmax(columns.all_samples[row]))] if count else ""
             samples = f"{_share(kernel, count)} {reason}" if count else "–"
             yield f"{places.show_offset(row)} {samples} | {columns.texts[row]} | {places.show(row)[0]}"
+
+    def _find_places(self, kernel: KernelReport, file: str | None, line: int) -> list[SourceLine]:
+        """Lines of a number in files that somebody named, as compiled or as they are called here."""
+        found = {frame.source_line for chain in kernel.instructions.chains for frame in chain if frame.line == line}
+        if file is not None:
+            named = {
+                one
+                for one in {place.file for place in found}
+                if is_path_end(one, file) or is_path_end(self._places.show_file(kernel, one), file)
+            }
+            found = {place for place in found if place.file in named}
+        return sorted(found, key=lambda place: place.file)
 
     @staticmethod
     def _choose(report: Report, kernel: str | None) -> Report:
@@ -348,13 +361,6 @@ _LABELS = frozenset({"limit", "cause", "none", "small"})
 def _name_origin(kernels: Iterable[KernelReport]) -> str:
     """Where the numbers of kernels come from."""
     return " and ".join(sorted({SIMULATED if kernel.is_simulated else MEASURED for kernel in kernels})) or MEASURED
-
-
-def _find_places(kernel: KernelReport, file: str | None, line: int) -> list[SourceLine]:
-    found = {frame.source_line for chain in kernel.instructions.chains for frame in chain if frame.line == line}
-    return sorted(
-        (place for place in found if file is None or is_path_end(place.file, file)), key=lambda place: place.file
-    )
 
 
 def _share(kernel: KernelReport, samples: float) -> str:

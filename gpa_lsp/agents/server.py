@@ -1,223 +1,238 @@
-"""The Model Context Protocol over standard input and output: each question of :class:`~gpa_lsp.agents.answers.Answers` as a tool."""
+"""The server: reads what a client asks, answers at once what it knows, and has questions about kernels answered one after the other."""
 
-import os
+import queue
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
 
-from gpa_lsp import __version__
-from gpa_lsp.basis.errors import GpaError, MissingToolError
-from gpa_lsp.basis.visible_text import make_one_line
-
-INSTRUCTIONS = (
-    "GPU kernel performance: what limits a kernel, which source line causes its stalls, what to change and what that gains. "
-    "Loop: list_kernels, advise, explain_line, edit the source, measure again (gpa-lsp profile) or predict, compare. "
-    "Estimates are ranges and alternatives: do not add or multiply them. Verify each change by measuring."
+from gpa_lsp.agents import protocol
+from gpa_lsp.agents.json_rpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    Message,
+    RefusedError,
+    Request,
+    find_id,
+    make_error,
+    make_result,
+    parse,
+    read_request,
+    write,
 )
+from gpa_lsp.agents.pipes import Pipes, take_standard_pipes
+from gpa_lsp.agents.questions import NoAnswerError, Questions
 
-_MOST_ERROR_BYTES = 1000
-_MOST_QUOTED = 80
-_MOST_COMPLAINTS = 4
+_MOST_WAITING = 1000
+"""Questions that are not answered yet. Who asks faster than it is answered is told so."""
+
+_MOST_NAME_CHARS = 100
+
+Send = Callable[[Message | None], None]
+"""Where the answer to a request goes; None says that there will be none."""
 
 
 def serve(folder: Path) -> None:
-    """Answer until the client leaves.
+    """Answer until the client leaves; what it asked before is answered still.
 
     Args:
         folder: reports and sources below it are read, nothing else.
-
-    Raises:
-        MissingToolError: the package ``mcp`` is not installed.
     """
-    build_server(folder).run("stdio")
+    Server(folder, take_standard_pipes()).run()
 
 
-def build_server(folder: Path) -> Any:
-    """The server with its tools and resources, not yet running.
-
-    Raises:
-        MissingToolError: the package ``mcp`` is not installed.
-    """
-    try:
-        from mcp.server import MCPServer
-    except ModuleNotFoundError as error:
-        raise MissingToolError("mcp", needed_for="answering agents", install="pip install 'gpa-lsp[mcp]'") from error
-    from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-
-    class Server(MCPServer):  # type: ignore[misc, unused-ignore]
-        """Says what is wrong with a call in words of ours, of at most so many bytes: the library's have as many as the call, and an address."""
-
-        async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-            tools = {tool.name: tool.input_schema for tool in await self.list_tools()}
-            complaint = check_call(name, arguments, tools)
-            if complaint:
-                raise ToolError(complaint)
-            try:
-                return await super().call_tool(name, arguments, context)
-            except UnexpectedToolError:
-                raise
-            except ToolError as error:
-                raise ToolError(explain_error(name, error)) from error
-
-    server = Server("gpa_lsp", version=__version__, instructions=INSTRUCTIONS, log_level="ERROR")
-    _Tools(folder).add_to(server)
-    return server
-
-
-def check_call(name: str, arguments: Mapping[str, Any], tools: Mapping[str, Mapping[str, Any]]) -> str:
-    """What is wrong with the names in a call; empty where they are right.
+class Server:
+    """One client's server.
 
     Args:
-        name: of the tool.
-        arguments: of the call.
-        tools: name → schema of its arguments.
+        folder: reports and sources below it are read, nothing else.
+        pipes: to the client.
     """
-    if name not in tools:
-        return f"there is no tool {_quote(name)}; there are {', '.join(tools)}"
-    known = tools[name].get("properties", {})
-    strange = [argument for argument in arguments if argument not in known]
-    if strange:
-        return f"{name} has no argument {_quote(strange[0])}; it has {', '.join(known)}"
-    missing = [argument for argument in tools[name].get("required", ()) if argument not in arguments]
-    return f"{name} needs {', '.join(missing)}" if missing else ""
 
+    def __init__(self, folder: Path, pipes: Pipes) -> None:
+        self._pipes = pipes
+        self._questions = Questions(folder)
+        self._version: str | None = None
+        self._waiting: queue.Queue[_Question | None] = queue.Queue(_MOST_WAITING)
+        self._open: dict[int | str, _Question] = {}
+        """By id, those that wait or are being answered: no other can be cancelled."""
 
-def explain_error(name: str, error: Exception) -> str:
-    """Why a call failed: our own words, or which argument is of the wrong kind."""
-    cause: Any = error.__cause__
-    if not hasattr(cause, "errors"):
-        return _cut(str(cause or error))
-    wrong = [
-        f"{'.'.join(map(str, one['loc'][:1]))} is {_quote(one.get('input'))}: {one['msg'][:1].lower()}{one['msg'][1:]}"
-        for one in cause.errors(include_url=False)[:_MOST_COMPLAINTS]
-    ]
-    return _cut(f"{name}: {'; '.join(wrong)}")
+    def run(self) -> None:
+        """Read until the client leaves."""
+        answering = threading.Thread(target=self._answer_questions, name="answers", daemon=True)
+        answering.start()
+        for line in self._pipes.read_lines():
+            self._read(line)
+        self._waiting.put(None)
+        answering.join()
 
-
-def _quote(value: object) -> str:
-    return make_one_line(repr(value)[:_MOST_QUOTED])
-
-
-def _cut(text: str) -> str:
-    shown = make_one_line(text).encode("utf-8", "replace")[:_MOST_ERROR_BYTES]
-    return shown.decode("utf-8", "ignore")
-
-
-class _Tools:
-    """The tools. What answers is imported with the first question: a client asks for the list at each start."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._one_at_a_time = threading.Lock()
-        self._answers: Any = None
-
-    def add_to(self, server: Any) -> None:
-        """Make each a tool or a resource of a server."""
-        from mcp.types import ToolAnnotations
-
-        reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-        for tool in (self.list_kernels, self.advise, self.explain_line, self.compare, self.predict, self.sass):
-            server.tool(annotations=reading, structured_output=False)(tool)
-        server.resource("gpa://kernels", name="kernels", mime_type="text/plain")(self.read_kernels)
-        server.resource("gpa://kernels/{kernel}", name="kernel", mime_type="text/plain")(self.read_kernel)
-
-    async def list_kernels(
-        self,
-        report: Annotated[str | None, "A report or folder; all below the current folder without it."] = None,
-        start: Annotated[int, "First row."] = 0,
-    ) -> str:
-        """Kernels of the measured reports here: id, time, samples, what limits each, its best suggestion. Begin with this."""
-        return await self._ask(lambda: self._answers.list_kernels(report, start))
-
-    async def advise(
-        self,
-        kernel: Annotated[str | None, "Id or name; the one that took longest without it."] = None,
-        suggestion: Annotated[str | None, "Name of a suggestion, for its places, doubts and basis."] = None,
-        start: Annotated[int, "First row."] = 0,
-    ) -> str:
-        """What limits a kernel, where its stalls begin, what to change and the range of what that gains (estimated from samples)."""
-        return await self._ask(lambda: self._answers.advise(kernel, suggestion, start))
-
-    async def explain_line(
-        self,
-        file: Annotated[str, "The source file, or an end of its path."],
-        line: Annotated[int, "1-based, as measured."],
-        kernel: Annotated[str | None, "Id or name; every kernel with the line without it."] = None,
-        start: Annotated[int, "First row."] = 0,
-    ) -> str:
-        """What a source line waits for and what waits for it, with samples and stall reasons (measured)."""
-        return await self._ask(lambda: self._answers.explain_line(file, line, kernel, start))
-
-    async def compare(
-        self,
-        before: Annotated[str, "A report."],
-        after: Annotated[str, "A report of the changed program."],
-        kernel: Annotated[str | None, "Name; all without it."] = None,
-        start: Annotated[int, "First row."] = 0,
-    ) -> str:
-        """Whether kernels got faster between two reports, by how much, and what changed (measured)."""
-        return await self._ask(lambda: self._answers.compare(before, after, kernel, start))
-
-    async def predict(
-        self,
-        source: Annotated[str, "A .cu file with NAME.launch.toml beside it."],
-        kernel: Annotated[str | None, "Name; all without it."] = None,
-        start: Annotated[int, "First row."] = 0,
-    ) -> str:
-        """Memory accesses, faults, divergence and the predicted limit of a source's kernels with no GPU (emulated, nothing measured)."""
-        return await self._ask(lambda: self._answers.predict(source, kernel, start))
-
-    async def sass(
-        self,
-        kernel: Annotated[str | None, "Id or name; the one that took longest without it."] = None,
-        file: Annotated[str | None, "Of the line, or an end of its path."] = None,
-        line: Annotated[int | None, "Only instructions of this source line."] = None,
-        start: Annotated[int, "First row."] = 0,
-    ) -> str:
-        """Machine instructions with samples, main stall reason and source line (measured)."""
-        return await self._ask(lambda: self._answers.sass(kernel, file, line, start))
-
-    async def read_kernels(self) -> str:
-        """The kernels of the reports here."""
-        return await self._read(self.list_kernels())
-
-    async def read_kernel(self, kernel: str) -> str:
-        """What limits a kernel and what to change."""
-        return await self._read(self.advise(kernel))
-
-    @staticmethod
-    async def _read(answer: Awaitable[str]) -> str:
-        """An answer to who reads a resource."""
-        from mcp.server.mcpserver.exceptions import ResourceError, ToolError
-
+    def _read(self, line: bytes | None) -> None:
         try:
-            return await answer
-        except ToolError as error:
-            raise ResourceError(_cut(str(error))) from error
+            if line is None:
+                raise RefusedError(PARSE_ERROR, "the line is too long")
+            message = parse(line)
+        except RefusedError as error:
+            self._send(make_error(None, error))
+            return
+        if isinstance(message, list) and message and self._version == protocol.BATCHING_VERSION:
+            batch = _Batch(len(message), self._pipes)
+            for member in message:
+                self._take(member, batch.send)
+        else:
+            self._take(message, self._send)
 
-    async def _ask(self, ask: Callable[[], str]) -> str:
-        """An answer, made in a thread: a report may take seconds, and the client may ask for something else meanwhile."""
-        import anyio.to_thread
+    def _send(self, message: Message | None) -> None:
+        if message is not None:
+            self._pipes.write(write(message))
 
-        return await anyio.to_thread.run_sync(partial(self._answer, ask))
+    def _take(self, message: object, send: Send) -> None:
+        """Answer a message, or let its answer come later."""
+        try:
+            request = read_request(message)
+        except RefusedError as error:
+            # What has no id is a notification, and what a client notifies us of wrongly is nobody's question.
+            is_asked = not isinstance(message, dict) or "id" in message or "method" not in message
+            send(make_error(find_id(message), error) if is_asked else None)
+            return
+        if request is None or request.id is None:
+            if request is not None and request.method == "notifications/cancelled":
+                self._cancel(request.params.get("requestId"))
+            send(None)
+            return
+        try:
+            result = self._answer(request, send)
+        except RefusedError as error:
+            send(make_error(request.id, error))
+            return
+        if result is not None:
+            send(make_result(request.id, protocol.complete(request, result)))
 
-    def _answer(self, ask: Callable[[], str]) -> str:
-        from mcp.server.mcpserver.exceptions import ToolError
+    def _answer(self, request: Request, send: Send) -> Message | None:
+        """The result of a request; None where it comes later."""
+        if protocol.is_stateless(request):
+            protocol.check_stateless(request)
+            if request.method == "server/discover":
+                return protocol.discover()
+        elif request.method == "initialize":
+            self._version = protocol.agree_on_version(request.params)
+            return protocol.greet(self._version)
+        elif request.method == "ping":
+            return {}
+        elif self._version is None:
+            raise RefusedError(INVALID_REQUEST, "initialize comes first")
+        if request.method not in ("tools/call", "resources/read"):
+            return protocol.list_members(request.method, request.params)
+        question = _Question(request, send)
+        self._open[question.id] = question
+        try:
+            self._waiting.put_nowait(question)
+        except queue.Full:
+            del self._open[question.id]
+            raise RefusedError(INTERNAL_ERROR, "too many questions are open") from None
+        return None
 
-        with self._one_at_a_time:
-            try:
-                if self._answers is None:
-                    from gpa_lsp.agents.answers import Answers
+    def _cancel(self, request_id: object) -> None:
+        question = self._open.get(request_id) if isinstance(request_id, int | str) else None
+        if question is not None:
+            question.is_cancelled = True
 
-                    self._answers = Answers(self._folder)
-                return ask()
-            except GpaError as error:
-                raise ToolError(self._name_from_here(str(error))) from error
+    def _answer_questions(self) -> None:
+        """Until there are no more: a report may take seconds, and the client may ask for something else meanwhile."""
+        while (question := self._waiting.get()) is not None:
+            message = None
+            if not question.is_cancelled and not self._pipes.is_broken:
+                message = self._ask(question)
+            # Of what was cancelled in the last moment the client does not want to hear either.
+            question.send(None if question.is_cancelled else message)
+            self._open.pop(question.id, None)
 
-    def _name_from_here(self, text: str) -> str:
-        """Paths as the agent names them: where its folder lies is nobody's business."""
-        for folder in dict.fromkeys((str(self._folder), os.path.realpath(self._folder))):
-            text = text.replace(f"{folder}{os.sep}", "").replace(folder, "this folder")
-        return text
+    def _ask(self, question: "_Question") -> Message:
+        request = question.request
+        answer = partial(self._questions.ask, question.tool, question.arguments)
+        try:
+            result = _call(answer) if request.method == "tools/call" else _read_resource(request, answer)
+        except RefusedError as error:
+            return make_error(question.id, error)
+        except Exception as error:
+            bug = f"internal error: {type(error).__name__} (a bug in gpa-lsp)"
+            return make_error(question.id, RefusedError(INTERNAL_ERROR, bug))
+        return make_result(question.id, protocol.complete(request, result))
+
+
+class _Question:
+    """A request whose answer comes later.
+
+    Args:
+        request: the call of a tool, or a resource.
+        send: where its answer goes.
+
+    Raises:
+        RefusedError: it calls nothing, or names a resource that there is not.
+    """
+
+    def __init__(self, request: Request, send: Send) -> None:
+        assert request.id is not None
+        self.id = request.id
+        self.request = request
+        self.send = send
+        self.tool, self.arguments = read_call(request)
+        self.is_cancelled = False
+
+
+class _Batch:
+    """The answers to a line of several messages, which go out together.
+
+    Args:
+        count: of messages.
+        pipes: to the client.
+    """
+
+    def __init__(self, count: int, pipes: Pipes) -> None:
+        self._left = count
+        self._pipes = pipes
+        self._answers: list[Message] = []
+        self._turn = threading.Lock()
+
+    def send(self, message: Message | None) -> None:
+        with self._turn:
+            self._left -= 1
+            if message is not None:
+                self._answers.append(message)
+            if self._left == 0 and self._answers:
+                self._pipes.write(write(self._answers))
+
+
+def read_call(request: Request) -> tuple[str, Message]:
+    """The tool that a request calls, and its arguments.
+
+    Raises:
+        RefusedError: it is no call, or names a resource that there is not.
+    """
+    if request.method == "resources/read":
+        return protocol.read_uri(request)
+    name, arguments = request.params.get("name"), request.params.get("arguments")
+    if not isinstance(name, str):
+        raise RefusedError(INVALID_PARAMS, "name is text")
+    if arguments is not None and not isinstance(arguments, dict):
+        raise RefusedError(INVALID_PARAMS, f"arguments of {name[:_MOST_NAME_CHARS]!r} are no object")
+    return name, arguments or {}
+
+
+def _call(answer: Callable[[], str]) -> Message:
+    try:
+        text, is_error = answer(), False
+    except NoAnswerError as error:
+        text, is_error = str(error), True
+    return {"content": [{"type": "text", "text": text}], "isError": is_error}
+
+
+def _read_resource(request: Request, answer: Callable[[], str]) -> Message:
+    try:
+        text = answer()
+    except NoAnswerError as error:
+        if error.is_absent:
+            raise protocol.refuse_resource(request, str(error)) from error
+        raise RefusedError(INTERNAL_ERROR, str(error)) from error
+    return {"contents": [{"uri": request.params["uri"], "mimeType": "text/plain", "text": text}]}

@@ -66,6 +66,10 @@ def _describe(trouble: Trouble) -> Problem:
         return _warn(
             "launches come from more places than are told apart; of some the calling context is not known", None
         )
+    if trouble.kind is TroubleKind.DRAIN and trouble.where == "contexts":
+        return _warn(
+            f"of more than {number} contexts at once the first are sampled; launches in the others were timed", None
+        )
     if trouble.kind is TroubleKind.ACTIVITY and trouble.where == "dropped":
         return _warn(f"CUPTI dropped the times of {format_count_of(number, 'kernel')}", None)
     return _warn(f"{trouble.where or 'the collector'} failed (error {number}); some samples or times are missing", None)

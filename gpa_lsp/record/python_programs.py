@@ -12,7 +12,9 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import write_place
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.launches.source_parameters import SourceParameter, read_source_parameters
-from gpa_lsp.record import held_kernels
+
+_HELD_KERNELS = Path(__file__).with_name("held_kernels.py")
+"""Run by its path: the program's interpreter has no package of ours."""
 
 _PATH_VARIABLE = "PYTHONPATH"
 _MOST_BYTES = 1 << 30
@@ -93,9 +95,10 @@ def add_to_environment(environment: dict[str, str], folder: Path, raw: Path) -> 
     """
     site = folder / "python"
     site.mkdir()
-    module = str(Path(held_kernels.__file__))
     (site / "sitecustomize.py").write_text(
-        _SITE.format(site=str(site), module=module, raw=str(raw)), encoding="utf-8", errors="surrogateescape"
+        _SITE.format(site=str(site), module=str(_HELD_KERNELS), raw=str(raw)),
+        encoding="utf-8",
+        errors="surrogateescape",
     )
     environment[_PATH_VARIABLE] = os.pathsep.join(filter(None, (str(site), environment.get(_PATH_VARIABLE, ""))))
 

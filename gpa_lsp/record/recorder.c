@@ -32,7 +32,7 @@ typedef struct { /* CUlaunchConfig */
 } launch_config;
 
 enum { SUCCESS = 0, NO_FUNCTION = 500, MOST_PARAMETERS = 4096, MOST_ARRAYS = 1024, MOST_PARAMETER_BYTES = 32764 };
-enum { PER_THREAD_STREAM = 2, INPUT_PTX = 1, MOST_ASKED = 1 << 20, NEAR_BITS = 40, MOST_TEXTURES = 128 };
+enum { PER_THREAD_STREAM = 2, INPUT_PTX = 1, RELAXED_CAPTURE = 2, MOST_ASKED = 1 << 20, NEAR_BITS = 40, MOST_TEXTURES = 128 };
 static const uint32_t FAT_BINARY = 0xBA55ED50, FAT_WRAPPER = 0x466243B1;
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -161,7 +161,9 @@ static uint64_t hash(const unsigned char *data, size_t size) { /* FNV-1a */
 }
 
 static FILE *open_file(const char *into, const char *name, char *temporary, size_t room) {
-    if (snprintf(temporary, room, "%s/%s.%d.part", into, name, (int)getpid()) >= (int)room)
+    static unsigned int number; /* two threads may load the same image at once */
+    unsigned int own = __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED);
+    if (snprintf(temporary, room, "%s/%s.%d-%u.part", into, name, (int)getpid(), own) >= (int)room)
         return NULL;
     return fopen(temporary, "wb");
 }
@@ -275,11 +277,11 @@ static void take_part(handle state, int type, const void *data, size_t size) {
     pthread_mutex_unlock(&lock);
 }
 
+/* Given an image, the parts it was linked of are written down; without one, they are forgotten. */
 static void take_linked(handle state, const void *given) {
     const unsigned char *image = given;
-    if (image == NULL)
-        return;
-    uint64_t id = hash(image, measure_image(&image));
+    size_t size = image == NULL ? 0 : measure_image(&image);
+    uint64_t id = image == NULL ? 0 : hash(image, size);
     int number = 0;
     pthread_mutex_lock(&lock);
     for (struct part **at = &parts; *at != NULL;) {
@@ -290,7 +292,7 @@ static void take_linked(handle state, const void *given) {
         }
         char name[64];
         snprintf(name, sizeof name, "link-%016llx-%d.ptx", (unsigned long long)id, number++);
-        if (*image_folder != 0 && one->text != NULL)
+        if (image != NULL && *image_folder != 0 && one->text != NULL)
             write_image(name, one->text, strlen(one->text));
         *at = one->next;
         free(one->text);
@@ -489,8 +491,10 @@ static void write_launch(struct known *one, handle function, const launch_config
         wait();
     snprintf(name, sizeof name, "launch-%d-%06lu.raw", (int)getpid(), written + 1);
     FILE *stream = open_file(folder, name, temporary, sizeof temporary);
-    if (stream == NULL)
+    if (stream == NULL) {
+        skipped++;
         return;
+    }
     fprintf(stream, "gpa-lsp-launch 1\nimage %016llx\nkernel %s\nnumber %lu\ngrid %u %u %u\nblock %u %u %u\nshared %u\n",
             (unsigned long long)one->image, one->kernel, one->launches, shape->grid[0], shape->grid[1], shape->grid[2],
             shape->block[0], shape->block[1], shape->block[2], shape->shared_bytes);
@@ -511,6 +515,15 @@ static void write_launch(struct known *one, handle function, const launch_config
     fprintf(stream, "end %d\n", is_well);
     if (close_file(stream, temporary, folder, name))
         written++;
+    else
+        skipped++;
+}
+
+/* Waiting and copying must not spoil a graph that another thread, or another stream, is captured into meanwhile. */
+static void exchange_capture_mode(int *mode) {
+    result (*exchange)(int *) = (result(*)(int *))find_real("cuThreadExchangeStreamCaptureMode");
+    if (exchange != NULL)
+        exchange(mode);
 }
 
 static void see_launch(handle function, const launch_config *shape, void **arguments, void **extra) {
@@ -524,7 +537,10 @@ static void see_launch(handle function, const launch_config *shape, void **argum
         int is_wanted = chosen != 0 ? one->launches == chosen : threads > one->most_threads;
         if (is_wanted && !is_captured(shape->stream)) {
             one->most_threads = threads;
+            int mode = RELAXED_CAPTURE;
+            exchange_capture_mode(&mode);
             write_launch(one, function, shape, arguments, extra);
+            exchange_capture_mode(&mode);
         } else if (is_wanted) {
             skipped++;
         }
@@ -663,11 +679,13 @@ FINDER(cuLibraryGetManaged)
 PUBLIC result cuKernelGetFunction(handle *into, handle kernel) {
     REAL("cuKernelGetFunction", handle *, handle);
     result error = real(into, kernel);
+    pthread_mutex_lock(&lock);
     struct known *one = error == SUCCESS ? find(kernel) : NULL;
     if (one != NULL && one->kernel != NULL && *into != kernel) {
         remember(*into, one->image, one->kernel, 0);
         remember_owner(*into, one->owner, one->is_of_library);
     }
+    pthread_mutex_unlock(&lock);
     return error;
 }
 
@@ -686,6 +704,13 @@ PUBLIC result cuLinkComplete(handle state, void **image, size_t *size) {
     if (error == SUCCESS)
         take_linked(state, *image);
     return error;
+}
+
+/* The next state may have this one's address. */
+PUBLIC result cuLinkDestroy(handle state) {
+    REAL("cuLinkDestroy", handle);
+    take_linked(state, NULL);
+    return real(state);
 }
 
 static void see_texture(const address *handle, const resource_description *resource, const texture_description *texture) {
@@ -787,6 +812,7 @@ static void *stand_in(const char *name, int version, uint64_t flags) {
         {"cuSurfObjectDestroy", cuSurfObjectDestroy, NULL},
         {"cuLinkAddData", cuLinkAddData_v2, NULL},
         {"cuLinkComplete", cuLinkComplete, NULL},
+        {"cuLinkDestroy", cuLinkDestroy, NULL},
         {"cuLaunchKernel", cuLaunchKernel, cuLaunchKernel_ptsz},
         {"cuLaunchKernelEx", cuLaunchKernelEx, cuLaunchKernelEx_ptsz},
         {"cuLaunchCooperativeKernel", cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz},

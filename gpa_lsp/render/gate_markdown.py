@@ -76,13 +76,16 @@ def _draw_bars(rows: Sequence[GateRow]) -> Iterator[str]:
         return
     bars = used[:_MOST_BARS]
     top = max(120, *(share for _, share in bars))
+    labels, shares = [f'"{number}"' for number, _ in bars], [share for _, share in bars]
+    if len(bars) == 1:  # one place alone has no room for the line of the budget
+        labels, shares = [*labels, '" "'], [*shares, 0]
     yield "```mermaid"
     yield "xychart-beta"
     yield '    title "How much of each budget is used, % (rows of the table)"'
-    yield f"    x-axis [{', '.join(str(number) for number, _ in bars)}]"
+    yield f"    x-axis [{', '.join(labels)}]"
     yield f'    y-axis "%" 0 --> {top}'
-    yield f"    bar [{', '.join(str(share) for _, share in bars)}]"
-    yield f"    line [{', '.join('100' for _ in bars)}]"
+    yield f"    bar [{', '.join(map(str, shares))}]"
+    yield f"    line [{', '.join('100' for _ in shares)}]"
     yield "```"
     yield ""
 

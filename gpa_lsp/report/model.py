@@ -374,7 +374,7 @@ class KernelReport:
         code_findings: what the machine code alone says of requests to memory and branches that nobody counted, weightiest first; None where it
             could not be followed.
         code: what the instructions do, on the rows of ``instructions``; None in reports read from a file: it is not saved with a report.
-        places: samples by the place that launched the kernel, where there are several. Not saved with a report.
+        places: samples by the place that launched the kernel, where there are several.
     """
 
     name: str
@@ -403,7 +403,7 @@ class KernelReport:
     limiter: Limiter | None = None
     code_findings: tuple[CodeFinding, ...] | None = ()
     code: KernelCode | None = field(default=None, compare=False)
-    places: tuple[PlaceSamples, ...] = field(default=(), compare=False)
+    places: tuple[PlaceSamples, ...] = ()
 
     @property
     def total_duration_ns(self) -> float:

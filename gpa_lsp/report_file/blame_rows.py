@@ -50,7 +50,7 @@ Resource = Annotated[
 ]
 _Dependency = Annotated[Dependency, Spelled({one: one.name.lower() for one in Dependency})]
 _Cause = Annotated[UnattributedCause, Spelled({one: one.name.lower() for one in UnattributedCause})]
-_Reason = Annotated[str, NameIn("reasons")]
+Reason = Annotated[str, NameIn("reasons")]
 _Int32 = Annotated[int, Whole(0, (1 << 31) - 1)]
 
 
@@ -74,7 +74,7 @@ class EdgeRow:
 
     use_row: Row
     def_row: Row
-    reason: _Reason
+    reason: Reason
     all_samples: Amount
     latency_samples: Amount | None
     category: Category
@@ -98,7 +98,7 @@ class UnattributedRow:
     """
 
     row: Row
-    reason: _Reason
+    reason: Reason
     cause: _Cause
     all_samples: Amount
     latency_samples: Amount | None

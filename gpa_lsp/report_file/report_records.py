@@ -37,6 +37,7 @@ from gpa_lsp.report_file.instruction_rows import (
 )
 from gpa_lsp.report_file.json_records import WRITTEN_ONLY, Codecs, Derived, Layout, StandIn
 from gpa_lsp.report_file.json_values import MAX_COUNT, InScope, MisfitError, Number, Position, Spelled, Whole
+from gpa_lsp.report_file.place_rows import PLACE_LAYOUTS, PLACES
 from gpa_lsp.report_file.schema import SCHEMA_NAMES
 from gpa_lsp.rows.scopes import Scope
 
@@ -279,6 +280,7 @@ REPORT = Codecs(
     {
         **INSTRUCTION_LAYOUTS,
         **BLAME_LAYOUTS,
+        **PLACE_LAYOUTS,
         **_ROW_LAYOUTS,
         **_ADVICE_LAYOUTS,
         Share: Layout(
@@ -295,7 +297,7 @@ REPORT = Codecs(
         LaunchReport: Layout(names={"configuration": "launch", **_SAMPLES}, at_most=_WITHIN_TOTAL),
         KernelReport: Layout(
             names={"configuration": "launch", **_SAMPLES, "instructions": "", "advice": ""},
-            hints={"measured_unix_s": _UnixTime | None},
+            hints={"measured_unix_s": _UnixTime | None, "places": PLACES},
             scoped=("total_samples", "latency_samples", "instructions"),
             at_most=_WITHIN_TOTAL,
             check=_check_kernel,

@@ -9,6 +9,7 @@ import pytest
 from gpa_lsp.agents.answers import MOST_BYTES, Answers
 from gpa_lsp.basis.errors import GpaError, InputError
 from tests.conftest import ROOT
+from tests.editors.workspace import make_workspace, write_profile
 
 FIXTURES = ROOT / "fixtures"
 SOURCE = "kernels/short_def_use/original.cu"
@@ -53,6 +54,16 @@ def test_the_loop_of_an_agent(answers: Answers) -> None:
     assert "FFMA R0, R7, 0.5, R0" in answers.sass(found[1], "original.cu", 22)
     compared = answers.compare("example.gpa-profile.json", "example.gpa-profile.json")
     assert "short_def_use" in compared
+
+
+def test_what_advice_names_can_be_asked_for(tmp_path: Path) -> None:
+    """Files are called as they are here, wherever they were compiled."""
+    write_profile(make_workspace(tmp_path / "project"), "original", tmp_path / "before.gpa-profile.json")
+    answers = Answers(tmp_path)
+    (file, line) = re.findall(r"^cause: (\S+):(\d+) ", answers.advise("relax"), re.M)[0]
+    assert file == "project/src/relax.cu"
+    assert answers.explain_line(file, int(line)).startswith(f"{file}:{line}, measured\n")
+    assert f"{file}:{line}" in answers.sass("relax", file, int(line))
 
 
 def test_ids_stay_and_names_do_as_well(answers: Answers, folder: Path) -> None:

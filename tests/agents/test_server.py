@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from gpa_lsp.agents.answers import MOST_BYTES
+from gpa_lsp.agents.answers import MOST_BYTES, Answers
 from tests.agents.test_answers import folder
 from tests.patience import LIMIT_S
 
-mcp = pytest.importorskip("mcp", reason="needs the extra [mcp]")
+mcp = pytest.importorskip("mcp", reason="needs the client of the package mcp")
 
 __all__ = ["folder"]
 
@@ -163,3 +164,44 @@ async def test_wrong_arguments_are_named_in_words_of_ours(folder: Path) -> None:
                 await ask("think")
                 == "there is no tool 'think'; there are list_kernels, advise, explain_line, compare, predict, sass"
             )
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
+)
+async def test_the_library_understands_every_version(folder: Path, mode: str, version: str) -> None:
+    """What it says is checked against the library's types; what the tools say is what Python's callers get, byte for byte."""
+    import anyio
+
+    answers = Answers(folder)
+    parameters = mcp.StdioServerParameters(command=sys.executable, args=["-m", "gpa_lsp", "mcp"], cwd=folder)
+    with anyio.fail_after(LIMIT_S):
+        async with mcp.Client(parameters, mode=mode) as client:
+            assert client.protocol_version == version
+            tools = (await client.list_tools()).tools
+            assert {tool.name for tool in tools} == TOOLS
+            for tool in tools:
+                Draft202012Validator.check_schema(tool.input_schema)
+                assert all(one["description"] for one in tool.input_schema["properties"].values())
+            listed = answers.list_kernels()
+            assert read_text(await client.call_tool("list_kernels", {})) == listed
+            (kernel,) = re.findall(r"^(k\w+) short_def_use", listed, re.M)
+            for tool, arguments in (
+                ("advise", {"kernel": kernel}),
+                ("advise", {"kernel": kernel, "suggestion": "loop_unrolling"}),
+                ("explain_line", {"file": "original.cu", "line": 22}),
+                ("sass", {"kernel": kernel, "start": 3}),
+                ("compare", {"before": "example.gpa-profile.json", "after": "example.gpa-profile.json"}),
+            ):
+                told = read_text(await client.call_tool(tool, arguments))
+                assert told == getattr(answers, tool)(**arguments), tool
+            assert [str(one.uri) for one in (await client.list_resources()).resources] == ["gpa://kernels"]
+            (template,) = (await client.list_resource_templates()).resource_templates
+            (read,) = (await client.read_resource(template.uri_template.replace("{kernel}", kernel))).contents
+            assert read.text == answers.advise(kernel)
+            (read,) = (await client.read_resource("gpa://kernels")).contents
+            assert read.text == listed
+            for uri in ("gpa://kernels/nobody", "gpa://elsewhere"):
+                with pytest.raises(mcp.MCPError):
+                    await client.read_resource(uri)

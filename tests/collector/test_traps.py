@@ -243,6 +243,21 @@ def test_a_context_that_ends_early_loses_nothing(tmp_path: Path) -> None:
     assert (found.complaints, _count(found)) == ((), 4 * 4 * SAMPLES_OF_AN_INSTRUCTION)
 
 
+def test_contexts_that_come_and_go_leave_room_for_the_next(tmp_path: Path) -> None:
+    found = run(tmp_path, "contexts")
+    assert (found.status, found.complaints, list(found.process.troubles)) == (0, (), [])
+    assert _count(found) == 2 * 4 * 4 * SAMPLES_OF_AN_INSTRUCTION
+
+
+def test_more_contexts_than_are_sampled_are_said(tmp_path: Path) -> None:
+    found = run(tmp_path, "contexts", "stay")
+    assert found.status == 0
+    assert _count(found) == 4 * 4 * SAMPLES_OF_AN_INSTRUCTION, "of the first context"
+    (trouble,) = found.process.troubles
+    assert trouble.where == "contexts"
+    assert any("of more than 64 contexts at once" in one.message for one in describe_troubles([found.process]))
+
+
 def test_rows_end_where_they_must_not_grow(tmp_path: Path) -> None:
     found = run(tmp_path, launches=200, variables={"GPA_LSP_COLLECTOR_LIMIT_BYTES": "20000"})
     assert found.status == 0

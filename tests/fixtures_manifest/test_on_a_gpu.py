@@ -18,6 +18,7 @@ from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
+from tests.collector.built import SAMPLES_OF_AN_INSTRUCTION, build, make_variables
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S
 
@@ -79,6 +80,8 @@ def test_a_dry_run_says_what_each_step_needs_does_and_writes(script: ModuleType,
         "profile --replay",
         "--on gpu",
         "--continuous --duty 10",
+        f"--of {tmp_path}/out/launches/short_def_use/original.cu --sampler cupti",
+        f"fixtures/save_client.py {tmp_path}/out/saved/short_def_use/kernel.cu",
         f"record -o {tmp_path}/out/recorded/short_def_use",
         f"record -o {tmp_path}/out/recorded/triton",
     ):
@@ -155,6 +158,73 @@ def test_launches_are_timed_with_the_sizes_of_their_recipes(
     assert (profile["launches"][0]["grid"], profile["launches"][0]["block"]) == ([256, 1, 1], [256, 1, 1])
     worker.write_text(_WORKER.replace("TIME", "0.0001"))
     assert "less than half a microsecond" in script.do_step(step, bench)["why"]
+
+
+@pytest.fixture
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A driver and a CUPTI of ours; returns the file that says how long launches take."""
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    times = tmp_path / "times"
+    times.write_text("41200")
+    for name, value in make_variables(build(), tmp_path).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("FAKE_CUDA_TIMES", str(times))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    return times
+
+
+_EDITING_CLIENT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, FIXTURES)
+import save_client
+class Client(save_client.Client):
+    def notify(self, method, params):
+        if method == "textDocument/didChange":
+            Path(TIMES).write_text("20600")
+        super().notify(method, params)
+save_client.Client = Client
+sys.exit(save_client.main())
+"""
+
+
+def test_an_edit_is_timed_on_save(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: Path
+) -> None:
+    monkeypatch.setattr(script, "PAIRS", ("short_def_use",))
+    monkeypatch.setattr(script, "is_there", lambda *_: True)
+    bench = script.Bench(folder=tmp_path / "out", deadline=time.monotonic() + LIMIT_S, dry=False)
+    (step,) = (one for one in script.STEPS if one.name == "saves")
+    row = script.do_step(step, bench)
+    assert row["outcome"] == "failed" and "changed nothing" in row["why"], "the made-up driver runs no code"
+    client = tmp_path / "client.py"
+    fixtures = repr(str(SCRIPT.parent))
+    client.write_text(_EDITING_CLIENT.replace("FIXTURES", fixtures).replace("TIMES", repr(str(gpu))))
+    monkeypatch.setattr(script, "SAVE_CLIENT", client)
+    gpu.write_text("41200")
+    row = script.do_step(step, bench)
+    assert row["outcome"] == "done", row
+    found = row["found"]["short_def_use"]
+    assert found["lenses"][0].startswith("measured 41.2 µs")
+    assert found["lenses"][1].startswith("measured 20.6 µs") and found["lenses"][1].endswith(
+        ", 50 % faster than before your edit"
+    )
+    assert len(found["questions"]) == 2, "once for each save"
+
+
+def test_described_launches_are_timed_and_sampled(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: Path
+) -> None:
+    monkeypatch.setattr(script, "PAIRS", ("short_def_use",))
+    monkeypatch.setattr(script, "is_there", lambda *_: True)
+    bench = script.Bench(folder=tmp_path / "out", deadline=time.monotonic() + LIMIT_S, dry=False)
+    (step,) = (one for one in script.STEPS if one.name == "described")
+    row = script.do_step(step, bench)
+    assert row["outcome"] == "done", row
+    found = row["found"]["short_def_use"]
+    assert found["duration_ns"] == [41_200] and found["samples"] == 4 * SAMPLES_OF_AN_INSTRUCTION
+    monkeypatch.setenv("FAKE_CUDA", "enable=35")
+    assert "may counters be read here?" in script.do_step(step, bench)["why"]
 
 
 def _make_row(

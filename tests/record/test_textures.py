@@ -75,7 +75,22 @@ check(cuda.cuModuleLoadData(ctypes.byref(module), image))
 check(cuda.cuModuleGetFunction(ctypes.byref(function), module, b"read"))
 values = [memory, rows, line, ctypes.c_uint64(int(sys.argv[2]))]
 arguments = (ctypes.c_void_p * 4)(*(ctypes.addressof(one) for one in values))
+cuda.fake_capture(1)
 check(cuda.cuLaunchKernel(function, 1, 1, 1, 4, 1, 1, 0, None, arguments, None))
+if cuda.fake_is_spoiled():
+    sys.exit("the graph of another stream was spoiled")
+"""
+_LINKING = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+image, size = ctypes.c_void_p(), ctypes.c_size_t()
+def add(text):
+    cuda.cuLinkAddData_v2(ctypes.c_void_p(64), 1, text, len(text), None, 0, None, None)
+add(b"// given up")
+cuda.cuLinkDestroy(ctypes.c_void_p(64))
+add(b"// linked")
+cuda.cuLinkComplete(ctypes.c_void_p(64), ctypes.byref(image), ctypes.byref(size))
+cuda.cuLinkDestroy(ctypes.c_void_p(64))
 """
 
 
@@ -94,6 +109,12 @@ def recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (folder / "recorder").mkdir()
     return build_recorder(driver, folder / "recorder")
+
+
+def test_what_was_never_linked_is_no_part_of_the_next(recorder: Path, tmp_path: Path) -> None:
+    environment = dict(os.environ) | {FOLDER_VARIABLE: str(tmp_path), "LD_PRELOAD": str(recorder)}
+    subprocess.run([sys.executable, "-I", "-c", _LINKING], env=environment, check=True, timeout=LIMIT_S)
+    assert [path.read_bytes() for path in tmp_path.glob("link-*.ptx")] == [b"// linked"]
 
 
 def _record(recorder: Path, folder: Path, number: int, limit_bytes: int = 1 << 20) -> Recorded:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.editors.workspace import make_workspace, write_profile
 from tests.pairs.made_up_profile import FIXTURES
 
 yaml = pytest.importorskip("yaml", reason="needs PyYAML, which the pinned requirements hold")
@@ -141,6 +142,38 @@ def test_it_annotates_summarises_and_fails(runner: Runner) -> None:
 def test_an_improvement_passes(runner: Runner) -> None:
     commit(runner, TIGHT)
     assert run(runner, head=TWINS["base"], base=TWINS["head"]) == 0
+    assert "::error" not in runner.log
+
+
+EXAMPLES = {
+    "slower": ('[[gate.budget]]\nmetric = "time"\nlimit = "+3 %"\n', "slow.json", "fast.json", "relax.cu"),
+    "spilling": (TIGHT, "original twin.cubin", "improved twin.cubin", "register_spill/original.cu"),
+    "scattered": ('[[gate.budget]]\nmetric = "sectors"\nlimit = "+10 %"\n', "before/k.cu", "after/k.cu", "before/k.cu"),
+}
+
+
+@pytest.mark.parametrize("name", list(EXAMPLES))
+def test_a_worse_twin_fails_on_its_line_and_the_better_one_passes(runner: Runner, name: str) -> None:
+    budgets, worse, better, file = EXAMPLES[name]
+    if name == "scattered":
+        pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+        for folder, role in (("before", "original"), ("after", "improved")):
+            source = runner.checkout / folder / "k.cu"
+            source.parent.mkdir()
+            source.write_bytes((FIXTURES / "kernels" / "strided_access" / f"{role}.cu").read_bytes())
+    if name == "slower":
+        workspace = make_workspace(runner.checkout / "project")
+        write_profile(workspace, "original", runner.checkout / "slow.json")
+        write_profile(workspace, "improved", runner.checkout / "fast.json")
+    commit(runner, budgets)
+    assert run(runner, head=worse, base=better) == 1, runner.log
+    assert re.search(rf"^::error file=[^,]*{re.escape(file)},line=\d+,title=GPU gate", runner.log, re.MULTILINE)
+    summary = (runner.folder / "github_step_summary").read_text()
+    assert summary.startswith("## GPU gate: failed") and file in summary
+    if name == "scattered":
+        assert 'x-axis ["1", " "]' in summary and "line [100, 100]" in summary, "one bar has a line to be held against"
+    runner.log = ""
+    assert run(runner, head=better, base=worse) == 0, runner.log
     assert "::error" not in runner.log
 
 

@@ -78,7 +78,7 @@ TRIALS = (
     Trial(("graph", "short_def_use", "example.gpa-profile.json"), shows="digraph", needs="graph"),
     Trial(("history", "--record", "example.gpa-profile.json")),
     Trial(("history",), shows="short_def_use"),
-    Trial(("mcp",), needs="mcp"),
+    Trial(("mcp",)),
     Trial(("memory", "saxpy.cu"), shows="saxpy", needs="cuda"),
     Trial(("profile", "--print", "--", "./app"), shows="--section"),
     Trial(("profile", "--", "./app"), needs="Nsight Compute"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +20,10 @@ from gpa_lsp.render.html_report.kernel_facts import list_contexts
 from gpa_lsp.render.html_report.source_texts import SourceTexts
 from gpa_lsp.report.launch_places import find_common_frames, list_launch_places, shorten_frame
 from gpa_lsp.report.model import KernelReport, PlaceSamples
+from gpa_lsp.report_file.store import read_report, write_report
 from tests.editor.sessions import Session
 from tests.editor.views import SOURCE, make_profile
-from tests.report_builder import build_kernel
+from tests.report_builder import build_kernel, build_report
 
 LISTING = """
     saxpy.cu:5   LDG.E R2, [R4.64]   ; long_scoreboard=60/50
@@ -182,6 +184,21 @@ def test_the_flame_graph_tells_places_apart() -> None:
         f"train.py:41 > model.py:7 > ops.py:20 > saxpy > saxpy.cu:6 > {reason}": 5,
         f"train.py:41 > model.py:19 > ops.py:20 > saxpy > saxpy.cu:6 > {reason}": 40,
     }
+
+
+def test_the_flame_graph_of_a_saved_report_tells_them_apart_as_well(tmp_path: Path) -> None:
+    kernel = make_kernel((FORWARD, 10e3), (BACKWARD, 10e3))
+    every = kernel.instructions.all_samples
+    rows = np.arange(len(every))
+    places = [
+        PlaceSamples(call_stack=stack, rows=rows, all_samples=samples)
+        for stack, samples in ((FORWARD, every // 3), (BACKWARD, every - every // 3))
+    ]
+    kernel = replace(kernel, places=tuple(places))
+    write_report(build_report(kernel), tmp_path / "saved.json")
+    (read,) = read_report(tmp_path / "saved.json").kernels
+    assert draw(read) == draw(kernel)
+    assert any(path.startswith("train.py:41 > model.py:19 > ops.py:20 > saxpy > ") for path in draw(read))
 
 
 def test_places_with_nothing_in_common_stand_below_the_kernel() -> None:

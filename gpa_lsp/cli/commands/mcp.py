@@ -23,7 +23,7 @@ COMMAND = Command(
     summary="answer agents over standard input and output (Model Context Protocol)",
     description=(
         "Answer an agent's questions about the reports and sources below the current folder: kernels, advice, causes of a line, comparisons, "
-        "predictions, SASS. Each answer has at most 2 KB and says how to ask for more. Needs the extra [mcp]."
+        "predictions, SASS. Each answer has at most 2 KB and says how to ask for more."
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -89,6 +89,18 @@ static struct sampled *find_context(CUcontext context) {
     return NULL;
 }
 
+/* That of a context that is gone, or a new one; NULL where as many are alive as are sampled. */
+static struct sampled *find_free_slot(void) {
+    static int is_told;
+    for (int at = 0; at < MOST_CONTEXTS; at++)
+        if (at == context_count || contexts[at].context == NULL)
+            return &contexts[at];
+    if (!is_told)
+        write_trouble(TROUBLE_DRAIN, MOST_CONTEXTS, "contexts");
+    is_told = 1;
+    return NULL;
+}
+
 /* -- times of kernels --------------------------------------------------------------------------------------------- */
 
 static void give_activity_buffer(uint8_t **buffer, size_t *bytes, size_t *most_records) {
@@ -141,22 +153,28 @@ static void take_module(const CUpti_ModuleResourceData *module) {
 static void begin_context(CUcontext context) {
     if (!lock_in_callback("context"))
         return;
-    struct sampled *sampled = find_context(context);
-    if (sampled == NULL && context_count < MOST_CONTEXTS) {
-        sampled = &contexts[context_count];
+    struct sampled *sampled = find_context(context) == NULL ? find_free_slot() : NULL;
+    if (sampled != NULL) {
+        CUpti_PCSamplingData rest = sampled->rest; /* its buffer is for the next */
         memset(sampled, 0, sizeof *sampled);
+        sampled->rest = rest;
         sampled->context = context;
         cupti.GetContextId(context, &sampled->number);
         begin_sampling(sampled);
-        __atomic_store_n(&context_count, context_count + 1, __ATOMIC_RELEASE);
+        if (sampled == &contexts[context_count])
+            __atomic_store_n(&context_count, context_count + 1, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&cupti_lock);
 }
 
 static void end_context(CUcontext context) {
     struct sampled *sampled = find_context(context);
-    if (sampled == NULL || !lock_in_callback("context"))
+    if (sampled == NULL)
         return;
+    if (!lock_in_callback("context")) {
+        sampled->context = NULL; /* nobody may come back to it, at the end of the process least of all */
+        return;
+    }
     end_sampling(sampled);
     cupti.ActivityFlushAll(0);
     sampled->context = NULL; /* its address may be another's next */

@@ -289,10 +289,12 @@ void write_image(uint64_t hash, const void *bytes, size_t size) {
             break;
         done += (size_t)count;
     }
-    int error = errno;
+    int error = target < 0 || done < size ? errno : 0;
     if (target >= 0)
         close(target);
-    if (target < 0 || done < size || rename(partial, name) != 0) {
+    if (error == 0 && rename(partial, name) != 0)
+        error = errno;
+    if (error != 0) {
         write_trouble(TROUBLE_ROWS, error, "module");
         unlink(partial);
     }

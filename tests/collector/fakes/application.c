@@ -128,6 +128,18 @@ int main(int count, char **words) {
             execl(words[0], words[0], words[1], words[2], words[3], (char *)NULL);
         waitpid(child, NULL, 0);
     }
+    if (has(count, words, "contexts")) {
+        CUcontext other;
+        for (int number = 0; number < 100; number++) {
+            fake_create_context(&other);
+            if (!has(count, words, "stay"))
+                fake_destroy_context(other);
+        }
+        fake_create_context(&context);
+        cuModuleLoadData(&module, cubin);
+        cuModuleGetFunction(&kernel, module, words[2]);
+        train(kernel, launches, pauses);
+    }
     if (has(count, words, "destroy"))
         fake_destroy_context(context);
     printf("done\n");
