@@ -1,7 +1,6 @@
 """Ask every static check about a kernel that nobody has measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from math import prod
 from pathlib import PurePosixPath
@@ -26,7 +25,7 @@ from gpa_lsp.blame.model import IssueCounts, KernelBlame, SingleDependencyCovera
 from gpa_lsp.dataflow.local_accesses import measure_spills
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.rows.model import Kernel
-from gpa_lsp.symbolic_accesses.machine_code import lift_machine_code
+from gpa_lsp.symbolic_accesses.machine_code import LiftedCode, lift_machine_code
 
 MOST_FINDINGS = 200
 """Of one kernel, the weightiest; generated code can have thousands of divisions."""
@@ -172,11 +171,14 @@ def _find_warp_facts(
     name = subject.kernel.mangled_name
     text = None if place is None else subject.read_source(place.file)
     try:
-        module = _lift(subject.kernel) if ptx is None else ptx
+        lifted = _lift(subject.kernel) if ptx is None else None
+        sizes = None if lifted is None else lifted.sizes
+        module = ptx if lifted is None else lifted.module
         if module is None:
             return None
-        found = find_warp_facts(module, name, shape=shape, file="" if place is None else place.file, text=text)
-        return found if found is None or ptx is not None else replace(found, is_lifted=True)
+        return find_warp_facts(
+            module, name, shape=shape, file="" if place is None else place.file, text=text, lifted_sizes=sizes
+        )
     except Exception as error:
         message = f"the addresses of the kernel were not followed: {type(error).__name__}: {error}"
         problems.append(
@@ -191,13 +193,12 @@ def _find_warp_facts(
         return None
 
 
-def _lift(kernel: Kernel) -> PtxModule | None:
+def _lift(kernel: Kernel) -> LiftedCode | None:
     """The address arithmetic of its machine code; None where that cannot be followed."""
     instructions = kernel.functions[0].instructions if kernel.functions else None
     if instructions is None or kernel.cubin is None:
         return None
-    chains = [kernel.rows.chain(row) for row in range(len(instructions))]
-    return lift_machine_code(kernel.mangled_name, instructions, chains, sm=kernel.cubin.sm or 0)
+    return lift_machine_code(kernel.mangled_name, instructions, kernel.rows.chain, sm=kernel.cubin.sm or 0)
 
 
 def _note_unknown(subject: Subject) -> Iterator[Problem]:

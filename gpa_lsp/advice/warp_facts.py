@@ -128,7 +128,13 @@ def describe_cost(access: SymbolicAccess, noun: str) -> Sentence:
 
 
 def find_warp_facts(
-    ptx: PtxModule, kernel: str, *, shape: tuple[int, int, int] | None, file: str, text: str | None
+    ptx: PtxModule,
+    kernel: str,
+    *,
+    shape: tuple[int, int, int] | None,
+    file: str,
+    text: str | None,
+    lifted_sizes: Sequence[int] | None = None,
 ) -> WarpFacts | None:
     """The requests and branches of a kernel; None where it is not in the PTX, or too large.
 
@@ -138,16 +144,18 @@ def find_warp_facts(
         shape: of a block; None when unknown.
         file: that the kernel stands in, for its language.
         text: of the file; None where it is not at hand.
+        lifted_sizes: of the basic blocks of the machine code that the PTX was lifted from; None where a compiler wrote it.
     """
-    found = find_symbolic_accesses(ptx, kernel, shape=shape)
+    is_lifted = lifted_sizes is not None
+    found = find_symbolic_accesses(ptx, kernel, shape=shape, sizes=lifted_sizes)
     if found is None:
         return None
     own = ptx.functions[kernel].parameters
     parameters = () if text is None else read_source_parameters(file, text, kernel)
     if len(parameters) != len(own):
-        return WarpFacts(found=found)
+        return WarpFacts(found=found, is_lifted=is_lifted)
     names = {one.offset_bytes: named.name for one, named in zip(own, parameters, strict=True) if named.name}
-    return WarpFacts(found=found, names=names)
+    return WarpFacts(found=found, names=names, is_lifted=is_lifted)
 
 
 def describe_request(facts: WarpFacts, access: SymbolicAccess) -> Sentence:

@@ -6,7 +6,7 @@ unrolled code most rows repeat, and kernels made from one template have most of 
 
 import re
 from collections.abc import Container, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -98,19 +98,17 @@ def instruction_at(instructions: Instructions, index: int) -> Instruction:
         IndexError: there is no such row.
     """
     text = instructions.texts[index]
-    guard, body = _split_guard(text)
-    mnemonic, _, operands = body.partition(" ")
-    opcode, *modifiers = mnemonic.split(".")
+    parts = take_apart(text)
     control = instructions.control
     write_barrier, read_barrier = int(control.write_barrier[index]), int(control.read_barrier[index])
     wait_mask = int(control.wait_mask[index])
     target = int(instructions.target[index])
     return Instruction(
         pc_offset=int(instructions.pc_offsets[index]),
-        guard=guard or None,
-        opcode=opcode,
-        modifiers=tuple(modifiers),
-        operands=split_operands(operands),
+        guard=parts.guard or None,
+        opcode=parts.opcode,
+        modifiers=parts.modifiers,
+        operands=parts.operands,
         text=text,
         reads=instructions.reads.of(index),
         writes=instructions.writes.of(index),
@@ -123,6 +121,35 @@ def instruction_at(instructions: Instructions, index: int) -> Instruction:
         flow=Flow(int(instructions.flow[index])),
         target=None if target == _NO_TARGET else target,
     )
+
+
+class Parts(NamedTuple):
+    """The text of an instruction, taken apart.
+
+    Attributes:
+        guard: as written (``@!P0``); empty without one.
+        opcode: the bare opcode, e.g. ``LDG``.
+        modifiers: e.g. ``("E", "64")``.
+        operands: as written, in order.
+    """
+
+    guard: str
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[str, ...]
+
+
+@lru_cache(maxsize=_MOST_KNOWN)
+def take_apart(text: str) -> Parts:
+    """The parts of an instruction.
+
+    >>> take_apart("@!P0 LDG.E R1, [R2.64]")
+    Parts(guard='@!P0', opcode='LDG', modifiers=('E',), operands=('R1', '[R2.64]'))
+    """
+    guard, body = _split_guard(text)
+    mnemonic, _, operands = body.partition(" ")
+    opcode, *modifiers = mnemonic.split(".")
+    return Parts(guard=guard, opcode=opcode, modifiers=tuple(modifiers), operands=split_operands(operands))
 
 
 def read_mnemonic(text: str) -> str:
@@ -140,7 +167,7 @@ def read_operands(text: str) -> tuple[str, ...]:
     >>> read_operands("@!P0 IADD3 R1, R2.reuse, 0x4, RZ"), read_operands("EXIT")
     (('R1', 'R2.reuse', '0x4', 'RZ'), ())
     """
-    return split_operands(_split_guard(text)[1].partition(" ")[2])
+    return take_apart(text).operands
 
 
 def split_operands(operands: str) -> tuple[str, ...]:

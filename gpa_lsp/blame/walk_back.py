@@ -12,6 +12,7 @@ samples, at most six instructions behind it in .9995; ``branch_resolving`` right
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import repeat
 
 import numpy as np
@@ -21,8 +22,8 @@ from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.model import Flow
 from gpa_lsp.binary.opcodes import Access, MemorySpace, Opcode, Synchronisation
-from gpa_lsp.binary.operands import OperandKind, OperandTable
-from gpa_lsp.binary.sass import split_operands
+from gpa_lsp.binary.operands import OperandKind, parse_operand
+from gpa_lsp.binary.sass import read_operands
 from gpa_lsp.blame.causes import Causes, build_cause_edges, cause_themselves
 from gpa_lsp.blame.edge_columns import blame_themselves
 from gpa_lsp.blame.edge_list import Lost, join_edges
@@ -240,12 +241,13 @@ def _is_wide(opcode: Opcode) -> bool:
 
 def _mark_constant_operands(view: FunctionView) -> _Bools:
     """bool[n], instructions that name a place in constant memory as an operand."""
-    operands = OperandTable()
-    has_constant: dict[str, bool] = {}
-    for row, text in enumerate(view.instructions.texts):
-        if text not in has_constant:
-            written = text.partition(view.mnemonic(row))[2].strip()
-            has_constant[text] = view.opcode(row).memory is None and any(
-                operands[token].kind == OperandKind.INDIRECT for token in split_operands(written)
-            )
-    return np.array([has_constant[text] for text in view.instructions.texts], dtype=np.bool_)
+    return _mark(view, _is_no_access) & np.array([_names_constant(text) for text in view.instructions.texts], np.bool_)
+
+
+def _is_no_access(opcode: Opcode) -> bool:
+    return opcode.memory is None
+
+
+@lru_cache(maxsize=1 << 13)
+def _names_constant(text: str) -> bool:
+    return any(parse_operand(token).kind == OperandKind.INDIRECT for token in read_operands(text))

@@ -6,13 +6,12 @@ from gpa_lsp.basis.numbers import (
     format_count,
     format_count_of,
     format_dim3,
-    format_percent,
 )
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.editor.cause_table import describe_remedy
 from gpa_lsp.editor.history import describe_change_briefly, describe_past
 from gpa_lsp.editor.roofline import describe_roofs_of
-from gpa_lsp.editor.snapshot import MeasuredKernel, VisibleKernel
+from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.stall_table import draw_reasons, draw_table, find_top_reason
 from gpa_lsp.render.markdown_text import begin_paragraph
 
@@ -41,42 +40,14 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, c
     from gpa_lsp.render.advice_words import NO_SASS
     from gpa_lsp.render.layout import cut
 
-    parts = (cut(shown.name, _MOST_NAME_CELLS), chosen, *shown.kernel.once(_list_facts))
+    brief = shown.kernel.brief
+    change = describe_change_briefly(shown.kernel.history) or ""
+    parts = (cut(shown.name, _MOST_NAME_CELLS), chosen, brief.time, change, brief.limit, brief.suggestion, brief.places)
     doubt = f" · {NO_SASS}" if shown.kernel.report.lacks_sass else ""
     said = list(dict.fromkeys(part for part in parts if part))
     while len(" · ".join(said)) + len(doubt) > room and len(said) > _LEAST_PARTS:
         said.pop()
     return cut(" · ".join(said), room - len(doubt)) + doubt
-
-
-def _list_facts(kernel: MeasuredKernel) -> tuple[str, ...]:
-    """What is said of a kernel in its lens, however it is called there; lenses are asked for with every keystroke."""
-    from gpa_lsp.render.advice_words import describe_limit_briefly, find_first_suggestion, label_suggestion
-    from gpa_lsp.render.launch_place_words import describe_places_briefly
-    from gpa_lsp.render.sampling_words import describe_time
-    from gpa_lsp.report.launch_places import list_launch_places
-
-    report = kernel.report
-    time = ""
-    if report.duration_ns is not None:
-        launches = f" × {format_count(report.launch_count)}" if report.launch_count not in (1, None) else ""
-        time = f"{describe_time(report, report.duration_ns)}{launches}"
-    first = find_first_suggestion(report)
-    return (
-        time,
-        describe_change_briefly(kernel.history) or "",
-        describe_limit_briefly(report) or ("" if report.lacks_sass and first else _describe_top_reason(report)),
-        "" if first is None else label_suggestion(first),
-        describe_places_briefly(list_launch_places(report)),
-    )
-
-
-def _describe_top_reason(report: "KernelReport") -> str:
-    """What most samples are stalled on, where no limiter is known; empty without samples."""
-    reason = find_top_reason(report.by_reason)
-    if reason is None:
-        return ""
-    return f"{format_percent(report.by_reason[reason].all_samples / report.total_samples)} {reason}"
 
 
 def describe_verdict(shown: VisibleKernel) -> str:

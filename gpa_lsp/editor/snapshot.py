@@ -16,6 +16,7 @@ from gpa_lsp.report.names import shorten_distinctly
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.advice.model import Advice
     from gpa_lsp.basis.locations import Frame, InlineChain
+    from gpa_lsp.editor.kernel_brief import KernelBrief
     from gpa_lsp.report.kernel_lines import LineCauses
     from gpa_lsp.report.measured_files import MeasuredFile
     from gpa_lsp.report.model import InstructionColumns, KernelReport
@@ -34,6 +35,7 @@ class MeasuredKernel(SharedFacts):
         causes: (file as compiled, line) → what it is stalled on and what is stalled on it; empty where nothing was blamed.
         remedies: (file as compiled, line) → advice that names it, as indices into the report's, best first.
         history: what changed since earlier measurements; None where nothing is remembered.
+        brief: what a lens says of it.
         callees: (file as compiled, line) → the line of another function that most of what the line calls was sampled on, where that is known.
     """
 
@@ -41,6 +43,7 @@ class MeasuredKernel(SharedFacts):
     measured_ns: int
     hottest: Mapping[tuple[str, int], tuple[int, ...]]
     body: tuple[str, tuple[int, ...]] | None
+    brief: "KernelBrief"
     causes: Mapping[tuple[str, int], "LineCauses"] = field(default_factory=dict)
     remedies: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
     history: KernelHistory | None = None
@@ -54,6 +57,7 @@ class MeasuredKernel(SharedFacts):
 
 def measure_kernel(kernel: "KernelReport", profile_modified_ns: int) -> MeasuredKernel:
     """What the server keeps of a kernel; the worker process asks, so that nothing of it delays an answer."""
+    from gpa_lsp.editor.kernel_brief import make_brief
     from gpa_lsp.report.kernel_lines import find_body, find_causes, find_hottest, find_remedies
     from gpa_lsp.report.measured_files import read_measured_ns
 
@@ -63,6 +67,7 @@ def measure_kernel(kernel: "KernelReport", profile_modified_ns: int) -> Measured
         measured_ns=read_measured_ns(kernel, profile_modified_ns),
         hottest=find_hottest(kernel.instructions),
         body=find_body(kernel),
+        brief=make_brief(kernel),
         causes=find_causes(kernel),
         remedies=find_remedies(kernel),
     )

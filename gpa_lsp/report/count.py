@@ -22,8 +22,9 @@ def count_reasons(
     {'selected': ReasonCount(all_samples=9, latency_samples=0), 'wait': ReasonCount(all_samples=5, latency_samples=2)}
     """
     quiet = [None] * len(reasons) if latency_samples is None else latency_samples.tolist()
-    rows = sorted(zip(reasons, all_samples.tolist(), quiet, strict=True), key=lambda row: (-row[1], row[0]))
-    return {reason: ReasonCount(all_samples=every, latency_samples=latency) for reason, every, latency in rows if every}
+    rows = [row for row in zip(reasons, all_samples.tolist(), quiet, strict=True) if row[1]]
+    rows.sort(key=lambda row: (-row[1], row[0]))
+    return {reason: ReasonCount(all_samples=every, latency_samples=latency) for reason, every, latency in rows}
 
 
 def count_row(columns: InstructionColumns, row: int) -> ReasonCounts:

@@ -18,6 +18,7 @@ from gpa_lsp.analyses.mix.classes import WorkClass, classify_mnemonic
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import Cell, Quantity, format_dim3
 from gpa_lsp.binary.opcodes import Access, MemorySpace, describe_mnemonic
+from gpa_lsp.binary.sass import read_mnemonic
 from gpa_lsp.report.model import KernelReport
 
 _ACCESSED = frozenset({MemorySpace.GLOBAL, MemorySpace.GENERIC, MemorySpace.SHARED, MemorySpace.LOCAL})
@@ -173,7 +174,7 @@ def compare_traits(before: KernelReport, after: KernelReport) -> Mapping[Trait, 
 
 def count_opcodes(kernel: KernelReport) -> Counter[str]:
     """How often each opcode stands in the code, modifiers aside; empty where there is no disassembly."""
-    return Counter(_read_mnemonic(text).partition(".")[0] for text in kernel.instructions.texts if text)
+    return Counter(read_mnemonic(text).partition(".")[0] for text in kernel.instructions.texts if text)
 
 
 def count_blocks(kernel: KernelReport) -> int | None:
@@ -235,7 +236,7 @@ def _measure_code(kernel: KernelReport, executions: npt.NDArray[np.float64] | No
         if not text:
             continue
         whole += weight
-        kind, access, is_call = _classify(_read_mnemonic(text))
+        kind, access, is_call = _classify(read_mnemonic(text))
         if kind in _CLASSES:
             sums[_CLASSES[kind]] += weight
         if kind in _ARITHMETIC:
@@ -252,12 +253,6 @@ def _measure_code(kernel: KernelReport, executions: npt.NDArray[np.float64] | No
         Trait.BARRIER_DENSITY: 1000 * sums[Trait.BARRIERS] / whole if whole else None,
         Trait.LOAD_DISTANCE: _measure_distance(kernel, weights),
     }
-
-
-def _read_mnemonic(text: str) -> str:
-    """The opcode with its modifiers, of an instruction that may be guarded."""
-    first, *rest = text.split(maxsplit=2)
-    return rest[0] if first.startswith("@") and rest else first
 
 
 @lru_cache(maxsize=4096)
@@ -282,7 +277,7 @@ def _measure_distance(kernel: KernelReport, weights: npt.NDArray[np.float64]) ->
     total = count = 0.0
     functions = columns.function_index.tolist()
     for row, text in enumerate(columns.texts):
-        if not text or not weights[row] or not _is_load(_read_mnemonic(text)):
+        if not text or not weights[row] or not _is_load(read_mnemonic(text)):
             continue
         end = min(len(columns), row + _FARTHEST_USE)
         distance = _find_use(columns.texts[row:end], functions[row:end])

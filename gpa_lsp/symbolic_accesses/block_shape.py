@@ -1,5 +1,7 @@
 """What ``%tid`` and its like hold, for blocks of a known shape and for others."""
 
+from functools import cached_property
+
 import numpy as np
 
 from gpa_lsp.ptx.model import SpecialRegister
@@ -41,7 +43,8 @@ class ThreadIndexes:
         self.looks_beyond_x = False
         """The kernel looks at ``threadIdx.y`` or ``z``, so that the shape matters."""
 
-    def list_active(self) -> Marks:
+    @cached_property
+    def active(self) -> Marks:
         """bool[threads], those that there are."""
         threads = np.arange(self._table.threads)
         return threads < (WARP_LANES if self._shape is None else int(np.prod(self._shape)))

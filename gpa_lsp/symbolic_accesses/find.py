@@ -1,6 +1,6 @@
 """From a kernel's PTX to what its requests cost and where its warps divide: :func:`find_symbolic_accesses`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -22,13 +22,16 @@ MOST_LIVE = 3_000_000
 _MOST_REACHED = 4_096
 
 
-def find_symbolic_accesses(module: PtxModule, kernel: str, *, shape: Shape | None = None) -> SymbolicAccesses | None:
+def find_symbolic_accesses(
+    module: PtxModule, kernel: str, *, shape: Shape | None = None, sizes: Sequence[int] | None = None
+) -> SymbolicAccesses | None:
     """What a kernel's requests cost, as far as its own code tells; called functions are not followed.
 
     Args:
         module: PTX.
         kernel: mangled name.
         shape: of a block; None when unknown.
+        sizes: of its basic blocks in the code that the PTX was made of; None where it was made of none.
 
     Returns:
         None for a kernel that the module does not have, and for one too large to be followed.
@@ -40,7 +43,7 @@ def find_symbolic_accesses(module: PtxModule, kernel: str, *, shape: Shape | Non
         shape = function.required_threads
     if shape is not None and not 0 < int(np.prod(shape)) <= MOST_THREADS:
         shape = None
-    regions = Regions(function)
+    regions = Regions(function, sizes)
     if sum(map(len, regions.live_in)) > MOST_LIVE:
         return None
     table = SymbolTable(count_threads(shape))
@@ -177,5 +180,5 @@ def _measure_sides(regions: Regions, block: int, join: int) -> tuple[int, int] |
             if len(reached) > _MOST_REACHED:
                 return None
             waiting.extend(regions.successors[one])
-        sizes.append(sum(regions.last[one] - regions.first[one] + 1 for one in reached))
+        sizes.append(sum(regions.sizes[one] for one in reached))
     return sizes[0], sizes[1]

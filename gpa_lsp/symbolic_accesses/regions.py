@@ -1,6 +1,6 @@
 """Blocks of a function with their loops, and what decides from where a block is reached: :class:`Regions`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gpa_lsp.control_flow.depth_first import walk_depth_first
@@ -23,13 +23,15 @@ class Regions:
 
     Args:
         function: a kernel.
+        sizes: instructions of each block that a reader is told of; None counts those of the function.
     """
 
-    def __init__(self, function: PtxFunction) -> None:
+    def __init__(self, function: PtxFunction, sizes: Sequence[int] | None = None) -> None:
         blocks = find_blocks(function)
         self._function = function
         self.first = blocks.first
         self.last = blocks.last
+        self.sizes = sizes or [last - first + 1 for first, last in zip(blocks.first, blocks.last, strict=True)]
         self.successors = blocks.successors
         self.live_in = blocks.live_in
         self.followed_in, self.followed = _follow(function, blocks)

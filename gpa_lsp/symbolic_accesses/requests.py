@@ -1,6 +1,7 @@
 """From the address of each thread to what a request costs: :func:`find_request`."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import gcd
 
 import numpy as np
@@ -15,6 +16,8 @@ from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts
 SECTOR_BYTES = 32
 _TRIED = (*range(1, 65), 100, 127, 128, 1000, 1023, 1024, 4095, 4096, 8191)
 """Values of what is not known; those behind 64 stand for all larger ones."""
+_REPEATED_BYTES = 128
+"""Sectors and banks repeat after so many."""
 _SEPARATE = 1 << 20
 """What several unknowns are taken to be multiples of, so that their terms never meet."""
 
@@ -72,9 +75,25 @@ class Width:
 
     def count_ideal(self, active: Marks) -> float:
         """The same for threads side by side."""
-        packed = np.sort(~active, axis=1) == 0
-        lanes = np.broadcast_to(np.arange(WARP_LANES, dtype=np.int64) * self.bytes_each, active.shape)
-        return self.count(lanes, packed)
+        is_repeated = bool((active == active[0]).all())
+        return _count_ideal(self, (active[:1] if is_repeated else active).tobytes())
+
+
+@lru_cache(maxsize=1 << 10)
+def _count_ideal(width: Width, marks: bytes) -> float:
+    """Most accesses are made by all threads of a block."""
+    active = np.frombuffer(marks, dtype=np.bool_).reshape(-1, WARP_LANES)
+    packed = np.sort(~active, axis=1) == 0
+    lanes = np.broadcast_to(np.arange(WARP_LANES, dtype=np.int64) * width.bytes_each, active.shape)
+    return width.count(lanes, packed)
+
+
+@lru_cache(maxsize=1 << 8)
+def _count_tried(width: Width, marks: bytes, constant: bytes, factor: bytes) -> tuple[float, ...]:
+    """What ``constant + factor · value`` costs for each value that is tried; a few ways to lie are those of most accesses."""
+    active = np.frombuffer(marks, dtype=np.bool_).reshape(-1, WARP_LANES)
+    start, step = (np.frombuffer(one, dtype=np.int64).reshape(-1, WARP_LANES) for one in (constant, factor))
+    return tuple(width.count_each(start + step * np.array(_TRIED, dtype=np.int64)[:, None, None], active))
 
 
 def count_sectors(addresses: Integers, active: Marks, bytes_each: int) -> Integers:
@@ -157,7 +176,16 @@ class _Reading:
         self._spread = [key for key, lanes in self._apart.items() if lanes.any()]
         pointer = self._find_pointer(groups)
         others = [lanes for key, lanes in groups.items() if key not in ((), pointer)]
-        self._grain = gcd(SECTOR_BYTES, *(int(one) for lanes in others for one in np.unique(lanes[active]).tolist()))
+        self._grain = gcd(SECTOR_BYTES, *(int(np.gcd.reduce(lanes[active])) for lanes in others))
+        self._drop_repeated(np.take_along_axis(self._constant, first, axis=1))
+
+    def _drop_repeated(self, first: Integers) -> None:
+        """Warps whose threads lie in the same way cost the same: one says it for all."""
+        arrays = (self._active, first % _REPEATED_BYTES, *self._apart.values())
+        if len(self._active) == 1 or not all((one == one[0]).all() for one in arrays):
+            return
+        self._active, self._constant = self._active[:1], self._constant[:1]
+        self._apart = {key: lanes[:1] for key, lanes in self._apart.items()}
 
     def _find_pointer(self, groups: Mapping[Monomial, Integers]) -> Monomial | None:
         """The array's own address, which is aligned as allocations are."""
@@ -223,8 +251,8 @@ class _Reading:
             cost = most = self._count(addresses)
             costs = {1: cost}
         else:
-            tried = constant + self._apart[unknown[0]] * np.array(_TRIED, dtype=np.int64)[:, None, None]
-            costs = dict(zip(_TRIED, self._width.count_each(tried, self._active), strict=True))
+            arrays = (self._active, constant, self._apart[unknown[0]])
+            costs = dict(zip(_TRIED, _count_tried(self._width, *(one.tobytes() for one in arrays)), strict=True))
             large = [costs[value] for value in _TRIED if value > _TRIED[63]]
             cost, most = min(large), max(costs.values())
             if self._width.space == Space.SHARED:

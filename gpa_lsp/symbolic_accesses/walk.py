@@ -145,7 +145,7 @@ class Walk:
     def _enter(self, block: int) -> tuple[State, Marks]:
         regions = self._regions
         before = [one for one in regions.forward[block] if one in self._outs]
-        active = self._indexes.list_active()
+        active = self._indexes.active
         if before:
             active = np.logical_or.reduce([self._masks[one, block] for one in before])
         loop = regions.loop_of_header.get(block)

@@ -9,7 +9,7 @@ from gpa_lsp.symbolic_accesses.model import DividingBranch, Division
 
 NAME = "divergent-branches"
 _LEAST_SIDE = 6
-"""Instructions of PTX on a side below which the compiler needs no branch."""
+"""Instructions on a side below which the compiler needs no branch."""
 
 
 def find_divergent_branches(facts: StaticFacts) -> Iterator[StaticFinding]:

@@ -57,11 +57,13 @@ def list_lenses(view: DocumentView) -> list[Lens]:
 def _place(view: DocumentView, line: int, commands: Iterable[CommandCall]) -> Iterator[Lens]:
     start = view.positions.find_start(line)
     span = Range(start=start, end=start)
-    return (Lens(range=span, command=replace(command, title=_cut(command.title))) for command in commands)
+    return (Lens(range=span, command=_cut(command)) for command in commands)
 
 
-def _cut(title: str) -> str:
-    return title if len(title) <= MOST_LENS_CHARS else f"{title[: MOST_LENS_CHARS - 1]}…"
+def _cut(command: CommandCall) -> CommandCall:
+    if len(command.title) <= MOST_LENS_CHARS:
+        return command
+    return replace(command, title=f"{command.title[: MOST_LENS_CHARS - 1]}…")
 
 
 def _show_statics(uri: str, anchor: StaticAnchor) -> CommandCall:

@@ -128,13 +128,17 @@ def read_scalar(value: Any) -> MetricScalar | None:
 def decode_metric(name: str, data: bytes) -> Metric:
     """A metric from its message, which can be decoded."""
     message = schema.Metric.FromString(data)
+    value = read_scalar(message.value) if message.HasField("value") else None
+    is_over_time = message.correlation_kind == _OVER_TIME
+    if not message.instances:  # nearly all that are asked for
+        return Metric(name=name, value=value, instance_ids=(), instance_values=(), over_time=is_over_time)
     values = (read_scalar(instance.value) for instance in message.instances)
     return Metric(
         name=name,
-        value=read_scalar(message.value) if message.HasField("value") else None,
+        value=value,
         instance_ids=tuple(_read_id(read_scalar(instance.correlation_id)) for instance in message.instances),
         instance_values=tuple(0 if value is None else value for value in values),
-        over_time=message.correlation_kind == _OVER_TIME,
+        over_time=is_over_time,
     )
 
 

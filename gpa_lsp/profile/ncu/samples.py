@@ -6,6 +6,7 @@ present. Time series of the same data (``warpsampling:`` names) and lists of nam
 """
 
 import re
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,12 @@ Source: 75 of 350 sampled launches in reports of 2020.3 to 2025.
 _Counts = dict[str, Columns]
 
 
+@lru_cache(maxsize=1 << 13)
+def _match_name(name: str) -> re.Match[str] | None:
+    """The launches of a report have the same thousand metrics."""
+    return _NAME.fullmatch(name)
+
+
 def read_samples(metrics: LazyMetrics) -> tuple[StallSamples | None, list[str]]:
     """Gather the stall metrics of a launch.
 
@@ -35,7 +42,7 @@ def read_samples(metrics: LazyMetrics) -> tuple[StallSamples | None, list[str]]:
     all_counts: _Counts = {}
     latency_counts: _Counts = {}
     problems: list[str] = []
-    matches = [match for name in metrics if (match := _NAME.fullmatch(name)) is not None]
+    matches = [match for name in metrics if (match := _match_name(name)) is not None]
     every = read_all_counts([metrics.find_encoded(match[0]) for match in matches])
     for match, counted in zip(matches, every, strict=True):
         name = match[0]

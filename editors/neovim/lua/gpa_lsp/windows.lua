@@ -56,7 +56,9 @@ end
 ---@param client vim.lsp.Client
 ---@param location { uri: string, range: lsp.Range? }
 function M.show(client, location)
-  enter_window(vim.uri_to_bufnr(location.uri), rpc.is_sass(location.uri) and 'sass' or 'source')
+  local buffer = vim.uri_to_bufnr(location.uri)
+  vim.fn.bufload(buffer) -- before its window opens: SASS waits for the server, and whoever goes elsewhere meanwhile stays there
+  enter_window(buffer, rpc.is_sass(location.uri) and 'sass' or 'source')
   return vim.lsp.util.show_document(location, client.offset_encoding, { focus = true })
 end
 
