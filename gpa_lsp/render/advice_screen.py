@@ -455,9 +455,11 @@ def _describe_refusals(kernel: KernelReport) -> Sentence:
         if limiter is not None and limiter.sentence and drop_stop(limiter.sentence) in one.message:
             groups.setdefault(say("not what limits the kernel"), []).append(one.optimizer)
         elif one.contradicted_by == "limiter" and unit is None:
-            groups.setdefault(say("the limiter keeps its work"), []).append(one.optimizer)
+            groups.setdefault(say("the limiter would stay as busy"), []).append(one.optimizer)
         elif one.contradicted_by == "limiter" and unit is not None:
-            groups.setdefault(say("{label} keeps its work", label=begin_lower(unit.label)), []).append(one.optimizer)
+            groups.setdefault(say("{label} would stay as busy", label=begin_lower(unit.label)), []).append(
+                one.optimizer
+            )
         else:
             groups.setdefault(begin_lower(drop_stop(one.message)), []).append(one.optimizer)
     ranked = sorted(groups.items(), key=lambda group: -len(group[1]))

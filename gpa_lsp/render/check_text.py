@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.basis.numbers import format_count_of, format_limit, format_share
-from gpa_lsp.render.advice_words import NO_SASS, find_best_advice, summarise_advice
+from gpa_lsp.render.advice_words import AT_THE_LIMIT, NO_SASS, find_best_advice, summarise_advice
 from gpa_lsp.render.finding_words import describe_code_finding, describe_finding, describe_problem
 from gpa_lsp.render.findings import Finding, list_code_findings, name_kernels
 from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, hang, style_of_share, text_line
@@ -97,7 +97,10 @@ def list_best_advice(report: Report) -> Iterator[str]:
         best = find_best_advice(kernel)
         if best is not None:
             doubt = f"; {NO_SASS}, so better advice may be missing" if kernel.lacks_sass else ""
-            yield f"best advice for {names[kernel.name]}: {summarise_advice(best)} (gpa-lsp advise shows where{doubt})"
+            if best.optimizer == AT_THE_LIMIT:
+                yield f"{names[kernel.name]} is at its limit: {best.hint}"
+            else:
+                yield f"best advice for {names[kernel.name]}: {summarise_advice(best)} (gpa-lsp advise shows where{doubt})"
 
 
 def name_code_place(kernel: KernelReport, finding: CodeFinding, places: PlaceNames) -> str:

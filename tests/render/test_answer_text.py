@@ -100,7 +100,7 @@ def test_everything_is_in_the_text() -> None:
         "Memory access",
         "  Half of the sectors are wasted.",
         "  L1 hit rate  █████          │      25 %  1 of 4",
-        "  ! 41 %  Reads of a are strided.",
+        "  ! 41 % of the kernel: Reads of a are strided.",
         "    → Use `a[i]`.",
         "  + Writes are coalesced.",
         "  By block size",
@@ -108,7 +108,7 @@ def test_everything_is_in_the_text() -> None:
         "           128  registers       50 %",
         "    →      256  blocks             –",
         "    Without shared memory.",
-        "  Warps: warps over threads, 8 to 16",
+        "  Warps over threads, 8 to 16",
         "  lower precision: FP32 over DRAM from 1.00 TFLOP/s at 0.500 FLOP/B → 2.00 TFLOP/s at 1.00 FLOP/B",
         "  saxpy.cu:4     4,096  50 %  excess sectors: 4.0 times the sectors it needs",
         "  _Z5saxpy+0x40  4,096        excess sectors: 4.0 times the sectors it needs",
@@ -121,12 +121,12 @@ def test_everything_is_in_the_markdown() -> None:
     assert rows[:3] == ["### Memory access", "", "Half of the sectors are wasted."]
     for row in (
         "L1 hit rate  █████          │        25 %  1 of 4",
-        "- 41 %: **Reads of a are strided.**",
+        "- 41 % of the kernel: **Reads of a are strided.**",
         "  - Use `a[i]`.",
         "| threads | limit | occupancy |",
         "|---:|---|---:|",
         "| **256** | **blocks** | **–** |",
-        "Warps: warps over threads, 8 to 16",
+        "Warps over threads, 8 to 16",
         "| `saxpy.cu:4` | 4,096 | 50 % | excess sectors: 4.0 times the sectors it needs |",
         "- unknown: bytes from DRAM; add `--metrics dram__bytes_read.sum,dram__bytes_write.sum`",
     ):
