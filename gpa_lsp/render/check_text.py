@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from gpa_lsp.advice.model import AT_THE_LIMIT
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.basis.numbers import format_count_of, format_limit, format_share
-from gpa_lsp.render.advice_words import AT_THE_LIMIT, NO_SASS, find_best_advice, summarise_advice
+from gpa_lsp.render.advice_words import NO_SASS, find_best_advice, summarise_advice
 from gpa_lsp.render.finding_words import describe_code_finding, describe_finding, describe_problem
 from gpa_lsp.render.findings import Finding, list_code_findings, name_kernels
 from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, hang, style_of_share, text_line

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from gpa_lsp.advice.model import AT_THE_LIMIT
 from gpa_lsp.basis.prose import say
-from gpa_lsp.render.advice_words import AT_THE_LIMIT, find_best_advice
+from gpa_lsp.render.advice_words import find_best_advice
 from gpa_lsp.render.check_text import list_best_advice
 from gpa_lsp.render.finding_words import describe_finding
 from gpa_lsp.render.findings import choose_reasons, find_findings, name_kernels

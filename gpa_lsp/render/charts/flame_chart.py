@@ -72,22 +72,7 @@ def build_flame_chart(frames: Sequence[FlameFrame], description: str) -> dict[st
         "autosize": {"type": "fit-x", "contains": "padding"},
         "padding": 0,
         "height": ROW_PIXELS * _count_levels(frames),
-        "signals": [
-            {
-                "name": "width",
-                "init": "isFinite(containerSize()[0]) ? containerSize()[0] : 800",
-                "on": [
-                    {
-                        "events": "window:resize",
-                        "update": "isFinite(containerSize()[0]) && containerSize()[0] > 0 ? containerSize()[0] : width",
-                    }
-                ],
-            },
-            {"name": "chosen", "value": -1},
-            {"name": "left", "value": 0},
-            {"name": "right", "value": 1},
-            {"name": "wanted", "value": ""},
-        ],
+        "signals": _list_signals(),
         "data": [
             {"name": "frames", "values": rows, "transform": _lay_out()},
             {
@@ -117,6 +102,26 @@ def build_flame_chart(frames: Sequence[FlameFrame], description: str) -> dict[st
             }
         ],
     }
+
+
+def _list_signals() -> list[dict[str, Any]]:
+    """The width of the page, and what the reader chose, zoomed to and searched for."""
+    return [
+        {
+            "name": "width",
+            "init": "isFinite(containerSize()[0]) ? containerSize()[0] : 800",
+            "on": [
+                {
+                    "events": "window:resize",
+                    "update": "isFinite(containerSize()[0]) && containerSize()[0] > 0 ? containerSize()[0] : width",
+                }
+            ],
+        },
+        {"name": "chosen", "value": -1},
+        {"name": "left", "value": 0},
+        {"name": "right", "value": 1},
+        {"name": "wanted", "value": ""},
+    ]
 
 
 def _count_levels(frames: Sequence[FlameFrame]) -> int:
