@@ -138,9 +138,8 @@ def describe_chart(chart: Chart) -> str:
     'Occupancy: warps over block size, 16 to 48; the kernel as measured, at 100: 32'
     """
     axes = f"{chart.y_label} over {chart.x_label}"
-    # A title mostly names the axes already.
-    text = axes if chart.title.lower() in axes.lower() else f"{chart.title}: {axes}"
-    text = text[:1].upper() + text[1:]
+    names_axes = chart.title.lower().startswith(f"{chart.y_label.lower()} over ")
+    text = f"{chart.title} ({chart.x_label})" if names_axes else f"{chart.title}: {axes}"
     here: list[str] = []
     for series in chart.series:
         if not series.ys:

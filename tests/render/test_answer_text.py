@@ -108,7 +108,7 @@ def test_everything_is_in_the_text() -> None:
         "           128  registers       50 %",
         "    →      256  blocks             –",
         "    Without shared memory.",
-        "  Warps over threads, 8 to 16",
+        "  Warps: warps over threads, 8 to 16",
         "  lower precision: FP32 over DRAM from 1.00 TFLOP/s at 0.500 FLOP/B → 2.00 TFLOP/s at 1.00 FLOP/B",
         "  saxpy.cu:4     4,096  50 %  excess sectors: 4.0 times the sectors it needs",
         "  _Z5saxpy+0x40  4,096        excess sectors: 4.0 times the sectors it needs",
@@ -126,7 +126,7 @@ def test_everything_is_in_the_markdown() -> None:
         "| threads | limit | occupancy |",
         "|---:|---|---:|",
         "| **256** | **blocks** | **–** |",
-        "Warps over threads, 8 to 16",
+        "Warps: warps over threads, 8 to 16",
         "| `saxpy.cu:4` | 4,096 | 50 % | excess sectors: 4.0 times the sectors it needs |",
         "- unknown: bytes from DRAM; add `--metrics dram__bytes_read.sum,dram__bytes_write.sum`",
     ):

@@ -109,7 +109,7 @@ def _describe(
                 "Addresses must be multiples of {bytes}; the last elements need a scalar loop.",
                 bytes=size(_WIDEST_BYTES),
             ),
-            say("The grid has that many times fewer threads: keep enough blocks for all SMs."),
+            say("The grid then needs fewer threads, by the same factor: keep enough blocks for all SMs."),
         ),
         reasons=(
             say(
