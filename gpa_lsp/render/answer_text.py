@@ -251,14 +251,14 @@ def choose_rows(table: Table, max_rows: int) -> Sequence[int]:
 
 
 def describe_share(finding: Finding) -> str:
-    """The part of the kernel a finding is about; empty where its text says that number itself.
+    """The part of the kernel a finding is about; empty where its text says that number itself, or nothing is lost.
 
     >>> describe_share(Finding(text=say("48 % of the stalls are on atomics."), share_ratio=0.27))
     '27 % of the kernel'
     >>> describe_share(Finding(text=say("27 % of the issue slots are lost."), share_ratio=0.27))
     ''
     """
-    if finding.share_ratio is None:
+    if not finding.share_ratio:
         return ""
     share = format_percent(finding.share_ratio)
     is_said = re.search(rf"(?<![\d.,]){re.escape(share)}", finding.text)
