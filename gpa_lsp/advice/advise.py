@@ -13,7 +13,7 @@ from gpa_lsp.advice.limiter_rules import (
     rank_by_limiter,
     relieves_limiter,
 )
-from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
+from gpa_lsp.advice.model import AT_THE_LIMIT, LEAST_SPEEDUP, Advice, KernelAdvice, Silence, SilenceStage
 from gpa_lsp.advice.optimizers import NO_STATES, Optimizer, ParallelOptimizer, UnitOptimizer
 from gpa_lsp.advice.residency import measure_issue_ratio
 from gpa_lsp.advice.subject import SourceReader, Subject, build_subject
@@ -24,9 +24,6 @@ from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.basis.prose import percent, say
 from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.rows.model import Kernel
-
-AT_THE_LIMIT = "at_the_limit"
-"""Says that nothing is to be done, and promises nothing."""
 
 NO_SPLIT = say("the profile does not separate not-issued samples, which Equations 3 to 5 need")
 """Why latency hiding is not priced."""

@@ -13,6 +13,9 @@ from gpa_lsp.binary.model import name_resource
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.rows.scopes import Scope
 
+AT_THE_LIMIT = "at_the_limit"
+"""The optimizer that says that nothing is to be gained, and promises nothing."""
+
 LEAST_SPEEDUP = 1.01
 """Advice that promises less is not shown."""
 

@@ -309,7 +309,7 @@ def price_units(subject: Subject, label: Label, match: UnitMatch) -> Advice | Si
     """Price a change by what it leaves for each unit (:mod:`gpa_lsp.advice.unit_pricing`)."""
     speedup = estimate_units(subject, match.leaves, match.reach, match.most, match.likely)
     if speedup is None:
-        message = say("how busy the units are was not collected")
+        message = say("the utilization of the units was not collected")
         return Silence(optimizer=label.optimizer, stage=SilenceStage.NO_METRICS, message=message)
     matched = sum(region.samples for region in match.regions)
     regions = tuple(

@@ -10,7 +10,7 @@ from gpa_lsp.advice.instruction_caches import find_instruction_caches
 from gpa_lsp.advice.naming import describe_scope
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.prose import Sentence, count, number, say
+from gpa_lsp.basis.prose import Sentence, count, number, percent, say
 from gpa_lsp.binary.model import INSTRUCTION_BYTES
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.dataflow.loop_counters import TurnCount, count_turns
@@ -85,8 +85,10 @@ def plan_unrolling(
     is_small = latency < _LEAST_GAIN_RATIO * subject.total_samples
     if is_small and dropped:
         reason, samples = dropped.most_common(1)[0]
-        lost = count(samples, "sample")
-        return say("{loop} loses {lost} to dependences, but {reason}", loop=where, lost=lost, reason=reason)
+        lost = percent(samples / subject.total_samples)
+        return say(
+            "{loop} loses {lost} of the samples to dependences, but {reason}", loop=where, lost=lost, reason=reason
+        )
     copies = choose_copies(
         present=unrolling.copies,
         iterations=iterations,
@@ -97,10 +99,9 @@ def plan_unrolling(
         return say("{loop} is already unrolled by {factor}", loop=where, factor=count(unrolling.copies))
     if is_small:
         return say(
-            "{loop} loses only {lost} of {total} to dependences that unrolling could hide",
+            "{loop} loses only {lost} of the samples to dependences that unrolling could hide",
             loop=where,
-            lost=count(latency),
-            total=count(subject.total_samples, "sample"),
+            lost=percent(latency / subject.total_samples),
         )
     return UnrollPlan(
         scope=scope, unrolling=unrolling, turns=turns, copies=copies, kept=kept, orders=orders, dropped=dropped
@@ -163,7 +164,7 @@ def _sort_out(
 def _find_obstacle(turn: TurnSlack | None, *, is_reuse: bool) -> Sentence | None:
     """Why copies would not overlap; None when they would. A register that is reused is no obstacle: each copy has its own."""
     if turn is None:
-        return say("the instructions are not executed in every iteration")
+        return say("not every iteration executes these instructions")
     if turn.exit_row is not None:
         return say("a loaded value decides whether the loop goes on")
     if is_reuse:

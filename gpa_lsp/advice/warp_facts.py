@@ -5,7 +5,7 @@ from dataclasses import field
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count
-from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, number, say
+from gpa_lsp.basis.prose import NOTHING, Amount, Code, Sentence, count, number, say
 from gpa_lsp.launches.source_parameters import read_source_parameters
 from gpa_lsp.ptx.model import PtxModule, Space
 from gpa_lsp.symbolic_accesses.find import find_symbolic_accesses
@@ -39,12 +39,12 @@ class WarpFacts:
                 return self.names[parameter]
         return None
 
-    def describe_stride(self, access: SymbolicAccess) -> Code | None:
+    def describe_stride(self, access: SymbolicAccess) -> Code | Amount | None:
         """The distance of neighbouring threads in elements, such as ``n + 1``; None where part of it has no name."""
         if not access.stride or any(term.bytes % access.bytes_each for term in access.stride):
             return None
         if len(access.stride) == 1 and not access.stride[0].factors:
-            return Code(text=format_count(abs(access.stride[0].bytes) // access.bytes_each))
+            return count(abs(access.stride[0].bytes) // access.bytes_each)
         parts = [self._write_term(term, access.bytes_each) for term in access.stride]
         if any(part is None for part in parts):
             return None

@@ -361,7 +361,7 @@ def list_kept() -> Mapping[str, KeptFiles]:
 
 def _inspect_cache() -> Component:
     found = {name: files.measure() for name, files in list_kept().items()}
-    parts = [f"{format_count(count)} {name}" for name, (count, _) in found.items() if count]
+    parts = [f"{name}: {format_count(count)}" for name, (count, _) in found.items() if count]
     size = format_bytes(sum(size_bytes for _, size_bytes in found.values()))
     detail = f"{', '.join(parts)}, {size} (gpa-lsp cache --clear)" if parts else "empty"
     return _found("cache", f"{find_cache_folder()}, {detail}", "instant answers for what was analysed before")

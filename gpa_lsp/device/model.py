@@ -144,7 +144,7 @@ class Peak:
     @property
     def citation(self) -> str:
         """The source, and that the rate is only assumed where it is."""
-        return self.source if self.is_certain else f"{self.source} (assumed)"
+        return _cite(self.source, is_certain=self.is_certain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ class Bandwidth:
     @property
     def citation(self) -> str:
         """The source, and that the rate is only assumed where it is."""
-        return self.source if self.is_certain else f"{self.source} (assumed)"
+        return _cite(self.source, is_certain=self.is_certain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +213,10 @@ class Machine:
         if self.issue_per_cycle is None or self.clocks.sm_hz is None:
             return None
         return self.issue_per_cycle * self.clocks.sm_hz
+
+
+def _cite(source: str, *, is_certain: bool) -> str:
+    return source if is_certain else f"{source} (assumed)"
 
 
 def find_dram_ceiling(bus_bits: object) -> float:

@@ -155,7 +155,7 @@ def _describe_difference(change: RunChange) -> str:
     old, new = (shorten_name(run.measurement.name) for run in (change.before, change.after))
     parts = [f"was {old}"] if old != new and "<" in old else []
     if not change.is_same_launch:
-        parts.append("other launch")
+        parts.append("different launch")
     return f" ({', '.join(parts)})" if parts else ""
 
 

@@ -43,7 +43,7 @@ _ROWS = (
     ("drain", MEMORY, "finished, but waiting for its outstanding stores to leave the SM before it can exit"),
     ("imc_miss", MEMORY, "waiting for a constant-memory operand that missed the immediate constant cache"),
     ("lg_throttle", THROTTLE, "the queue for local and global memory instructions was full: too many of them in a row"),
-    ("long_scoreboard", MEMORY, "waiting for data from global, local, texture or surface memory (through L1)"),
+    ("long_scoreboard", MEMORY, "waiting for data from global, local, texture or surface memory, through L1"),
     ("math_pipe_throttle", EXECUTION, "the arithmetic pipe this instruction needs was busy with other warps"),
     ("membar", SYNCHRONISATION, "waiting for a memory fence to complete"),
     ("mio_throttle", THROTTLE, "the queue for shared memory, special functions and dynamic branches was full"),

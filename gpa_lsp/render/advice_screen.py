@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.advice.limiter_rules import relieves_unit
-from gpa_lsp.advice.model import Advice, SilenceStage
+from gpa_lsp.advice.model import AT_THE_LIMIT, Advice, SilenceStage
 from gpa_lsp.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, write_place
@@ -24,7 +24,6 @@ from gpa_lsp.basis.prose import NOTHING, Place, Sentence, count, factor, join, l
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.advice_words import (
-    AT_THE_LIMIT,
     NO_SASS,
     SMALL_SPEEDUP,
     begin_lower,
@@ -455,9 +454,11 @@ def _describe_refusals(kernel: KernelReport) -> Sentence:
         if limiter is not None and limiter.sentence and drop_stop(limiter.sentence) in one.message:
             groups.setdefault(say("not what limits the kernel"), []).append(one.optimizer)
         elif one.contradicted_by == "limiter" and unit is None:
-            groups.setdefault(say("the limiter keeps its work"), []).append(one.optimizer)
+            groups.setdefault(say("the limiter would stay as busy"), []).append(one.optimizer)
         elif one.contradicted_by == "limiter" and unit is not None:
-            groups.setdefault(say("{label} keeps its work", label=begin_lower(unit.label)), []).append(one.optimizer)
+            groups.setdefault(say("{label} would stay as busy", label=begin_lower(unit.label)), []).append(
+                one.optimizer
+            )
         else:
             groups.setdefault(begin_lower(drop_stop(one.message)), []).append(one.optimizer)
     ranked = sorted(groups.items(), key=lambda group: -len(group[1]))

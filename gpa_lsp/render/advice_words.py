@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, Category, Hotspot, Region, SilenceStage, Speedup
+from gpa_lsp.advice.model import AT_THE_LIMIT, LEAST_SPEEDUP, Advice, Category, Hotspot, Region, SilenceStage, Speedup
 from gpa_lsp.analyses.limiter.model import NEAR_RATIO, LimiterKind
 from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import (
@@ -26,9 +26,6 @@ from gpa_lsp.rows.scopes import Scope, ScopeKind
 
 SMALL_SPEEDUP = 1.05
 """Where a unit is at its ceiling, suggestions that gain less share a line."""
-
-AT_THE_LIMIT = "at_the_limit"
-"""The optimizer that says that nothing is to be gained."""
 
 _MOST_HINT_CHARS = 150
 _STOP = re.compile(r"(?<=[.!?]) (?=[A-Z])")

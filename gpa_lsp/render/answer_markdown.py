@@ -11,6 +11,7 @@ from gpa_lsp.render.answer_text import (
     describe_chart,
     describe_missing,
     describe_movement,
+    describe_share,
     draw_ceiling_bar,
     show_place,
 )
@@ -108,8 +109,8 @@ def _render_finding(finding: Finding) -> Iterator[str]:
     text = write_sentence(finding.text)
     if finding.weight is Weight.HIGH:
         text = f"**{text}**"
-    share = "" if finding.share_ratio is None else f"{format_percent(finding.share_ratio)}: "
-    yield f"- {share}{text}"
+    share = describe_share(finding)
+    yield f"- {share}: {text}" if share else f"- {text}"
     if finding.remedy:
         yield f"  - {write_sentence(finding.remedy)}"
 

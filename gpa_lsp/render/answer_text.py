@@ -1,5 +1,6 @@
 """Answers of the analyses as text for a terminal or a file. The vocabulary is closed, so an analysis that is new needs nothing here."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.analyses.answers import Answer, Bar, Chart, Finding, LineMark, Missing, Movement, Table, Weight
@@ -134,9 +135,12 @@ def describe_chart(chart: Chart) -> str:
     >>> from gpa_lsp.analyses.answers import ChartKind, Series
     >>> describe_chart(Chart(title="Occupancy", kind=ChartKind.STEPS, x_label="block size", y_label="warps", y_quantity=Quantity.WARPS,
     ...     series=(Series(label="", xs=(32, 64, 128), ys=(16, 32, 48)),), current_x=100))
-    'Occupancy: warps over block size, 16 to 48; 32 at 100, the kernel as it is'
+    'Occupancy: warps over block size, 16 to 48; the kernel as it is, at 100: 32'
     """
-    text = f"{chart.title}: {chart.y_label} over {chart.x_label}"
+    axes = f"{chart.y_label} over {chart.x_label}"
+    names_axes = chart.title.lower().startswith(f"{chart.y_label.lower()} over ")
+    text = f"{chart.title} ({chart.x_label})" if names_axes else f"{chart.title}: {axes}"
+    here: list[str] = []
     for series in chart.series:
         if not series.ys:
             continue
@@ -147,8 +151,10 @@ def describe_chart(chart: Chart) -> str:
             y for x, y in zip(series.xs, series.ys, strict=True) if chart.current_x is not None and x <= chart.current_x
         ]
         if before:
-            where = format_quantity(chart.current_x, Quantity.NUMBER)
-            text += f"; {format_quantity(before[-1], chart.y_quantity)} at {where}, the kernel as it is"
+            here.append(format_quantity(before[-1], chart.y_quantity))
+    if here:
+        where = format_quantity(chart.current_x, Quantity.NUMBER)
+        text += f"; the kernel as it is, at {where}: {', '.join(dict.fromkeys(here))}"
     return text
 
 
@@ -244,11 +250,27 @@ def choose_rows(table: Table, max_rows: int) -> Sequence[int]:
     return range(start, start + max_rows)
 
 
+def describe_share(finding: Finding) -> str:
+    """The part of the kernel a finding is about; empty where its text says that number itself, or nothing is lost.
+
+    >>> describe_share(Finding(text=say("48 % of the stalls are on atomics."), share_ratio=0.27))
+    '27 % of the kernel'
+    >>> describe_share(Finding(text=say("27 % of the issue slots are lost."), share_ratio=0.27))
+    ''
+    """
+    if not finding.share_ratio:
+        return ""
+    share = format_percent(finding.share_ratio)
+    is_said = re.search(rf"(?<![\d.,]){re.escape(share)}", finding.text)
+    return "" if is_said else f"{share} of the kernel"
+
+
 def _render_finding(finding: Finding, width: int | None) -> Iterator[Line]:
     style = _WEIGHT_STYLES[finding.weight]
     head: Line = (("  ", Style.PLAIN), (_WEIGHT_SIGNS[finding.weight], style))
-    if finding.share_ratio is not None:
-        head = (*head, (f"{format_percent(finding.share_ratio)}  ", style_of_share(finding.share_ratio)))
+    share = describe_share(finding)
+    if share:
+        head = (*head, (f"{share}: ", style_of_share(finding.share_ratio or 0.0)))
     yield from hang((*head, (finding.text, style)), width)
     if finding.remedy:
         yield from hang((("    ", Style.PLAIN), ("→ ", Style.DIM), (finding.remedy, Style.PLAIN)), width, indent=6)

@@ -45,7 +45,7 @@ def describe_code_finding(finding: CodeFinding) -> Sentence:
 
 
 def _head(finding: Finding) -> str:
-    head = f"{format_share(finding.share)} of {finding.kernel_name}"
+    head = f"{format_share(finding.share)} of the samples of {finding.kernel_name}"
     if finding.place is None:
         where = "" if finding.function == finding.kernel.mangled_name else f" in {finding.function_name}"
         return f"{head}{where}, which has no line information"
@@ -62,16 +62,16 @@ def _describe_inlined(finding: Finding) -> str:
 def _describe_reasons(finding: Finding) -> str:
     if not finding.reasons:
         return ": issuing, not stalled" if finding.share.part_samples else ""
-    return ": " + ", ".join(describe_reason(reason) for reason in finding.reasons)
+    return "; of these " + ", ".join(describe_reason(reason) for reason in finding.reasons)
 
 
 def describe_reason(reason: FindingReason) -> str:
-    """A stall reason's share in plain words, with Nsight's spelling.
+    """A stall reason's share in Nsight's spelling, with what it means.
 
     >>> describe_reason(FindingReason(name="membar", samples=5, ratio=0.5))
-    '50 % waiting for a memory fence to complete [membar]'
+    '50 % membar (waiting for a memory fence to complete)'
     """
-    return f"{format_percent(reason.ratio)} {describe_stall_reason(reason.name).description} [{reason.name}]"
+    return f"{format_percent(reason.ratio)} {reason.name} ({describe_stall_reason(reason.name).description})"
 
 
 def describe_problem(problem: Problem) -> str:

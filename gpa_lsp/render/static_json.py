@@ -11,6 +11,7 @@ from gpa_lsp.advice.static_model import StaticFinding
 from gpa_lsp.advice.warp_facts import WarpFacts
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.basis.errors import Problem
+from gpa_lsp.basis.prose import Code
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.render.places import PlaceNames
@@ -90,6 +91,7 @@ def _make_kernel(kernel: KernelFindings) -> Json:
 def _make_request(access: SymbolicAccess, facts: WarpFacts) -> Json:
     """What the PTX says of an access; costs are sectors of global memory, wavefronts of shared memory, and null where unknown."""
     frame = next(iter(access.instruction.chain or ()), None)
+    stride = facts.describe_stride(access)
     return {
         "file": None if frame is None else frame.file,
         "line": None if frame is None else frame.line,
@@ -98,7 +100,7 @@ def _make_request(access: SymbolicAccess, facts: WarpFacts) -> Json:
         "array": facts.find_array(access),
         "bytes_per_thread": access.bytes_each,
         "pattern": access.pattern.value,
-        "stride": None if (stride := facts.describe_stride(access)) is None else stride.text,
+        "stride": stride.text if isinstance(stride, Code) else stride and str(stride),
         "cost_per_request": access.cost,
         "most_per_request": access.most,
         "ideal_per_request": access.ideal,

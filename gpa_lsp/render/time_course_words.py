@@ -145,7 +145,7 @@ def describe_step(run: TimedRun) -> str:
     """
     if not run.is_same_launch:
         change = _write_change(run)
-        return f"{change}, other launch" if change else "other launch"
+        return f"{change}, different launch" if change else "different launch"
     if run.verdict is None:
         return ""
     if run.verdict in (Verdict.SLOWER, Verdict.FASTER):

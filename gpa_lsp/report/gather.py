@@ -408,8 +408,8 @@ def _note_unfollowed(reports: Sequence[KernelReport]) -> Iterator[Problem]:
         names = [shorten_name(report.name) for report in unknown if report.profile_path == path]
         rest = f" and {format_count(len(names) - _MOST_NAMED)} more" if len(names) > _MOST_NAMED else ""
         message = (
-            f"what requests to memory cost is not known of {', '.join(names[:_MOST_NAMED])}{rest}: nobody counted it, and the machine code cannot "
-            "be followed, as where functions are called"
+            f"unknown how many sectors each memory request of {', '.join(names[:_MOST_NAMED])}{rest} touches: nobody counted them, and the machine "
+            "code does not tell (it may call functions)"
         )
         yield Problem(severity=ProblemSeverity.NOTE, message=message, path=path)
 

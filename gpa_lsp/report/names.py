@@ -26,6 +26,19 @@ _ABI_TAG = re.compile(r"\[abi:[^\]]*\]")
 _ANONYMOUS = re.compile(r"(?:\(anonymous namespace\)|<unnamed>|\{anonymous\})::")
 _OPERATOR = re.compile(r"operator(?:\(\)|<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|<|>)")
 _OPERATOR_END = re.compile(r"operator\W{0,3}$")
+_CONSTANT = re.compile(
+    r"(?<=[<, ])\((bool|int|unsigned int|long|unsigned long|long long|unsigned long long)\)(-?\d+)(?=[,>])"
+)
+_SUFFIXES = {
+    "int": "",
+    "unsigned int": "u",
+    "long": "l",
+    "unsigned long": "ul",
+    "long long": "ll",
+    "unsigned long long": "ull",
+}
+"""Of constants in template arguments, by their type, as LLVM writes them; NVIDIA writes casts."""
+
 _OPENING = "<([{"
 _CLOSING = ">)]}"
 
@@ -45,14 +58,23 @@ def shorten_name(name: str, max_chars: int = SHORT_NAME_CHARS) -> str:
     'scale<float>'
     >>> shorten_name("void lib::Kernel<lib::Gemm<lib::Shape<64, 64>>>(T1::Params)", 20)
     'lib::Kernel<…>'
+    >>> shorten_name("void gemm<(int)128, (unsigned int)8, (bool)0>(float *)")
+    'gemm<128, 8u, false>'
     """
     plain = _ANONYMOUS.sub("", _ABI_TAG.sub("", name[:_LONGEST_NAME])).strip()
-    kept = _drop_return_type(_drop_parameters(plain))
+    kept = _CONSTANT.sub(_write_constant, _drop_return_type(_drop_parameters(plain)))
     if len(kept) > max_chars:
         kept = _collapse_templates(kept)
     if len(kept) > max_chars and "::" in kept:
         kept = "…::" + kept.rsplit("::", 1)[1]
     return kept if len(kept) <= max_chars else kept[: max_chars - 1] + "…"
+
+
+def _write_constant(found: re.Match[str]) -> str:
+    kind, value = found.groups()
+    if kind == "bool":
+        return "true" if int(value) else "false"
+    return f"{value}{_SUFFIXES[kind]}"
 
 
 def shorten_distinctly(names: Iterable[str], max_chars: int = SHORT_NAME_CHARS) -> dict[str, str]:

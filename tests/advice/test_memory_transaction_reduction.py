@@ -51,7 +51,7 @@ def test_throttled_global_accesses_match_but_for_what_the_widest_would_keep():
         "local accesses and atomics have remedies of their own"
     )
     assert found.relieves == ()
-    assert found.hint.startswith("Issue fewer memory instructions")
+    assert found.hint.startswith("Let each thread access several adjacent elements with one instruction")
     assert "all that wider ones could save are counted" in found.caveats[0]
 
 

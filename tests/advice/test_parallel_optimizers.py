@@ -214,7 +214,7 @@ def test_registers_that_limit_the_warps_are_named_with_the_numbers():
     """V100, 64 registers: 8 blocks of 4 warps."""
     found = advice(THREAD_INCREASE, subject(blocks=65535, threads=128, registers=64))
     assert found.hint == (
-        "More warps fit with 56 registers per thread instead of 64 (36 warps, 4 more); the last step is 32 registers (64 warps, 32 more): "
+        "More warps fit with 56 registers per thread instead of 64 (36 warps, 4 more); the most fit with 32 registers (64 warps, 32 more): "
         "an SM holds 32 of 64 warps, limited by registers."
     )
     assert found.speedup.estimate == pytest.approx((1 - 0.9**9) / (1 - 0.9**8))

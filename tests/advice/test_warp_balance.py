@@ -69,7 +69,7 @@ def test_all_waiting_is_matched_and_its_cause_named():
     assert (cause.def_row, cause.use_row, cause.samples) == (3, 6, 700)
     assert cause.note == "12 % of the warps execute it before the barrier"
     assert (other.def_row, other.use_row, other.samples) == (9, 10, 40)
-    assert "line 24 of b.cu are stalled on the 12 % of them that execute" in region.hint
+    assert "line 24 of b.cu for the 12 % of them that execute" in region.hint
     assert "line 9 of b.cu" in region.hint
     assert found.hint.startswith("Spread the work that few warps do before the barrier over all of them")
     assert "101 samples of 12 % of the warps before the barrier at line 24 of b.cu" in found.reasons[1]

@@ -86,7 +86,7 @@ STRIDED = {
     "out[i] = in[i * m];": "`m` elements apart, 32 sectors per request for `m` ≥ 8",
     "out[i] = in[i * (n + 1)];": "`n + 1` elements apart, 32 sectors per request for `n` ≥ 7",
     "out[i] = in[i * n * m];": "`n · m` elements apart, 32 sectors per request for `n · m` ≥ 8",
-    "out[i] = in[i * 5];": "`5` elements apart, 20 sectors per request, 4 where coalesced",
+    "out[i] = in[i * 5];": "5 elements apart, 20 sectors per request, 4 where coalesced",
     "float s = 0; for (int j = 0; j < m; ++j) s += in[i * m + j]; out[i] = s;": "`m` elements apart, 32 sectors per request for `m` ≥ 8",
     "out[i] = in[threadIdx.x * gridDim.x + blockIdx.x];": "`gridDim.x` elements apart, 32 sectors per request for `gridDim.x` ≥ 8",
     "out[i] = in[i + 1];": "starts inside a sector: 5 sectors per request, 4 where it is aligned",
@@ -142,7 +142,7 @@ def test_conflicts_by_strides_in_shared_memory(tmp_path: Path) -> None:
         "__syncthreads(); out[threadIdx.x] = t[threadIdx.y][threadIdx.x] + d[threadIdx.x];",
     )
     assert [line for line, _ in found] == [2, 3]
-    assert "`32` elements apart, 32 wavefronts per request, 1 without conflicts" in found[0][1]
+    assert "32 elements apart, 32 wavefronts per request, 1 without conflicts" in found[0][1]
     assert "`2 · n` elements apart, 2 to 32 wavefronts per request" in found[1][1]
 
 
@@ -157,4 +157,4 @@ def test_branches_by_remainders_are_found(tmp_path: Path) -> None:
         "}\n"
         "out[threadIdx.x] = t[0];",
     )
-    assert [line for line, message in found if "by a remainder of their index" in message] == [4]
+    assert [line for line, message in found if "by a remainder of the thread index" in message] == [4]

@@ -5,8 +5,7 @@ from statistics import median
 
 import pytest
 
-from gpa_lsp.advice.advise import AT_THE_LIMIT
-from gpa_lsp.advice.model import LEAST_SPEEDUP
+from gpa_lsp.advice.model import AT_THE_LIMIT, LEAST_SPEEDUP
 from gpa_lsp.blame.blame import blame_kernel
 from gpa_lsp.blame.conservation import check_conservation
 from gpa_lsp.blame.model import KernelBlame

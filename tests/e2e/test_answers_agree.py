@@ -2,8 +2,9 @@
 
 import pytest
 
-from gpa_lsp.advice.advise import AT_THE_LIMIT, list_optimizers
+from gpa_lsp.advice.advise import list_optimizers
 from gpa_lsp.advice.limiter_rules import relieves_unit
+from gpa_lsp.advice.model import AT_THE_LIMIT
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.analyses.limiter.model import NEAR_RATIO, Confidence, LimiterKind
 from gpa_lsp.render.advice_words import describe_limit, describe_limit_briefly

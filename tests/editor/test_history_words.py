@@ -57,7 +57,7 @@ def test_a_baseline_that_is_the_last_run_is_said_once() -> None:
         ({"code": "x"}, {"code": "x"}, "same code as at 12:00"),
         ({"code": "x", "times_ns": (1e6,)}, {"code": "x", "times_ns": (2e6,)}, "same code as at 12:00, yet +100 %"),
         ({"times_ns": ()}, {}, "no time to compare since 12:00"),
-        ({"times_ns": (4e6,)}, {"grid": (64, 1, 1)}, "−50 % since 12:00 (other launch)"),
+        ({"times_ns": (4e6,)}, {"grid": (64, 1, 1)}, "−50 % since 12:00 (different launch)"),
         ({"times_ns": (100.0, 100.0, 100.0)}, {"times_ns": (96.0, 96.0, 96.0)}, "−4.0 % since 12:00"),
     ],
 )
@@ -68,7 +68,7 @@ def test_honest_words(before: dict, after: dict, expected: str) -> None:
 def test_other_template_arguments_are_named() -> None:
     before = make_recording(0, key=make_key(name="void scale<32>(float*)"), times_ns=(4e6,))
     after = make_recording(60, key=make_key(name="void scale<64>(float*)"), grid=(64, 1, 1))
-    assert brief(make_history(change(before, after))) == "−50 % since 12:00 (was scale<32>, other launch)"
+    assert brief(make_history(change(before, after))) == "−50 % since 12:00 (was scale<32>, different launch)"
 
 
 def test_the_same_code_as_the_baseline() -> None:
@@ -138,9 +138,9 @@ def test_the_page_names_runs_ranges_and_grounds() -> None:
         change(make_recording(-90_000, times_ns=(2.01e6,), cycles=(9.0,)), after),
     )
     assert describe_past(history, NOW_NS, UTC).splitlines() == [
-        "- since the last run (14:02, run 2): 2.50 ms → 2.00 ms: −20 % (other launch); 3 and 3 launches",
+        "- since the last run (14:02, run 2): 2.50 ms → 2.00 ms: −20 % (different launch); 3 and 3 launches",
         "- since the baseline (20 Nov, run 1): 2.01 ms → 2.00 ms: no change beyond 3.0 % noise"
-        " (other launch); too few launches to see the noise; 3 % and the launch overhead assumed",
+        " (different launch); too few launches to see the noise; 3 % and the launch overhead assumed",
         "- 3 runs on this GPU; this is run 9",
     ]
 

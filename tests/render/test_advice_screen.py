@@ -74,7 +74,7 @@ def test_the_first_suggestion_is_quoted_everywhere() -> None:
 
 
 def test_what_would_not_help_is_said_with_the_reason() -> None:
-    assert show(make_advised())[-1] == "  no     overlap stores with further work (DRAM keeps its work)"
+    assert show(make_advised())[-1] == "  no     overlap stores with further work (DRAM would stay as busy)"
 
 
 def test_a_kernel_without_advice_has_its_limit_and_its_largest_stall() -> None:

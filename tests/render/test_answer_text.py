@@ -100,7 +100,7 @@ def test_everything_is_in_the_text() -> None:
         "Memory access",
         "  Half of the sectors are wasted.",
         "  L1 hit rate  █████          │      25 %  1 of 4",
-        "  ! 41 %  Reads of a are strided.",
+        "  ! 41 % of the kernel: Reads of a are strided.",
         "    → Use `a[i]`.",
         "  + Writes are coalesced.",
         "  By block size",
@@ -121,7 +121,7 @@ def test_everything_is_in_the_markdown() -> None:
     assert rows[:3] == ["### Memory access", "", "Half of the sectors are wasted."]
     for row in (
         "L1 hit rate  █████          │        25 %  1 of 4",
-        "- 41 %: **Reads of a are strided.**",
+        "- 41 % of the kernel: **Reads of a are strided.**",
         "  - Use `a[i]`.",
         "| threads | limit | occupancy |",
         "|---:|---|---:|",

@@ -1,8 +1,15 @@
 """Which places become findings, and what is said of them."""
 
+from dataclasses import replace
+
+from gpa_lsp.advice.model import AT_THE_LIMIT
+from gpa_lsp.basis.prose import say
+from gpa_lsp.render.advice_words import find_best_advice
+from gpa_lsp.render.check_text import list_best_advice
 from gpa_lsp.render.finding_words import describe_finding
 from gpa_lsp.render.findings import choose_reasons, find_findings, name_kernels
 from gpa_lsp.report.model import ReasonCount
+from tests.render.advice_examples import make_advised
 from tests.report_builder import build_kernel, build_report
 
 
@@ -40,7 +47,7 @@ def test_a_limit_of_nothing_shows_every_sampled_line() -> None:
 
 def test_a_line_of_its_own() -> None:
     assert shown("k.cu:1  LDG.E R2, [R4.64]  ; membar=75 selected=25") == [
-        "100 % (±3.7) of kernel: 75 % waiting for a memory fence to complete [membar]; "
+        "100 % (±3.7) of the samples of kernel; of these 75 % membar (waiting for a memory fence to complete); "
         "hottest LDG.E R2, [R4.64]; 100 of 100 samples"
     ]
 
@@ -82,15 +89,21 @@ def test_lines_that_only_call_are_findings_of_their_own() -> None:
 
 def test_functions_without_lines_are_named() -> None:
     (text,) = shown("[_Z4slowf]\n-  MUFU.RCP R1, R2  ; membar=5")
-    assert text.startswith("100 % (±43) of kernel in slow, which has no line information: 100 % waiting for")
+    assert text.startswith(
+        "100 % (±43) of the samples of kernel in slow, which has no line information; of these 100 % membar (waiting for"
+    )
 
 
 def test_a_kernel_without_lines_is_named_once() -> None:
-    assert shown("-  NOP  ; membar=9")[0].startswith("100 % (±30) of kernel, which has no line information: ")
+    assert shown("-  NOP  ; membar=9")[0].startswith(
+        "100 % (±30) of the samples of kernel, which has no line information; of these "
+    )
 
 
 def test_issuing_is_no_stall() -> None:
-    assert shown("k.cu:1  NOP  ; selected=9")[0].startswith("100 % (±30) of kernel: issuing, not stalled")
+    assert shown("k.cu:1  NOP  ; selected=9")[0].startswith(
+        "100 % (±30) of the samples of kernel: issuing, not stalled"
+    )
 
 
 def test_reasons_that_dominate() -> None:
@@ -121,3 +134,11 @@ def test_different_kernels_have_different_names() -> None:
 def test_huge_numbers() -> None:
     (text,) = shown(f"k.cu:1  NOP  ; membar={10**15}")
     assert text.endswith("1,000,000,000,000,000 of 1,000,000,000,000,000 samples")
+
+
+def test_a_kernel_at_its_limit_is_called_that() -> None:
+    best, advised = find_best_advice(make_advised()), make_advised().advice
+    assert best is not None and advised is not None
+    advice = replace(best, optimizer=AT_THE_LIMIT, hint=say("DRAM is 95 % busy."))
+    kernel = replace(make_advised(), advice=replace(advised, advice=(advice,)))
+    assert list(list_best_advice(build_report(kernel))) == ["smooth is at its limit: DRAM is 95 % busy."]

@@ -32,5 +32,5 @@ def test_findings_have_a_file_and_a_line(line: int, shown: int) -> None:
     report = build_report(build_kernel(f"src/k.cu:{line}  NOP  ; membar=9"))
     (command,) = render_github(report, find_findings(report), PlaceNames())
     assert command.startswith(
-        f"::notice file=src/k.cu,line={shown},title=GPU stalls%3A membar::100 %25 (±30) of kernel: "
+        f"::notice file=src/k.cu,line={shown},title=GPU stalls%3A membar::100 %25 (±30) of the samples of kernel; "
     )

@@ -79,7 +79,7 @@ def test_steps_of_a_list() -> None:
         "no time to compare",
     ]
     assert describe_step(replace(runs[3], verdict=Verdict.SAME_CODE)) == "same code"
-    assert describe_step(replace(runs[1], verdict=None, is_same_launch=False)) == "+100 %, other launch"
+    assert describe_step(replace(runs[1], verdict=None, is_same_launch=False)) == "+100 %, different launch"
 
 
 def draw(course: TimeCourse) -> ElementTree.Element:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from gpa_lsp.advice.model import Advice, Category, Silence, SilenceStage, Speedup
+from gpa_lsp.advice.model import AT_THE_LIMIT, Advice, Category, Silence, SilenceStage, Speedup
 from gpa_lsp.advice.optimizers import Optimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.limiter.model import Confidence, LimiterKind
@@ -16,7 +16,7 @@ MOST_HEADROOM = 1.1
 class AtTheLimit(Optimizer):
     """The unit that limits the kernel runs at what it sustains: only less work for it makes the kernel faster."""
 
-    name: ClassVar[str] = "at_the_limit"
+    name: ClassVar[str] = AT_THE_LIMIT
     title: ClassVar[str] = "At the limit"
     category: ClassVar[Category] = Category.CODE
     group: ClassVar[str] = "limit"

@@ -81,7 +81,7 @@ class ConstantCacheMisses(EliminationOptimizer):
                 ),
                 say(
                     "outside loops {part} of them count, since the first blocks on an SM always miss",
-                    part=percent(words.recurring),
+                    part=percent(words.recurring) if words.recurring else "none",
                 ),
             ),
         )

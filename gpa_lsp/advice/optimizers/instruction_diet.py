@@ -15,6 +15,7 @@ from gpa_lsp.advice.unit_pricing import UnitMatch
 from gpa_lsp.analyses.limiter.model import LimiterKind
 from gpa_lsp.analyses.mix.classes import CLASSES, WorkClass, classify_rows
 from gpa_lsp.basis.prose import Sentence, list_of, percent, say
+from gpa_lsp.rows.scopes import ScopeKind
 
 _UNITS = frozenset({"issue", "alu", "fma", "xu", "uniform", "sm", "branch"})
 _HELPERS = (
@@ -106,10 +107,11 @@ def _list_lines(subject: Subject, weights: npt.NDArray[np.int64]) -> Sentence:
 
 
 def _name_place(subject: Subject, row: int) -> Sentence:
-    """The line of an instruction, or the loop around one that has none."""
+    """The line of an instruction; of one that has none, the loop around it."""
     if find_own_frame(subject, row) is not None:
         return describe_line(subject, row)
-    return describe_scope(subject, subject.scopes.scopes[int(subject.scopes.innermost[row])])
+    scope = subject.scopes.scopes[int(subject.scopes.innermost[row])]
+    return describe_scope(subject, scope) if scope.kind is ScopeKind.LOOP else say("code outside loops")
 
 
 OPTIMIZER = InstructionDiet()

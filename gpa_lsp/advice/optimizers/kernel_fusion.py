@@ -31,20 +31,21 @@ class KernelFusion(IdleOptimizer):
         time_ns = subject.metric("gpu__time_duration.sum") or 0.0
         if time_ns >= SHORT_LAUNCH_NS:
             return self.silent(SilenceStage.NOT_MATCHED, say("a launch takes {time}", time=duration(time_ns)))
-        active = subject.metric("sm__cycles_active.max") or subject.metric("sm__cycles_active.avg") or 0.0
+        busiest = subject.metric("sm__cycles_active.max")
+        active = busiest or subject.metric("sm__cycles_active.avg") or 0.0
         elapsed = subject.metric("sm__cycles_elapsed.max") or subject.metric("gpc__cycles_elapsed.max")
         ends = max(0.0, 1 - active / elapsed) if elapsed else 0.0
+        which = "busiest" if busiest else "average"
+        works = say("the {which} SM works for {part} of the launch", which=which, part=percent(1 - ends))
         if ends < _LEAST_IDLE:
-            return self.silent(
-                SilenceStage.NOT_MATCHED, say("SMs have work for {part} of the launch", part=percent(1 - ends))
-            )
+            return self.silent(SilenceStage.NOT_MATCHED, works)
         return IdleMatch(
             scope=subject.scopes.scopes[0],
             saved_ratio=ends / 2,
             saved_ratio_low=0.0,
             saved_ratio_high=ends,
             bound=1 / (1 - ends),
-            bound_reason=say("SMs have work for {part} of the launch", part=percent(1 - ends)),
+            bound_reason=works,
             hint=say(
                 "Do this in one launch with the kernel before or after it, or let one launch do several steps; where that cannot be, a CUDA graph "
                 "shortens what lies between."
@@ -54,8 +55,9 @@ class KernelFusion(IdleOptimizer):
             ),
             reasons=(
                 say(
-                    "a launch takes {time}, of which SMs have no work for {ends}",
+                    "a launch takes {time}; the {which} SM is idle for {ends} of it",
                     time=duration(time_ns),
+                    which=which,
                     ends=percent(ends),
                 ),
             ),

@@ -28,6 +28,8 @@ from gpa_lsp.sources.languages import find_language
 _UNROLL_OFF = ("#pragma unroll 1", "#pragma nounroll", "#pragma unroll(1)")
 _LINES_ABOVE = 3
 _TELLING_RATIO = 0.01
+_LEAST_LOSS_RATIO = 0.01
+"""Of the samples: why a loop that loses less is not unrolled is not worth telling."""
 """Of all samples: from here on a chain from iteration to iteration is worth a word."""
 
 
@@ -70,8 +72,11 @@ class LoopUnrolling(HidingOptimizer):
             else:
                 refusals.append((float(subject.known_edge_latency_samples[edges[loops == scope]].sum()), planned))
         if not plans:
-            _, message = max(refusals)
-            return self.silent(SilenceStage.GATED, message)
+            lost, message = max(refusals)
+            stage = (
+                SilenceStage.GATED if lost >= _LEAST_LOSS_RATIO * subject.total_samples else SilenceStage.NOT_MATCHED
+            )
+            return self.silent(stage, message)
         regions = tuple(_build_region(subject, plan) for plan in plans)
         return HidingMatch(
             regions=regions,

@@ -184,8 +184,8 @@ class _Findings:
         if self._uniform[row]:
             return say("Load values that all threads of a warp read once per block into shared memory.")
         return say(
-            "Issue fewer memory instructions: let each thread access several adjacent elements at once ({types}), and keep reused values in "
-            "registers or shared memory.",
+            "Let each thread access several adjacent elements with one instruction ({types}), and keep reused values in registers or shared "
+            "memory.",
             types=_VECTORS,
         )
 

@@ -178,7 +178,7 @@ def _write_hint(room: _Room, chosen: OccupancyStep, others: Sequence[OccupancySt
     last = NOTHING
     if OccupancyLimit.REGISTERS in chosen.resources and len(ladder) > 1:
         registers = count(ladder[-1].block.registers_per_thread, "register")
-        last = say("; the last step is {registers} ({gain})", registers=registers, gain=_say_gain(ladder[-1]))
+        last = say("; the most fit with {registers} ({gain})", registers=registers, gain=_say_gain(ladder[-1]))
     return say(
         "More warps fit with {steps}{last}: an SM holds {held} of {most}, limited by {limiters}.",
         held=count(room.occupancy.warps_per_sm),

@@ -72,32 +72,24 @@ class VectorAccesses(UnitOptimizer):
                 SilenceStage.GATED,
                 say("bytes in flight are not what is missing: {why}", why=subject.limiter.sentence),
             )
-        return _build_match(subject, narrow, widths, edges, share)
+        return _describe(subject, edges, narrow, widths, share)
 
 
-def _build_match(
+def _describe(
     subject: Subject,
+    edges: npt.NDArray[np.int64],
     narrow: npt.NDArray[np.bool_],
     widths: npt.NDArray[np.int64],
-    edges: npt.NDArray[np.int64],
     share: float,
 ) -> UnitMatch:
-    """What wider loads bring.
-
-    Args:
-        subject: the kernel.
-        narrow: bool[n], rows that load less than they could.
-        widths: int64[n], bytes that a thread accesses.
-        edges: dependencies on narrow loads.
-        share: of the time, stalled on them.
-    """
-    executed = np.where(narrow, np.maximum(subject.rows.executions, 0), 0)
+    """What wider loads would do, by the load that most warps are stalled on."""
+    rows = subject.rows
+    executed = np.where(narrow, np.maximum(rows.executions, 0), 0)
     by_row = np.bincount(
-        subject.blame.edges.def_row[edges], weights=subject.blame.edges.all_samples[edges], minlength=len(subject.rows)
+        subject.blame.edges.def_row[edges], weights=subject.blame.edges.all_samples[edges], minlength=len(rows)
     )
     hottest = int(np.argmax(by_row if len(edges) else executed))
-    width = int(widths[hottest])
-    factor = _WIDEST_BYTES // width
+    factor = _WIDEST_BYTES // int(widths[hottest])
     return UnitMatch(
         leaves={"l1": 1 / factor, "issue": (1 + 1 / factor) / 2},
         reach=_WIDTH_REACH,
@@ -110,21 +102,21 @@ def _build_match(
             "Let each thread take {count} neighbouring elements with one access: make {load} a {type}.",
             count=number(factor),
             load=describe_place(subject, hottest),
-            type=Code(text="float4" if width == _NARROW_BYTES else f"{_WIDEST_BYTES}-byte load"),
+            type=Code(text="float4" if widths[hottest] == _NARROW_BYTES else f"{_WIDEST_BYTES}-byte load"),
         ),
         caveats=(
             say(
                 "Addresses must be multiples of {bytes}; the last elements need a scalar loop.",
                 bytes=size(_WIDEST_BYTES),
             ),
-            say("The grid has that many times fewer threads: keep enough blocks for all SMs."),
+            say("The grid then needs fewer threads, by the same factor: keep enough blocks for all SMs."),
         ),
         reasons=(
             say(
                 "{share} of the {whole} are stalled on loads of {width} per thread",
                 share=percent(share),
                 whole=name_whole(subject),
-                width=size(width),
+                width=size(int(widths[hottest])),
             ),
         ),
     )

@@ -187,7 +187,7 @@ class _Words:
         if row in self._late:
             code = self._late[row]
             return say(
-                "Warps at the barrier {where} are stalled on the {part} of them that execute the code {busy} before it.",
+                "Warps wait at the barrier {where} for the {part} of them that execute the code {busy} first.",
                 where=where,
                 part=percent(code.warps_ratio),
                 busy=locate(subject, code.row),

@@ -33,7 +33,7 @@ def find_divergent_branches(facts: StaticFacts) -> Iterator[StaticFinding]:
             place=frame,
             message=_describe(branch),
             remedy=say(
-                "Let whole warps take one way: base the condition on {warp}, or give the threads with the same way consecutive indexes.",
+                "Let whole warps take one side: base the condition on {warp}, or give threads that take the same side consecutive indices.",
                 warp=Code(text="threadIdx.x / 32"),
             ),
             certainty=Certainty.CERTAIN if branch.division is Division.EVERY_WARP else Certainty.LIKELY,
@@ -50,10 +50,10 @@ def _is_costly(branch: DividingBranch) -> bool:
 def _describe(branch: DividingBranch) -> Sentence:
     if branch.division is Division.REMAINDER or branch.lanes is None:
         return say(
-            "The threads of a warp part by a remainder of their index: both ways are executed, each with some of the lanes idle."
+            "Every warp diverges here, by a remainder of the thread index: it executes both sides, each with some lanes idle."
         )
     return say(
-        "Every warp parts here, {lanes} of 32 threads one way: it executes both ways, about {first} and {second} long.",
+        "Every warp diverges here, with {lanes} of 32 threads on one side: it executes both sides, about {first} and {second} long.",
         lanes=number(branch.lanes),
         first=number(float(branch.sides[0])),
         second=count(branch.sides[1], "instruction"),

@@ -38,7 +38,7 @@ REMEDIES = {
     Pattern.APART: say(
         "Coalesce: let the fastest thread index run along the fastest array index. Swap the two indices, store the transposed array, replace the "
         "array of structures by a structure of arrays, or stage the tile through shared memory with rows read by whole warps. Where a thread's own "
-        "accesses are adjacent, one access of up to 16 bytes in their place uses whole sectors too."
+        "accesses are adjacent, one wide access of up to 16 bytes uses whole sectors too."
     ),
     Pattern.STRIDE: say(
         "Give neighbouring threads neighbouring elements: a structure of arrays instead of an array of structures, or one wide access (64 or 128 "

@@ -56,12 +56,7 @@ def describe_waves(waves: Waves, idle_ratio: float | None, empty_ratio: float | 
     if high < WORTH_TELLING_RATIO:
         cost = say("That costs at most {most} of the time.", most=percent(high)) if by_waves or by_sms else NOTHING
         return Finding(text=join([_describe_grid(waves), cost]), weight=Weight.GOOD, share_ratio=high)
-    cost = say(
-        "With equal blocks that costs {by_sms} of the time if an SM's throughput does not depend on its number of blocks, and {by_waves} if a "
-        "block's duration does not.",
-        by_sms=percent(by_sms),
-        by_waves=percent(by_waves),
-    )
+    cost = _say_cost(by_sms, by_waves)
     measured = NOTHING
     if (low, high) != tuple(sorted((by_sms, by_waves))):
         measured = say("By the measured idle time it costs {range}.", range=_say_range(low, high))
@@ -193,6 +188,19 @@ def _describe_memory(load: UnitLoad, busiest: float | None) -> Finding:
         remedy=say("Power-of-two strides send addresses to few of them; pad rows, or change the traversal order.")
         if is_busy
         else NOTHING,
+    )
+
+
+def _say_cost(by_sms: float, by_waves: float) -> Sentence:
+    """What equal blocks cost by either assumption; said once where both agree."""
+    sms, waves = percent(by_sms), percent(by_waves)
+    if say("{share}", share=sms) == say("{share}", share=waves):
+        return say("With equal blocks that costs {share} of the time.", share=sms)
+    return say(
+        "With equal blocks that costs {by_sms} of the time if an SM's throughput does not depend on its number of blocks, and {by_waves} if a "
+        "block's duration does not.",
+        by_sms=sms,
+        by_waves=waves,
     )
 
 

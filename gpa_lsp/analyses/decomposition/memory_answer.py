@@ -136,10 +136,10 @@ def _mark_loads(facts: KernelFacts, view: MemoryView) -> tuple[LineMark, ...]:
             facts,
             rows,
             weights,
-            measure="samples stalled on this load",
+            measure="samples stalled on loads and atomics",
             quantity=Quantity.SAMPLES,
             value_of=lambda _row, waited: waited,
-            text_of=lambda _row, waited: say("{samples} stalled on its result", samples=count(waited, "sample")),
+            text_of=lambda _row, _waited: say("waiting for the result of this access"),
         )
     loads = _list_line_loads(facts, rows, weights)
     cycles = view.scale.cycles
@@ -205,9 +205,9 @@ def _list_missing(facts: KernelFacts, view: MemoryView) -> Iterator[Missing]:
         truncated = any(launch.samples_truncated for launch in facts.kernel.launches)
         why = say("the sampling buffer overflowed: samples cover only the first part of the run, executions all of it")
         if truncated:
-            yield Missing(what="how long one stall takes", why=why)
+            yield Missing(what="how long the stalls of each load take", why=why)
         elif view.scale is None:
-            yield lack("how long one stall takes", "inst_executed", section="SourceCounters")
+            yield lack("how long the stalls of each load take", "inst_executed", section="SourceCounters")
     why = say("the profiler has no public counter of TLB misses; they show up as queueing")
     yield Missing(what="how many addresses missed the TLB", why=why)
     for doubt in () if view.unloaded is None else view.unloaded.doubts:

@@ -247,7 +247,7 @@ def _know_nothing(limits: tuple[Limit, ...]) -> Limiter:
         next=None,
         next_factor=None,
         confidence=Confidence.UNKNOWN,
-        sentence=say("Unknown: how busy the units are was not collected."),
+        sentence=say("Unknown: the utilization of the units was not collected."),
         missing=METRICS,
         limits=limits,
     )

@@ -113,6 +113,8 @@ def measure_gap(
 def describe_gap(gap: OccupancyGap) -> Finding:
     """The gap for people, with its largest part first."""
     resident, fitting = number(gap.resident_warps), count(gap.fitting_warps, "warp")
+    if gap.resident_warps >= gap.fitting_warps:
+        return Finding(text=say("All {fitting} that fit are resident on average.", fitting=fitting), weight=Weight.GOOD)
     if gap.ratio < SMALL_GAP_RATIO:
         text = say(
             "{resident} of the {fitting} that fit are resident on average: nearly all.",

@@ -85,19 +85,18 @@ def describe_free_room(architecture: Architecture, block: BlockShape, now: Occup
         _say_room(shared, "byte", "of shared memory per block", now),
     ]
     if raised is not None and raised.most > shared.most and raised.after != shared.after:
-        parts.append(say("with the largest carve-out {spare} more are free", spare=count(raised.spare, "byte")))
-    return Finding(text=say("Without losing a warp: {parts}.", parts=join(parts, "; ")))
+        parts.append(say("with the largest carve-out {spare} are free", spare=count(raised.spare, "byte")))
+    return Finding(text=say("Room without losing a warp: {parts}.", parts=join(parts, "; ")))
 
 
 def _say_room(room: FreeRoom, unit: str, words: str, now: Occupancy) -> Sentence:
     if room.after is None:
-        return say("there can be {most} {words}, the maximum", most=count(room.most, unit), words=words)
-    free = say("no {unit} {words} is free", unit=unit, words=words)
-    if room.spare:
-        verb = "is" if room.spare == 1 else "are"
-        free = say("{spare} more {words} {verb} free", spare=count(room.spare, unit), words=words, verb=verb)
+        return say("up to {most} {words}, the maximum", most=count(room.most, unit), words=words)
     lost = count(now.warps_per_sm - room.after.warps_per_sm, "warp")
-    return say("{free}, and one beyond costs {lost}", free=free, lost=lost)
+    if not room.spare:
+        return say("no {unit} {words}: one more costs {lost}", unit=unit, words=words, lost=lost)
+    spare = count(room.spare, f"more {unit}")
+    return say("{spare} {words}, the next one costs {lost}", spare=spare, words=words, lost=lost)
 
 
 def _say_change(architecture: Architecture, block: BlockShape, now: Occupancy, step: OccupancyStep) -> Sentence:

@@ -110,7 +110,11 @@ def _summarise(breakdowns: Sequence[Breakdown]) -> Sentence:
 def _list_findings(breakdowns: Sequence[Breakdown], limiter: Limiter) -> Iterator[Finding]:
     highest = max(breakdowns, key=_find_ratio)
     unit = "" if highest.busiest is None else describe_unit(highest.busiest.metric)
-    busiest = say("The busiest unit is {unit}, at {share} of its peak.", unit=unit, share=percent(_find_ratio(highest)))
+    share = percent(_find_ratio(highest))
+    is_said = unit.lower() in limiter.verdict.lower() and str(share) in limiter.verdict
+    busiest = (
+        NOTHING if is_said else say("The profiler's busiest unit: {unit}, {share} of its peak.", unit=unit, share=share)
+    )
     is_sure = limiter.confidence is Confidence.SURE
     yield Finding(
         text=join([limiter.verdict, busiest]),

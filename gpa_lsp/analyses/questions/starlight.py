@@ -85,9 +85,8 @@ def _tell_halvings(decision: Decision) -> list[Finding]:
     weight = Weight.PLAIN if decision.is_far else Weight.HIGH
     return [
         Finding(
-            text=say("{title}: {outcome}.", title=suggestion.title, outcome=outcome.words),
+            text=say("{title}: the point moves {outcome}.", title=suggestion.title, outcome=outcome.words),
             weight=weight,
-            remedy=say(suggestion.title),
         )
         for suggestion, outcome in list_halvings(decision.position)
     ]
@@ -117,7 +116,12 @@ def _tell_line(one: LineEstimate) -> Finding:
     outcome = NOTHING
     if one.outcome is not None:
         rate = make_rate(one.outcome.uncapped_ops_per_s, one.outcome.movement.kind)
-        outcome = say(", {rate}: {movement}", rate=rate, movement=one.outcome.words)
+        words = one.outcome.words
+        outcome = (
+            say(": {movement}", movement=words)
+            if str(rate) in words
+            else say(", {rate}: {movement}", rate=rate, movement=words)
+        )
     text = say(
         "Starlight gives {place} {share} of the run and expects {speedup} without its {stalls} of {reason}{outcome}.",
         place=one.line.place,

@@ -130,7 +130,7 @@ COMMAND = Command(
     summary="compare with a base under the budgets of a project, for CI",
     description=(
         "Compare kernels with a base, and end with 1 where one exceeds a budget: time, executed instructions, registers, occupancy, spills, local "
-        "accesses or sectors; without a configuration time by more than 3 %% and the noise. Figures are measured, emulated (sources with described "
+        "accesses or sectors; without a configuration time by more than 3 % and the noise. Figures are measured, emulated (sources with described "
         "launches) or of the code, and only those of one kind are compared. Nothing of the project is run. For a change that is not trusted, "
         "give the configuration of the base (--config). The exit status is 2 when nothing could be judged."
     ),

@@ -17,7 +17,7 @@ _MOST_DOTS = 100
 
 
 def build_answer_chart(chart: Chart, *, width: int | None = 420, height: int = _HEIGHT) -> dict[str, Any]:
-    """A small chart: steps, lines or bars, with a dashed line at the kernel as measured.
+    """A small chart: steps, lines or bars, with a dashed line at the kernel as it is.
 
     Args:
         chart: what to draw; points that are no finite numbers are left out.

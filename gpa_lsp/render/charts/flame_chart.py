@@ -54,6 +54,18 @@ def build_flame_chart(frames: Sequence[FlameFrame], description: str) -> dict[st
     Returns:
         A specification that holds its data and needs no network. Its first data set has a row per frame, in their order.
     """
+    rows = [
+        {
+            "id": number,
+            "parent": frame.parent,
+            "label": frame.label,
+            "words": frame.words,
+            "samples": frame.samples,
+            "group": frame.group,
+            "link": frame.link,
+        }
+        for number, frame in enumerate(frames)
+    ]
     groups = [group for group in COLOURS if any(frame.group == group for frame in frames)]
     return {
         "description": description,
@@ -62,7 +74,7 @@ def build_flame_chart(frames: Sequence[FlameFrame], description: str) -> dict[st
         "height": ROW_PIXELS * _count_levels(frames),
         "signals": _list_signals(),
         "data": [
-            {"name": "frames", "values": _list_rows(frames), "transform": _lay_out()},
+            {"name": "frames", "values": rows, "transform": _lay_out()},
             {
                 "name": "shown",
                 "source": "frames",
@@ -92,22 +104,8 @@ def build_flame_chart(frames: Sequence[FlameFrame], description: str) -> dict[st
     }
 
 
-def _list_rows(frames: Sequence[FlameFrame]) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": number,
-            "parent": frame.parent,
-            "label": frame.label,
-            "words": frame.words,
-            "samples": frame.samples,
-            "group": frame.group,
-            "link": frame.link,
-        }
-        for number, frame in enumerate(frames)
-    ]
-
-
 def _list_signals() -> list[dict[str, Any]]:
+    """The width of the page, and what the reader chose, zoomed to and searched for."""
     return [
         {
             "name": "width",

@@ -8,8 +8,14 @@ from markupsafe import Markup
 from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import shorten_paths, write_place
-from gpa_lsp.basis.numbers import format_count, format_percent
-from gpa_lsp.render.answer_text import describe_chart, describe_mark, describe_missing, describe_movement
+from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.render.answer_text import (
+    describe_chart,
+    describe_mark,
+    describe_missing,
+    describe_movement,
+    describe_share,
+)
 from gpa_lsp.render.charts.answer_chart import build_answer_chart
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, convert_answer_table, convert_bar
@@ -95,7 +101,7 @@ def build_section(
         findings=[
             FindingItem(
                 text=render_prose(finding.text, link),
-                share="" if finding.share_ratio is None else format_percent(finding.share_ratio),
+                share=describe_share(finding),
                 remedy=render_prose(finding.remedy, link),
                 weight=finding.weight.value,
             )

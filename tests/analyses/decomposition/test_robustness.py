@@ -66,8 +66,8 @@ def test_missing_blame_and_missing_instructions_are_said():
 
 def test_a_full_buffer_leaves_the_length_of_a_wait_unknown():
     answer = memory_latency.answer(write_facts(LOADS, truncated=True))
-    assert "how long one stall takes" in {one.what for one in answer.missing}
-    assert answer.marks[0].measure == "samples stalled on this load"
+    assert "how long the stalls of each load take" in {one.what for one in answer.missing}
+    assert answer.marks[0].measure == "samples stalled on loads and atomics"
 
 
 def test_misses_of_the_tlb_have_no_counter():
