@@ -119,8 +119,8 @@ def test_what_was_analysed_without_it_is_analysed_with_it_and_again_when_it_chan
     hidden.rename(facts)
     assert "Taller blocks" in run(site, "advise", EXAMPLE).stdout
     code = site / "tall_stories" / "tall_blocks.py"
-    code.write_text(code.read_text().replace("Taller blocks", "Higher blocks"))
-    assert "Higher blocks" in run(site, "advise", EXAMPLE).stdout
+    code.write_text(code.read_text().replace("Taller blocks", "The tallest blocks"))
+    assert "The tallest blocks" in run(site, "advise", EXAMPLE).stdout
 
 
 def test_doctor_names_the_package_and_what_is_wrong_with_it(site: Path) -> None:
