@@ -1,5 +1,6 @@
 """One launch of one kernel, predicted: a few blocks tell what it costs and where its addresses go, then as many run as may."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
@@ -92,6 +93,8 @@ _SECOND_PROBE_SHARE = 2
 
 _RUN_SHARE = 2
 """What follows a probe has at least this part of the time, however much of it the probe took without ending."""
+_MOST_SERVED_BYTES = 64 << 20
+"""Addresses of a probe that are analysed as one piece: as much as a batch of a run has."""
 _GROWING_ROUNDS = 3
 """Probes with larger arrays, where sizes are guesses."""
 
@@ -149,7 +152,7 @@ def predict_launch(
     recovered, volumes, volume_answers = _predict_volumes(subject, settings, product, probe, problems)
     wave = context.sm_count * context.blocks_per_sm
     plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
-    run, shown = _run(subject, left, context, plan, sinks=sinks, problems=problems)
+    run, shown = _run(subject, left, context, plan, probe=probe, sinks=sinks, problems=problems)
     faults, notes = part_guessed(subject.launch, merge_faults(run.faults, probe.faults))
     problems.extend(notes)
     unchecked = explain_unchecked_races(run.instructions, checks_races=settings.checks_races)
@@ -237,7 +240,8 @@ def _probe(
 ) -> tuple[Emulation, PredictionSettings]:
     """The blocks that tell addresses, or where they take too long the fewest that do; and the settings with the time that is left."""
     every, fewest = list_probe_blocks(subject.launch.grid), list_fewest_probe_blocks(subject.launch.grid)
-    probe = _trace_blocks(subject, settings, every, settings.budget.seconds / _PROBE_SHARE)
+    is_all = len(every) == prod(subject.launch.grid)  # then it may be all that is run
+    probe = _trace_blocks(subject, settings, every, settings.budget.seconds / _PROBE_SHARE, is_all=is_all)
     if _is_whole(probe):
         return probe, settings
     if len(fewest) == len(every):
@@ -263,7 +267,12 @@ def _is_whole(probe: Emulation) -> bool:
 
 
 def _trace_blocks(
-    subject: LaunchSubject, settings: PredictionSettings, blocks: tuple[int, ...], seconds: float
+    subject: LaunchSubject,
+    settings: PredictionSettings,
+    blocks: tuple[int, ...],
+    seconds: float,
+    *,
+    is_all: bool = False,
 ) -> Emulation:
     budget = replace(settings.budget, seconds=seconds)
     return emulate(
@@ -271,8 +280,25 @@ def _trace_blocks(
         subject.launch,
         budget=budget,
         sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=blocks),
-        trace=TraceSettings(branches=False),
-        check_races=False,
+        trace=_choose_trace(settings) if is_all else TraceSettings(branches=False),
+        check_races=is_all and settings.checks_races,
+    )
+
+
+def _choose_trace(settings: PredictionSettings) -> TraceSettings:
+    """What is recorded of the blocks that are analysed."""
+    return TraceSettings(entries=settings.traces_entries or settings.is_paper)
+
+
+def _is_enough(probe: Emulation, plan: SamplingPlan) -> bool:
+    """Whether the probe did all that the run would do: blocks that are all of the grid were traced as those of a run are."""
+    trace = probe.trace
+    return (
+        plan.sampling == Sampling()
+        and _is_whole(probe)
+        and trace is not None
+        and len(probe.executed_blocks) == prod(probe.grid)
+        and trace.accesses.addresses.nbytes <= _MOST_SERVED_BYTES
     )
 
 
@@ -317,12 +343,13 @@ def _run(
     context: TraceContext,
     plan: SamplingPlan,
     *,
+    probe: Emulation,
     sinks: Iterable[TraceSink],
     problems: list[Problem],
 ) -> tuple[Emulation, TraceAnswers]:
-    """As many blocks as may, and what their trace shows."""
-    entries = settings.traces_entries or settings.is_paper
-    chains = list_block_chains(subject.module, subject.kernel) if entries else ()
+    """As many blocks as may, and what their trace shows; where the probe ran them all, it stands for the run."""
+    trace = _choose_trace(settings)
+    chains = list_block_chains(subject.module, subject.kernel) if trace.entries else ()
     answerer = TraceAnswerer(
         context,
         bound_analyses(settings.budget.memory_bytes),
@@ -331,12 +358,17 @@ def _run(
         is_paper=settings.is_paper,
         sinks=sinks,
     )
+    if probe.trace is not None and _is_enough(probe, plan):
+        begin = time.perf_counter()
+        answerer.add(probe.trace)
+        run = replace(probe, trace=None, sink_seconds=time.perf_counter() - begin)
+        return run, answerer.finish(is_complete=run.is_complete)
     run = emulate(
         subject.module,
         subject.launch,
         budget=settings.budget,
         sampling=plan.sampling,
-        trace=TraceSettings(entries=entries),
+        trace=trace,
         sink=answerer,
         check_races=settings.checks_races,
     )

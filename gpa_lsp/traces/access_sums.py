@@ -4,13 +4,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.emulator.trace import Accesses, Buffer, Trace
+from gpa_lsp.emulator.trace import Accesses, Buffer
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.arrays import ArrayIndex, ArrayParts, split_by_array
 from gpa_lsp.traces.group_sums import AccessGroup, GroupSums, build_keys
 from gpa_lsp.traces.lane_addresses import Integers, gather_lanes, split_rows
 from gpa_lsp.traces.model import OUTSIDE
 from gpa_lsp.traces.patterns import Patterns, find_patterns
+from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.request_columns import RequestColumns, mark_sectors, measure_requests
 from gpa_lsp.traces.segments import (
     SECTOR_SHIFT,
@@ -61,13 +62,13 @@ class AccessAccumulator:
             room -= sectors if fits else 0
             self._touched.append(np.zeros(sectors, dtype=np.bool_) if fits else None)
 
-    def add(self, piece: Trace) -> None:
+    def add(self, found: PieceRows) -> None:
         """Take the requests of a piece; shared memory and parameters are passed over."""
-        accesses = piece.accesses
+        accesses = found.piece.accesses
         folded = np.flatnonzero(np.isin(accesses.space, _FOLDED))
         columns = measure_requests(accesses, folded)
         if columns is not None:
-            self._add_columns(accesses, folded, columns)
+            self._add_columns(found, folded, columns)
         else:
             for rows in split_rows(folded):
                 self._add_folded(accesses, rows)
@@ -87,8 +88,9 @@ class AccessAccumulator:
             instructions=self._by_instruction.finish(), arrays=self._by_array.finish(), footprints=footprints
         )
 
-    def _add_columns(self, accesses: Accesses, rows: Integers, columns: RequestColumns) -> None:
+    def _add_columns(self, found: PieceRows, rows: Integers, columns: RequestColumns) -> None:
         """Of requests to one array each, all that is summed is in their columns; the others are taken apart."""
+        accesses = found.piece.accesses
         width, touched, patterns = accesses.bytes[rows], columns.touched, columns.patterns
         self._by_instruction.add(build_keys(accesses, rows, None), width, columns.counts, touched, patterns=patterns)
         array = self._index.find(columns.lowest)
@@ -104,10 +106,18 @@ class AccessAccumulator:
         counts = columns.counts if len(rows) == len(is_whole) else columns.counts[is_whole]
         self._by_array.add(keys, width, counts, touched, patterns=patterns)
         for number in np.unique(array).tolist():
-            marks = self._touched[number]
-            if marks is not None and len(marks):
-                first = self._buffers[number].base >> SECTOR_SHIFT
-                mark_sectors(accesses, rows[array == number], first, marks)
+            self._mark_rows(found, rows[array == number], number)
+
+    def _mark_rows(self, found: PieceRows, rows: Integers, number: int) -> None:
+        """Mark what rows touch of an array."""
+        marks, first = self._touched[number], self._buffers[number].base >> SECTOR_SHIFT
+        if marks is None or not len(marks):
+            return
+        is_listed = found.is_global[rows] & found.has_sectors
+        if is_listed.any():
+            places = found.find_sectors(rows[is_listed]).list_used() - first
+            marks[places[(places >= 0) & (places < len(marks))]] = True
+        mark_sectors(found.piece.accesses, rows[~is_listed], first, marks)
 
     def _add_folded(self, accesses: Accesses, rows: Integers) -> None:
         matrix = gather_lanes(accesses, rows)

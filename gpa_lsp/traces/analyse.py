@@ -11,6 +11,7 @@ from gpa_lsp.traces.branch_divergence import BranchAccumulator
 from gpa_lsp.traces.bypassing import advise_bypassing
 from gpa_lsp.traces.lane_addresses import check_trace
 from gpa_lsp.traces.model import AnalysisSettings, Granularity, StoreEffect, TraceContext
+from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.results import TraceAnalyses
 from gpa_lsp.traces.reuse_distance import (
     ReuseAccumulator,
@@ -72,9 +73,12 @@ class TraceAnalyser:
         self._instructions = piece.instructions  # each piece has those of the pieces before it, and maybe more
         self._is_complete &= piece.is_complete
         self._blocks += len(piece.traced_blocks)
-        for part in (
-            self._accesses, self._banks, self._branches, self._elements, self._lines, self._warps, self._kept, self._waves, self._repeats,
-        ):  # fmt: skip
+        rows = PieceRows(piece)
+        for reuse in (self._elements, self._lines, self._warps, self._kept):
+            reuse.add(rows)
+        self._waves.add(rows)
+        self._accesses.add(rows)
+        for part in (self._banks, self._branches, self._repeats):
             part.add(piece)
 
     def finish(self) -> TraceAnalyses:

@@ -7,6 +7,7 @@ from gpa_lsp.emulator.trace import StaticInstruction, Trace
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.access_sums import AccessAccumulator
 from gpa_lsp.traces.bank_conflicts import BankAccumulator
+from gpa_lsp.traces.piece_rows import PieceRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class RequestCollector:
         """Take one piece."""
         if self._accesses is None:
             self._accesses = AccessAccumulator(piece.buffers, footprint_sectors=0)
-        self._accesses.add(piece)
+        self._accesses.add(PieceRows(piece))
         self._banks.add(piece)
         self.instructions = piece.instructions
         self.is_complete &= piece.is_complete

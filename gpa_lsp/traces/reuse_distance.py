@@ -17,15 +17,16 @@ import numpy as np
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses, AccessKind, Buffer, Trace
 from gpa_lsp.native.shared_library import Core, find_core
-from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.arrays import ArrayIndex
 from gpa_lsp.traces.cache_operators import is_kept_by_l1
 from gpa_lsp.traces.distance_counting import INFINITE, NOT_COUNTED, Distances, measure_distances
 from gpa_lsp.traces.keyed_sums import KeyedSums, compress_keys, count_pairs, sum_columns
 from gpa_lsp.traces.lane_addresses import CHUNK_ROWS, MOST_ARRAYS, Integers, Marks
+from gpa_lsp.traces.line_sets import LineSets
 from gpa_lsp.traces.model import Granularity, StoreEffect
-from gpa_lsp.traces.ordering import order_rows
-from gpa_lsp.traces.references import list_references, name_warps, number_turns
+from gpa_lsp.traces.piece_rows import PieceRows
+from gpa_lsp.traces.references import list_references, name_warps
+from gpa_lsp.traces.request_columns import list_columns
 from gpa_lsp.traces.segments import LINE_SHIFT, SECTOR_SHIFT, WORD_SHIFT
 
 FINITE_BINS = 33
@@ -156,6 +157,7 @@ class _Sequences:
 
     Attributes:
         accesses: of it.
+        sets: of lines, by row.
         rows: int64[n], in the order of their references.
         instructions: of the piece, how many.
         scope: WARP or BLOCK.
@@ -166,6 +168,7 @@ class _Sequences:
     """
 
     accesses: Accesses
+    sets: LineSets
     rows: Integers
     instructions: int
     scope: Scope
@@ -213,19 +216,15 @@ class ReuseSums:
             The references, the sequences, and whether some were left out; None where the core could not do it.
         """
         accesses, found = sequences.accesses, np.zeros(3, np.int64)
-        columns = (
-            accesses.block,
-            accesses.warp,
-            accesses.instruction,
-            accesses.bytes,
-            accesses.lane_mask,
-            accesses.first_address,
-        )
+        columns = (accesses.block, accesses.warp, accesses.instruction)
+        addresses: tuple[np.ndarray[Any, Any] | int, ...] = ()
+        if sequences.shift != LINE_SHIFT:
+            addresses = (*list_columns(accesses, sequences.rows)[:-2], sequences.shift)
         is_done = self.fill_by_core(
-            core, "add_reuse", *(np.ascontiguousarray(one) for one in (*columns, accesses.addresses)), len(accesses.addresses),
-            np.ascontiguousarray(sequences.rows, np.int64), len(sequences.rows), CHUNK_ROWS, sequences.shift,
-            int(sequences.scope is Scope.WARP), sequences.erasing, sequences.most, int(sequences.has_others),
-            instructions=sequences.instructions, found=found,
+            core, "add_part_reuse" if addresses else "add_line_reuse", *addresses,
+            *(np.ascontiguousarray(one) for one in columns), np.ascontiguousarray(sequences.rows, np.int64),
+            len(sequences.rows), CHUNK_ROWS, int(sequences.scope is Scope.WARP), sequences.erasing, sequences.most,
+            int(sequences.has_others), *sequences.sets.list_arguments(), instructions=sequences.instructions, found=found,
         )  # fmt: skip
         if not is_done:
             return None
@@ -301,22 +300,22 @@ class ReuseAccumulator:
         self._sequences = 0
         self._is_whole = True
 
-    def add(self, piece: Trace) -> None:
+    def add(self, found: PieceRows) -> None:
         """Take the blocks of a piece, while there is room."""
-        accesses = piece.accesses
-        rows = np.flatnonzero(self._find_used(piece))
-        if self._room <= 0 or len(rows) == 0:
-            self._is_whole &= len(rows) == 0
+        piece, is_used = found.piece, self._find_used(found)
+        if self._room <= 0 or not is_used.any():
+            self._is_whole &= not is_used.any()
             return
-        rows = self._order(accesses, rows)
+        rows = found.by_warp if self._scope is Scope.WARP else found.by_block
+        rows = rows[is_used[rows]]
         core = find_core()
-        if core is None or not self._has_added(core, piece, rows):
+        if core is None or found.sets is None or not self._has_added(core, piece, rows, found.sets):
             self._add_columns(piece, rows)
 
-    def _find_used(self, piece: Trace) -> Marks:
+    def _find_used(self, found: PieceRows) -> Marks:
         """bool[n], rows that are references."""
+        piece, is_used = found.piece, found.is_global.copy()
         accesses = piece.accesses
-        is_used: Marks = (accesses.space == Space.GLOBAL) | (accesses.space == Space.TEXTURE)
         if self._stores is StoreEffect.IGNORED:
             is_used &= (_read_kinds(piece) == AccessKind.LOAD)[accesses.instruction]
         if self._is_l1_only:
@@ -324,10 +323,11 @@ class ReuseAccumulator:
             is_used &= kept[accesses.instruction]
         return is_used
 
-    def _has_added(self, core: Core, piece: Trace, rows: Integers) -> bool:
+    def _has_added(self, core: Core, piece: Trace, rows: Integers, sets: LineSets) -> bool:
         """Have the core do all that :meth:`_add_columns` does; whether it could."""
         sequences = _Sequences(
             accesses=piece.accesses,
+            sets=sets,
             rows=rows,
             instructions=len(piece.instructions),
             scope=self._scope,
@@ -377,14 +377,6 @@ class ReuseAccumulator:
             sequences=self._sequences,
             is_whole=self._is_whole,
         )
-
-    def _order(self, accesses: Accesses, rows: Integers) -> Integers:
-        """Rows by sequence, and round robin within one."""
-        turns = number_turns(accesses)[rows]
-        block, warp = accesses.block[rows].astype(np.int64), accesses.warp[rows].astype(np.int64)
-        if self._scope is Scope.WARP:
-            return rows[order_rows(block, warp, turns)]
-        return rows[order_rows(block, turns, warp)]
 
     def _cut(
         self, accesses: Accesses, rows: Integers, row_count: int, position: Integers, unit: Integers

@@ -14,13 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.emulator.trace import Accesses, AccessKind, StaticInstruction, Trace
+from gpa_lsp.emulator.trace import Accesses, AccessKind, StaticInstruction
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.cache_operators import bypasses_l1
 from gpa_lsp.traces.lane_addresses import Integers
+from gpa_lsp.traces.line_sets import SectorLists, count_kept_rows, list_sectors
 from gpa_lsp.traces.model import CACHED_SPACES, TraceContext
 from gpa_lsp.traces.ordering import order_rows
-from gpa_lsp.traces.references import list_references, number_turns
+from gpa_lsp.traces.piece_rows import PieceRows
+from gpa_lsp.traces.references import list_references
 from gpa_lsp.traces.segments import SECTOR_SHIFT
 
 LOAD = 0
@@ -69,13 +71,13 @@ class WaveReferences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveRequests:
-    """n warp-level accesses, ordered by wave, then SM, then as the warps of the SM make them; their sectors lie in the order of the trace.
+    """n warp-level accesses, ordered by wave, then SM, then as the warps of the SM make them; the sectors of all lie beside them.
 
     Attributes:
         role: int64[n], one of the four above.
         instruction: int64[n], index of the static instruction.
         group: int64[n], a number per wave and SM, ascending.
-        start: int64[n], place of the first sector of each.
+        start: int64[n], place of the first sector of each; requests for the same sectors may have the same.
         size: int64[n], sectors of each.
         shared_order: int64[n], places of the same requests in the order in which they would reach a cache that all SMs share.
         sector: int64[m], address divided by 32, ascending within a request; local memory lies above all others.
@@ -121,13 +123,13 @@ class WaveRequests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """Columns of requests with their sectors: block, warp, turn, role, instruction, sectors of each; and the sectors."""
+    """Columns of requests: block, warp, turn, role, instruction; and their sectors."""
 
     columns: npt.NDArray[np.int64] = field(repr=False)
-    sectors: Integers = field(repr=False)
+    lists: SectorLists
 
 
-_BLOCK, _WARP, _TURN, _ROLE, _INSTRUCTION, _COUNT = range(6)
+_BLOCK, _WARP, _TURN, _ROLE, _INSTRUCTION = range(5)
 
 
 class WaveCollector:
@@ -147,9 +149,9 @@ class WaveCollector:
         self._is_whole = True
         self._grid_blocks = 0
 
-    def add(self, piece: Trace) -> None:
+    def add(self, found: PieceRows) -> None:
         """Take the accesses of a piece."""
-        accesses = piece.accesses
+        piece, accesses = found.piece, found.piece.accesses
         self._grid_blocks = piece.grid[0] * piece.grid[1] * piece.grid[2]
         is_cached = np.isin(accesses.space, CACHED_SPACES)
         kept = is_cached & self._is_kept(accesses.block.astype(np.int64))
@@ -157,7 +159,10 @@ class WaveCollector:
         if len(rows) == 0:
             return
         rows = self._make_room(accesses, rows)
-        found = list_references(accesses, rows, SECTOR_SHIFT, 2 * self._most)
+        lists = _find_lists(found, rows, 2 * self._most)
+        kept_rows = count_kept_rows(lists.size, 2 * self._most)
+        self._is_whole &= kept_rows == len(rows)
+        rows, lists = rows[:kept_rows], lists.choose(np.arange(kept_rows))
         roles = np.array([_find_role(one) for one in piece.instructions], dtype=np.int64)
         instruction = accesses.instruction[rows].astype(np.int64)
         role = np.where(
@@ -167,35 +172,32 @@ class WaveCollector:
             [
                 accesses.block[rows].astype(np.int64),
                 accesses.warp[rows].astype(np.int64),
-                number_turns(accesses)[rows],
+                found.turns[rows],
                 role,
                 instruction,
-                np.bincount(found.position, minlength=len(rows)),
             ]
         )
-        self._is_whole &= found.row_count == len(rows)
-        self._held.append(_Rows(columns=columns[:, : found.row_count], sectors=found.unit))
+        self._held.append(_Rows(columns=columns, lists=lists))
         while self._count_held() > self._most and self._shrink():
             pass
 
     def finish(self) -> WaveRequests:
         """All that was kept, in order."""
-        columns = np.concatenate([np.empty((6, 0), dtype=np.int64), *(one.columns for one in self._held)], axis=1)
-        sectors = np.concatenate([np.empty(0, dtype=np.int64), *(one.sectors for one in self._held)])
+        columns = np.concatenate([np.empty((5, 0), dtype=np.int64), *(one.columns for one in self._held)], axis=1)
+        lists = _join_lists([one.lists for one in self._held])
         self._held = []
         wave, sm, place, has_whole_sms, per_sm = self._place_blocks(columns[_BLOCK])
         order = order_rows(wave, sm, columns[_TURN], place, columns[_WARP])
         keys = wave[order] * self._context.sm_count + sm[order]
         number = np.cumsum(np.diff(keys, prepend=keys[:1]) != 0)
-        count = columns[_COUNT]
         return WaveRequests(
             role=columns[_ROLE][order],
             instruction=columns[_INSTRUCTION][order],
             group=number,
-            start=(np.cumsum(count) - count)[order],
-            size=count[order],
+            start=lists.start[order],
+            size=lists.size[order],
             shared_order=order_rows(wave[order], columns[_TURN][order], place[order], sm[order], columns[_WARP][order]),
-            sector=sectors,
+            sector=lists.sector,
             groups=int(number[-1]) + 1 if len(number) else 0,
             waves=len(np.unique(wave)),
             kept_ratio=1.0 / self._step,
@@ -211,7 +213,7 @@ class WaveCollector:
         return kept
 
     def _count_held(self) -> int:
-        return sum(len(one.sectors) for one in self._held)
+        return sum(int(one.lists.size.sum()) for one in self._held)
 
     def _make_room(self, accesses: Accesses, rows: Integers) -> Integers:
         """Drop blocks before the references of a piece are listed, by what some of its rows have; the rows that are left."""
@@ -245,7 +247,7 @@ class WaveCollector:
 
     def _filter(self, rows: _Rows) -> _Rows:
         kept = self._is_kept(rows.columns[_BLOCK])
-        return _Rows(columns=rows.columns[:, kept], sectors=rows.sectors[np.repeat(kept, rows.columns[_COUNT])])
+        return _Rows(columns=rows.columns[:, kept], lists=rows.lists.choose(np.flatnonzero(kept)).compact())
 
     def _place_blocks(self, block: Integers) -> tuple[Integers, Integers, Integers, bool, float]:
         """Wave, SM and place on it of each row's block; whether these SMs are whole; blocks per SM."""
@@ -264,6 +266,24 @@ class WaveCollector:
             wave, sm, place = number // (sms * per_sm), number // per_sm % sms, number % per_sm
             sizes = np.bincount(number // per_sm)
         return wave[row_block], sm[row_block], place[row_block], has_whole_sms, float(sizes.mean())
+
+
+def _find_lists(found: PieceRows, rows: Integers, most: int) -> SectorLists:
+    """Sectors of some rows of a piece: as they were listed for reuse where all of them were."""
+    if not found.has_sectors or not found.is_global[rows].all():
+        return list_sectors(found.piece.accesses, rows, most)
+    return found.find_sectors(rows)
+
+
+def _join_lists(parts: list[SectorLists]) -> SectorLists:
+    """One behind the other."""
+    before = np.cumsum([0, *(len(one.sector) for one in parts)]).tolist()
+    none = np.empty(0, dtype=np.int64)
+    return SectorLists(
+        start=np.concatenate([none, *(one.start + first for one, first in zip(parts, before, strict=False))]),
+        size=np.concatenate([none, *(one.size for one in parts)]),
+        sector=np.concatenate([none, *(one.sector for one in parts)]),
+    )
 
 
 def _find_role(instruction: StaticInstruction) -> int:

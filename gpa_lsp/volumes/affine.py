@@ -5,6 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.volumes.distinct import list_distinct
 from gpa_lsp.volumes.groups import Integers
 
@@ -80,13 +81,19 @@ def solve_affine(columns: Integers, addresses: Integers, kept: Sequence[int]) ->
     steps = np.zeros(columns.shape[1], dtype=np.int64)
     steps[list(kept)] = rounded[:-1]
     constant = base + int(rounded[-1])
+    return (constant, steps) if _gives_all(columns, addresses, constant, steps) else None
+
+
+def _gives_all(columns: Integers, addresses: Integers, constant: int, steps: Integers) -> bool:
+    core, (count, width) = find_core(), columns.shape
+    if core is not None and -(1 << 63) <= constant < 1 << 63:
+        by_column, values = np.ascontiguousarray(columns.T, np.int64), np.ascontiguousarray(addresses, np.int64)
+        return core.call("is_affine", by_column, width, count, steps, constant, values) == 1
     # Column by column: numpy multiplies matrices of integers several times slower.
     given = np.full(len(addresses), constant, dtype=np.int64)
     for index in np.flatnonzero(steps).tolist():
         given += columns[:, index] * steps[index]
-    if not np.array_equal(given, addresses):
-        return None
-    return constant, steps
+    return np.array_equal(given, addresses)
 
 
 def find_trips(addresses: Integers) -> tuple[int, ...] | None:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.volumes.block_volumes import WARP_THREADS
 from gpa_lsp.volumes.groups import Integers
 
@@ -74,8 +75,15 @@ def expand_lanes(trace: Trace, rows: npt.NDArray[np.intp]) -> LaneRows:
 
 
 def read_addresses(trace: Trace, rows: npt.NDArray[np.intp], request: Integers, rank: Integers) -> Integers:
-    """Addresses int64[n] of lanes, by the place of their warp-level access among some rows and theirs among its lanes."""
-    found = trace.accesses
+    """Addresses int64[n] of all lanes of some rows, row by row: by the place of their row among these and theirs among its lanes."""
+    found, core = trace.accesses, find_core()
+    if core is not None:
+        joined = np.empty(len(request), np.int64)
+        columns = (np.ascontiguousarray(one) for one in (found.lane_mask, found.first_address, found.addresses))
+        chosen = np.ascontiguousarray(rows, np.int64)
+        used = core.call("join_addresses", *columns, len(found.addresses), chosen, len(chosen), joined, len(joined))
+        if used == len(joined):
+            return joined
     places = found.first_address[rows].astype(np.int64)[request] + rank
     addresses: Integers = found.addresses[places].astype(np.int64)
     return addresses

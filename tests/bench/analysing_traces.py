@@ -25,6 +25,7 @@ from gpa_lsp.traces.ask import answer_questions, list_questions
 from gpa_lsp.traces.bank_conflicts import BankAccumulator
 from gpa_lsp.traces.distance_counting import measure_distances
 from gpa_lsp.traces.model import AnalysisSettings, TraceContext
+from gpa_lsp.traces.piece_rows import PieceRows
 from tests.traces.analysing import analyse_trace
 
 _WARPS = 8
@@ -112,12 +113,13 @@ def time_all(references: int, requests: int) -> None:
         seconds = time.perf_counter() - start
         print(f"reuse distances, {name}: {references / seconds / 1e6:.1f} M references/s")
     trace = make_trace(requests)
-    for label, accumulator in (
-        ("divergence, patterns and arrays", AccessAccumulator(trace.buffers, footprint_sectors=1 << 26)),
-        ("bank conflicts", BankAccumulator()),
+    accesses, banks = AccessAccumulator(trace.buffers, footprint_sectors=1 << 26), BankAccumulator()
+    for label, add in (
+        ("divergence, patterns and arrays", lambda: accesses.add(PieceRows(trace))),
+        ("bank conflicts", lambda: banks.add(trace)),
     ):
         start = time.perf_counter()
-        accumulator.add(trace)
+        add()
         print(f"{label}: {requests / (time.perf_counter() - start) / 1e6:.2f} M requests/s")
     context = TraceContext(sm_count=8, blocks_per_sm=4, l1_bytes=128 << 10, l2_bytes=4 << 20)
     start = time.perf_counter()

@@ -11,6 +11,7 @@ from gpa_lsp.emulator.trace import AccessKind, Trace
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.cache_hits import CacheHits, list_line_loads, predict_hits
 from gpa_lsp.traces.model import TraceContext
+from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.waves import WaveCollector, WaveReferences
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
@@ -27,7 +28,7 @@ INSTRUCTIONS = (
 
 def collect(trace: Trace, context: TraceContext, *, most: int = 1 << 20) -> WaveReferences:
     collector = WaveCollector(context, most_references=most)
-    collector.add(trace)
+    collector.add(PieceRows(trace))
     return collector.finish().list_references()
 
 

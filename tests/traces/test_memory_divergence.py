@@ -10,6 +10,7 @@ from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.access_sums import AccessAccumulator, AccessSums
 from gpa_lsp.traces.lane_addresses import LaneMatrix
 from gpa_lsp.traces.patterns import LanePattern, find_patterns
+from gpa_lsp.traces.piece_rows import PieceRows
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
@@ -18,7 +19,7 @@ ARRAY = make_buffer("a", 1 << 16)
 
 def sum_up(trace: Trace) -> AccessSums:
     accumulator = AccessAccumulator(trace.buffers, footprint_sectors=1 << 20)
-    accumulator.add(trace)
+    accumulator.add(PieceRows(trace))
     return accumulator.finish()
 
 
@@ -129,7 +130,7 @@ def test_pieces_and_chunks_add_up_to_the_whole():
         pieces.append(piece.finish())
     accumulator = AccessAccumulator((ARRAY,), footprint_sectors=1 << 20)
     for piece in pieces:
-        accumulator.add(piece)
+        accumulator.add(PieceRows(piece))
     found, expected = accumulator.finish(), sum_up(whole.finish())
     assert found.footprints == expected.footprints
     for one, other in zip(

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gpa_lsp.emulator.trace import AccessKind, Trace
 from gpa_lsp.traces.distance_counting import INFINITE, NOT_COUNTED, count_larger_before, measure_distances
 from gpa_lsp.traces.model import Granularity, StoreEffect
+from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.reuse_distance import INFINITE_BIN, ReuseAccumulator, ReuseDistances, Scope
 from tests.conftest import examples
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
@@ -82,7 +83,7 @@ def test_inversions_of_a_permutation_larger_than_a_part():
 def measure(trace: Trace, *, most: int = 1 << 20, **changes) -> ReuseDistances:
     question = {"scope": Scope.BLOCK, "granularity": Granularity.LINE, "stores": StoreEffect.REFERENCE, **changes}
     accumulator = ReuseAccumulator(trace.buffers, most_references=most, **question)
-    accumulator.add(trace)
+    accumulator.add(PieceRows(trace))
     return accumulator.finish()
 
 
@@ -166,7 +167,7 @@ def test_pieces_beyond_the_limit_are_left_out():
         (ARRAY,), scope=Scope.BLOCK, granularity=Granularity.LINE, stores=StoreEffect.REFERENCE, most_references=8
     )
     for _ in range(2):
-        accumulator.add(write_two_blocks())
+        accumulator.add(PieceRows(write_two_blocks()))
     found = accumulator.finish()
     assert not found.is_whole
     assert found.total.references == 16

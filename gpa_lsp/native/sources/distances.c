@@ -33,8 +33,22 @@ static void change(MarkCounts *marks, int64_t place, int32_t by)
     }
 }
 
-/* Marks behind a place, of which none lies behind another one: as few steps as they are near to each other. */
-static int64_t count_between(const MarkCounts *marks, int64_t place, int64_t last)
+void gpa_change_run(MarkCounts *marks, int64_t place, int64_t count, int is_set)
+{
+    for (int64_t left = count; left > 0;) {
+        int64_t word = place >> 6, part = 64 - (place & 63) < left ? 64 - (place & 63) : left;
+        uint64_t bits = (part == 64 ? ~UINT64_C(0) : (UINT64_C(1) << part) - 1) << (place & 63);
+        marks->bits[word] ^= bits;
+        for (int level = 0; level < marks->levels; ++level) {
+            word >>= FAN_BITS;
+            marks->sums[level][word] += (int32_t)(is_set ? part : -part);
+        }
+        place += part;
+        left -= part;
+    }
+}
+
+int64_t gpa_count_between(const MarkCounts *marks, int64_t place, int64_t last)
 {
     int64_t word = place >> 6, end = last >> 6;
     int64_t sum = __builtin_popcountll(marks->bits[word] >> (place & 63) >> 1);
@@ -84,7 +98,7 @@ void gpa_close_marks(MarkCounts *marks)
     free(marks->room);
 }
 
-static void clear_marks(MarkCounts *marks, int64_t count)
+void gpa_clear_marks(MarkCounts *marks, int64_t count)
 {
     int64_t needed;
     marks->words = (count + 63) >> 6;
@@ -98,7 +112,7 @@ int gpa_measure_group(const int64_t *units, const uint8_t *erases, int64_t begin
 {
     if (table->used > 512 && table->used > 2 * (end - begin))
         gpa_clear_table(table);
-    clear_marks(marks, end - begin);
+    gpa_clear_marks(marks, end - begin);
     for (int64_t place = begin; place < end; ++place) {
         int64_t *last = gpa_find_place(table, units[place]);
         if (last == NULL)
@@ -110,7 +124,7 @@ int gpa_measure_group(const int64_t *units, const uint8_t *erases, int64_t begin
             distance[place] = -2;
             is_streaming[place] = 0;
         } else if (is_reused) {
-            distance[place] = count_between(marks, before - begin, place - begin);
+            distance[place] = gpa_count_between(marks, before - begin, place - begin);
             is_streaming[place] = 0;
             is_streaming[before] = 0;
         } else {

@@ -26,6 +26,42 @@ EXPORT int64_t gather_lanes(const uint32_t *masks, const uint64_t *first, const 
     return 0;
 }
 
+/* gpa_lsp.volumes.lane_rows.read_addresses: the addresses of all lanes of some rows, row by row. */
+EXPORT int64_t join_addresses(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count, const int64_t *rows,
+                              int64_t count, int64_t *found, int64_t room)
+{
+    int64_t used = 0;
+    for (int64_t row = 0; row < count; ++row) {
+        int64_t active = __builtin_popcount(masks[rows[row]]);
+        uint64_t start = first[rows[row]];
+        if (start > (uint64_t)address_count || (uint64_t)address_count - start < (uint64_t)active || room - used < active)
+            return FAILED;
+        memcpy(found + used, addresses + start, (size_t)active * sizeof *found);
+        used += active;
+    }
+    return used;
+}
+
+/* gpa_lsp.volumes.affine: whether a constant and a step for each of some columns, one behind the other, give every value. */
+EXPORT int64_t is_affine(const int64_t *columns, int64_t width, int64_t count, const int64_t *steps, int64_t constant, const int64_t *values)
+{
+    enum { CHUNK = 1024 };
+    int64_t given[CHUNK];
+    for (int64_t begin = 0; begin < count; begin += CHUNK) {
+        int64_t size = count - begin < CHUNK ? count - begin : CHUNK, differs = 0;
+        for (int64_t place = 0; place < size; ++place)
+            given[place] = constant;
+        for (int64_t column = 0; column < width; ++column)
+            for (int64_t place = 0; steps[column] != 0 && place < size; ++place)
+                given[place] += columns[column * count + begin + place] * steps[column];
+        for (int64_t place = 0; place < size; ++place)
+            differs |= given[place] ^ values[begin + place];
+        if (differs)
+            return 0;
+    }
+    return 1;
+}
+
 /* gpa_lsp.traces.lane_addresses.spread_lanes */
 EXPORT int64_t spread_lanes(const uint64_t *packed, const int64_t *lanes, const int64_t *counts, int64_t count,
                             uint64_t *addresses, uint8_t *active)

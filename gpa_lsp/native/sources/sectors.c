@@ -20,8 +20,14 @@ EXPORT int64_t sum_sectors(const uint32_t *masks, const uint64_t *first, const u
     return sum;
 }
 
-static int note(Table *table, int64_t sector)
+#define RECENT 4096
+
+/* Sectors that were noted not long ago are not looked up. */
+static int note(Table *table, int64_t *recent, int64_t sector)
 {
+    if (recent[sector & (RECENT - 1)] == sector)
+        return 1;
+    recent[sector & (RECENT - 1)] = sector;
     int64_t *place = gpa_find_place(table, sector);
     if (place == NULL)
         return 0;
@@ -35,7 +41,8 @@ EXPORT int64_t count_sectors_together(const uint32_t *masks, const uint64_t *fir
 {
     Table table;
     int is_well = gpa_open_table(&table);
-    int64_t known = -1;
+    int64_t known = -1, recent[RECENT];
+    memset(recent, 0xFF, sizeof recent);
     if (!is_well)
         return FAILED;
     for (int64_t row = 0; is_well && row < count; ++row) {
@@ -45,9 +52,9 @@ EXPORT int64_t count_sectors_together(const uint32_t *masks, const uint64_t *fir
         for (int64_t lane = 0; is_well && lane < lanes; ++lane) {
             int64_t begin = (int64_t)addresses[start + (uint64_t)lane], sector = begin >> SECTOR_SHIFT, last = (begin + width - 1) >> SECTOR_SHIFT;
             if (sector != known)
-                is_well = note(&table, sector);
+                is_well = note(&table, recent, sector);
             if (last != sector)
-                is_well = is_well && note(&table, last);
+                is_well = is_well && note(&table, recent, last);
             known = last;
         }
     }

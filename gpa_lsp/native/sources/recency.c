@@ -1,0 +1,95 @@
+/* Which lines were referred to last. */
+#include "recency.h"
+
+int gpa_open_line_recency(Recency *recency, const LineSets *of, int64_t most)
+{
+    size_t sets = (size_t)(of->set_count + of->line_count + 1), lines = (size_t)(of->line_count + 1);
+    memset(recency, 0, sizeof *recency);
+    recency->of = of;
+    recency->starts = malloc(sets * sizeof *recency->starts);
+    recency->is_broken = calloc(sets, 1);
+    recency->owners = malloc(lines * sizeof *recency->owners);
+    recency->ranks = calloc(lines, sizeof *recency->ranks);
+    if (recency->starts != NULL)
+        memset(recency->starts, 0xFF, sets * sizeof *recency->starts);
+    for (int64_t line = 0; recency->owners != NULL && line < of->line_count; ++line)
+        recency->owners[line] = (int32_t)(of->set_count + of->line_count); /* a set that is never referred to */
+    return recency->starts != NULL && recency->is_broken != NULL && recency->owners != NULL && recency->ranks != NULL &&
+           gpa_open_marks(&recency->marks, most);
+}
+
+void gpa_close_line_recency(Recency *recency)
+{
+    gpa_close_marks(&recency->marks);
+    free(recency->starts);
+    free(recency->is_broken);
+    free(recency->owners);
+    free(recency->ranks);
+}
+
+void gpa_begin_sequence(Recency *recency, int64_t references)
+{
+    recency->begin = recency->next;
+    gpa_clear_marks(&recency->marks, references);
+}
+
+int64_t gpa_count_lines(const LineSets *of, int64_t set)
+{
+    return set < of->set_count ? of->set_firsts[set + 1] - of->set_firsts[set] : 1;
+}
+
+int64_t gpa_get_line(const LineSets *of, int64_t set, int64_t rank)
+{
+    return set < of->set_count ? of->lines[of->set_firsts[set] + rank] : set - of->set_count;
+}
+
+int gpa_is_intact(const Recency *recency, int64_t set)
+{
+    return recency->starts[set] >= recency->begin && !recency->is_broken[set];
+}
+
+/* A set that is as it was left. */
+static int64_t move(Recency *recency, int64_t set, int64_t count)
+{
+    int64_t before = recency->starts[set] - recency->begin, place = recency->next - recency->begin;
+    int64_t others = place > before + count ? gpa_count_between(&recency->marks, before + count - 1, place - 1) : 0;
+    gpa_change_run(&recency->marks, before, count, 0);
+    return count - 1 + others;
+}
+
+/* A line on its way to another set, as the rank-th of so many; where the reference does not erase, these have their marks already. */
+static int64_t take(Recency *recency, int64_t set, int64_t line, int64_t rank, int64_t count)
+{
+    int64_t owner = recency->owners[line], distance = INFINITE;
+    if (recency->starts[owner] >= recency->begin) {
+        int64_t before = recency->starts[owner] + recency->ranks[line] - recency->begin, last = recency->next + count - 1 - recency->begin;
+        distance = gpa_count_between(&recency->marks, before, last) - (count - rank);
+        gpa_change_run(&recency->marks, before, 1, 0);
+    }
+    if (owner != set)
+        recency->is_broken[owner] = 1;
+    return distance;
+}
+
+int64_t gpa_refer(Recency *recency, int64_t set, int is_erasing, int64_t *distances)
+{
+    int64_t count = gpa_count_lines(recency->of, set), distance = SEVERAL;
+    int is_intact = gpa_is_intact(recency, set);
+    if (is_intact)
+        distance = move(recency, set, count);
+    if (!is_erasing)
+        gpa_change_run(&recency->marks, recency->next - recency->begin, count, 1);
+    if (!is_intact)
+        for (int64_t rank = 0; rank < count; ++rank)
+            distances[rank] = take(recency, set, gpa_get_line(recency->of, set, rank), rank, count);
+    if (!is_intact)
+        for (int64_t rank = 0; rank < count; ++rank) {
+            int64_t line = gpa_get_line(recency->of, set, rank);
+            recency->owners[line] = (int32_t)set;
+            recency->ranks[line] = (int32_t)rank;
+        }
+    recency->starts[set] = is_erasing ? -1 : recency->next;
+    recency->is_broken[set] = 0;
+    recency->next += count;
+    return distance;
+}

@@ -1,0 +1,36 @@
+/* Which lines were referred to last, of one sequence after the other: a set whose lines nobody else took since is moved as one. */
+#ifndef GPA_LSP_RECENCY_H
+#define GPA_LSP_RECENCY_H
+
+#include "distances.h"
+#include "sets.h"
+
+#define INFINITE (-1)
+/* In place of the distance of all lines of a set: each has its own. */
+#define SEVERAL (-3)
+
+/* Places go on from sequence to sequence; those before `begin` are of earlier ones. Behind the sets there is one of each line by itself. */
+typedef struct {
+    const LineSets *of;
+    MarkCounts marks;
+    int64_t *starts;    /* by set: the place of its first line when it was referred to last; -1 where it is not known */
+    uint8_t *is_broken; /* by set: another one took a line since */
+    int32_t *owners;    /* by line: the set it was referred to by */
+    int32_t *ranks;     /* by line: its rank in it */
+    int64_t begin, next;
+} Recency;
+
+/* For sequences of so many references to lines at most; 0 without memory. Closed in either case. */
+int gpa_open_line_recency(Recency *recency, const LineSets *of, int64_t most);
+void gpa_close_line_recency(Recency *recency);
+/* A new sequence of so many references. */
+void gpa_begin_sequence(Recency *recency, int64_t references);
+int64_t gpa_count_lines(const LineSets *of, int64_t set);
+/* The number of a line of a set. */
+int64_t gpa_get_line(const LineSets *of, int64_t set, int64_t rank);
+/* References to all lines of a set, in their order. Gives their distance, or SEVERAL and the distance of each. Those that erase have none. */
+int64_t gpa_refer(Recency *recency, int64_t set, int is_erasing, int64_t *distances);
+/* Whether a set was referred to in this sequence, and none of its lines by another one since. */
+int gpa_is_intact(const Recency *recency, int64_t set);
+
+#endif
