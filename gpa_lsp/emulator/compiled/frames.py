@@ -38,7 +38,7 @@ class FrameLayout:
         self._bound = bound
         self._places: dict[int, int] = {}
         self._constants: list[bytes] = []
-        self._constant_places: dict[tuple[bytes, str], int] = {}
+        self._constant_places: dict[bytes, int] = {}
         self._constant_bytes = 0
         self.columns: dict[tuple[str, str], int] = {}
         self._scratch = 0
@@ -83,12 +83,17 @@ class FrameLayout:
 
     def constant(self, value: Value) -> int:
         """The place of a constant, complemented."""
-        raw = value.tobytes()
-        key = (raw, value.dtype.str)
-        found = self._constant_places.get(key)
+        return self._keep(value.tobytes() * LANES)
+
+    def table(self, numbers: list[int]) -> int:
+        """The place of numbers of 32 bits among the constants, complemented."""
+        return self._keep(np.array(numbers, np.int32).tobytes())
+
+    def _keep(self, raw: bytes) -> int:
+        found = self._constant_places.get(raw)
         if found is None:
-            found = self._constant_places[key] = ~self._constant_bytes
-            padded = (raw * LANES).ljust(-(-len(raw) * LANES // _ALIGNMENT) * _ALIGNMENT, b"\0")
+            found = self._constant_places[raw] = ~self._constant_bytes
+            padded = raw.ljust(-(-len(raw) // _ALIGNMENT) * _ALIGNMENT, b"\0")
             self._constants.append(padded)
             self._constant_bytes += len(padded)
         return found

@@ -5,6 +5,7 @@ from typing import Any
 
 from gpa_lsp.emulator.compiled.accesses import lower_atomic, lower_load, lower_store
 from gpa_lsp.emulator.compiled.lowering import Lowering, NotLowered, Operation
+from gpa_lsp.emulator.compiled.matrices import lower_product_of_matrices
 from gpa_lsp.emulator.compiled.model import DIVIDE
 from gpa_lsp.emulator.engine.binder import flatten
 from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW
@@ -331,5 +332,5 @@ _LOWERERS: dict[str, Callable[[Lowering], None]] = {
     "shr": _lower_shift, "lop3": _lower_table, "shf": _lower_funnel, "setp": _lower_setp, "selp": _lower_select, "mov": _lower_move,
     "cvt": _lower_conversion, "popc": _lower_count, "clz": _lower_count, "brev": _lower_count, "cvta": _lower_cvta,
     "shfl": _lower_shuffle, "vote": _lower_vote, "activemask": _lower_active, "ld": lower_load, "ldu": lower_load, "st": lower_store,
-    "atom": lower_atomic, "red": lower_atomic,
+    "atom": lower_atomic, "red": lower_atomic, "mma": lower_product_of_matrices, "wmma": lower_product_of_matrices,
 }  # fmt: skip

@@ -200,7 +200,8 @@ TO_INTEGER(to_u16, uint16_t, 0.0, 0x1p16, UINT16_MAX, 0)
     X(pack_u64, uint64_t, (uint64_t)b(uint32_t) << 32 | a(uint32_t)) X(pack_u32, uint32_t, (uint32_t)b(uint16_t) << 16 | a(uint16_t)) \
     X(low_u64, uint32_t, a(uint64_t)) X(high_u64, uint32_t, a(uint64_t) >> 32) X(low_u32, uint16_t, a(uint32_t)) X(high_u32, uint16_t, a(uint32_t) >> 16)
 
-#define EXCHANGES(X) X(shfl_up) X(shfl_down) X(shfl_bfly) X(shfl_idx) X(vote_ballot) X(vote_any) X(vote_all) X(activemask)
+#define EXCHANGES(X) \
+    X(shfl_up) X(shfl_down) X(shfl_bfly) X(shfl_idx) X(vote_ballot) X(vote_any) X(vote_all) X(activemask) X(multiply_matrices)
 /* clang-format on */
 
 #define NAME_CODE(name, R, expression) CODE_##name,
@@ -310,6 +311,15 @@ static void combine(const Operation *operation, const uint8_t *pc, uint8_t *hold
     }
 }
 
+/* Operands: the layout of a product, and where the registers of D, A, B and C lie. */
+static void multiply(const uint8_t *layout, const int32_t *places, uint8_t *frame, const uint8_t *constants, uint32_t written)
+{
+    uint32_t results[MOST_REGISTERS * LANES];
+    int32_t count = gpa_multiply_matrices(layout, places, frame, constants, results);
+    for (int32_t number = 0; number < count; ++number)
+        put(frame + places[number], (const uint8_t *)(results + number * LANES), 4, written);
+}
+
 #define a(T) (((const T *)pa)[l])
 #define b(T) (((const T *)pb)[l])
 #define c(T) (((const T *)pc)[l])
@@ -353,6 +363,9 @@ void gpa_execute(const Operation *operation, uint8_t *frame, const uint8_t *cons
         for (int l = 0; l < LANES; ++l)
             ((uint32_t *)out)[l] = lanes;
         break;
+    case CODE_multiply_matrices:
+        multiply(pa, (const int32_t *)pb, frame, constants, written);
+        return;
     default:
         return;
     }

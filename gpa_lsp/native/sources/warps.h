@@ -106,6 +106,9 @@ typedef struct {
 void gpa_execute(const Operation *operation, uint8_t *frame, const uint8_t *constants, uint32_t mask, uint32_t exists, uint32_t lanes);
 int gpa_is_pure(int32_t code);
 uint32_t gpa_pack_predicate(const uint8_t *values);
+/* matrices.c: D of a product, register by register; how many there are. */
+#define MOST_REGISTERS 8
+int32_t gpa_multiply_matrices(const uint8_t *described, const int32_t *places, const uint8_t *frame, const uint8_t *constants, uint32_t *results);
 /* warp_memory.c: STOP_IDLE where it is done, else why not. */
 int gpa_access(Machine *machine, Operation *operation);
 int gpa_divide(Machine *machine, Operation *operation);
