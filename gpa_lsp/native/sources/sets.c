@@ -199,7 +199,7 @@ EXPORT int64_t number_line_sets(const int64_t *starts, const int64_t *sizes, int
         memset(known, 0xFF, (size_t)(unit_count + 1) * sizeof *known);
     for (int64_t row = 0; is_well && row < count; ++row) {
         int64_t start = starts[row], size = sizes[row];
-        is_well = start >= 0 && size > 0 && start <= unit_count - size;
+        is_well = start >= 0 && size > 0 && start <= unit_count - size && (known[start] >= 0 || of.sets.used <= unit_count - size);
         if (is_well && known[start] < 0) {
             int64_t line_count = take_apart(&of, units, start, size, dense, masks);
             int64_t set = line_count < 0 ? FAILED : find_list(&of.sets, of.found + of.sets.used, line_count);
