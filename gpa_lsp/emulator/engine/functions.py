@@ -250,6 +250,7 @@ class _FunctionBinder:
         reason = f" ({error})" if isinstance(error, UnsupportedInstruction) and str(error) else ""
         self._binder.discard()
         self._dead.clear()
+        segment.closing = None  # nobody meets for it
         segment.end = end_with_fault(
             None,
             None,

@@ -150,3 +150,14 @@ def test_accesses_and_their_findings_are_the_same(text: str, monkeypatch: pytest
     different, found = list_different(module, launch, SMALL, monkeypatch)
     assert different == []
     assert found.is_compiled
+
+
+@pytest.mark.parametrize("opcode", ["mma.sp.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", "frobnicate.u32"])
+def test_what_is_not_emulated_ends_the_lanes_that_come_to_it(opcode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = f"{GLOBAL_THREAD} st.global.u32 [%d32], %r59; {opcode} {{%r1, %r2}}, %r3, %r4, {{%r1, %r2}}; st.global.u32 [%d32], %r50;"
+    arrays = tuple(ArrayArgument(name=name, type=ScalarType.U32, count=64) for name in ("in", "out"))
+    launch = LaunchDescription(kernel="k", block=(64, 1, 1), grid=(1, 1, 1), arguments=arrays)
+    different, found = list_different(build_module(body, ("d", "d")), launch, SMALL, monkeypatch)
+    assert different == []
+    assert [fault.kind for fault in found.faults] == [FaultKind.UNSUPPORTED]
+    assert found.arrays["out"].tolist() == list(range(64))
