@@ -12,9 +12,9 @@ from gpa_lsp.ptx.scalar_types import ScalarType
 S = ScalarType
 _FACTORS = frozenset({S.U8, S.S8, S.U4, S.S4, S.B1})
 _MOST_REGISTERS = 8
-"""Of one matrix: more than any has."""
+"""Of one matrix, as the core has room for; none has more."""
 _MOST_ELEMENTS = 4096
-"""Of one matrix: bits of A in m16n8k256."""
+"""Of one matrix, as the core has room for: bits of A in m16n8k256."""
 
 
 def lower_product_of_matrices(lowering: Lowering) -> None:
