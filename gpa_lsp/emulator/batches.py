@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.emulator.compiled.program import CompiledKernel, compile_kernel
+from gpa_lsp.emulator.compiled.translated import Translation, find_translation
 from gpa_lsp.emulator.compiled.scheduler import CompiledScheduler, CoreColumns, count_core_bytes
 from gpa_lsp.emulator.engine.fragments import Batch, Frame
 from gpa_lsp.emulator.engine.machine import Machine
@@ -53,6 +54,7 @@ class Runner:
         self._has_looked = False
         self._columns: CoreColumns | None = None
         self.compiled: CompiledKernel | None = None
+        self._translation: Translation | None = None
         self.finished = 0
 
     def run(self, blocks: Blocks, done: BatchDone) -> int:
@@ -146,6 +148,9 @@ class Runner:
         machine = self._machine
         if not self._has_looked:
             self._has_looked, self.compiled = True, compile_kernel(machine)
+            if self.compiled is not None and machine.tracer is None:
+                checks_shared = self._unit_bytes is not None and machine.geometry.shared_bytes > 0
+                self._translation = find_translation(self.compiled, checks_shared=checks_shared)
         compiled = self.compiled
         if compiled is not None:
             warps = len(batch.root.ids)
@@ -153,7 +158,7 @@ class Runner:
             if more <= machine.meter.left_bytes:
                 if self._columns is None or self._columns.warps != warps:
                     self._columns = CoreColumns(compiled, machine, warps)
-                return CompiledScheduler(compiled, machine, batch, self._columns), more
+                return CompiledScheduler(compiled, machine, batch, self._columns, self._translation), more
         return Scheduler(batch, machine.meter, machine.faults, machine.tracer, machine.instructions), 0
 
 

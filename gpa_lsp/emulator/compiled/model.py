@@ -132,6 +132,8 @@ class CoreMachine(ctypes.Structure):
         *_declare("units unwritten time", _INTEGER),
         *_declare("block_since warp_since", _POINTER),
         *_declare("warps_met oldest in_step has_writes has_reads has_losers", _INTEGER),
+        *_declare("pieces piece_ends held", _POINTER),
+        *_declare("is_held held_piece held_warp refusals", _INTEGER),
     )
 
 

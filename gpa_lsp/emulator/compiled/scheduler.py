@@ -9,6 +9,7 @@ from gpa_lsp.emulator.compiled.lanes import LaneFragment, LaneRegisters, build_f
 from gpa_lsp.emulator.compiled.model import LANES, MOST_ELEMENTS, CoreMachine, Phase, Stop
 from gpa_lsp.emulator.compiled.program import CompiledKernel
 from gpa_lsp.emulator.compiled.rows import CoreRows
+from gpa_lsp.emulator.compiled.translated import PieceTable, Translation
 from gpa_lsp.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.emulator.engine.barriers import Barriers
 from gpa_lsp.emulator.engine.faults import find_thread
@@ -23,8 +24,8 @@ from gpa_lsp.emulator.model import FaultKind
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.ptx.model import SpecialRegister
 
-_QUANTUM = 1 << 15
-"""Warp instructions after which time and cancellation are looked at: about a millisecond."""
+_QUANTUM = 1 << 18
+"""Warp instructions after which time and cancellation are looked at: some milliseconds."""
 _OF_BLOCKS = frozenset({"ctaid", "clusterid", "smid"})
 """Special registers that differ from batch to batch."""
 _CHECKED = ("time", "unwritten", "warps_met", "oldest", "in_step", "has_writes", "has_reads", "has_losers")
@@ -61,6 +62,7 @@ class CoreColumns:
             "arrivals": np.zeros(segments, np.int64),
             "addresses": np.zeros(warps * LANES, np.uint64),
             "masks": np.zeros(warps, np.uint32),
+            "held": np.zeros(warps, np.uint32),
             "before": np.zeros(MOST_ELEMENTS * warps * LANES, np.uint64),
             "slots": slots,
             "ranks": ranks,
@@ -86,7 +88,16 @@ class CompiledScheduler:
         barriers: where lanes wait for others.
     """
 
-    def __init__(self, kernel: CompiledKernel, machine: Machine, batch: Batch, columns: CoreColumns) -> None:
+    def __init__(
+        self,
+        kernel: CompiledKernel,
+        machine: Machine,
+        batch: Batch,
+        columns: CoreColumns,
+        translation: Translation | None = None,
+    ) -> None:
+        self._translation = translation
+        self._table: PieceTable | None = None
         self._kernel = kernel
         self._machine = machine
         self.batch = batch
@@ -110,6 +121,7 @@ class CompiledScheduler:
         self._guarded = self._array(np.zeros(len(machine.instructions), np.int64), "guarded")
         self._registers = LaneRegisters(kernel.frames, kernel.bound.template, self._frames, np.arange(warps))
         self._prepare(warps, segments)
+        self._take_pieces()
 
     def _array(self, array: "npt.NDArray[Any]", name: str) -> "npt.NDArray[Any]":
         """Hand an array to the core, and keep it."""
@@ -129,6 +141,7 @@ class CompiledScheduler:
         core.live_count, core.patience, core.least_patience = batch.live_count, PATIENCE, LEAST_PATIENCE
         core.executed, core.most_executed = self._meter.warp_instructions, self._meter.budget.warp_instructions
         core.clock = batch.clock
+        self._counted = core.executed
         self._prepare_memory()
         self._prepare_trace(warps)
         self._prepare_checks()
@@ -181,6 +194,18 @@ class CompiledScheduler:
         if self._checks is not None:
             self._checks.learn(*(getattr(self._core, name) for name in _CHECKED))
 
+    def _take_pieces(self) -> None:
+        """Count what was executed, and go over to what was written in C meanwhile."""
+        translation = self._translation
+        if translation is None or self._table is not None:
+            return
+        translation.count(self._kernel, self._core.executed - self._counted)
+        self._counted = self._core.executed
+        self._table = table = translation.table
+        if table is not None:
+            self._array(table.functions, "pieces")
+            self._array(table.ends, "piece_ends")
+
     def _fill_columns(self) -> None:
         """Special registers that stay the same for each lane; of those of threads, what the batch before has left."""
         root: Any = _Root(self.batch)
@@ -232,6 +257,7 @@ class CompiledScheduler:
                 core.metered_bytes = core.held_bytes
             case Stop.TIME | Stop.BUDGET:
                 self._check_budget()
+                self._take_pieces()
             case _:
                 self._pull_checks()
                 if tracer is not None:
@@ -299,6 +325,7 @@ class CompiledScheduler:
 
     def _take_counts(self) -> None:
         self._meter.warp_instructions = self._core.executed
+        self._take_pieces()
         if self._machine.tracer is not None:
             self._machine.tracer.follow(self._core.held_bytes, self._core.metered_bytes)
         for number, segment in enumerate(self._kernel.segments):

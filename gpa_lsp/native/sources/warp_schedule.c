@@ -80,18 +80,71 @@ static void run_pure(Machine *machine, const Operation *first, const Operation *
     }
 }
 
+/* Pieces that leave more warps to the interpreter than this are no longer asked. */
+#define MOST_REFUSALS (1 << 14)
+
+/* Leaves a piece to the interpreter, for the warps from the first to before the last. */
+static void hold(Machine *machine, int64_t piece, int64_t first, int64_t last)
+{
+    memcpy(machine->held, machine->current, (size_t)machine->warps * sizeof *machine->held);
+    memset(machine->current, 0, (size_t)first * sizeof *machine->current);
+    memset(machine->current + last, 0, (size_t)(machine->warps - last) * sizeof *machine->current);
+    machine->is_held = 1;
+    machine->held_piece = piece;
+    machine->held_warp = last;
+    if (++machine->refusals > MOST_REFUSALS)
+        machine->pieces[piece] = NULL;
+}
+
+/* What was written in C, by the warps from one on. */
+static void run_piece(Machine *machine, int64_t piece, int64_t from)
+{
+    int64_t found = machine->pieces[piece] == NULL ? FAILED : machine->pieces[piece](machine, from);
+    if (found == FAILED)
+        hold(machine, piece, from, machine->warps);
+    else if (found < machine->warps)
+        hold(machine, piece, found, found + 1);
+    machine->operation = found == machine->warps ? machine->piece_ends[piece] : piece;
+}
+
+/* The interpreter has done a piece for some warps: the others go on. */
+static void let_go(Machine *machine)
+{
+    memcpy(machine->current, machine->held, (size_t)machine->warps * sizeof *machine->held);
+    machine->is_held = 0;
+    if (machine->held_warp < machine->warps)
+        run_piece(machine, machine->held_piece, machine->held_warp);
+}
+
+/* The first operation from one on that the interpreter does not do warp by warp. */
+static int64_t find_impure(const Machine *machine, int64_t operation, int64_t end)
+{
+    int64_t last = operation;
+    while (last < end && gpa_is_pure(machine->operations[last].code) &&
+           (last == operation || machine->is_held || machine->pieces == NULL || machine->pieces[last] == NULL))
+        ++last;
+    return last;
+}
+
 /* The operations from where it stands on; STOP_IDLE at their end. */
 static int run_operations(Machine *machine, const Segment *segment)
 {
-    while (machine->operation < segment->last) {
+    for (;;) {
+        if (machine->is_held && machine->operation == machine->piece_ends[machine->held_piece])
+            let_go(machine);
+        if (!machine->is_held && machine->operation >= segment->last)
+            return STOP_IDLE;
+        if (!machine->is_held && machine->pieces && machine->pieces[machine->operation]) {
+            run_piece(machine, machine->operation, 0);
+            continue;
+        }
         Operation *operation = machine->operations + machine->operation;
         int found = STOP_IDLE;
         if (gpa_is_pure(operation->code)) {
-            Operation *last = operation;
-            while (last < machine->operations + segment->last && gpa_is_pure(last->code))
-                ++last;
-            run_pure(machine, operation, last);
-            machine->operation += last - operation;
+            int64_t end = machine->is_held ? machine->piece_ends[machine->held_piece] : segment->last;
+            int64_t last = find_impure(machine, machine->operation, end);
+            run_pure(machine, operation, machine->operations + last);
+            machine->operation = last;
             continue;
         }
         if (operation->code == CODE_PYTHON)
@@ -104,7 +157,6 @@ static int run_operations(Machine *machine, const Segment *segment)
             return found;
         machine->operation += 1;
     }
-    return STOP_IDLE;
 }
 
 /* Which lanes of the fragment hold a predicate; how many. */
