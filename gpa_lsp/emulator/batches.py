@@ -62,7 +62,7 @@ class Runner:
 
         Args:
             blocks: linear indexes, ascending.
-            done: called behind each batch.
+            done: called behind each batch; behind those that are not traced, once for several.
 
         Returns:
             How many blocks ran to their end; all, unless the budget was reached, which is noted.
@@ -76,10 +76,7 @@ class Runner:
             while self.finished < len(blocks):
                 if self.finished:
                     machine.meter.check_time()  # taking the trace may have used it up
-                count = self._choose_count(kernel)
-                chosen = np.asarray(blocks[self.finished : self.finished + count], dtype=np.uint32)
-                self._run_batch(kernel, chosen, done)
-                self.finished += len(chosen)
+                self._run_batches(kernel, blocks, self._choose_count(kernel), done)
         except BudgetReached as reached:
             machine.faults.add(
                 reached.kind,
@@ -117,9 +114,11 @@ class Runner:
         local = kernel.function.local_bytes * geometry.lanes_per_block
         return max(1, registers + geometry.shared_stride_bytes + shadow + local)
 
-    def _run_batch(self, kernel: Frame, blocks: npt.NDArray[np.uint32], done: BatchDone) -> None:
+    def _run_batches(self, kernel: Frame, chosen: Blocks, count: int, done: BatchDone) -> None:
+        """Run so many blocks, or those that are left; and behind them as many others as often as that can be repeated."""
         machine = self._machine
         meter, geometry, tracer = machine.meter, machine.geometry, machine.tracer
+        blocks = self._take(chosen, count)
         held = self._estimate_bytes(kernel) * len(blocks) - geometry.shared_stride_bytes * len(blocks)
         meter.hold(held, f"registers of {len(blocks)} blocks")
         memory = BatchMemory(geometry, len(blocks), meter, machine.faults)
@@ -136,12 +135,31 @@ class Runner:
         try:
             with np.errstate(all="ignore"):
                 scheduler.run(kernel)
+                self.finished += len(blocks)
+                if isinstance(scheduler, CompiledScheduler) and scheduler.is_repeatable:
+                    self._repeat(scheduler, chosen, len(blocks))
         finally:
             if tracer is not None:
                 self._traced_per_block = max(tracer.held_bytes / len(blocks), 1.0)
             done(batch)
             batch.close()
             meter.release(held + more)
+
+    def _repeat(self, scheduler: CompiledScheduler, chosen: Blocks, count: int) -> None:
+        """Run more blocks in the memory of others, so many at once."""
+        batches = (len(chosen) - self.finished) // count
+        if not batches:
+            return
+
+        def note(more: int) -> None:
+            self.finished += more * count
+
+        self._machine.meter.check_time()
+        scheduler.repeat(self._take(chosen, batches * count).reshape(batches, count), note)
+
+    def _take(self, chosen: Blocks, count: int) -> npt.NDArray[np.uint32]:
+        """The next blocks."""
+        return np.asarray(chosen[self.finished : self.finished + count], dtype=np.uint32)
 
     def _choose_scheduler(self, batch: Batch, held_bytes: int) -> tuple[Scheduler | CompiledScheduler, int]:
         """The core where it knows the kernel and has room for it; and what it holds beside what is held for registers."""

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Sequence
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.compiled.lowering import Operation
 from gpa_lsp.emulator.compiled.model import DIVIDE, LOAD, OPERATION, PYTHON, STORE, End
-from gpa_lsp.emulator.compiled.program import CompiledKernel
+from gpa_lsp.emulator.compiled.program import EXCHANGES, CompiledKernel
 from gpa_lsp.emulator.engine.fragments import Segment
 from gpa_lsp.ptx.model import Space
 
-_EXCHANGES = ("shfl_", "vote_", "activemask")
 _MOST_APART = 256
 """Pairs of accesses of a piece that must go to different regions: each is looked at before it runs."""
 _IN_REGIONS = frozenset({Space.GENERIC, Space.GLOBAL, Space.CONST, Space.PARAM})
@@ -123,7 +122,7 @@ class _Cutter:
     def _is_known(self, operation: Operation) -> bool:
         code = operation["code"]
         if code < PYTHON:
-            return not operation["name"].startswith(_EXCHANGES)
+            return not operation["name"].startswith(EXCHANGES)
         if code == DIVIDE:
             return True
         if code not in (LOAD, STORE) or operation["is_strong"]:
@@ -145,8 +144,8 @@ class _Cutter:
             is_shared = operation["space"] == Space.SHARED
             if is_shared != (before["space"] == Space.SHARED):
                 continue
-            if is_shared or (operation["region"] == before["region"] and operation["region"] >= 0):
-                return False
+            if is_shared or operation["region"] == before["region"] or min(operation["region"], before["region"]) < 0:
+                return False  # or nobody knows
             apart.append((other, number))
         if len(self._apart) + len(apart) > _MOST_APART:
             return False

@@ -21,6 +21,8 @@ _MOST_LANE_BYTES = 1 << 14
 """A frame of more is left to the numpy engine, which forgets what is dead."""
 _NONE = frozenset({"guard", "result", "other_result", "combination", "region"})
 """Fields of operations that say -1 where there is none."""
+EXCHANGES = ("shfl_", "vote_", "activemask")
+"""What the names of operations begin with that look at other lanes."""
 _ENDS = {
     ClosingKind.JUMP: End.JUMP,
     ClosingKind.BRANCH: End.BRANCH,
@@ -41,6 +43,7 @@ class CompiledKernel:
         steps: what the numpy engine does in place of an operation, by its number.
         segments: in the order in which they are run.
         table: the same, for the core.
+        is_written_first: no lane reads a register that it has not written, its own or another's.
     """
 
     core: Core
@@ -50,6 +53,7 @@ class CompiledKernel:
     steps: dict[int, tuple[Step, ...]]
     segments: tuple[Segment, ...]
     table: npt.NDArray[Any]
+    is_written_first: bool
 
 
 def compile_kernel(machine: Machine) -> CompiledKernel | None:
@@ -107,7 +111,14 @@ class _Compiler:
             steps=self._steps,
             segments=tuple(self._segments),
             table=table,
+            is_written_first=self._is_written_first(),
         )
+
+    def _is_written_first(self) -> bool:
+        """Whether the core does all of it, no register is read before it is written, and no lane reads those of others."""
+        exchanges = {code for name, code in list_codes(self._core).items() if name.startswith(EXCHANGES)}
+        codes = {one["code"] for one in self._operations}
+        return not self._bound.segments[0].live_in and PYTHON not in codes and codes.isdisjoint(exchanges)
 
     def _compile_segment(self, row: Any, segment: Segment) -> None:
         row["first"] = len(self._operations)

@@ -1,5 +1,6 @@
 """Runs one batch in the core: :class:`CompiledScheduler`."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ class CoreColumns:
     def __init__(self, kernel: CompiledKernel, machine: Machine, warps: int) -> None:
         self.warps = warps
         self._is_whole = machine.geometry.threads % LANES == 0
+        self._is_written_first = kernel.is_written_first
         self._zeroed = kernel.frames.zeroed
         segments = len(kernel.segments)
         self.frames = np.zeros((warps, kernel.frames.frame_bytes), np.uint8)
@@ -72,7 +74,8 @@ class CoreColumns:
     def begin(self) -> None:
         """Forget the batch before."""
         if self._is_whole:
-            self.frames[:, self._zeroed] = 0
+            if not self._is_written_first:
+                self.frames[:, self._zeroed] = 0
         else:  # what lanes without a thread hold may be asked for by others
             self.frames.fill(0)
             self.filled.clear()
@@ -98,6 +101,9 @@ class CompiledScheduler:
     ) -> None:
         self._translation = translation
         self._table: PieceTable | None = None
+        self._at_work = 0
+        self._batches: npt.NDArray[np.uint32] = batch.numbers[None]
+        self._note: Callable[[int], None] = lambda _: None
         self._kernel = kernel
         self._machine = machine
         self.batch = batch
@@ -134,7 +140,7 @@ class CompiledScheduler:
         core, kernel, batch, geometry = self._core, self._kernel, self.batch, self.batch.geometry
         for name, array in self._columns.handed.items():
             self._array(array, name)
-        self._array(self._live.copy(), "exists")
+        self._exists = self._array(self._live.copy(), "exists")
         self._array(batch.live, "live_lanes")
         core.segment_count, core.frame_bytes, core.warps = segments, kernel.frames.frame_bytes, warps
         core.blocks, core.threads = len(batch.numbers), geometry.threads
@@ -229,12 +235,65 @@ class CompiledScheduler:
         """
         self._frame = kernel
         first = self._numbers[id(kernel.function.segments[0])]
-        self._send(first, np.arange(len(self._live)), self._live)
+        self._send(first, self.batch.root.ids, self._live)
         try:
             while self._go_on():
                 pass
         finally:
             self._take_counts()
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether other blocks can run in the memory of those that have: nothing is kept of those, and the core can set up all they begin with."""
+        batch = self.batch
+        columns = {name for name, _ in self._kernel.frames.columns}
+        return (
+            self._machine.tracer is None
+            and self._checks is None
+            and not batch.memory.local_stride_bytes
+            and (self._kernel.is_written_first or batch.geometry.threads % LANES == 0)
+            and columns.isdisjoint(_OF_BLOCKS - {"ctaid"})
+        )
+
+    def repeat(self, numbers: npt.NDArray[np.uint32], note: Callable[[int], None]) -> None:
+        """Run other batches of as many blocks, one after the other.
+
+        Args:
+            numbers: uint32[batches, blocks], linear indexes.
+            note: is told how many more batches are at their end, now and then.
+
+        Raises:
+            BudgetReached: time, instructions or memory ran out.
+            MemoryError: this computer has no more.
+        """
+        core, frames = self._core, self._kernel.frames
+        self._batches = self._array(numbers, "numbers")
+        core.batch, core.last_batch, core.most_patience = -1, len(numbers) - 1, PATIENCE
+        core.first_segment = self._numbers[id(self._frame.function.segments[0])]
+        core.grid[:] = self.batch.geometry.grid[:2]
+        core.block_places[:] = [frames.columns.get(("ctaid", axis), -1) for axis in "xyz"]
+        if not self._kernel.is_written_first:
+            core.zeroed_first, core.zeroed_bytes = frames.zeroed.start, frames.zeroed.stop - frames.zeroed.start
+        self._at_work, self._note = 0, note
+        try:
+            while self._kernel.core.has_done("begin_next_batch", self._place):
+                self._turn()
+                while self._go_on():
+                    pass
+            note(1)
+        finally:
+            self._take_counts()
+
+    def _turn(self) -> None:
+        """Turn to the batch that the core has come to."""
+        batch, at_work = self.batch, self._core.batch
+        if at_work > self._at_work:
+            self._note(at_work - self._at_work)
+            self._at_work = at_work
+        batch.turn_to(self._batches[at_work])
+        batch.live_count = self._core.live_count
+        self.barriers = Barriers(batch, self.faults)
+        self._push_all()
 
     def _send(self, number: int, rows: Any, masks: Any) -> None:
         columns = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(masks, np.uint32)
@@ -243,7 +302,9 @@ class CompiledScheduler:
     def _go_on(self) -> bool:
         """Let the core run, and do what it stopped for; False when all lanes are at their end."""
         core = self._core
-        stop = Stop(self._kernel.core.call("run_warps", self._place))
+        stop = Stop(self._kernel.core.call("run_batches", self._place))
+        if core.batch != self._at_work:
+            self._turn()
         self._meter.warp_instructions = core.executed
         self.batch.clock, self.batch.live_count = core.clock, core.live_count
         tracer = self._machine.tracer
@@ -333,6 +394,8 @@ class CompiledScheduler:
             segment.lane_executions += int(self._lane_executions[number])
         for static in np.flatnonzero(self._guarded).tolist():
             self._machine.guarded[static] += int(self._guarded[static])
+        for counts in (self._warp_executions, self._lane_executions, self._guarded):
+            counts.fill(0)
 
     def go(self, fragment: Fragment, segment: Segment) -> None:
         """Send a fragment on."""

@@ -301,7 +301,7 @@ static int64_t count_segment(Machine *machine, const Segment *segment)
 }
 
 /* Phases: 0 nobody runs, 1 in the operations of a segment, 2 at its end, 3 before its entry is noted, 4 nobody runs and those who wait were asked. */
-EXPORT int64_t run_warps(Machine *machine)
+static int run_warps(Machine *machine)
 {
     for (;;) {
         if (machine->phase == 0 || machine->phase == 4) {
@@ -338,4 +338,61 @@ EXPORT int64_t run_warps(Machine *machine)
             return found;
         machine->phase = 0;
     }
+}
+
+static void fill_block_index(Machine *machine, int axis)
+{
+    int64_t place = machine->block_places[axis];
+    const uint32_t *numbers = machine->numbers + machine->batch * machine->blocks;
+    if (place < 0)
+        return;
+    for (int64_t warp = 0; warp < machine->warps; ++warp) {
+        int64_t number = numbers[machine->slots[warp]];
+        number = axis == 0 ? number % machine->grid[0] : number / machine->grid[0];
+        number = axis == 1 ? number % machine->grid[1] : axis == 2 ? number / machine->grid[1] : number;
+        uint32_t *to = (uint32_t *)(machine->frames + warp * machine->frame_bytes + place);
+        for (int lane = 0; lane < LANES; ++lane)
+            to[lane] = (uint32_t)number;
+    }
+}
+
+/* All threads of the next blocks stand at the kernel's first instruction. */
+static void begin_batch(Machine *machine)
+{
+    machine->batch += 1;
+    memcpy(machine->live, machine->exists, (size_t)machine->warps * sizeof *machine->live);
+    for (int64_t lane = 0; lane < machine->warps * LANES; ++lane)
+        machine->live_lanes[lane] = machine->exists[lane / LANES] >> (lane % LANES) & 1;
+    machine->live_count = machine->threads * machine->blocks;
+    memset(machine->arrivals, 0, (size_t)machine->segment_count * sizeof *machine->arrivals);
+    machine->arrived = machine->polled = machine->phase = 0;
+    machine->patience = machine->most_patience;
+    if (machine->shared_bytes)
+        memset(machine->shared, 0, (size_t)(machine->shared_stride * machine->blocks));
+    if (machine->zeroed_bytes)
+        for (int64_t warp = 0; warp < machine->warps; ++warp)
+            memset(machine->frames + warp * machine->frame_bytes + machine->zeroed_first, 0, (size_t)machine->zeroed_bytes);
+    for (int axis = 0; axis < 3; ++axis)
+        fill_block_index(machine, axis);
+    send(machine, machine->first_segment, machine->live);
+}
+
+/* Run on: lanes of the batch at work and, where they are all at their end, the next batches. */
+EXPORT int64_t run_batches(Machine *machine)
+{
+    for (;;) {
+        int stop = run_warps(machine);
+        if (stop != STOP_IDLE || machine->has_parked || machine->has_arrivals || machine->batch == machine->last_batch)
+            return stop;
+        begin_batch(machine);
+    }
+}
+
+/* What Python saw to the end of a batch for. */
+EXPORT int64_t begin_next_batch(Machine *machine)
+{
+    if (machine->batch >= machine->last_batch)
+        return FAILED;
+    begin_batch(machine);
+    return 0;
 }

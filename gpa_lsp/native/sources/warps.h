@@ -112,6 +112,13 @@ struct Machine {
     uint32_t *held;                            /* all lanes of the segment, while the interpreter does a piece for some warps */
     int64_t is_held, held_piece, held_warp;    /* then: the piece, and the warp that it goes on with */
     int64_t refusals;                          /* warps that pieces left to the interpreter */
+    /* batches that follow in the same memory, each of as many blocks */
+    const uint32_t *numbers;     /* of blocks in the grid */
+    int64_t batch, last_batch;   /* the one at work, and the last one */
+    int64_t most_patience, first_segment;
+    int64_t zeroed_first, zeroed_bytes; /* of each frame */
+    int64_t block_places[3];     /* of the block's index in the grid; -1 for none */
+    int64_t grid[2];             /* its first two extents */
 };
 
 /* warp_operations.c: an operation on the lanes of one warp by themselves. */
