@@ -22,6 +22,8 @@ from gpa_lsp.ptx.model import Space
 
 _BEST_LANES = 32768
 """Lanes of a batch: enough that numpy's fixed costs vanish, few enough that arrays stay in the cache."""
+_BEST_CORE_LANES = 8192
+"""The same in the core, whose fixed costs are small: what the registers of so many lanes take stays in a cache of the second level."""
 _FIRST_TRACED_LANES = 4096
 _BYTES_PER_SLOT = 8
 _SCRATCH = 24
@@ -42,7 +44,7 @@ class Runner:
 
     Attributes:
         trace_bytes: as above; it may change from batch to batch.
-        compiled: the kernel as the compiled core has it; None before the first batch, and where numpy executes it.
+        compiled: the kernel as the compiled core has it; None before the first run, and where numpy executes it.
         finished: blocks of the run at work, or of the last one, that ran to their end.
     """
 
@@ -71,6 +73,7 @@ class Runner:
         _keep_freed_memory()
         self.finished = 0
         self._columns = None
+        self._look_for_core()
         try:
             kernel = Frame(machine.get_function(machine.kernel.name))
             while self.finished < len(blocks):
@@ -91,13 +94,24 @@ class Runner:
         self._columns = None
         return self.finished
 
+    def _look_for_core(self) -> None:
+        """Have the kernel compiled for the core, once."""
+        if self._has_looked:
+            return
+        machine = self._machine
+        self._has_looked, self.compiled = True, compile_kernel(machine)
+        if self.compiled is not None and machine.tracer is None:
+            checks_shared = self._unit_bytes is not None and machine.geometry.shared_bytes > 0
+            self._translation = find_translation(self.compiled, checks_shared=checks_shared)
+
     def _choose_count(self, kernel: Frame) -> int:
         """Blocks of the next batch."""
         geometry, meter = self._machine.geometry, self._machine.meter
         if geometry.workspace:
             return geometry.block_count  # they wait for each other
         lanes = geometry.lanes_per_block
-        count = max(1, _BEST_LANES // lanes)
+        is_plain = self.compiled is not None and self.trace_bytes is None
+        count = max(1, (_BEST_CORE_LANES if is_plain else _BEST_LANES) // lanes)
         if self.trace_bytes is not None:
             if self._traced_per_block is None:
                 count = max(1, _FIRST_TRACED_LANES // lanes)
@@ -164,11 +178,6 @@ class Runner:
     def _choose_scheduler(self, batch: Batch, held_bytes: int) -> tuple[Scheduler | CompiledScheduler, int]:
         """The core where it knows the kernel and has room for it; and what it holds beside what is held for registers."""
         machine = self._machine
-        if not self._has_looked:
-            self._has_looked, self.compiled = True, compile_kernel(machine)
-            if self.compiled is not None and machine.tracer is None:
-                checks_shared = self._unit_bytes is not None and machine.geometry.shared_bytes > 0
-                self._translation = find_translation(self.compiled, checks_shared=checks_shared)
         compiled = self.compiled
         if compiled is not None:
             warps = len(batch.root.ids)

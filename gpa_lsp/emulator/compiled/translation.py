@@ -11,6 +11,8 @@ _MOST_IN_A_LOOP = 24
 """Operations that the C compiler sees at once."""
 _ALONE = ("popc_", "clz_", "brev_", "mulhi_u64", "mulhi_s64", "cvt_f32_", "cvt_f64_")
 """Operations that are no vector instructions everywhere: they would keep others from being one."""
+_LINE_BYTES = 64
+"""Of a cache."""
 _TYPES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
 _COMBINED = {0: "{0}", 1: "({0} & with)", 2: "({0} | with)", 3: "({0} ^ with)"}
 
@@ -43,7 +45,10 @@ class _Writer:
         self._versions: dict[int, int] = {}
         self._masks: dict[tuple[int, int, int], str] = {}
         self._lies: dict[tuple[int, int, int, int], tuple[str, str]] = {}
+        self._sites: dict[int, tuple[str, str]] = {}
         self._names = 0
+        self._groups = _group_loads(piece)
+        self._ahead: dict[int, tuple[str, str]] = {}
 
     def write(self) -> str:
         """The function."""
@@ -186,6 +191,8 @@ class _Writer:
     def _find_site(self, number: int, operation: Operation) -> tuple[str, str]:
         """What may be accessed, and what its addresses count from."""
         site, size = f"site_{number}", operation["elements"] * operation["element_bytes"]
+        if number in self._sites:
+            return self._sites[number]
         if operation["space"] == Space.SHARED:
             self._before.append(f"const Site {site} = find_shared(machine, {size});")
             memory = f"{site}.memory + machine->slots[warp] * machine->shared_stride"
@@ -193,6 +200,7 @@ class _Writer:
             flags = f"{int(operation['code'] == LOAD)}, {int(operation['space'] == Space.GENERIC)}"
             self._before.append(f"const Site {site} = find_global(machine, {number}, {flags}, {size});")
             memory = f"{site}.memory"
+        self._sites[number] = site, memory
         return site, memory
 
     def _find_lie(self, operation: Operation, mask: str) -> tuple[str, str]:
@@ -236,6 +244,8 @@ class _Writer:
                 condition = "" if operation["guard"] >= 0 else "if (lanes != UINT32_MAX) "
                 self._lines.append(f"{condition}memcpy(v{place}, frame + {place}, {width * LANES});")
         mask, memory, address, lie = self._open_access(number, operation)
+        if number in self._groups:
+            self._load_ahead(self._groups[number], memory, address, lie)
         # A result may take the place of the addresses.
         is_moved = operation["a"] in places and len(places) > 1 and operation["a"] in self._written
         if is_moved:
@@ -251,12 +261,40 @@ class _Writer:
                 self._lines.append(
                     f"load_narrow({out}, {source}, {address}, {size}, {width}, {operation['is_signed']}, {mask});"
                 )
+            elif number in self._ahead:
+                is_there, values = self._ahead.pop(number)
+                self._lines.append(f"if ({is_there}) keep({out}, {values}, {size}, lanes);")
+                self._lines.append(f"else load({out}, {source}, {address}, {lie}, {size}, {mask});")
             else:
                 how = lie if len(places) == 1 else f"part({lie})"
                 self._lines.append(f"load({out}, {source}, {address}, {how}, {size}, {mask});")
         if mask != "lanes":
             self._lines.append("}")
         self._end(*places)
+
+    def _load_ahead(self, group: tuple[int, ...], memory: str, address: str, lie: str) -> None:
+        """What a group of loads finds at scattered addresses, lane by lane: what lies together is in the cache together."""
+        first = self._piece.operations[group[0] - self._piece.first]
+        size, kind = first["element_bytes"], _TYPES[first["element_bytes"]]
+        is_there = self._name("ahead")
+        conditions, fetched = [f"{lie}.order == SCATTERED"], []
+        for number in group:
+            operation = self._piece.operations[number - self._piece.first]
+            if number != group[0]:
+                site, _ = self._find_site(number, operation)
+                conditions.append(f"fits({lie}, {site}, (uint64_t){_write_integer(operation['literal'])}, {size})")
+            values = f"{is_there}_{number}"
+            self._lines.append(f"LANES_OF({kind}) {values}[LANES];")
+            behind = operation["literal"] - first["literal"]
+            fetched.append(f"memcpy({values} + l, from + {_write_integer(behind)}, {size});")
+            self._ahead[number] = is_there, f"(const uint8_t *){values}"
+        self._lines += [
+            f"const int {is_there} = {' & '.join(conditions)};",
+            f"if ({is_there}) FOR_LANES(l, lanes) {{",
+            f"const uint8_t *from = {memory} + ({address})[l];",
+            *fetched,
+            "}",
+        ]
 
     def _store(self, number: int, operation: Operation) -> None:
         width, size = operation["register_bytes"], operation["element_bytes"]
@@ -284,6 +322,25 @@ class _Writer:
         call = f"divide_{sign}{8 * size}({out}, {sources}, {int(operation['literal'] != 0)}, {mask})"
         self._lines.append(f"if (!{call}) return warp;")
         self._end(*list_written(operation))
+
+
+def _group_loads(piece: Piece) -> dict[int, tuple[int, ...]]:
+    """Loads of one value, at one register's address and some bytes behind it: first of each group → all of it, by number."""
+    versions: dict[int, int] = {}
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for number, operation in enumerate(piece.operations, piece.first):
+        if operation["code"] == LOAD:
+            place, size = operation["a"], operation["element_bytes"]
+            is_plain = operation["elements"] == 1 and operation["register_bytes"] == size and operation["guard"] < 0
+            if is_plain and place >= 0 and min(operation["places"][0], operation["literal"]) >= 0:
+                key = place, versions.get(place, 0), size, operation["space"], operation["address_bytes"]
+                found = groups.setdefault(key, [])
+                behind = found and operation["literal"] - piece.operations[found[0] - piece.first]["literal"]
+                if not found or 0 <= behind < _LINE_BYTES:
+                    found.append(number)
+        for place in list_written(operation):
+            versions[place] = versions.get(place, 0) + 1
+    return {group[0]: tuple(group) for group in groups.values() if len(group) > 1}
 
 
 def _write_integer(value: int) -> str:

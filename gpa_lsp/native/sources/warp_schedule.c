@@ -342,17 +342,19 @@ static int run_warps(Machine *machine)
 
 static void fill_block_index(Machine *machine, int axis)
 {
-    int64_t place = machine->block_places[axis];
+    int64_t place = machine->block_places[axis], of_block = machine->warps / machine->blocks;
     const uint32_t *numbers = machine->numbers + machine->batch * machine->blocks;
     if (place < 0)
         return;
-    for (int64_t warp = 0; warp < machine->warps; ++warp) {
-        int64_t number = numbers[machine->slots[warp]];
+    for (int64_t warp = 0, block = 0; block < machine->blocks; ++block) {
+        int64_t number = numbers[block];
         number = axis == 0 ? number % machine->grid[0] : number / machine->grid[0];
         number = axis == 1 ? number % machine->grid[1] : axis == 2 ? number / machine->grid[1] : number;
-        uint32_t *to = (uint32_t *)(machine->frames + warp * machine->frame_bytes + place);
-        for (int lane = 0; lane < LANES; ++lane)
-            to[lane] = (uint32_t)number;
+        for (int64_t behind = warp + of_block; warp < behind; ++warp) {
+            uint32_t *to = (uint32_t *)(machine->frames + warp * machine->frame_bytes + place);
+            for (int lane = 0; lane < LANES; ++lane)
+                to[lane] = (uint32_t)number;
+        }
     }
 }
 
@@ -361,8 +363,9 @@ static void begin_batch(Machine *machine)
 {
     machine->batch += 1;
     memcpy(machine->live, machine->exists, (size_t)machine->warps * sizeof *machine->live);
-    for (int64_t lane = 0; lane < machine->warps * LANES; ++lane)
-        machine->live_lanes[lane] = machine->exists[lane / LANES] >> (lane % LANES) & 1;
+    for (int64_t warp = 0; warp < machine->warps; ++warp)
+        for (int lane = 0; lane < LANES; ++lane)
+            machine->live_lanes[warp * LANES + lane] = machine->exists[warp] >> lane & 1;
     machine->live_count = machine->threads * machine->blocks;
     memset(machine->arrivals, 0, (size_t)machine->segment_count * sizeof *machine->arrivals);
     machine->arrived = machine->polled = machine->phase = 0;
