@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.emulator.compiled.program import CompiledKernel, compile_kernel
-from gpa_lsp.emulator.compiled.translated import Translation, find_translation
+from gpa_lsp.emulator.compiled.translated import TRANSLATIONS, Translation
 from gpa_lsp.emulator.compiled.scheduler import CompiledScheduler, CoreColumns, count_core_bytes
 from gpa_lsp.emulator.engine.fragments import Batch, Frame
 from gpa_lsp.emulator.engine.machine import Machine
@@ -102,7 +102,7 @@ class Runner:
         self._has_looked, self.compiled = True, compile_kernel(machine)
         if self.compiled is not None and machine.tracer is None:
             checks_shared = self._unit_bytes is not None and machine.geometry.shared_bytes > 0
-            self._translation = find_translation(self.compiled, checks_shared=checks_shared)
+            self._translation = TRANSLATIONS.find(self.compiled, checks_shared=checks_shared)
 
     def _choose_count(self, kernel: Frame) -> int:
         """Blocks of the next batch."""

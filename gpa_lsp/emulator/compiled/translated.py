@@ -92,7 +92,7 @@ class Translation:
         self.table = PieceTable(functions=functions, ends=ends, library=library)
 
 
-class _Translations:
+class Translations:
     """Those of this process, by what they are of."""
 
     def __init__(self) -> None:
@@ -110,6 +110,14 @@ class _Translations:
                 self._known.clear()
             return self._known.setdefault(digest.digest(), Translation(checks_shared=checks_shared))
 
+    def wait(self) -> int:
+        """Until all that were begun are there; how many are."""
+        with self._lock:
+            known = list(self._known.values())
+        for one in known:
+            one.wait()
+        return sum(one.table is not None for one in known)
 
-find_translation = _Translations().find
-"""The translation of a kernel, which others of the same operations share."""
+
+TRANSLATIONS = Translations()
+"""Translations of kernels, which others of the same operations share."""
