@@ -110,7 +110,7 @@ class Runner:
         if geometry.workspace:
             return geometry.block_count  # they wait for each other
         lanes = geometry.lanes_per_block
-        is_plain = self.compiled is not None and self.trace_bytes is None
+        is_plain = self.compiled is not None and not self.compiled.is_ordered and self.trace_bytes is None
         count = max(1, (_BEST_CORE_LANES if is_plain else _BEST_LANES) // lanes)
         if self.trace_bytes is not None:
             if self._traced_per_block is None:

@@ -9,7 +9,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.compiled.frames import FrameLayout
 from gpa_lsp.emulator.compiled.instructions import lower_instruction
 from gpa_lsp.emulator.compiled.lowering import Lowering, Operation
-from gpa_lsp.emulator.compiled.model import LANES, MOST_ELEMENTS, OPERATION, PYTHON, SEGMENT, End, list_codes
+from gpa_lsp.emulator.compiled.model import ATOMIC, LANES, MOST_ELEMENTS, OPERATION, PYTHON, SEGMENT, End, list_codes
 from gpa_lsp.emulator.engine.fragments import BoundFunction, Closing, ClosingKind, Segment, Step
 from gpa_lsp.emulator.engine.lives import find_lives
 from gpa_lsp.emulator.engine.machine import Machine
@@ -44,6 +44,7 @@ class CompiledKernel:
         segments: in the order in which they are run.
         table: the same, for the core.
         is_written_first: no lane reads a register that it has not written, its own or another's.
+        is_ordered: what threads find in memory may depend on which others run beside them, as what atomic operations return does.
     """
 
     core: Core
@@ -54,6 +55,7 @@ class CompiledKernel:
     segments: tuple[Segment, ...]
     table: npt.NDArray[Any]
     is_written_first: bool
+    is_ordered: bool
 
 
 def compile_kernel(machine: Machine) -> CompiledKernel | None:
@@ -112,6 +114,7 @@ class _Compiler:
             segments=tuple(self._segments),
             table=table,
             is_written_first=self._is_written_first(),
+            is_ordered=any(one["code"] in (PYTHON, ATOMIC) or one.get("is_strong") for one in self._operations),
         )
 
     def _is_written_first(self) -> bool:

@@ -169,9 +169,7 @@ class _Writer:
         kind = _TYPES[size]
         # What is not written yet has just been copied; results that were are read where they are.
         self._loop.append(call.format(other))
-        self._loop.append(
-            f"(({kind} *){out})[l] = {chosen} >> l & 1 ? (({kind} *){other})[l] : (({kind} *){out})[l];"
-        )
+        self._loop.append(f"(({kind} *){out})[l] = {chosen} >> l & 1 ? (({kind} *){other})[l] : (({kind} *){out})[l];")
 
     def _compare(self, operation: Operation, chosen: str) -> None:
         """A comparison, combined with a predicate; and the opposite, combined likewise."""
