@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.emulator.compiled.program import CompiledKernel, compile_kernel
-from gpa_lsp.emulator.compiled.translated import TRANSLATIONS, Translation
 from gpa_lsp.emulator.compiled.scheduler import CompiledScheduler, CoreColumns, count_core_bytes
+from gpa_lsp.emulator.compiled.translated import TRANSLATIONS, Translation
 from gpa_lsp.emulator.engine.fragments import Batch, Frame
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.meter import BudgetReached

@@ -1,7 +1,7 @@
 """Which operations of a kernel can be written in C together: :func:`find_pieces`.
 
-The interpreter executes an operation by all warps before it turns to the next one, a piece all its operations by one warp before the next warp. Pieces
-end before an access that could tell the difference: one to where another of the piece stores, or that stores where another of it loads.
+The interpreter executes an operation by all warps before it turns to the next one, a piece all its operations by one warp before the next warp.
+Pieces end before an access that could tell the difference: one to where another of the piece stores, or that stores where another of it loads.
 """
 
 from collections.abc import Iterable, Sequence

@@ -180,9 +180,9 @@ class _Writer:
         outs = [self._begin(place, 1, is_whole=not chosen) if place >= 0 else "" for place in places]
         self._loop.append(call)
         parts = [f"const uint8_t is = {held}[l], with = ({with_})[l]; (void)with;"]
-        for out, value in zip(outs, ("is", "!is"), strict=True):
+        for out, answer in zip(outs, ("is", "!is"), strict=True):
             if out:
-                value = form.format(value)
+                value = form.format(answer)
                 parts.append(f"{out}[l] = {f'{chosen} >> l & 1 ? {value} : {out}[l]' if chosen else value};")
         self._loop.append("{ " + " ".join(parts) + " }")
 
@@ -333,8 +333,9 @@ def _group_loads(piece: Piece) -> dict[int, tuple[int, ...]]:
             if is_plain and place >= 0 and min(operation["places"][0], operation["literal"]) >= 0:
                 key = place, versions.get(place, 0), size, operation["space"], operation["address_bytes"]
                 found = groups.setdefault(key, [])
-                behind = found and operation["literal"] - piece.operations[found[0] - piece.first]["literal"]
-                if not found or 0 <= behind < _LINE_BYTES:
+                first = found[0] if found else number
+                behind = operation["literal"] - piece.operations[first - piece.first]["literal"]
+                if 0 <= behind < _LINE_BYTES:
                     found.append(number)
         for place in list_written(operation):
             versions[place] = versions.get(place, 0) + 1
