@@ -76,7 +76,7 @@ def main() -> None:
         del os.environ[VARIABLE]
         translated.HOT_WARP_INSTRUCTIONS = 1 << 62
         interpreted = measure(module, launch)
-        translated.HOT_WARP_INSTRUCTIONS = 1
+        translated.HOT_WARP_INSTRUCTIONS = emulate(module, launch, check_races=False, budget=_BUDGET).warp_instructions
         measure(module, launch)
         translated.TRANSLATIONS.wait()
         rate = measure(module, launch)

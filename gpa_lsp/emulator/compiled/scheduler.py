@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.emulator.compiled import translated
 from gpa_lsp.emulator.compiled.lanes import LaneFragment, LaneRegisters, build_fragment, write_back
 from gpa_lsp.emulator.compiled.model import LANES, MOST_ELEMENTS, CoreMachine, Phase, Stop
 from gpa_lsp.emulator.compiled.program import CompiledKernel
@@ -147,7 +148,7 @@ class CompiledScheduler:
         core.live_count, core.patience, core.least_patience = batch.live_count, PATIENCE, LEAST_PATIENCE
         core.executed, core.most_executed = self._meter.warp_instructions, self._meter.budget.warp_instructions
         core.clock = batch.clock
-        self._counted = core.executed
+        self._began = self._counted = core.executed
         self._prepare_memory()
         self._prepare_trace(warps)
         self._prepare_checks()
@@ -200,13 +201,15 @@ class CompiledScheduler:
         if self._checks is not None:
             self._checks.learn(*(getattr(self._core, name) for name in _CHECKED))
 
-    def _take_pieces(self) -> None:
+    def _take_pieces(self, *, is_at_end: bool = False) -> None:
         """Count what was executed, and go over to what was written in C meanwhile."""
         translation = self._translation
         if translation is None or self._table is not None:
             return
-        translation.count(self._kernel, self._core.executed - self._counted)
-        self._counted = self._core.executed
+        executed = self._core.executed
+        is_seen = is_at_end or executed - self._began >= translated.HOT_WARP_INSTRUCTIONS
+        translation.count(self._kernel, executed - self._counted, is_seen=is_seen)
+        self._counted = executed
         self._table = table = translation.table
         if table is not None:
             self._array(table.functions, "pieces")
@@ -386,7 +389,7 @@ class CompiledScheduler:
 
     def _take_counts(self) -> None:
         self._meter.warp_instructions = self._core.executed
-        self._take_pieces()
+        self._take_pieces(is_at_end=True)
         if self._machine.tracer is not None:
             self._machine.tracer.follow(self._core.held_bytes, self._core.metered_bytes)
         for number, segment in enumerate(self._kernel.segments):

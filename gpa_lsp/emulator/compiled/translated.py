@@ -53,15 +53,16 @@ class Translation:
         self._thread: threading.Thread | None = None
         self.table: PieceTable | None = None
 
-    def count(self, kernel: CompiledKernel, warp_instructions: int) -> None:
+    def count(self, kernel: CompiledKernel, warp_instructions: int, *, is_seen: bool) -> None:
         """Note what was executed; what is executed for long is translated, beside it.
 
         Args:
             kernel: it is for.
             warp_instructions: of it, since the last call.
+            is_seen: these operations have been executed for long enough to know where their accesses go.
         """
         self._executed += warp_instructions
-        if self._thread is None and self._executed >= HOT_WARP_INSTRUCTIONS:
+        if self._thread is None and is_seen and self._executed >= HOT_WARP_INSTRUCTIONS:
             pieces = self._find_pieces(kernel)
             self._thread = threading.Thread(target=self._make, args=(pieces, len(kernel.operations)), daemon=True)
             self._thread.start()
