@@ -25,7 +25,7 @@ from gpa_lsp.processes.watched_command import TEMPORARY
 _LOG = logging.getLogger(__name__)
 
 VARIABLE = "GPA_LSP_COMPILED_CORE"
-"""``0`` in this variable of the environment leaves all to numpy."""
+"""``0`` in this variable of the environment leaves all to numpy; ``interpreter`` leaves kernels that run for long to the core as it is."""
 
 SOURCES = Path(__file__).parent / "sources"
 _FLAGS = (
@@ -137,6 +137,11 @@ def describe_core() -> str:
     if os.environ.get(VARIABLE) == "0":
         return f"{VARIABLE}=0"
     return "" if _FINDER.find() is not None else _FINDER.reason
+
+
+def may_translate() -> bool:
+    """Whether kernels that run for long may be written in C, too."""
+    return os.environ.get(VARIABLE) != "interpreter"
 
 
 def open_source(text: str, *, needed_for: str) -> ctypes.CDLL:

@@ -52,13 +52,15 @@ def find_pieces(kernel: CompiledKernel, names: Sequence[str], *, checks_shared: 
     operations: list[Operation] = [dict(zip(fields, row, strict=True)) for row in kernel.operations.tolist()]
     for one in operations:
         one["name"] = names[one["code"]] if one["code"] < len(names) else ""
+    exchanged = {place for one in operations if one["name"].startswith(EXCHANGES) for place in list_read(one)}
     pieces: list[Piece] = []
     for row, segment in zip(kernel.table.tolist(), kernel.segments, strict=True):
         fields_of_segment = dict(zip(kernel.table.dtype.names or (), row, strict=True))
         first, last = fields_of_segment["first"], fields_of_segment["last"]
         cuts = _Cutter(operations, checks_shared=checks_shared).cut(first, last)
         alive = _list_read_behind(kernel, segment, fields_of_segment)
-        pieces += _build(operations, (first, last), cuts, alive)
+        # Others may read the registers of lanes that need them no more.
+        pieces += _build(operations, (first, last), cuts, None if alive is None else alive | exchanged)
     return pieces
 
 
@@ -81,6 +83,15 @@ def list_read(operation: Operation) -> list[int]:
     return [place for place in found if place >= 0]
 
 
+def list_read_by_python(kernel: CompiledKernel) -> list[list[int]]:
+    """Places that are read behind segments; none where the core does all, for then the operations say it."""
+    rows = [dict(zip(kernel.table.dtype.names or (), row, strict=True)) for row in kernel.table.tolist()]
+    if PYTHON not in kernel.operations["code"] and all(row["end"] != End.PYTHON for row in rows):
+        return []
+    found = (_list_read_behind(kernel, segment, row) for row, segment in zip(rows, kernel.segments, strict=True))
+    return [sorted(places) if places is not None else [] for places in found]
+
+
 class _Cutter:
     """Parts the operations of a segment.
 
@@ -92,7 +103,7 @@ class _Cutter:
     def __init__(self, operations: list[Operation], *, checks_shared: bool) -> None:
         self._operations = operations
         self._checks_shared = checks_shared
-        self._accesses: list[tuple[int, tuple[int, ...]]] = []
+        self._accesses: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
         self._versions: dict[int, int] = {}
         self._apart: list[tuple[int, int]] = []
 
@@ -135,12 +146,16 @@ class _Cutter:
         if code not in (LOAD, STORE):
             return True
         version = self._versions.get(place, 0)
+        guard = operation["guard"]
         key = place, version, operation["literal"], operation["element_bytes"], operation["elements"]
+        lanes = guard, self._versions.get(guard, 0), operation["is_negated"]
         apart = []
-        for other, other_key in self._accesses:
+        for other, other_key, other_lanes in self._accesses:
             before = self._operations[other]
-            if before["code"] == code == LOAD or (before["code"] == code and key == other_key):
+            if before["code"] == code == LOAD:
                 continue
+            if before["code"] == code and key == other_key and (guard < 0 or lanes == other_lanes):
+                continue  # all that was stored is stored over
             is_shared = operation["space"] == Space.SHARED
             if is_shared != (before["space"] == Space.SHARED):
                 continue
@@ -150,7 +165,7 @@ class _Cutter:
         if len(self._apart) + len(apart) > _MOST_APART:
             return False
         self._apart += apart
-        self._accesses.append((number, key))
+        self._accesses.append((number, key, lanes))
         return True
 
 

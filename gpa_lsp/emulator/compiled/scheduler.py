@@ -212,7 +212,7 @@ class CompiledScheduler:
         self._counted = executed
         self._table = table = translation.table
         if table is not None:
-            self._array(table.functions, "pieces")
+            self._array(table.functions.copy(), "pieces")  # the core strikes out those that refuse too often
             self._array(table.ends, "piece_ends")
 
     def _fill_columns(self) -> None:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.compiled.model import list_codes
-from gpa_lsp.emulator.compiled.pieces import Piece, find_pieces
+from gpa_lsp.emulator.compiled.pieces import Piece, find_pieces, list_read_by_python
 from gpa_lsp.emulator.compiled.program import CompiledKernel
 from gpa_lsp.emulator.compiled.translation import name_piece, translate
-from gpa_lsp.native.shared_library import open_source
+from gpa_lsp.native.shared_library import may_translate, open_source
 
 _LOG = logging.getLogger(__name__)
 
@@ -23,6 +23,8 @@ HOT_WARP_INSTRUCTIONS = 1 << 25
 _MOST_OPERATIONS = 4000
 """Kernels of more are left to the interpreter: to compile them takes minutes."""
 _MOST_TRANSLATIONS = 64
+_MOST_LIBRARIES = 1024
+"""Of a process: they stay loaded, for whoever executes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class Translation:
     def __init__(self, *, checks_shared: bool) -> None:
         self._checks_shared = checks_shared
         self._executed = 0
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.table: PieceTable | None = None
 
@@ -61,11 +64,12 @@ class Translation:
             warp_instructions: of it, since the last call.
             is_seen: these operations have been executed for long enough to know where their accesses go.
         """
-        self._executed += warp_instructions
-        if self._thread is None and is_seen and self._executed >= HOT_WARP_INSTRUCTIONS:
-            pieces = self._find_pieces(kernel)
-            self._thread = threading.Thread(target=self._make, args=(pieces, len(kernel.operations)), daemon=True)
-            self._thread.start()
+        with self._lock:
+            self._executed += warp_instructions
+            if self._thread is None and is_seen and self._executed >= HOT_WARP_INSTRUCTIONS:
+                pieces = self._find_pieces(kernel)
+                self._thread = threading.Thread(target=self._make, args=(pieces, len(kernel.operations)), daemon=True)
+                self._thread.start()
 
     def wait(self) -> None:
         """Until it is there, where it was begun."""
@@ -99,16 +103,22 @@ class Translations:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: dict[bytes, Translation] = {}
+        self._loaded = 0
 
-    def find(self, kernel: CompiledKernel, *, checks_shared: bool) -> Translation:
-        """The one of a kernel."""
+    def find(self, kernel: CompiledKernel, *, checks_shared: bool) -> Translation | None:
+        """The one of a kernel; None where it stays with the interpreter."""
+        if not may_translate():
+            return None
         operations = kernel.operations.copy()
         operations["region"] = operations["is_known"] = 0
         digest = hashlib.sha256(operations.tobytes() + kernel.table.tobytes())
-        digest.update(f"{kernel.frames.frame_bytes} {checks_shared}".encode())
+        digest.update(f"{kernel.frames.frame_bytes} {checks_shared} {list_read_by_python(kernel)}".encode())
         with self._lock:
             if len(self._known) >= _MOST_TRANSLATIONS:
+                self._loaded += sum(one.table is not None for one in self._known.values())
                 self._known.clear()
+            if self._loaded >= _MOST_LIBRARIES:
+                return None
             return self._known.setdefault(digest.digest(), Translation(checks_shared=checks_shared))
 
     def wait(self) -> int:

@@ -60,15 +60,22 @@ static inline float greatest(float a, float b)
     return a == b ? as_float(bits_of(a) & bits_of(b)) : chosen;
 }
 
+/* A result; where the first operand is NaN, that one, made quiet: compilers swap the operands of sums and products. */
+static inline double keep_nan(double first, double result)
+{
+    uint64_t bits = bits_of_double(first);
+    return first == first ? result : as_double(bits | UINT64_C(1) << 51);
+}
+
 static inline double least_double(double a, double b)
 {
-    double chosen = a != a ? b : b != b ? a : a < b ? a : b;
+    double chosen = b != b ? a : a != a ? b : a < b ? a : b;
     return a == b ? as_double(bits_of_double(a) | bits_of_double(b)) : chosen;
 }
 
 static inline double greatest_double(double a, double b)
 {
-    double chosen = a != a ? b : b != b ? a : a > b ? a : b;
+    double chosen = b != b ? a : a != a ? b : a > b ? a : b;
     return a == b ? as_double(bits_of_double(a) & bits_of_double(b)) : chosen;
 }
 
@@ -191,8 +198,8 @@ TO_INTEGER(to_u16, uint16_t, 0.0, 0x1p16, UINT16_MAX, 0)
     X(fma_f32_ftz, float, canon(flush(fmaf(flush(a(float)), flush(b(float)), flush(c(float)))))) \
     X(rcp_f32_ftz, float, canon(flush(1.0f / flush(a(float))))) X(sqrt_f32_ftz, float, canon(flush(sqrtf(flush(a(float)))))) \
     X(min_f32_ftz, float, canon(least(flush(a(float)), flush(b(float))))) X(max_f32_ftz, float, canon(greatest(flush(a(float)), flush(b(float))))) \
-    X(add_f64, double, a(double) + b(double)) X(sub_f64, double, a(double) - b(double)) X(mul_f64, double, a(double) * b(double)) \
-    X(div_f64, double, a(double) / b(double)) X(fma_f64, double, fma(a(double), b(double), c(double))) \
+    X(add_f64, double, keep_nan(a(double), a(double) + b(double))) X(sub_f64, double, a(double) - b(double)) X(mul_f64, double, keep_nan(a(double), a(double) * b(double))) \
+    X(div_f64, double, a(double) / b(double)) X(fma_f64, double, keep_nan(a(double), keep_nan(b(double), fma(a(double), b(double), c(double))))) \
     X(rcp_f64, double, 1.0 / a(double)) X(sqrt_f64, double, sqrt(a(double))) \
     X(neg_f64, uint64_t, a(uint64_t) ^ (UINT64_C(1) << 63)) X(abs_f64, uint64_t, a(uint64_t) & ~(UINT64_C(1) << 63)) \
     X(min_f64, double, least_double(a(double), b(double))) X(max_f64, double, greatest_double(a(double), b(double))) \

@@ -42,8 +42,10 @@ _SPECIAL = np.array(
      0xFFFFFFFF, 0x7FFFFFFF, 0xFFFF, 0x8000, 255, 64, 0xDF000000],
     np.uint32,
 )  # fmt: skip
+_NANS = np.array([0x7FF8000000000000, 0xFFF8000000000001, 0x7FFABCDEF0123456, 0xFFFFFFFFFFFFFFFF], np.uint64)
 _SPECIAL_DOUBLES = np.array(
-    [0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, 5e-324, 2.0**31, -(2.0**31) - 1, 2.0**32, 2.0**63, -(2.0**63), 2.0**64, 1e308, 0.1, -7.0],
+    [0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, 5e-324, 2.0**31, -(2.0**31) - 1, 2.0**32, 2.0**63, -(2.0**63), 2.0**64, 1e308, 0.1, -7.0,
+     *_NANS.view(np.float64)],
     np.float64,
 ).view(np.uint64)  # fmt: skip
 _COMPARED = tuple(f"{word}.{kind}" for kind in ("u32", "s32") for word in ("eq", "ne", "lt", "le", "gt", "ge"))

@@ -25,12 +25,16 @@ _CASES = [case for case in (*OWN, *FAULTY) if case.architecture == 80][::3]
 """Some: a C compiler takes a second for each."""
 _FEW = 50_000
 _TOGETHER = 16
+_FEW_LANES = 32
+"""Of a batch: where accesses go is known behind the first one, and the others are executed by what was translated."""
 
 
 @pytest.fixture(autouse=True)
 def translations(monkeypatch: pytest.MonkeyPatch) -> Translations:
-    """None yet."""
+    """None yet; launches are many batches."""
     require_core()
+    monkeypatch.setattr(batches, "_BEST_LANES", _FEW_LANES)
+    monkeypatch.setattr(batches, "_BEST_CORE_LANES", _FEW_LANES)
     translations = Translations()
     monkeypatch.setattr(batches, "TRANSLATIONS", translations)
     return translations
