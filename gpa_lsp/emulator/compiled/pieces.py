@@ -15,6 +15,8 @@ from gpa_lsp.ptx.model import Space
 
 _MOST_APART = 256
 """Pairs of accesses of a piece that must go to different regions: each is looked at before it runs."""
+_MOST_OPERATIONS = 128
+"""Of a piece: C compilers take longer for each the more a function has."""
 _IN_REGIONS = frozenset({Space.GENERIC, Space.GLOBAL, Space.CONST, Space.PARAM})
 
 
@@ -118,7 +120,7 @@ class _Cutter:
                     found.append((begin, number, tuple(self._apart)))
                 begin = None
                 continue
-            if begin is None or not self._joins(number, operation):
+            if begin is None or number - begin >= _MOST_OPERATIONS or not self._joins(number, operation):
                 if begin is not None:
                     found.append((begin, number, tuple(self._apart)))
                 begin = number

@@ -20,8 +20,10 @@ _LOG = logging.getLogger(__name__)
 
 HOT_WARP_INSTRUCTIONS = 1 << 25
 """A kernel is translated when the interpreter has executed so much of it: about as long as a C compiler takes."""
-_MOST_OPERATIONS = 4000
-"""Kernels of more are left to the interpreter: to compile them takes minutes."""
+_OPERATIONS_A_SECOND = 64
+"""That a C compiler does; kernels of more must have been executed for longer."""
+_MOST_OPERATIONS = 2000
+"""Kernels of more are left to the interpreter: to compile them takes a minute."""
 _MOST_TRANSLATIONS = 64
 _MOST_LIBRARIES = 1024
 """Of a process: they stay loaded, for whoever executes them."""
@@ -66,7 +68,8 @@ class Translation:
         """
         with self._lock:
             self._executed += warp_instructions
-            if self._thread is None and is_seen and self._executed >= HOT_WARP_INSTRUCTIONS:
+            enough = HOT_WARP_INSTRUCTIONS * max(1, len(kernel.operations) // _OPERATIONS_A_SECOND)
+            if self._thread is None and is_seen and self._executed >= enough:
                 pieces = self._find_pieces(kernel)
                 self._thread = threading.Thread(target=self._make, args=(pieces, len(kernel.operations)), daemon=True)
                 self._thread.start()

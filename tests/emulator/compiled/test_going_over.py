@@ -31,7 +31,8 @@ st.global.u32 [%d32], %r2;"""
 _BODIES = {
     "loop": "",
     "region": "setp.eq.u32 %p2, %r3, 17; @%p2 mov.u64 %d20, %d32; ld.global.u32 %r4, [%d20]; add.u32 %r2, %r2, %r4;",
-    "fault": "setp.eq.u32 %p2, %r3, 23; setp.eq.and.u32 %p2, %r52, 70, %p2; @%p2 add.u64 %d20, %d20, 4096; ld.global.u32 %r4, [%d20]; add.u32 %r2, %r2, %r4;",
+    "fault": """setp.eq.u32 %p2, %r3, 23; setp.eq.and.u32 %p2, %r52, 70, %p2; @%p2 add.u64 %d20, %d20, 4096; ld.global.u32 %r4, [%d20];
+    add.u32 %r2, %r2, %r4;""",
     "division": "sub.u32 %r5, 29, %r3; rem.u32 %r4, %r1, %r5; add.u32 %r2, %r2, %r4;",
     "shared": """shl.b32 %r6, %r52, 2; st.shared.u32 [%r6], %r2; bar.sync 0; xor.b32 %r7, %r6, 128; and.b32 %r7, %r7, 255; ld.shared.u32 %r4, [%r7];
     bar.sync 0; add.u32 %r2, %r2, %r4;""",
@@ -45,6 +46,7 @@ def translations(monkeypatch: pytest.MonkeyPatch) -> Translations:
     require_core()
     translations = Translations()
     monkeypatch.setattr(batches, "TRANSLATIONS", translations)
+    monkeypatch.setattr(translated, "_OPERATIONS_A_SECOND", 1 << 30)
     return translations
 
 

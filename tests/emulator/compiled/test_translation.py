@@ -37,6 +37,7 @@ def translations(monkeypatch: pytest.MonkeyPatch) -> Translations:
     monkeypatch.setattr(batches, "_BEST_CORE_LANES", _FEW_LANES)
     translations = Translations()
     monkeypatch.setattr(batches, "TRANSLATIONS", translations)
+    monkeypatch.setattr(translated, "_OPERATIONS_A_SECOND", 1 << 30)
     return translations
 
 
