@@ -172,7 +172,7 @@ class _Writer:
         self._loop.append(f"(({kind} *){out})[l] = {chosen} >> l & 1 ? (({kind} *){other})[l] : (({kind} *){out})[l];")
 
     def _compare(self, operation: Operation, chosen: str) -> None:
-        """A comparison, combined with a predicate; and the opposite, combined likewise."""
+        """A comparison, combined with a predicate; and the opposite, combined with it, too."""
         places = operation["result"], operation["other_result"]
         held, form = self._name("held"), _COMBINED[operation["combination"]]
         self._lines.append(f"LANES_OF(uint8_t) {held}[{LANES}];")
