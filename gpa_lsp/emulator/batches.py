@@ -24,6 +24,8 @@ _BEST_LANES = 32768
 """Lanes of a batch: enough that numpy's fixed costs vanish, few enough that arrays stay in the cache."""
 _BEST_CORE_LANES = 8192
 """The same in the core, whose fixed costs are small: what the registers of so many lanes take stays in a cache of the second level."""
+_MOST_REPEATED = 4096
+"""Batches that the core is given at once; grids may be larger than memory."""
 _FIRST_TRACED_LANES = 4096
 _BYTES_PER_SLOT = 8
 _SCRATCH = 24
@@ -161,15 +163,13 @@ class Runner:
 
     def _repeat(self, scheduler: CompiledScheduler, chosen: Blocks, count: int) -> None:
         """Run more blocks in the memory of others, so many at once."""
-        batches = (len(chosen) - self.finished) // count
-        if not batches:
-            return
 
         def note(more: int) -> None:
             self.finished += more * count
 
-        self._machine.meter.check_time()
-        scheduler.repeat(self._take(chosen, batches * count).reshape(batches, count), note)
+        while batches := min((len(chosen) - self.finished) // count, _MOST_REPEATED):
+            self._machine.meter.check_time()
+            scheduler.repeat(self._take(chosen, batches * count).reshape(batches, count), note)
 
     def _take(self, chosen: Blocks, count: int) -> npt.NDArray[np.uint32]:
         """The next blocks."""

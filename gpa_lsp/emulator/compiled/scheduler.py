@@ -104,6 +104,7 @@ class CompiledScheduler:
         self._table: PieceTable | None = None
         self._at_work = 0
         self._batches: npt.NDArray[np.uint32] = batch.numbers[None]
+        self._repeated: npt.NDArray[np.uint32] | None = None
         self._note: Callable[[int], None] = lambda _: None
         self._kernel = kernel
         self._machine = machine
@@ -270,7 +271,11 @@ class CompiledScheduler:
             MemoryError: this computer has no more.
         """
         core, frames = self._core, self._kernel.frames
-        self._batches = self._array(numbers, "numbers")
+        if self._repeated is not None and self._repeated.shape == numbers.shape:
+            self._repeated[:] = numbers
+        else:
+            self._repeated = self._array(numbers, "numbers")
+        self._batches = self._repeated
         core.batch, core.last_batch, core.most_patience = -1, len(numbers) - 1, PATIENCE
         core.first_segment = self._numbers[id(self._frame.function.segments[0])]
         core.grid[:] = self.batch.geometry.grid[:2]

@@ -35,6 +35,7 @@ def translations(monkeypatch: pytest.MonkeyPatch) -> Translations:
     require_core()
     monkeypatch.setattr(batches, "_BEST_LANES", _FEW_LANES)
     monkeypatch.setattr(batches, "_BEST_CORE_LANES", _FEW_LANES)
+    monkeypatch.setattr(batches, "_MOST_REPEATED", 3)
     translations = Translations()
     monkeypatch.setattr(batches, "TRANSLATIONS", translations)
     monkeypatch.setattr(translated, "_OPERATIONS_A_SECOND", 1 << 30)
