@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from gpa_lsp.emulator.compiled.program import CompiledKernel, compile_kernel
 from gpa_lsp.emulator.compiled.scheduler import CompiledScheduler, CoreColumns, count_core_bytes
+from gpa_lsp.emulator.compiled.translated import TRANSLATIONS, Translation
 from gpa_lsp.emulator.engine.fragments import Batch, Frame
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.meter import BudgetReached
@@ -21,6 +22,10 @@ from gpa_lsp.ptx.model import Space
 
 _BEST_LANES = 32768
 """Lanes of a batch: enough that numpy's fixed costs vanish, few enough that arrays stay in the cache."""
+_BEST_CORE_LANES = 8192
+"""The same in the core, whose fixed costs are small: what the registers of so many lanes take stays in a cache of the second level."""
+_MOST_REPEATED = 4096
+"""Batches that the core is given at once; grids may be larger than memory."""
 _FIRST_TRACED_LANES = 4096
 _BYTES_PER_SLOT = 8
 _SCRATCH = 24
@@ -41,7 +46,7 @@ class Runner:
 
     Attributes:
         trace_bytes: as above; it may change from batch to batch.
-        compiled: the kernel as the compiled core has it; None before the first batch, and where numpy executes it.
+        compiled: the kernel as the compiled core has it; None before the first run, and where numpy executes it.
         finished: blocks of the run at work, or of the last one, that ran to their end.
     """
 
@@ -53,6 +58,7 @@ class Runner:
         self._has_looked = False
         self._columns: CoreColumns | None = None
         self.compiled: CompiledKernel | None = None
+        self._translation: Translation | None = None
         self.finished = 0
 
     def run(self, blocks: Blocks, done: BatchDone) -> int:
@@ -60,7 +66,7 @@ class Runner:
 
         Args:
             blocks: linear indexes, ascending.
-            done: called behind each batch.
+            done: called behind each batch; behind those that are not traced, once for several.
 
         Returns:
             How many blocks ran to their end; all, unless the budget was reached, which is noted.
@@ -69,15 +75,13 @@ class Runner:
         _keep_freed_memory()
         self.finished = 0
         self._columns = None
+        self._look_for_core()
         try:
             kernel = Frame(machine.get_function(machine.kernel.name))
             while self.finished < len(blocks):
                 if self.finished:
                     machine.meter.check_time()  # taking the trace may have used it up
-                count = self._choose_count(kernel)
-                chosen = np.asarray(blocks[self.finished : self.finished + count], dtype=np.uint32)
-                self._run_batch(kernel, chosen, done)
-                self.finished += len(chosen)
+                self._run_batches(kernel, blocks, self._choose_count(kernel), done)
         except BudgetReached as reached:
             machine.faults.add(
                 reached.kind,
@@ -92,13 +96,24 @@ class Runner:
         self._columns = None
         return self.finished
 
+    def _look_for_core(self) -> None:
+        """Have the kernel compiled for the core, once."""
+        if self._has_looked:
+            return
+        machine = self._machine
+        self._has_looked, self.compiled = True, compile_kernel(machine)
+        if self.compiled is not None and machine.tracer is None:
+            checks_shared = self._unit_bytes is not None and machine.geometry.shared_bytes > 0
+            self._translation = TRANSLATIONS.find(self.compiled, checks_shared=checks_shared)
+
     def _choose_count(self, kernel: Frame) -> int:
         """Blocks of the next batch."""
         geometry, meter = self._machine.geometry, self._machine.meter
         if geometry.workspace:
             return geometry.block_count  # they wait for each other
         lanes = geometry.lanes_per_block
-        count = max(1, _BEST_LANES // lanes)
+        is_plain = self.compiled is not None and not self.compiled.is_ordered and self.trace_bytes is None
+        count = max(1, (_BEST_CORE_LANES if is_plain else _BEST_LANES) // lanes)
         if self.trace_bytes is not None:
             if self._traced_per_block is None:
                 count = max(1, _FIRST_TRACED_LANES // lanes)
@@ -115,9 +130,11 @@ class Runner:
         local = kernel.function.local_bytes * geometry.lanes_per_block
         return max(1, registers + geometry.shared_stride_bytes + shadow + local)
 
-    def _run_batch(self, kernel: Frame, blocks: npt.NDArray[np.uint32], done: BatchDone) -> None:
+    def _run_batches(self, kernel: Frame, chosen: Blocks, count: int, done: BatchDone) -> None:
+        """Run so many blocks, or those that are left; and behind them as many others as often as that can be repeated."""
         machine = self._machine
         meter, geometry, tracer = machine.meter, machine.geometry, machine.tracer
+        blocks = self._take(chosen, count)
         held = self._estimate_bytes(kernel) * len(blocks) - geometry.shared_stride_bytes * len(blocks)
         meter.hold(held, f"registers of {len(blocks)} blocks")
         memory = BatchMemory(geometry, len(blocks), meter, machine.faults)
@@ -134,6 +151,9 @@ class Runner:
         try:
             with np.errstate(all="ignore"):
                 scheduler.run(kernel)
+                self.finished += len(blocks)
+                if isinstance(scheduler, CompiledScheduler) and scheduler.is_repeatable:
+                    self._repeat(scheduler, chosen, len(blocks))
         finally:
             if tracer is not None:
                 self._traced_per_block = max(tracer.held_bytes / len(blocks), 1.0)
@@ -141,11 +161,23 @@ class Runner:
             batch.close()
             meter.release(held + more)
 
+    def _repeat(self, scheduler: CompiledScheduler, chosen: Blocks, count: int) -> None:
+        """Run more blocks in the memory of others, so many at once."""
+
+        def note(more: int) -> None:
+            self.finished += more * count
+
+        while batches := min((len(chosen) - self.finished) // count, _MOST_REPEATED):
+            self._machine.meter.check_time()
+            scheduler.repeat(self._take(chosen, batches * count).reshape(batches, count), note)
+
+    def _take(self, chosen: Blocks, count: int) -> npt.NDArray[np.uint32]:
+        """The next blocks."""
+        return np.asarray(chosen[self.finished : self.finished + count], dtype=np.uint32)
+
     def _choose_scheduler(self, batch: Batch, held_bytes: int) -> tuple[Scheduler | CompiledScheduler, int]:
         """The core where it knows the kernel and has room for it; and what it holds beside what is held for registers."""
         machine = self._machine
-        if not self._has_looked:
-            self._has_looked, self.compiled = True, compile_kernel(machine)
         compiled = self.compiled
         if compiled is not None:
             warps = len(batch.root.ids)
@@ -153,7 +185,7 @@ class Runner:
             if more <= machine.meter.left_bytes:
                 if self._columns is None or self._columns.warps != warps:
                     self._columns = CoreColumns(compiled, machine, warps)
-                return CompiledScheduler(compiled, machine, batch, self._columns), more
+                return CompiledScheduler(compiled, machine, batch, self._columns, self._translation), more
         return Scheduler(batch, machine.meter, machine.faults, machine.tracer, machine.instructions), 0
 
 

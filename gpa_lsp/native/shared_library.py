@@ -25,7 +25,7 @@ from gpa_lsp.processes.watched_command import TEMPORARY
 _LOG = logging.getLogger(__name__)
 
 VARIABLE = "GPA_LSP_COMPILED_CORE"
-"""``0`` in this variable of the environment leaves all to numpy."""
+"""``0`` in this variable of the environment leaves all to numpy; ``interpreter`` leaves kernels that run for long to the core as it is."""
 
 SOURCES = Path(__file__).parent / "sources"
 _FLAGS = (
@@ -39,6 +39,9 @@ _FLAGS = (
     "-shared",
 )
 """Nothing that lets a compiler round otherwise than it is written."""
+
+_VECTORISING = ("-fno-math-errno", "-fno-trapping-math")
+"""No result depends on these two, and no trap or error is looked at; loops over lanes become vector instructions with them."""
 
 _KEPT_BYTES = 16 << 20
 _FAILED = -1
@@ -112,7 +115,7 @@ class _Finder:
             self.reason = "only on Linux and macOS"
             return None
         try:
-            return Core(_open(_build()))
+            return Core(_open(_build(), "core"))
         except (GpaError, OSError) as error:
             self.reason = str(error)
             _LOG.info("the compiled core is not used: %s", error)
@@ -136,32 +139,70 @@ def describe_core() -> str:
     return "" if _FINDER.find() is not None else _FINDER.reason
 
 
+def may_translate() -> bool:
+    """Whether kernels that run for long may be written in C, too."""
+    return os.environ.get(VARIABLE) != "interpreter"
+
+
+def open_source(text: str, *, needed_for: str) -> ctypes.CDLL:
+    """Compile and load one source that includes headers of ours; one that was compiled before is kept.
+
+    Args:
+        text: of the source.
+        needed_for: what cannot be done without a compiler, for the message.
+
+    Raises:
+        GpaError: it cannot be compiled.
+        OSError: it cannot be loaded.
+    """
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
+        source = Path(name) / "source.c"
+        source.write_text(text, encoding="utf-8")
+        flags = (*_FLAGS, *_VECTORISING, "-I", str(SOURCES))
+        return _open(_compile([source], flags, text.encode(), kind="pieces", needed_for=needed_for), "pieces")
+
+
 def _build() -> bytes:
     """The library, compiled where it was not before."""
-    compiler = find_c_compiler()
     sources = sorted(SOURCES.glob("*.c"))
+    written = b"".join(source.read_bytes() for source in sources)
+    return _compile(sources, _FLAGS, written, kind="core", needed_for="a faster emulator")
+
+
+def _compile(sources: list[Path], flags: tuple[str, ...], written: bytes, *, kind: str, needed_for: str) -> bytes:
+    """A library of some sources, compiled where it was not before.
+
+    Args:
+        sources: them.
+        flags: they are compiled with.
+        written: what stands in them.
+        kind: where it is kept.
+        needed_for: what cannot be done without a compiler, for the message.
+    """
+    compiler = find_c_compiler()
     processor = _describe_processor()
-    flags = (*_FLAGS, "-march=native") if processor else _FLAGS
+    flags = (*flags, "-march=native") if processor else flags
     digest = hashlib.sha256(f"{flags} {compiler} {platform.machine()} {processor}".encode())
-    for source in (*sources, *sorted(SOURCES.glob("*.h"))):
-        digest.update(source.read_bytes())
-    kept = KeptFiles(find_cache_folder() / "core", limit_bytes=_KEPT_BYTES)
+    digest.update(written)
+    for header in sorted(SOURCES.glob("*.h")):
+        digest.update(header.read_bytes())
+    kept = KeptFiles(find_cache_folder() / kind, limit_bytes=_KEPT_BYTES)
     content = kept.load(digest.hexdigest())
     if content is None:
         with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
             library = Path(name) / "core.so"
             arguments = [*flags, *(str(one) for one in sources), "-lm"]
-            compile_library(compiler, arguments, library, needed_for="a faster emulator")
+            compile_library(compiler, arguments, library, needed_for=needed_for)
             content = library.read_bytes()
         kept.store(digest.hexdigest(), content)
         kept.trim()
     return content
 
 
-def _open(content: bytes) -> ctypes.CDLL:
+def _open(content: bytes, kind: str) -> ctypes.CDLL:
     """Load a library from a file that nobody else can have changed."""
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
-        path = Path(name) / "core.so"
+        path = Path(name) / f"{kind}.so"
         path.write_bytes(content)
         return ctypes.CDLL(str(path))
 

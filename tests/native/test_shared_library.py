@@ -17,7 +17,7 @@ def test_the_core_is_compiled_once_and_kept(tmp_path: Path, monkeypatch: pytest.
     first = core._build()
     monkeypatch.setattr(core, "compile_library", lambda *_, **__: pytest.fail("compiled again"))
     assert core._build() == first
-    found = core.Core(core._open(first))
+    found = core.Core(core._open(first, "core"))
     numbers = np.empty(4, np.int64)
     assert found.has_done("number_by_key", np.array([7, 3, 7, 7], np.int64), 4, numbers)
     assert numbers.tolist() == [0, 0, 1, 2]

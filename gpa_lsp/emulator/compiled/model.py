@@ -132,6 +132,12 @@ class CoreMachine(ctypes.Structure):
         *_declare("units unwritten time", _INTEGER),
         *_declare("block_since warp_since", _POINTER),
         *_declare("warps_met oldest in_step has_writes has_reads has_losers", _INTEGER),
+        *_declare("pieces piece_ends held", _POINTER),
+        *_declare("is_held held_piece held_warp refusals", _INTEGER),
+        *_declare("numbers", _POINTER),
+        *_declare("batch last_batch most_patience first_segment zeroed_first zeroed_bytes", _INTEGER),
+        ("block_places", _INTEGER * 3),
+        ("grid", _INTEGER * 2),
     )
 
 

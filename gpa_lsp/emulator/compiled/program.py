@@ -9,7 +9,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.compiled.frames import FrameLayout
 from gpa_lsp.emulator.compiled.instructions import lower_instruction
 from gpa_lsp.emulator.compiled.lowering import Lowering, Operation
-from gpa_lsp.emulator.compiled.model import LANES, MOST_ELEMENTS, OPERATION, PYTHON, SEGMENT, End, list_codes
+from gpa_lsp.emulator.compiled.model import ATOMIC, LANES, MOST_ELEMENTS, OPERATION, PYTHON, SEGMENT, End, list_codes
 from gpa_lsp.emulator.engine.fragments import BoundFunction, Closing, ClosingKind, Segment, Step
 from gpa_lsp.emulator.engine.lives import find_lives
 from gpa_lsp.emulator.engine.machine import Machine
@@ -21,6 +21,10 @@ _MOST_LANE_BYTES = 1 << 14
 """A frame of more is left to the numpy engine, which forgets what is dead."""
 _NONE = frozenset({"guard", "result", "other_result", "combination", "region"})
 """Fields of operations that say -1 where there is none."""
+PRODUCT = "multiply_matrices"
+"""The operation whose registers stand in a table of constants."""
+EXCHANGES = ("shfl_", "vote_", "activemask", PRODUCT)
+"""What the names of operations begin with that look at other lanes."""
 _ENDS = {
     ClosingKind.JUMP: End.JUMP,
     ClosingKind.BRANCH: End.BRANCH,
@@ -41,6 +45,8 @@ class CompiledKernel:
         steps: what the numpy engine does in place of an operation, by its number.
         segments: in the order in which they are run.
         table: the same, for the core.
+        is_written_first: no lane reads a register that it has not written, its own or another's.
+        is_ordered: what threads find in memory may depend on which others run beside them, as what atomic operations return does.
     """
 
     core: Core
@@ -50,6 +56,8 @@ class CompiledKernel:
     steps: dict[int, tuple[Step, ...]]
     segments: tuple[Segment, ...]
     table: npt.NDArray[Any]
+    is_written_first: bool
+    is_ordered: bool
 
 
 def compile_kernel(machine: Machine) -> CompiledKernel | None:
@@ -107,7 +115,15 @@ class _Compiler:
             steps=self._steps,
             segments=tuple(self._segments),
             table=table,
+            is_written_first=self._is_written_first(),
+            is_ordered=any(one["code"] in (PYTHON, ATOMIC) or one.get("is_strong") for one in self._operations),
         )
+
+    def _is_written_first(self) -> bool:
+        """Whether the core does all of it, no register is read before it is written, and no lane reads those of others."""
+        exchanges = {code for name, code in list_codes(self._core).items() if name.startswith(EXCHANGES)}
+        codes = {one["code"] for one in self._operations}
+        return not self._bound.segments[0].live_in and PYTHON not in codes and codes.isdisjoint(exchanges)
 
     def _compile_segment(self, row: Any, segment: Segment) -> None:
         row["first"] = len(self._operations)

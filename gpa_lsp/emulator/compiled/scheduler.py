@@ -1,14 +1,17 @@
 """Runs one batch in the core: :class:`CompiledScheduler`."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.emulator.compiled import translated
 from gpa_lsp.emulator.compiled.lanes import LaneFragment, LaneRegisters, build_fragment, write_back
 from gpa_lsp.emulator.compiled.model import LANES, MOST_ELEMENTS, CoreMachine, Phase, Stop
 from gpa_lsp.emulator.compiled.program import CompiledKernel
 from gpa_lsp.emulator.compiled.rows import CoreRows
+from gpa_lsp.emulator.compiled.translated import PieceTable, Translation
 from gpa_lsp.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.emulator.engine.barriers import Barriers
 from gpa_lsp.emulator.engine.faults import find_thread
@@ -23,8 +26,8 @@ from gpa_lsp.emulator.model import FaultKind
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.ptx.model import SpecialRegister
 
-_QUANTUM = 1 << 15
-"""Warp instructions after which time and cancellation are looked at: about a millisecond."""
+_QUANTUM = 1 << 18
+"""Warp instructions after which time and cancellation are looked at: some milliseconds."""
 _OF_BLOCKS = frozenset({"ctaid", "clusterid", "smid"})
 """Special registers that differ from batch to batch."""
 _CHECKED = ("time", "unwritten", "warps_met", "oldest", "in_step", "has_writes", "has_reads", "has_losers")
@@ -48,6 +51,7 @@ class CoreColumns:
     def __init__(self, kernel: CompiledKernel, machine: Machine, warps: int) -> None:
         self.warps = warps
         self._is_whole = machine.geometry.threads % LANES == 0
+        self._is_written_first = kernel.is_written_first
         self._zeroed = kernel.frames.zeroed
         segments = len(kernel.segments)
         self.frames = np.zeros((warps, kernel.frames.frame_bytes), np.uint8)
@@ -61,6 +65,7 @@ class CoreColumns:
             "arrivals": np.zeros(segments, np.int64),
             "addresses": np.zeros(warps * LANES, np.uint64),
             "masks": np.zeros(warps, np.uint32),
+            "held": np.zeros(warps, np.uint32),
             "before": np.zeros(MOST_ELEMENTS * warps * LANES, np.uint64),
             "slots": slots,
             "ranks": ranks,
@@ -70,7 +75,8 @@ class CoreColumns:
     def begin(self) -> None:
         """Forget the batch before."""
         if self._is_whole:
-            self.frames[:, self._zeroed] = 0
+            if not self._is_written_first:
+                self.frames[:, self._zeroed] = 0
         else:  # what lanes without a thread hold may be asked for by others
             self.frames.fill(0)
             self.filled.clear()
@@ -86,7 +92,20 @@ class CompiledScheduler:
         barriers: where lanes wait for others.
     """
 
-    def __init__(self, kernel: CompiledKernel, machine: Machine, batch: Batch, columns: CoreColumns) -> None:
+    def __init__(
+        self,
+        kernel: CompiledKernel,
+        machine: Machine,
+        batch: Batch,
+        columns: CoreColumns,
+        translation: Translation | None = None,
+    ) -> None:
+        self._translation = translation
+        self._table: PieceTable | None = None
+        self._at_work = 0
+        self._batches: npt.NDArray[np.uint32] = batch.numbers[None]
+        self._repeated: npt.NDArray[np.uint32] | None = None
+        self._note: Callable[[int], None] = lambda _: None
         self._kernel = kernel
         self._machine = machine
         self.batch = batch
@@ -110,6 +129,7 @@ class CompiledScheduler:
         self._guarded = self._array(np.zeros(len(machine.instructions), np.int64), "guarded")
         self._registers = LaneRegisters(kernel.frames, kernel.bound.template, self._frames, np.arange(warps))
         self._prepare(warps, segments)
+        self._take_pieces()
 
     def _array(self, array: "npt.NDArray[Any]", name: str) -> "npt.NDArray[Any]":
         """Hand an array to the core, and keep it."""
@@ -122,13 +142,14 @@ class CompiledScheduler:
         core, kernel, batch, geometry = self._core, self._kernel, self.batch, self.batch.geometry
         for name, array in self._columns.handed.items():
             self._array(array, name)
-        self._array(self._live.copy(), "exists")
+        self._exists = self._array(self._live.copy(), "exists")
         self._array(batch.live, "live_lanes")
         core.segment_count, core.frame_bytes, core.warps = segments, kernel.frames.frame_bytes, warps
         core.blocks, core.threads = len(batch.numbers), geometry.threads
         core.live_count, core.patience, core.least_patience = batch.live_count, PATIENCE, LEAST_PATIENCE
         core.executed, core.most_executed = self._meter.warp_instructions, self._meter.budget.warp_instructions
         core.clock = batch.clock
+        self._began = self._counted = core.executed
         self._prepare_memory()
         self._prepare_trace(warps)
         self._prepare_checks()
@@ -181,6 +202,20 @@ class CompiledScheduler:
         if self._checks is not None:
             self._checks.learn(*(getattr(self._core, name) for name in _CHECKED))
 
+    def _take_pieces(self, *, is_at_end: bool = False) -> None:
+        """Count what was executed, and go over to what was written in C meanwhile."""
+        translation = self._translation
+        if translation is None or self._table is not None:
+            return
+        executed = self._core.executed
+        is_seen = is_at_end or executed - self._began >= translated.HOT_WARP_INSTRUCTIONS
+        translation.count(self._kernel, executed - self._counted, is_seen=is_seen)
+        self._counted = executed
+        self._table = table = translation.table
+        if table is not None:
+            self._array(table.functions.copy(), "pieces")  # the core strikes out those that refuse too often
+            self._array(table.ends, "piece_ends")
+
     def _fill_columns(self) -> None:
         """Special registers that stay the same for each lane; of those of threads, what the batch before has left."""
         root: Any = _Root(self.batch)
@@ -204,12 +239,69 @@ class CompiledScheduler:
         """
         self._frame = kernel
         first = self._numbers[id(kernel.function.segments[0])]
-        self._send(first, np.arange(len(self._live)), self._live)
+        self._send(first, self.batch.root.ids, self._live)
         try:
             while self._go_on():
                 pass
         finally:
             self._take_counts()
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether other blocks can run in the memory of those that have: nothing is kept of those, and the core can set up all they begin with."""
+        batch = self.batch
+        columns = {name for name, _ in self._kernel.frames.columns}
+        return (
+            self._machine.tracer is None
+            and self._checks is None
+            and not batch.memory.local_stride_bytes
+            and (self._kernel.is_written_first or batch.geometry.threads % LANES == 0)
+            and columns.isdisjoint(_OF_BLOCKS - {"ctaid"})
+        )
+
+    def repeat(self, numbers: npt.NDArray[np.uint32], note: Callable[[int], None]) -> None:
+        """Run other batches of as many blocks, one after the other.
+
+        Args:
+            numbers: uint32[batches, blocks], linear indexes.
+            note: is told how many more batches are at their end, now and then.
+
+        Raises:
+            BudgetReached: time, instructions or memory ran out.
+            MemoryError: this computer has no more.
+        """
+        core, frames = self._core, self._kernel.frames
+        if self._repeated is not None and self._repeated.shape == numbers.shape:
+            self._repeated[:] = numbers
+        else:
+            self._repeated = self._array(numbers, "numbers")
+        self._batches = self._repeated
+        core.batch, core.last_batch, core.most_patience = -1, len(numbers) - 1, PATIENCE
+        core.first_segment = self._numbers[id(self._frame.function.segments[0])]
+        core.grid[:] = self.batch.geometry.grid[:2]
+        core.block_places[:] = [frames.columns.get(("ctaid", axis), -1) for axis in "xyz"]
+        if not self._kernel.is_written_first:
+            core.zeroed_first, core.zeroed_bytes = frames.zeroed.start, frames.zeroed.stop - frames.zeroed.start
+        self._at_work, self._note = 0, note
+        try:
+            while self._kernel.core.has_done("begin_next_batch", self._place):
+                self._turn()
+                while self._go_on():
+                    pass
+            note(1)
+        finally:
+            self._take_counts()
+
+    def _turn(self) -> None:
+        """Turn to the batch that the core has come to."""
+        batch, at_work = self.batch, self._core.batch
+        if at_work > self._at_work:
+            self._note(at_work - self._at_work)
+            self._at_work = at_work
+        batch.turn_to(self._batches[at_work])
+        batch.live_count = self._core.live_count
+        self.barriers = Barriers(batch, self.faults)
+        self._push_all()
 
     def _send(self, number: int, rows: Any, masks: Any) -> None:
         columns = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(masks, np.uint32)
@@ -218,7 +310,9 @@ class CompiledScheduler:
     def _go_on(self) -> bool:
         """Let the core run, and do what it stopped for; False when all lanes are at their end."""
         core = self._core
-        stop = Stop(self._kernel.core.call("run_warps", self._place))
+        stop = Stop(self._kernel.core.call("run_batches", self._place))
+        if core.batch != self._at_work:
+            self._turn()
         self._meter.warp_instructions = core.executed
         self.batch.clock, self.batch.live_count = core.clock, core.live_count
         tracer = self._machine.tracer
@@ -232,6 +326,7 @@ class CompiledScheduler:
                 core.metered_bytes = core.held_bytes
             case Stop.TIME | Stop.BUDGET:
                 self._check_budget()
+                self._take_pieces()
             case _:
                 self._pull_checks()
                 if tracer is not None:
@@ -299,6 +394,7 @@ class CompiledScheduler:
 
     def _take_counts(self) -> None:
         self._meter.warp_instructions = self._core.executed
+        self._take_pieces(is_at_end=True)
         if self._machine.tracer is not None:
             self._machine.tracer.follow(self._core.held_bytes, self._core.metered_bytes)
         for number, segment in enumerate(self._kernel.segments):
@@ -306,6 +402,8 @@ class CompiledScheduler:
             segment.lane_executions += int(self._lane_executions[number])
         for static in np.flatnonzero(self._guarded).tolist():
             self._machine.guarded[static] += int(self._guarded[static])
+        for counts in (self._warp_executions, self._lane_executions, self._guarded):
+            counts.fill(0)
 
     def go(self, fragment: Fragment, segment: Segment) -> None:
         """Send a fragment on."""

@@ -119,6 +119,11 @@ class Blocks:
         self.live = np.tile(in_block, len(numbers))
         self.live_count = geometry.threads * len(numbers)
 
+    def turn_to(self, numbers: npt.NDArray[np.uint32]) -> None:
+        """Stand for as many other blocks from now on; who of them is live, others say."""
+        self.numbers = numbers
+        self.root = WarpSet(self, self.root.ids)
+
     def count_live(self) -> npt.NDArray[np.int64]:
         """int64[k], live threads of each block."""
         counts: npt.NDArray[np.int64] = np.count_nonzero(self.live.reshape(len(self.numbers), -1), axis=1)

@@ -80,18 +80,71 @@ static void run_pure(Machine *machine, const Operation *first, const Operation *
     }
 }
 
+/* Pieces that leave more warps to the interpreter than this are no longer asked. */
+#define MOST_REFUSALS (1 << 14)
+
+/* Leaves a piece to the interpreter, for the warps from the first to before the last. */
+static void hold(Machine *machine, int64_t piece, int64_t first, int64_t last)
+{
+    memcpy(machine->held, machine->current, (size_t)machine->warps * sizeof *machine->held);
+    memset(machine->current, 0, (size_t)first * sizeof *machine->current);
+    memset(machine->current + last, 0, (size_t)(machine->warps - last) * sizeof *machine->current);
+    machine->is_held = 1;
+    machine->held_piece = piece;
+    machine->held_warp = last;
+    if (++machine->refusals > MOST_REFUSALS)
+        machine->pieces[piece] = NULL;
+}
+
+/* What was written in C, by the warps from one on. */
+static void run_piece(Machine *machine, int64_t piece, int64_t from)
+{
+    int64_t found = machine->pieces[piece] == NULL ? FAILED : machine->pieces[piece](machine, from);
+    if (found == FAILED)
+        hold(machine, piece, from, machine->warps);
+    else if (found < machine->warps)
+        hold(machine, piece, found, found + 1);
+    machine->operation = found == machine->warps ? machine->piece_ends[piece] : piece;
+}
+
+/* The interpreter has done a piece for some warps: the others go on. */
+static void let_go(Machine *machine)
+{
+    memcpy(machine->current, machine->held, (size_t)machine->warps * sizeof *machine->held);
+    machine->is_held = 0;
+    if (machine->held_warp < machine->warps)
+        run_piece(machine, machine->held_piece, machine->held_warp);
+}
+
+/* The first operation from one on that the interpreter does not do warp by warp. */
+static int64_t find_impure(const Machine *machine, int64_t operation, int64_t end)
+{
+    int64_t last = operation;
+    while (last < end && gpa_is_pure(machine->operations[last].code) &&
+           (last == operation || machine->is_held || machine->pieces == NULL || machine->pieces[last] == NULL))
+        ++last;
+    return last;
+}
+
 /* The operations from where it stands on; STOP_IDLE at their end. */
 static int run_operations(Machine *machine, const Segment *segment)
 {
-    while (machine->operation < segment->last) {
+    for (;;) {
+        if (machine->is_held && machine->operation == machine->piece_ends[machine->held_piece])
+            let_go(machine);
+        if (!machine->is_held && machine->operation >= segment->last)
+            return STOP_IDLE;
+        if (!machine->is_held && machine->pieces && machine->pieces[machine->operation]) {
+            run_piece(machine, machine->operation, 0);
+            continue;
+        }
         Operation *operation = machine->operations + machine->operation;
         int found = STOP_IDLE;
         if (gpa_is_pure(operation->code)) {
-            Operation *last = operation;
-            while (last < machine->operations + segment->last && gpa_is_pure(last->code))
-                ++last;
-            run_pure(machine, operation, last);
-            machine->operation += last - operation;
+            int64_t end = machine->is_held ? machine->piece_ends[machine->held_piece] : segment->last;
+            int64_t last = find_impure(machine, machine->operation, end);
+            run_pure(machine, operation, machine->operations + last);
+            machine->operation = last;
             continue;
         }
         if (operation->code == CODE_PYTHON)
@@ -104,7 +157,6 @@ static int run_operations(Machine *machine, const Segment *segment)
             return found;
         machine->operation += 1;
     }
-    return STOP_IDLE;
 }
 
 /* Which lanes of the fragment hold a predicate; how many. */
@@ -249,7 +301,7 @@ static int64_t count_segment(Machine *machine, const Segment *segment)
 }
 
 /* Phases: 0 nobody runs, 1 in the operations of a segment, 2 at its end, 3 before its entry is noted, 4 nobody runs and those who wait were asked. */
-EXPORT int64_t run_warps(Machine *machine)
+static int run_warps(Machine *machine)
 {
     for (;;) {
         if (machine->phase == 0 || machine->phase == 4) {
@@ -286,4 +338,64 @@ EXPORT int64_t run_warps(Machine *machine)
             return found;
         machine->phase = 0;
     }
+}
+
+static void fill_block_index(Machine *machine, int axis)
+{
+    int64_t place = machine->block_places[axis], of_block = machine->warps / machine->blocks;
+    const uint32_t *numbers = machine->numbers + machine->batch * machine->blocks;
+    if (place < 0)
+        return;
+    for (int64_t warp = 0, block = 0; block < machine->blocks; ++block) {
+        int64_t number = numbers[block];
+        number = axis == 0 ? number % machine->grid[0] : number / machine->grid[0];
+        number = axis == 1 ? number % machine->grid[1] : axis == 2 ? number / machine->grid[1] : number;
+        for (int64_t behind = warp + of_block; warp < behind; ++warp) {
+            uint32_t *to = (uint32_t *)(machine->frames + warp * machine->frame_bytes + place);
+            for (int lane = 0; lane < LANES; ++lane)
+                to[lane] = (uint32_t)number;
+        }
+    }
+}
+
+/* All threads of the next blocks stand at the kernel's first instruction. */
+static void begin_batch(Machine *machine)
+{
+    machine->batch += 1;
+    memcpy(machine->live, machine->exists, (size_t)machine->warps * sizeof *machine->live);
+    for (int64_t warp = 0; warp < machine->warps; ++warp)
+        for (int lane = 0; lane < LANES; ++lane)
+            machine->live_lanes[warp * LANES + lane] = machine->exists[warp] >> lane & 1;
+    machine->live_count = machine->threads * machine->blocks;
+    memset(machine->arrivals, 0, (size_t)machine->segment_count * sizeof *machine->arrivals);
+    machine->arrived = machine->polled = machine->phase = 0;
+    machine->patience = machine->most_patience;
+    if (machine->shared_bytes)
+        memset(machine->shared, 0, (size_t)(machine->shared_stride * machine->blocks));
+    if (machine->zeroed_bytes)
+        for (int64_t warp = 0; warp < machine->warps; ++warp)
+            memset(machine->frames + warp * machine->frame_bytes + machine->zeroed_first, 0, (size_t)machine->zeroed_bytes);
+    for (int axis = 0; axis < 3; ++axis)
+        fill_block_index(machine, axis);
+    send(machine, machine->first_segment, machine->live);
+}
+
+/* Run on: lanes of the batch at work and, where they are all at their end, the next batches. */
+EXPORT int64_t run_batches(Machine *machine)
+{
+    for (;;) {
+        int stop = run_warps(machine);
+        if (stop != STOP_IDLE || machine->has_parked || machine->has_arrivals || machine->batch == machine->last_batch)
+            return stop;
+        begin_batch(machine);
+    }
+}
+
+/* What Python saw to the end of a batch for. */
+EXPORT int64_t begin_next_batch(Machine *machine)
+{
+    if (machine->batch >= machine->last_batch)
+        return FAILED;
+    begin_batch(machine);
+    return 0;
 }

@@ -51,7 +51,13 @@ typedef struct {
     int64_t address_count, address_room;
 } Rows;
 
-typedef struct {
+typedef struct Machine Machine;
+
+/* Some operations of a segment, written in C. Executes them by the warps from one on, and says which warp they cannot be executed by: nothing has
+changed but what it stored, which it would store again. The number of warps where all are done; -1 where none can. */
+typedef int64_t (*Piece)(Machine *machine, int64_t from);
+
+struct Machine {
     Operation *operations;
     const Segment *segments;
     int64_t segment_count;
@@ -100,7 +106,20 @@ typedef struct {
     int64_t units, unwritten, time;
     int64_t *block_since, *warp_since;
     int64_t warps_met, oldest, in_step, has_writes, has_reads, has_losers;
-} Machine;
+    /* what was written in C: by the operation it begins with, and where it ends */
+    Piece *pieces;
+    const int64_t *piece_ends;
+    uint32_t *held;                            /* all lanes of the segment, while the interpreter does a piece for some warps */
+    int64_t is_held, held_piece, held_warp;    /* then: the piece, and the warp that it goes on with */
+    int64_t refusals;                          /* warps that pieces left to the interpreter */
+    /* batches that follow in the same memory, each of as many blocks */
+    const uint32_t *numbers;     /* of blocks in the grid */
+    int64_t batch, last_batch;   /* the one at work, and the last one */
+    int64_t most_patience, first_segment;
+    int64_t zeroed_first, zeroed_bytes; /* of each frame */
+    int64_t block_places[3];     /* of the block's index in the grid; -1 for none */
+    int64_t grid[2];             /* its first two extents */
+};
 
 /* warp_operations.c: an operation on the lanes of one warp by themselves. */
 void gpa_execute(const Operation *operation, uint8_t *frame, const uint8_t *constants, uint32_t mask, uint32_t exists, uint32_t lanes);

@@ -8,6 +8,7 @@ import pytest
 from gpa_lsp.emulator.model import FaultKind
 from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
 from gpa_lsp.native.shared_library import VARIABLE
+from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.scalar_types import ScalarType
 from tests.emulator.compiled.comparing import list_different, require_core
 from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, build_module, run_text, zeros
@@ -41,13 +42,15 @@ _SPECIAL = np.array(
      0xFFFFFFFF, 0x7FFFFFFF, 0xFFFF, 0x8000, 255, 64, 0xDF000000],
     np.uint32,
 )  # fmt: skip
+_NANS = np.array([0x7FF8000000000000, 0xFFF8000000000001, 0x7FFABCDEF0123456, 0xFFFFFFFFFFFFFFFF], np.uint64)
 _SPECIAL_DOUBLES = np.array(
-    [0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, 5e-324, 2.0**31, -(2.0**31) - 1, 2.0**32, 2.0**63, -(2.0**63), 2.0**64, 1e308, 0.1, -7.0],
+    [0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, 5e-324, 2.0**31, -(2.0**31) - 1, 2.0**32, 2.0**63, -(2.0**63), 2.0**64, 1e308, 0.1, -7.0,
+     *_NANS.view(np.float64)],
     np.float64,
 ).view(np.uint64)  # fmt: skip
 _COMPARED = tuple(f"{word}.{kind}" for kind in ("u32", "s32") for word in ("eq", "ne", "lt", "le", "gt", "ge"))
 _COMPARED_FLOATS = ("eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
-_INSTRUCTIONS = (
+INSTRUCTIONS = (
     *(f"{word} %r5, %r1, %r2;" for word in (
         "add.u32", "sub.s32", "mul.lo.u32", "mul.hi.u32", "mul.hi.s32", "and.b32", "or.b32", "xor.b32", "shl.b32", "shr.u32", "shr.s32",
         "min.u32", "max.u32", "min.s32", "max.s32", "div.u32", "div.s32", "rem.u32", "rem.s32", "add.sat.s32",
@@ -95,12 +98,17 @@ _INSTRUCTIONS = (
 )  # fmt: skip
 
 
-def _run(text: str, number: int) -> Array:
-    """What an instruction gives of values of all kinds, 64 bits of each lane."""
+def list_values(number: int) -> tuple[Array, Array]:
+    """Words and doubles of all kinds."""
     random = np.random.Generator(np.random.PCG64(number))
     values = random.integers(0, 1 << 32, 4 * _LANES, dtype=np.uint32)
     values[: 3 * _LANES : 2] = random.choice(_SPECIAL, 3 * _LANES // 2)
-    doubles = np.concatenate([random.choice(_SPECIAL_DOUBLES, _LANES), random.choice(_SPECIAL_DOUBLES, _LANES)])
+    return values, np.concatenate([random.choice(_SPECIAL_DOUBLES, _LANES), random.choice(_SPECIAL_DOUBLES, _LANES)])
+
+
+def _run(text: str, number: int) -> Array:
+    """What an instruction gives of values of all kinds, 64 bits of each lane."""
+    values, doubles = list_values(number)
     body = f"""{GLOBAL_THREAD} mul.wide.u32 %d20, %r59, 8; add.u64 %d21, %d1, %d20; add.u64 %d22, %d2, %d20;
     ld.global.u32 %r1, [%d31]; ld.global.u32 %r2, [%d31+{4 * _LANES}]; ld.global.u32 %r3, [%d31+{8 * _LANES}];
     mov.b32 %f1, %r1; mov.b32 %f2, %r2; mov.b32 %f3, %r3; ld.global.f64 %g1, [%d21]; ld.global.f64 %g2, [%d21+{8 * _LANES}];
@@ -110,7 +118,7 @@ def _run(text: str, number: int) -> Array:
     return run_text(body, arrays, block=_LANES // 2, grid=2).arrays["out"].view(np.uint32)
 
 
-@pytest.mark.parametrize("text", _INSTRUCTIONS)
+@pytest.mark.parametrize("text", INSTRUCTIONS)
 def test_instructions_give_the_same_bits(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(4):
         monkeypatch.setenv(VARIABLE, "0")
@@ -119,7 +127,7 @@ def test_instructions_give_the_same_bits(text: str, monkeypatch: pytest.MonkeyPa
         assert _run(text, number).tolist() == expected.tolist()
 
 
-_ATOMICS = (
+ACCESSES = (
     "atom.global.add.u32 %r5, [%d23], %r1;", "atom.global.min.s32 %r5, [%d23], %r1;", "atom.global.max.u32 %r5, [%d23], %r1;",
     "atom.global.exch.b32 %r5, [%d23], %r1;", "atom.global.cas.b32 %r5, [%d23], 0, %r1;", "atom.global.inc.u32 %r5, [%d23], 5;",
     "atom.global.dec.u32 %r5, [%d23], 5;", "red.global.add.f32 [%d23], %f1;", "atom.global.add.f32 %f5, [%d23], %f1;",
@@ -131,13 +139,13 @@ _ATOMICS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", _ATOMICS)
-def test_accesses_and_their_findings_are_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def build_access(text: str) -> tuple[PtxModule, LaunchDescription]:
+    """A kernel with some accesses, and its launch."""
     body = f"""{GLOBAL_THREAD} ld.global.u32 %r1, [%d31]; and.b32 %r10, %r1, 12; cvt.u64.u32 %d22, %r10; add.u64 %d23, %d1, %d22;
     mov.b32 %f1, %r59; mov.u32 %r11, %tid.x; shl.b32 %r20, %r11, 2; xor.b32 %r21, %r20, 128; and.b32 %r22, %r1, 28; shl.b32 %r24, %r11, 3;
     cvt.u64.u32 %d25, %r20; setp.lt.u32 %p0, %r1, 40; mov.u32 %r5, 0; {text} st.global.u32 [%d32+64], %r5;"""
     module = build_module(body, ("d", "d"), before="")
-    launch = LaunchDescription(
+    return module, LaunchDescription(
         kernel="k",
         block=(64, 1, 1),
         grid=(2, 1, 1),
@@ -147,6 +155,11 @@ def test_accesses_and_their_findings_are_the_same(text: str, monkeypatch: pytest
             ArrayArgument(name="out", type=ScalarType.U32, count=160),
         ),
     )
+
+
+@pytest.mark.parametrize("text", ACCESSES)
+def test_accesses_and_their_findings_are_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, launch = build_access(text)
     different, found = list_different(module, launch, SMALL, monkeypatch)
     assert different == []
     assert found.is_compiled

@@ -1,0 +1,127 @@
+"""Kernels written in C give every bit of memory, every count and every finding that the interpreter and numpy give."""
+
+import dataclasses
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from gpa_lsp.emulator import batches
+from gpa_lsp.emulator.compiled import translated
+from gpa_lsp.emulator.compiled.translated import Translations
+from gpa_lsp.emulator.emulate import emulate
+from gpa_lsp.emulator.model import Emulation
+from gpa_lsp.native.shared_library import VARIABLE
+from tests.emulator.compiled.comparing import require_core
+from tests.emulator.compiled.test_equality import ACCESSES, INSTRUCTIONS, build_access, list_values
+from tests.emulator.engine.running import GLOBAL_THREAD, SMALL, Array, run_text, zeros
+from tests.emulator.engine.test_random_control_flow import ProgramMaker
+from tests.emulator.kernels.running import BUDGET, Case, load_module
+from tests.emulator.kernels.test_faults import CASES as FAULTY
+from tests.emulator.kernels.test_truth import OWN
+
+_CASES = [case for case in (*OWN, *FAULTY) if case.architecture == 80][::3]
+"""Some: a C compiler takes a second for each."""
+_FEW = 50_000
+_TOGETHER = 16
+_FEW_LANES = 32
+"""Of a batch: where accesses go is known behind the first one, and the others are executed by what was translated."""
+
+
+@pytest.fixture(autouse=True)
+def translations(monkeypatch: pytest.MonkeyPatch) -> Translations:
+    """None yet; launches are many batches."""
+    require_core()
+    monkeypatch.setattr(batches, "_BEST_LANES", _FEW_LANES)
+    monkeypatch.setattr(batches, "_BEST_CORE_LANES", _FEW_LANES)
+    monkeypatch.setattr(batches, "_MOST_REPEATED", 3)
+    translations = Translations()
+    monkeypatch.setattr(batches, "TRANSLATIONS", translations)
+    monkeypatch.setattr(translated, "_OPERATIONS_A_SECOND", 1 << 30)
+    return translations
+
+
+def list_facts(emulation: Emulation) -> dict[str, object]:
+    """What engines must agree on."""
+    facts: dict[str, object] = {
+        "faults": emulation.faults,
+        "printed": emulation.printed,
+        "warp instructions": emulation.warp_instructions,
+        "warp executions": emulation.counts.warp_executions.tolist(),
+        "lane executions": emulation.counts.lane_executions.tolist(),
+    }
+    return facts | {name: array.tobytes() for name, array in emulation.arrays.items()}
+
+
+def list_different(
+    run: Callable[[], Emulation], translations: Translations, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """What is not the same in numpy, in the interpreter, and in what is translated behind it."""
+    monkeypatch.setenv(VARIABLE, "0")
+    executed = run()
+    expected = list_facts(executed)
+    monkeypatch.delenv(VARIABLE)
+    # Where accesses go is known behind the last one.
+    monkeypatch.setattr(translated, "HOT_WARP_INSTRUCTIONS", max(executed.warp_instructions, 1))
+    found = []
+    for name in ("interpreted", "translated"):
+        emulation = run()
+        found += [f"{name}: {fact}" for fact, value in list_facts(emulation).items() if value != expected[fact]]
+        assert translations.wait() == (emulation.is_compiled and emulation.warp_instructions > 0)
+    return found
+
+
+@pytest.mark.parametrize("case", _CASES, ids=str)
+def test_kernels_do_the_same(case: Case, translations: Translations, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load_module(case.source, case.architecture, *case.flags)
+    budget = dataclasses.replace(BUDGET, warp_instructions=_FEW) if case in FAULTY else BUDGET
+    assert (
+        list_different(
+            lambda: emulate(module, case.launch, budget=budget, check_races=False), translations, monkeypatch
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize("number", range(-(-len(INSTRUCTIONS) // _TOGETHER)))
+def test_instructions_give_the_same_bits(
+    number: int, translations: Translations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = INSTRUCTIONS[number * _TOGETHER : (number + 1) * _TOGETHER]
+    values, doubles = list_values(number)
+    lanes = len(values) // 4
+    stored = "".join(
+        f"""mov.u32 %r5, 0; mov.u32 %r6, 0; mov.u64 %d5, 77; {text} st.global.v2.u32 [%d22+{16 * lanes * place}], {{%r5, %r6}};
+        {"@%p9 bra END;" if place % 3 == 1 else ""}"""
+        for place, text in enumerate(texts)
+    )
+    body = f"""{GLOBAL_THREAD} mul.wide.u32 %d20, %r59, 8; add.u64 %d21, %d1, %d20; add.u64 %d22, %d2, %d20;
+    ld.global.u32 %r1, [%d31]; ld.global.u32 %r2, [%d31+{4 * lanes}]; ld.global.u32 %r3, [%d31+{8 * lanes}];
+    mov.b32 %f1, %r1; mov.b32 %f2, %r2; mov.b32 %f3, %r3; ld.global.f64 %g1, [%d21]; ld.global.f64 %g2, [%d21+{8 * lanes}];
+    mov.b64 %d6, %g1; setp.gt.u32 %p0, %r3, 1000; and.b32 %r7, %r59, 5; setp.eq.u32 %p9, %r7, 1;
+    {stored} END:"""
+    arrays: dict[str, Array] = {"in": values, "doubles": doubles, "out": zeros(4 * lanes * len(texts))}
+    assert list_different(lambda: run_text(body, arrays, block=lanes // 2, grid=2), translations, monkeypatch) == []
+
+
+@pytest.mark.parametrize("text", ACCESSES)
+def test_accesses_and_their_findings_are_the_same(
+    text: str, translations: Translations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, launch = build_access(text)
+    assert (
+        list_different(lambda: emulate(module, launch, budget=SMALL, check_races=False), translations, monkeypatch)
+        == []
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_programs_that_jump_anywhere_do_the_same(
+    seed: int, translations: Translations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body, generator = ProgramMaker(seed).make(), random.Random(seed)
+    block, grid = generator.choice((32, 48, 96)), generator.randint(1, 40)
+    given = np.random.Generator(np.random.PCG64(seed)).integers(0, 64, block * grid, dtype=np.uint32)
+    arrays: dict[str, Array] = {"in": given, "out": zeros(4 * block * grid)}
+    assert list_different(lambda: run_text(body, arrays, grid=grid, block=block), translations, monkeypatch) == []
