@@ -274,6 +274,16 @@ def format_timed_ns(duration_ns: float, error_ns: float | None) -> str:
     return f"{shown} ± {_write_error(error_ns / size_ns)}"
 
 
+def format_duration_range_ns(low_ns: float, high_ns: float) -> str:
+    """The ends of a range of times, in one unit: that of the longer one.
+
+    >>> format_duration_range_ns(970_000.0, 1_010_000.0), format_duration_range_ns(812.0, 820.0)
+    ('0.970 to 1.01 ms', '812 to 820 ns')
+    """
+    size_ns, unit = next(((size, unit) for size, unit in _DURATIONS_NS if abs(high_ns) >= size), (1.0, "ns"))
+    return f"{_write_digits(low_ns / size_ns)} to {_write_digits(high_ns / size_ns)} {unit}"
+
+
 def _write_error(error: float) -> str:
     """One digit that counts, without an exponent."""
     if error <= 0:

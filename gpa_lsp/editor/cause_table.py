@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.numbers import format_count, format_gain_range, format_percent
-from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_gain_range, format_percent
+from gpa_lsp.basis.visible_text import make_one_line, make_visible
 from gpa_lsp.editor.lines.causes import CauseLine, RemedyAnchor
-from gpa_lsp.editor.stall_table import draw_table
 from gpa_lsp.render.markdown_text import begin_paragraph
 
 if TYPE_CHECKING:
     from gpa_lsp.advice.model import Advice
+    from gpa_lsp.report.instruction_pairs import InstructionPair
     from gpa_lsp.report.pairs import LinePair
 
 NamePlace = Callable[[tuple[str, int] | None], str]
@@ -22,7 +22,7 @@ _MOST_REMEDIES = 3
 
 
 def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
-    """A causing line as one or two sentences, for a diagnostic: what it costs, who pays, what to do and what that would gain."""
+    """A causing line for a diagnostic, a sentence a line: what it costs and who pays, what limits the kernel, what to do."""
     causes = cause.causes
     parts = [f"{format_percent(cause.caused_ratio)} of the samples of {cause.shown.name} are stalls caused here"]
     reason = find_caused_reason(cause)
@@ -42,17 +42,16 @@ def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
     if causes.called_samples >= 0.5:
         called = causes.called_samples / cause.shown.kernel.report.total_samples
         parts.append(f"about {format_percent(called)} more in functions called from here (estimate)")
-    text = "; ".join(parts)
+    lines = ["; ".join(parts)]
     limiter = cause.shown.kernel.report.limiter
     if limiter is not None:
-        text += f". {limiter.sentence.removesuffix('.')}"
+        lines.append(limiter.sentence.removesuffix("."))
     if cause.remedies:
         best = cause.remedies[0]
-        text += f". {label_advice(best)}"
-        if len(cause.remedies) > 1:
-            others = len(cause.remedies) - 1
-            text += f", or {others} other{'' if others == 1 else 's'}"
-    return text
+        others = len(cause.remedies) - 1
+        more = f", or {others} other{'' if others == 1 else 's'}" if others else ""
+        lines.append(f"{label_advice(best)}{more}")
+    return ".\n".join(lines)  # lists of problems do not wrap lines
 
 
 def _is_at(pair: "LinePair", place: tuple[str, int]) -> bool:
@@ -79,16 +78,16 @@ def list_victims(cause: CauseLine) -> list[tuple[str, int]]:
 
 
 def describe_causes(cause: CauseLine, name_place: NamePlace) -> str:
-    """The def-use table of a line, both ways, and the advice about it, for a hover."""
+    """What a line waits for and what waits for it, and the advice about it, for a hover."""
     kernel = cause.shown.kernel.report
     blame = cause.causes.blame
     parts = []
     if cause.causes.waits:
-        title = f"waits for ({format_count(round(blame.waiting_samples))} samples taken here)"
-        parts.append(_draw_pairs(title, cause.causes.waits, name_place, kernel.total_samples))
+        title = f"**waits for** · {format_count(round(blame.waiting_samples))} samples taken here"
+        parts.append(_list_pairs(title, cause.causes.waits, name_place, kernel.total_samples))
     if cause.causes.waiters:
-        title = f"waited for by ({format_count(round(blame.causing_samples))} samples caused by this line)"
-        parts.append(_draw_pairs(title, cause.causes.waiters, name_place, kernel.total_samples))
+        title = f"**waited for by** · {format_count(round(blame.causing_samples))} samples caused by this line"
+        parts.append(_list_pairs(title, cause.causes.waiters, name_place, kernel.total_samples))
     if cause.causes.own_stalls and parts:
         own = ", ".join(f"{format_count(round(count))} {reason}" for reason, count in cause.causes.own_stalls.items())
         parts.append(make_one_line(f"not caused elsewhere: {own}"))
@@ -135,24 +134,39 @@ def _list_names(places: Sequence[tuple[str, int]], name_place: NamePlace) -> str
     return f"{shown} and {len(places) - _MOST_NAMED} more places" if len(places) > _MOST_NAMED else shown
 
 
-def _draw_pairs(title: str, pairs: Iterable["LinePair"], name_place: NamePlace, total: int) -> str:
-    from gpa_lsp.render.advice_words import (
-        describe_cause,
-    )  # needs numpy, which the answer to initialize must not wait for
-
+def _list_pairs(title: str, pairs: Iterable["LinePair"], name_place: NamePlace, total: int) -> str:
     listed = list(pairs)
     rows = [
-        (
-            name_place(None if pair.place is None else (pair.place.file, pair.place.line)),
-            format_count(round(pair.samples)),
-            format_percent(pair.samples / total) if total else "",
-            f"{pair.reason}: {describe_cause(pair.category)}",
+        list_pair(
+            make_visible(name_place(None if pair.place is None else (pair.place.file, pair.place.line))),
+            pair,
+            total,
             _describe_link(pair),
         )
         for pair in listed[:_MOST_ROWS]
     ]
-    table = draw_table(("", "samples", "of kernel", "reason", "through"), rows, text_columns=(0, 3, 4))
-    return f"{title}\n\n{table}"
+    return "\n".join((title, "", *rows))
+
+
+def list_pair(name: str, pair: "LinePair | InstructionPair", total: int, link: str) -> str:
+    """The other end of a stall as an item of a list, which wraps in a narrow window where a table would not.
+
+    Args:
+        name: the other end, Markdown.
+        pair: it, and what it costs.
+        total: samples of the kernel.
+        link: what leads from one end to the other; may be empty.
+
+    Returns:
+        ``- line 13: 37 %, 2,709 samples · long_scoreboard: data from global memory · R6, 10 cycles later``
+    """
+    # It needs numpy, which the answer to initialize must not wait for.
+    from gpa_lsp.render.advice_words import describe_cause
+
+    samples = format_count_of(round(pair.samples), "sample")
+    share = f"{format_percent(min(1.0, pair.samples / total))}, " if total else ""
+    words = make_one_line(f"{pair.reason}: {describe_cause(pair.category)}")
+    return f"- {name}: {share}{samples} · {words}" + (f" · {link}" if link else "")
 
 
 def _describe_link(pair: "LinePair") -> str:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.editor.identity_cache import IdentityCache
 from gpa_lsp.editor.lines.places import Place
 
@@ -55,13 +55,13 @@ def _gather(pairs: "tuple[LinePair, ...]") -> tuple[Counterpart, ...]:
 
 
 def describe_counterpart(counterpart: Counterpart) -> str:
-    """``60 samples long_scoreboard through R2``: what connects the two; ``60 samples, mostly …`` where other things do as well."""
+    """``60 samples of long_scoreboard through R2``: what connects the two; ``60 samples, mostly …`` where other things do as well."""
     from gpa_lsp.binary.model import name_resource  # needs numpy, which the answer to initialize must not wait for
 
     pair = counterpart.heaviest
     count = round(counterpart.samples)
-    mostly = ", mostly" if pair.samples < _ALL_RATIO * counterpart.samples else ""
-    text = f"{format_count(count)} sample{'' if count == 1 else 's'}{mostly} {pair.reason}"
+    link = ", mostly" if pair.samples < _ALL_RATIO * counterpart.samples else " of"
+    text = f"{format_count_of(count, 'sample')}{link} {pair.reason}"
     return text if pair.resource is None else f"{text} through {name_resource(pair.resource)}"
 
 

@@ -122,7 +122,7 @@ def describe_past(history: KernelHistory | None, now_ns: int | None = None, zone
         [
             *((f"- {course}",) if course else ()),
             *rows,
-            f"- {format_count_of(history.run_count, 'run')} on this GPU; this is run {history.run.run_id}",
+            f"- run {history.run.run_id} of the history; {format_count_of(history.run_count, 'run')} of this kernel on this GPU",
         ]
     )
 

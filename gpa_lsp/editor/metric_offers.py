@@ -37,7 +37,7 @@ class MetricOffer:
         """Which kernels lack it, a sentence without its stop; empty where none does."""
         reason = "no launch is described" if self.metric.is_from_emulation else "not in their profiles"
         if not self.is_known:
-            return f"no kernel has it here; {reason if self.metric.is_from_emulation else f'it is {reason}'}"
+            return reason if self.metric.is_from_emulation else "no profile here has it"
         if not self.lacking:
             return ""
         others = len(self.lacking) - _MOST_NAMED

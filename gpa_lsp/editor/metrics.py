@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 
 class MetricKind(Enum):
@@ -23,11 +24,11 @@ class MetricKind(Enum):
 
 
 _WORDS = {
-    MetricKind.USUAL: ("samples and causes", "samples taken on a line, or of stalls it causes, whichever are more"),
+    MetricKind.USUAL: ("samples and causes", "samples taken on a line, or stalls that it causes, whichever is more"),
     MetricKind.TIME: ("time", "share of the kernel's samples that were taken on a line"),
-    MetricKind.CAUSE: ("causes", "share of the kernel's samples that are stalls a line causes"),
+    MetricKind.CAUSE: ("causes", "share of the kernel's samples that are stalls caused by a line"),
     MetricKind.EXECUTIONS: ("executions", "warp instructions executed"),
-    MetricKind.DIVERGENCE: ("divergence", "threads active in a warp, of 32, when it executed a line"),
+    MetricKind.DIVERGENCE: ("divergence", "active threads, of 32, when a warp executed a line"),
     MetricKind.SECTORS: (
         "sectors",
         "32-byte sectors of global and local memory asked for, and the fewest there could be",
@@ -63,7 +64,7 @@ class LineMetric:
     def detail(self) -> str:
         """What it is, in a few words."""
         if self.kind is MetricKind.REASON:
-            return f"share of the kernel's samples that are {self.reason}, taken on a line"
+            return f"share of the kernel's samples: {describe_stall_reason(self.reason).description}"
         return _WORDS[self.kind][1]
 
     @property

@@ -17,6 +17,16 @@ def find_roofline(shown: VisibleKernel) -> "KernelRoofline | None":
     return None if analyses is None else analyses.roofline
 
 
+def describe_known_roofs_of(shown: VisibleKernel, *, with_bars: bool) -> str:
+    """How close a kernel is to its roofs, for the hover of one of its lines; empty also where only what is missing could be named."""
+    from gpa_lsp.render.roofline_text import choose_roofline
+
+    roofline, advice = find_roofline(shown), shown.kernel.report.advice
+    line = None if roofline is None else choose_roofline(roofline)
+    is_known = line.binding is not None if line is not None else bool(advice is not None and advice.units)
+    return describe_roofs_of(shown, with_bars=with_bars) if is_known else ""
+
+
 def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
     """How close a kernel is to its roofs, as Markdown; empty for one that was not measured, or not judged."""
     from gpa_lsp.render.markdown_text import write_sentence
@@ -30,7 +40,7 @@ def describe_roofs_of(shown: VisibleKernel, *, with_bars: bool = True) -> str:
         return "" if report.advice is None else describe_roofs(report.advice)
     if with_bars:
         return "\n".join(render_roofline_markdown(roofline))
-    return "  \n".join(write_sentence(text) for text in describe_roofline(roofline) if text)
+    return "**Roofline**: " + "  \n".join(write_sentence(text) for text in describe_roofline(roofline) if text)
 
 
 def draw_roofline_of(shown: VisibleKernel) -> str:

@@ -75,48 +75,55 @@ class Settings:
     """
 
     min_share_ratio: float = option(
-        "minShare", 5, PERCENT, "Percent of a kernel's samples a line needs for a hint or a diagnostic."
+        "minShare",
+        5,
+        PERCENT,
+        "Percent of a kernel's samples that a line needs at least to get a hint or to stand among the problems.",
     )
-    show_inlay_hints: bool = option("inlayHints.enable", True, FLAG, "Shares at line ends.")
+    show_inlay_hints: bool = option("inlayHints.enable", True, FLAG, "Show shares at the ends of lines.")
     most_hints_on_screen: int = option(
         "inlayHints.onScreen",
         12,
         COUNT,
-        "Of the measured lines, so many hints in any 40 lines, the hottest first; the three hottest lines of a kernel always have one. 0 for all.",
+        "Most hints of measured lines in any 40 lines, hottest first; the three hottest lines of a kernel always have one. 0 shows all.",
     )
-    show_diagnostics: bool = option("diagnostics.enable", True, FLAG, "Causing lines among the problems.")
+    show_diagnostics: bool = option(
+        "diagnostics.enable", True, FLAG, "List the lines that cause stalls among the problems."
+    )
     diagnostic_severity: Severity = option(
-        "diagnostics.severity", "information", one_of(Severity), "How loud those are."
+        "diagnostics.severity", "information", one_of(Severity), "Severity of these problems."
     )
     max_diagnostics_per_file: int = option(  # VS Code itself cuts at 1,000
-        "maxDiagnosticsPerFile", 200, COUNT, "How many of a file's lines are listed, the costliest first."
+        "maxDiagnosticsPerFile", 200, COUNT, "Most lines of a file among the problems, costliest first."
     )
-    show_symbols: bool = option("symbols.enable", True, FLAG, "Kernels with their times among the symbols of a source.")
+    show_symbols: bool = option(
+        "symbols.enable", True, FLAG, "List kernels with their times among the symbols of a source."
+    )
     serves_definition: bool = option(
         "definition.enable",
         False,
         FLAG,
-        "Go to definition on a line of a source goes to what the line waits for. Off, because the language's own server answers there and two "
-        "answers make editors ask.",
+        "Let Go to Definition on a line of a source lead to what the line waits for. Off by default: the language's own server answers there, and "
+        "with two answers editors ask which to take.",
     )
     unverified_lines: UnverifiedChoice = option(
         "unverifiedLines",
         "fitting",
         one_of(UnverifiedChoice),
-        "Numbers in a source that was saved after it was measured, where no copy of what was measured is known: marked with `?` where the measured "
-        "lines fit it (`fitting`), in `all` such sources, though they may stand on the wrong lines, or in none of them (`none`).",
+        "Numbers in a source that was saved after it was measured, without a copy of what was measured: shown with a `?` where the measured lines "
+        "fit the source (`fitting`), in `all` such sources although they may stand on wrong lines, or not at all (`none`).",
     )
     blamer: str = option(
         "blamer",
         DEFAULT_BLAMER,
         one_name_of(list_members("gpa_lsp.blame.blamers")),
-        "How causes are found: `scoreboard` by what the hardware waits for, `paper` by registers only, as GPA was published.",
+        "How causes are found: by what the hardware waits for (`scoreboard`), or by registers only, as the paper on GPA does (`paper`).",
     )
     path_mappings: tuple[tuple[str, str], ...] = option(
         "pathMappings",
         {},
         PATH_MAPPINGS,
-        "Path prefix as compiled → folder here, or as an editor on another machine names it, for sources that are not found by themselves.",
+        "Path prefix as compiled → folder here (or as an editor on another machine names it), for sources that are not found without it.",
         is_restricted=True,
     )
     profile_globs: tuple[str, ...] = option(
@@ -126,7 +133,9 @@ class Settings:
         "Which files are profiles; a pattern that starts with `/` or `~` is looked for outside the workspace.",
         is_restricted=True,
     )
-    poll_seconds: float = option("pollSeconds", 1.0, seconds(0.05, 3600), "Time between two looks at the workspace.")
+    poll_seconds: float = option(
+        "pollSeconds", 1.0, seconds(0.05, 3600), "Time between two looks for changed profiles and sources."
+    )
     keeps_history: bool = option(
         "history.enable",
         True,
@@ -137,7 +146,7 @@ class Settings:
         "profile.command",
         None,
         _COMMAND,
-        "What measures: a command line, or a list of its arguments; no shell is involved. `${file}`, `${fileDirname}`, "
+        "The command that measures: a command line, or a list of its arguments; no shell is involved. `${file}`, `${fileDirname}`, "
         "`${fileBasenameNoExtension}`, `${workspaceFolder}`, `${kernel}`, `${output}` and `${env:NAME}` stand for what they say; the report is "
         "expected in `${output}`, or anywhere profiles are looked for. A command is run only after you agreed to it, once or always in this "
         "workspace.",
@@ -147,17 +156,17 @@ class Settings:
         "profile.buildCommand",
         None,
         _COMMAND,
-        "What is run before it; measuring goes on only when it succeeds.",
+        "The command that runs before `profile.command`; nothing is measured unless it succeeds.",
         is_restricted=True,
     )
     profiles_on_save: bool = option(
         "profile.onSave", True, FLAG, "Measure when a source with kernels is saved.", is_restricted=True
     )
     debounce_s: float = option(
-        "profile.debounceSeconds", 1.0, seconds(0, 3600), "Time without another save before a run begins."
+        "profile.debounceSeconds", 1.0, seconds(0, 3600), "Time without another save before measuring begins."
     )
     profile_timeout_s: float = option(
-        "profile.timeoutSeconds", PATIENCE_S, seconds(1, 86400), "A run is ended after this time."
+        "profile.timeoutSeconds", PATIENCE_S, seconds(1, 86400), "Measuring is ended after this time."
     )
     compiles_sources: bool = option(
         "static.enable",
@@ -168,19 +177,19 @@ class Settings:
         "at all in a workspace that is not trusted.",
     )
     compiles_on_change: bool = option(
-        "static.onChange", False, FLAG, "Also while it is edited, from what the editor holds."
+        "static.onChange", False, FLAG, "Compile a CUDA source while it is edited, too, as it stands in the editor."
     )
     static_pause_s: float = option(
-        "static.debounceSeconds", 0.5, seconds(0, 3600), "Time without another edit before that."
+        "static.debounceSeconds", 0.5, seconds(0, 3600), "Time without another edit before a source is compiled."
     )
     shows_compiler_messages: bool = option(
-        "static.compilerMessages", True, FLAG, "Errors and warnings of that compiler among the problems."
+        "static.compilerMessages", True, FLAG, "List errors and warnings of the compiler among the problems."
     )
     static_architecture: tuple[int, int] | None = option(
         "static.architecture",
         None,
         ARCHITECTURE,
-        "Architecture to compile for, such as `sm_86`; without one the newest that the source's compile command names.",
+        "Architecture to compile for, such as `sm_86`; if empty, the newest that the source's compile command names.",
     )
     static_timeout_s: float = option(
         "static.timeoutSeconds", 60.0, seconds(1, 3600), "The compiler is ended after this time."
@@ -189,7 +198,7 @@ class Settings:
         "static.fixes",
         True,
         FLAG,
-        "Compile the fixes that are offered where the cursor is, in the background, to say beforehand what the compiler makes of them. Only where "
+        "Compile the fixes offered at the cursor in the background, to say beforehand what the compiler makes of them. Only where "
         "`static.enable` lets sources be compiled.",
     )
     emulates: bool = option(
@@ -204,7 +213,7 @@ class Settings:
         "emulation.seconds",
         5.0,
         seconds(0.1, 600),
-        "For one launch; all of a source may take twice that. What was executed until then counts.",
+        "Time limit for emulating one launch; all launches of a source together may take twice as long. What was executed until then counts.",
     )
     emulation_memory_bytes: int = option(
         "emulation.memoryMiB", 1024, MEBIBYTES, "Memory for one launch: arrays, registers and traces together."
@@ -213,25 +222,25 @@ class Settings:
         "emulation.machine",
         None,
         NAME,
-        "GPU to predict for, such as `A100`; without one that of the newest report here, else one of the architecture that is compiled for.",
+        "GPU to predict for, such as `A100`; if empty, that of the newest report here, else one of the architecture that is compiled for.",
     )
     emulation_hints: HintChoice = option(
         "emulation.inlayHints",
         "excess",
         one_of(HintChoice),
-        "Sectors, wavefronts and divergence at line ends: where there is more than need be, at all lines, or not at all.",
+        "Show sectors, wavefronts and divergence at the ends of lines: where there are more than necessary, on all lines, or not at all.",
     )
     shows_emulation_diagnostics: bool = option(
         "emulation.diagnostics",
         True,
         FLAG,
-        "Uncoalesced, conflicting, divergent and faulty lines among the problems.",
+        "List uncoalesced, conflicting, divergent and faulty lines among the problems.",
     )
     exploration_s: float = option(
         "emulation.exploreSeconds",
         3.0,
         seconds(0, 600),
-        "Time for looking for a block that is predicted to be faster, after each prediction; 0 looks for none.",
+        "Time spent after each prediction on finding a block that is predicted to be faster; 0 finds none.",
     )
     simulates_on_save: bool = option(
         "simulation.onSave",
@@ -244,7 +253,7 @@ class Settings:
         "simulation.seconds",
         2.0,
         seconds(0.1, 600),
-        "Launches that took longer to simulate are not simulated on save any more, until they are described again.",
+        "Launches that take longer to simulate are no longer simulated on save, until their description changes.",
     )
     times_on_save: bool = option(
         "timing.onSave",
@@ -267,8 +276,8 @@ class Settings:
         "emulation.recordBuildCommand",
         None,
         _COMMAND,
-        'What builds it before, such as `["make", "-B"]`: nvcc is asked for what is needed to run here, the shared runtime library, PTX and '
-        "line numbers.",
+        'The command that builds that program before, such as `["make", "-B"]`: nvcc is made to add what running here needs, the shared runtime '
+        "library, PTX and line numbers.",
         is_restricted=True,
     )
     recorded_launch: int = option(

@@ -131,7 +131,7 @@ def _make_finding(line: HotLine) -> "Finding":
 
 
 def describe_line(lines: Sequence[HotLine]) -> str:
-    """The hover of a line.
+    """How hot a line is, and why.
 
     Args:
         lines: what the kernels say of it, hottest first; not empty.
@@ -159,8 +159,13 @@ def _describe_one(line: HotLine) -> str:
         meaning = describe_stall_reason(reason).description
         parts.append(make_one_line(f"mostly **{reason}**, {of_kernel} of the kernel's samples: {meaning}"))
     parts.append(draw_reasons(row.inclusive_by_reason, report.total_samples, "of kernel"))
-    parts.append(draw_instructions(report.instructions, line.hottest, report.total_samples))
-    parts.append(_name_source(line))
+    return "\n\n".join(part for part in parts if part)
+
+
+def describe_origin(line: HotLine) -> str:
+    """The instructions behind a line's numbers, and the profile they are from; what matters less than causes and remedies."""
+    report = line.shown.kernel.report
+    parts = (draw_instructions(report.instructions, line.hottest, report.total_samples), _name_source(line))
     return "\n\n".join(part for part in parts if part)
 
 

@@ -313,7 +313,7 @@ def describe_limit(kernel: KernelReport) -> Sentence:
         return say("unknown: the report holds no limiter; run gpa-lsp advise on the profile")
     text = drop_stop(limiter.sentence)
     if limiter.kind is LimiterKind.UNKNOWN:
-        return say("{text}; collect --section SpeedOfLight", text=text)
+        return say("{text}; record it with --section SpeedOfLight", text=text)
     following, reach = limiter.next, limiter.next_factor
     if following is None or reach is None or not math.isfinite(reach):
         return text

@@ -1,6 +1,6 @@
 """A kernel's time over its runs in words: a line of blocks where pictures are not possible, one sentence, and what a list of runs says."""
 
-from gpa_lsp.basis.numbers import format_change, format_count, format_duration_ns
+from gpa_lsp.basis.numbers import format_change, format_count, format_duration_ns, format_duration_range_ns
 from gpa_lsp.basis.prose import NOTHING, Part, Sentence, count, cycles, duration, join, say
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.time_course import Commit, TimeCourse, TimedRun
@@ -9,6 +9,13 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 UNTIMED = "·"
 REGRESSION = "▲"
 TICK = "╎"
+OLDER = "…"
+
+MOST_BLOCKS = 32
+"""Runs in a line of blocks, the newest."""
+
+_MOST_TICKS = 8
+"""Commits that a line of blocks tells apart: more would hide the times."""
 
 _LEAST_SPAN_RATIO = 0.2
 """Of the longest time: what a line of blocks, or an axis, spans at least, so that noise does not look like mountains."""
@@ -27,19 +34,29 @@ def choose_span(course: TimeCourse) -> tuple[float, float]:
 def draw_blocks(course: TimeCourse) -> str:
     """The times as blocks, oldest first, with a triangle before a regression and a stroke where another commit was checked out.
 
-    The lowest block is the shortest time, unless all lie close together; a dot is a run whose time is unknown.
+    The lowest block is the shortest time, unless all lie close together; a dot is a run whose time is unknown. Of many runs the newest are drawn,
+    and of many commits none.
     """
     if not course.timed:
         return ""
     low, high = choose_span(course)
-    marks = []
-    for position, run in enumerate(course.runs):
-        if position and course.begins_commit(position):
+    ticks = _list_ticks(course)
+    older = max(0, len(course.runs) - MOST_BLOCKS)
+    marks = [OLDER] if older else []
+    for position, run in list(enumerate(course.runs))[older:]:
+        if position in ticks:
             marks.append(TICK)
         if run.is_regression:
             marks.append(REGRESSION)
         marks.append(UNTIMED if run.time is None else _choose_block((run.time - low) / (high - low)))
     return "".join(marks)
+
+
+def _list_ticks(course: TimeCourse) -> set[int]:
+    """Positions of the runs before which :func:`draw_blocks` draws a stroke."""
+    first = max(1, len(course.runs) - MOST_BLOCKS)
+    found = {position for position in range(first, len(course.runs)) if course.begins_commit(position)}
+    return found if len(found) <= _MOST_TICKS else set()
 
 
 def _choose_block(ratio: float) -> str:
@@ -82,8 +99,9 @@ def describe_course(course: TimeCourse, *, with_marks: bool = False) -> Sentence
         _describe_regressions(course, f"{REGRESSION} " if with_marks else ""),
     ]
     if len(course.commits) > 1:
+        is_ticked = with_marks and bool(_list_ticks(course))
         parts.append(
-            say("{tick}{commits}", tick=f"{TICK} " if with_marks else "", commits=count(len(course.commits), "commit"))
+            say("{tick}{commits}", tick=f"{TICK} " if is_ticked else "", commits=count(len(course.commits), "commit"))
         )
     return join([part for part in parts if part], "; ")
 
@@ -93,7 +111,7 @@ def _describe_regressions(course: TimeCourse, mark: str) -> Sentence:
     if not found:
         return say("no regression")
     last = found[-1]
-    fate = ", made good since" if course.is_made_good(course.runs.index(last)) else ""
+    fate = ", recovered since" if course.is_made_good(course.runs.index(last)) else ""
     where = say(
         "run {number} ({change}{commit}){fate}",
         number=str(last.number),
@@ -133,7 +151,9 @@ def write_range(course: TimeCourse, run: TimedRun) -> str:
     """The ends of the range a run's time lies in; empty where it is unknown."""
     if run.low is None or run.high is None:
         return ""
-    return f"{write_time(course, run.low)} to {write_time(course, run.high)}"
+    if course.unit == "cycles":
+        return f"{format_count(run.low)} to {format_count(run.high)} cycles"
+    return format_duration_range_ns(run.low, run.high)
 
 
 def describe_step(run: TimedRun) -> str:

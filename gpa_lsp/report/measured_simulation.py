@@ -260,7 +260,10 @@ def _list_findings(found: SimulatedComparison) -> tuple[Sentence, ...]:
             measured=count(found.measured_samples),
             simulated=count(found.simulated_samples),
         ),
-        say("Measured samples are also of {others} of other shapes.", others=count(found.other_launches, "launch"))
+        say(
+            "The measured samples include those of {others} with another shape.",
+            others=count(found.other_launches, "launch"),
+        )
         if found.other_launches
         else NOTHING,
     )

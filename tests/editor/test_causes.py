@@ -74,7 +74,7 @@ def test_who_waits_most_is_named_first_and_estimates_stand_apart() -> None:
 def test_the_diagnostic_stands_on_the_causing_line() -> None:
     found = diagnostics(view())[5]
     assert found.message == (
-        "80 % of the samples of saxpy are stalls caused here, 60 % long_scoreboard; waited for in line 6. Move loads earlier 1.3–1.7×"
+        "80 % of the samples of saxpy are stalls caused here, 60 % long_scoreboard; waited for in line 6.\nMove loads earlier 1.3–1.7×"
     )
     assert found.code == "long_scoreboard"
 
@@ -117,8 +117,8 @@ def test_without_blame_the_hot_lines_are_diagnosed() -> None:
 
 def test_the_hover_of_the_cause_tells_who_waits_for_it() -> None:
     text = hover(view(), 5)
-    assert "waited for by (60 samples caused by this line)" in text
-    row = next(line for line in text.splitlines() if line.lstrip("| ").startswith("line 6"))
+    assert "**waited for by** · 60 samples caused by this line\n\n- line 6: " in text
+    row = next(line for line in text.splitlines() if line.startswith("- line 6"))
     assert "60" in row
     assert "long_scoreboard: data from global memory" in row
     assert "R2, 8 cycles later" in row
@@ -128,8 +128,8 @@ def test_the_hover_of_the_cause_tells_who_waits_for_it() -> None:
 
 def test_the_hover_of_the_victim_tells_what_it_waits_for() -> None:
     text = hover(view(), 6)
-    assert "waits for (60 samples taken here)" in text
-    assert any("line 5" in line for line in text.splitlines())
+    assert "**waits for** · 60 samples taken here\n\n- line 5: " in text
+    assert text.index("- line 5") < text.index("hottest instructions"), "causes are what matters"
 
 
 def test_places_in_other_files_are_named_by_file() -> None:

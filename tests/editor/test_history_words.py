@@ -141,7 +141,7 @@ def test_the_page_names_runs_ranges_and_grounds() -> None:
         "- since the last run (14:02, run 2): 2.50 ms → 2.00 ms: −20 % (different launch); 3 and 3 launches",
         "- since the baseline (20 Nov, run 1): 2.01 ms → 2.00 ms: no change beyond 3.0 % noise"
         " (different launch); too few launches to see the noise; 3 % and the launch overhead assumed",
-        "- 3 runs on this GPU; this is run 9",
+        "- run 9 of the history; 3 runs of this kernel on this GPU",
     ]
 
 

@@ -111,9 +111,14 @@ def test_measured_and_emulated_numbers_stay_apart() -> None:
     measured, heading, emulated = text.partition("**Emulated**")
     assert heading and "long_scoreboard" in measured and "sectors per request" not in measured
     assert "sectors per request" in emulated and "long_scoreboard" not in emulated
-    at_line = [label for line, label in hints(view(snapshot=snapshot)) if line == 4]
-    assert len(at_line) == 2 and at_line[1] == "16 sectors/req · 50 % diverge · emulated"
-    assert "emulated" not in at_line[0]
+
+
+def test_a_line_with_two_hints_is_not_longer_than_editors_show() -> None:
+    listing = LISTING.replace("saxpy.cu", "k.cu")
+    snapshot = make_snapshot(make_profile(build_kernel(listing), texts={"k.cu": TEXT}))
+    (hint,) = [hint for hint in list_hints(view(snapshot=snapshot), 1, 99) if hint.position.line == 4]
+    assert hint.label == "60 % long_scoreboard"
+    assert "; emulated, not measured: " in (hint.tooltip or ""), "what has no room is not lost"
 
 
 def test_hints_stand_where_there_is_more_than_need_be() -> None:
@@ -161,7 +166,7 @@ def test_costly_lines_are_information_and_faults_are_warnings() -> None:
     (related,) = race.related
     assert (related.location.uri, related.location.range.start.line) == (SOURCE.as_uri(), 4)
     assert uncoalesced.message == (
-        "Uncoalesced: stores of x take 16 sectors per request where 2 would do, strided by 64 bytes, 80 % of the kernel's sectors. "
+        "Uncoalesced: stores of “x” take 16 sectors per request where 2 would do, strided by 64 bytes, 80 % of the kernel's sectors.\n"
         f"{REMEDIES[Pattern.APART]} (emulated)"
     )
 

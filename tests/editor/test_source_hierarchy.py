@@ -59,10 +59,10 @@ def test_a_chain_leads_from_the_victim_to_its_causes_and_theirs() -> None:
     session, item = start(7)
     assert item is not None
     first, second = incoming(session, item)
-    assert (first.name, first.detail) == ("line 6: y[i] = scale(y[i]);", "20 % · 20 samples wait through R2")
+    assert (first.name, first.detail) == ("line 6: y[i] = scale(y[i]);", "20 % · 20 samples of wait through R2")
     assert (second.name, second.detail) == (
         "line 5: y[i] = 2 * x[i] + y[i];",
-        "6.0 % · 6 samples long_scoreboard through R2",
+        "6.0 % · 6 samples of long_scoreboard through R2",
     )
     (load,) = incoming(session, first)
     assert load.name == second.name

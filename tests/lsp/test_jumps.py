@@ -51,7 +51,7 @@ def places(jumps: list[Any]) -> list[tuple[str, int]]:
 def test_the_cause_of_a_line_is_the_one_that_produced_its_operand() -> None:
     (jump,) = find_causes(open_all(), URI, 6)
     assert places([jump]) == [("saxpy", 5)]
-    assert jump.text == "line 5: y[i] = 2 * x[i] + y[i]; · 20 % · 20 samples long_scoreboard through R2"
+    assert jump.text == "line 5: y[i] = 2 * x[i] + y[i]; · 20 % · 20 samples of long_scoreboard through R2"
     assert (jump.samples, round(jump.ratio, 3)) == (20, 0.198)
 
 
@@ -85,7 +85,7 @@ def test_from_a_header_the_way_leads_back() -> None:
 def test_a_cause_in_code_without_lines_is_its_instruction() -> None:
     first, second, third = find_causes(open_all(), URI, 7)
     assert places([second, third]) == [("saxpy", 5), ("saxpy", 6)]
-    assert first.text == "code without lines · 15 % · 15 samples wait through R2"
+    assert first.text == "code without lines · 15 % · 15 samples of wait through R2"
     assert first.location.uri.startswith("gpa-sass:///saxpy.")
     assert first.location == first.sass
 
@@ -128,7 +128,7 @@ def test_of_several_kernels_the_one_with_most_samples_speaks_for_a_place() -> No
     ]
     (jump,) = find_causes(open_all(make_profile(*kernels)), URI, 5)
     assert jump.samples == 60
-    assert jump.text.endswith("60 samples long_scoreboard through R2 in saxpy<6>")
+    assert jump.text.endswith("60 samples of long_scoreboard through R2 in saxpy<6>")
 
 
 def test_few_documents_are_made_for_one_answer() -> None:
@@ -177,7 +177,7 @@ def test_a_chain_is_asked_for_by_direction() -> None:
     (incoming,) = run("find_chain", session, URI, 5, "incoming")
     assert incoming["item"]["name"] == "line 5: y[i] = 2 * x[i] + y[i];"
     assert set(incoming["item"]) == {"name", "kind", "uri", "range", "selectionRange", "detail", "data"}
-    assert incoming["text"] == "20 % · 20 samples long_scoreboard through R2"
+    assert incoming["text"] == "20 % · 20 samples of long_scoreboard through R2"
     assert round(incoming["ratio"], 3) == 0.198
     outgoing = run("find_chain", session, URI, 5, "outgoing")
     assert [step["item"]["range"]["start"]["line"] for step in outgoing] == [6]

@@ -58,7 +58,7 @@ def test_a_cause_has_one_share_in_every_view(client: RawClient, workspace: Works
         "problem": find_share(problem, "^SHARE of the samples of relax are stalls caused here"),
         "heat": find_share(mark, "causes SHARE"),
         "hint": find_share(hint, "causes SHARE"),
-        "hover": find_share(hover.partition("waited for by")[2], r"\| line 14 \| +[\d,]+ \| +SHARE"),
+        "hover": find_share(hover.partition("waited for by")[2], "- line 14: SHARE"),
         "page": list_caused(workspace.profile, cause + 1),
     }
     assert len(set(shares.values())) == 1, shares

@@ -78,7 +78,7 @@ def test_a_chart_marks_regressions_and_commits(browser: Browser, tmp_path: Path)
         assert all(f"0000000{number}" in text for number in (1, 2, 3))
         label = opened.page.locator(".history-chart").first.get_attribute("aria-label")
         assert label is not None
-        assert "slower in run 5 (+37 %, 00000002 “Unroll by 4”), made good since" in label
+        assert "slower in run 5 (+37 %, 00000002 “Unroll by 4”), recovered since" in label
 
 
 def test_kernels_that_are_slower_now_are_named_first(browser: Browser, tmp_path: Path) -> None:

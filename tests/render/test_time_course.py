@@ -54,7 +54,7 @@ def test_commits_are_ticks_between_blocks() -> None:
         (
             [1e6, 2e6, 1e6],
             {0: make_commit(1), 1: make_commit(0xABC, "Unroll")},
-            "1.00 ms → 1.00 ms over 3 runs; slower in run 2 (+100 %, 00000abc “Unroll”), made good since; 2 commits",
+            "1.00 ms → 1.00 ms over 3 runs; slower in run 2 (+100 %, 00000abc “Unroll”), recovered since; 2 commits",
         ),
         ([1e6, 2e6, 4e6], {}, "1.00 ms → 4.00 ms over 3 runs; 2 regressions, the last in run 3 (+100 %)"),
     ],
@@ -157,8 +157,8 @@ def test_the_section_of_a_page_lists_every_run_newest_first() -> None:
     rows = [[cell.text for cell in row] for row in section.table.rows]
     assert rows == [
         ["3", "2025-11-21 14:00", "–", "", "–", "no time to compare", "00000007 “Tile”"],
-        ["2", "2025-11-21 13:00", "2.00 ms", "1.96 ms to 2.04 ms", "5", "▲ +100 %, slower", "00000007 “Tile”"],
-        ["1", "2025-11-21 12:00", "1.00 ms", "980 µs to 1.02 ms", "5", "", "unknown"],
+        ["2", "2025-11-21 13:00", "2.00 ms", "1.96 to 2.04 ms", "5", "▲ +100 %, slower", "00000007 “Tile”"],
+        ["1", "2025-11-21 12:00", "1.00 ms", "0.980 to 1.02 ms", "5", "", "unknown"],
     ]
     assert section.rest == "6 older runs: gpa-lsp history --limit 0"
 

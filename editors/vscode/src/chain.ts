@@ -9,10 +9,12 @@ import {
   ThemeIcon,
   TreeItem,
   TreeItemCollapsibleState,
+  type TextDocumentChangeEvent,
   type TreeDataProvider,
   Uri,
   window,
   commands,
+  workspace,
 } from "vscode";
 import type { CallHierarchyIncomingCall, CallHierarchyItem, CallHierarchyOutgoingCall } from "vscode-languageclient/node";
 import type { Connection } from "./client";
@@ -36,24 +38,37 @@ interface Link {
 
 type Node = Heading | Link;
 
+/** The line the tree is about. */
+interface Origin {
+  readonly uri: Uri;
+  readonly line: number;
+}
+
 const TITLES: Readonly<Record<Direction, string>> = { incoming: "Waits for", outgoing: "Is waited for by" };
 
 export class ChainTree implements TreeDataProvider<Node>, Disposable {
   readonly #connection: Connection;
   readonly #changed = new EventEmitter<undefined>();
   readonly #view = window.createTreeView<Node>(VIEW, { treeDataProvider: this, showCollapseAll: true });
+  readonly #disposables: Disposable[];
   #roots: readonly Heading[] = [];
+  #origin: Origin | undefined;
   #turn = 0;
 
   readonly onDidChangeTreeData = this.#changed.event;
 
   constructor(connection: Connection) {
     this.#connection = connection;
+    this.#disposables = [
+      connection.onHeat((heat) => this.#origin?.uri.toString() === Uri.parse(heat.uri).toString() && void this.#ask(this.#origin)), // numbers have changed
+      workspace.onDidChangeTextDocument((change) => this.#follow(change)),
+    ];
   }
 
   dispose(): void {
-    this.#view.dispose();
-    this.#changed.dispose();
+    for (const disposable of [...this.#disposables, this.#view, this.#changed]) {
+      disposable.dispose();
+    }
   }
 
   /** Show the chain of the line under the cursor and bring the tree to the front. */
@@ -62,9 +77,16 @@ export class ChainTree implements TreeDataProvider<Node>, Disposable {
     if (editor === undefined) {
       return;
     }
+    if (await this.#ask({ uri: editor.document.uri, line: editor.selection.active.line })) {
+      await commands.executeCommand(`${VIEW}.focus`);
+    }
+  }
+
+  /** Fill the tree. False when another line was asked about meanwhile. */
+  async #ask(origin: Origin): Promise<boolean> {
     const turn = ++this.#turn;
-    const { uri } = editor.document;
-    const line = editor.selection.active.line;
+    this.#origin = origin;
+    const { uri, line } = origin;
     const headings: Heading[] = [];
     for (const direction of ["incoming", "outgoing"] as const) {
       const found = (await this.#connection.run<readonly ChainItem[] | null>("gpaLsp.findChain", toProtocol(uri), line, direction)) ?? [];
@@ -73,14 +95,28 @@ export class ChainTree implements TreeDataProvider<Node>, Disposable {
       }
     }
     if (turn !== this.#turn) {
-      return; // another line was asked about meanwhile
+      return false;
     }
     this.#roots = headings;
     const name = isSass(uri) ? "SASS" : (uri.path.split("/").pop() ?? "");
     this.#view.description = `${name}:${line + 1}`;
     this.#view.message = headings.length === 0 ? "This line waits for no other, and none waits for it." : "";
     this.#changed.fire(undefined);
-    await commands.executeCommand(`${VIEW}.focus`);
+    return true;
+  }
+
+  /** Lines above the line of the tree come and go. */
+  #follow({ document, contentChanges }: TextDocumentChangeEvent): void {
+    if (this.#origin === undefined || document.uri.toString() !== this.#origin.uri.toString()) {
+      return;
+    }
+    let { line } = this.#origin;
+    for (const { range, text } of contentChanges) {
+      if (range.end.line < line || (range.end.line === line && range.end.character === 0)) {
+        line += text.split("\n").length - 1 - (range.end.line - range.start.line);
+      }
+    }
+    this.#origin = { ...this.#origin, line };
   }
 
   async getChildren(node?: Node): Promise<Node[]> {
@@ -96,8 +132,9 @@ export class ChainTree implements TreeDataProvider<Node>, Disposable {
       heading.iconPath = new ThemeIcon(node.direction === "incoming" ? "arrow-left" : "arrow-right");
       return heading;
     }
-    const item = new TreeItem(node.text, TreeItemCollapsibleState.Collapsed); // first what is worth comparing: views are narrow
-    item.description = node.item.name;
+    const [share, ...details] = node.text.split(" · ");
+    const item = new TreeItem(`${share} · ${node.item.name}`, TreeItemCollapsibleState.Collapsed); // first what is worth comparing, and where: views are narrow
+    item.description = details.join(" · ");
     item.accessibilityInformation = { label: `${node.item.name}: ${node.text}, ${TITLES[node.direction]}` };
     item.tooltip = new MarkdownString().appendText(`${node.item.name}\n${node.text}`);
     item.iconPath = new ThemeIcon("circle-filled", new ThemeColor(node.direction === "incoming" ? "gpaLsp.heat.causesMarker" : "gpaLsp.heat.suffersMarker"));

@@ -10,7 +10,7 @@ from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.basis.numbers import format_number, format_percent
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Diagnostic, DiagnosticSeverity, Location, Position, Range, RelatedPlace
-from gpa_lsp.editor.predicted.hover import count_cost, describe_fault, name_access
+from gpa_lsp.editor.predicted.hover import count_cost, describe_fault, name_access, quote_code
 from gpa_lsp.editor.predicted.results import PredictedFault, PredictedProblem
 from gpa_lsp.editor.predicted.view import PlacedPredictions
 
@@ -99,13 +99,13 @@ def _list_accesses(view: DocumentView, predicted: PlacedPredictions) -> Iterator
         what = "Bank conflicts" if is_shared else "Uncoalesced"
         share = "" if one.share_ratio is None else f", {format_percent(one.share_ratio)} of the kernel's sectors"
         pattern = f", {one.pattern_words}" if one.pattern_words else ""
-        name = name_access(one).replace("`", "")
+        name = quote_code(name_access(one))
         text = f"{what}: {name} take {count_cost(one)} where {format_number(one.ideal)} would do{pattern}{share}."
         yield Diagnostic(
             range=view.positions.find_text(line),
             severity=DiagnosticSeverity.INFORMATION,
             code="emulated bank-conflicts" if is_shared else "emulated uncoalesced",
-            message=f"{text} {one.remedy}".rstrip() + " (emulated)",
+            message=f"{text}\n{one.remedy}".rstrip() + " (emulated)",
         )
 
 

@@ -7,7 +7,7 @@ from gpa_lsp.basis.numbers import format_number, format_percent
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.metrics import MetricKind
 from gpa_lsp.editor.model import Hint
-from gpa_lsp.editor.predicted.hover import count_cost, name_access
+from gpa_lsp.editor.predicted.hover import count_cost, name_access, quote_code
 from gpa_lsp.editor.predicted.metric_values import measure_emulation
 from gpa_lsp.editor.predicted.results import LaunchFact
 from gpa_lsp.editor.predicted.view import PlacedPredictions
@@ -61,9 +61,7 @@ def _make_hint(view: DocumentView, predicted: PlacedPredictions, line: int, choi
         access = one.fact
         if is_all or access.excess_ratio >= LEAST_EXCESS_RATIO:
             parts.append(f"{format_number(access.cost)} {'wavefronts' if access.is_shared else 'sectors'}/req")
-            text = (
-                f"{name_access(access).replace('`', '')}: {count_cost(access)}, {format_number(access.ideal)} at best"
-            )
+            text = f"{quote_code(name_access(access))}: {count_cost(access)}, {format_number(access.ideal)} at best"
             tips.append(f"{text} ({_name_launch(predicted, one.launch)})")
     branch = _choose_branch(predicted.branches.get(line, ()))
     if branch is not None and (is_all or branch.fact.divergent_ratio >= LEAST_DIVERGENT_RATIO):

@@ -1,5 +1,6 @@
 """What the hover of a line says of the emulation: never mixed with what was measured, always under a heading of its own."""
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -92,6 +93,15 @@ def _draw_reuse(reuse: tuple[tuple[str, float], ...]) -> Iterator[str]:
     for words, ratio in reuse:
         yield f"{words.ljust(width)}  {draw_bar(ratio, _BAR_CELLS).ljust(_BAR_CELLS)} {format_percent(ratio)}"
     yield "```"
+
+
+def quote_code(text: str) -> str:
+    """Markdown for where it is shown as it is.
+
+    >>> quote_code("loads of `in`")
+    'loads of “in”'
+    """
+    return re.sub(r"`([^`]*)`", r"“\1”", text)
 
 
 def name_access(access: "AccessLineFact") -> str:

@@ -240,7 +240,7 @@ def name_launch(kernel: KernelPrediction) -> str:
 
 
 def describe_briefly(kernel: KernelPrediction, title: str) -> str:
-    """The words of a lens: what limits it, what it moves, how long it takes, and how much was emulated."""
+    """The words of a lens: what limits it, what it moves, how long it takes at least, and how much was emulated where that is not all."""
     parts = []
     own = [fault for fault in kernel.faults if fault.kind not in ENDINGS]
     if own:
@@ -256,9 +256,9 @@ def describe_briefly(kernel: KernelPrediction, title: str) -> str:
         parts.append(f"{loaded} B in, {stored} B out/update")
         if volumes.duration_ns is not None:
             machine = _PACKAGING.sub("", kernel.machine)
-            parts.append(f"{format_duration_ns(volumes.duration_ns)} on {machine}")
-    whole = kernel.execution.is_complete and kernel.execution.executed_blocks == kernel.execution.grid_blocks
-    parts.append("fully emulated" if whole else f"emulated {count_blocks(kernel)}")
+            parts.append(f"≥{format_duration_ns(volumes.duration_ns)} on {machine}")
+    if not kernel.execution.is_complete or kernel.execution.executed_blocks != kernel.execution.grid_blocks:
+        parts.append(f"emulated {count_blocks(kernel)}")
     return f"predicted{f' {title}' if title else ''}: {' · '.join(parts)}"
 
 

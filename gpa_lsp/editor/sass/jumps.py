@@ -1,6 +1,6 @@
 """From an instruction to those it waits for, and to those that wait for it."""
 
-from gpa_lsp.basis.numbers import format_count, format_percent
+from gpa_lsp.basis.numbers import format_count_of, format_percent
 from gpa_lsp.editor.model import Jump, Location, Range
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.model import SassView
@@ -64,9 +64,8 @@ def _list_jumps(view: SassView, row: int, *, is_cause: bool) -> list[Jump]:
 
 
 def describe_tie(samples: float, reason: str, resource: int | None) -> str:
-    """What connects two instructions, in the words of source lines: ``60 samples long_scoreboard through R2``."""
+    """What connects two instructions, in the words of source lines: ``60 samples of long_scoreboard through R2``."""
     from gpa_lsp.binary.model import name_resource  # imported here because it needs numpy
 
-    count = round(samples)
-    text = f"{format_count(count)} sample{'' if count == 1 else 's'} {reason}"
+    text = f"{format_count_of(round(samples), 'sample')} of {reason}"
     return text if resource is None else f"{text} through {name_resource(resource)}"

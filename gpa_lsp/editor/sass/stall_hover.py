@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 
-from gpa_lsp.basis.numbers import format_count, format_number, format_percent, format_share
+from gpa_lsp.basis.numbers import format_count, format_number, format_share
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.binary.model import name_resource
+from gpa_lsp.editor.cause_table import list_pair
 from gpa_lsp.editor.lines.names import read_text
 from gpa_lsp.editor.lines.places import name_file
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.model import SassDocument, SassView
-from gpa_lsp.editor.stall_table import draw_reasons, draw_table
+from gpa_lsp.editor.stall_table import draw_reasons
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
-from gpa_lsp.render.advice_words import describe_cause, describe_sharing
+from gpa_lsp.render.advice_words import describe_sharing
 from gpa_lsp.render.markdown_text import begin_paragraph, mark_code
 from gpa_lsp.report.count import count_row
 from gpa_lsp.report.instruction_pairs import (
@@ -51,11 +52,11 @@ def describe_stalls(document: SassDocument, row: int) -> str:
     report = document.shown.kernel.report
     counts = _count(report, row)
     causes, victims = list_causes(report, row), list_victims(report, row)
-    parts = [draw_reasons(counts, sum(count.all_samples for count in counts.values()), "of it")]
+    parts = [draw_reasons(counts, report.total_samples, "of kernel")]
     if causes:
-        parts.append(_draw_pairs(document, "waits for", causes))
+        parts.append(_list_pairs(document, "**waits for**", causes))
     if victims:
-        parts.append(_draw_pairs(document, "waited for by", victims))
+        parts.append(_list_pairs(document, "**waited for by**", victims))
     parts += [_describe_own(report, row, is_mixed=bool(causes or victims)), describe_cost(report, row, victims)]
     return "\n\n".join(part for part in parts if part)
 
@@ -64,21 +65,15 @@ def _count(report: KernelReport, row: int) -> ReasonCounts:
     return count_row(report.instructions, row)
 
 
-def _draw_pairs(document: SassDocument, title: str, pairs: Sequence[InstructionPair]) -> str:
+def _list_pairs(document: SassDocument, title: str, pairs: Sequence[InstructionPair]) -> str:
     total = document.shown.kernel.report.total_samples
     rows = [
-        (
-            mark_code(name_instruction(document, pair.row)),  # whose stars would be taken for Markdown
-            format_count(round(pair.samples)),
-            format_percent(min(1.0, pair.samples / total)) if total else "",
-            f"{pair.reason}: {describe_cause(pair.category)}",
-            _describe_link(pair),
-        )
+        # names have stars, which would be taken for Markdown
+        list_pair(mark_code(name_instruction(document, pair.row)), pair, total, _describe_link(pair))
         for pair in pairs[:_MOST_ROWS]
     ]
-    table = draw_table((title, "samples", "of kernel", "reason", "through"), rows, text_columns=(0, 3, 4))
     more = len(pairs) - _MOST_ROWS
-    return f"{table}\n\nand {more} more" if more > 0 else table
+    return "\n".join((title, "", *rows, *([f"- and {more} more"] if more > 0 else [])))
 
 
 def _describe_link(pair: InstructionPair) -> str:

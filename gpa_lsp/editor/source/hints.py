@@ -6,6 +6,7 @@ tooltip, which says all of it.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_percent
@@ -65,7 +66,24 @@ def list_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
         last: last line.
     """
     measured = _list_measured(view, first, last) if view.settings.show_inlay_hints else []
-    return [*measured, *list_predicted_hints(view, first, last)]
+    predicted = {hint.position.line: hint for hint in list_predicted_hints(view, first, last)}
+    shown = [_share_line(hint, predicted) for hint in measured]
+    return [*shown, *predicted.values()]
+
+
+def _share_line(hint: Hint, predicted: dict[int, Hint]) -> Hint:
+    """The hint of a line that may have another one: editors cut both together, so what has no room is taken out and told by the tooltip of the
+    first.
+    """
+    other = predicted.get(hint.position.line)
+    if other is None or _count_chars(hint) + _count_chars(other) <= MOST_CHARS:
+        return hint
+    del predicted[hint.position.line]
+    return replace(hint, tooltip="; ".join(text for text in (hint.tooltip, other.tooltip) if text))
+
+
+def _count_chars(hint: Hint) -> int:
+    return len(hint.label) if isinstance(hint.label, str) else sum(len(part.value) for part in hint.label)
 
 
 def _list_measured(view: DocumentView, first: int, last: int) -> list[Hint]:

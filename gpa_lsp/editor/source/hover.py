@@ -11,9 +11,9 @@ from gpa_lsp.editor.kernel_page import describe_places, describe_verdict
 from gpa_lsp.editor.lines.causes import CauseLine
 from gpa_lsp.editor.lines.names import name_place
 from gpa_lsp.editor.predicted.hover import describe_predictions
-from gpa_lsp.editor.roofline import describe_roofs_of, draw_roofline_of
+from gpa_lsp.editor.roofline import describe_known_roofs_of, draw_roofline_of
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.editor.stall_table import describe_line
+from gpa_lsp.editor.stall_table import describe_line, describe_origin
 from gpa_lsp.editor.timed.view import describe_times
 from gpa_lsp.render.markdown_text import begin_paragraph
 
@@ -54,11 +54,12 @@ def describe_hover(view: DocumentView, line: int) -> str | None:
         summary,
         draw_picture(lines[0] if lines else None, shown) if view.abilities.images else "",
         describe_course_of(shown.kernel.history, is_drawn=view.abilities.images),
-        describe_roofs_of(shown, with_bars=not view.abilities.images),
         details,
         _describe_marks(lines),
         "" if lines else _describe_simulation(shown),
         describe_causes(cause, partial(name_place, view, shown)) if cause is not None else "",
+        describe_origin(lines[0]) if lines else "",
+        describe_known_roofs_of(shown, with_bars=not view.abilities.images),
         describe_places(shown),
         draw_roofline_of(shown) if view.abilities.images else "",
         _describe_statics(view, line) or "",

@@ -57,30 +57,37 @@ def list_lenses(view: DocumentView) -> list[Lens]:
 def _place(view: DocumentView, line: int, commands: Iterable[CommandCall]) -> Iterator[Lens]:
     start = view.positions.find_start(line)
     span = Range(start=start, end=start)
-    return (Lens(range=span, command=_cut(command)) for command in commands)
+    return (Lens(range=span, command=_fit(command)) for command in commands)
 
 
-def _cut(command: CommandCall) -> CommandCall:
-    if len(command.title) <= MOST_LENS_CHARS:
-        return command
-    return replace(command, title=f"{command.title[: MOST_LENS_CHARS - 1]}…")
+def _fit(command: CommandCall) -> CommandCall:
+    return command if len(command.title) <= MOST_LENS_CHARS else replace(command, title=_cut(command.title))
+
+
+def _cut(title: str, room: int = MOST_LENS_CHARS) -> str:
+    return title if len(title) <= room else f"{title[: room - 1].rstrip(' ·')}…"
+
+
+def _mark_edited(title: str, *, is_edited: bool) -> str:
+    """That it was said of another text is never cut."""
+    return _cut(title, MOST_LENS_CHARS - len(_EDITED)) + _EDITED if is_edited else title
 
 
 def _show_statics(uri: str, anchor: StaticAnchor) -> CommandCall:
     """What the code of a kernel says that no profile measured."""
-    title = f"{anchor.kernel.words} · static" + (_EDITED if anchor.is_edited else "")
+    title = _mark_edited(f"{anchor.kernel.words} · static", is_edited=anchor.is_edited)
     return CommandCall(title=title, command="gpaLsp.showStatics", arguments=(uri, anchor.kernel.mangled_name))
 
 
 def _show_launch(uri: str, anchor: PredictedAnchor) -> CommandCall:
     """What was predicted of a launch; it opens the page there."""
-    title = anchor.launch.words + (_EDITED if anchor.is_edited else "")
+    title = _mark_edited(anchor.launch.words, is_edited=anchor.is_edited)
     return CommandCall(title=title, command="gpaLsp.showPrediction", arguments=(uri, anchor.index))
 
 
 def _show_time(uri: str, anchor: TimedAnchor) -> CommandCall:
     """What was timed of a launch; it shows all that was."""
-    title = anchor.words + (_EDITED if anchor.is_edited else "")
+    title = _mark_edited(anchor.words, is_edited=anchor.is_edited)
     return CommandCall(title=title, command="gpaLsp.showTimes", arguments=(uri,))
 
 

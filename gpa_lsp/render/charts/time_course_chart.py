@@ -42,6 +42,9 @@ _NARROW_PIXELS = 230
 _LABEL_PIXELS = 62
 """A commit's name and a gap: names are left out where they would touch in the narrowest window."""
 
+_NOTCH_PIXELS = 10
+"""Of a commit without a name: lines as high as the chart would hide the times."""
+
 
 def build_course_chart(course: TimeCourse, description: str, zone: tzinfo | None = None) -> dict[str, Any]:
     """The chart.
@@ -109,7 +112,7 @@ def _describe_run(course: TimeCourse, run: TimedRun, size: float, zone: tzinfo |
 
 
 def _draw_ticks(course: TimeCourse, x: Row) -> Iterator[Row]:
-    """A line where another commit begins, with its name as far as there is room."""
+    """A line with its name where another commit begins; a notch where there is no room for the name."""
     named = choose_named_ticks(course, _LABEL_PIXELS * len(course.runs) / _NARROW_PIXELS)
     ticks = []
     for position, run in enumerate(course.runs):
@@ -120,10 +123,16 @@ def _draw_ticks(course: TimeCourse, x: Row) -> Iterator[Row]:
     if not ticks:
         return
     at = {"x": x, "tooltip": {"field": "commit", "type": "nominal", "title": "commit"}}
-    yield {"data": {"values": ticks}, "mark": {"type": "rule", "style": "now", "opacity": 0.5}, "encoding": at}
+    rule = {"type": "rule", "style": "now", "opacity": 0.5}
+    named_ticks = [tick for tick in ticks if tick["label"]]
+    others = [tick for tick in ticks if not tick["label"]]
+    yield {"data": {"values": named_ticks}, "mark": rule, "encoding": at}
+    if others:
+        notch = {"y": {"value": 0}, "y2": {"value": _NOTCH_PIXELS}}
+        yield {"data": {"values": others}, "mark": rule, "encoding": {**at, **notch}}
     label_mark = {"type": "text", "style": "peak-label", "align": "left", "baseline": "bottom", "dx": -3, "dy": -2}
     text = {"field": "label", "type": "nominal"}
-    yield {"data": {"values": ticks}, "mark": {**label_mark, "y": 0}, "encoding": {**at, "text": text}}
+    yield {"data": {"values": named_ticks}, "mark": {**label_mark, "y": 0}, "encoding": {**at, "text": text}}
 
 
 def _draw_times(x: Row, y: Row) -> Iterator[Row]:

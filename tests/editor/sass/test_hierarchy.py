@@ -40,7 +40,7 @@ def test_a_stalled_instruction_is_called_by_its_cause_and_back() -> None:
     (call,) = list_incoming(session, item.data)
     assert (call.item.name, call.item.detail) == (
         "/*0020*/ LDG.E R2, [R4.64]",
-        "80 % · 80 samples long_scoreboard through R2",
+        "80 % · 80 samples of long_scoreboard through R2",
     )
     assert read_places(view, call.ranges) == ["0020 R2"]
     (back,) = list_outgoing(session, call.item.data)

@@ -153,7 +153,7 @@ def test_jumps_lead_along_stalls(loop: SassView) -> None:
     (cause,) = find_causes_of_row(loop, 3)
     assert read_places(loop, [cause.location.range]) == ["0020 LDG.E R2, [R4.64]"]
     assert (cause.samples, cause.ratio, cause.sass) == (80.0, 0.8, cause.location)
-    assert cause.text == "/*0020*/ LDG · 80 % · 80 samples long_scoreboard through R2"
+    assert cause.text == "/*0020*/ LDG · 80 % · 80 samples of long_scoreboard through R2"
     assert [read_places(loop, [jump.location.range]) for jump in find_victims_of_row(loop, 2)] == [
         ["0030 FFMA R0, R2, R3, R0"]
     ]

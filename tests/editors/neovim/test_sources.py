@@ -229,7 +229,7 @@ def test_lines_show_what_was_chosen_and_it_is_kept(source: Neovim, workspace: Wo
 
         neovim.command("GpaLsp show sectors")
         neovim.wait_for_text("sectors: not in this profile")
-        neovim.wait_for("words", lambda: "no kernel has it here" in neovim.messages())
+        neovim.wait_for("words", lambda: "no profile here has it" in neovim.messages())
         neovim.wait_for("no heat", lambda: read_heat(neovim) == {})
         neovim.command("GpaLsp show nonsense")
         neovim.wait_for("words", lambda: "nothing is called nonsense" in neovim.messages())

@@ -83,9 +83,10 @@ end
 --- Set a group unless the user or the colour scheme has an opinion of it.
 ---@param name string
 ---@param value vim.api.keyset.highlight
-local function set(name, value)
+---@param usual vim.api.keyset.highlight? what Neovim itself sets
+local function set(name, value, usual)
   local now = vim.api.nvim_get_hl(0, { name = name })
-  if next(now) == nil or vim.deep_equal(now, set_last[name]) then
+  if next(now) == nil or vim.deep_equal(now, usual) or vim.deep_equal(now, set_last[name]) then
     vim.api.nvim_set_hl(0, name, value)
     set_last[name] = vim.api.nvim_get_hl(0, { name = name })
   end
@@ -114,6 +115,7 @@ function M.apply()
   local text = vim.api.nvim_get_hl(0, { name = 'Normal', link = false }).fg or inks[light]
   local quiet = M.blend(ground, text, 0.6) -- still legible on the hottest line
   set('GpaHint', { fg = quiet, ctermfg = M.find_terminal_colour(quiet) })
+  set('LspCodeLens', { link = 'GpaHint' }, { link = 'NonText' }) -- as faint as the end of a buffer otherwise, and it says most
   set('GpaStale', { link = 'GpaHint' })
   set('GpaLinked', { link = 'CursorLine' })
   set('GpaLinkedNumber', { link = 'CursorLineNr' })

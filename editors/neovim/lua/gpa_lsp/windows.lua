@@ -62,6 +62,21 @@ function M.show(client, location)
   return vim.lsp.util.show_document(location, client.offset_encoding, { focus = true })
 end
 
+--- Markdown as it is meant to be read: without its marks, and nothing beyond the edge of the window.
+---@param buffer integer shown in the current window
+local function dress_markdown(buffer)
+  vim.wo[0][0].wrap = true
+  vim.wo[0][0].linebreak = true
+  vim.wo[0][0].breakindent = true
+  vim.wo[0][0].conceallevel = 2
+  vim.wo[0][0].concealcursor = 'nc'
+  local has_parsers = pcall(vim.treesitter.language.add, 'markdown') and pcall(vim.treesitter.language.add, 'markdown_inline')
+  if has_parsers and pcall(vim.treesitter.start, buffer, 'markdown') then
+    return
+  end
+  vim.bo[buffer].syntax = 'markdown'
+end
+
 --- Show a page, such as what is known of a kernel or the log.
 ---@param buffer integer
 function M.show_buffer(buffer)
@@ -92,6 +107,7 @@ function M.answer_show_document(error, params, context)
       vim.fn.bufload(buffer)
       vim.bo[buffer].autoread = true
       M.show_buffer(buffer)
+      dress_markdown(buffer)
       vim.cmd('silent! checktime')
       vim.bo[buffer].modifiable = false
       return { success = true }

@@ -32,7 +32,7 @@ export const metrics: readonly Test[] = [
     await startOver();
     assert.match(await until("hints", () => hintsOf(lines.victim), Boolean), /← line \d+ · \d+ % long_scoreboard/);
     const chosen = vscode.commands.executeCommand("gpa.chooseMetric");
-    await waitFor(ROW, "no kernel has it here");
+    await waitFor(ROW, "no profile here has it");
     await waitForPicker();
     await screenshot("metrics-dark");
     await press("Escape");
