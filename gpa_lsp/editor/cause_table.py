@@ -51,7 +51,7 @@ def summarise_cause(cause: CauseLine, name_place: NamePlace) -> str:
         others = len(cause.remedies) - 1
         more = f", or {others} other{'' if others == 1 else 's'}" if others else ""
         lines.append(f"{label_advice(best)}{more}")
-    return ".\n".join(lines)  # lists of problems do not wrap lines
+    return ".\n".join(map(make_one_line, lines))
 
 
 def _is_at(pair: "LinePair", place: tuple[str, int]) -> bool:

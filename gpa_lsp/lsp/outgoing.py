@@ -41,6 +41,10 @@ _PASSED_OVER = frozenset(
 """Members that hold nothing to read."""
 
 
+_WITH_LINES = (types.LogMessageParams, types.Diagnostic)
+"""Whose message may have several lines: output, and a sentence a line, since lists of problems do not wrap."""
+
+
 def make_shown(value: Any) -> Any:
     """The same value; objects of the protocol are changed as they stand, plain JSON is made again."""
     if isinstance(value, list | tuple):
@@ -51,9 +55,9 @@ def make_shown(value: Any) -> Any:
     if isinstance(value, types.MarkupContent):
         value.value = defuse(value.value)
         return value
-    make = make_lines_visible if isinstance(value, types.LogMessageParams) else make_visible
     for name in _list_members(type(value)):  # type: ignore[arg-type]  # types are hashable
         member = getattr(value, name)
+        make = make_lines_visible if name == "message" and isinstance(value, _WITH_LINES) else make_visible
         shown = _make_member_shown(name, member, make)
         if shown is not member:
             setattr(value, name, shown)

@@ -151,7 +151,9 @@ def test_diagnostics_are_information_with_the_reason_as_code() -> None:
     assert (first.range.start.line, second.range.start.line) == (4, 3)
     assert first.severity is DiagnosticSeverity.INFORMATION
     assert first.code == "long_scoreboard"
-    assert first.message.startswith("64 % (±9.8) of saxpy: 60 % waiting for data")
+    assert first.message.startswith(
+        "64 % (±9.8) of the samples of saxpy; of these 60 % long_scoreboard (waiting for data"
+    )
     assert first.message.endswith("; hottest LDG.E R2, [R4.64]; 64 of 100 samples")
 
 

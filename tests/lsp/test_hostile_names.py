@@ -194,7 +194,7 @@ def list_faults(evil: str) -> list[str]:
     tame, _ = show_everything("k" * len(evil))
     faults = []
     for kind, text in dict.fromkeys(shown):
-        is_long = kind in ("markdown", "text")
+        is_long = kind in ("markdown", "text", "message")
         faults += [f"{kind}: {fault}" for fault in find_unseen(text)]
         if "\n" in text and not is_long:
             faults.append(f"{kind} has several lines: {text[:80]!a}")
@@ -202,6 +202,8 @@ def list_faults(evil: str) -> list[str]:
             faults += [f"a link: {link}" for link in find_autolinks(text)]
             dangers = {name: count for name, count in count_tokens(text).items() if name.startswith(("link", "html"))}
             faults += [f"{dangers}: {text[:200]!a}"] if dangers else []
+    lines, usual = ([text.count("\n") for kind, text in one if kind == "message"] for one in (shown, tame))
+    faults += [f"messages have {lines} line ends in place of {usual}"] if lines != usual else []
     pages, expected = ([text for kind, text in one if kind == "markdown"] for one in (shown, tame))
     if len(pages) != len(expected):
         return [*faults, f"{len(pages)} pages and hovers, not {len(expected)}"]

@@ -102,7 +102,7 @@ class PageView implements Disposable {
     }
     this.#place = page.place;
     if (html === this.#webview.html) {
-      await this.#showPlace(); // VS Code loads no page that is there already; one that is still loading asks for its place itself
+      this.#showPlace(); // VS Code loads no page that is there already; one that is still loading asks for its place itself
       return;
     }
     this.#isReady = false;
@@ -122,14 +122,15 @@ class PageView implements Disposable {
     this.#listener.dispose();
   }
 
-  async #showPlace(): Promise<void> {
-    await this.#webview.postMessage({ command: "show", address: this.#place });
+  /** VS Code says whether a page took a message, but while the page has no screen it may say so never: nobody waits for that. */
+  #showPlace(): void {
+    void this.#webview.postMessage({ command: "show", address: this.#place });
   }
 
   async #hear(said: Said): Promise<void> {
     if (said.command === "ready") {
       this.#isReady = true;
-      await this.#showPlace();
+      this.#showPlace();
     } else if (said.command === "open" && typeof said.file === "string" && typeof said.line === "number") {
       await this.#connection.run("gpaLsp.openPlace", said.file, said.line);
     }

@@ -48,7 +48,9 @@ def list_lenses(view: DocumentView) -> list[Lens]:
         lenses.extend(_place(view, line, _list_remedies(remedies, view.settings.metric)))
     for line, group in groupby(() if view.statics is None else view.statics.anchors, key=lambda anchor: anchor.line):
         lenses.extend(_place(view, line, (_show_statics(view.uri, one) for one in islice(group, _MAX_PER_LINE))))
+    timed_lines = {anchor.line for anchor in view.timed if not anchor.is_edited}
     launches = () if view.predicted is None else view.predicted.anchors
+    launches = tuple(anchor for anchor in launches if anchor.line not in timed_lines)  # who has measured needs no bound
     for line, placed in groupby(launches, key=lambda anchor: anchor.line):
         lenses.extend(_place(view, line, (_show_launch(view.uri, one) for one in islice(placed, _MAX_PER_LINE))))
     return lenses

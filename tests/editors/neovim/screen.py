@@ -47,6 +47,10 @@ class Screen:
         """Colour of a cell's background, 0xrrggbb."""
         return self._colours(self.cells[row][column][1])[1]
 
+    def foreground_at(self, row: int, column: int) -> int:
+        """Colour of a cell's letter, 0xrrggbb."""
+        return self._colours(self.cells[row][column][1])[0]
+
     def _colours(self, attribute: int) -> tuple[int, int]:
         found = self.attributes.get(attribute, {})
         front, back = found.get("foreground", self.foreground), found.get("background", self.background)

@@ -1,5 +1,6 @@
 """The plugin as a release brings it: unpacked as a package of Neovim's, and cloned by its own plugin manager."""
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -35,9 +36,9 @@ def home(workspace: Workspace) -> Path:
 
 
 @contextmanager
-def start(program: Path, workspace: Workspace, load: str) -> Iterator[Neovim]:
+def start(program: Path, workspace: Workspace, init: str) -> Iterator[Neovim]:
     environment = {"PYTHONPATH": str(ROOT), "GIT_CONFIG_GLOBAL": "/dev/null"}
-    neovim = Neovim(program, workspace.folder, INIT.format(load=load), environment)
+    neovim = Neovim(program, workspace.folder, init, environment)
     try:
         neovim.wait_for_lua("return vim.v.vim_did_enter == 1")  # it answers while a plugin manager is at work
         yield neovim
@@ -54,6 +55,8 @@ def check_it_works(neovim: Neovim, workspace: Workspace, place: Path) -> None:
     put_cursor(neovim, workspace.find_line(VICTIM))
     neovim.command("GpaLsp sass")
     neovim.wait_for_lua("return #vim.api.nvim_list_wins() == 2")
+    # until it is there, it would take the focus from what is opened next
+    neovim.wait_for_lua("return vim.startswith(vim.api.nvim_buf_get_name(0), 'gpa-sass:') and vim.fn.line('.') > 1")
 
 
 def test_the_archive_holds_the_plugin_and_leads_back(built: Path) -> None:
@@ -84,7 +87,7 @@ def test_unpacked_as_a_package_it_works(program: Path, workspace: Workspace, hom
     packages.mkdir(parents=True)
     with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
         archive.extractall(packages, filter="data")
-    with start(program, workspace, "vim.cmd.packloadall()") as neovim:
+    with start(program, workspace, INIT.format(load="vim.cmd.packloadall()")) as neovim:
         check_it_works(neovim, workspace, packages / "gpa_lsp.nvim")
         neovim.command("helptags ALL")
         neovim.command("help gpa_lsp")
@@ -98,9 +101,44 @@ def test_neovims_own_plugin_manager_clones_it(
         pytest.skip("vim.pack came with 0.12")
     bundle = next(built.glob("*.bundle"))
     load = f"vim.pack.add({{ {{ src = {str(bundle)!r}, name = 'gpa_lsp.nvim' }} }}, {{ confirm = false, load = true }})"
-    with start(program, workspace, load) as neovim:
+    with start(program, workspace, INIT.format(load=load)) as neovim:
         check_it_works(
             neovim, workspace, home / "XDG_DATA_HOME" / "nvim" / "site" / "pack" / "core" / "opt" / "gpa_lsp.nvim"
         )
         neovim.command("help gpa_lsp")
         assert neovim.lua("return vim.bo.buftype") == "help"
+
+
+LAZY = """\
+vim.o.swapfile = false
+vim.go.loadplugins = false
+local spec = SPEC
+for key in pairs(spec) do
+  assert(vim.list_contains({ 'dir', 'lazy', 'main', 'opts' }, key), key .. ': what would it do?')
+end
+assert(spec.lazy == false)
+spec.opts.cmd = { 'PYTHON', '-m', 'gpa_lsp.lsp' }
+vim.opt.rtp:append(spec.dir)
+for _, file in ipairs(vim.fn.glob(spec.dir .. '/plugin/**/*.lua', true, true)) do
+  vim.cmd.source(file)
+end
+require(spec.main).setup(spec.opts)
+"""
+"""What lazy.nvim's documentation says of these keys: the folder becomes part of the runtime path, its plugin files run, Neovim's own search for
+plugins does not, and without ``config`` the main module is set up with ``opts``. lazy.nvim itself is in no package registry.
+"""
+
+
+def test_the_entry_for_lazy_nvim_on_the_page_sets_it_up(
+    program: Path, workspace: Workspace, built: Path, tmp_path: Path
+) -> None:
+    with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    place = tmp_path / "unpacked" / "gpa_lsp.nvim"
+    entry = re.search(
+        r"```lua\n +(\{\n.*?\n +\})\n +```", (PLUGIN / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert entry is not None and "dir = '/path/to/gpa_lsp.nvim'" in entry[1]
+    init = LAZY.replace("SPEC", entry[1].replace("/path/to/gpa_lsp.nvim", str(place))).replace("PYTHON", sys.executable)
+    with start(program, workspace, init) as neovim:
+        check_it_works(neovim, workspace, place)

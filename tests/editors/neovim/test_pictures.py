@@ -18,7 +18,8 @@ from tests.editors.neovim.reading import (
 )
 from tests.editors.neovim.test_measuring import ALLOW, ANSWER, fix_and_measure, make_options
 from tests.editors.neovim.test_sass import KEYS
-from tests.editors.workspace import VICTIM, Workspace, make_workspace
+from tests.editors.test_page_pictures import NOT_FOR_PICTURES
+from tests.editors.workspace import VICTIM, Workspace, make_workspace, write_profile
 
 
 @pytest.fixture
@@ -68,6 +69,32 @@ def test_pictures(start_neovim: StartNeovim, workspace: Workspace, folder: Path,
     neovim.command("GpaLsp kernel relax")
     neovim.wait_for_lua("return vim.bo.filetype == 'markdown'")
     take("kernel")
+
+
+STATUS_LINE = "vim.o.statusline = '%t%=%{v:lua.require(\"gpa_lsp\").status()}'\n"
+
+
+def test_the_picture_of_the_readme(start_neovim: StartNeovim, workspace: Workspace, folder: Path) -> None:
+    """A source beside its SASS."""
+    text = workspace.source.read_text(encoding="utf-8")
+    assert NOT_FOR_PICTURES in text
+    workspace.source.write_text(text.replace(NOT_FOR_PICTURES, ""), encoding="utf-8")
+    write_profile(workspace, "original", workspace.profile)
+    neovim = start_neovim(
+        make_options(workspace), f"{KEYS}{STATUS_LINE}vim.o.background = 'dark'\nvim.o.wrap = false\n"
+    )
+    neovim.lua("vim.diagnostic.config({ virtual_text = false, signs = false })")
+    open_source(neovim, workspace.source)
+    neovim.wait_for_text("Unroll a loop")
+    put_cursor(neovim, workspace.find_line(VICTIM), 8)
+    neovim.type("gS")
+    neovim.wait_for("SASS", lambda: "FFMA" in current_line(neovim))
+    neovim.wait_for("heat", lambda: read_heat(neovim))
+    neovim.command("normal! zz")
+    neovim.wait_for_text("2 kernels from 1 profile")
+    neovim.lua("vim.wait(500)")  # signs that tie the two come a little later
+    neovim.command("redraw!")
+    neovim.screen.save(folder / "readme.svg")
 
 
 def _measure_again(neovim: Neovim, workspace: Workspace) -> None:

@@ -27,6 +27,13 @@ async function edit(find: string, replacement: string): Promise<void> {
   assert.ok(await editor.edit((builder) => builder.replace(range, replacement)));
 }
 
+/** What the line of the tree waits for most. */
+async function firstOfChain(): Promise<string> {
+  const [heading] = await api.chain.getChildren();
+  const [link] = heading === undefined ? [] : await api.chain.getChildren(heading);
+  return link === undefined ? "" : String(api.chain.getTreeItem(link).label);
+}
+
 const sassTextOf = (editor: vscode.TextEditor | undefined): string => editor?.document.getText() ?? "";
 
 export const changing: readonly Test[] = [
@@ -47,6 +54,9 @@ export const changing: readonly Test[] = [
   }],
   ["saving measures after the command was agreed to, and the lens says what changed", async () => {
     const editor = await startOver();
+    await putCursor(editor, lines.victim);
+    await vscode.commands.executeCommand("gpa.showChain");
+    await until("the chain", firstOfChain, (label) => label.startsWith("37 % "));
     const text = sassTextOf(await openSass(lines.cause));
     await openSource();
     await edit("value * 0.7 + 0.1", "value * 0.7f + 0.1f");
@@ -65,6 +75,7 @@ export const changing: readonly Test[] = [
     await until("a run", runs, (times) => times === 1);
     await until("its output", () => api.measuringOutput, (text) => text.includes("profiler: done"));
     await until("a lens that says what changed", () => lensTitles(source), (titles) => titles.some((title) => /−\s*\d+ % since/.test(title)));
+    await until("the new numbers in the chain", firstOfChain, (label) => label.startsWith("68 % "));
     await until("other instructions in the SASS that is open", () => sassTextOf(sassEditor()), (now) => now !== "" && now !== text);
     await screenshot("measured-dark");
   }],

@@ -38,6 +38,7 @@ export const jumps: readonly Test[] = [
     const first = (await api.chain.getChildren(roots[0]))[0];
     const item = api.chain.getTreeItem(first);
     assert.equal(item.collapsibleState, vscode.TreeItemCollapsibleState.Collapsed);
+    assert.match(String(item.label), /^37 % · line 13/); // a narrow view shows how much and where
     await waitFor(".pane-header", "Def-Use Chain");
     await waitFor(".monaco-list-row", String(item.label));
     await api.chain.getChildren(first);
