@@ -26,13 +26,13 @@ def list_said() -> dict[str, str]:
 
 
 def simplify(text: str) -> str:
-    """Without what differs between clients: the first letter's case, the full stop, quotes, icons.
+    """Without what differs between clients: the first letter's case, the full stop, quotes, icons; what is filled in twice in a row counts once.
 
     >>> simplify("$(info) No kernel of `x`."), simplify("… of … is gone")
     ('no kernel of x', '… of … is gone')
     """
     plain = re.sub(r"\s+", " ", re.sub(r"[`\\\"]", "", text)).removeprefix("$(info) ").strip()
-    plain = plain.rstrip(".").strip()
+    plain = re.sub(f"{HOLE}{HOLE}+", HOLE, plain.rstrip(".").strip())
     return f"{plain[:1].lower()}{plain[1:]}"
 
 

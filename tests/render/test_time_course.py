@@ -69,6 +69,25 @@ def test_marks_are_named_where_they_are_drawn_and_cycles_are_said() -> None:
     assert said == "1,000 cycles → 2,000 cycles over 2 runs; ▲ slower in run 2 (+100 %, 00000002); ╎ 2 commits"
 
 
+def test_many_runs_and_commits_leave_the_times_legible() -> None:
+    course = make_course([1e6] * 40 + [3e6], {number: make_commit(number) for number in range(41)})
+    blocks = draw_blocks(course)
+    assert blocks == "…" + "▁" * 31 + "▲█", "the newest runs, without the commits"
+    assert describe_course(course, with_marks=True).endswith("; 41 commits"), "no stroke is explained that is not drawn"
+    few = make_course([1e6] * 40, {number: make_commit(number) for number in range(0, 40, 10)})
+    assert draw_blocks(few).count("╎") == 3
+
+
+def test_a_chart_has_a_line_for_a_named_commit_and_a_notch_for_others() -> None:
+    course = make_course([1e6] * 12, {number: make_commit(number) for number in range(12)})
+    rules = [layer for layer in build_course_chart(course, "times")["layer"] if layer["mark"]["type"] == "rule"]
+    lines, notches, ranges = rules
+    named = [tick["label"] for tick in lines["data"]["values"]]
+    assert all(named) and len(named) + len(notches["data"]["values"]) == 12
+    assert "y" not in lines["encoding"] and notches["encoding"]["y2"]["value"] < 20
+    assert "high" in str(ranges)
+
+
 def test_steps_of_a_list() -> None:
     runs = make_course([1.0, 2.0, 1.0, 1.0, None]).runs
     assert [describe_step(run) for run in runs] == [
