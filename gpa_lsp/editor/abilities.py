@@ -18,6 +18,7 @@ class Abilities:
         pages: it shows pages of HTML itself.
         questions: it shows a question beside the work, and not in its way.
         previews: it shows what is said of an edit before it applies it.
+        line_end_lenses: it draws lenses at the ends of lines, where hints stand.
         is_trusted: the user trusts the workspace.
     """
 
@@ -29,6 +30,7 @@ class Abilities:
     pages: bool = False
     questions: bool = False
     previews: bool = False
+    line_end_lenses: bool = False
     is_trusted: bool = True
 
 
@@ -41,6 +43,7 @@ _NAMES = {
     "pages": "pages",
     "questions": "questions",
     "previews": "previews",
+    "lineEndLenses": "line_end_lenses",
     "trusted": "is_trusted",
 }
 

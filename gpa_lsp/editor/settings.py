@@ -80,7 +80,9 @@ class Settings:
         PERCENT,
         "Percent of a kernel's samples that a line needs at least to get a hint or to stand among the problems.",
     )
-    show_inlay_hints: bool = option("inlayHints.enable", True, FLAG, "Show shares at the ends of lines.")
+    show_inlay_hints: bool = option(
+        "inlayHints.enable", True, FLAG, "Show shares, and times of launches, at the ends of lines."
+    )
     most_hints_on_screen: int = option(
         "inlayHints.onScreen",
         12,
@@ -240,7 +242,7 @@ class Settings:
         "emulation.exploreSeconds",
         3.0,
         seconds(0, 600),
-        "Time spent after each prediction on finding a block that is predicted to be faster; 0 finds none.",
+        "Time spent after each prediction on searching for a block that is predicted to be faster; 0 searches for none.",
     )
     simulates_on_save: bool = option(
         "simulation.onSave",

@@ -4,6 +4,7 @@ Python's bindings of CUDA, NVRTC, the processes and the collector are the real o
 """
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,13 @@ class Editor:
         wait_until(lambda: find() is not None, f"a lens with {words!r}")
         return find() or ""
 
+    def list_hints(self) -> list[tuple[int, str]]:
+        """Line and words."""
+        span = {"start": {"line": 0, "character": 0}, "end": {"line": 3, "character": 0}}
+        asked = {"textDocument": {"uri": self.uri}, "range": span}
+        found = self.client.request("textDocument/inlayHint", asked) or []
+        return [(one["position"]["line"], one["label"]) for one in found if isinstance(one["label"], str)]
+
     def wait_for_status(self, field: str, words: str) -> str:
         found = self.client.wait_for("gpaLsp/status", lambda status: words in status[field])
         return str(found[field])
@@ -147,6 +155,8 @@ def test_a_save_is_timed_and_compared_with_before_the_edit(editor: Editor) -> No
     lens = editor.wait_for_lens("faster than before your edit")
     assert lens.startswith("measured 36.3 µs ± 0.0") and lens.endswith(", 12 % faster than before your edit")
     assert find_workers(editor.client.process.pid, "gpa_lsp.gpu.timing_worker") == workers, "it stays between saves"
+    at_head = [label for line, label in editor.list_hints() if line == 0]
+    assert any(re.search(r"36\.3 µs.* · 12 % faster$", label) for label in at_head), at_head
     shown = editor.wait_for_status("text", "scale measured 36.3 µs")
     assert "12 % faster than before your edit · " in shown
     asked = {"textDocument": {"uri": editor.uri}, "position": {"line": 0, "character": 20}}

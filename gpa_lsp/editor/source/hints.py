@@ -22,6 +22,7 @@ from gpa_lsp.editor.predicted.hints import list_predicted_hints
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.editor.source.thinning import thin_out
 from gpa_lsp.editor.stall_table import describe_taken, label_called_from, label_reason
+from gpa_lsp.editor.timed.hints import list_time_hints
 from gpa_lsp.report.measured_files import MeasuredFile
 
 MOST_CHARS = 43
@@ -58,7 +59,7 @@ class _Side:
 
 
 def list_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
-    """A hint for each of some lines that has something to say, as many as a screen bears; then those of the emulation.
+    """What each of some lines has to say, as much as a screen bears: what was measured there, times of launches, and what was emulated.
 
     Args:
         view: the document.
@@ -66,20 +67,28 @@ def list_hints(view: DocumentView, first: int, last: int) -> list[Hint]:
         last: last line.
     """
     measured = _list_measured(view, first, last) if view.settings.show_inlay_hints else []
-    predicted = {hint.position.line: hint for hint in list_predicted_hints(view, first, last)}
-    shown = [_share_line(hint, predicted) for hint in measured]
-    return [*shown, *predicted.values()]
+    left = {hint.position.line + 1: MOST_CHARS - _count_chars(hint) for hint in measured}
+    timed = list_time_hints(view, first, last, lambda line: left.get(line, MOST_CHARS))
+    by_line: dict[int, list[Hint]] = {}
+    for hint in (*measured, *timed, *list_predicted_hints(view, first, last)):
+        by_line.setdefault(hint.position.line, []).append(hint)
+    return [hint for line in sorted(by_line) for hint in _fit_line(by_line[line])]
 
 
-def _share_line(hint: Hint, predicted: dict[int, Hint]) -> Hint:
-    """The hint of a line that may have another one: editors cut both together, so what has no room is taken out and told by the tooltip of the
-    first.
-    """
-    other = predicted.get(hint.position.line)
-    if other is None or _count_chars(hint) + _count_chars(other) <= MOST_CHARS:
-        return hint
-    del predicted[hint.position.line]
-    return replace(hint, tooltip="; ".join(text for text in (hint.tooltip, other.tooltip) if text))
+def _fit_line(hints: Sequence[Hint]) -> list[Hint]:
+    """The first hint of a line, and others as far as they fit: editors cut all of them together. What is left out goes into the first tooltip."""
+    first, *others = hints
+    room = MOST_CHARS - _count_chars(first)
+    shown: list[Hint] = []
+    left_out: list[Hint] = []
+    for hint in others:
+        if _count_chars(hint) <= room:
+            shown.append(hint)
+            room -= _count_chars(hint)
+        else:
+            left_out.append(hint)
+    tips = [hint.tooltip for hint in (first, *left_out) if hint.tooltip]
+    return [replace(first, tooltip="; ".join(tips) or None), *shown]
 
 
 def _count_chars(hint: Hint) -> int:

@@ -27,16 +27,16 @@ class TimeChange:
     def words(self) -> str:
         """``measured 41.2 µs ± 0.3, 12 % faster than before your edit``."""
         shown = f"measured {format_timed_ns(self.time.median_ns, self.time.error_ns)}"
-        return f"{shown}, {compare(self.before, self.time)}" if self.before is not None else shown
+        return f"{shown}, {compare(self.before, self.time)} your edit" if self.before is not None else shown
 
 
 def compare(before: LaunchTime, now: LaunchTime) -> str:
-    """How a time differs from that before an edit; a difference within the noise of both is none."""
+    """How a time differs from that before an edit: ``12 % faster than before``. A difference within the noise of both is none."""
     gain_ns = before.median_ns - now.median_ns
     noise_ns = hypot(before.error_ns or 0.0, now.error_ns or 0.0)
     if abs(gain_ns) <= noise_ns or before.median_ns <= 0:
-        return "as fast as before your edit"
-    return f"{format_percent(abs(gain_ns) / before.median_ns)} {'faster' if gain_ns > 0 else 'slower'} than before your edit"
+        return "as fast as before"
+    return f"{format_percent(abs(gain_ns) / before.median_ns)} {'faster' if gain_ns > 0 else 'slower'} than before"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,15 +121,16 @@ def place_times(state: TimedState, text: str, finder: LineFinder) -> tuple[Timed
 
 def describe_times(anchors: tuple[TimedAnchor, ...], line: int) -> str | None:
     """The times of the kernel that is defined on a line, as Markdown; None where none was timed."""
-    rows = [f"* {_describe(anchor)}" for anchor in anchors if anchor.line == line]
+    rows = [f"* `{anchor.change.time.shape}` {describe_time(anchor)}" for anchor in anchors if anchor.line == line]
     if not rows:
         return None
     return "\n".join(("**Timed** · described launches, on the GPU of this computer, with no profiler", "", *rows))
 
 
-def _describe(anchor: TimedAnchor) -> str:
+def describe_time(anchor: TimedAnchor) -> str:
+    """All that is known of a time, a clause."""
     time, before = anchor.change.time, anchor.change.before
-    text = f"`{time.shape}` {anchor.change.words}: median of {format_count_of(time.launches, 'launch')} on {time.gpu}, L2 overwritten before each"
+    text = f"{anchor.change.words}: median of {format_count_of(time.launches, 'launch')} on {time.gpu}, L2 overwritten before each"
     if before is not None:
         text += f"; before {format_timed_ns(before.median_ns, before.error_ns)}"
     return f"{text}; before your edits" if anchor.is_edited else text

@@ -89,7 +89,7 @@ end
 ---@return vim.lsp.ClientConfig
 function M.build()
   local options = require('gpa_lsp.options').get()
-  local wanted = { heat = true, status = true, output = true, callHierarchyTree = true }
+  local wanted = { heat = true, status = true, output = true, callHierarchyTree = true, lineEndLenses = vim.fn.has('nvim-0.12') == 0 }
   return {
     name = 'gpa_lsp',
     cmd = options.cmd,

@@ -17,6 +17,11 @@ async function waitForLens(words: RegExp): Promise<void> {
   await until(`a lens with ${words}`, () => lensTitles(moving), (all) => all.some((title) => words.test(title)));
 }
 
+async function hintTexts(first: number, last: number): Promise<readonly string[]> {
+  const hints = await vscode.commands.executeCommand<vscode.InlayHint[]>("vscode.executeInlayHintProvider", moving, new vscode.Range(first, 0, last, 0));
+  return hints.map(({ label }) => (typeof label === "string" ? label : label.map(({ value }) => value).join("")));
+}
+
 const tests: readonly Test[] = [
   ["the first save asks, and then the launch is timed", async () => {
     await openSource();
@@ -38,6 +43,7 @@ const tests: readonly Test[] = [
     await editor.document.save();
     await waitForLens(/^measured 36\.3 µs ± 0\.05, 12 % faster than before your edit/);
     await until("the status", () => api.statusBar[0], (text) => text?.includes("transpose measured 36.3 µs") === true);
+    await until("the hint", () => hintTexts(0, 5), (all) => all.some((label) => /^(measured|·) 36\.3 µs.* · 12 % faster$/.test(label)));
     await putCursor(editor, 1);
     await until("the hover", () => hoverTexts(moving, new vscode.Position(1, 20)), (all) => all.some((text) => text.includes("before 41.2 µs")));
     await vscode.commands.executeCommand("workbench.action.closeSidebar");
