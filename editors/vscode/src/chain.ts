@@ -49,18 +49,17 @@ const TITLES: Readonly<Record<Direction, string>> = { incoming: "Waits for", out
 export class ChainTree implements TreeDataProvider<Node>, Disposable {
   readonly #connection: Connection;
   readonly #changed = new EventEmitter<undefined>();
+  readonly onDidChangeTreeData = this.#changed.event; // before the view, which reads it when it is made
   readonly #view = window.createTreeView<Node>(VIEW, { treeDataProvider: this, showCollapseAll: true });
   readonly #disposables: Disposable[];
   #roots: readonly Heading[] = [];
   #origin: Origin | undefined;
   #turn = 0;
 
-  readonly onDidChangeTreeData = this.#changed.event;
-
   constructor(connection: Connection) {
     this.#connection = connection;
     this.#disposables = [
-      connection.onHeat((heat) => this.#origin?.uri.toString() === Uri.parse(heat.uri).toString() && void this.#ask(this.#origin)), // numbers have changed
+      connection.onHeat((heat) => this.#refresh(Uri.parse(heat.uri))), // numbers have changed
       workspace.onDidChangeTextDocument((change) => this.#follow(change)),
     ];
   }
@@ -79,6 +78,12 @@ export class ChainTree implements TreeDataProvider<Node>, Disposable {
     }
     if (await this.#ask({ uri: editor.document.uri, line: editor.selection.active.line })) {
       await commands.executeCommand(`${VIEW}.focus`);
+    }
+  }
+
+  #refresh(uri: Uri): void {
+    if (this.#origin?.uri.toString() === uri.toString()) {
+      void this.#ask(this.#origin);
     }
   }
 

@@ -77,6 +77,7 @@ export const changing: readonly Test[] = [
     await until("a lens that says what changed", () => lensTitles(source), (titles) => titles.some((title) => /−\s*\d+ % since/.test(title)));
     await until("the new numbers in the chain", firstOfChain, (label) => label.startsWith("68 % "));
     await until("other instructions in the SASS that is open", () => sassTextOf(sassEditor()), (now) => now !== "" && now !== text);
+    await waitFor(".monaco-list-row", "68 % · line 13");
     await screenshot("measured-dark");
   }],
   ["the hover draws the time over the runs", async () => {
