@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from gpa_lsp.emulator.compiled.frames import FrameLayout
 from gpa_lsp.emulator.compiled.model import LANES
-from gpa_lsp.emulator.engine.fragments import Batch, Fragment, Frame, Segment
+from gpa_lsp.emulator.engine.fragments import Batch, Fragment, Frame, Link, Segment
 from gpa_lsp.emulator.engine.geometry import WarpSet
 from gpa_lsp.emulator.engine.values import Value, pack_lanes
 
@@ -148,3 +148,21 @@ def build_fragment(batch: Batch, frame: Frame, masks: Masks, known: LaneRegister
     return LaneFragment(
         batch=batch, warps=warps, mask=mask, count=count, registers=registers, callers=(), frame=frame, link=None
     )
+
+
+def detach(fragment: LaneFragment) -> Fragment:
+    """The same lanes, of which frames of the core know no more: their registers are those of a function that they have entered."""
+    warps, root = fragment.warps, fragment.batch.root
+    link = None if warps is root else Link(root, warps.ids, [], [[] for _ in fragment.levels], None)
+    apart = Fragment(
+        batch=fragment.batch,
+        warps=warps,
+        mask=fragment.mask,
+        count=fragment.count,
+        registers=fragment.registers,
+        callers=fragment.callers,
+        frame=fragment.frame,
+        link=link,
+    )
+    apart.segment = fragment.segment
+    return apart

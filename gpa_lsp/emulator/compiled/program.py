@@ -45,6 +45,7 @@ class CompiledKernel:
         steps: what the numpy engine does in place of an operation, by its number.
         segments: in the order in which they are run.
         table: the same, for the core.
+        calls: the numpy engine executes functions for it.
         is_written_first: no lane reads a register that it has not written, its own or another's.
         is_ordered: what threads find in memory may depend on which others run beside them, as what atomic operations return does.
     """
@@ -56,15 +57,16 @@ class CompiledKernel:
     steps: dict[int, tuple[Step, ...]]
     segments: tuple[Segment, ...]
     table: npt.NDArray[Any]
+    calls: bool
     is_written_first: bool
     is_ordered: bool
 
 
 def compile_kernel(machine: Machine) -> CompiledKernel | None:
-    """The kernel of a launch; None where the numpy engine executes it: there is no core, or it calls functions."""
+    """The kernel of a launch; None where the numpy engine executes all of it: there is no core, or its frames are too large."""
     core = find_core()
     function = machine.kernel
-    if core is None or any(one.call is not None and _calls_code(machine, one) for one in function.instructions):
+    if core is None:
         return None
     bound = machine.get_function(function.name)
     frames = FrameLayout(function, bound, find_blocks(function), find_lives(function))
@@ -72,15 +74,6 @@ def compile_kernel(machine: Machine) -> CompiledKernel | None:
         return None
     lowering = Lowering(machine, function, frames, list_codes(core))
     return _Compiler(core, bound, lowering).compile()
-
-
-def _calls_code(machine: Machine, instruction: PtxInstruction) -> bool:
-    """Whether a call may lead to a function with a body."""
-    call = instruction.call
-    if call is None or call.callee is None:
-        return True
-    callee = machine.module.functions.get(call.callee)
-    return callee is not None and bool(callee.instructions)
 
 
 def _tabulate(operations: list[Operation]) -> npt.NDArray[Any]:
@@ -107,6 +100,7 @@ class _Compiler:
         table = np.zeros(len(self._segments), SEGMENT)
         for row, segment in zip(table, self._segments, strict=True):
             self._compile_segment(row, segment)
+        calls = any(one.call is not None for one in self._lowering.machine.kernel.instructions)
         return CompiledKernel(
             core=self._core,
             bound=self._bound,
@@ -115,8 +109,10 @@ class _Compiler:
             steps=self._steps,
             segments=tuple(self._segments),
             table=table,
+            calls=calls,
             is_written_first=self._is_written_first(),
-            is_ordered=any(one["code"] in (PYTHON, ATOMIC) or one.get("is_strong") for one in self._operations),
+            is_ordered=calls
+            or any(one["code"] in (PYTHON, ATOMIC) or one.get("is_strong") for one in self._operations),
         )
 
     def _is_written_first(self) -> bool:

@@ -15,6 +15,9 @@ from gpa_lsp.native.shared_library import Core
 _WORD = np.dtype("<u4")
 _BYTE = np.dtype("u1")
 _ADDRESS = np.dtype("<u8")
+_ACCESSES, _BRANCHES, _ENTRIES = range(3)
+_NOT_COUNTED = -1
+"""By no number: the executions are given, or there are none."""
 _NAMES = ("warp", "instruction", "execution", "mask", "other", "bytes", "space", "addresses")
 
 
@@ -83,23 +86,37 @@ class CoreRows:
         masks: Value,
         number: int,
         *,
+        executions: Value = None,
         taken: Value = None,
         size_bytes: int = 0,
         space: int = 0,
         addresses: Value = None,
     ) -> None:
-        """Add accesses; or branches, where lanes that jumped are given.
+        """Add accesses; or branches, where lanes that jumped are given. The core counts their executions where these are not given.
 
         Raises:
             MemoryError: there is no memory for them.
         """
-        given = np.ascontiguousarray(np.zeros(0) if addresses is None else addresses, np.uint64)
-        warps, active = np.ascontiguousarray(ids, np.int64), np.ascontiguousarray(masks, np.uint32)
-        jumped = active if taken is None else np.ascontiguousarray(taken, np.uint32)
-        numbers = len(warps), number, number, size_bytes, space
-        is_branch = int(taken is not None)
+        given = np.zeros(0) if addresses is None else addresses
+        counted = number if executions is None else _NOT_COUNTED
+        kind = _ACCESSES if taken is None else _BRANCHES
+        self._append(kind, (ids, masks, taken, executions), (number, counted, size_bytes, space), given)
+
+    def append_entries(self, ids: Value, masks: Value, basic_block: int) -> None:
+        """Add entries of a basic block.
+
+        Raises:
+            MemoryError: there is no memory for them.
+        """
+        none = np.zeros(len(ids), np.uint32)
+        self._append(_ENTRIES, (ids, masks, none, none), (basic_block, _NOT_COUNTED, 0, 0), np.zeros(0))
+
+    def _append(self, kind: int, columns: tuple[Value, ...], numbers: tuple[int, ...], addresses: Value) -> None:
+        warps = np.ascontiguousarray(columns[0], np.int64)
+        others = [np.ascontiguousarray(columns[1] if one is None else one, np.uint32) for one in columns[1:]]
+        given = np.ascontiguousarray(addresses, np.uint64)
         if not self._core.has_done(
-            "append_rows", self._place, is_branch, warps, active, jumped, *numbers, given, len(given)
+            "append_rows", self._place, kind, warps, *others, len(warps), *numbers, given, len(given)
         ):
             raise MemoryError
 

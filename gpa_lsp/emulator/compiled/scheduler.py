@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.emulator.compiled import translated
-from gpa_lsp.emulator.compiled.lanes import LaneFragment, LaneRegisters, build_fragment, write_back
+from gpa_lsp.emulator.compiled.called import Called
+from gpa_lsp.emulator.compiled.lanes import LaneFragment, LaneRegisters, build_fragment, detach, write_back
 from gpa_lsp.emulator.compiled.model import LANES, MOST_ELEMENTS, CoreMachine, Phase, Stop
 from gpa_lsp.emulator.compiled.program import CompiledKernel
 from gpa_lsp.emulator.compiled.rows import CoreRows
@@ -238,6 +239,7 @@ class CompiledScheduler:
             MemoryError: this computer has no more.
         """
         self._frame = kernel
+        self._called = Called(self.batch, self._machine, kernel, self)
         first = self._numbers[id(kernel.function.segments[0])]
         self._send(first, self.batch.root.ids, self._live)
         try:
@@ -255,6 +257,7 @@ class CompiledScheduler:
             self._machine.tracer is None
             and self._checks is None
             and not batch.memory.local_stride_bytes
+            and not self._kernel.calls
             and (self._kernel.is_written_first or batch.geometry.threads % LANES == 0)
             and columns.isdisjoint(_OF_BLOCKS - {"ctaid"})
         )
@@ -340,8 +343,9 @@ class CompiledScheduler:
         """Do what the core does not; False when nobody is left."""
         core = self._core
         if stop is Stop.IDLE:
-            return self.barriers.release(self)
+            return self._run_called() or self.barriers.release(self)
         if stop is Stop.POLLED:
+            self._run_called()
             self.barriers.release(self, force=False)
             core.phase = Phase.ASKED
         elif stop is Stop.STEP:
@@ -355,7 +359,15 @@ class CompiledScheduler:
             fragment = self._build_fragment()
             core.phase = Phase.NOBODY
             self._kernel.segments[core.segment].end(self, fragment)
+            self._run_called()
         return True
+
+    def _run_called(self) -> bool:
+        """Run lanes that are within functions; False when there are none."""
+        try:
+            return self._called.run_some()
+        finally:
+            self._core.executed, self._core.clock = self._meter.warp_instructions, self.batch.clock
 
     def _build_fragment(self) -> LaneFragment:
         kernel = self._kernel
@@ -408,8 +420,21 @@ class CompiledScheduler:
     def go(self, fragment: Fragment, segment: Segment) -> None:
         """Send a fragment on."""
         fragment.segment = segment
-        write_back(fragment)
+        if fragment.frame is not self._frame:
+            self._called.go(detach(fragment) if isinstance(fragment, LaneFragment) else fragment, segment)
+            return
+        if isinstance(fragment, LaneFragment):
+            write_back(fragment)
+        else:
+            self._take_returned(fragment, segment)
         self._send(self._numbers[id(segment)], fragment.warps.ids, pack_lanes(fragment.active()))
+
+    def _take_returned(self, fragment: Fragment, segment: Segment) -> None:
+        """Put what a function has returned into the frames; all else of its caller is still there."""
+        registers = self._registers.turn_to(fragment.warps.ids)
+        for slot in {slot for parts in segment.returned for slot in parts.values()}:
+            registers[slot] = fragment.registers[slot]
+        registers.write_back(fragment.mask)
 
     def meet(self, barrier: Barrier, fragment: Fragment) -> None:
         """A fragment has come to a barrier."""

@@ -49,12 +49,17 @@ class GatheredRows(Protocol):
         masks: Value,
         number: int,
         *,
+        executions: Value = None,
         taken: Value = None,
         size_bytes: int = 0,
         space: int = 0,
         addresses: Value = None,
     ) -> None:
-        """Add accesses; or branches, where lanes that jumped are given."""
+        """Add accesses; or branches, where lanes that jumped are given. Executions are counted where they are not given."""
+        ...
+
+    def append_entries(self, ids: Value, masks: Value, basic_block: int) -> None:
+        """Add entries of a basic block."""
         ...
 
     def take(self, batch: Batch) -> tuple[Accesses, Branches, Entries]:
@@ -158,7 +163,10 @@ class Tracer:
             addresses = addresses[mask]
         number = self._paths.number(fragment.frame, static)
         if self._rows is not None:
-            self._rows.append(ids, masks, number, size_bytes=size_bytes, space=int(space), addresses=addresses)
+            execution = self._count_called(fragment, number, ids)
+            self._rows.append(
+                ids, masks, number, executions=execution, size_bytes=size_bytes, space=int(space), addresses=addresses
+            )
             self.held_bytes = self._rows.held_bytes
             return
         execution = self._count_execution(number, ids)
@@ -193,6 +201,10 @@ class Tracer:
         if not self.settings.entries or not self._has_room():
             return
         ids, masks = self._list_active(fragment)
+        if self._rows is not None:
+            self._rows.append_entries(ids, masks, basic_block)
+            self.held_bytes = self._rows.held_bytes
+            return
         self._entries.append((ids, basic_block, masks))
         self.held_bytes += len(ids) * _ENTRY_ROW_BYTES
 
@@ -260,10 +272,14 @@ class Tracer:
         counts[ids] = execution + np.uint32(1)
         return execution
 
+    def _count_called(self, fragment: Fragment, number: int, ids: Value) -> Value:
+        """The executions of an instruction of a called function; None of the kernel's own, which the other one counts."""
+        return None if fragment.frame.parent is None else self._count_execution(number, ids)
+
     def _add_branch(self, fragment: Fragment, static: int, ids: Value, active: Value, taken: Value) -> None:
         number = self._paths.number(fragment.frame, static)
         if self._rows is not None:
-            self._rows.append(ids, active, number, taken=taken)
+            self._rows.append(ids, active, number, executions=self._count_called(fragment, number, ids), taken=taken)
             self.held_bytes = self._rows.held_bytes
             return
         self._branches.append((ids, number, self._count_execution(number, ids), active, taken))

@@ -355,27 +355,31 @@ int gpa_note_entry(Machine *machine, const Segment *segment)
     return STOP_IDLE;
 }
 
-/* What Python executed: rows of one instruction, with the addresses of their lanes; or branches, with the lanes that jumped. */
-EXPORT int64_t append_rows(Machine *machine, int64_t is_branch, const int64_t *warps, const uint32_t *masks, const uint32_t *taken,
-                           int64_t count, int64_t instruction, int64_t number, int64_t bytes, int64_t space, const uint64_t *addresses,
-                           int64_t address_count)
+enum { ACCESSES, BRANCHES, ENTRIES };
+
+/* What Python executed: rows of one instruction, with the addresses of their lanes; or branches, with the lanes that jumped; or entries of a
+   block. Their numbers of execution are given where the number to count by is negative. */
+EXPORT int64_t append_rows(Machine *machine, int64_t kind, const int64_t *warps, const uint32_t *masks, const uint32_t *taken,
+                           const uint32_t *executions, int64_t count, int64_t instruction, int64_t number, int64_t bytes, int64_t space,
+                           const uint64_t *addresses, int64_t address_count)
 {
-    Rows *rows = is_branch ? &machine->branches : &machine->accesses;
+    static const int64_t row_bytes[] = {ROW_BYTES, BRANCH_ROW_BYTES, ENTRY_ROW_BYTES};
+    Rows *rows = kind == BRANCHES ? &machine->branches : kind == ENTRIES ? &machine->entries : &machine->accesses;
     if (!reserve(rows, count, address_count))
         return FAILED;
     for (int64_t place = 0; place < count; ++place) {
         if (warps[place] < 0 || warps[place] >= machine->warps)
             return FAILED;
-        uint32_t execution = next_execution(machine, number, warps[place]);
+        uint32_t execution = number < 0 ? executions[place] : next_execution(machine, number, warps[place]);
         int64_t row = append(machine, rows, warps[place], (uint32_t)instruction, execution, masks[place]);
         rows->bytes[row] = (uint8_t)bytes;
         rows->space[row] = (uint8_t)space;
-        rows->other[row] = is_branch ? taken[place] : 0;
+        rows->other[row] = kind == BRANCHES ? taken[place] : 0;
     }
     if (address_count)
         memcpy(rows->addresses + rows->address_count, addresses, (size_t)address_count * sizeof *addresses);
     rows->address_count += address_count;
-    machine->held_bytes += count * (is_branch ? BRANCH_ROW_BYTES : ROW_BYTES) + 8 * address_count;
+    machine->held_bytes += count * row_bytes[kind] + 8 * address_count;
     return 0;
 }
 
