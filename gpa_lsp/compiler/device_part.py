@@ -10,10 +10,12 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
+from functools import cache
 from pathlib import Path
 
 from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.compiler.absent_headers import read_absent_header
 from gpa_lsp.compiler.host_code import HostCode, blank_out, find_host_code, find_removable
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.launches import Instantiations, find_instantiations
@@ -24,6 +26,7 @@ from gpa_lsp.compiler.removed_names import find_remedy, list_replacements
 
 HOST_LEFT_OUT = "host code was left out"
 _MOST_ROUNDS = 6
+_RANDOM = "curand_kernel.h"
 _TOO_LARGE = "the source is too large to separate host code from device code; all of it was compiled as device code"
 _HOST_ONLY = re.compile(
     rb'#[ \t]*include[ \t]*[<"]((?:thrust|cub/device|cub/host|cub/grid|nvtx3|cutensor|cudnn|nvml)[^>"\n]*)[>"]'
@@ -61,7 +64,7 @@ class _Attempt:
     source: _Text
     expressions: list[str]
     headers: dict[Path, _Text] = field(default_factory=dict)
-    empty_headers: list[str] = field(default_factory=list)
+    absent_headers: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     removed_lines: set[int] = field(default_factory=set)
     macros: list[str] = field(default_factory=list)
@@ -102,14 +105,14 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
         return replace(first, messages=messages, seconds=seconds, notes=tuple(_write_notes(host, asked, None)))
     # Of what was taken out of functions compilers complain that it is missing.
     said = tuple(one for one in unit.messages if one.path != job.path or one.line not in attempt.removed_lines)
-    is_left_out = unit.is_host_left_out or bool(attempt.removed_lines or attempt.headers or attempt.empty_headers)
+    is_left_out = unit.is_host_left_out or bool(attempt.removed_lines or attempt.headers or attempt.absent_headers)
     notes = tuple(_write_notes(host, asked, attempt))
     messages = (*attempt.absent, *said)
     return replace(unit, messages=messages, is_host_left_out=is_left_out, seconds=seconds, notes=notes)
 
 
 def _compile(job: CompileJob, attempt: _Attempt) -> CompiledUnit:
-    headers = [(name, "") for name in attempt.empty_headers]
+    headers = [(name, _read_absent(name)) for name in attempt.absent_headers]
     job = replace(job, flags=replace(job.flags, macros=(*job.flags.macros, *attempt.macros)))
     if attempt.source.host.has_host:
         headers += replace_host_libraries((job.content, *job.included.headers.values()))
@@ -126,6 +129,14 @@ def _compile(job: CompileJob, attempt: _Attempt) -> CompiledUnit:
             is_host_left_out=attempt.source.host.has_host,
         ),
     )
+
+
+@cache
+def _read_absent(name: str) -> str:
+    """The device's part of what stands in place of a header; empty where nothing does."""
+    text = (read_absent_header(name) or "").encode()
+    host = None if b"__device__" in text else find_host_code(text)
+    return (text if host is None else blank_out(text, host.spans)).decode()
 
 
 def _wrap_header(path: Path, content: bytes) -> str:
@@ -175,11 +186,11 @@ def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> b
 
 
 def _do_without(job: CompileJob, attempt: _Attempt, missing: str, message: CompilerMessage) -> bool:
-    """Take a header that is not there for an empty one; those in quotes are the project's, and missed aloud."""
-    if missing in attempt.empty_headers:
+    """Take what stands in place of a header that is not there, or an empty one; those in quotes are the project's, and missed aloud."""
+    if missing in attempt.absent_headers:
         return False
-    attempt.empty_headers.append(missing)
-    if f'"{missing}"'.encode() in job.content:
+    attempt.absent_headers.append(missing)
+    if read_absent_header(missing) is None and f'"{missing}"'.encode() in job.content:
         attempt.absent.append(replace(message, severity=ProblemSeverity.WARNING))
     return True
 
@@ -211,8 +222,15 @@ def _write_notes(host: HostCode, asked: Instantiations, attempt: _Attempt | None
     notes = []
     if host.has_host:
         notes.append(f"{HOST_LEFT_OUT}: NVRTC compiles device code only")
-    if attempt is not None and attempt.empty_headers:
-        notes.append(f"missing headers were treated as empty: {', '.join(attempt.empty_headers[:5])}")
+    absent = () if attempt is None else attempt.absent_headers
+    replaced = [name for name in absent if read_absent_header(name) is not None]
+    empty = [name for name in absent if name not in replaced]
+    if empty:
+        notes.append(f"missing headers were treated as empty: {', '.join(empty[:5])}")
+    if replaced:
+        notes.append(f"{', '.join(replaced[:5])} could not be found: headers of gpa_lsp were read instead")
+    if _RANDOM in replaced:
+        notes.append(f"random numbers are not those of cuRAND: {_RANDOM} is not installed")
     if attempt is not None and attempt.removed_lines:
         lines = ", ".join(map(str, sorted(attempt.removed_lines)[:8]))
         notes.append(f"host-only code was left out on lines {lines}")

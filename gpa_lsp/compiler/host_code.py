@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes
+from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
 from gpa_lsp.sources.trees import SourceTree, list_ancestors, read_text, read_tree
 
 if TYPE_CHECKING:
@@ -158,12 +158,23 @@ def _find_node_at(tree: SourceTree, line: int, column: int | None) -> "Node | No
 
 
 def _find_spans(tree: SourceTree, names: frozenset[bytes]) -> Iterator[tuple[int, int]]:
+    functions: dict[bool, set[str]] = {True: set(), False: set()}
     for node in list_file_nodes(tree):
         if node.type == "function_definition":
-            if _is_host_function(tree, node, names):
+            is_host = _is_host_function(tree, node, names)
+            functions[is_host].add(_find_own_name(node))
+            if is_host:
                 yield _widen(node)
         elif node.type == "declaration" and _is_host_declaration(tree, node, names):
             yield _widen(node)
+    for node in list_file_nodes(tree):
+        if node.type == "template_instantiation" and _find_own_name(node) in functions[True] - functions[False]:
+            yield node.start_byte, node.end_byte
+
+
+def _find_own_name(node: "Node") -> str:
+    declarator = find_function_declarator(node)
+    return "" if declarator is None else read_own_name(declarator)
 
 
 def _is_host_function(tree: SourceTree, node: "Node", names: frozenset[bytes]) -> bool:

@@ -22,6 +22,8 @@ _UNANNOTATED = "-default-device"
 """Functions that say neither host nor device are compiled for the device; without it NVRTC refuses members of classes and ``constexpr`` functions."""
 
 _LONG_INT64 = "--define-macro=GPA_LSP_LONG_INT64"
+_LIMITS = "limits.h"
+"""nvcc reads it before every source, and old ones count on that."""
 _NVIDIA_LIBRARY = re.compile(
     rb'#[ \t]*include[ \t]*[<"]((?:cuda/|cub/|thrust/|cooperative_groups|cuda_pipeline|cuda_awbarrier|nv/)[^>"\n]*)[>"]'
 )
@@ -113,6 +115,7 @@ def _list_options(job: CompileJob, folders: tuple[Path, ...]) -> Iterator[str]:
         yield f"--undefine-macro={macro[1:]}" if macro.startswith("-") else f"--define-macro={macro}"
     for folder in (*flags.includes, *flags.system_includes, *folders, *find_cuda_headers()):
         yield f"--include-path={folder}"
+    yield f"--pre-include={_LIMITS}"
     for header in flags.forced_includes:
         yield f"--pre-include={header}"
     for switch in (*flags.optimisation, *flags.language):

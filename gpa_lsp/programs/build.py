@@ -11,6 +11,7 @@ from pathlib import Path
 from gpa_lsp.basis.errors import InputError, MissingToolError, ToolError
 from gpa_lsp.basis.kept_files import find_cache_folder
 from gpa_lsp.binary.tool_location import find_tool
+from gpa_lsp.compiler.absent_headers import FOLDER as ABSENT_HEADERS
 from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL
 from gpa_lsp.processes.search_paths import find_program
@@ -113,7 +114,7 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
     wanted = next((one for one in architectures if one >= _WANTED), _WANTED)
     flags = (
         f"-cudart shared -lineinfo -gencode arch=compute_{wanted},code=compute_{wanted} "
-        f"-include {shlex.quote(str(_SOURCES / 'removed_names.h'))} -I{shlex.quote(str(_SOURCES / 'headers'))}"
+        f"-include {shlex.quote(str(_SOURCES / 'removed_names.h'))} -I{shlex.quote(str(ABSENT_HEADERS))}"
     )
     if library is not None:
         flags += f" -L{shlex.quote(str(library))}"

@@ -1,0 +1,20 @@
+"""Headers of NVIDIA's samples and libraries that sources include and nobody installed: what stands in their place.
+
+Those here are for building programs, too. Those in ``device`` have other values than the real ones: kernels can be looked at with them, and
+nothing is built with them.
+"""
+
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+"""To search behind everything else, where a program is built."""
+
+
+@cache
+def read_absent_header(name: str) -> str | None:
+    """What stands in place of a header, by its name in the ``#include``; None where nothing does."""
+    if not name.replace(".", "_").isidentifier():
+        return None
+    paths = (FOLDER / name, FOLDER / "device" / name)
+    return next((path.read_text(encoding="utf-8") for path in paths if path.suffix == ".h" and path.is_file()), None)
