@@ -111,6 +111,21 @@ FAILED_ASSERTION = "assertion"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PassedEnd:
+    """Where an access out of bounds went.
+
+    Attributes:
+        array: whose end it passed, most likely; empty where none is near.
+        offset_bytes: from the beginning of that array, below zero in front of it.
+        size_bytes: of the array.
+    """
+
+    array: str = ""
+    offset_bytes: int = 0
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """One thing found, once per instruction and kind.
 
@@ -124,6 +139,7 @@ class Fault:
         block: linear index of the first block it happened in; None when of no block.
         thread: thread within the block, x, y, z; None when of no block.
         is_fatal: the lanes it happened to, or the whole emulation, went no further.
+        passed: of an access out of bounds of global memory; None for all others.
         instructions: of one source line that it stands for, see :func:`~gpa_lsp.prediction.predict_launch.group_faults`.
     """
 
@@ -136,6 +152,7 @@ class Fault:
     block: int | None = None
     thread: tuple[int, int, int] | None = None
     is_fatal: bool = False
+    passed: PassedEnd | None = None
     instructions: int = 1
 
 

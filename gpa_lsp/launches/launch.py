@@ -146,6 +146,7 @@ class LaunchDescription:
         arguments: in the order of the parameters.
         variables: arrays that fill variables of the module (``__device__``, ``__constant__``) by name before the launch.
         memory: arrays and textures that no argument names, but whose address or handle memory holds.
+        guesses: what nobody knows: ``block``, ``grid``, ``threads``, and names of numbers and of arrays whose contents are made up.
         title: for people; empty when there is none.
         path: the file it stands in; None when it came from elsewhere.
         line: 1-based line of its table there; None without a file.
@@ -159,6 +160,7 @@ class LaunchDescription:
     arguments: tuple[Argument, ...] = ()
     variables: tuple[ArrayArgument, ...] = ()
     memory: tuple[ArrayArgument | TextureArgument, ...] = ()
+    guesses: tuple[str, ...] = ()
     title: str = ""
     path: Path | None = None
     line: int | None = None

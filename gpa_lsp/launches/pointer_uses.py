@@ -146,6 +146,13 @@ def find_read_parameters(function: PtxFunction) -> frozenset[str]:
     return frozenset(symbol.name for symbol in symbols if isinstance(symbol, Symbol))
 
 
+def find_loaded_parameters(function: PtxFunction) -> dict[int, _Place]:
+    """Number of each instruction that loads from the parameters → the parameter's name and how far in it."""
+    bases = _find_bases(function)
+    places = ((one.index, _find_parameter(one, bases)) for one in function.instructions)
+    return {index: place for index, place in places if place is not None}
+
+
 def _find_origins(function: PtxFunction, bits: dict[_Place, int], bases: dict[int, _Place]) -> dict[int, int]:
     """Slot → bits of the parameters its value may come from."""
     origins: dict[int, int] = {}

@@ -40,7 +40,10 @@ What an argument is follows from its keys:
 ``variables = [ … ]`` fills ``__device__`` and ``__constant__`` variables by name with arrays.
 
 In recorded launches arrays hold addresses of others. Such arrays have ``base_address``, and textures whose handle memory holds ``handle``; those
-that no argument names stand in ``memory = [ … ]``. ``launch_schema.json`` beside this module says the same to editors.
+that no argument names stand in ``memory = [ … ]``.
+
+``guesses = [ … ]`` names what nobody knows: ``"block"``, ``"threads"``, ``"grid"``, numbers, and arrays whose contents are made up. Faults that
+depend on them are notes. ``launch_schema.json`` beside this module says the same to editors.
 """
 
 from collections.abc import Collection
@@ -75,6 +78,7 @@ LAUNCH_KEYS = frozenset(
         "arguments",
         "variables",
         "memory",
+        "guesses",
     }
 )
 """Keys of a launch's table."""
@@ -197,6 +201,7 @@ class _LaunchReader:
             arguments=arguments,
             variables=self._read_variables(arrays.arrays.keys()),
             memory=memory,
+            guesses=self._read_guesses(),
             title=table.read_text("title") if table.content.get("title") else "",
             path=self._path,
             line=table.line,
@@ -217,6 +222,12 @@ class _LaunchReader:
         if isinstance(value, str) and name in self._names.sources:
             return
         self._names.add(name, lambda: table.evaluate(value, self._names.find, "value"))
+
+    def _read_guesses(self) -> tuple[str, ...]:
+        listed = self._table.content.get("guesses", [])
+        if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+            raise self._table.refuse("guesses is no list of names", remedy='write guesses = ["n"]', key="guesses")
+        return tuple(listed)
 
     def _read_axis(self, key: str, axis: int) -> Number:
         return self._read_size(key)[axis]

@@ -1,7 +1,8 @@
 """A launch description to begin with, for a kernel that has none."""
 
+import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePath
 
 from gpa_lsp.binary.linkage_names import find_bare_name
@@ -20,6 +21,10 @@ from gpa_lsp.ptx.scalar_types import ScalarType
 from gpa_lsp.sources.host_launch import HostArgument, HostLaunch
 
 USUAL_THREADS = 65536
+_GUESSES = "correct them, and take out what is right"
+_NAMED = re.compile(r'\{ name = "(\w+)"')
+TOLD = ("# line ", "# never read")
+"""Comments behind what somebody knows."""
 _GRID_WORDS = "# the grid is threads / block, rounded up; or give grid = …"
 """Of a launch that nothing is known of: it fills any GPU."""
 _BLOCK = 256
@@ -68,9 +73,8 @@ def write_template(
     shared_bytes = _find_shared_bytes(host, measured)
     has_shared = shared_bytes > 0 or any(one.is_extern for one in function.shared)
     known = source_names if len(source_names) == len(function.parameters) else ()
-    uses = find_pointer_uses(function)
-    arguments = _choose_names(function, known)
-    read = {parameter.name for parameter in function.parameters} if known else find_read_parameters(function)
+    written = _write_arguments(function, known, host, has_threads=any(one.startswith("threads = ") for one in shape))
+    guesses = [*_list_guessed_shape(shape, function, host, measured), *_list_guessed_arguments(written)]
     lines = [
         _write_heading(host, measured),
         "",
@@ -78,13 +82,27 @@ def write_template(
         f'kernel = "{name}"',
         *shape,
         *([f"shared_bytes = {shared_bytes}  # of dynamic shared memory"] if has_shared else []),
+        *([f"guesses = {json.dumps(guesses)}  # {_GUESSES}"] if guesses else []),
         "arguments = [",
+        *(f"  {line}" for line in written),
+        "]",
     ]
+    return "\n".join(lines) + "\n"
+
+
+def _write_arguments(
+    function: PtxFunction, known: Sequence[SourceParameter], host: HostLaunch | None, *, has_threads: bool
+) -> list[str]:
+    """One line for each, those of structures among them with several."""
+    lines: list[str] = []
+    uses = find_pointer_uses(function)
+    arguments = _choose_names(function, known)
+    read = {parameter.name for parameter in function.parameters} if known else find_read_parameters(function)
     members = find_member_uses(function)
     has_size = any(_SIZE.fullmatch(name.lower()) for name in arguments)
     for number, parameter in enumerate(function.parameters):
         if parameter.name not in read and parameter.count == 1 and parameter.size_bytes in _KNOWN_BITS:
-            lines.append(f"  {_write_unread(parameter, arguments[number])}")
+            lines.append(_write_unread(parameter, arguments[number]))
             continue
         source = known[number] if known else None
         line = _write_argument(parameter, arguments[number], source, uses.get(parameter.name))
@@ -96,16 +114,35 @@ def write_template(
             has_size = True
         if host is not None:
             line = line if parameter.name in members else _give(line, given, is_float=parameter.type.is_float)
-            line = line if any(one.startswith("threads = ") for one in shape) else _count_by_grid(line)
-        lines.append(f"  {line}")
-    lines.append("]")
-    return "\n".join(lines) + "\n"
+            line = line if has_threads else _count_by_grid(line)
+        lines.append(line)
+    return lines
+
+
+def _list_guessed_shape(
+    shape: Sequence[str], function: PtxFunction, host: HostLaunch | None, measured: LaunchDescription | None
+) -> list[str]:
+    """Which of block and threads nobody knows."""
+    if measured is not None:
+        return []
+    if host is not None:
+        return [line.partition(" ")[0] for line in shape if "# guess" in line]
+    return ["threads"] if function.required_threads is not None else ["block", "threads"]
+
+
+def _list_guessed_arguments(lines: Sequence[str]) -> Iterator[str]:
+    """Numbers that nobody knows, and arrays whose contents are made up."""
+    for line in "\n".join(lines).split("\n"):
+        name = _NAMED.search(line)
+        is_number = " value = " in line and not any(word in line for word in TOLD)
+        if name is not None and (is_number or ", fill = " in line):
+            yield name[1]
 
 
 def _write_heading(host: HostLaunch | None, measured: LaunchDescription | None) -> str:
     if host is not None and measured is None:
         doubt = " It may be one of another instance of the kernel: a guess." if host.is_of_other else ""
-        doubt += " The host code chooses another case of its switch." if host.is_assumed else ""
+        doubt += " The host code chooses another case or branch." if host.is_assumed else ""
         return f"# The launch at {_name_line(host)} of the host code, as far as it says; what is marked as a guess is to be corrected.{doubt}"
     if measured is not None:
         return "# What to run the kernel with. Block, threads and shared memory are as measured; other sizes and values are guesses."

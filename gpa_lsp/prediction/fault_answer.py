@@ -75,13 +75,11 @@ def answer_faults(
     Args:
         faults: that were found.
         unchecked_races: of :func:`explain_unchecked_races`.
-        is_beyond_guesses: something was touched beyond arrays whose sizes are guesses.
+        is_beyond_guesses: something went wrong that guesses about the launch explain.
     """
     own = [fault for fault in faults if fault.kind not in ENDINGS]
     if is_beyond_guesses and not own:
-        summary = say(
-            "No fault of the program was seen, but more was touched than arrays hold whose sizes are guesses."
-        )
+        summary = say("No fault of the program was seen that guesses about the launch do not explain.")
     elif not faults:
         seen = "misplaced barrier" if unchecked_races else "race or misplaced barrier"
         summary = say("Every executed access was in bounds and aligned, and no {seen} was seen.", seen=seen)

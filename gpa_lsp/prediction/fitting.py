@@ -16,8 +16,10 @@ from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.emulate import emulate, find_static_shared_bytes
 from gpa_lsp.emulator.model import Budget, Emulation, Fault, FaultKind, Sampling, SamplingKind, TraceSettings
-from gpa_lsp.launches.launch import Argument, ArrayArgument, Generator, LaunchDescription, StructArgument
+from gpa_lsp.launches.described_arrays import list_arrays, replace_arrays
+from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
 from gpa_lsp.launches.read_launches import read_launches
+from gpa_lsp.launches.template import TOLD
 from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
 
 LIMITS = frozenset(
@@ -41,16 +43,13 @@ _GROWTH = 4
 _SMALL_BYTES = 16 << 20
 _ARRAY = re.compile(r"\{ name = \"(?P<name>\w+)\",[^}]* count = (?P<count>\"[^\"]*\"|\d+)")
 _FILL = re.compile(r", fill = \"uniform\"(?:, high = \d+)?")
-_NOWHERE = "no array is near"
 _KNOWN = "# allocated at line"
 _GUESSED_NUMBER = re.compile(
     r'(?P<before>type = "(?:int|uint|unsigned int|unsigned|size_t|long|int64|u64|s64|u32|s32)", value = )(?P<value>"threads_[xyz]"|16)(?=[ ,}])'
 )
-_TOLD = ("# line ", "# never read")
 MOST_VARIANTS = 7
 SHAPES = frozenset({FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED})
 """Faults that other sizes and numbers may not have."""
-_BEYOND = re.compile(r"element (-?[\d,]+) of (\w+), which has")
 _BLOCK = re.compile(r"^block = [^#\n]*?(?=\s*(?:#|$))", re.MULTILINE)
 _THREADS = re.compile(r"^threads = (\d+)", re.MULTILINE)
 _SHARED = re.compile(r"^shared_bytes = 0\b.*$", re.MULTILINE)
@@ -101,7 +100,7 @@ def list_variants(text: str) -> Iterator[str]:
     guessed = [
         number
         for number, line in enumerate(lines)
-        if _GUESSED_NUMBER.search(line) and not any(word in line for word in _TOLD)
+        if _GUESSED_NUMBER.search(line) and not any(word in line for word in TOLD)
     ]
     chosen: list[tuple[int | None, str]] = [(number, "16") for number in guessed[: MOST_VARIANTS - 2]]
     for size, other in (*chosen, (None, "16"), (None, "1")) if guessed else ():
@@ -261,16 +260,15 @@ def _find_touched(
     module: PtxModule, function: PtxFunction, launch: LaunchDescription, guessed: set[str], *, has_shared: bool
 ) -> _Touched | None:
     """What is touched where nothing bounds it; None where that is too much."""
-    arrays = [one for one in _list_arrays(launch) if one.name in guessed]
+    arrays = [one for one in list_arrays(launch) if one.name in guessed]
     room = _ROOM_BYTES // max(len(arrays), 4)
     wide = {one.name: replace(one, count=room // one.type.bytes, generator=Generator.ZEROS) for one in arrays}
     static_bytes = find_static_shared_bytes(module, function)
     roomy = replace(
-        launch,
-        arguments=tuple(_widen(one, wide) for one in launch.arguments),
+        replace_arrays(launch, wide),
         shared_bytes=max(_SHARED_BYTES - static_bytes, 0) if has_shared else launch.shared_bytes,
     )
-    given = {one.name for one in _list_arrays(launch)} - wide.keys()
+    given = {one.name for one in list_arrays(launch)} - wide.keys()
     touched: dict[str, int] = {}
     shared_bytes = 0
     is_cut_off = False
@@ -344,64 +342,40 @@ def _measure_touched(
     return counts, int(shared.max()) if len(shared) else 0
 
 
-def _widen(argument: Argument, wide: Mapping[str, ArrayArgument]) -> Argument:
-    if isinstance(argument, ArrayArgument):
-        return wide.get(argument.name, argument)
-    if not isinstance(argument, StructArgument):
-        return argument
-    members = ((at, wide.get(one.name, one) if isinstance(one, ArrayArgument) else one) for at, one in argument.members)
-    return replace(argument, members=tuple(members))
-
-
 def _count_bytes(text: str) -> int:
     """What the arrays of a description need: those that are filled need it twice."""
     filled = {match["name"] for line in text.splitlines() if _FILLED in line and (match := _ARRAY.search(line))}
-    arrays = _list_arrays(_read(text))
+    arrays = list_arrays(_read(text))
     return sum(one.count * one.type.bytes * (2 if one.name in filled else 1) for one in arrays)
-
-
-def _list_arrays(launch: LaunchDescription) -> list[ArrayArgument]:
-    """Those of structures among them."""
-    found = []
-    for one in launch.arguments:
-        members = [member for _, member in one.members] if isinstance(one, StructArgument) else [one]
-        found += [member for member in members if isinstance(member, ArrayArgument)]
-    return found
 
 
 def _is_behind_all(fault: Fault, given: Collection[str]) -> bool:
     """Something behind the arrays that nothing bounds was touched; not what is in front of them, nor behind one whose size is known."""
-    if fault.kind is not FaultKind.OUT_OF_BOUNDS or "shared memory" in fault.message:
-        return False
-    found = _BEYOND.search(fault.message)
-    return _NOWHERE in fault.message if found is None else not found[1].startswith("-") and found[2] not in given
-
-
-def _beyond(fault: Fault) -> str | None:
-    """The array whose end was passed."""
-    found = _BEYOND.search(fault.message) if fault.kind is FaultKind.OUT_OF_BOUNDS else None
-    return found[2] if found and not found[1].startswith("-") else None
+    passed = fault.passed
+    return passed is not None and passed.offset_bytes >= 0 and passed.array not in given
 
 
 def _grow(counts: Mapping[str, int], faults: tuple[Fault, ...], launch: LaunchDescription) -> dict[str, int] | None:
     """Counts with room for what was touched beyond; None where that is too much."""
-    sizes = {one.name: one.type.bytes for one in _list_arrays(launch)}
+    sizes = {one.name: one.type.bytes for one in list_arrays(launch)}
     grown = dict(counts)
     for fault in faults:
-        found = _BEYOND.search(fault.message)
-        if fault.kind is not FaultKind.OUT_OF_BOUNDS or found is None or found[1].startswith("-"):
+        passed = fault.passed
+        if passed is None or not passed.array or passed.offset_bytes < 0:
             continue
         # far behind an array lies another, which is then named: nobody knows whose end was passed
         names = (
-            [found[2]]
-            if found[2] in counts
+            [passed.array]
+            if passed.array in counts
             else [name for name in counts if counts[name] * sizes.get(name, 1) < _SMALL_BYTES]
         )
         names += [
-            name for name in counts if found[2] in counts and counts[name] == counts[found[2]] and name not in names
+            name
+            for name in counts
+            if passed.array in counts and counts[name] == counts[passed.array] and name not in names
         ]
         for name in names:
-            least = int(found[1].replace(",", "")) + 1 if name == found[2] else 0
+            least = passed.offset_bytes // sizes.get(name, 1) + 1 if name == passed.array else 0
             grown[name] = max(grown[name], least, _GROWTH * counts[name])
     if any(count * sizes.get(name, 1) > _LARGEST_BYTES for name, count in grown.items()):
         return None

@@ -1,89 +1,91 @@
-"""What is touched beyond arrays whose size nobody knows: no fault of the program, and told as what it is."""
+"""What guesses about a launch explain: no fault of the program, and told as what it is."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.emulator.model import Fault, FaultKind
-from gpa_lsp.launches.launch import Argument, ArrayArgument, LaunchDescription, StructArgument
+from gpa_lsp.launches.described_arrays import list_arrays, replace_arrays
+from gpa_lsp.launches.guess_dependence import GuessDependence
+from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
+from gpa_lsp.prediction.fault_answer import ENDINGS
+from gpa_lsp.ptx.model import PtxFunction
 
-_BEYOND = re.compile(r": (?P<what>element|byte) (?P<place>[\d,]+) of (?P<name>.+), which has [\d,]+(?: bytes)?$")
-_NOWHERE = ": no array is near"
 _LARGEST_BYTES = 1 << 30
 _GROWTH = 4
+_MOST_NAMED = 6
+_OF_LAUNCHES = frozenset({FaultKind.BAD_LAUNCH, FaultKind.CALL_DEPTH})
+"""Kinds that no guess explains, though it may have led there."""
 
 
 def find_guessed(launch: LaunchDescription) -> dict[str, ArrayArgument]:
-    """The arrays of a launch whose size is a guess, by name; those of structures among them."""
-    members = (
-        member
-        for one in launch.arguments
-        for member in ([inner for _, inner in one.members] if isinstance(one, StructArgument) else [one])
-    )
-    listed = (*members, *launch.variables, *launch.memory)
-    return {one.name: one for one in listed if isinstance(one, ArrayArgument) and one.is_guessed}
+    """The arrays of a launch whose size is a guess, by name."""
+    return {one.name: one for one in list_arrays(launch) if one.is_guessed}
 
 
-def part_guessed(launch: LaunchDescription, faults: Iterable[Fault]) -> tuple[tuple[Fault, ...], tuple[Problem, ...]]:
-    """Faults of the program, and notes in place of those that a guessed size explains.
+def believe(launch: LaunchDescription) -> LaunchDescription:
+    """The launch as if nothing of it were a guess: what goes wrong in it is a fault."""
+    known = {name: replace(one, is_guessed=False) for name, one in find_guessed(launch).items()}
+    return replace(replace_arrays(launch, known), guesses=())
 
-    What lies behind all arrays is explained by any guessed one: nobody knows whose end was passed. What lies in front of an array is a fault, however
-    large it is.
+
+def part_guessed(
+    launch: LaunchDescription, faults: Iterable[Fault], function: PtxFunction | None = None
+) -> tuple[tuple[Fault, ...], tuple[Problem, ...]]:
+    """Faults of the program, and notes in place of those that guesses explain.
+
+    What lies behind all arrays is explained by any guessed size: nobody knows whose end was passed. What lies in front of an array is a fault,
+    however large the array is, unless the address, or whether it is accessed at all, depends on a guess.
 
     Args:
         launch: that was emulated.
         faults: found in it.
+        function: the kernel; None where nothing is to be followed through it.
     """
     guessed = find_guessed(launch)
+    dependence = None if function is None or not launch.guesses else GuessDependence(function, launch)
     kept: list[Fault] = []
     notes: dict[str, Problem] = {}
     for fault in faults:
         name = _find_guessed(fault, guessed)
-        if name is None:
-            kept.append(fault)
+        if name is not None:
+            key, text = name, _explain(fault, guessed.get(name))
+        elif dependence is not None and _may_depend(fault) and dependence.depends(fault.instruction):
+            key, text = fault.kind.value, _explain_dependence(fault, launch)
         else:
-            notes.setdefault(name, Problem.note(_explain(fault, guessed.get(name))))
+            kept.append(fault)
+            continue
+        notes.setdefault(key, Problem.note(text))
     return tuple(kept), tuple(notes.values())
 
 
 def grow_guessed(launch: LaunchDescription, faults: Iterable[Fault]) -> LaunchDescription | None:
     """The launch with arrays that hold what was touched beyond their guessed ends; None where none is to grow, or can."""
     guessed = find_guessed(launch)
-    counts: dict[str, int] = {}
+    grown: dict[str, ArrayArgument] = {}
     for fault in faults:
-        found = _BEYOND.search(fault.message)
-        if _find_guessed(fault, guessed) and found is not None:
-            array = guessed[found["name"]]
-            place = int(found["place"].replace(",", "")) // (1 if found["what"] == "element" else array.type.bytes)
-            counts[array.name] = max(place + 1, _GROWTH * array.count, counts.get(array.name, 0))
-    fitting = {name: n for name, n in counts.items() if n * guessed[name].type.bytes <= _LARGEST_BYTES}
-    if not fitting:
-        return None
-    return replace(launch, arguments=tuple(_grow(one, fitting) for one in launch.arguments))
-
-
-def _grow(argument: Argument, counts: Mapping[str, int]) -> Argument:
-    if isinstance(argument, ArrayArgument):
-        return replace(argument, count=counts.get(argument.name, argument.count))
-    if isinstance(argument, StructArgument):
-        members = (
-            (at, replace(one, count=counts.get(one.name, one.count)) if isinstance(one, ArrayArgument) else one)
-            for at, one in argument.members
-        )
-        return replace(argument, members=tuple(members))
-    return argument
+        passed = fault.passed
+        if passed is None or not _find_guessed(fault, guessed):
+            continue
+        array = guessed[passed.array]
+        before = grown.get(array.name, array)
+        count = max(passed.offset_bytes // array.type.bytes + 1, _GROWTH * array.count, before.count)
+        if count * array.type.bytes <= _LARGEST_BYTES:
+            grown[array.name] = replace(array, count=count)
+    return replace_arrays(launch, grown) if grown else None
 
 
 def _find_guessed(fault: Fault, guessed: Mapping[str, ArrayArgument]) -> str | None:
-    """The array whose guessed size explains a fault, empty where it may be any of them; None where the fault is the program's."""
-    if fault.kind is not FaultKind.OUT_OF_BOUNDS or not guessed:
+    """The array whose guessed size explains a fault, empty where it may be any of them; None where no size does."""
+    passed = fault.passed
+    if passed is None or not guessed or passed.offset_bytes < 0:
         return None
-    found = _BEYOND.search(fault.message)
-    if found is not None:
-        return found["name"] if found["name"] in guessed else None
-    return "" if fault.message.endswith(_NOWHERE) else None
+    return passed.array if not passed.array or passed.array in guessed else None
+
+
+def _may_depend(fault: Fault) -> bool:
+    return fault.kind not in ENDINGS and fault.kind not in _OF_LAUNCHES
 
 
 def _explain(fault: Fault, array: ArrayArgument | None) -> str:
@@ -91,3 +93,12 @@ def _explain(fault: Fault, array: ArrayArgument | None) -> str:
         return f"{fault.message}; the sizes of some arrays are guesses, so it is not shown as a fault: give their sizes"
     count = format_count(array.count)
     return f"{array.name} was given {count} elements, a guess, and more is touched ({fault.message}); it is no fault of the program: give its size"
+
+
+def _explain_dependence(fault: Fault, launch: LaunchDescription) -> str:
+    named = ", ".join(launch.guesses[:_MOST_NAMED])
+    more = f" and {len(launch.guesses) - _MOST_NAMED} more" if len(launch.guesses) > _MOST_NAMED else ""
+    return (
+        f"{fault.kind.value}: {fault.message}; it depends on what is a guess in the launch ({named}{more}), so it is not shown as a fault: "
+        "correct the launch and take what is right out of its guesses"
+    )

@@ -153,7 +153,8 @@ def predict_launch(
     wave = context.sm_count * context.blocks_per_sm
     plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
     run, shown = _run(subject, left, context, plan, probe=probe, sinks=sinks, problems=problems)
-    faults, notes = part_guessed(subject.launch, merge_faults(run.faults, probe.faults))
+    function = next((one for one in subject.module.entries if one.name == subject.kernel), None)
+    faults, notes = part_guessed(subject.launch, merge_faults(run.faults, probe.faults), function)
     problems.extend(notes)
     unchecked = explain_unchecked_races(run.instructions, checks_races=settings.checks_races)
     return KernelPrediction(
@@ -219,7 +220,7 @@ def _probe_grown(
 ) -> tuple[Emulation, LaunchSubject, PredictionSettings]:
     """The probe, what was probed, and the settings with the time that is left: arrays whose size is a guess are as large as what it touched."""
     tried: list[Problem] = []
-    probe, left = _probe(subject, settings, tried)
+    probe, taken = _probe(subject, settings, tried)
     given = subject
     for _ in range(_GROWING_ROUNDS):
         grown = grow_guessed(subject.launch, probe.faults)
@@ -227,32 +228,31 @@ def _probe_grown(
             break
         subject = replace(subject, launch=grown)
         tried.clear()
-        probe, left = _probe(subject, left, tried)
+        probe, more = _probe(subject, _take_seconds(settings, taken), tried)
+        taken += more
     problems.extend(tried)
     if subject is not given:
         message = "arrays whose sizes are guesses were made larger, since more of them was touched"
         problems.append(Problem.note(message))
-    return probe, subject, left
+    return probe, subject, _take_seconds(settings, taken)
 
 
-def _probe(
-    subject: LaunchSubject, settings: PredictionSettings, problems: list[Problem]
-) -> tuple[Emulation, PredictionSettings]:
-    """The blocks that tell addresses, or where they take too long the fewest that do; and the settings with the time that is left."""
+def _probe(subject: LaunchSubject, settings: PredictionSettings, problems: list[Problem]) -> tuple[Emulation, float]:
+    """The blocks that tell addresses, or where they take too long the fewest that do; and the seconds that count against the run's."""
     every, fewest = list_probe_blocks(subject.launch.grid), list_fewest_probe_blocks(subject.launch.grid)
     is_all = len(every) == prod(subject.launch.grid)  # then it may be all that is run
     probe = _trace_blocks(subject, settings, every, settings.budget.seconds / _PROBE_SHARE, is_all=is_all)
     if _is_whole(probe):
-        return probe, settings
+        return probe, 0.0
     if len(fewest) == len(every):
-        return probe, _take_seconds(settings, probe.seconds)
+        return probe, probe.seconds
     again = _trace_blocks(subject, settings, fewest, settings.budget.seconds / _SECOND_PROBE_SHARE)
-    left = _take_seconds(settings, probe.seconds + again.seconds)
+    taken = probe.seconds + again.seconds
     if not _is_whole(again):
-        return probe, left
+        return probe, taken
     message = f"addresses are those of {format_count(len(fewest))} blocks at the beginning of the grid; more of them would take too long"
     problems.append(Problem.note(message))
-    return again, left
+    return again, taken
 
 
 def _take_seconds(settings: PredictionSettings, taken: float) -> PredictionSettings:

@@ -15,9 +15,10 @@ from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.emulator.model import Fault
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
-from gpa_lsp.launches.template import GUESSED, USUAL_THREADS, write_source_template, write_template
+from gpa_lsp.launches.template import USUAL_THREADS, write_source_template, write_template
 from gpa_lsp.prediction.built_modules import read_modules
 from gpa_lsp.prediction.fitting import LIMITS, MOST_VARIANTS, SHAPES, fit_sizes, grow_arrays, list_variants
+from gpa_lsp.prediction.guessed_sizes import believe
 from gpa_lsp.prediction.host_code import read_host_code
 from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.prediction.model import PredictionSettings
@@ -190,9 +191,7 @@ def _fit_size(
         return _Fitted(text=text, threads=threads, wrong=_TOO_LARGE, is_cut_off=True)
     faults: tuple[Fault, ...] = ()
     for _ in range(_ROUNDS):
-        launch = read_launches(Path("fitting.launch.toml"), text=fitted.replace(GUESSED, ""))[
-            0
-        ]  # faults are looked for
+        launch = believe(read_launches(Path("fitting.launch.toml"), text=fitted)[0])  # faults are looked for
         problems: list[Problem] = []
         found = predict_matched(work, (DescribedLaunch(launch=launch, function=function),), problems)
         faults = tuple(fault for one in found for fault in one.faults)

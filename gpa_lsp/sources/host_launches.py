@@ -114,6 +114,8 @@ class _Reading(Declarations):
         self._passage = Passage()
         self._is_silent = False
         self._is_assumed = False
+        self._beside: list[HostLaunch] | None = None
+        self._found_beside: list[HostLaunch] = []
         self._statements = {
             "declaration": self._declare,
             "if_statement": self._branch,
@@ -143,7 +145,9 @@ class _Reading(Declarations):
                     self._enter_function(name, [], self._globals, ())
         except _Ended:
             pass
-        return tuple(one for some in self._found.values() for one in some)
+        found = [one for some in self._found.values() for one in some]
+        known = {(one.kernel, one.template_arguments) for one in found}
+        return (*found, *(one for one in self._found_beside if (one.kernel, one.template_arguments) not in known))
 
     def _read_globals(self) -> None:
         """Headers first; twice, since names may be used behind where they are declared by what stands before it here."""
@@ -383,8 +387,11 @@ class _Reading(Declarations):
         condition = node.child_by_field_name("condition")
         value = None if condition is None else self.value(condition, scope)
         parts = node.child_by_field_name("consequence"), node.child_by_field_name("alternative")
+        if self._branch_as_assumed(condition, value, parts[0], scope):
+            return
         if isinstance(value, (int, float)):
             taken = parts[0] if value else parts[1]
+            self._look_beside(parts[1] if value else parts[0], scope)
             if taken is not None:
                 if self._calls == ["main"] and ends_program(taken) and "argc" in read_text(condition):
                     raise _NeedsArguments
@@ -405,6 +412,47 @@ class _Reading(Declarations):
         (ways[-1] if ways else before).go_back()
         for other in ways[:-1]:
             other.merge()
+
+    def _branch_as_assumed(self, condition: "Node | None", value: Value, then: "Node | None", scope: Scope) -> bool:
+        """``if (n == 256) kernel<256><<<…>>>(…);`` is read like the case of a switch; True where it was, and nothing else is to be read of it."""
+        asked, wanted = self._read_equality(condition, scope)
+        if not asked or then is None or not any(map(_is_launch, walk(then))):
+            return False
+        assumed = self._passage.assumed.get(asked)
+        if assumed is not None and assumed == wanted:
+            scope.values[asked] = assumed
+            self._is_silent = False
+            self._run(then, scope)
+            raise _Returned(None)
+        if assumed is None and asked in scope.values and not value:
+            self._passage.others.append((asked, wanted, value is not None))
+        return False
+
+    def _read_equality(self, condition: "Node | None", scope: Scope) -> tuple[str, Value]:
+        """Variable and whole number of ``variable == number``; an empty name for anything else."""
+        inner = None if condition is None else condition.child_by_field_name("value")
+        if inner is None or inner.type != "binary_expression":
+            return "", None
+        left, right = inner.child_by_field_name("left"), inner.child_by_field_name("right")
+        wanted = self.value(right, scope)
+        is_equality = read_text(inner.child_by_field_name("operator")) == "==" and isinstance(wanted, int)
+        if not is_equality or left is None or left.type != "identifier":
+            return "", None
+        return read_name(left), wanted
+
+    def _look_beside(self, part: "Node | None", scope: Scope) -> None:
+        """What a branch that is not taken launches, for kernels that nothing else does."""
+        if part is None or self._is_silent or self._is_assumed or not any(map(_is_launch, walk(part))):
+            return
+        before = Snapshot(self._scopes)
+        self._is_assumed, self._beside = True, self._found_beside
+        try:
+            self._run(part, scope)
+        except _Returned:
+            pass
+        finally:
+            self._is_assumed, self._beside = False, None
+            before.go_back()
 
     def _loop(self, node: "Node", scope: Scope) -> None:
         """Turn by turn while it can be told that there is another one; else once, and what it writes to is not known behind it."""
@@ -529,6 +577,10 @@ class _Reading(Declarations):
         return True
 
     def _note(self, place: int, launch: HostLaunch) -> None:
+        if self._beside is not None:
+            if len(self._beside) < _MOST_LAUNCHES:
+                self._beside.append(launch)
+            return
         known = self._found.setdefault(place, [])
         same = next((n for n, one in enumerate(known) if _find_shape(one) == _find_shape(launch)), None)
         alike = [one for one in known if one.template_arguments == launch.template_arguments]

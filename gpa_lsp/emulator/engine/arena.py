@@ -14,7 +14,7 @@ from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.geometry import WarpSet
 from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.values import I64, Value
-from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.emulator.model import FaultKind, PassedEnd
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.launches.model import FIRST_ADDRESS, MOST_SPAN_BYTES
 from gpa_lsp.ptx.model import Space
@@ -282,8 +282,18 @@ class Arena:
         ):
             places = np.flatnonzero(chosen)
             if len(places):
-                message = self._describe(kind, access, int(addresses[places[0]]), int(region[places[0]]))
-                self._faults.add_lanes(kind, message, warps, lanes[places], instruction=access.instruction)
+                address, number = int(addresses[places[0]]), int(region[places[0]])
+                message = self._describe(kind, access, address, number)
+                passed = self._find_passed(address, number) if kind is FaultKind.OUT_OF_BOUNDS else None
+                self._faults.add_lanes(
+                    kind, message, warps, lanes[places], instruction=access.instruction, passed=passed
+                )
+
+    def _find_passed(self, address: int, number: int) -> PassedEnd:
+        near = self._find_nearest(address, number)
+        if near is None:
+            return PassedEnd()
+        return PassedEnd(array=near.name, offset_bytes=address - near.base, size_bytes=near.size_bytes)
 
     def _describe(self, kind: FaultKind, access: Access, address: int, number: int) -> str:
         what = f"{ACCESS_WORDS[access.kind]} of {access.bytes} bytes at 0x{address:x}"

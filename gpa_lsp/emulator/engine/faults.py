@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpa_lsp.emulator.engine.geometry import WarpSet
-from gpa_lsp.emulator.model import Fault, FaultKind
+from gpa_lsp.emulator.model import Fault, FaultKind, PassedEnd
 from gpa_lsp.emulator.trace import StaticInstruction
 
 _MOST_FAULTS = 1000
@@ -33,6 +33,7 @@ class FaultLog:
         block: int | None = None,
         thread: tuple[int, int, int] | None = None,
         is_fatal: bool = False,
+        passed: PassedEnd | None = None,
     ) -> None:
         """Note a fault; of later ones of the same kind at the same instruction only the count is kept."""
         key = (kind, instruction)
@@ -52,6 +53,7 @@ class FaultLog:
             block=block,
             thread=thread,
             is_fatal=is_fatal,
+            passed=passed,
         )
 
     def is_known(self, kind: FaultKind, instruction: int | None) -> bool:
@@ -68,6 +70,7 @@ class FaultLog:
         instruction: int,
         other: int | None = None,
         is_fatal: bool = False,
+        passed: PassedEnd | None = None,
     ) -> None:
         """Note a fault of some lanes.
 
@@ -79,6 +82,7 @@ class FaultLog:
             instruction: static instruction.
             other: the other instruction of a race.
             is_fatal: the lanes went no further.
+            passed: as of :class:`Fault`.
         """
         if len(lanes) == 0:
             return
@@ -92,6 +96,7 @@ class FaultLog:
             block=block,
             thread=thread,
             is_fatal=is_fatal,
+            passed=passed,
         )
 
     def list_faults(self) -> tuple[Fault, ...]:
