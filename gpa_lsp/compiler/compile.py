@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gpa_lsp.basis.errors import MissingToolError, ProblemSeverity, UnsupportedInputError
@@ -92,48 +93,37 @@ def compile_source(
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay: line tables name the file as the editor does
     content = read_source(path, text)
-    is_saved = text is None or (path.is_file() and content == read_source(path, None))
-
-    def compile_through(including: Path) -> CompiledUnit:
-        return _compile_text(
-            including,
-            read_source(including, None),
-            compute_capability=compute_capability,
-            flags=None,
-            settings=settings,
-            is_cancelled=is_cancelled,
-        )
-
-    including = find_including(path) if is_saved and _is_launched_elsewhere(content) else None
-    if including is not None:
-        whole = compile_through(including)
-        if not whole.has_failed and ".entry" in (whole.ptx or ""):
-            return _note_including(whole, including)
-    unit = _compile_text(
-        path,
-        content,
-        compute_capability=compute_capability,
-        flags=flags,
-        settings=settings,
-        is_cancelled=is_cancelled,
+    compile_text = partial(
+        _compile_text, compute_capability=compute_capability, settings=settings, is_cancelled=is_cancelled
     )
+    is_launched_elsewhere = _is_launched_elsewhere(content) and _is_saved(path, content, text)
+    including = find_including(path) if is_launched_elsewhere else None
+    if including is not None:
+        whole = _compile_including(including, compile_text)
+        if not whole.has_failed and ".entry" in (whole.ptx or ""):
+            return whole
+    unit = compile_text(path, content, flags=flags)
     if including is not None or not unit.has_failed or not _is_fragment(path, unit):
         return unit
     including = find_including(path)
-    whole = unit if including is None else compile_through(including)
-    if including is None or whole.has_failed:
-        return unit
-    doubt = "" if is_saved else "; what is not saved of it was not compiled"
-    return _note_including(whole, including, doubt)
+    doubt = "" if _is_saved(path, content, text) else "; what is not saved of it was not compiled"
+    whole = unit if including is None else _compile_including(including, compile_text, doubt)
+    return unit if whole.has_failed else whole
+
+
+def _is_saved(path: Path, content: bytes, text: str | None) -> bool:
+    return text is None or (path.is_file() and content == read_source(path, None))
+
+
+def _compile_including(including: Path, compile_text: "partial[CompiledUnit]", doubt: str = "") -> CompiledUnit:
+    """The source that includes a fragment."""
+    unit = compile_text(including, read_source(including, None), flags=None)
+    return replace(unit, notes=(f"compiled through {including.name}, which includes it{doubt}", *unit.notes))
 
 
 def _is_launched_elsewhere(content: bytes) -> bool:
     """Kernels without a launch and a program: what includes them may define what they are compiled with, and chooses instances of templates."""
     return b"__global__" in content and not _LAUNCHING.search(content)
-
-
-def _note_including(unit: CompiledUnit, including: Path, doubt: str = "") -> CompiledUnit:
-    return replace(unit, notes=(f"compiled through {including.name}, which includes it{doubt}", *unit.notes))
 
 
 def _compile_text(

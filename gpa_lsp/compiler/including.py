@@ -3,12 +3,14 @@
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from gpa_lsp.compiler.project_folder import find_project_folder
 
 _SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c", ".cuh", ".h", ".hpp")
 _SOURCES = frozenset(_SUFFIXES[:5])
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"](?:[^<>"\n]*/)?([^<>"/\n]+)[>"]', re.MULTILINE)
 _MOST_FILES = 500
 _MOST_BYTES = 1 << 20
 _DEEPEST = 4
@@ -23,14 +25,11 @@ def find_including(path: Path) -> Path | None:
     Args:
         path: of the fragment, absolute.
     """
-    texts = dict(_read_texts(path))
+    includes = dict(_list_includes(path))
     wanted = {path}
     for _ in range(_DEEPEST):
-        names = [re.escape(one.name.encode("utf-8", "surrogateescape")) for one in wanted]
-        pattern = re.compile(
-            rb'^[ \t]*#[ \t]*include[ \t]*[<"](?:[^<>"\n]*/)?(?:' + b"|".join(names) + rb')[>"]', re.MULTILINE
-        )
-        found = [one for one, text in texts.items() if one not in wanted and pattern.search(text)]
+        names = {one.name for one in wanted}
+        found = [one for one, included in includes.items() if one not in wanted and not names.isdisjoint(included)]
         source = next((one for one in found if one.suffix in _SOURCES), None)
         if source is not None or not found:
             return source
@@ -38,18 +37,26 @@ def find_including(path: Path) -> Path | None:
     return None
 
 
-def _read_texts(path: Path) -> Iterator[tuple[Path, bytes]]:
+def _list_includes(path: Path) -> Iterator[tuple[Path, frozenset[str]]]:
+    """Files near one, and the names, without folders, of what each includes."""
     count = 0
     for file in _list_near(path):
         try:
-            if file.stat().st_size > _MOST_BYTES:
+            facts = file.stat()
+            if facts.st_size > _MOST_BYTES:
                 continue
-            yield file, file.read_bytes()
+            yield file, _read_includes(file, facts.st_size, facts.st_mtime_ns)
         except OSError:
             continue
         count += 1
         if count >= _MOST_FILES:
             return
+
+
+@lru_cache(maxsize=2 * _MOST_FILES)
+def _read_includes(file: Path, size_bytes: int, changed_ns: int) -> frozenset[str]:
+    """Of a file as it is: another size or time is another file."""
+    return frozenset(os.fsdecode(found[1]) for found in _INCLUDE.finditer(file.read_bytes()))
 
 
 def _list_near(path: Path) -> Iterator[Path]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.argument_types import find_argument_type
-from gpa_lsp.compiler.template_matching import match_parameters, read_template_parameters
 from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes, read_own_name
+from gpa_lsp.sources.template_arguments import list_template_parameters, split_arguments
+from gpa_lsp.sources.template_matching import match_parameters
 from gpa_lsp.sources.trees import SourceTree, list_ancestors, read_text, walk
 
 if TYPE_CHECKING:
@@ -116,12 +117,12 @@ def _write_expressions(tree: SourceTree, call: "Node", callee: "Node", template:
 
 def _deduce(tree: SourceTree, call: "Node", template: "Node") -> tuple[str, ...] | None:
     """The template arguments that follow from what is passed; None where they do not."""
-    parameters = read_template_parameters(template)
     arguments = call.child_by_field_name("arguments")
     function = next((child for child in template.named_children if child.type == "function_definition"), None)
     declarator = find_function_declarator(function) if function is not None else None
     formal = declarator.child_by_field_name("parameters") if declarator is not None else None
-    if parameters is None or arguments is None or formal is None:
+    parameters = () if function is None else list_template_parameters(function)
+    if not parameters or arguments is None or formal is None:
         return None
     types = [find_argument_type(tree, argument) for argument in arguments.named_children]
     return match_parameters(parameters, [read_text(one) for one in formal.named_children], types)
@@ -169,11 +170,7 @@ def _read_constants(function: "Node") -> dict[str, str]:
 
 
 def _read_parameter_names(function: "Node") -> tuple[str, ...]:
-    template = function.parent
-    if template is None or template.type != "template_declaration":
-        return ()
-    parameters = read_template_parameters(template)
-    return tuple(one.name for one in parameters) if parameters is not None else ()
+    return tuple(one.name for one in list_template_parameters(function))
 
 
 def _find_bindings(tree: SourceTree, function: "Node", names: Sequence[str], depth: int) -> Iterator[Mapping[str, str]]:
@@ -193,22 +190,6 @@ def _find_bindings(tree: SourceTree, function: "Node", names: Sequence[str], dep
             seen.add(read_text(call))
             around = next((one for one in list_ancestors(call) if one.type == "function_definition"), None)
             for text in _resolve(tree, " ".join(read_text(call).split()), around, depth + 1):
-                values = _split_arguments(text.partition("<")[2].rpartition(">")[0])
+                values = split_arguments(text.partition("<")[2].rpartition(">")[0])
                 yield dict(zip(names, values, strict=False))
         position = tree.content.find(wanted, position + len(wanted))
-
-
-def _split_arguments(text: str) -> list[str]:
-    """Template arguments, split at the commas that stand in no brackets.
-
-    >>> _split_arguments("float, S<int, 2>, (N)")
-    ['float', 'S<int, 2>', '(N)']
-    """
-    parts, depth, start = [], 0, 0
-    for index, letter in enumerate(text):
-        depth += (letter in "<([{") - (letter in ">)]}")
-        if letter == "," and depth == 0:
-            parts.append(text[start:index].strip())
-            start = index + 1
-    parts.append(text[start:].strip())
-    return [part for part in parts if part]

@@ -93,13 +93,13 @@ def _list_guessed_numbers(function: PtxFunction, launch: LaunchDescription) -> "
                 yield parameter.name, at
 
 
-def _list_slots(operands: Iterable[Operand]) -> list[int]:
+def _list_slots(operands: Iterable[Operand | None]) -> list[int]:
     found: list[int] = []
     for operand in operands:
         if isinstance(operand, Register):
             found.append(operand.slot)
         elif isinstance(operand, Vector):
-            found += _list_slots(tuple(one for one in operand.elements if one is not None))
+            found += _list_slots(operand.elements)
         elif isinstance(operand, Pair):
             found += _list_slots((operand.first, operand.second))
         elif isinstance(operand, Address) and isinstance(operand.base, Register):

@@ -126,7 +126,8 @@ def _list_guessed_shape(
     if measured is not None:
         return []
     if host is not None:
-        return [line.partition(" ")[0] for line in shape if "# guess" in line]
+        guessed = [line.partition(" ")[0] for line in shape if "# guess" in line]
+        return ["block", *guessed] if host.is_assumed and "block" not in guessed else guessed
     return ["threads"] if function.required_threads is not None else ["block", "threads"]
 
 
@@ -195,8 +196,9 @@ def _give(line: str, given: HostArgument | None, *, is_float: bool) -> str:
         element = None if kind is None else find_type(kind[1])
         if element is not None and given.size_bytes % element.bytes == 0:
             count = given.size_bytes // element.bytes
-            counted = re.sub(r" count = [^,}]*(?=[,}])", f" count = {count}", text.replace(GUESSED, ""), count=1)
-            return f"{counted.replace(f'{count}}}', f'{count} }}')}  # allocated at {_name_line(given)}"
+            moved = f", offset = {given.offset}" if given.offset and 0 < given.offset <= count else ""
+            counted = re.sub(r" count = [^,}]*(?=[,}])", f" count = {count}{moved}", text.replace(GUESSED, ""), count=1)
+            return f"{re.sub('(?<! )}', ' }', counted)}  # allocated at {_name_line(given)}"
     return f"{text}  # guess{f'; {comment}' if comment else ''}"
 
 

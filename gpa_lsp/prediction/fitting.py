@@ -197,7 +197,9 @@ def _fit_counts(
         fitted = _write_counts(text, counts, CUT_OFF if touched.is_cut_off else FITTED)
         if _count_bytes(fitted) > room:
             return None
-        faults = tuple(one for one in _try(module, _read(fitted)).faults if one.kind not in LIMITS)
+        described = _read(fitted)
+        found = _try(module, described, _choose_blocks(described.grid, is_few=False)).faults
+        faults = tuple(one for one in found if one.kind not in LIMITS)
         grown = _grow(counts, faults, launch)
         if grown is None:
             return None
@@ -235,18 +237,21 @@ def _read(text: str) -> LaunchDescription:
     return read_launches(Path("fitting.launch.toml"), text=text)[0]
 
 
-def _try(module: PtxModule, launch: LaunchDescription, *, is_traced: bool = False, is_few: bool = False) -> Emulation:
-    """The blocks at the corners of the grid, and some between them: a guard may keep the last ones from doing anything."""
+def _try(
+    module: PtxModule, launch: LaunchDescription, blocks: tuple[int, ...], *, is_traced: bool = False
+) -> Emulation:
+    """Some blocks."""
     return emulate(
         module,
         launch,
         budget=_TRY,
-        sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=_choose_blocks(launch.grid, is_few=is_few)),
+        sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=blocks),
         trace=TraceSettings(branches=False, spaces_left_out=frozenset({Space.LOCAL.value})) if is_traced else None,
     )
 
 
 def _choose_blocks(grid: tuple[int, int, int], *, is_few: bool) -> tuple[int, ...]:
+    """Those at the corners of the grid, and some between them: a guard may keep the last ones from doing anything."""
     width, height, depth = grid
     every = width * height * depth
     if is_few:
@@ -274,10 +279,10 @@ def _find_touched(
     is_cut_off = False
     for is_few in (False, True):  # the last blocks alone, where those before them took all the time
         gc.collect()  # the arrays of the try before lie in a cycle: a few of them are all the memory there may be
-        emulation = _try(module, roomy, is_traced=True, is_few=is_few)
+        chosen = _choose_blocks(launch.grid, is_few=is_few)
+        emulation = _try(module, roomy, chosen, is_traced=True)
         if wide and any(_is_behind_all(fault, given) for fault in emulation.faults):
             return None
-        chosen = _choose_blocks(launch.grid, is_few=is_few)
         found, shared_end = _measure_touched(emulation, wide, chosen)
         is_cut = _is_cut(emulation)
         is_cut_off |= is_cut

@@ -7,6 +7,7 @@ from pathlib import Path
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.linkage_names import find_bare_name
+from gpa_lsp.launches.guess_dependence import SHAPE
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.profile.model import Launch
@@ -108,4 +109,7 @@ def describe_launch(launch: Launch, *, given: Sequence[LaunchDescription] = ()) 
     if known is None:
         return LaunchDescription(kernel=kernel, block=block, grid=grid, shared_bytes=shared_bytes)
     threads = known.threads if (known.block, known.grid) == (block, grid) else None
-    return replace(known, kernel=kernel, block=block, grid=grid, threads=threads, shared_bytes=shared_bytes)
+    guesses = tuple(one for one in known.guesses if one not in SHAPE)
+    return replace(
+        known, kernel=kernel, block=block, grid=grid, threads=threads, shared_bytes=shared_bytes, guesses=guesses
+    )

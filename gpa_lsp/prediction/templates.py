@@ -24,7 +24,7 @@ from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.prediction.model import PredictionSettings
 from gpa_lsp.prediction.predict import DescribedLaunch, PredictionWork, match_launches, predict_matched
 from gpa_lsp.prediction.report_launches import explain_no_code, list_measured_launches
-from gpa_lsp.prediction.static_source import examine_source, require_ptx
+from gpa_lsp.prediction.static_source import SourceStatics, examine_source, require_ptx
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
@@ -90,7 +90,7 @@ def write_templates(
     read = host_code.launches
 
     def write(function: PtxFunction, names: Collection[str]) -> str:
-        launch = _find_measured(measured, function)
+        launch = measured.find(function)
 
         def write_sized(threads: int, host: HostLaunch | None = None) -> str:
             return write_source_template(
@@ -102,13 +102,7 @@ def write_templates(
             return write_sized(USUAL_THREADS, _find_same(said, launch))
         if fits is None:
             return "\n".join(write_sized(USUAL_THREADS, one) for one in said or (None,))
-        budget = replace(
-            fits.budget,
-            seconds=fits.budget.seconds / _SHARE,
-            warp_instructions=fits.budget.warp_instructions // _SHARE,
-        )
-        tried = replace(fits, budget=budget, traced_warp_instructions=fits.traced_warp_instructions // _SHARE)
-        work = PredictionWork(module=module, statics=statics, settings=tried, sinks=(), progress=None)
+        work = _plan_fitting(fits, module, statics)
         texts = (
             _write_fitting(
                 work, function, partial(write_sized, host=one), has_block=one is not None and one.block is not None
@@ -117,7 +111,18 @@ def write_templates(
         )
         return "\n".join(texts)
 
-    return _describe([module], launches, kernel, write, path=statics.path, described=described)
+    return _describe([module], launches, kernel, write, path=statics.path, described=described, measured=measured)
+
+
+def _plan_fitting(fits: PredictionSettings, module: PtxModule, statics: SourceStatics) -> PredictionWork:
+    """What is tried may take a part of what the emulation may."""
+    budget = replace(
+        fits.budget,
+        seconds=fits.budget.seconds / _SHARE,
+        warp_instructions=fits.budget.warp_instructions // _SHARE,
+    )
+    tried = replace(fits, budget=budget, traced_warp_instructions=fits.traced_warp_instructions // _SHARE)
+    return PredictionWork(module=module, statics=statics, settings=tried, sinks=(), progress=None)
 
 
 def _write_fitting(work: PredictionWork, function: PtxFunction, write: Callable[[int], str], *, has_block: bool) -> str:
@@ -235,9 +240,10 @@ def write_build_templates(
     measured = _list_measured(profile_path)
 
     def write(function: PtxFunction, names: Collection[str]) -> str:
-        return write_template(function, names, measured=_find_measured(measured, function))
+        return write_template(function, names, measured=measured.find(function))
 
-    return _describe(modules, _read_known(described, None), kernel, write, path=path, described=described)
+    known = _read_known(described, None)
+    return _describe(modules, known, kernel, write, path=path, described=described, measured=measured)
 
 
 def write_report_templates(path: Path, *, kernel: str | None = None, launches_path: Path | None = None) -> str:
@@ -267,14 +273,47 @@ def write_report_templates(path: Path, *, kernel: str | None = None, launches_pa
     )
 
 
-def _list_measured(profile_path: Path | None) -> tuple[LaunchDescription, ...]:
-    return () if profile_path is None else list_launches(None, LaunchChoice(profile_path=profile_path)).launches
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    """The launches of a profile.
+
+    Attributes:
+        path: of the profile; None for none.
+        launches: of all its kernels.
+    """
+
+    path: Path | None
+    launches: tuple[LaunchDescription, ...]
+
+    def find(self, function: PtxFunction) -> LaunchDescription | None:
+        """The first launch of a kernel."""
+        readable = demangle(function.name)
+        names = (function.name, readable, shorten_name(readable))
+        return next((one for one in self.launches if one.kernel in names), None)
+
+    def explain(self, function: PtxFunction) -> str:
+        """A comment for a kernel that was not measured; empty where it was, and where nothing was."""
+        if self.path is None or self.find(function) is not None:
+            return ""
+        return f"# {self.path.name} has no launch of this kernel.\n"
+
+    def check(self, wanted: Sequence[PtxFunction]) -> None:
+        """A profile of other kernels is a mistake.
+
+        Raises:
+            InputError: it has a launch of none of those that are wanted.
+        """
+        if self.path is None or any(self.find(one) is not None for one in wanted):
+            return
+        listed = list(dict.fromkeys(shorten_name(demangle(one.kernel)) for one in self.launches))[:_MOST_NAMES]
+        message = f"it has no launch of {', '.join(shorten_name(demangle(one.name)) for one in wanted[:_MOST_NAMES])}"
+        remedy = f"it has launches of {', '.join(listed)}; without a profile sizes are guessed"
+        raise InputError(message, path=self.path, remedy=remedy)
 
 
-def _find_measured(measured: Sequence[LaunchDescription], function: PtxFunction) -> LaunchDescription | None:
-    """The first launch of a kernel."""
-    readable = demangle(function.name)
-    return next((one for one in measured if one.kernel in (function.name, readable, shorten_name(readable))), None)
+def _list_measured(profile_path: Path | None) -> _Measured:
+    choice = LaunchChoice(profile_path=profile_path)
+    return _Measured(path=profile_path, launches=() if profile_path is None else list_launches(None, choice).launches)
 
 
 def _find_said(read: Sequence[HostLaunch], function: PtxFunction, names: Collection[str]) -> list[HostLaunch]:
@@ -342,11 +381,12 @@ def _describe(
     *,
     path: Path,
     described: Path | None,
+    measured: _Measured,
 ) -> str:
     """A description of a launch for each kernel of some modules that has none.
 
     Raises:
-        InputError: there is no such kernel.
+        InputError: there is no such kernel, or the profile has none of them.
     """
     every: dict[str, PtxFunction] = {}
     known: set[str] = set()
@@ -364,4 +404,5 @@ def _describe(
     if not wanted:
         message = "every kernel has a launch already"
         raise InputError(message, path=described or path, remedy="edit the description that is there")
-    return "\n".join(write(one, every) for one in wanted)
+    measured.check(wanted)
+    return "\n".join(measured.explain(one) + write(one, every) for one in wanted)

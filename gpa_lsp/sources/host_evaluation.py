@@ -3,6 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -150,6 +151,8 @@ class Evaluation(ABC):
 
     def _cast(self, node: "Node", scope: Scope, depth: int) -> Value:
         value = self.value(node.child_by_field_name("value"), scope, depth)
+        if isinstance(value, Array) and value.offset:  # counted in elements of another type from here on
+            return replace(value, offset=None)
         return cast(value, read_text(node.child_by_field_name("type")))
 
     def _negate(self, node: "Node", scope: Scope, depth: int) -> Value:
@@ -178,7 +181,8 @@ class Evaluation(ABC):
             return scope.read(read_name(node))
         if target is not None and target.type == "subscript_expression":
             held = self.value(target.child_by_field_name("argument"), scope, depth)
-            return held if self._find_index(target, scope, depth) == "0" else combine("+", held, 1)
+            index = self._find_index(target, scope, depth)
+            return held if index == "0" else combine("+", held, None if index is None else int(index))
         held = scope.read(read_name(target))
         if isinstance(held, Array) and "*" not in (scope.read_type(read_name(target)) or "*"):
             return held  # the text's own array

@@ -15,6 +15,7 @@ class HostArgument:
         is_array: it is an array that the text allocates.
         line: where the array was allocated, 1-based; that of the launch for numbers.
         file: that the line is of; empty for the text itself.
+        offset: elements from the array's beginning to where the pointer points; None where that is not known.
         members: of a structure what is known of its members, by offset in bytes.
     """
 
@@ -24,6 +25,7 @@ class HostArgument:
     is_array: bool
     line: int
     file: str = ""
+    offset: int | None = 0
     members: "tuple[tuple[int, HostArgument], ...]" = ()
 
 

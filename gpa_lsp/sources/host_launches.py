@@ -11,15 +11,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes
-from gpa_lsp.sources.host_declarations import Declarations
 from gpa_lsp.sources.host_evaluation import copy_record
-from gpa_lsp.sources.host_launch import HostArgument, HostLaunch
+from gpa_lsp.sources.host_launch import HostLaunch
+from gpa_lsp.sources.host_noting import Ended, NotedLaunches, is_launch, is_pointer
 from gpa_lsp.sources.host_state import Snapshot
 from gpa_lsp.sources.host_syntax import (
+    OWN_ARRAY,
     can_be_followed,
     count_stars,
     ends_program,
     ends_switch,
+    find_bounds,
     find_functions,
     find_identifier,
     list_cases,
@@ -33,9 +35,7 @@ from gpa_lsp.sources.host_values import (
     Record,
     Scope,
     Value,
-    cast,
     combine,
-    keep_small,
     read_name,
 )
 from gpa_lsp.sources.template_arguments import list_given
@@ -48,13 +48,10 @@ _MOST_STEPS = 200_000
 _MOST_TURN_STEPS = 80_000
 """Behind them, loops are gone through once."""
 _MOST_TURNS = 64
-_MOST_LAUNCHES = 256
-_MOST_OF_ONE_PLACE = 4
 _DEEPEST_CALLS = 12
 _BLOCKS = frozenset({"compound_statement", "else_clause", "labeled_statement", "try_statement"})
 _PASSED_OVER = frozenset({"comment", "break_statement", "continue_statement", "function_definition"})
 _LEAVING = frozenset({"break_statement", "continue_statement", "goto_statement", "return_statement"})
-_LAUNCHING = frozenset({"cudaLaunchKernel", "cudaLaunchCooperativeKernel"})
 _MOST_CASES = 24
 
 
@@ -90,15 +87,11 @@ class _Returned(Exception):  # noqa: N818  (it ends a function, and is no error)
         super().__init__()
 
 
-class _Ended(Exception):  # noqa: N818  (it ends the reading, and is no error)
-    """Enough was read."""
-
-
 class _NeedsArguments(Exception):  # noqa: N818  (as above)
     """Without arguments the program ends at once."""
 
 
-class _Reading(Declarations):
+class _Reading(NotedLaunches):
     """One walk through a text."""
 
     def __init__(self, tree: SourceTree, host: HostText) -> None:
@@ -106,16 +99,11 @@ class _Reading(Declarations):
         self._tree = tree
         self._globals = Scope()
         self._functions = dict(find_functions(tree))
-        self._found: dict[int, list[HostLaunch]] = {}
         self._steps = 0
         self._calls: list[str] = []
         self._scopes: list[Scope] = [self._globals]
         self._hidden: list[dict[str, tuple[bool, Value, str | None]]] = []
         self._passage = Passage()
-        self._is_silent = False
-        self._is_assumed = False
-        self._beside: list[HostLaunch] | None = None
-        self._found_beside: list[HostLaunch] = []
         self._statements = {
             "declaration": self._declare,
             "if_statement": self._branch,
@@ -139,15 +127,13 @@ class _Reading(Declarations):
                     self._enter_function("main", [], self._globals, ())
             before = Snapshot(self._scopes)
             for name in self._order_roots():
-                if any(_is_launch(node) and node.start_byte not in self._found for node in self._walk_calls(name)):
+                if any(is_launch(node) and node.start_byte not in self._found for node in self._walk_calls(name)):
                     before.go_back()  # whatever was called before it, is not known
                     self._forget_written()
                     self._enter_function(name, [], self._globals, ())
-        except _Ended:
+        except Ended:
             pass
-        found = [one for some in self._found.values() for one in some]
-        known = {(one.kernel, one.template_arguments) for one in found}
-        return (*found, *(one for one in self._found_beside if (one.kernel, one.template_arguments) not in known))
+        return self.list_launches()
 
     def _read_globals(self) -> None:
         """Headers first; twice, since names may be used behind where they are declared by what stands before it here."""
@@ -335,7 +321,7 @@ class _Reading(Declarations):
     def step(self) -> None:
         self._steps += 1
         if self._steps > _MOST_STEPS:
-            raise _Ended
+            raise Ended
 
     def _switch(self, node: "Node", scope: Scope) -> None:
         """The case that is chosen. Of the others what they launch is read, too: each with the value it is for, from the beginning of the function."""
@@ -355,7 +341,7 @@ class _Reading(Declarations):
             raise _Returned(None)
         else:
             if asked in scope.values:
-                told = [one for case, one in zip(cases, values, strict=True) if any(map(_is_launch, walk(case)))]
+                told = [one for case, one in zip(cases, values, strict=True) if any(map(is_launch, walk(case)))]
                 others = [(asked, one, is_known) for one in told if isinstance(one, int) and one != value]
                 self._passage.others += others
             if is_known:
@@ -369,7 +355,7 @@ class _Reading(Declarations):
         self._forget(node, scope)
         for case in (node,) if cases is None else cases:
             for child in walk(case):
-                if _is_launch(child):
+                if is_launch(child):
                     self.launch(child, scope)
 
     def _run_cases(self, cases: "Sequence[Node]", values: Sequence[Value], value: Value, scope: Scope) -> None:
@@ -416,7 +402,7 @@ class _Reading(Declarations):
     def _branch_as_assumed(self, condition: "Node | None", value: Value, then: "Node | None", scope: Scope) -> bool:
         """``if (n == 256) kernel<256><<<…>>>(…);`` is read like the case of a switch; True where it was, and nothing else is to be read of it."""
         asked, wanted = self._read_equality(condition, scope)
-        if not asked or then is None or not any(map(_is_launch, walk(then))):
+        if not asked or then is None or not any(map(is_launch, walk(then))):
             return False
         assumed = self._passage.assumed.get(asked)
         if assumed is not None and assumed == wanted:
@@ -442,17 +428,16 @@ class _Reading(Declarations):
 
     def _look_beside(self, part: "Node | None", scope: Scope) -> None:
         """What a branch that is not taken launches, for kernels that nothing else does."""
-        if part is None or self._is_silent or self._is_assumed or not any(map(_is_launch, walk(part))):
+        if part is None or self._is_silent or self._is_assumed or not any(map(is_launch, walk(part))):
             return
         before = Snapshot(self._scopes)
-        self._is_assumed, self._beside = True, self._found_beside
-        try:
-            self._run(part, scope)
-        except _Returned:
-            pass
-        finally:
-            self._is_assumed, self._beside = False, None
-            before.go_back()
+        with self.noting_beside():
+            try:
+                self._run(part, scope)
+            except _Returned:
+                pass
+            finally:
+                before.go_back()
 
     def _loop(self, node: "Node", scope: Scope) -> None:
         """Turn by turn while it can be told that there is another one; else once, and what it writes to is not known behind it."""
@@ -516,7 +501,8 @@ class _Reading(Declarations):
             if not name:
                 continue
             self._hide(name, scope)
-            scope.types[name] = kind + "*" * count_stars(inner)
+            stars = "*" * count_stars(inner)
+            scope.types[name] = kind + stars + (OWN_ARRAY if stars and find_bounds(inner) is not None else "")
             scope.aliases.pop(name, None)
             value = declarator.child_by_field_name("value") if declarator.type == "init_declarator" else None
             if inner is not None and inner.type == "reference_declarator":
@@ -536,108 +522,11 @@ class _Reading(Declarations):
             self.store(target, None if not isinstance(held, Array) else held, scope)
         scope.values[name] = held
 
-    # Launches
-
-    def launch(self, node: "Node", scope: Scope) -> bool:
-        if not _is_launch(node):
-            return False
-        callee, given = node.child_by_field_name("function"), node.child_by_field_name("arguments")
-        nodes = [] if given is None else [child for child in given.named_children if child.type != "comment"]
-        syntax = next((child for child in node.named_children if child.type == "kernel_call_syntax"), None)
-        if syntax is not None:
-            settings = [child for child in syntax.named_children if child.type != "comment"]
-            name, passed = read_last_name(callee), [self._pass(child, scope) for child in nodes]
-        else:
-            if len(nodes) < 4:
-                return True
-            target = strip_casts(nodes[0])
-            target = target.child_by_field_name("argument") if target is not None and _is_pointer(target) else target
-            inner, listed = self._lists.get(read_name(strip_casts(nodes[3])), (scope, []))
-            name, settings = read_last_name(target), [*nodes[1:3], *nodes[4:5]]
-            passed = [self._pass(one.child_by_field_name("argument"), inner) for one in map(strip_casts, listed) if one]
-        if len(settings) < 2 or self._is_silent:
-            return True
-        callee = callee if syntax is not None else target
-        shared = self.value(settings[2], scope) if len(settings) > 2 else 0
-        line, file = self._host.locate(node.start_point[0] + 1)
-        self._note(
-            node.start_byte,
-            HostLaunch(
-                kernel=name,
-                line=line,
-                grid=self.read_extent(settings[0], scope),
-                block=self.read_extent(settings[1], scope),
-                shared_bytes=int(shared) if isinstance(shared, (int, float)) else None,
-                arguments=tuple(passed),
-                file=file,
-                template_arguments=self.read_template_arguments(callee, name, scope, nodes),
-                is_assumed=self._is_assumed,
-            ),
-        )
-        return True
-
-    def _note(self, place: int, launch: HostLaunch) -> None:
-        if self._beside is not None:
-            if len(self._beside) < _MOST_LAUNCHES:
-                self._beside.append(launch)
-            return
-        known = self._found.setdefault(place, [])
-        same = next((n for n, one in enumerate(known) if _find_shape(one) == _find_shape(launch)), None)
-        alike = [one for one in known if one.template_arguments == launch.template_arguments]
-        if same is None and len(alike) < _MOST_OF_ONE_PLACE:
-            known.append(launch)
-        elif same is not None and known[same].is_assumed:
-            known[same] = launch
-        if sum(map(len, self._found.values())) >= _MOST_LAUNCHES:
-            raise _Ended
-
-    def _pass(self, node: "Node | None", scope: Scope) -> HostArgument:
-        value = self.value(node, scope)
-        line = 0 if node is None else node.start_point[0] + 1
-        return self._describe(value, " ".join(read_text(node).split()), line)
-
-    def _describe(self, value: Value, text: str, line: int) -> HostArgument:
-        array = value if isinstance(value, Array) else None
-        members: list[tuple[int, HostArgument]] = []
-        if isinstance(value, Record):
-            for name, kind, offset in self._structures[value.type].members:
-                held = value.elements.get(name)
-                if held is not None:
-                    members.append((offset, self._describe(cast(held, kind), f"{text}.{name}", line)))
-        place, file = self._host.locate(line if array is None else array.line)
-        return HostArgument(
-            text=text,
-            value=keep_small(value) if isinstance(value, (int, float)) else None,
-            size_bytes=None if array is None else array.size_bytes,
-            is_array=array is not None,
-            line=place,
-            file=file,
-            members=tuple(members),
-        )
-
-
-def _find_shape(one: HostLaunch) -> tuple[object, ...]:
-    """What tells launches of one place apart."""
-    sizes = (item.size_bytes for item in one.arguments)
-    return one.template_arguments, one.grid, one.block, one.shared_bytes, *sizes
-
-
-def _is_launch(node: "Node") -> bool:
-    if node.type != "call_expression":
-        return False
-    if any(child.type == "kernel_call_syntax" for child in node.named_children):
-        return True
-    return read_last_name(node.child_by_field_name("function")) in _LAUNCHING
-
-
-def _is_pointer(node: "Node") -> bool:
-    return node.type == "pointer_expression"
-
 
 def _list_written(function: "Node") -> Iterator[str]:
     """Names that a function writes to."""
     for node in walk(function):
         if node.type == "assignment_expression":
             yield read_name(node.child_by_field_name("left"))
-        elif node.type == "update_expression" or _is_pointer(node):
+        elif node.type == "update_expression" or is_pointer(node):
             yield read_name(node.child_by_field_name("argument"))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _LARGEST_ALIGNMENT = 16
+OWN_ARRAY = "[]"
+"""Behind the type of an array of pointers that the text declares."""
 _NO_MEMBERS = frozenset(
     {"comment", "function_definition", "access_specifier", "template_declaration", "declaration", "friend_declaration", "using_declaration",
      "static_assert_declaration", "alias_declaration", "type_definition"}
@@ -23,7 +25,7 @@ _NO_MEMBERS = frozenset(
 
 def find_value_bytes(value: Value, declared: str, types: dict[str, int]) -> int | None:
     """Size of a variable, as ``sizeof`` has it."""
-    if isinstance(value, Array) and "*" not in declared:
+    if isinstance(value, Array) and ("*" not in declared or declared.endswith(OWN_ARRAY)):
         return value.size_bytes
     return find_type_bytes(declared, types)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.sources.cuda_functions import find_function_declarator
-from gpa_lsp.sources.host_evaluation import VECTOR, Evaluation
-from gpa_lsp.sources.host_syntax import lay_out_structures, parse_expression, strip_casts
+from gpa_lsp.sources.host_evaluation import Evaluation
+from gpa_lsp.sources.host_syntax import OWN_ARRAY, lay_out_structures, parse_expression, strip_casts
 from gpa_lsp.sources.host_text import HostText
 from gpa_lsp.sources.host_values import Scope, Value, read_name
 from gpa_lsp.sources.template_arguments import (
@@ -18,6 +18,7 @@ from gpa_lsp.sources.template_arguments import (
     list_template_parameters,
     spell_type,
 )
+from gpa_lsp.sources.template_matching import bind_types
 from gpa_lsp.sources.trees import SourceTree, read_text
 
 if TYPE_CHECKING:
@@ -58,21 +59,19 @@ class TemplateEvaluation(Evaluation):
         declarator = find_function_declarator(function) if parameters else None
         formal = None if declarator is None else declarator.child_by_field_name("parameters")
         listed = [] if formal is None else [one for one in formal.named_children if "parameter" in one.type]
-        for parameter, node in zip(listed, nodes, strict=False):
-            declared = (scope.read_type(read_name(strip_casts(node))) or "").replace("const ", "")
-            text = read_text(parameter)
-            for name in (one.name for one in parameters if one.is_type):
-                element = VECTOR.fullmatch("".join(declared.split()))
-                if element is not None and re.search(rf"vector\s*<\s*{name}\s*>", text):
-                    bound.setdefault(name, element[1])
-                elif re.match(rf"(?:const\s+)?{name}\s*(?:const\s*)?\*", text) and declared.endswith("*"):
-                    bound.setdefault(name, self._resolve(declared[:-1].strip(), scope))
-                elif re.match(rf"(?:const\s+)?{name}\s+\w+$", text) and declared:
-                    bound.setdefault(name, self._resolve(declared, scope))
+        types = [self._find_passed_type(node, scope) for node in nodes]
+        told = bind_types(parameters, [read_text(one) for one in listed], types) or {}
+        for name, text in told.items():
+            bound.setdefault(name, self._resolve(text, scope))
         for one in parameters:
             if one.default and one.name not in bound:
                 bound[one.name] = self._resolve(one.default, scope)
         return bound
+
+    def _find_passed_type(self, node: "Node", scope: Scope) -> str | None:
+        """As a variable was declared; None for any other expression."""
+        declared = scope.read_type(read_name(strip_casts(node)))
+        return None if declared is None else declared.removesuffix(OWN_ARRAY)
 
     def _resolve(self, text: str, scope: Scope) -> str:
         """A template argument with what the names in it stand for: a type, a number, or as it is."""

@@ -32,6 +32,7 @@ class Array:
         name: of the first variable it was given to.
         elements: what is known of its elements, by their index as text.
         is_shared: CUDA allocated it, so that the device has an address of all of it.
+        offset: elements of the pointer's type from its beginning to where this address points; None where that is not known.
     """
 
     size_bytes: int | None
@@ -39,6 +40,7 @@ class Array:
     name: str
     is_shared: bool = False
     elements: dict[str, "Value"] = field(default_factory=dict)
+    offset: int | None = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -163,7 +165,10 @@ def combine(operator: str, left: Value, right: Value) -> Value:
     (3, 3.5, None, 0)
     """
     if isinstance(left, Array) or isinstance(right, Array):
-        return _move(left if isinstance(left, Array) else right) if operator in "+-" else None
+        if operator not in ("+", "-") or (isinstance(left, Array) and isinstance(right, Array)):
+            return None
+        array, by = (left, right) if isinstance(left, Array) else (right, left)
+        return _move(array, (by if operator == "+" else -by) if isinstance(by, int) else None)
     if operator == "&&" and (left == 0 or right == 0):
         return 0
     if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
@@ -176,12 +181,13 @@ def combine(operator: str, left: Value, right: Value) -> Value:
     return keep_small(found)
 
 
-def _move(array: Value) -> Value:
+def _move(array: Value, by: int | None) -> Value:
     """An address within an array: nobody knows of its elements any more."""
     if not isinstance(array, Array):
         return None
     array.elements.clear()
-    return Array(array.size_bytes, array.line, array.name)
+    offset = None if by is None or array.offset is None else array.offset + by
+    return Array(array.size_bytes, array.line, array.name, offset=offset)
 
 
 def keep_small(value: Number | None) -> Number | None:

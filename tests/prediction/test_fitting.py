@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.emulator.model import Budget, Fault, FaultKind
+from gpa_lsp.emulator.model import Budget, Fault, FaultKind, PassedEnd
 from gpa_lsp.launches.launch import ArrayArgument
 from gpa_lsp.prediction.fault_answer import answer_faults
 from gpa_lsp.prediction.guessed_sizes import grow_guessed, part_guessed
@@ -143,11 +143,13 @@ def test_what_lies_beyond_a_guessed_size_is_no_fault(tmp_path: Path) -> None:
 def test_what_is_beyond_a_guess_is_said(tmp_path: Path) -> None:
     launch = predict_beyond(tmp_path, "1048564, guessed = true").launch
     beyond = Fault(
-        kind=FaultKind.OUT_OF_BOUNDS, message="store of 4 bytes at 0x8: element 1048568 of out, which has 1048564"
+        kind=FaultKind.OUT_OF_BOUNDS,
+        message="store of 4 bytes at 0x8: element 1048568 of out, which has 1048564",
+        passed=PassedEnd(array="out", offset_bytes=4 * 1048568, size_bytes=4 * 1048564),
     )
-    nowhere = replace(beyond, message="store of 4 bytes at 0x8: no array is near")
-    given = replace(beyond, message="load of 4 bytes at 0x8: element 131072 of in, which has 131072")
-    before = replace(beyond, message="store of 4 bytes at 0x8: 4 bytes before out, which has 4194256 bytes")
+    nowhere = replace(beyond, passed=PassedEnd())
+    given = replace(beyond, passed=PassedEnd(array="in", offset_bytes=4 * 131072, size_bytes=4 * 131072))
+    before = replace(beyond, passed=PassedEnd(array="out", offset_bytes=-4, size_bytes=4 * 1048564))
     kept, notes = part_guessed(launch, (beyond, nowhere, given, before))
     assert kept == (given, before) and len(notes) == 2
     assert "out was given 1,048,564 elements, a guess, and more is touched" in notes[0].message
@@ -155,4 +157,4 @@ def test_what_is_beyond_a_guess_is_said(tmp_path: Path) -> None:
     assert grown is not None
     assert [one.count for one in grown.arguments if isinstance(one, ArrayArgument)] == [131072, 4 * 1048564]
     summary = str(answer_faults((), is_beyond_guesses=True).summary)
-    assert summary.startswith("No fault of the program was seen, but more was touched")
+    assert summary.startswith("No fault of the program was seen that guesses about the launch do not explain")

@@ -85,7 +85,7 @@ def test_each_instance_of_a_template_gets_its_own_launches(tmp_path: Path) -> No
     (small,) = [one for name, one in parts.items() if "Li64E" in name]
     (other,) = [one for name, one in parts.items() if "Li32E" in name]
     assert "block = 256\ngrid = 8" in large and "block = 64\ngrid = 8" in small and "grid = 8" not in other
-    assert text.count("The host code chooses another case of its switch.") == 1
+    assert text.count("The host code chooses another case or branch.") == 1
     choice = LaunchChoice(path=tmp_path / "folds.launch.toml", text=text)
     found = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC)
     assert [(one.faults, one.volumes is not None) for one in found.kernels[:2]] == [((), True), ((), True)]

@@ -2,52 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.sources.trees import read_text
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from gpa_lsp.sources.template_arguments import TemplateParameter
 
 _QUALIFIERS = re.compile(
     r"\b(?:const|volatile|struct|typename|__restrict__|__restrict|restrict|__grid_constant__|register)\b"
 )
 _NAME_AT_END = re.compile(r"(?<=[\s*&>])[A-Za-z_]\w*\s*(?:\[\s*\w*\s*\])?$")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateParameter:
-    """One parameter of a template.
-
-    Attributes:
-        name: of it.
-        default: as written; None when there is none.
-        is_type: it stands for a type and not for a value.
-    """
-
-    name: str
-    default: str | None
-    is_type: bool
-
-
-def read_template_parameters(template: "Node") -> tuple[TemplateParameter, ...] | None:
-    """The parameters of a ``template_declaration``; None where one has no name or is a pack."""
-    found = []
-    parameters = template.child_by_field_name("parameters")
-    for node in parameters.named_children if parameters is not None else ():
-        if node.type == "comment":
-            continue
-        text = " ".join(read_text(node).split())
-        head, has_default, default = text.partition("=")
-        words = re.findall(r"\w+", head)
-        if "..." in text or len(words) < 2:
-            return None
-        is_type = words[0] in ("class", "typename")
-        found.append(
-            TemplateParameter(name=words[-1], default=default.strip() if has_default else None, is_type=is_type)
-        )
-    return tuple(found)
 
 
 def match_parameters(
@@ -63,11 +24,35 @@ def match_parameters(
     Returns:
         One text per template parameter, without those at the end that have defaults; None where one cannot be told.
 
-    >>> T, N = TemplateParameter(name="T", default=None, is_type=True), TemplateParameter(name="N", default="4", is_type=False)
+    >>> T, N = TemplateParameter(name="T", default="", is_type=True), TemplateParameter(name="N", default="4", is_type=False)
     >>> match_parameters([T, N], ["const T* __restrict__ x", "int n"], ["float*", "int"])
     ('float',)
     >>> match_parameters([T], ["T x"], [None]) is None
     True
+    """
+    bound = bind_types(parameters, formal, types)
+    if bound is None:
+        return None
+    arguments: list[str] = []
+    for one in parameters:
+        if one.name in bound:
+            arguments.append(bound[one.name])
+        elif one.default:
+            break
+        else:
+            return None
+    return tuple(arguments)
+
+
+def bind_types(
+    parameters: Sequence[TemplateParameter], formal: Sequence[str], types: Sequence[str | None]
+) -> dict[str, str] | None:
+    """What type parameters stand for, by name, where it follows; None where it contradicts itself.
+
+    Args:
+        parameters: as for :func:`match_parameters`.
+        formal: likewise.
+        types: likewise.
     """
     bound: dict[str, str] = {}
     names = {one.name for one in parameters if one.is_type}
@@ -78,15 +63,7 @@ def match_parameters(
         for name, value in found.items():
             if bound.setdefault(name, value) != value:
                 return None
-    arguments: list[str] = []
-    for one in parameters:
-        if one.name in bound:
-            arguments.append(bound[one.name])
-        elif one.default is not None:
-            break
-        else:
-            return None
-    return tuple(arguments)
+    return bound
 
 
 def _unify(pattern: str, actual: str, names: set[str]) -> dict[str, str]:
