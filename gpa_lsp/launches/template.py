@@ -192,14 +192,24 @@ def _give(line: str, given: HostArgument | None, *, is_float: bool) -> str:
         shown = repr(float(given.value)) if is_float else str(int(given.value))
         return f"{_VALUE.sub(f' value = {shown}', text, count=1)}  # {_name_line(given)}"
     if given is not None and given.is_array and given.size_bytes and " count = " in text:
-        kind = re.search(r'type = "([^"]*)"', text)
-        element = None if kind is None else find_type(kind[1])
-        if element is not None and given.size_bytes % element.bytes == 0:
-            count = given.size_bytes // element.bytes
-            moved = f", offset = {given.offset}" if given.offset and 0 < given.offset <= count else ""
-            counted = re.sub(r" count = [^,}]*(?=[,}])", f" count = {count}{moved}", text.replace(GUESSED, ""), count=1)
-            return f"{re.sub('(?<! )}', ' }', counted)}  # allocated at {_name_line(given)}"
+        counted = _count_allocated(text, given)
+        if counted is not None:
+            return f"{counted}  # allocated at {_name_line(given)}"
     return f"{text}  # guess{f'; {comment}' if comment else ''}"
+
+
+def _count_allocated(text: str, given: HostArgument) -> str | None:
+    """The line of an array with its size, and how far in it the pointer points; None where that is not known."""
+    kind = re.search(r'type = "([^"]*)"', text)
+    element = None if kind is None else find_type(kind[1])
+    if element is None or not given.size_bytes or given.size_bytes % element.bytes:
+        return None
+    count = given.size_bytes // element.bytes
+    if given.offset is None or not 0 <= given.offset < count:
+        return None
+    moved = f", offset = {given.offset}" if given.offset else ""
+    counted = re.sub(r" count = [^,}]*(?=[,}])", f" count = {count}{moved}", text.replace(GUESSED, ""), count=1)
+    return re.sub(r"(?<! )\}", " }", counted)
 
 
 def _count_by_grid(line: str) -> str:

@@ -90,16 +90,19 @@ class NotedLaunches(Declarations):
 
     def _note(self, place: int, launch: HostLaunch) -> None:
         if self._is_beside:
-            if len(self._found_beside) < _MOST_LAUNCHES:
+            is_new = all(_find_shape(one) != _find_shape(launch) for one in self._found_beside)
+            if is_new and len(self._found_beside) < _MOST_LAUNCHES:
                 self._found_beside.append(launch)
             return
         known = self._found.setdefault(place, [])
-        same = next((n for n, one in enumerate(known) if _find_shape(one) == _find_shape(launch)), None)
+        if any(_covers(one, launch) for one in known):
+            return
+        vaguer = [one for one in known if _covers(launch, one)]
         alike = [one for one in known if one.template_arguments == launch.template_arguments]
-        if same is None and len(alike) < _MOST_OF_ONE_PLACE:
+        if vaguer:
+            self._found[place] = [launch if one is vaguer[0] else one for one in known if one not in vaguer[1:]]
+        elif len(alike) < _MOST_OF_ONE_PLACE:
             known.append(launch)
-        elif same is not None and known[same].is_assumed:
-            known[same] = launch
         if sum(map(len, self._found.values())) >= _MOST_LAUNCHES:
             raise Ended
 
@@ -130,9 +133,17 @@ class NotedLaunches(Declarations):
 
 
 def _find_shape(one: HostLaunch) -> tuple[object, ...]:
-    """What tells launches of one place apart."""
+    """What tells launches apart."""
     sizes = (item.size_bytes for item in one.arguments)
-    return one.template_arguments, one.grid, one.block, one.shared_bytes, *sizes
+    return one.kernel, one.template_arguments, one.grid, one.block, one.shared_bytes, *sizes
+
+
+def _covers(launch: HostLaunch, other: HostLaunch) -> bool:
+    """The other says nothing of its shape that the launch does not, and is assumed if the launch is."""
+    shape, known = _find_shape(launch), _find_shape(other)
+    if len(shape) != len(known) or (launch.is_assumed and not other.is_assumed):
+        return False
+    return all(theirs in (None, own) for own, theirs in zip(shape, known, strict=True))
 
 
 def is_launch(node: "Node") -> bool:

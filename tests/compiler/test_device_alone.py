@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.compiler.absent_headers import read_absent_header
 from gpa_lsp.compiler.compile import compile_source
+from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.including import find_including
 from gpa_lsp.compiler.model import CompiledUnit
 from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
@@ -45,6 +47,41 @@ def test_errors_of_the_host_are_warnings(tmp_path: Path, host: str, said: str) -
     warnings = [one for one in unit.messages if said in one.text]
     assert warnings and all(one.severity is ProblemSeverity.WARNING for one in unit.messages)
     assert unit.notes[0].startswith("host code was left out: it does not compile (")
+
+
+def test_absent_headers_of_samples_have_something_in_their_place(tmp_path: Path) -> None:
+    text = "#include <helper_math.h>\n__global__ void k(float3 *p) { p[0] = normalize(p[0] + p[1] * 2.0f); }\nint main() {}\n"
+    unit = compile_text(tmp_path, text)
+    assert not unit.has_failed and unit.ptx is not None and "_Z1kP6float3" in unit.ptx
+    assert "helper_math.h could not be found: headers of gpa_lsp were read instead" in unit.notes
+
+
+def test_random_numbers_that_are_not_those_of_curand_are_told(tmp_path: Path) -> None:
+    if any((folder / "curand_kernel.h").is_file() for folder in find_cuda_headers()):
+        pytest.skip("cuRAND is installed")
+    text = (
+        "#include <curand_kernel.h>\n__global__ void k(curandState *s, float *p) { curand_init(1, threadIdx.x, 0, s + threadIdx.x);"
+        " p[threadIdx.x] = curand_uniform(s + threadIdx.x); }\nint main() {}\n"
+    )
+    unit = compile_text(tmp_path, text)
+    assert not unit.has_failed and unit.ptx is not None
+    assert "random numbers are not those of cuRAND: curand_kernel.h is not installed" in unit.notes
+
+
+@pytest.mark.parametrize("name", ["../absent_headers/cutil.h", "device/curand_kernel.h", "__init__.py", "nobody.h", ""])
+def test_no_other_file_stands_in_place_of_a_header(name: str) -> None:
+    assert read_absent_header(name) is None
+
+
+def test_host_templates_are_left_out_with_their_instances(tmp_path: Path) -> None:
+    host = "template <class T> void run(T *p) { cudaThreadSynchronize(); }\ntemplate void run<float>(float *);\n"
+    unit = compile_text(tmp_path, KERNEL + host)
+    assert not unit.has_failed and unit.ptx is not None
+
+
+def test_limits_are_there_without_an_include(tmp_path: Path) -> None:
+    unit = compile_text(tmp_path, "__global__ void k(int *p) { p[0] = INT_MAX; }\nint main() { cudaThreadExit(); }\n")
+    assert not unit.has_failed
 
 
 def test_errors_of_the_device_stay_errors(tmp_path: Path) -> None:
@@ -97,6 +134,15 @@ def test_a_fragment_that_compiles_alone_is_compiled_as_it_is_included(tmp_path: 
     )
     alone = compile_source(fragment, settings=AUTOMATIC)
     assert not alone.has_failed and not any("compiled through" in one for one in alone.notes)
+
+
+def test_what_includes_a_fragment_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    fragment, main = tmp_path / "kernels.cu", tmp_path / "main.cu"
+    fragment.write_text(KERNEL)
+    main.write_text("int main() {}\n")
+    assert find_including(fragment) is None
+    main.write_text('#include "kernels.cu"\nint main() {}\n')
+    assert find_including(fragment) == main
 
 
 def test_a_fragment_nobody_includes_says_what_is_wrong_with_it(tmp_path: Path) -> None:

@@ -430,3 +430,10 @@ def test_only_arrays_and_textures_stand_in_memory() -> None:
     both = '{ name = "t", type = "float", width = 4, height = 4, depth = 2, layers = 2 }'
     with pytest.raises(InputError, match="a texture with depth has layers"):
         read_argument(both)
+
+
+@pytest.mark.parametrize("listed", ['"n"', "3", '["n", 4]'])
+def test_guesses_are_a_list_of_names(listed: str) -> None:
+    text = f'[[launch]]\nkernel = "k"\nblock = 32\ngrid = 1\nguesses = {listed}\n'
+    with pytest.raises(InputError, match="guesses is no list of names"):
+        read_launches(Path("k.launch.toml"), text=text)

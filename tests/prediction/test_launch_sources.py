@@ -1,5 +1,6 @@
 """Launches of profiles."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,12 @@ def test_arguments_are_those_of_a_description_of_the_kernel() -> None:
     assert [one.value for one in found.arguments if hasattr(one, "value")] == [1]
     assert (found.grid, found.block, found.threads, found.shared_bytes) == ((40, 1, 1), (256, 1, 1), None, 0)
     assert (found.kernel, found.line) == ("_Z4bluri", 6)
+
+
+def test_a_measured_size_is_no_guess() -> None:
+    guessed = replace(GIVEN[1], guesses=("block", "threads", "n"))
+    found = describe_launch(make_launch("_Z4bluri", grid=(40, 1, 1), block=(256, 1, 1)), given=(guessed,))
+    assert found.guesses == ("n",)
 
 
 def test_of_several_descriptions_the_one_of_the_same_size_counts() -> None:

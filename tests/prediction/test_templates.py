@@ -1,15 +1,18 @@
 """Descriptions that are begun with sizes that can be emulated."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.emulator.model import Budget
 from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.model import EDITOR_PREDICTION
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.prediction.templates import write_templates
+from tests.conftest import ROOT
 from tests.prediction.kernels import NVRTC
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
@@ -53,6 +56,34 @@ def test_work_that_grows_with_the_square_is_described_so_small_that_it_ends(tmp_
 
 def test_other_work_keeps_the_usual_size(tmp_path: Path) -> None:
     assert "\nthreads = 65536  # the grid is" in describe(tmp_path, "copy")
+
+
+def write_profile(folder: Path, kernel: str) -> Path:
+    path = folder / "p.gpa-profile.json"
+    profile = json.loads((ROOT / "fixtures" / "example.gpa-profile.json").read_text())
+    launch = {"kernel": kernel, "grid": [3, 1, 1], "block": [64, 1, 1], "device": profile["launches"][0]["device"]}
+    path.write_text(json.dumps(profile | {"modules": [], "launches": [launch]}))
+    return path
+
+
+def test_a_kernel_that_a_profile_does_not_have_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.cu"
+    path.write_text(SOURCE)
+    profile = write_profile(tmp_path, "_Z4copyPKfPfi")
+    text = write_templates(path, launches_text="", settings=NVRTC, profile_path=profile)
+    forces, copy = text.split("[[launch]]")[1:]
+    assert "# p.gpa-profile.json has no launch of this kernel." in text.split("[[launch]]")[0]
+    assert 'guesses = ["block", "threads"' in forces and "no launch" not in forces
+    assert "block = 64\nthreads = [192, 1, 1]" in copy and 'guesses = ["n", "x"]' not in copy
+
+
+def test_a_profile_without_any_of_the_kernels_is_a_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.cu"
+    path.write_text(SOURCE)
+    profile = write_profile(tmp_path, "_Z5otherv")
+    with pytest.raises(InputError, match="it has no launch of forces, copy") as refused:
+        write_templates(path, launches_text="", settings=NVRTC, profile_path=profile)
+    assert refused.value.remedy == "it has launches of other; without a profile sizes are guessed"
 
 
 FOLDS = """\
@@ -114,3 +145,64 @@ def test_a_fragment_has_the_launches_of_the_file_that_includes_it(tmp_path: Path
     text = write_templates(path, launches_text="", settings=NVRTC)
     assert "block = 256\ngrid = 8" in text and "block = 64\ngrid = 8" in text
     assert text.count("count = 2048") == 2 and "# allocated at line 10 of folds.cu" in text
+
+
+MOVED = """\
+__global__ void near(const float* in, float* out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = in[i - 3] + in[i + 3];
+}
+int main()
+{
+    float *in, *out; const int n = 1 << 12;
+    cudaMalloc(&in, (n + 6) * sizeof(float));
+    cudaMalloc(&out, n * sizeof(float));
+    near<<<n / 256, 256>>>(in + 3, out);
+}
+"""
+
+
+def test_a_pointer_into_an_array_keeps_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "near.cu"
+    path.write_text(MOVED)
+    text = write_templates(path, launches_text="", settings=NVRTC)
+    (line,) = [one for one in text.splitlines() if '"in"' in one and "name" in one]
+    assert "count = 4102, offset = 3, " in line and line.endswith("# allocated at line 9")
+    choice = LaunchChoice(path=tmp_path / "near.launch.toml", text=text)
+    (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    assert kernel.faults == () and kernel.volumes is not None
+    path.write_text(MOVED.replace("in + 3, out", "in + elsewhere(), out"))
+    unknown = write_templates(path, launches_text="", settings=NVRTC)
+    (line,) = [one for one in unknown.splitlines() if '"in"' in one and "name" in one]
+    assert "guessed = true" in line and "# guess" in line
+
+
+GUESSES = """\
+__global__ void known(const int* in, int* out) { out[threadIdx.x] = in[int(threadIdx.x) - 1]; }
+__global__ void led(const int* in, int* out) { out[in[threadIdx.x] - 200] = 1; }
+int main()
+{
+    int *in, *out;
+    cudaMalloc(&in, 256); cudaMalloc(&out, 256);
+    known<<<1, 64>>>(in, out);
+    led<<<1, 64>>>(in, out);
+}
+"""
+
+
+def test_only_faults_that_no_guess_leads_to_are_faults(tmp_path: Path) -> None:
+    path = tmp_path / "guesses.cu"
+    path.write_text(GUESSES)
+    choice = LaunchChoice(
+        path=tmp_path / "guesses.launch.toml", text=write_templates(path, launches_text="", settings=NVRTC)
+    )
+    found = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC)
+    known, led = found.kernels
+    assert [one.message.partition(":")[2] for one in known.faults] == [" 4 bytes before in, which has 256 bytes"]
+    assert led.faults == () and led.volumes is not None
+    (note,) = [one.message for one in led.problems if "it depends on what is a guess in the launch (in)" in one.message]
+    assert "take what is right out of its guesses" in note
+    told = replace(choice, text=str(choice.text).replace("guesses = ", "guesses = []  # was "))
+    again = predict_source(path, launches=told, settings=SETTINGS, compile_settings=NVRTC)
+    assert [len(one.faults) for one in again.kernels] == [1, 1]

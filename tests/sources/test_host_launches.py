@@ -227,3 +227,70 @@ def test_template_arguments_are_read_as_far_as_they_can_be(
     text = f"{before}\ntemplate <int n, typename T> __global__ void t(T *x) {{}}\nint main() {{ float *p; {host} }}\n"
     (launch,) = find_host_launches("k.cu", text)
     assert launch.template_arguments == told
+
+
+BRANCHES = """\
+template <int size> __global__ void fold(float *in, int n) {}
+__global__ void large(float *in, int n) {}
+__global__ void small(float *in, int n) {}
+int main()
+{
+    const int n = 1 << 14;
+    int threads = THREADS;
+    float *in; cudaMalloc(&in, n * 4);
+    if (threads == 512) fold<512><<<n / threads, threads>>>(in, n);
+    else if (threads == 256) { fold<256><<<n / threads, threads>>>(in, n); }
+    else fold<64><<<n / 64, 64>>>(in, n);
+    if (n > 100000) large<<<n / 32, 32>>>(in, n); else small<<<n / 32, 32>>>(in, n);
+}
+"""
+
+
+def test_branches_that_are_not_taken_are_read_for_what_nothing_else_launches() -> None:
+    found = find_host_launches("k.cu", BRANCHES.replace("THREADS", "256"))
+    told = {(one.kernel, one.template_arguments): one for one in found}
+    assert len(told) == len(found)
+    assert {key[1]: (one.grid, one.block, one.is_assumed) for key, one in told.items() if key[0] == "fold"} == {
+        ("256",): ((64, 1, 1), (256, 1, 1), False),
+        ("512",): ((32, 1, 1), (512, 1, 1), True),  # with the size that leads there
+        ("64",): ((256, 1, 1), (64, 1, 1), True),
+    }
+    assert [told[name, ()].is_assumed for name in ("small", "large")] == [False, True]
+
+
+def test_branches_on_what_nobody_knows_are_read_with_the_size_that_leads_there() -> None:
+    found = find_host_launches("k.cu", BRANCHES.replace("THREADS", "elsewhere()"))
+    known = {one.template_arguments: one.block for one in found if one.kernel == "fold" and one.grid is not None}
+    assert known == {("512",): (512, 1, 1), ("256",): (256, 1, 1), ("64",): (64, 1, 1)}
+
+
+def test_what_a_branch_that_is_not_taken_writes_is_not_believed() -> None:
+    found = find_host_launches(
+        "k.cu", "int main() { float *p; int n = 4; if (n > 9) { n = 1; other<<<n, 32>>>(p); } k<<<n, 32>>>(p, n); }"
+    )
+    assert {one.kernel: one.grid for one in found} == {"k": (4, 1, 1), "other": (1, 1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("passed", "offset"),
+    [
+        ("x", 0),
+        ("x + 8", 8),
+        ("8 + x", 8),
+        ("&x[n]", 16),
+        ("x + n - 4", 12),
+        ("x + elsewhere()", None),
+        ("y", 3),
+        ("(int *)(x + 2)", None),
+    ],
+)
+def test_how_far_in_an_array_a_pointer_points(passed: str, offset: int | None) -> None:
+    launch = read_one(f"int n = 16; float *x; cudaMalloc(&x, 64 * 4); float *y = x + 3; k<<<1, 32>>>({passed}, n);")
+    assert (launch.arguments[0].size_bytes, launch.arguments[0].offset) == (256, offset)
+
+
+def test_an_array_of_pointers_is_no_pointer() -> None:
+    launch = read_one(
+        "float *rows[6]; float **held; cudaMalloc(&held, sizeof(rows)); k<<<sizeof(rows) / 8, 32>>>(held, 1);"
+    )
+    assert (launch.grid, launch.arguments[0].size_bytes) == ((6, 1, 1), 48)
