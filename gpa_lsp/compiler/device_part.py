@@ -22,11 +22,13 @@ from gpa_lsp.compiler.launches import Instantiations, find_instantiations
 from gpa_lsp.compiler.missing_headers import find_missing_header
 from gpa_lsp.compiler.model import CompiledUnit, CompilerMessage
 from gpa_lsp.compiler.nvrtc import NAME_MAP, DeviceText, compile_with_nvrtc
-from gpa_lsp.compiler.removed_names import find_remedy, list_replacements
+from gpa_lsp.compiler.removed_names import find_remedy, is_about_references, list_replacements
 
 HOST_LEFT_OUT = "host code was left out"
 _MOST_ROUNDS = 6
 _RANDOM = "curand_kernel.h"
+_REFERENCES = "gpa_lsp_removed_textures.h"
+_FETCHES = "gpa_lsp_texture_fetches.h"
 _TOO_LARGE = "the source is too large to separate host code from device code; all of it was compiled as device code"
 _HOST_ONLY = re.compile(
     rb'#[ \t]*include[ \t]*[<"]((?:thrust|cub/device|cub/host|cub/grid|nvtx3|cutensor|cudnn|nvml)[^>"\n]*)[>"]'
@@ -68,6 +70,7 @@ class _Attempt:
     refused: list[str] = field(default_factory=list)
     removed_lines: set[int] = field(default_factory=set)
     macros: list[str] = field(default_factory=list)
+    has_references: bool = False
     absent: list[CompilerMessage] = field(default_factory=list)
 
 
@@ -112,8 +115,13 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
 
 
 def _compile(job: CompileJob, attempt: _Attempt) -> CompiledUnit:
-    headers = [(name, _read_absent(name)) for name in attempt.absent_headers]
-    job = replace(job, flags=replace(job.flags, macros=(*job.flags.macros, *attempt.macros)))
+    names = [*attempt.absent_headers, *([_REFERENCES, _FETCHES] if attempt.has_references else [])]
+    headers = [(name, _read_absent(name)) for name in names]
+    forced = (*([Path(_REFERENCES)] if attempt.has_references else []), *job.flags.forced_includes)
+    job = replace(
+        job,
+        flags=replace(job.flags, macros=(*job.flags.macros, *attempt.macros), forced_includes=forced),
+    )
     if attempt.source.host.has_host:
         headers += replace_host_libraries((job.content, *job.included.headers.values()))
     for path, text in attempt.headers.items():
@@ -167,6 +175,9 @@ def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> b
         if replacements and not attempt.macros:
             attempt.macros += replacements
             has_changed = True
+        if is_about_references(message.text) and not attempt.has_references:
+            attempt.has_references = has_changed = True
+            continue
         if message.path is None:
             continue
         missing = find_missing_header(message.text)
@@ -236,6 +247,8 @@ def _write_notes(host: HostCode, asked: Instantiations, attempt: _Attempt | None
         notes.append(f"host-only code was left out on lines {lines}")
     if attempt is not None and attempt.macros:
         notes.append("functions of warps that CUDA 9 removed, such as __shfl, were compiled with a mask of all lanes")
+    if attempt is not None and attempt.has_references:
+        notes.append("texture references, which CUDA 12 removed, were compiled as texture objects")
     if attempt is not None and attempt.headers:
         names = ", ".join(path.name for path in list(attempt.headers)[:5])
         notes.append(f"host-only code was left out of {names}")

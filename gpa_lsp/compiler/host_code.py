@@ -27,7 +27,8 @@ _MARK_MACRO = re.compile(
     re.MULTILINE,
 )
 _WORD = re.compile(rb"[A-Za-z_]\w*")
-_SPEAKING_NAME = re.compile(rb"[A-Z0-9_]*(?:DEVICE|KERNEL|GLOBAL|CUDA|HD|GPU)[A-Z0-9_]*")
+_SPEAKING_NAME = re.compile(rb"\b[A-Z0-9_]*(?:DEVICE|KERNEL|GLOBAL|CUDA|HD|GPU)[A-Z0-9_]*\b(?!\s*\()")
+"""In front of a parenthesis it is what is declared."""
 _CONSTANT = re.compile(rb"\b(?:const|constexpr|consteval|enum|using|typedef|static_assert)\b")
 _CONSTEXPR = re.compile(rb"\b(?:constexpr|consteval)\b")
 _ASCII = bytes(range(128)) + b"_" * 128
@@ -93,10 +94,12 @@ def is_marked(text: bytes, mark_names: frozenset[bytes]) -> bool:
 
     >>> is_marked(b"__device__ float", frozenset()), is_marked(b"HD float", frozenset({b"HD"})), is_marked(b"static float", frozenset())
     (True, True, False)
+    >>> is_marked(b"SUM_DEVICE float sum(int n)", frozenset()), is_marked(b"float SUM_CUDA (int n)", frozenset())
+    (True, False)
     """
-    if _MARK.search(text):
-        return True
-    return any(word in mark_names or _SPEAKING_NAME.fullmatch(word) for word in _WORD.findall(text))
+    return bool(
+        _MARK.search(text) or _SPEAKING_NAME.search(text) or any(word in mark_names for word in _WORD.findall(text))
+    )
 
 
 def find_removable(host: HostCode, line: int, column: int | None) -> tuple[tuple[int, int], ...]:

@@ -53,6 +53,16 @@ def find_remedy(text: str) -> str | None:
     return next((_REMEDIES[name] for name in found.groups() if name in _REMEDIES), None)
 
 
+def is_about_references(text: str) -> bool:
+    """Whether a message is about the declaration of a texture or surface reference.
+
+    >>> is_about_references("texture is not a template"), is_about_references('identifier "cudaBindTexture" is undefined')
+    (True, False)
+    """
+    found = _UNDEFINED.search(text)
+    return found is not None and any(one in ("texture", "surface") for one in found.groups())
+
+
 def list_replacements(text: str) -> tuple[str, ...]:
     """Macros, as after ``-D``, by which the removed functions of warps are compiled as those in their place, where a message is about one.
 

@@ -220,11 +220,16 @@ def _split_references(module: PtxModule, launch: LaunchDescription) -> tuple[lis
     arguments: list[Argument] = []
     for argument in launch.arguments:
         variable = module.variables.get(argument.name)
-        if isinstance(argument, TextureArgument) and variable is not None and variable.is_texture:
+        if isinstance(argument, TextureArgument) and variable is not None and _is_reference(variable):
             references.append(argument)
         else:
             arguments.append(argument)
     return references, arguments
+
+
+def _is_reference(variable: PtxVariable) -> bool:
+    """A texture reference, or a variable that holds the handle of one."""
+    return variable.is_texture or (_is_fillable(variable) and variable.size_bytes == _ADDRESS_BYTES)
 
 
 def _check_count(function: PtxFunction, arguments: Sequence[Argument]) -> None:

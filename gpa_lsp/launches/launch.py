@@ -101,7 +101,7 @@ class TextureArgument:
     """A texture or surface object over an array.
 
     Attributes:
-        name: of the parameter, or of the ``.texref``.
+        name: of the parameter, of the ``.texref``, or of the variable that holds its handle.
         array: its texels; ``channels`` elements each.
         channels: 1, 2 or 4.
         width: texels.

@@ -58,7 +58,7 @@ class TextureInput:
     """A texture or surface.
 
     Attributes:
-        name: of the parameter or of the texture reference.
+        name: of the parameter, of the texture reference, or of the variable that holds the handle.
         buffer: index of the buffer with its texels.
         texels: [depth, height, width, channels], a view of the buffer; height and depth are 1 below two and three dimensions. Layers take the
             place of depth.

@@ -26,6 +26,7 @@ _WRITING = frozenset({"st", "atom", "red"})
 _ADDING = frozenset({"add", "sub", "mad"})
 _TEXTURING = frozenset({"tex", "tld4", "suld", "sust", "sured"})
 _DIMENSIONS = {"1d": 1, "2d": 2, "3d": 3}
+_HELD = frozenset({"const", "global"})
 _MOST_ROUNDS = 8
 _POINTER_BYTES = 8
 _LARGEST_SHIFT = 8
@@ -68,6 +69,13 @@ def find_pointer_uses(function: PtxFunction) -> dict[str, PointerUse]:
     """
     places = [(one.name, 0) for one in function.parameters if one.size_bytes == _POINTER_BYTES]
     return {name: use for (name, _), use in _find_uses(function, places).items()}
+
+
+def find_texture_variables(function: PtxFunction) -> dict[str, PointerUse]:
+    """Variables of the module that hold the handles of textures and surfaces, by name, and how they are read."""
+    places = {place: None for one in function.instructions if (place := _find_held(one)) is not None}
+    uses = _find_uses(function, list(places))
+    return {name: use for (name, _), use in uses.items() if use.texture_dimensions}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,12 +217,27 @@ def _find_parameter(instruction: PtxInstruction, bases: dict[int, _Place]) -> _P
     return address.base.name, address.base.offset_bytes + address.offset_bytes
 
 
+def _find_held(instruction: PtxInstruction) -> _Place | None:
+    """The variable of the module whose eight bytes an instruction loads; None for all else."""
+    if instruction.opcode != "ld" or _HELD.isdisjoint(instruction.suffixes) or not instruction.sources:
+        return None
+    address = instruction.sources[0]
+    if not isinstance(address, Address) or not isinstance(address.base, Symbol) or not instruction.types:
+        return None
+    if instruction.types[-1].bytes != _POINTER_BYTES or address.offset_bytes or address.base.offset_bytes:
+        return None
+    return address.base.name, 0
+
+
 def _find_coming(
     instruction: PtxInstruction, origins: dict[int, int], bits: dict[_Place, int], bases: dict[int, _Place]
 ) -> int:
     if instruction.opcode == "ld" and "param" in instruction.suffixes:
         place = _find_parameter(instruction, bases)
         return 0 if place is None else bits.get(place, 0)
+    if instruction.opcode == "ld":
+        held = _find_held(instruction)
+        return 0 if held is None else bits.get(held, 0)
     if instruction.opcode not in _PASSING or not instruction.types or instruction.types[-1].bytes != 8:
         return 0
     coming = 0

@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
+from types import MappingProxyType
 
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.launches.launch import LaunchDescription
@@ -13,6 +14,7 @@ from gpa_lsp.launches.pointer_uses import (
     find_member_uses,
     find_pointer_uses,
     find_read_parameters,
+    find_texture_variables,
 )
 from gpa_lsp.launches.source_parameters import SourceParameter, read_source_parameters
 from gpa_lsp.launches.type_names import ElementType, find_type
@@ -39,6 +41,8 @@ _SIZE = re.compile(
     r"n|count|size|length|len|num|total|\w*(?:elem(?:ent)?s?|points|nodes|atoms|particles|pixels|cells|threads|items|rows)"
 )
 """Names of numbers that say how many elements there are, in lower case."""
+_REFERENCE = re.compile(r"\btexture\s*<\s*([\w ]{1,40}?)\s*(?:,[^<>;]{0,80})?>\s*(\w{1,200})")
+"""Declaration of a texture reference."""
 _VALUE = re.compile(r" value = [^,}]*?(?=\s*[,}])")
 _KNOWN_BITS = {1: "u8", 2: "u16", 4: "int", 8: "int64"}
 
@@ -48,6 +52,7 @@ def write_template(
     names: Collection[str],
     *,
     source_names: Sequence[SourceParameter] = (),
+    references: Mapping[str, str] = MappingProxyType({}),
     measured: LaunchDescription | None = None,
     host: HostLaunch | None = None,
     threads: int = USUAL_THREADS,
@@ -58,6 +63,7 @@ def write_template(
         function: the kernel.
         names: mangled names of all kernels there are, its own among them: where its bare name tells it from the others, it is enough.
         source_names: its parameters as the source declares them; those of another number are not believed.
+        references: types of texels of the texture references that the source declares, by name.
         measured: a launch of it that was measured, for block, grid and shared memory; None where there is none.
         host: a launch of it as the host code says it, for arguments, and for what was not measured; None where there is none.
         threads: of the grid, where neither is there.
@@ -73,7 +79,9 @@ def write_template(
     shared_bytes = _find_shared_bytes(host, measured)
     has_shared = shared_bytes > 0 or any(one.is_extern for one in function.shared)
     known = source_names if len(source_names) == len(function.parameters) else ()
-    written = _write_arguments(function, known, host, has_threads=any(one.startswith("threads = ") for one in shape))
+    has_threads = any(one.startswith("threads = ") for one in shape)
+    written = _write_arguments(function, known, host, has_threads=has_threads)
+    written += _write_references(function, references, has_threads=has_threads)
     guesses = [*_list_guessed_shape(shape, function, host, measured), *_list_guessed_arguments(written)]
     lines = [
         _write_heading(host, measured),
@@ -116,6 +124,15 @@ def _write_arguments(
             line = line if parameter.name in members else _give(line, given, is_float=parameter.type.is_float)
             line = line if has_threads else _count_by_grid(line)
         lines.append(line)
+    return lines
+
+
+def _write_references(function: PtxFunction, references: Mapping[str, str], *, has_threads: bool) -> list[str]:
+    """Textures that the kernel reads by a variable of the module."""
+    lines = []
+    for name, use in find_texture_variables(function).items():
+        texture = _write_texture(name, use, find_type(references.get(find_bare_name(name), "")))
+        lines.append(f"{texture if has_threads else _count_by_grid(texture)}  # guess")
     return lines
 
 
@@ -238,7 +255,16 @@ def write_source_template(
     """
     found = (read_source_parameters(file, text, function.name) for file, text in texts)
     known = next((one for one in found if one), ())
-    return write_template(function, names, source_names=known, measured=measured, host=host, threads=threads)
+    references = {found[2]: found[1].strip() for _, text in texts for found in _REFERENCE.finditer(text)}
+    return write_template(
+        function,
+        names,
+        source_names=known,
+        references=references,
+        measured=measured,
+        host=host,
+        threads=threads,
+    )
 
 
 def _choose_names(function: PtxFunction, known: Sequence[SourceParameter]) -> list[str]:
@@ -254,7 +280,7 @@ def _choose_names(function: PtxFunction, known: Sequence[SourceParameter]) -> li
 
 def _write_argument(parameter: PtxVariable, name: str, source: SourceParameter | None, use: PointerUse | None) -> str:
     if use is not None and use.texture_dimensions:
-        return _write_texture(name, use)
+        return _write_texture(name, use, None)
     kind = None if source is None else find_type(source.type)
     is_pointer = parameter.is_pointer or use is not None or (source is not None and source.is_pointer)
     if is_pointer and parameter.size_bytes == _POINTER_BYTES:
@@ -323,10 +349,14 @@ def _write_array(name: str, kind: ElementType | None, use: PointerUse | None, so
     return f'{{ name = "{name}", type = "{word}", count = "{count}"{fill}{GUESSED} }},{comment}'
 
 
-def _write_texture(name: str, use: PointerUse) -> str:
-    word = _name_type(ScalarType.F32 if use.type is None or use.type.bytes == 1 else use.type)
+def _write_texture(name: str, use: PointerUse, texel: ElementType | None) -> str:
+    """A texture or surface; without its type of texels, with that of what is read."""
+    read = ScalarType.F32 if use.type is None or use.type.bytes == 1 else use.type
+    word = _name_type(read if texel is None else texel.scalar)
     sizes = ('width = "threads_x"', "width = 256, height = 256", "width = 64, height = 64, depth = 16")
-    return f'{{ name = "{name}", type = "{word}", {sizes[use.texture_dimensions - 1]}, fill = "uniform" }},'
+    more = f", channels = {texel.lanes}" if texel is not None and texel.lanes > 1 else ""
+    more += ", reads_normalized = true" if texel is not None and texel.scalar.is_integer and read.is_float else ""
+    return f'{{ name = "{name}", type = "{word}", {sizes[use.texture_dimensions - 1]}{more}, fill = "uniform" }},'
 
 
 def _name_type(kind: ScalarType) -> str:

@@ -93,10 +93,40 @@ def test_errors_of_the_device_stay_errors(tmp_path: Path) -> None:
 def test_removed_language_is_named_with_its_remedy(tmp_path: Path) -> None:
     unit = compile_text(
         tmp_path,
-        "#include <helper_cuda.h>\ntexture<float, 2> t;\n__global__ void k(float *p) { p[0] = tex2D(t, 0, 0); }\nint main() {}\n",
+        "#include <helper_cuda.h>\ntexture<float, 2> t;\n__global__ void k(float *p) { p[0] = q + tex2D(t, 0, 0); }\nint main() {}\n",
     )
     assert unit.has_failed
     assert any(one.line == 2 and "use texture objects (cudaCreateTextureObject)" in one.text for one in unit.messages)
+
+
+REFERENCES = """\
+texture<float4, 1, cudaReadModeElementType> quads;
+static texture<unsigned char, 2, cudaReadModeNormalizedFloat> shades;
+surface<void, 2> target;
+__global__ void k(float *p) {
+    p[threadIdx.x] = tex1Dfetch(quads, threadIdx.x).y + tex2D(shades, threadIdx.x, 0);
+    surf2Dwrite(p[0], target, 4 * threadIdx.x, 0);
+}
+void set_up(float4 *x) { quads.filterMode = cudaFilterModePoint; cudaBindTexture(0, quads, x, 64); }
+int main() { cudaThreadSynchronize(); }
+"""
+
+
+def test_texture_references_are_compiled_as_objects_that_constants_hold(tmp_path: Path) -> None:
+    unit = compile_text(tmp_path, REFERENCES)
+    assert not unit.has_failed and unit.ptx is not None
+    for name in ("quads", "shades", "target"):
+        assert f".const .align 8 .b8 {name}[8];" in unit.ptx
+    assert "texture references, which CUDA 12 removed, were compiled as texture objects" in unit.notes
+    assert all(one.severity is ProblemSeverity.WARNING for one in unit.messages)
+    assert any(one.line == 1 and "use texture objects (cudaCreateTextureObject)" in one.text for one in unit.messages)
+
+
+def test_host_functions_with_names_that_speak_of_the_device_are_left_out(tmp_path: Path) -> None:
+    unit = compile_text(
+        tmp_path, KERNEL + 'extern "C" float *SUM_CUDA(int n)\n{ cudaThreadSynchronize(); return 0; }\n'
+    )
+    assert not unit.has_failed
 
 
 def test_a_fragment_is_compiled_through_the_source_that_includes_it(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ MODULE = parse_ptx(
     .const .align 4 .b8 table[16];
     .extern .global .align 4 .b8 outside[16];
     .global .texref picture;
+    .const .align 8 .b8 held[8];
     .entry k(.param .u32 n, .param .u64 .ptr .align 1 x, .param .u8 flag, .param .align 8 .b8 box[24], .param .f32 a) { ret; }
     .entry textured(.param .u64 handle, .param .u64 out) { ret; }
     .entry none() { ret; }""",
@@ -81,6 +82,13 @@ def test_textures_in_parameters_and_of_the_module() -> None:
     assert [one.parameter_offset_bytes for one in inputs.pointers] == [8]
     assert np.shares_memory(by_name["t"].texels, inputs.buffers[by_name["t"].buffer].data)
     assert all(one.space == Space.TEXTURE for one in inputs.buffers if one.name != "out")
+
+
+def test_a_texture_whose_handle_a_variable_holds() -> None:
+    inputs = build('{ name = "held", type = "float", width = 5 }', "none")
+    assert [(one.name, one.parameter_offset_bytes) for one in inputs.textures] == [("held", None)]
+    with pytest.raises(InputError, match="takes 0 arguments"):
+        build('{ name = "table", type = "float", width = 5 }', "none")
 
 
 def test_variables() -> None:

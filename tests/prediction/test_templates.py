@@ -206,3 +206,31 @@ def test_only_faults_that_no_guess_leads_to_are_faults(tmp_path: Path) -> None:
     told = replace(choice, text=str(choice.text).replace("guesses = ", "guesses = []  # was "))
     again = predict_source(path, launches=told, settings=SETTINGS, compile_settings=NVRTC)
     assert [len(one.faults) for one in again.kernels] == [1, 1]
+
+
+TEXTURES = """\
+texture<float4, 1, cudaReadModeElementType> quads;
+texture<unsigned char, 2, cudaReadModeNormalizedFloat> shades;
+__global__ void fetch(float* out, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = tex1Dfetch(quads, i).w + tex2D(shades, i % 16, i / 16);
+}
+int main() { float* out; cudaMalloc(&out, 4096); fetch<<<4, 256>>>(out, 1024); }
+"""
+
+
+def test_texture_references_are_described_and_read(tmp_path: Path) -> None:
+    path = tmp_path / "fetch.cu"
+    path.write_text(TEXTURES)
+    text = write_templates(path, launches_text="", settings=NVRTC)
+    assert (
+        '{ name = "quads", type = "f32", width = "grid_x * block_x", channels = 4, fill = "uniform" },  # guess' in text
+    )
+    assert (
+        '{ name = "shades", type = "u8", width = 256, height = 256, reads_normalized = true, fill = "uniform" }' in text
+    )
+    assert 'guesses = ["quads", "shades"]' in text
+    choice = LaunchChoice(path=tmp_path / "fetch.launch.toml", text=text)
+    (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    assert kernel.faults == () and kernel.volumes is not None

@@ -163,8 +163,8 @@ def _fill(machine: Machine, inputs: LaunchInputs, regions: "_Regions", arrays: M
     _check_names(arrays, {one.name for one in inputs.buffers} | set(regions.variables))
     for region, buffer in zip(regions.buffers, inputs.buffers, strict=True):
         _fill_buffer(machine.arena.bytes_of(region), buffer, arrays.get(buffer.name))
-    _add_textures(machine, inputs, regions.buffers)
     _fill_variables(machine, inputs, arrays)
+    _add_textures(machine, inputs, regions.buffers)
     _fill_parameters(machine, inputs, regions.buffers)
 
 
@@ -314,8 +314,13 @@ def _add_textures(machine: Machine, inputs: LaunchInputs, regions: list[Region])
         texels = machine.arena.bytes_of(region).view(source.texels.dtype)[: source.texels.size]
         seen = replace(source, texels=texels.reshape(source.texels.shape))
         machine.textures[handle] = Texture(source=seen, region=region)
-        if source.parameter_offset_bytes is None and source.handle is None:
+        if source.parameter_offset_bytes is not None or source.handle is not None:
+            continue
+        variable = machine.variables.get(source.name)
+        if variable is None:
             machine.texture_references[source.name] = handle
+        else:
+            machine.arena.bytes_of(variable)[:8] = np.frombuffer(handle.to_bytes(8, "little"), np.uint8)
 
 
 def list_buffers(machine: Machine, inputs: LaunchInputs) -> tuple[Buffer, ...]:

@@ -36,3 +36,20 @@ def test_coordinates_outside_are_found_or_brought_inside() -> None:
     clamped = _run("clamp")
     assert clamped.faults == ()
     assert clamped.arrays["texels"].tolist()[3] == 103
+
+
+def test_a_texture_is_found_by_the_handle_that_a_constant_holds() -> None:
+    text = """.version 8.0 .target sm_80 .address_size 64 .const .align 8 .b8 held[8]; .visible .entry k(.param .u64 out) {
+    .reg .b32 %r<3>; .reg .f32 %f<5>; .reg .b64 %d<5>; ld.param.u64 %d1, [out]; ld.const.u64 %d2, [held]; mov.u32 %r1, %tid.x;
+    tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%d2, {%r1}]; mul.wide.u32 %d3, %r1, 4; add.s64 %d4, %d1, %d3; st.global.f32 [%d4], %f1; ret; }"""
+    texels = ArrayArgument(name="texels", type=ScalarType.F32, count=8, generator=Generator.SEQUENCE)
+    out = ArrayArgument(name="out", type=ScalarType.F32, count=8)
+    launch = LaunchDescription(
+        kernel="k",
+        block=(8, 1, 1),
+        grid=(1, 1, 1),
+        arguments=(out, TextureArgument(name="held", array=texels, channels=1, width=8)),
+    )
+    emulation = emulate(parse_ptx(text, name="k.ptx"), launch)
+    assert emulation.faults == ()
+    assert emulation.arrays["out"].tolist() == list(range(8))
