@@ -1,8 +1,7 @@
 """What of a kernel depends on what nobody knows of its launch: :class:`GuessDependence`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from gpa_lsp.launches.described_arrays import list_arrays
 from gpa_lsp.launches.launch import LaunchDescription, ScalarArgument, StructArgument
 from gpa_lsp.launches.pointer_uses import find_loaded_parameters
 from gpa_lsp.ptx.model import Address, Operand, Pair, PtxFunction, PtxInstruction, Register, TextureAddress, Vector
@@ -18,7 +17,7 @@ class GuessDependence:
     """Whether what an instruction does, or that it is executed at all, depends on a guess.
 
     An estimate, more rather than less: registers are followed without regard to the order of control flow, and whatever is loaded from memory
-    depends on the contents of every array.
+    depends on the contents of every array, texture and variable.
 
     Args:
         function: the kernel.
@@ -31,7 +30,7 @@ class GuessDependence:
         self._is_everything = not SHAPE.isdisjoint(launch.guesses)
         self._loaded = find_loaded_parameters(function)
         self._numbers = frozenset(_list_guessed_numbers(function, launch))
-        self._knows_data = all(one.name not in launch.guesses for one in list_arrays(launch))
+        self._knows_data = SHAPE.union(_list_numbers(launch)).issuperset(launch.guesses)
         self._slots = self._follow() if self._has_guesses and not self._is_everything else set()
         self._regions = tuple(self._find_regions()) if self._slots else ()
 
@@ -82,6 +81,12 @@ class GuessDependence:
             last = self._instructions[one.target - 1] if one.target else one
             if last.target is not None and last.guard is None and last.target > one.target:
                 yield one.target, last.target
+
+
+def _list_numbers(launch: LaunchDescription) -> Iterator[str]:
+    for one in launch.arguments:
+        members = [inner for _, inner in one.members] if isinstance(one, StructArgument) else [one]
+        yield from (member.name for member in members if isinstance(member, ScalarArgument))
 
 
 def _list_guessed_numbers(function: PtxFunction, launch: LaunchDescription) -> "Iterable[tuple[str, int]]":

@@ -146,7 +146,7 @@ class LaunchDescription:
         arguments: in the order of the parameters.
         variables: arrays that fill variables of the module (``__device__``, ``__constant__``) by name before the launch.
         memory: arrays and textures that no argument names, but whose address or handle memory holds.
-        guesses: what nobody knows: ``block``, ``grid``, ``threads``, and names of numbers and of arrays whose contents are made up.
+        guesses: what nobody knows: ``block``, ``grid``, ``threads``, names of numbers, and of arrays, textures and variables with made-up contents.
         title: for people; empty when there is none.
         path: the file it stands in; None when it came from elsewhere.
         line: 1-based line of its table there; None without a file.

@@ -35,15 +35,16 @@ What an argument is follows from its keys:
 * a structure has ``members``, each again a number (several for an array in the structure), an array (its pointer) or a structure, laid out as
   C++ does or ``at`` a given byte; ``size`` where it is larger than that;
 * a texture or surface has ``width``, perhaps ``height``, ``depth``, ``layers`` (six for a cubemap), ``channels``, ``filter`` (``nearest``,
-  ``linear``), ``address`` (``clamp``, ``border``, ``wrap``, ``mirror``), ``normalized``, ``reads_normalized``, and what fills an array.
+  ``linear``), ``address`` (``clamp``, ``border``, ``wrap``, ``mirror``), ``normalized``, ``reads_normalized``, and what fills an array;
+  behind those of the parameters stand texture references, with the name of the ``.texref`` or of the variable of eight bytes that holds the handle.
 
 ``variables = [ … ]`` fills ``__device__`` and ``__constant__`` variables by name with arrays.
 
 In recorded launches arrays hold addresses of others. Such arrays have ``base_address``, and textures whose handle memory holds ``handle``; those
 that no argument names stand in ``memory = [ … ]``.
 
-``guesses = [ … ]`` names what nobody knows: ``"block"``, ``"threads"``, ``"grid"``, numbers, and arrays whose contents are made up. Faults that
-depend on them are notes. ``launch_schema.json`` beside this module says the same to editors.
+``guesses = [ … ]`` names what nobody knows: ``"block"``, ``"threads"``, ``"grid"``, numbers, and arrays, textures and variables of the
+module whose contents are made up. Faults that depend on them are notes. ``launch_schema.json`` beside this module says the same to editors.
 """
 
 from collections.abc import Collection

@@ -53,6 +53,7 @@ def write_template(
     *,
     source_names: Sequence[SourceParameter] = (),
     references: Mapping[str, str] = MappingProxyType({}),
+    filled: Collection[str] = (),
     measured: LaunchDescription | None = None,
     host: HostLaunch | None = None,
     threads: int = USUAL_THREADS,
@@ -64,6 +65,7 @@ def write_template(
         names: mangled names of all kernels there are, its own among them: where its bare name tells it from the others, it is enough.
         source_names: its parameters as the source declares them; those of another number are not believed.
         references: types of texels of the texture references that the source declares, by name.
+        filled: variables of the module that the host code fills with what nobody knows.
         measured: a launch of it that was measured, for block, grid and shared memory; None where there is none.
         host: a launch of it as the host code says it, for arguments, and for what was not measured; None where there is none.
         threads: of the grid, where neither is there.
@@ -83,6 +85,7 @@ def write_template(
     written = _write_arguments(function, known, host, has_threads=has_threads)
     written += _write_references(function, references, has_threads=has_threads)
     guesses = [*_list_guessed_shape(shape, function, host, measured), *_list_guessed_arguments(written)]
+    guesses += sorted(find_read_parameters(function).intersection(filled).difference(guesses))
     lines = [
         _write_heading(host, measured),
         "",
@@ -239,6 +242,7 @@ def write_source_template(
     names: Collection[str],
     *,
     texts: Sequence[tuple[str, str]],
+    filled: Collection[str] = (),
     measured: LaunchDescription | None = None,
     host: HostLaunch | None = None,
     threads: int = USUAL_THREADS,
@@ -249,6 +253,7 @@ def write_source_template(
         function: the kernel.
         names: as for :func:`write_template`.
         texts: (name, text) of the source and of what it includes; names are for the language.
+        filled: as for :func:`write_template`.
         measured: as for :func:`write_template`.
         host: as for :func:`write_template`.
         threads: as for :func:`write_template`.
@@ -261,6 +266,7 @@ def write_source_template(
         names,
         source_names=known,
         references=references,
+        filled=filled,
         measured=measured,
         host=host,
         threads=threads,

@@ -238,7 +238,7 @@ def _probe_grown(
 
 
 def _probe(subject: LaunchSubject, settings: PredictionSettings, problems: list[Problem]) -> tuple[Emulation, float]:
-    """The blocks that tell addresses, or where they take too long the fewest that do; and the seconds that count against the run's."""
+    """The blocks that tell addresses, or where they take too long the fewest that do; and the seconds the run has less: none if all blocks ended."""
     every, fewest = list_probe_blocks(subject.launch.grid), list_fewest_probe_blocks(subject.launch.grid)
     is_all = len(every) == prod(subject.launch.grid)  # then it may be all that is run
     probe = _trace_blocks(subject, settings, every, settings.budget.seconds / _PROBE_SHARE, is_all=is_all)
@@ -256,7 +256,7 @@ def _probe(subject: LaunchSubject, settings: PredictionSettings, problems: list[
 
 
 def _take_seconds(settings: PredictionSettings, taken: float) -> PredictionSettings:
-    """What the user gave, less what was taken of it."""
+    """The settings with the seconds the user gave less those taken, but never less than a part of them: the run is to find something, too."""
     seconds = settings.budget.seconds
     return replace(settings, budget=replace(settings.budget, seconds=max(seconds - taken, seconds / _RUN_SHARE)))
 

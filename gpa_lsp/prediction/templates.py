@@ -1,8 +1,9 @@
 """Descriptions of launches to begin with, for the kernels of a source, or of what was built, that have none."""
 
 import itertools
+import re
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,7 @@ from gpa_lsp.prediction.predict import DescribedLaunch, PredictionWork, match_la
 from gpa_lsp.prediction.report_launches import explain_no_code, list_measured_launches
 from gpa_lsp.prediction.static_source import SourceStatics, examine_source, require_ptx
 from gpa_lsp.profile.read import read_profile
-from gpa_lsp.ptx.model import PtxFunction, PtxModule
+from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, list_named, shorten_name
 from gpa_lsp.sources.host_launch import HostLaunch
@@ -42,6 +43,7 @@ _SIZES = (USUAL_THREADS, 16384, 4096, 1024, 256)
 _SHARE = 4
 """Each try may take this part of what the emulation may: what fits it fits on a slower machine, too, and somebody waits."""
 
+_COPIED = re.compile(r"\bcudaMemcpyToSymbol(?:Async)?\s*\(\s*[&\"]?(\w{1,200})")
 _POINTER_BYTES = 8
 _GRID_WORDS = "# the grid is"
 _THREADS_WORD = "\nthreads = "
@@ -69,14 +71,14 @@ def write_templates(
         text: what an editor holds of it; None to read the file.
         kernel: only the kernel of this name, or else those whose name contains it; None for all.
         launches_path: the description; None for the file beside the source.
-        profile_path: a profile whose launches give block, grid and shared memory; None for guesses.
+        profile_path: a profile whose launches give block, grid and shared memory; None for guesses. Kernels that it does not have are told.
         launches_text: what an editor holds of it, empty for one that is to be begun; None to read the file.
         compute_capability: to compile for; None leaves it to the compile command.
         settings: of the compiler.
         fits: sizes are such that emulation by these ends within its limits; None for the usual sizes.
 
     Raises:
-        InputError: the source does not compile, there is no such kernel, or every one has a launch already.
+        InputError: the source does not compile, there is no such kernel, every one has a launch already, or the profile has none of them.
         MissingToolError: no compiler is installed.
         ToolError: the compiler did not end in time, or crashed.
     """
@@ -85,33 +87,30 @@ def write_templates(
     described = launches_path or find_launch_file(statics.path)
     launches = _read_known(described, launches_text)
     measured = _list_measured(profile_path)
-
     host_code = read_host_code(statics)
-    read = host_code.launches
+    filled = tuple(_list_filled(module, host_code.texts))
+    work = None if fits is None else _plan_fitting(fits, module, statics)
 
     def write(function: PtxFunction, names: Collection[str]) -> str:
         launch = measured.find(function)
-
-        def write_sized(threads: int, host: HostLaunch | None = None) -> str:
-            return write_source_template(
-                function, names, texts=host_code.texts, measured=launch, host=host, threads=threads
-            )
-
-        said = _find_said(read, function, names)
+        begin = partial(write_source_template, function, names, texts=host_code.texts, filled=filled, measured=launch)
+        said = _find_said(host_code.launches, function, names)
         if launch is not None:
-            return write_sized(USUAL_THREADS, _find_same(said, launch))
-        if fits is None:
-            return "\n".join(write_sized(USUAL_THREADS, one) for one in said or (None,))
-        work = _plan_fitting(fits, module, statics)
-        texts = (
-            _write_fitting(
-                work, function, partial(write_sized, host=one), has_block=one is not None and one.block is not None
-            )
-            for one in said or (None,)
-        )
-        return "\n".join(texts)
+            return begin(host=_find_same(said, launch))
+        if work is None:
+            return "\n".join(begin(host=one) for one in said or (None,))
+        return "\n".join(_write_fitting(work, function, begin, one) for one in said or (None,))
 
     return _describe([module], launches, kernel, write, path=statics.path, described=described, measured=measured)
+
+
+def _list_filled(module: PtxModule, texts: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Variables that the host gives what they hold: constants without initial values, and those that are copied to."""
+    copied = {found[1] for _, text in texts for found in _COPIED.finditer(text)}
+    for name, variable in module.variables.items():
+        is_bare = variable.initial is None and not variable.initial_symbols and not variable.is_texture
+        if is_bare and (variable.space is Space.CONST or find_bare_name(name) in copied):
+            yield name
 
 
 def _plan_fitting(fits: PredictionSettings, module: PtxModule, statics: SourceStatics) -> PredictionWork:
@@ -125,10 +124,15 @@ def _plan_fitting(fits: PredictionSettings, module: PtxModule, statics: SourceSt
     return PredictionWork(module=module, statics=statics, settings=tried, sinks=(), progress=None)
 
 
-def _write_fitting(work: PredictionWork, function: PtxFunction, write: Callable[[int], str], *, has_block: bool) -> str:
+def _write_fitting(work: PredictionWork, function: PtxFunction, begin: "partial[str]", host: HostLaunch | None) -> str:
     """The largest of some sizes that is emulated within the limits, its arrays as large as what is touched; what goes wrong least where all do."""
     deadline = time.monotonic() + work.settings.budget.seconds * _SHARE
+    has_block = host is not None and host.block is not None
     best: _Fitted | None = None
+
+    def write(threads: int) -> str:
+        return begin(host=host, threads=threads)
+
     for place in range(MOST_VARIANTS):
         found = _fit_variant(work, function, write, place, has_block=has_block, deadline=deadline)
         if found is not None and (best is None or found.wrong < best.wrong):

@@ -78,6 +78,7 @@ def find_place(function: PtxFunction, name: str) -> int:
         ('["n"]', ("st.global.u32",)),
         ('["m"]', ("st.global.u8",)),
         ('["x"]', ("st.global.u16",)),
+        ('["some_variable"]', ("st.global.u16",)),  # memory holds something that nobody knows
         ('["n", "x"]', ("st.global.u32", "st.global.u16")),
         ('["block"]', PLACES),
         ('["threads", "m"]', PLACES),

@@ -234,3 +234,34 @@ def test_texture_references_are_described_and_read(tmp_path: Path) -> None:
     choice = LaunchChoice(path=tmp_path / "fetch.launch.toml", text=text)
     (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
     assert kernel.faults == () and kernel.volumes is not None
+
+
+CONSTANTS = """\
+struct Part { int* data; int count; };
+__constant__ Part parts[4];
+__constant__ int factors[2] = { 3, 4 };
+__device__ int offsets[4];
+__device__ int total;
+__global__ void add()
+{
+    Part part = parts[blockIdx.x];
+    for (int i = threadIdx.x; i <= part.count; i += blockDim.x) part.data[i + offsets[blockIdx.x]] += factors[0];
+    if (threadIdx.x == 0) atomicAdd(&total, 1);
+}
+int main()
+{
+    int from[4]; cudaMemcpyToSymbol(offsets, from, sizeof(from));
+    add<<<4, 64>>>();
+}
+"""
+
+
+def test_what_the_host_copies_to_variables_is_a_guess(tmp_path: Path) -> None:
+    path = tmp_path / "add.cu"
+    path.write_text(CONSTANTS)
+    text = write_templates(path, launches_text="", settings=NVRTC)
+    assert 'guesses = ["offsets", "parts"]' in text
+    choice = LaunchChoice(path=tmp_path / "add.launch.toml", text=text)
+    (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    assert kernel.faults == ()
+    assert any("it depends on what is a guess in the launch (offsets, parts)" in one.message for one in kernel.problems)
