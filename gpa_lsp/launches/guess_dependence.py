@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from gpa_lsp.launches.launch import LaunchDescription, ScalarArgument, StructArgument
+from gpa_lsp.launches.launch import LaunchDescription, ScalarArgument, StructArgument, TextureArgument
 from gpa_lsp.launches.pointer_uses import find_loaded_parameters
 from gpa_lsp.ptx.model import Address, Operand, Pair, PtxFunction, PtxInstruction, Register, TextureAddress, Vector
 
@@ -10,6 +10,8 @@ SHAPE = frozenset({"block", "grid", "threads"})
 """Guesses that everything depends on."""
 
 _READING = frozenset({"ld", "ldu", "atom", "tex", "tld4", "suld", "shfl"})
+_BOUNDED = frozenset({"suld", "sust", "sured"})
+"""Instructions that the size of a surface bounds."""
 _MOST_ROUNDS = 32
 
 
@@ -30,7 +32,8 @@ class GuessDependence:
         self._is_everything = not SHAPE.isdisjoint(launch.guesses)
         self._loaded = find_loaded_parameters(function)
         self._numbers = frozenset(_list_guessed_numbers(function, launch))
-        self._knows_data = SHAPE.union(_list_numbers(launch)).issuperset(launch.guesses)
+        self._knows_data = SHAPE.union(_list_names(launch, ScalarArgument)).issuperset(launch.guesses)
+        self._guesses_sizes = not set(launch.guesses).isdisjoint(_list_names(launch, TextureArgument))
         self._slots = self._follow() if self._has_guesses and not self._is_everything else set()
         self._regions = tuple(self._find_regions()) if self._slots else ()
 
@@ -42,7 +45,8 @@ class GuessDependence:
             return True
         if any(first <= instruction < last for first, last in self._regions):
             return True
-        return self._is_touched(self._instructions[instruction])
+        one = self._instructions[instruction]
+        return self._is_touched(one) or (self._guesses_sizes and one.opcode in _BOUNDED)
 
     def _follow(self) -> set[int]:
         slots: set[int] = set()
@@ -83,10 +87,11 @@ class GuessDependence:
                 yield one.target, last.target
 
 
-def _list_numbers(launch: LaunchDescription) -> Iterator[str]:
+def _list_names(launch: LaunchDescription, kind: type[ScalarArgument] | type[TextureArgument]) -> Iterator[str]:
+    """Names of the arguments of one kind, of those in structures, too."""
     for one in launch.arguments:
         members = [inner for _, inner in one.members] if isinstance(one, StructArgument) else [one]
-        yield from (member.name for member in members if isinstance(member, ScalarArgument))
+        yield from (member.name for member in members if isinstance(member, kind))
 
 
 def _list_guessed_numbers(function: PtxFunction, launch: LaunchDescription) -> "Iterable[tuple[str, int]]":

@@ -265,3 +265,23 @@ def test_what_the_host_copies_to_variables_is_a_guess(tmp_path: Path) -> None:
     (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
     assert kernel.faults == ()
     assert any("it depends on what is a guess in the launch (offsets, parts)" in one.message for one in kernel.problems)
+
+
+SURFACE = """\
+__global__ void draw(cudaSurfaceObject_t target)
+{
+    surf2Dwrite(1.0f, target, int(4 * (blockIdx.x * blockDim.x + threadIdx.x)), int(blockIdx.y));
+}
+int main() { cudaSurfaceObject_t target; draw<<<dim3(2, 4), 256>>>(target); }
+"""
+
+
+def test_what_lies_beyond_a_surface_of_guessed_size_is_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "draw.cu"
+    path.write_text(SURFACE)
+    text = write_templates(path, launches_text="", settings=NVRTC)
+    assert "width = 256, height = 256" in text and 'guesses = ["target"]' in text
+    choice = LaunchChoice(path=tmp_path / "draw.launch.toml", text=text)
+    (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    assert kernel.faults == ()
+    assert any("coordinates outside the surface target; it depends" in one.message for one in kernel.problems)
