@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
+from enum import Enum
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from gpa_lsp.compiler.nvrtc import NAME_MAP, DeviceText, compile_with_nvrtc
 from gpa_lsp.compiler.removed_names import find_remedy, is_about_references, list_replacements
 
 HOST_LEFT_OUT = "host code was left out"
+_NESTED = re.compile(r"requires separate compilation mode|^device-side kernel launch could not be processed")
+_RELOCATABLE = "-rdc=true"
 _MOST_ROUNDS = 6
 _RANDOM = "curand_kernel.h"
 _REFERENCES = "gpa_lsp_removed_textures.h"
@@ -59,9 +62,17 @@ class _Text:
         return blank_out(self.host.content, _merge(self.spans))
 
 
+class _Language(Enum):
+    """What compilers do not take without being asked, or not any more; the value is the note about it."""
+
+    WARPS = "functions of warps that CUDA 9 removed, such as __shfl, were compiled with a mask of all lanes"
+    REFERENCES = "texture references, which CUDA 12 removed, were compiled as texture objects"
+    NESTED = f"kernels launch kernels: device code was compiled with {_RELOCATABLE}"
+
+
 @dataclass(slots=True)
 class _Attempt:
-    """What is compiled, and what has been left out of it so far."""
+    """What is compiled, what has been left out of it so far, and what of the language it needs, with the macros for that."""
 
     source: _Text
     expressions: list[str]
@@ -69,8 +80,7 @@ class _Attempt:
     absent_headers: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     removed_lines: set[int] = field(default_factory=set)
-    macros: list[str] = field(default_factory=list)
-    has_references: bool = False
+    language: dict[_Language, tuple[str, ...]] = field(default_factory=dict)
     absent: list[CompilerMessage] = field(default_factory=list)
 
 
@@ -115,13 +125,16 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
 
 
 def _compile(job: CompileJob, attempt: _Attempt) -> CompiledUnit:
-    names = [*attempt.absent_headers, *([_REFERENCES, _FETCHES] if attempt.has_references else [])]
-    headers = [(name, _read_absent(name)) for name in names]
-    forced = (*([Path(_REFERENCES)] if attempt.has_references else []), *job.flags.forced_includes)
-    job = replace(
-        job,
-        flags=replace(job.flags, macros=(*job.flags.macros, *attempt.macros), forced_includes=forced),
-    )
+    headers = [(name, _read_absent(name)) for name in attempt.absent_headers]
+    flags = job.flags
+    macros = tuple(macro for some in attempt.language.values() for macro in some)
+    flags = replace(flags, macros=(*flags.macros, *macros))
+    if _Language.REFERENCES in attempt.language:
+        headers += [(name, _read_absent(name)) for name in (_REFERENCES, _FETCHES)]
+        flags = replace(flags, forced_includes=(Path(_REFERENCES), *flags.forced_includes))
+    if _Language.NESTED in attempt.language:
+        flags = replace(flags, language=(*flags.language, _RELOCATABLE))
+    job = replace(job, flags=flags)
     if attempt.source.host.has_host:
         headers += replace_host_libraries((job.content, *job.included.headers.values()))
     for path, text in attempt.headers.items():
@@ -171,12 +184,10 @@ def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> b
     for message in unit.messages:
         if message.severity is not ProblemSeverity.ERROR:
             continue
-        replacements = list_replacements(message.text)
-        if replacements and not attempt.macros:
-            attempt.macros += replacements
-            has_changed = True
-        if is_about_references(message.text) and not attempt.has_references:
-            attempt.has_references = has_changed = True
+        language = _find_language(message.text)
+        if language is not None:
+            has_changed |= language not in attempt.language
+            attempt.language[language] = list_replacements(message.text)
             continue
         if message.path is None:
             continue
@@ -194,6 +205,15 @@ def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> b
             if path in job.included.headers:
                 has_changed |= _leave_out_of_header(job, attempt, path, message.line, message.column)
     return has_changed
+
+
+def _find_language(text: str) -> _Language | None:
+    """What of the language a message misses; None for messages about anything else."""
+    if list_replacements(text):
+        return _Language.WARPS
+    if is_about_references(text):
+        return _Language.REFERENCES
+    return _Language.NESTED if _NESTED.search(text) else None
 
 
 def _do_without(job: CompileJob, attempt: _Attempt, missing: str, message: CompilerMessage) -> bool:
@@ -245,10 +265,7 @@ def _write_notes(host: HostCode, asked: Instantiations, attempt: _Attempt | None
     if attempt is not None and attempt.removed_lines:
         lines = ", ".join(map(str, sorted(attempt.removed_lines)[:8]))
         notes.append(f"host-only code was left out on lines {lines}")
-    if attempt is not None and attempt.macros:
-        notes.append("functions of warps that CUDA 9 removed, such as __shfl, were compiled with a mask of all lanes")
-    if attempt is not None and attempt.has_references:
-        notes.append("texture references, which CUDA 12 removed, were compiled as texture objects")
+    notes += () if attempt is None else [one.value for one in attempt.language]
     if attempt is not None and attempt.headers:
         names = ", ".join(path.name for path in list(attempt.headers)[:5])
         notes.append(f"host-only code was left out of {names}")

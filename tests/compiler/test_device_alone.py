@@ -122,6 +122,14 @@ def test_texture_references_are_compiled_as_objects_that_constants_hold(tmp_path
     assert any(one.line == 1 and "use texture objects (cudaCreateTextureObject)" in one.text for one in unit.messages)
 
 
+def test_kernels_that_launch_kernels_are_compiled_apart(tmp_path: Path) -> None:
+    nested = "__global__ void outer(int *p) { if (threadIdx.x == 0) k<<<1, 32>>>(p); }\nint main() { outer<<<1, 32>>>(nullptr); }\n"
+    unit = compile_text(tmp_path, KERNEL + nested)
+    assert not unit.has_failed and unit.ptx is not None
+    assert ".entry _Z5outerPi" in unit.ptx and ".entry _Z1kPi" in unit.ptx
+    assert "kernels launch kernels: device code was compiled with -rdc=true" in unit.notes
+
+
 def test_host_functions_with_names_that_speak_of_the_device_are_left_out(tmp_path: Path) -> None:
     unit = compile_text(
         tmp_path, KERNEL + 'extern "C" float *SUM_CUDA(int n)\n{ cudaThreadSynchronize(); return 0; }\n'
