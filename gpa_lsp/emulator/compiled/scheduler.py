@@ -116,6 +116,7 @@ class CompiledScheduler:
         self._numbers = {id(segment): number for number, segment in enumerate(kernel.segments)}
         self._checks = batch.checks if isinstance(batch.checks, SharedChecks) else None
         self._kept: list[Any] = []
+        self._called: Called | None = None
         self._core = CoreMachine()
         self._place = np.frombuffer(memoryview(self._core).cast("B"), np.uint8)
         warps = len(batch.root.ids)
@@ -239,13 +240,15 @@ class CompiledScheduler:
             MemoryError: this computer has no more.
         """
         self._frame = kernel
-        self._called = Called(self.batch, self._machine, kernel, self)
+        if self._kernel.calls:
+            self._called = Called(self.batch, self._machine, kernel, self)
         first = self._numbers[id(kernel.function.segments[0])]
         self._send(first, self.batch.root.ids, self._live)
         try:
             while self._go_on():
                 pass
         finally:
+            self._called = None  # it holds this, and both the batch
             self._take_counts()
 
     @property
@@ -364,6 +367,8 @@ class CompiledScheduler:
 
     def _run_called(self) -> bool:
         """Run lanes that are within functions; False when there are none."""
+        if self._called is None:
+            return False
         try:
             return self._called.run_some()
         finally:
@@ -420,7 +425,7 @@ class CompiledScheduler:
     def go(self, fragment: Fragment, segment: Segment) -> None:
         """Send a fragment on."""
         fragment.segment = segment
-        if fragment.frame is not self._frame:
+        if self._called is not None and fragment.frame is not self._frame:
             self._called.go(detach(fragment) if isinstance(fragment, LaneFragment) else fragment, segment)
             return
         if isinstance(fragment, LaneFragment):

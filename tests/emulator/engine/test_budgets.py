@@ -220,14 +220,16 @@ def test_the_time_that_analyses_took_is_told() -> None:
         meter.check_time()
 
 
+@pytest.mark.parametrize("call", ["", "call nothing, ();"])
 @pytest.mark.parametrize("block", [256, 200])
-def test_batches_leave_nothing_behind(block: int) -> None:
+def test_batches_leave_nothing_behind(block: int, call: str) -> None:
     """Neither memory, as thousands of them run before Python looks for what holds itself, nor anything that the next one reads."""
-    body = f"{GLOBAL_THREAD} add.u32 %r8, %r8, %r59; st.global.u32 [%d31], %r8;"
+    body = f"{GLOBAL_THREAD} {call} add.u32 %r8, %r8, %r59; st.global.u32 [%d31], %r8;"
     gc.collect()
     gc.disable()
     try:
-        emulation = run_text(body, {"out": zeros(600 * block), "unused": zeros(1)}, block=block, grid=600)
+        arrays = {"out": zeros(600 * block), "unused": zeros(1)}
+        emulation = run_text(body, arrays, block=block, grid=600, before=".func nothing () { ret; }")
         left = sum(isinstance(one, Batch) for one in gc.get_objects())
     finally:
         gc.enable()
