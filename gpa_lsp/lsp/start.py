@@ -9,6 +9,10 @@ _SWITCH_S = 0.001
 """How long a thread that takes apart what was read may keep the one that answers waiting, again and again in one answer; Python's own is 5 ms."""
 
 
+_GARBAGE_THRESHOLDS = 10_000, 10, 100
+"""Garbage is looked for among young objects often, in less than a millisecond; among all, which takes as long as several answers, rarely."""
+
+
 def serve() -> int:
     """Serve one client over stdin and stdout until it leaves.
 
@@ -22,4 +26,5 @@ def serve() -> int:
 
     gc.freeze()  # nor do later collections have to look at them again
     gc.enable()
+    gc.set_threshold(*_GARBAGE_THRESHOLDS)
     return serve_client(greeting)

@@ -411,7 +411,9 @@ def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
 def test_process(smooth: str) -> None:
     done = run("check", smooth, "--fail-on", "finding")
     assert done.returncode == 1
-    assert done.stdout.startswith("/build/src/smooth.cu:8: info: 81 % (±0.4) of the samples of smooth; of these 81 % long_scoreboard ")
+    assert done.stdout.startswith(
+        "/build/src/smooth.cu:8: info: 81 % (±0.4) of the samples of smooth; of these 81 % long_scoreboard "
+    )
     assert done.stderr == ""
 
 
