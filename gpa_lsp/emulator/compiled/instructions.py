@@ -9,6 +9,7 @@ from gpa_lsp.emulator.compiled.matrices import lower_product_of_matrices
 from gpa_lsp.emulator.compiled.model import DIVIDE
 from gpa_lsp.emulator.engine.binder import flatten
 from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW
+from gpa_lsp.emulator.operations.families.permutation import MODES
 from gpa_lsp.emulator.operations.modifiers import INTEGERS, as_unsigned, as_wide, find_literal, find_rounding
 from gpa_lsp.ptx.model import Immediate, Pair, PtxInstruction, Vector
 from gpa_lsp.ptx.scalar_types import ScalarType
@@ -202,6 +203,12 @@ def _lower_funnel(lowering: Lowering) -> None:
     _compute(lowering, "shf_u32", (S.U32,) * 3, S.U32, literal=("l" in words) | ("wrap" in words) << 1)
 
 
+def _lower_permutation(lowering: Lowering) -> None:
+    if _find_type(lowering) is not S.B32 or not MODES.keys().isdisjoint(lowering.instruction.suffixes):
+        raise NotLowered
+    _compute(lowering, "prmt_u32", (S.U32,) * 3, S.U32)
+
+
 def _lower_setp(lowering: Lowering) -> None:
     kind, words = _find_type(lowering), lowering.instruction.suffixes
     if kind in _FLOATS:
@@ -329,7 +336,8 @@ _LOWERERS: dict[str, Callable[[Lowering], None]] = {
     "add": _lower_sum, "sub": _lower_sum, "mul": _lower_product, "mad": _lower_product, "fma": _lower_product, "div": _lower_quotient,
     "rem": _lower_quotient, "rcp": _lower_root, "sqrt": _lower_root, "neg": _lower_sign, "abs": _lower_sign, "min": _lower_extreme,
     "max": _lower_extreme, "and": _lower_logic, "or": _lower_logic, "xor": _lower_logic, "not": _lower_logic, "shl": _lower_shift,
-    "shr": _lower_shift, "lop3": _lower_table, "shf": _lower_funnel, "setp": _lower_setp, "selp": _lower_select, "mov": _lower_move,
+    "shr": _lower_shift, "lop3": _lower_table, "shf": _lower_funnel, "prmt": _lower_permutation, "setp": _lower_setp, "selp": _lower_select,
+    "mov": _lower_move,
     "cvt": _lower_conversion, "popc": _lower_count, "clz": _lower_count, "brev": _lower_count, "cvta": _lower_cvta,
     "shfl": _lower_shuffle, "vote": _lower_vote, "activemask": _lower_active, "ld": lower_load, "ldu": lower_load, "st": lower_store,
     "atom": lower_atomic, "red": lower_atomic, "mma": lower_product_of_matrices, "wmma": lower_product_of_matrices,

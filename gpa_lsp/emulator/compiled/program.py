@@ -19,6 +19,8 @@ from gpa_lsp.ptx.model import PtxInstruction
 
 _MOST_LANE_BYTES = 1 << 14
 """A frame of more is left to the numpy engine, which forgets what is dead."""
+_MOST_STEPS = 0.15
+"""Of the operations of a kernel that calls functions: where more are the numpy engine's, it is faster at all of them."""
 _NONE = frozenset({"guard", "result", "other_result", "combination", "region"})
 """Fields of operations that say -1 where there is none."""
 PRODUCT = "multiply_matrices"
@@ -63,7 +65,7 @@ class CompiledKernel:
 
 
 def compile_kernel(machine: Machine) -> CompiledKernel | None:
-    """The kernel of a launch; None where the numpy engine executes all of it: there is no core, or its frames are too large."""
+    """The kernel of a launch; None where the numpy engine executes all of it: there is no core, or little for it to do, or frames are too large."""
     core = find_core()
     function = machine.kernel
     if core is None:
@@ -73,7 +75,9 @@ def compile_kernel(machine: Machine) -> CompiledKernel | None:
     if frames.frame_bytes > _MOST_LANE_BYTES * LANES:
         return None
     lowering = Lowering(machine, function, frames, list_codes(core))
-    return _Compiler(core, bound, lowering).compile()
+    kernel = _Compiler(core, bound, lowering).compile()
+    steps = np.count_nonzero(kernel.operations["code"] == PYTHON)
+    return None if kernel.calls and steps > _MOST_STEPS * len(kernel.operations) else kernel
 
 
 def _tabulate(operations: list[Operation]) -> npt.NDArray[Any]:

@@ -113,6 +113,18 @@ static inline uint32_t funnel(uint32_t low, uint32_t high, uint32_t amount, int 
     return left ? (uint32_t)((both << amount) >> 32) : (uint32_t)(both >> amount);
 }
 
+/* Four bytes of eight; or of each, in eight bits, its sign. */
+static inline uint32_t permute(uint32_t low, uint32_t high, uint32_t selector)
+{
+    uint64_t both = (uint64_t)high << 32 | low;
+    uint32_t found = 0;
+    for (int place = 0; place < 4; ++place) {
+        uint32_t nibble = selector >> 4 * place & 15, byte = (uint32_t)(both >> 8 * (nibble & 7)) & 255;
+        found |= (nibble & 8 ? (byte >> 7) * 255 : byte) << 8 * place;
+    }
+    return found;
+}
+
 /* To integers: clamped; what is not a number gives what is asked for. */
 #define TO_INTEGER(name, R, least_value, above, greatest_integer, least_integer)                                       \
     static inline R name(double value, R nothing)                                                                      \
@@ -207,6 +219,7 @@ TO_INTEGER(to_u16, uint16_t, 0.0, 0x1p16, UINT16_MAX, 0)
     X(clz_u32, uint32_t, a(uint32_t) ? __builtin_clz(a(uint32_t)) : 32) X(clz_u64, uint32_t, a(uint64_t) ? __builtin_clzll(a(uint64_t)) : 64) \
     X(brev_u32, uint32_t, reverse_32(a(uint32_t))) X(lop3_u32, uint32_t, combine_bits(a(uint32_t), b(uint32_t), c(uint32_t), literal)) \
     X(shf_u32, uint32_t, funnel(a(uint32_t), b(uint32_t), c(uint32_t), literal & 1, literal & 2)) \
+    X(prmt_u32, uint32_t, permute(a(uint32_t), b(uint32_t), c(uint32_t))) \
     X(pack_u64, uint64_t, (uint64_t)b(uint32_t) << 32 | a(uint32_t)) X(pack_u32, uint32_t, (uint32_t)b(uint16_t) << 16 | a(uint16_t)) \
     X(low_u64, uint32_t, a(uint64_t)) X(high_u64, uint32_t, a(uint64_t) >> 32) X(low_u32, uint16_t, a(uint32_t)) X(high_u32, uint16_t, a(uint32_t) >> 16)
 /* clang-format on */
