@@ -9,7 +9,6 @@ from gpa_lsp.emulator.compiled.matrices import lower_product_of_matrices
 from gpa_lsp.emulator.compiled.model import DIVIDE
 from gpa_lsp.emulator.engine.binder import flatten
 from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, SHARED_WINDOW
-from gpa_lsp.emulator.operations.families.permutation import MODES
 from gpa_lsp.emulator.operations.modifiers import INTEGERS, as_unsigned, as_wide, find_literal, find_rounding
 from gpa_lsp.ptx.model import Immediate, Pair, PtxInstruction, Vector
 from gpa_lsp.ptx.scalar_types import ScalarType
@@ -204,8 +203,8 @@ def _lower_funnel(lowering: Lowering) -> None:
 
 
 def _lower_permutation(lowering: Lowering) -> None:
-    if _find_type(lowering) is not S.B32 or not MODES.keys().isdisjoint(lowering.instruction.suffixes):
-        raise NotLowered
+    if lowering.instruction.suffixes != ("b32",):
+        raise NotLowered  # with a mode
     _compute(lowering, "prmt_u32", (S.U32,) * 3, S.U32)
 
 
