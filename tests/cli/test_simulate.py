@@ -21,6 +21,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GPA_LSP_DATA_DIR", str(tmp_path / "data"))  # other tests measure a kernel of the same name
     return write_project(tmp_path)
 
 
