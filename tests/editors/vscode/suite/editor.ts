@@ -68,19 +68,24 @@ export async function openSource(): Promise<vscode.TextEditor> {
   return vscode.window.showTextDocument(source, { viewColumn: vscode.ViewColumn.One, preview: false });
 }
 
-/** Put the cursor of the active editor on a line, and wait until the window has it there: what comes next starts from there. */
+const FOCUSED = ".editor-group-container.active .monaco-editor.focused";
+
+/** Put the cursor of an editor on a line, and wait until the window has it there: what comes next starts from there. */
 export async function putCursor(editor: vscode.TextEditor, line: number): Promise<void> {
   const position = new vscode.Position(line, editor.document.lineAt(line).firstNonWhitespaceCharacterIndex);
   editor.selection = new vscode.Selection(position, position);
   editor.revealRange(editor.selection);
-  await focusText();
+  await until("the text with the keyboard", async () => {
+    await vscode.window.showTextDocument(editor.document, { viewColumn: editor.viewColumn, preview: false }); // a page that opens takes it once it is drawn
+    return count(FOCUSED);
+  }, (found) => found > 0);
   await until(`the cursor on line ${line + 1}`, () => texts('[id="status.editor.selection"]'), ([shown]) => shown?.startsWith(`Ln ${line + 1},`) === true);
 }
 
 /** Give the text that is active the keyboard. */
 export async function focusText(): Promise<void> {
   await vscode.commands.executeCommand("workbench.action.focusActiveEditorGroup");
-  await waitFor(".editor-group-container.active .monaco-editor.focused");
+  await waitFor(FOCUSED);
 }
 
 /** Press one of our keys in the text that is active. They hold where heat is known and where the text has the keyboard. */
