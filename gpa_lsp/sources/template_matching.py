@@ -50,9 +50,9 @@ def bind_types(
     """What type parameters stand for, by name, where it follows; None where it contradicts itself.
 
     Args:
-        parameters: as for :func:`match_parameters`.
-        formal: likewise.
-        types: likewise.
+        parameters: of the template.
+        formal: the function's parameters, as declared.
+        types: of the arguments, in order; None for one that is not known.
     """
     bound: dict[str, str] = {}
     names = {one.name for one in parameters if one.is_type}

@@ -57,9 +57,6 @@ def predict_volumes(
     _check(launch, registers, shared_bytes)
     _check_reach(kernel, launch)
     blocks_per_sm = _count_blocks_per_sm(launch, device, registers, shared_bytes, mode)
-    if blocks_per_sm == 0:
-        asked = f"{format_count(launch.threads_per_block)} threads, {registers} registers each and {format_bytes(shared_bytes)} of shared memory"
-        raise InputError(f"no SM of the {device.name} can hold a block of {asked}", remedy="make the block smaller")
     fits = PAPER_FITS if mode is VolumeMode.PAPER else CORRECTED_FITS
     build = build_paper_wave if mode is VolumeMode.PAPER else build_wave
     wave = build(launch, blocks_per_sm * device.sm_count)
@@ -166,6 +163,11 @@ def _count_blocks_per_sm(
     launch: LaunchShape, device: VolumeDevice, registers: int, shared_bytes: int, mode: VolumeMode
 ) -> int:
     if mode is VolumeMode.PAPER:
-        return count_paper_blocks_per_sm(launch.threads_per_block, registers)
-    shape = BlockShape(threads=launch.threads_per_block, registers_per_thread=registers, shared_bytes=shared_bytes)
-    return find_occupancy(find_architecture(device.compute_capability), shape).blocks_per_sm
+        found = count_paper_blocks_per_sm(launch.threads_per_block, registers)
+    else:
+        shape = BlockShape(threads=launch.threads_per_block, registers_per_thread=registers, shared_bytes=shared_bytes)
+        found = find_occupancy(find_architecture(device.compute_capability), shape).blocks_per_sm
+    if found == 0:
+        asked = f"{format_count(launch.threads_per_block)} threads, {registers} registers each and {format_bytes(shared_bytes)} of shared memory"
+        raise InputError(f"no SM of the {device.name} can hold a block of {asked}", remedy="make the block smaller")
+    return found

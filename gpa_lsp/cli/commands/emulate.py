@@ -61,6 +61,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default=_DEFAULT_MEMORY,
         help=f"device memory the program may allocate (default: {_DEFAULT_MEMORY})",
     )
+    _add_what_is_kept(parser)
+    parser.add_argument(
+        "application", metavar="-- APP ARGS", nargs=argparse.REMAINDER, help="the program to run, and its arguments"
+    )
+
+
+def _add_what_is_kept(parser: argparse.ArgumentParser) -> None:
+    """What is looked at, kept and told of the launches."""
     parser.add_argument(
         "--races", action="store_true", help="look for races on shared memory in every launch; takes longer"
     )
@@ -88,9 +96,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=("text", "json"), default="text", help="how to tell what was seen (default: text)"
     )
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="tell it in a file, not behind the output")
-    parser.add_argument(
-        "application", metavar="-- APP ARGS", nargs=argparse.REMAINDER, help="the program to run, and its arguments"
-    )
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -114,7 +114,7 @@ class _Compiler:
             segments=tuple(self._segments),
             table=table,
             calls=calls,
-            is_written_first=self._is_written_first(),
+            is_written_first=not calls and self._is_written_first(),
             is_ordered=calls
             or any(one["code"] in (PYTHON, ATOMIC) or one.get("is_strong") for one in self._operations),
         )
