@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +197,7 @@ def _list_keys(product: Product) -> set[str]:
     return {_simplify(name) for name in (product.name, *product.device_names)}
 
 
+@lru_cache(maxsize=1 << 10)
 def _simplify(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", _VENDOR_WORDS.sub("", name).lower())
 

@@ -25,6 +25,9 @@ _MEMORY_BYTES = 4 << 30
 _ARCHITECTURES = "GPA_LSP_ARCHITECTURES"
 _NVCC = "GPA_LSP_NVCC"
 _TEXTURES = "GPA_LSP_TEXTURES"
+_HEADERS = "GPA_LSP_HEADERS"
+_WANTED_VARIABLE = "GPA_LSP_WANTED"
+_LEAST_STANDARD = "GPA_LSP_LEAST_STANDARD"
 _WRAPPER = "GPA_LSP_NVCC_WRAPPER"
 _SCRIPT = "GPA_LSP_RUNTIME_SCRIPT"
 _FLAGS = "NVCC_APPEND_FLAGS"
@@ -34,6 +37,8 @@ _EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x
 """What old programs link with, and need nothing of: our headers stand for it. Where linkers find another one they take that."""
 _WANTED = 80
 """Code for compute capability 8.0 runs on everything newer."""
+_SINCE_C17 = 13000
+"""The headers of this release of CUDA, and of later ones, are refused by compilers of an older C++."""
 
 
 def build_program(
@@ -113,7 +118,7 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
     architectures = _list_architectures(nvcc)
     wanted = next((one for one in architectures if one >= _WANTED), _WANTED)
     flags = (
-        f"-cudart shared -lineinfo -gencode arch=compute_{wanted},code=compute_{wanted} "
+        f"-cudart shared -lineinfo -Wno-deprecated-declarations -gencode arch=compute_{wanted},code=compute_{wanted} "
         f"-include {shlex.quote(str(_SOURCES / 'removed_names.h'))} -I{shlex.quote(str(ABSENT_HEADERS))}"
     )
     if library is not None:
@@ -125,6 +130,9 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
         _ARCHITECTURES: ",".join(map(str, architectures)),
         _ARCHITECTURE_VARIABLE: f"{wanted}-virtual",
         _TEXTURES: str(_SOURCES / "removed_textures.h"),
+        _WANTED_VARIABLE: str(wanted),
+        _HEADERS: str(_SOURCES / "headers"),
+        **({} if headers is None or headers.version < _SINCE_C17 else {_LEAST_STANDARD: "c++17"}),
         _WRAPPER: str(wrapper / TOOL),
         **({} if library is None else {_SCRIPT: str(_write_script(library))}),
         "PATH": _join(wrapper, os.environ.get("PATH", os.defpath)),
@@ -132,7 +140,7 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
         "LD_LIBRARY_PATH": _join(
             os.environ.get("LD_LIBRARY_PATH"), library
         ),  # where they look for what a library needs
-        "CPATH": _join(os.environ.get("CPATH"), None if headers is None else headers.folder),
+        "CPATH": _join(_SOURCES / "headers", os.environ.get("CPATH"), None if headers is None else headers.folder),
         "LD_PRELOAD": " ".join(filter(None, (os.environ.get("LD_PRELOAD"), str(compile_redirection(private))))),
     }
 

@@ -17,8 +17,16 @@ DRIVER_NAME = "libcuda.so.1"
 SOURCES = Path(__file__).parent / "runtime"
 _REDIRECTION = Path(__file__).parent / "building" / "redirect.c"
 _FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-Wl,-z,now")
-_FUNCTION = re.compile(r"^PUBLIC cudaError_t ((?:__)?cuda\w+)\(", re.MULTILINE)
+_FUNCTION = re.compile(r"PUBLIC cudaError_t ((?:__)?cuda\w+)\(")
+_CONDITION = re.compile(r"#if CUDART_VERSION (<|>=) (\d+)$")
 _VERSION = re.compile(r"^#define\s+CUDART_VERSION\s+(\d+)", re.MULTILINE)
+_DECLARED = re.compile(r"^(?:__CUDA_DEPRECATED )?CUresult (?:CUDAAPI )?(cu[A-Z]\w+)\(", re.MULTILINE)
+_RENAMED = re.compile(r"^\s*#\s*define\s+(cu[A-Z]\w+)\s+(?:__CUDA_API_PT[DS][SZ]\()?(cu[A-Z]\w+)\)?\s*$", re.MULTILINE)
+_UNREFUSED = {"cuGetExportTable"}
+"""What nobody but NVIDIA's own libraries asks for, whom its absence tells apart."""
+_REFUSAL = """extern __attribute__((visibility("hidden"))) int refuse_call(const char *name);
+#define REFUSE(name) \\
+    __attribute__((visibility("default"), weak, section("refusals"))) int name(void) { return refuse_call(#name); }"""
 _KEPT_BYTES = 16 << 20
 _DRIVER_HEADER = "cuda.h"
 _OLD_SONAME = 11
@@ -157,14 +165,48 @@ def _compile(headers: CudaHeaders, library: Path, sources: Path) -> None:
         if sources == SOURCES:
             versions = Path(name) / "versions.map"
             versions.write_text(f"{headers.soname} {{ global: cuda*; __cuda*; gpa_lsp_runtime; local: *; }};\n")
-            arguments += [f"-Wl,--version-script={versions}", *_alias_functions(sources)]
+            arguments += [f"-Wl,--version-script={versions}", *_alias_functions(sources, headers.version)]
         else:
-            arguments.append(str(library.with_name(headers.soname)))
+            refusals = Path(name) / "refusals.c"
+            refusals.write_text(_write_refusals((headers.folder / _DRIVER_HEADER).read_text(errors="replace")))
+            arguments += [f"-I{sources}", str(refusals), str(library.with_name(headers.soname))]
         arguments.append(f"-Wl,-soname,{library.name}")
         compile_library(find_c_compiler(), arguments, library, needed_for="the library that programs run on")
 
 
-def _alias_functions(sources: Path) -> list[str]:
+def _write_refusals(header: str) -> str:
+    """Functions for all names of the driver's header, weaker than those that are emulated; each says its name, and that it is not.
+
+    >>> _write_refusals("#define cuMap cuMap_v2\\nCUresult CUDAAPI cuMap(int x);").splitlines()[-1]
+    'REFUSE(cuMap_v2)'
+    """
+    renamed = dict(_RENAMED.findall(header))
+    names = sorted({renamed.get(name, name) for name in _DECLARED.findall(header)} - _UNREFUSED)
+    return "\n".join([_REFUSAL, *(f"REFUSE({name})" for name in names), ""])
+
+
+def _alias_functions(sources: Path, version: int) -> list[str]:
     """Names that programs ask for whose default stream is one per thread: everything is done at once and in order whatever its stream."""
-    names = {name for source in sources.glob("*.c") for name in _FUNCTION.findall(source.read_text())}
+    names = {name for source in sources.glob("*.c") for name in _find_functions(source.read_text(), version)}
     return [f"-Wl,--defsym={name}_{kind}={name}" for name in sorted(names) for kind in ("ptds", "ptsz")]
+
+
+def _find_functions(source: str, version: int) -> list[str]:
+    """The functions that a source defines with headers of a release.
+
+    >>> text = "#if CUDART_VERSION >= 12000\\nPUBLIC cudaError_t cudaNew(int x)\\n#else\\nPUBLIC cudaError_t cudaOld(int x)\\n#endif"
+    >>> _find_functions(text, 13000), _find_functions(text, 11000)
+    (['cudaNew'], ['cudaOld'])
+    """
+    found, holds = [], []
+    for line in source.splitlines():
+        if line.startswith("#if"):
+            asked = _CONDITION.match(line)
+            holds.append(asked is None or (version < int(asked[2])) == (asked[1] == "<"))
+        elif line.startswith("#else"):
+            holds[-1] = not holds[-1]
+        elif line.startswith("#endif"):
+            holds.pop()
+        elif all(holds) and (function := _FUNCTION.match(line)) is not None:
+            found.append(function[1])
+    return found

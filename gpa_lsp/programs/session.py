@@ -64,6 +64,8 @@ _ELEMENTS = {
 }  # fmt: skip
 """Channel kind, as ``cudaChannelFormatKind``, and bytes → the type."""
 _NOT_EMULATED = "it came to an instruction that is not emulated"
+_CLUSTERS = "its blocks form clusters, which are not emulated"
+_TOO_LATE = "its time was over before it began"
 _DEVICE_LAUNCHES = ("__cudaCDP", "cudaLaunchDevice", "cudaGetParameterBuffer")
 _OWN_RUNTIME = (
     "a library of the program has NVIDIA's runtime library linked into it, as CuPy's wheels have, so that ours cannot take its place; "
@@ -297,6 +299,9 @@ class Session:
         if kernel.problem is not None:
             tally.unfinished[kernel.problem] = None
             return CudaError.INVALID_CONFIGURATION, b""
+        if (tally.facts.kernel.cluster_blocks or 1) > 1:
+            tally.unfinished[_CLUSTERS] = None
+            return CudaError.NOT_SUPPORTED, b""
         done = None if self._watch is None else self._watch(tally, request, self.memory)
         self._at_work = LaunchAtWork(
             kernel=tally.facts.kernel.name,
@@ -306,6 +311,10 @@ class Session:
             blocks=prod(request.grid),
         )
         self._running = kernel
+        if time.monotonic() >= self._deadline:  # it was ended while it was made ready
+            self._running = None
+            tally.unfinished[_TOO_LATE] = None
+            return CudaError.LAUNCH_TIMEOUT, b""
         cost = kernel.run(request.parameters)
         self._running = None
         tally.warp_instructions += cost.warp_instructions

@@ -17,7 +17,7 @@ _HEAD = re.compile(
     r"([^()]*+(?:\([^()]*+\)[^()]*+)*+)\Z",
     re.ASCII,
 )
-_THREADS = re.compile(r"\.(maxntid|reqntid)\s+(\w+)\s*(?:,\s*(\w+)\s*)?(?:,\s*(\w+)\s*)?", re.ASCII)
+_THREADS = re.compile(r"\.(maxntid|reqntid|reqnctapercluster)\s+(\w+)\s*(?:,\s*(\w+)\s*)?(?:,\s*(\w+)\s*)?", re.ASCII)
 _MOST_PARAMETERS = 4096
 _MOST_DIMENSION = 1 << 32
 BODY_FIELDS = frozenset(field.name for field in fields(Body))
@@ -33,6 +33,7 @@ class FunctionHead:
     returns: tuple[PtxVariable, ...]
     max_threads: int | None
     required_threads: tuple[int, int, int] | None
+    cluster_blocks: int | None
 
     @property
     def signature(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -79,6 +80,8 @@ def read_function_head(text: str, *, is_entry: bool) -> FunctionHead:
     >>> head = read_function_head("(.param .b32 out) half(.param .b32 a, .param .b64 b) .maxntid 128, 2", is_entry=False)
     >>> head.name, head.signature, [one.offset_bytes for one in head.parameters], head.max_threads
     ('half', ((4,), (4, 8)), [0, 8], 256)
+    >>> read_function_head("pair() .explicitcluster .reqnctapercluster 2, 2, 1", is_entry=True).cluster_blocks
+    4
     """
     match = _HEAD.match(text)
     if match is None:
@@ -87,6 +90,7 @@ def read_function_head(text: str, *, is_entry: bool) -> FunctionHead:
         )
     threads = {kind: sizes for kind, *sizes in _THREADS.findall(match[4])}
     most = _read_threads(threads.get("maxntid"))
+    cluster = _read_threads(threads.get("reqnctapercluster"))
     return FunctionHead(
         name=match[2],
         is_entry=is_entry,
@@ -94,6 +98,7 @@ def read_function_head(text: str, *, is_entry: bool) -> FunctionHead:
         returns=_read_parameters(match[1]),
         max_threads=None if most is None else most[0] * most[1] * most[2],
         required_threads=_read_threads(threads.get("reqntid")),
+        cluster_blocks=None if cluster is None else cluster[0] * cluster[1] * cluster[2],
     )
 
 

@@ -264,6 +264,7 @@ class PtxFunction:
         local_bytes: size of the local frame, aligned.
         max_threads: ``.maxntid`` multiplied out; None when not given.
         required_threads: ``.reqntid`` as x, y, z; None when not given.
+        cluster_blocks: ``.reqnctapercluster`` multiplied out; None when not given.
         line: where the function begins in its source; None when unknown.
     """
 
@@ -280,6 +281,7 @@ class PtxFunction:
     local_bytes: int = 0
     max_threads: int | None = None
     required_threads: tuple[int, int, int] | None = None
+    cluster_blocks: int | None = None
     line: InlineChain | None = None
 
 

@@ -155,6 +155,7 @@ class ModuleReader:
             returns=head.returns,
             max_threads=head.max_threads,
             required_threads=head.required_threads,
+            cluster_blocks=head.cluster_blocks,
         )
         if name in self._bodies:
             self._bodies[alias] = self._bodies[name]

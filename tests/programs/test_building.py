@@ -35,7 +35,8 @@ def build_project(name: str, command: str, folder: Path) -> Path:
     [
         ("several_units", "make -B -j2", "several_units", 2),
         ("cmake_project", 'sh -c "cmake -S . -B out && cmake --build out"', "out/transposes", 2),
-        ("old_api", "make -B", "old_api", 1),
+        ("old_api", "make -B", "old_api", 2),
+        ("driver_arrays", "make -B", "driver_arrays", 1),
         ("texture_references", "make -B", "texture_references", 2),
         ("relocatable_units", "make -B", "relocatable_units", 2),
         ("absent_helpers", "make -B", "absent_helpers", 2),
@@ -97,3 +98,28 @@ def test_a_build_that_fails_says_so(tmp_path: Path) -> None:
     require_compiler()
     with pytest.raises(ToolError, match="the build failed: exit status 3"):
         build_program('sh -c "exit 3"', folder=tmp_path, limit_s=_LIMIT_S, take=bytearray().extend)
+
+
+_FOR_NEWER_GPUS = """
+#include <cooperative_groups.h>
+#include <cstdio>
+__global__ void count(int *out) { *out = cooperative_groups::this_cluster().num_blocks(); }
+int main() {
+    int *out;
+    cudaMallocManaged(&out, sizeof *out);
+    count<<<1, 1>>>(out);
+    cudaDeviceSynchronize();
+    std::printf("%d\\n", *out);
+}
+"""
+
+
+def test_code_for_newer_gpus_alone_is_built_for_those(tmp_path: Path) -> None:
+    require_compiler()
+    (tmp_path / "count.cu").write_text(_FOR_NEWER_GPUS)
+    printed = bytearray()
+    build_program("nvcc -arch=sm_90 count.cu -o count", folder=tmp_path, limit_s=_LIMIT_S, take=printed.extend)
+    assert b"error" not in printed
+    assert run(tmp_path / "count", machine="H100 PCIe")[1] == "1\n"
+    found, _ = run(tmp_path / "count")
+    assert any("its PTX is for compute capability 9.0 and newer" in note for note in found.notes)

@@ -291,6 +291,32 @@ def test_a_library_with_a_runtime_of_its_own_is_named(tmp_path: Path) -> None:
     assert [note for note in found.notes if "linked into it, as CuPy's wheels have" in note]
 
 
+_UNKNOWN_TO_THE_DRIVER = """
+#include <dlfcn.h>
+#include <stdio.h>
+typedef int (*Find)(const char *, void **, int, unsigned long long);
+int main(void) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW), *found = library;
+    int error = ((int (*)(void *))dlsym(library, "cuGraphDestroy"))(0);
+    int unfound = ((Find)dlsym(library, "cuGetProcAddress"))("cuGraphDestroy", &found, 13000, 0);
+    printf("%d %d %d\\n", error, unfound, found == 0);
+    return 0;
+}
+"""
+
+
+def test_a_call_of_the_driver_that_is_not_emulated_is_named(tmp_path: Path) -> None:
+    """A program that is linked with it runs until then; one that asks whether it is there is told no."""
+    require_compiler()
+    program = tmp_path / "app"
+    subprocess.run(
+        ["cc", str(write(tmp_path, _UNKNOWN_TO_THE_DRIVER, "main.c")), "-o", str(program), "-ldl"], check=True
+    )
+    found, printed = run(program)
+    assert printed == "801 500 1\n"
+    assert any("cuGraphDestroy" in note and "not emulated" in note for note in found.notes)
+
+
 def test_missing_headers_and_compilers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_compiler()
     monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(tmp_path / "cache"))
@@ -311,3 +337,28 @@ def test_a_gpu_is_chosen_by_the_beginning_of_its_name(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="no known GPU is named 'A1000000'"):
         run("true", folder=tmp_path, machine="A1000000")
+
+
+_CLUSTERS = """
+#include <cooperative_groups.h>
+#include <cstdio>
+__global__ void __cluster_dims__(2, 1, 1) pair(int *out) {
+    auto cluster = cooperative_groups::this_cluster();
+    out[blockIdx.x] = cluster.num_blocks();
+    cluster.sync();
+}
+int main() {
+    int *out;
+    cudaMallocManaged(&out, 4 * sizeof *out);
+    pair<<<4, 32>>>(out);
+    std::printf("%s\\n", cudaGetErrorName(cudaGetLastError()));
+}
+"""
+
+
+def test_blocks_in_clusters_are_refused_and_no_fault_is_said(tmp_path: Path) -> None:
+    newer = ("-cudart", "shared", "-gencode", "arch=compute_90,code=compute_90")
+    found, printed = run(build(write(tmp_path, _CLUSTERS), tmp_path, *newer), machine="H100 PCIe")
+    assert printed == "cudaErrorNotSupported\n"
+    assert found.kernels[0].unfinished == ("its blocks form clusters, which are not emulated",)
+    assert not found.has_faults

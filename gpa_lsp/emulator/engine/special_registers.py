@@ -44,8 +44,8 @@ class Reader:
 def find_special(operand: SpecialRegister, geometry: Geometry) -> "Value | Reader | None":
     """A uniform value, or what reads it; None for a register that is not known.
 
-    ``%clock`` counts the warp instructions executed so far, ``%globaltimer`` takes them for nanoseconds; a cluster is one block; ``%smid``
-    deals the blocks out to the multiprocessors one after the other. Source: PTX ISA 9.0, section 10.
+    ``%clock`` counts the warp instructions executed so far, and runs faster when warps wait for it; ``%globaltimer`` takes them for
+    nanoseconds; a cluster is one block; ``%smid`` deals the blocks out to the multiprocessors one after the other. Source: PTX ISA 9.0, section 10.
     """
     name, axis = operand.name, operand.component
     if axis == "w":
@@ -102,7 +102,11 @@ def _read_lane_mask(change: Callable[[Value], Value]) -> Reader:
 
 def _read_clock(name: str) -> Reader:
     if name in ("clock64", "globaltimer"):
-        return Reader(lambda fragment: np.uint64(fragment.batch.clock), U64)
+        return Reader(lambda fragment: np.uint64(_ask_clock(fragment)), U64)
     if name in ("clock", "globaltimer_lo"):
-        return Reader(lambda fragment: np.uint32(fragment.batch.clock % (1 << 32)))
-    return Reader(lambda fragment: np.uint32(fragment.batch.clock >> 32))
+        return Reader(lambda fragment: np.uint32(_ask_clock(fragment) % (1 << 32)))
+    return Reader(lambda fragment: np.uint32(_ask_clock(fragment) >> 32))
+
+
+def _ask_clock(fragment: Fragment) -> int:
+    return fragment.batch.read_clock(fragment.warp_count)

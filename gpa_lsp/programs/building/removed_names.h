@@ -1,4 +1,4 @@
-/* Names that CUDA has removed and that old programs use, included before everything else while gpa-lsp rebuilds one. */
+/* Names that CUDA has removed and that old programs use, included before everything of the program while gpa-lsp rebuilds one. */
 #if defined(__CUDACC_VER_MAJOR__) && !defined(GPA_LSP_REMOVED_NAMES)
 #define GPA_LSP_REMOVED_NAMES
 #if __CUDACC_VER_MAJOR__ >= 12
@@ -9,13 +9,22 @@
 #define cudaThreadSetLimit cudaDeviceSetLimit
 #define cudaThreadGetLimit cudaDeviceGetLimit
 #endif
-#if __CUDACC_VER_MAJOR__ >= 13
-/* Members of cudaDeviceProp that are gone; programs print them. */
-#define clockRate multiProcessorCount
-#define memoryClockRate memoryBusWidth
-#define deviceOverlap asyncEngineCount
-#define kernelExecTimeoutEnabled integrated
-#define computeMode integrated
-#define singleToDoublePrecisionPerfRatio asyncEngineCount
+/* Functions of warps without a mask, which headers declare for GPUs before Volta: the lanes that came there together take part. */
+#if defined(__cplusplus) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+#define GPA_LSP_SHUFFLE(name, second)                                                                                  \
+    template <typename T> static __device__ __forceinline__ T name(T value, second, int width = 32) {                  \
+        return name##_sync(__activemask(), value, lane, width);                                                        \
+    }
+GPA_LSP_SHUFFLE(__shfl, int lane)
+GPA_LSP_SHUFFLE(__shfl_up, unsigned int lane)
+GPA_LSP_SHUFFLE(__shfl_down, unsigned int lane)
+GPA_LSP_SHUFFLE(__shfl_xor, int lane)
+#undef GPA_LSP_SHUFFLE
+#define GPA_LSP_VOTE(type, name)                                                                                       \
+    static __device__ __forceinline__ type name(int predicate) { return name##_sync(__activemask(), predicate); }
+GPA_LSP_VOTE(int, __any)
+GPA_LSP_VOTE(int, __all)
+GPA_LSP_VOTE(unsigned int, __ballot)
+#undef GPA_LSP_VOTE
 #endif
 #endif

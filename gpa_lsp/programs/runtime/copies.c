@@ -1,6 +1,6 @@
 /* Copies and fills. A device pointer is a pointer, so all of them are loops over rows. */
 #define _GNU_SOURCE
-#include "runtime.h"
+#include "graphs.h"
 
 #include <string.h>
 
@@ -63,6 +63,8 @@ cudaError_t do_work(const struct work *work) {
     case WORK_COPY: return do_copy(work);
     case WORK_FILL: return do_fill(work);
     case WORK_HOST: work->call(work->data); return cudaSuccess;
+    case WORK_ALLOCATE:
+        return allocate_again((uint64_t)(uintptr_t)work->to.base, work->width) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
     default: return cudaSuccess;
     }
 }
@@ -203,8 +205,15 @@ PUBLIC cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *parameters,
 }
 PUBLIC cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *parameters) { return cudaMemcpy3DAsync(parameters, NULL); }
 
-static cudaError_t copy_symbol(const void *symbol, void *other, size_t size, size_t offset, int is_to_symbol,
-                               cudaStream_t stream) {
+PUBLIC cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *peers, cudaStream_t stream) {
+    struct cudaMemcpy3DParms parameters = {
+        .srcArray = peers->srcArray, .srcPos = peers->srcPos, .srcPtr = peers->srcPtr, .dstArray = peers->dstArray,
+        .dstPos = peers->dstPos, .dstPtr = peers->dstPtr, .extent = peers->extent, .kind = cudaMemcpyDefault};
+    return cudaMemcpy3DAsync(&parameters, stream);
+}
+PUBLIC cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *peers) { return cudaMemcpy3DPeerAsync(peers, NULL); }
+
+cudaError_t make_symbol_copy(struct work *work, const void *symbol, void *other, size_t size, size_t offset, int is_to_symbol) {
     LOCK();
     uint64_t bytes = 0;
     char *base = result == cudaSuccess ? (char *)(uintptr_t)find_symbol(symbol, &bytes) : NULL;
@@ -212,12 +221,16 @@ static cudaError_t copy_symbol(const void *symbol, void *other, size_t size, siz
         result = cudaErrorInvalidSymbol;
     if (result == cudaSuccess && (offset > bytes || size > bytes - offset))
         result = cudaErrorInvalidValue;
-    char *to = is_to_symbol ? base + offset : other, *from = is_to_symbol ? other : base + offset;
-    if (result == cudaSuccess && is_captured(stream))
-        result = copy_in(stream, rows_of(to, size), rows_of(from, size), size, 1);
-    else if (result == cudaSuccess)
-        memmove(to, from, size);
+    if (result == cudaSuccess)
+        *work = is_to_symbol ? make_copy(base + offset, other, size) : make_copy(other, base + offset, size);
     UNLOCK();
+}
+
+static cudaError_t copy_symbol(const void *symbol, void *other, size_t size, size_t offset, int is_to_symbol,
+                               cudaStream_t stream) {
+    struct work work;
+    cudaError_t error = make_symbol_copy(&work, symbol, other, size, offset, is_to_symbol);
+    return error != cudaSuccess ? error : do_in(stream, &work);
 }
 
 PUBLIC cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t size, size_t offset,

@@ -52,6 +52,40 @@ PUBLIC cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
     return cudaSuccess;
 }
 
+#if CUDART_VERSION >= 13000
+/* Members that CUDA 13 has removed, for programs that gpa-lsp has rebuilt with them (building/headers): in what is reserved, where there is room. */
+static void describe_removed(struct cudaDeviceProp *into) {
+    int removed[] = {device.clock_khz, device.memory_clock_khz, 1, 0, cudaComputeModeDefault, 2, 0, 131072};
+    char *place = (char *)&into->hostNumaMultinodeIpcSupported + sizeof into->hostNumaMultinodeIpcSupported;
+    if (place + sizeof removed <= (char *)(into + 1))
+        memcpy(place, removed, sizeof removed);
+}
+#endif
+
+/* Source: CUDA C++ programming guide, technical specifications per compute capability; the same since 6.0 but for a few. */
+static void describe_textures(struct cudaDeviceProp *into) {
+    static const int wide = 131072, high = 65536, layered = 32768, deep = 16384;
+    into->maxTexture1D = into->maxTexture2D[0] = wide;
+    into->maxTexture2D[1] = into->maxTexture2DLinear[1] = high;
+    into->maxTexture2DLinear[0] = wide;
+    into->maxTexture2DLinear[2] = 2097120;
+    into->maxTexture1DMipmap = into->maxTexture2DMipmap[0] = into->maxTexture2DMipmap[1] = layered;
+    into->maxTexture2DGather[0] = into->maxTexture2DGather[1] = layered;
+    into->maxTexture3D[0] = into->maxTexture3D[1] = into->maxTexture3D[2] = deep;
+    into->maxTexture3DAlt[0] = into->maxTexture3DAlt[1] = deep / 2;
+    into->maxTexture3DAlt[2] = 2 * deep;
+    into->maxTextureCubemap = into->maxTextureCubemapLayered[0] = layered;
+    into->maxTextureCubemapLayered[1] = into->maxSurfaceCubemapLayered[1] = 2046;
+    into->maxTexture1DLayered[0] = into->maxTexture2DLayered[0] = into->maxTexture2DLayered[1] = layered;
+    into->maxTexture1DLayered[1] = into->maxTexture2DLayered[2] = 2048;
+    into->maxSurface1D = into->maxSurface1DLayered[0] = into->maxSurfaceCubemap = into->maxSurfaceCubemapLayered[0] = layered;
+    into->maxSurface2D[0] = wide;
+    into->maxSurface2D[1] = high;
+    into->maxSurface3D[0] = into->maxSurface3D[1] = into->maxSurface3D[2] = deep;
+    into->maxSurface2DLayered[0] = into->maxSurface2DLayered[1] = layered;
+    into->maxSurface1DLayered[1] = into->maxSurface2DLayered[2] = 2048;
+}
+
 static void describe_device(struct cudaDeviceProp *into) {
     memset(into, 0, sizeof *into);
     snprintf(into->name, sizeof into->name, "%s", device.name);
@@ -90,14 +124,23 @@ static void describe_device(struct cudaDeviceProp *into) {
     into->l2CacheSize = device.l2_bytes;
     into->globalL1CacheSupported = into->localL1CacheSupported = 1;
     into->streamPrioritiesSupported = 1;
-    into->maxTexture1D = 131072;
-    into->maxTexture2D[0] = 131072;
-    into->maxTexture2D[1] = 65536;
+    describe_textures(into);
+    into->persistingL2CacheMaxSize = device.major >= 8 ? device.l2_bytes / 4 * 3 : 0; /* as an A100 has it */
+    into->accessPolicyMaxWindowSize = device.major >= 8 ? 134213632 : 0;
+    into->computePreemptionSupported = 1;
+    into->canUseHostPointerForRegisteredMem = 1;
+#if CUDART_VERSION >= 12000
+    into->hostRegisterSupported = 1;
+    into->memoryPoolsSupported = 1;
+    into->unifiedFunctionPointers = 0;
+#endif
 #if CUDART_VERSION < 13000
     into->clockRate = device.clock_khz;
     into->memoryClockRate = device.memory_clock_khz;
     into->deviceOverlap = 1;
     into->computeMode = cudaComputeModeDefault;
+#else
+    describe_removed(into);
 #endif
 }
 
@@ -112,6 +155,39 @@ PUBLIC cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *into, int numb
 }
 PUBLIC cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *into, int number) {
     return cudaGetDeviceProperties(into, number);
+}
+
+/* Attributes that are members of the properties as well; 0 for what a GPU may lack, and for all that it has not. */
+static int find_property(enum cudaDeviceAttr attribute) {
+    struct cudaDeviceProp found;
+    describe_device(&found);
+    switch (attribute) {
+    case cudaDevAttrMaxTexture1DWidth: return found.maxTexture1D;
+    case cudaDevAttrMaxTexture2DWidth: return found.maxTexture2D[0];
+    case cudaDevAttrMaxTexture2DHeight: return found.maxTexture2D[1];
+    case cudaDevAttrMaxTexture3DWidth: return found.maxTexture3D[0];
+    case cudaDevAttrMaxTexture3DHeight: return found.maxTexture3D[1];
+    case cudaDevAttrMaxTexture3DDepth: return found.maxTexture3D[2];
+    case cudaDevAttrMaxTexture2DLayeredWidth: return found.maxTexture2DLayered[0];
+    case cudaDevAttrMaxTexture2DLayeredHeight: return found.maxTexture2DLayered[1];
+    case cudaDevAttrMaxTexture2DLayeredLayers: return found.maxTexture2DLayered[2];
+    case cudaDevAttrMaxTexture2DLinearWidth: return found.maxTexture2DLinear[0];
+    case cudaDevAttrMaxTexture2DLinearHeight: return found.maxTexture2DLinear[1];
+    case cudaDevAttrMaxTexture2DLinearPitch: return found.maxTexture2DLinear[2];
+    case cudaDevAttrMaxTexture1DLinearWidth: return 1 << 28;
+    case cudaDevAttrMaxTextureCubemapWidth: return found.maxTextureCubemap;
+    case cudaDevAttrMaxSurface1DWidth: return found.maxSurface1D;
+    case cudaDevAttrMaxSurface2DWidth: return found.maxSurface2D[0];
+    case cudaDevAttrMaxSurface2DHeight: return found.maxSurface2D[1];
+    case cudaDevAttrComputePreemptionSupported: return found.computePreemptionSupported;
+    case cudaDevAttrCanUseHostPointerForRegisteredMem: return found.canUseHostPointerForRegisteredMem;
+    case cudaDevAttrSingleToDoublePrecisionPerfRatio: return 2;
+#if CUDART_VERSION >= 11000
+    case cudaDevAttrMaxPersistingL2CacheSize: return found.persistingL2CacheMaxSize;
+    case cudaDevAttrMaxAccessPolicyWindowSize: return found.accessPolicyMaxWindowSize;
+#endif
+    default: return 0;
+    }
 }
 
 PUBLIC cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int number) {
@@ -163,7 +239,7 @@ PUBLIC cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attrib
     case cudaDevAttrMemoryPoolsSupported:
 #endif
     case cudaDevAttrHostRegisterSupported: *value = 1; break;
-    default: break;
+    default: *value = result == cudaSuccess ? find_property(attribute) : 0; break;
     }
     UNLOCK();
 }
@@ -175,12 +251,22 @@ PUBLIC cudaError_t cudaDeviceSynchronize(void) {
 PUBLIC cudaError_t cudaThreadSynchronize(void) { return cudaDeviceSynchronize(); }
 PUBLIC cudaError_t cudaDeviceReset(void) { return cudaSuccess; /* the process ends, and its memory with it */ }
 PUBLIC cudaError_t cudaThreadExit(void) { return cudaSuccess; }
+
+#define MOST_LIMITS 16
+static size_t limits[MOST_LIMITS] = {
+    [cudaLimitStackSize] = 1024, [cudaLimitPrintfFifoSize] = 1u << 20, [cudaLimitMallocHeapSize] = 8u << 20,
+    [cudaLimitDevRuntimeSyncDepth] = 2, [cudaLimitDevRuntimePendingLaunchCount] = 2048, [cudaLimitMaxL2FetchGranularity] = 64,
+};
 PUBLIC cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
-    (void)limit, (void)value;
+    if ((unsigned int)limit >= MOST_LIMITS)
+        return keep_error(cudaErrorUnsupportedLimit);
+    limits[limit] = value; /* which programs ask for; it limits nothing here */
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) {
-    *value = limit == cudaLimitMallocHeapSize ? 8u << 20 : limit == cudaLimitPrintfFifoSize ? 1u << 20 : 1024;
+    if ((unsigned int)limit >= MOST_LIMITS)
+        return keep_error(cudaErrorUnsupportedLimit);
+    *value = limits[limit];
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config) {
@@ -209,6 +295,17 @@ PUBLIC cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
     (void)peer, (void)flags;
     return keep_error(cudaErrorPeerAccessUnsupported);
 }
+PUBLIC cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+    (void)peer;
+    return keep_error(cudaErrorPeerAccessNotEnabled);
+}
+#if CUDART_VERSION >= 11010
+PUBLIC cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *most, const struct cudaChannelFormatDesc *format, int number) {
+    (void)format;
+    *most = 1u << 28;
+    return keep_error(number == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}
+#endif
 PUBLIC cudaError_t cudaDeviceGetPCIBusId(char *into, int size, int number) {
     (void)number;
     snprintf(into, (size_t)size, "0000:00:00.0");
@@ -288,6 +385,20 @@ PUBLIC cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
     *priority = (uintptr_t)stream > 2 ? stream->priority : 0;
     return cudaSuccess;
 }
+#if CUDART_VERSION >= 11080
+/* Attributes are hints; none was given. */
+PUBLIC cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute, cudaLaunchAttributeValue *into) {
+    (void)stream, (void)attribute;
+    memset(into, 0, sizeof *into);
+    return cudaSuccess;
+}
+PUBLIC cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute,
+                                                   cudaLaunchAttributeValue *into) {
+    (void)node, (void)attribute;
+    memset(into, 0, sizeof *into);
+    return cudaSuccess;
+}
+#endif
 PUBLIC cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *pointer, size_t size, unsigned int flags) {
     (void)stream, (void)pointer, (void)size, (void)flags;
     return cudaSuccess;
@@ -375,6 +486,29 @@ static const struct error_name error_names[] = {
     ERROR(cudaErrorPeerAccessUnsupported, "peer access is not supported between these two devices"),
     ERROR(cudaErrorAssert, "device-side assert triggered"),
     ERROR(cudaErrorLaunchFailure, "unspecified launch failure"),
+    ERROR(cudaErrorMisalignedAddress, "misaligned address"),
+    ERROR(cudaErrorIllegalInstruction, "an illegal instruction was encountered"),
+    ERROR(cudaErrorInvalidPc, "invalid program counter"),
+    ERROR(cudaErrorHardwareStackError, "hardware stack error"),
+    ERROR(cudaErrorInvalidAddressSpace, "operation not supported on global/shared address space"),
+    ERROR(cudaErrorInvalidTexture, "invalid texture reference"),
+    ERROR(cudaErrorInvalidChannelDescriptor, "invalid channel descriptor"),
+    ERROR(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy"),
+    ERROR(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version"),
+    ERROR(cudaErrorPeerAccessAlreadyEnabled, "peer access is already enabled"),
+    ERROR(cudaErrorPeerAccessNotEnabled, "peer access has not been enabled"),
+    ERROR(cudaErrorHostMemoryAlreadyRegistered, "part or all of the requested memory range is already mapped"),
+    ERROR(cudaErrorHostMemoryNotRegistered, "pointer does not correspond to a registered memory region"),
+    ERROR(cudaErrorUnsupportedLimit, "limit is not supported on this architecture"),
+    ERROR(cudaErrorOperatingSystem, "OS call failed or operation not supported on this OS"),
+    ERROR(cudaErrorSymbolNotFound, "named symbol not found"),
+    ERROR(cudaErrorFileNotFound, "file not found"),
+    ERROR(cudaErrorIllegalState, "the operation cannot be performed in the present state"),
+    ERROR(cudaErrorInvalidSource, "device kernel image is invalid"),
+    ERROR(cudaErrorInvalidPtx, "a PTX JIT compilation failed"),
+    ERROR(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
+    ERROR(cudaErrorGraphExecUpdateFailure, "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"),
+    ERROR(cudaErrorUnknown, "unknown error"),
     ERROR(cudaErrorNotSupported, "operation not supported"),
     ERROR(cudaErrorCooperativeLaunchTooLarge, "too many blocks in cooperative launch"),
 };

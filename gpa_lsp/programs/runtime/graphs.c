@@ -1,33 +1,12 @@
 /* Graphs: what a stream would have done while it was captured, or nodes put together by hand; done in order when the graph is launched. */
 #define _GNU_SOURCE
-#include "runtime.h"
+#include "graphs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct CUgraphNode_st {
-    struct CUgraphNode_st *next;
-    struct work work;
-    enum cudaGraphNodeType type;
-    struct CUgraph_st *child; /* its own copy */
-    struct CUgraph_st *graph; /* it is part of */
-    cudaGraphNode_t *before;  /* what it waits for */
-    size_t before_count;
-    int is_done; /* while a graph is put in order */
-    struct CUgraphNode_st *original; /* of a node of an executable graph */
-    void **arguments;         /* copies for cudaGraphKernelNodeGetParams, freed with the node */
-};
-
-struct CUgraph_st {
-    struct CUgraphNode_st *first, *last;
-    size_t count;
-};
-
-struct CUgraphExec_st {
-    struct CUgraph_st *graph;
-};
-
 static cudaGraph_t captured;
+static int is_borrowed; /* the graph that is captured into was there before */
 static uint32_t capture_number; /* of the capture under way; 0 where there is none */
 static uint32_t captures;
 
@@ -37,7 +16,7 @@ int is_captured(cudaStream_t stream) {
 
 static void free_node(struct CUgraphNode_st *node);
 
-static void clear_graph(cudaGraph_t graph) {
+void clear_graph(cudaGraph_t graph) {
     for (struct CUgraphNode_st *node = graph->first, *next; node != NULL; node = next) {
         next = node->next;
         free_node(node);
@@ -84,6 +63,10 @@ static enum cudaGraphNodeType type_of(const struct work *work) {
     case WORK_COPY: return cudaGraphNodeTypeMemcpy;
     case WORK_FILL: return cudaGraphNodeTypeMemset;
     case WORK_HOST: return cudaGraphNodeTypeHost;
+#if CUDART_VERSION >= 11040
+    case WORK_ALLOCATE: return cudaGraphNodeTypeMemAlloc;
+    case WORK_RELEASE: return cudaGraphNodeTypeMemFree;
+#endif
     default: return cudaGraphNodeTypeEmpty;
     }
 }
@@ -98,32 +81,53 @@ cudaError_t capture(const struct work *work) {
     return cudaSuccess;
 }
 
-PUBLIC cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
-    (void)mode;
+static cudaError_t begin(cudaStream_t stream, cudaGraph_t into) {
     LOCK();
     if (result == cudaSuccess && (uintptr_t)stream <= 2)
         result = cudaErrorStreamCaptureUnsupported;
     if (result == cudaSuccess && capture_number != 0)
         result = cudaErrorIllegalState;
     if (result == cudaSuccess) {
-        captured = calloc(1, sizeof *captured);
+        captured = into == NULL ? calloc(1, sizeof *captured) : into;
+        is_borrowed = into != NULL;
         result = captured == NULL ? cudaErrorMemoryAllocation : cudaSuccess;
     }
     if (result == cudaSuccess)
         stream->capture = capture_number = ++captures;
     UNLOCK();
 }
+PUBLIC cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
+    (void)mode;
+    return begin(stream, NULL);
+}
+#if CUDART_VERSION >= 12030
+PUBLIC cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *before,
+                                                 const cudaGraphEdgeData *edges, size_t count,
+                                                 enum cudaStreamCaptureMode mode) {
+    (void)before, (void)edges, (void)count, (void)mode; /* what is captured stands behind all that is there */
+    return begin(stream, graph);
+}
+#endif
 
 PUBLIC cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *into) {
     LOCK();
     if (result == cudaSuccess && !is_captured(stream))
         result = cudaErrorIllegalState;
     if (result == cudaSuccess) {
-        *into = captured;
+        if (into != NULL)
+            *into = captured;
+        else if (!is_borrowed)
+            clear_graph(captured);
         captured = NULL;
         capture_number = 0;
     }
     UNLOCK();
+}
+
+/* The graph that a stream is captured into, and the number of the capture; NULL where it is not. */
+cudaGraph_t find_captured(cudaStream_t stream, uint32_t *number) {
+    *number = is_captured(stream) ? capture_number : 0;
+    return is_captured(stream) ? captured : NULL;
 }
 
 PUBLIC cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
@@ -146,7 +150,7 @@ PUBLIC cudaError_t cudaGraphCreate(cudaGraph_t *into, unsigned int flags) {
 }
 
 /* A graph by itself, its nodes behind what they wait for; NULL where nodes wait for each other. */
-static cudaGraph_t copy_in_order(cudaGraph_t graph) {
+cudaGraph_t copy_in_order(cudaGraph_t graph) {
     cudaGraph_t made = calloc(1, sizeof *made);
     int is_moving = 1, is_well = made != NULL;
     for (struct CUgraphNode_st *node = graph->first; node != NULL; node = node->next)
@@ -165,6 +169,7 @@ static cudaGraph_t copy_in_order(cudaGraph_t graph) {
             if (!is_well)
                 break;
             copy->work = node->work;
+            copy->is_disabled = node->is_disabled;
             copy->original = node;
             copy->work.parameters = NULL;
             if (node->work.parameters != NULL) {
@@ -189,7 +194,8 @@ static cudaGraph_t copy_in_order(cudaGraph_t graph) {
 static cudaError_t run_graph(cudaGraph_t graph) {
     cudaError_t error = cudaSuccess;
     for (struct CUgraphNode_st *node = graph->first; node != NULL && error == cudaSuccess; node = node->next)
-        error = node->child != NULL ? run_graph(node->child) : do_work(&node->work);
+        if (!node->is_disabled)
+            error = node->child != NULL ? run_graph(node->child) : do_work(&node->work);
     return error;
 }
 
@@ -305,7 +311,7 @@ PUBLIC cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
     return cudaSuccess;
 }
 
-static cudaError_t add_work(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,
+cudaError_t add_work(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,
                             enum cudaGraphNodeType type, const struct work *work) {
     *into = add_node(graph, type, before, count);
     if (*into == NULL)
@@ -337,7 +343,7 @@ static cudaError_t set_kernel(cudaGraphNode_t node, const struct cudaKernelNodeP
 PUBLIC cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams *parameters) {
     return set_kernel(node, parameters);
 }
-static cudaGraphNode_t find_copy(cudaGraphExec_t executable, cudaGraphNode_t node) {
+cudaGraphNode_t find_copy(cudaGraphExec_t executable, cudaGraphNode_t node) {
     for (struct CUgraphNode_st *one = executable->graph->first; one != NULL; one = one->next)
         if (one->original == node)
             return one;
@@ -383,22 +389,22 @@ PUBLIC cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
     return cudaSuccess;
 }
 
-static cudaError_t set_work(cudaGraphNode_t node, struct work work) {
+cudaError_t set_work(cudaGraphNode_t node, struct work work) {
     if (node == NULL || node->work.kind != work.kind)
         return keep_error(cudaErrorInvalidValue);
     node->work = work;
     return cudaSuccess;
 }
-static struct work make_copy(void *to, const void *from, size_t size) {
+struct work make_copy(void *to, const void *from, size_t size) {
     return (struct work){.kind = WORK_COPY, .to = {to, size, 0}, .from = {(char *)from, size, 0},
                          .width = size, .height = 1, .depth = 1};
 }
-static struct work make_fill(const struct cudaMemsetParams *parameters) {
+struct work make_fill(const struct cudaMemsetParams *parameters) {
     return (struct work){.kind = WORK_FILL, .to = {parameters->dst, parameters->pitch, 0}, .value = parameters->value,
                          .element_bytes = parameters->elementSize, .width = parameters->width * parameters->elementSize,
                          .height = parameters->height, .depth = 1};
 }
-static struct work make_call(const struct cudaHostNodeParams *parameters) {
+struct work make_call(const struct cudaHostNodeParams *parameters) {
     return (struct work){.kind = WORK_HOST, .call = parameters->fn, .data = parameters->userData};
 }
 PUBLIC cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *to, const void *from, size_t size,

@@ -30,10 +30,8 @@ static uint64_t find_gap(uint64_t size, uint32_t *place) {
     return at < end && end - at > size ? at : 0;
 }
 
-uint64_t allocate(uint64_t size, enum allocation_kind kind) {
-    uint64_t wanted = size == 0 ? 1 : size;
-    if (wanted > device.memory_bytes || allocated_bytes + wanted > device.memory_bytes)
-        return 0;
+/* Put it into the list, which has room for it afterwards; 0 where there is no memory. */
+static uint64_t insert(struct allocation one, uint32_t place) {
     if (allocation_count == allocation_room) {
         uint32_t room = allocation_room == 0 ? 64 : 2 * allocation_room;
         struct allocation *grown = realloc(allocations, room * sizeof *grown);
@@ -42,16 +40,21 @@ uint64_t allocate(uint64_t size, enum allocation_kind kind) {
         allocations = grown;
         allocation_room = room;
     }
+    memmove(allocations + place + 1, allocations + place, (allocation_count - place) * sizeof *allocations);
+    allocations[place] = one;
+    allocation_count++;
+    allocated_bytes += one.size;
+    generation++;
+    return one.base;
+}
+
+uint64_t allocate(uint64_t size, enum allocation_kind kind) {
+    uint64_t wanted = size == 0 ? 1 : size;
+    if (wanted > device.memory_bytes || allocated_bytes + wanted > device.memory_bytes)
+        return 0;
     uint32_t place;
     uint64_t base = find_gap(wanted, &place);
-    if (base == 0)
-        return 0;
-    memmove(allocations + place + 1, allocations + place, (allocation_count - place) * sizeof *allocations);
-    allocations[place] = (struct allocation){base, wanted, kind};
-    allocation_count++;
-    allocated_bytes += wanted;
-    generation++;
-    return base;
+    return base == 0 ? 0 : insert((struct allocation){base, wanted, kind}, place);
 }
 
 /* The allocation at or below an address; its place in the list, or the count when there is none. */
@@ -65,6 +68,27 @@ static uint32_t find_place(uint64_t address) {
             high = middle;
     }
     return low == 0 ? allocation_count : low - 1;
+}
+
+/* What was allocated here before is there again, as a graph's memory is with each of its launches; 0 where it could be. */
+int allocate_again(uint64_t base, uint64_t size) {
+    uint32_t below = find_place(base), place = below == allocation_count ? 0 : below + 1;
+    if (below != allocation_count && allocations[below].base == base)
+        return allocations[below].size == size ? 0 : -1;
+    if (below != allocation_count && allocations[below].base + allocations[below].size + GAP > base)
+        return -1;
+    if (place < allocation_count && allocations[place].base < base + size + GAP)
+        return -1;
+    if (allocated_bytes + size > device.memory_bytes)
+        return -1;
+    return insert((struct allocation){base, size, POOLED}, place) == base ? 0 : -1;
+}
+
+/* What a graph does to have memory: it is there from now on, so that its address is known. */
+cudaError_t make_allocation(struct work *work, size_t size) {
+    uint64_t base = allocate(size, POOLED);
+    *work = (struct work){.kind = WORK_ALLOCATE, .to = {(char *)(uintptr_t)base, size, 0}, .width = size == 0 ? 1 : size};
+    return base == 0 ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
 int release(uint64_t base) {
@@ -134,13 +158,25 @@ PUBLIC cudaError_t cudaMallocManaged(void **into, size_t size, unsigned int flag
     return allocate_for(into, size, ON_HOST);
 }
 PUBLIC cudaError_t cudaMallocAsync(void **into, size_t size, cudaStream_t stream) {
-    (void)stream;
-    return allocate_for(into, size, POOLED);
+    if (!is_captured(stream))
+        return allocate_for(into, size, POOLED);
+    LOCK();
+    struct work work;
+    if (result == cudaSuccess)
+        result = make_allocation(&work, size);
+    if (result == cudaSuccess) {
+        *into = work.to.base;
+        result = capture(&work);
+    }
+    UNLOCK();
 }
 PUBLIC cudaError_t cudaFree(void *pointer) { return release_for(pointer); }
 PUBLIC cudaError_t cudaFreeHost(void *pointer) { return release_for(pointer); }
 PUBLIC cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream) {
-    return is_captured(stream) ? cudaSuccess : release_for(pointer); /* what a graph allocates stays, for it may be launched again */
+    if (!is_captured(stream))
+        return release_for(pointer);
+    struct work work = {.kind = WORK_RELEASE, .to = {pointer, 0, 0}}; /* does nothing: the graph may be launched again */
+    return keep_error(capture(&work));
 }
 
 PUBLIC cudaError_t cudaMallocPitch(void **into, size_t *pitch, size_t width, size_t height) {

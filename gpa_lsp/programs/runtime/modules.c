@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <stdio.h>
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -553,6 +554,22 @@ PUBLIC cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *into, const
     return cudaSuccess;
 }
 
+#if CUDART_VERSION >= 11080
+/* So many as multiprocessors hold blocks for; the size of a cluster is asked for and no more. */
+PUBLIC cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *host, const cudaLaunchConfig_t *config) {
+    unsigned int blocks_per_cluster = 1;
+    int blocks = 0;
+    for (unsigned int i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            blocks_per_cluster = config->attrs[i].val.clusterDim.x * config->attrs[i].val.clusterDim.y *
+                                 config->attrs[i].val.clusterDim.z;
+    int threads = (int)(config->blockDim.x * config->blockDim.y * config->blockDim.z);
+    cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, host, threads, config->dynamicSmemBytes);
+    *clusters = blocks * device.sm_count / (int)(blocks_per_cluster == 0 ? 1 : blocks_per_cluster);
+    return error;
+}
+#endif
+
 static cudaError_t find_function_by_name(struct module *module, const char *name, struct function **into) {
     LOCK();
     *into = NULL;
@@ -596,6 +613,48 @@ static cudaError_t find_parameter(struct function *function, size_t number, size
     }
     UNLOCK();
 }
+
+#if CUDART_VERSION >= 12040
+PUBLIC cudaError_t cudaFuncGetParamInfo(const void *host, size_t number, size_t *offset, size_t *size) {
+    struct function *function = find_function(host);
+    size_t ignored;
+    if (function == NULL)
+        return keep_error(cudaErrorInvalidDeviceFunction);
+    return find_parameter(function, number, offset, size == NULL ? &ignored : size);
+}
+#endif
+#if CUDART_VERSION >= 11000
+/* A function's handle is its entry here, which the driver library knows as well. */
+PUBLIC cudaError_t cudaGetFuncBySymbol(cudaFunction_t *into, const void *host) {
+    *into = (cudaFunction_t)find_function(host);
+    return keep_error(*into == NULL ? cudaErrorInvalidDeviceFunction : cudaSuccess);
+}
+#endif
+#if CUDART_VERSION >= 11030
+static cudaError_t find_entry(const char *name, void **into, int *status) {
+    void *(*find)(const char *, void **, int, uint64_t) = (void *(*)(const char *, void **, int, uint64_t))(uintptr_t)dlsym(RTLD_DEFAULT, "cuGetProcAddress");
+    *into = NULL;
+    if (find != NULL)
+        find(name, into, CUDART_VERSION, 0);
+    if (status != NULL)
+        *status = *into == NULL ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
+    return keep_error(*into == NULL && status == NULL ? cudaErrorSymbolNotFound : cudaSuccess);
+}
+#if CUDART_VERSION >= 12000
+PUBLIC cudaError_t cudaGetDriverEntryPoint(const char *name, void **into, unsigned long long flags,
+                                           enum cudaDriverEntryPointQueryResult *status) {
+    (void)flags;
+    return find_entry(name, into, (int *)status);
+}
+#endif
+#if CUDART_VERSION >= 12050
+PUBLIC cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **into, unsigned int version,
+                                                    unsigned long long flags, enum cudaDriverEntryPointQueryResult *status) {
+    (void)flags, (void)version;
+    return find_entry(name, into, (int *)status);
+}
+#endif
+#endif
 
 static const char *name_function(struct function *function) { return function->name; }
 

@@ -24,6 +24,20 @@ PUBLIC cudaError_t cudaDeviceSetMemPool(int number, cudaMemPool_t pool) {
     current_pool = pool;
     return keep_error(number == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
+#if CUDART_VERSION >= 13000
+PUBLIC cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *into, struct cudaMemLocation *place, enum cudaMemAllocationType type) {
+    (void)place, (void)type;
+    return cudaDeviceGetDefaultMemPool(into, 0);
+}
+PUBLIC cudaError_t cudaMemGetMemPool(cudaMemPool_t *into, struct cudaMemLocation *place, enum cudaMemAllocationType type) {
+    (void)place, (void)type;
+    return cudaDeviceGetMemPool(into, 0);
+}
+PUBLIC cudaError_t cudaMemSetMemPool(struct cudaMemLocation *place, enum cudaMemAllocationType type, cudaMemPool_t pool) {
+    (void)place, (void)type;
+    return cudaDeviceSetMemPool(0, pool);
+}
+#endif
 PUBLIC cudaError_t cudaMemPoolCreate(cudaMemPool_t *into, const struct cudaMemPoolProps *properties) {
     (void)properties;
     *into = calloc(1, sizeof **into);

@@ -75,6 +75,7 @@ HIDDEN int release(uint64_t base);
 HIDDEN const struct allocation *find_allocation(uint64_t address);
 HIDDEN const struct allocation *list_allocations(uint32_t *count, uint32_t *generation);
 HIDDEN uint64_t count_pooled_bytes(void);
+HIDDEN int allocate_again(uint64_t base, uint64_t size);
 
 /* modules.c: what the driver library, which has the same connection and memory, asks of this one beside the public functions */
 struct module;
@@ -106,7 +107,7 @@ struct rows {
 };
 
 /* What is done at once, or kept in a graph. */
-enum work_kind { WORK_NOTHING, WORK_LAUNCH, WORK_COPY, WORK_FILL, WORK_HOST };
+enum work_kind { WORK_NOTHING, WORK_LAUNCH, WORK_COPY, WORK_FILL, WORK_HOST, WORK_ALLOCATE, WORK_RELEASE };
 struct work {
     enum work_kind kind;
     struct function *function;
@@ -127,10 +128,15 @@ HIDDEN size_t count_parameters(const struct work *work);
 HIDDEN void describe_launch(const struct work *work, struct cudaKernelNodeParams *into, void **arguments);
 /* copies.c */
 HIDDEN struct work make_box_copy(const struct cudaMemcpy3DParms *parameters);
+HIDDEN cudaError_t make_symbol_copy(struct work *work, const void *symbol, void *other, size_t size, size_t offset,
+                                    int is_to_symbol);
 HIDDEN cudaError_t do_work(const struct work *work);
 /* graphs.c */
 HIDDEN int is_captured(cudaStream_t stream);
 HIDDEN cudaError_t capture(const struct work *work); /* which takes over its parameters */
+
+/* memory.c */
+HIDDEN cudaError_t make_allocation(struct work *work, size_t size);
 
 /* arrays.c */
 struct cudaArray {

@@ -80,6 +80,7 @@ static void *library;
 /* The newest form of a function that is here; callers of older forms differ in nothing that matters to us. */
 static void *find_entry(const char *name) {
     static const char *const forms[] = {"_v4", "_v3", "_v2", ""};
+    extern const char __start_refusals[] HIDDEN, __stop_refusals[] HIDDEN; /* of the section, by the linker */
     char full[NAME_BYTES];
     Dl_info self;
     if (strcmp(name, "cuGetExportTable") == 0) /* nobody but NVIDIA's own libraries asks for it */
@@ -90,6 +91,8 @@ static void *find_entry(const char *name) {
         snprintf(full, sizeof full, "%s%s", name, forms[i]);
         void *found = dlsym(library, full);
         Dl_info place;
+        if ((const char *)found >= __start_refusals && (const char *)found < __stop_refusals)
+            continue; /* as if it were not there: who asks for it can do without */
         if (found != NULL && dladdr(found, &place) != 0 && dladdr((void *)find_entry, &self) != 0 &&
             place.dli_fbase == self.dli_fbase)
             return found;

@@ -132,18 +132,3 @@ static CUresult fill(CUdeviceptr to, uint32_t value, size_t width, size_t count)
 FILL(cuMemsetD8, unsigned char)
 FILL(cuMemsetD16, unsigned short)
 FILL(cuMemsetD32, unsigned int)
-
-PUBLIC CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *box) {
-    if (box->srcMemoryType == CU_MEMORYTYPE_ARRAY || box->dstMemoryType == CU_MEMORYTYPE_ARRAY)
-        return refuse_call("cuMemcpy2D of arrays");
-    const char *from = box->srcMemoryType == CU_MEMORYTYPE_HOST ? box->srcHost : POINTER(box->srcDevice);
-    char *to = box->dstMemoryType == CU_MEMORYTYPE_HOST ? box->dstHost : POINTER(box->dstDevice);
-    CALL(cudaMemcpy2D(to + box->dstY * box->dstPitch + box->dstXInBytes, box->dstPitch,
-                      from + box->srcY * box->srcPitch + box->srcXInBytes, box->srcPitch, box->WidthInBytes, box->Height,
-                      cudaMemcpyDefault));
-}
-PUBLIC CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *box) { return cuMemcpy2D_v2(box); }
-PUBLIC CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *box, CUstream stream) {
-    (void)stream;
-    return cuMemcpy2D_v2(box);
-}

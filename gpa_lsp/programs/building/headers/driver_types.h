@@ -1,0 +1,3 @@
+/* Before CUDA's own header of this name, while gpa-lsp rebuilds a program. */
+#include "gpa_lsp_device_properties.h"
+#include_next <driver_types.h>
