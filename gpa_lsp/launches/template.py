@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
 
+from gpa_lsp.basis.prose import list_of
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.pointer_uses import (
@@ -20,13 +21,19 @@ from gpa_lsp.launches.source_parameters import SourceParameter, read_source_para
 from gpa_lsp.launches.type_names import ElementType, find_type
 from gpa_lsp.ptx.model import PtxFunction, PtxVariable
 from gpa_lsp.ptx.scalar_types import ScalarType
+from gpa_lsp.sources.assumed_launches import USUAL_THREADS
+from gpa_lsp.sources.host_inputs import names_a_size
 from gpa_lsp.sources.host_launch import HostArgument, HostLaunch
 
-USUAL_THREADS = 65536
 _GUESSES = "correct them, and take out what is right"
 _NAMED = re.compile(r'\{ name = "(\w+)"')
 TOLD = ("# line ", "# never read")
 """Comments behind what somebody knows."""
+_MOST_INPUTS = 6
+_UNTOLD = re.compile(r"[^\w \[\]().>&-]", re.ASCII)
+"""Of what names a number that is read, what cannot stand in a comment."""
+DERIVED = "# guess; line "
+"""Comment behind a number that the host code makes of what it reads."""
 _GRID_WORDS = "# the grid is threads / block, rounded up; or give grid = …"
 """Of a launch that nothing is known of: it fills any GPU."""
 _BLOCK = 256
@@ -37,10 +44,6 @@ _COUNTED = 'value = "threads_x"'
 
 GUESSED = ", guessed = true"
 """Of an array whose size nobody knows."""
-_SIZE = re.compile(
-    r"n|count|size|length|len|num|total|\w*(?:elem(?:ent)?s?|points|nodes|atoms|particles|pixels|cells|threads|items|rows)"
-)
-"""Names of numbers that say how many elements there are, in lower case."""
 _REFERENCE = re.compile(r"\btexture\s*<\s*([\w ]{1,40}?)\s*(?:,[^<>;]{0,80})?>\s*(\w{1,200})")
 """Declaration of a texture reference."""
 _VALUE = re.compile(r" value = [^,}]*?(?=\s*[,}])")
@@ -110,7 +113,7 @@ def _write_arguments(
     arguments = _choose_names(function, known)
     read = {parameter.name for parameter in function.parameters} if known else find_read_parameters(function)
     members = find_member_uses(function)
-    has_size = any(_SIZE.fullmatch(name.lower()) for name in arguments)
+    has_size = any(names_a_size(name) for name in arguments)
     for number, parameter in enumerate(function.parameters):
         if parameter.name not in read and parameter.count == 1 and parameter.size_bytes in _KNOWN_BITS:
             lines.append(_write_unread(parameter, arguments[number]))
@@ -120,7 +123,7 @@ def _write_arguments(
         given = host.arguments[number] if host is not None and len(host.arguments) == len(function.parameters) else None
         if parameter.name in members:
             line = _write_structure(parameter, arguments[number], members[parameter.name], source, given)
-        if _COUNTED in line and not _SIZE.fullmatch(arguments[number].lower()):
+        if _COUNTED in line and not names_a_size(arguments[number]):
             line = line.replace(_COUNTED, "value = 16") if has_size else line
             has_size = True
         if host is not None:
@@ -162,12 +165,21 @@ def _list_guessed_arguments(lines: Sequence[str]) -> Iterator[str]:
 
 def _write_heading(host: HostLaunch | None, measured: LaunchDescription | None) -> str:
     if host is not None and measured is None:
+        read = _name_inputs(host)
         doubt = " It may be one of another instance of the kernel: a guess." if host.is_of_other else ""
         doubt += " The host code chooses another case or branch." if host.is_assumed else ""
-        return f"# The launch at {_name_line(host)} of the host code, as far as it says; what is marked as a guess is to be corrected.{doubt}"
+        return f"# The launch at {_name_line(host)} of the host code, as far as it says; what is marked as a guess is to be corrected.{doubt}{read}"
     if measured is not None:
         return "# What to run the kernel with. Block, threads and shared memory are as measured; other sizes and values are guesses."
     return "# What to run the kernel with. Sizes and values are guesses: correct them, threads first."
+
+
+def _name_inputs(host: HostLaunch) -> str:
+    """What the host code is taken to read or to be given, where the launch follows from it."""
+    if not host.inputs:
+        return ""
+    named = list_of(f"{_UNTOLD.sub('', source)} = {value}" for source, value in host.inputs[:_MOST_INPUTS])
+    return f"\n# Guessed: {named}; grid, sizes and numbers follow from that."
 
 
 def _write_shape(
@@ -177,9 +189,10 @@ def _write_shape(
     covered = str(threads)
     if host is not None and measured is None:
         known = host.block
-        lines = [f"block = {_shorten(known or block)}{'' if host.block else '  # guess'}"]
+        is_told = host.block is not None and "block" not in host.guessed
+        lines = [f"block = {_shorten(known or block)}{'' if is_told else '  # guess'}"]
         if host.grid is not None and known is not None:
-            return [*lines, f"grid = {_shorten(host.grid)}"]
+            return [*lines, f"grid = {_shorten(host.grid)}{'  # guess' if 'grid' in host.guessed else ''}"]
         axes = sum(size > 1 for size in known or block)
         if axes > 1:
             covered = str([max(round(threads ** (1 / axes)), 1)] * axes)
@@ -210,11 +223,12 @@ def _give(line: str, given: HostArgument | None, *, is_float: bool) -> str:
     is_number = " value = " in text and "[" not in text
     if given is not None and is_number and given.value is not None and not given.is_array:
         shown = repr(float(given.value)) if is_float else str(int(given.value))
-        return f"{_VALUE.sub(f' value = {shown}', text, count=1)}  # {_name_line(given)}"
+        comment = f"{DERIVED.removesuffix('line ') if given.is_guess else '# '}{_name_line(given)}"
+        return f"{_VALUE.sub(f' value = {shown}', text, count=1)}  {comment}"
     if given is not None and given.is_array and given.size_bytes and " count = " in text:
         counted = _count_allocated(text, given)
         if counted is not None:
-            return f"{counted}  # allocated at {_name_line(given)}"
+            return f"{counted}  # allocated at {_name_line(given)}{'; its size is a guess' if given.is_guess else ''}"
     return f"{text}  # guess{f'; {comment}' if comment else ''}"
 
 
@@ -228,7 +242,8 @@ def _count_allocated(text: str, given: HostArgument) -> str | None:
     if given.offset is None or not 0 <= given.offset < count:
         return None
     moved = f", offset = {given.offset}" if given.offset else ""
-    counted = re.sub(r" count = [^,}]*(?=[,}])", f" count = {count}{moved}", text.replace(GUESSED, ""), count=1)
+    plain = text if given.is_guess else text.replace(GUESSED, "")
+    counted = re.sub(r" count = [^,}]*(?=[,}])", f" count = {count}{moved}", plain, count=1)
     return re.sub(r"(?<! )\}", " }", counted)
 
 

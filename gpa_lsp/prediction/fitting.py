@@ -19,7 +19,7 @@ from gpa_lsp.emulator.model import Budget, Emulation, Fault, FaultKind, Sampling
 from gpa_lsp.launches.described_arrays import list_arrays, replace_arrays
 from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
 from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.launches.template import TOLD
+from gpa_lsp.launches.template import DERIVED, TOLD
 from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
 
 LIMITS = frozenset(
@@ -100,7 +100,7 @@ def list_variants(text: str) -> Iterator[str]:
     guessed = [
         number
         for number, line in enumerate(lines)
-        if _GUESSED_NUMBER.search(line) and not any(word in line for word in TOLD)
+        if _GUESSED_NUMBER.search(line) and not any(word in line for word in (*TOLD, DERIVED))
     ]
     chosen: list[tuple[int | None, str]] = [(number, "16") for number in guessed[: MOST_VARIANTS - 2]]
     for size, other in (*chosen, (None, "16"), (None, "1")) if guessed else ():

@@ -1,6 +1,7 @@
 """The host code around a source: the launches it says, and the texts that tell of its kernels' parameters."""
 
 from dataclasses import replace
+from functools import partial
 
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -8,8 +9,8 @@ from gpa_lsp.compiler.missing_headers import include_with_search
 from gpa_lsp.compiler.model import CompilerFlags
 from gpa_lsp.compiler.source_text import read_source
 from gpa_lsp.prediction.static_source import SourceStatics
+from gpa_lsp.sources.assumed_launches import USUAL_THREADS, find_assumed_launches, find_place
 from gpa_lsp.sources.host_launch import HostLaunch
-from gpa_lsp.sources.host_launches import find_host_launches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,12 +18,24 @@ class HostCode:
     """What was read.
 
     Attributes:
-        launches: in the order the program would come to them.
+        launches: in the order the program would come to them; what depends on what it reads is marked as a guess.
         texts: (path, text) of the source, then of what includes it, then of the project's headers.
+        read: the launches again, those that depend on what is read no larger than ``most_threads``.
     """
 
     launches: tuple[HostLaunch, ...]
     texts: tuple[tuple[str, str], ...]
+    read: "partial[tuple[HostLaunch, ...]]"
+
+    def shrink(self, launch: HostLaunch, threads: int) -> HostLaunch:
+        """A launch with no more threads than that, where what the program reads decides it; else the launch as it is."""
+        if not launch.inputs:
+            return launch
+        place = find_place(launch), launch.template_arguments
+        alike = [one for one in self.launches if (find_place(one), one.template_arguments) == place]
+        smaller = [one for one in self.read(most_threads=threads) if (find_place(one), one.template_arguments) == place]
+        found = smaller[alike.index(launch)] if launch in alike and len(smaller) == len(alike) else launch
+        return launch if found.grid is None else found  # nothing is left of it where it is that small
 
 
 def read_host_code(statics: SourceStatics) -> HostCode:
@@ -38,15 +51,29 @@ def read_host_code(statics: SourceStatics) -> HostCode:
         text = statics.text if path == statics.path else read_source(path, None).decode("utf-8", "replace")
         included = include_with_search(path, text.encode(), flags)[1].headers
     except GpaError:
-        return HostCode(launches=find_host_launches(*own), texts=(own,))
+        read = partial(_read_launches, own[0], own[1], (), (), "")
+        return HostCode(launches=read(), texts=(own,), read=read)
     texts = {str(file): content.decode("utf-8", "replace") for file, content in included.items()}
     texts |= {own[0]: own[1]} if own[0] in texts else {}
     macros = tuple(one for one in flags.macros if not one.startswith("-"))
-    launches = find_host_launches(str(path), text, tuple(texts.items()), macros)
-    if path != statics.path:
-        launches = tuple(_name_file(one, str(path)) for one in launches)
+    file = "" if path == statics.path else str(path)
+    read = partial(_read_launches, str(path), text, tuple(texts.items()), macros, file)
     others = {str(path): text, **texts}
-    return HostCode(launches=launches, texts=(own, *(one for one in others.items() if one[0] != own[0])))
+    return HostCode(launches=read(), texts=(own, *(one for one in others.items() if one[0] != own[0])), read=read)
+
+
+def _read_launches(
+    path: str,
+    text: str,
+    included: tuple[tuple[str, str], ...],
+    macros: tuple[str, ...],
+    file: str,
+    *,
+    most_threads: int = USUAL_THREADS,
+) -> tuple[HostLaunch, ...]:
+    """Of a text; lines of another one than the source are named by its file."""
+    launches = find_assumed_launches(path, text, included, macros, most_threads=most_threads)
+    return tuple(_name_file(one, file) for one in launches) if file else launches
 
 
 def _name_file(launch: HostLaunch, file: str) -> HostLaunch:

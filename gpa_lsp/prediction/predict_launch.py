@@ -26,6 +26,7 @@ from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.reachable import list_reachable
 from gpa_lsp.traces.context import build_trace_context
 from gpa_lsp.traces.model import AnalysisSettings, TraceContext
+from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.volumes.answer import answer_volumes
 from gpa_lsp.volumes.expressions import KernelAccesses
 from gpa_lsp.volumes.from_trace import (
@@ -149,10 +150,13 @@ def predict_launch(
     context = _build_context(subject, product, problems)
     warps_per_sm = None if problems else context.blocks_per_sm * -(-prod(subject.launch.block) // 32)
     probe, subject, left = _probe_grown(subject, settings, problems)
-    recovered, volumes, volume_answers = _predict_volumes(subject, settings, product, probe, problems)
+    piece = None if probe.trace is None else PieceRows(probe.trace)
+    recovered, volumes, volume_answers = _predict_volumes(subject, settings, product, probe, problems, piece=piece)
     wave = context.sm_count * context.blocks_per_sm
     plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
-    run, shown = _run(subject, left, context, plan, probe=probe, sinks=sinks, problems=problems)
+    if not _is_enough(probe, plan):
+        piece = None  # and what was found of it is in memory no longer
+    run, shown = _run(subject, left, context, plan, probe=probe, piece=piece, sinks=sinks, problems=problems)
     function = next((one for one in subject.module.entries if one.name == subject.kernel), None)
     faults, notes = part_guessed(subject.launch, merge_faults(run.faults, probe.faults), function)
     problems.extend(notes)
@@ -308,19 +312,23 @@ def _predict_volumes(
     product: Product | None,
     probe: Emulation,
     problems: list[Problem],
+    *,
+    piece: PieceRows | None,
 ) -> tuple[KernelAccesses | None, VolumePrediction | None, tuple[Answer, ...]]:
     """From the probe alone: it costs milliseconds, and says the same of a launch of any size."""
     device = choose_volume_device(product, settings.mode)
     if isinstance(device, Problem):
         problems.append(device)
         return None, None, ()
-    if probe.trace is None or not _is_whole(probe):
+    if piece is None or probe.trace is None or not _is_whole(probe):
         why = "data volumes are not predicted: the blocks traced for the addresses did not run to their end"
         problems.append(Problem.from_error(GpaError(why)))
         return None, None, ()
     with spare_others("predicting data volumes", problems):
         work = count_flops(probe)
-        recovered = recover_expressions(probe.trace, flops_per_thread=work.total, flops_are_double=work.is_double)
+        recovered = recover_expressions(
+            probe.trace, flops_per_thread=work.total, flops_are_double=work.is_double, piece=piece
+        )
         shape = find_launch_shape(recovered, subject.launch.block, subject.launch.grid)
         predicted = predict_volumes(
             recovered,
@@ -331,7 +339,10 @@ def _predict_volumes(
             mode=settings.mode,
         )
         if settings.mode is VolumeMode.CORRECTED:
-            counted = (*find_miscounts(recovered, probe.trace), *find_shortfalls(predicted, probe.trace))
+            counted = (
+                *find_miscounts(recovered, probe.trace, piece),
+                *find_shortfalls(predicted, probe.trace, piece),
+            )
             predicted = replace(predicted, contradictions=(*predicted.contradictions, *counted))
         return recovered, predicted, (answer_volumes(predicted, recovered),)
     return None, None, ()
@@ -344,10 +355,11 @@ def _run(
     plan: SamplingPlan,
     *,
     probe: Emulation,
+    piece: PieceRows | None,
     sinks: Iterable[TraceSink],
     problems: list[Problem],
 ) -> tuple[Emulation, TraceAnswers]:
-    """As many blocks as may, and what their trace shows; where the probe ran them all, it stands for the run."""
+    """As many blocks as may, and what their trace shows; a piece is the trace of a probe that ran them all, and stands for the run."""
     trace = _choose_trace(settings)
     chains = list_block_chains(subject.module, subject.kernel) if trace.entries else ()
     answerer = TraceAnswerer(
@@ -358,9 +370,9 @@ def _run(
         is_paper=settings.is_paper,
         sinks=sinks,
     )
-    if probe.trace is not None and _is_enough(probe, plan):
+    if piece is not None:
         begin = time.perf_counter()
-        answerer.add(probe.trace)
+        answerer.add_rows(piece)
         run = replace(probe, trace=None, sink_seconds=time.perf_counter() - begin)
         return run, answerer.finish(is_complete=run.is_complete)
     run = emulate(

@@ -16,11 +16,11 @@ from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.emulator.model import Fault
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
-from gpa_lsp.launches.template import USUAL_THREADS, write_source_template, write_template
+from gpa_lsp.launches.template import write_source_template, write_template
 from gpa_lsp.prediction.built_modules import read_modules
 from gpa_lsp.prediction.fitting import LIMITS, MOST_VARIANTS, SHAPES, fit_sizes, grow_arrays, list_variants
 from gpa_lsp.prediction.guessed_sizes import believe
-from gpa_lsp.prediction.host_code import read_host_code
+from gpa_lsp.prediction.host_code import HostCode, read_host_code
 from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.prediction.model import PredictionSettings
 from gpa_lsp.prediction.predict import DescribedLaunch, PredictionWork, match_launches, predict_matched
@@ -30,6 +30,7 @@ from gpa_lsp.profile.read import read_profile
 from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.report.names import demangle, list_named, shorten_name
+from gpa_lsp.sources.assumed_launches import USUAL_THREADS
 from gpa_lsp.sources.host_launch import HostLaunch
 from gpa_lsp.sources.template_arguments import list_instance_arguments, match_arguments
 
@@ -99,7 +100,7 @@ def write_templates(
             return begin(host=_find_same(said, launch))
         if work is None:
             return "\n".join(begin(host=one) for one in said or (None,))
-        return "\n".join(_write_fitting(work, function, begin, one) for one in said or (None,))
+        return "\n".join(_write_fitting(work, function, begin, host_code, one) for one in said or (None,))
 
     return _describe([module], launches, kernel, write, path=statics.path, described=described, measured=measured)
 
@@ -124,14 +125,16 @@ def _plan_fitting(fits: PredictionSettings, module: PtxModule, statics: SourceSt
     return PredictionWork(module=module, statics=statics, settings=tried, sinks=(), progress=None)
 
 
-def _write_fitting(work: PredictionWork, function: PtxFunction, begin: "partial[str]", host: HostLaunch | None) -> str:
+def _write_fitting(
+    work: PredictionWork, function: PtxFunction, begin: "partial[str]", host_code: HostCode, host: HostLaunch | None
+) -> str:
     """The largest of some sizes that is emulated within the limits, its arrays as large as what is touched; what goes wrong least where all do."""
     deadline = time.monotonic() + work.settings.budget.seconds * _SHARE
     has_block = host is not None and host.block is not None
     best: _Fitted | None = None
 
     def write(threads: int) -> str:
-        return begin(host=host, threads=threads)
+        return begin(host=None if host is None else host_code.shrink(host, threads), threads=threads)
 
     for place in range(MOST_VARIANTS):
         found = _fit_variant(work, function, write, place, has_block=has_block, deadline=deadline)
@@ -185,8 +188,10 @@ def _fit_variant(
         if best is None or (found.wrong, found.is_cut_off) < (best.wrong, best.is_cut_off):
             best = found
         is_as_before = before is not None and before.wrong == found.wrong and not found.is_cut_off
-        if _THREADS_WORD not in text or not (best.wrong or best.is_cut_off) or is_as_before:
+        if not (best.wrong or best.is_cut_off) or is_as_before:
             break
+        if _THREADS_WORD not in text and write(_SIZES[-1]) == write(threads):
+            break  # the host code says how large it is
         before = found
     return best
 

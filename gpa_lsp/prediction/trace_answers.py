@@ -14,6 +14,7 @@ from gpa_lsp.traces.ask import answer_questions
 from gpa_lsp.traces.line_facts import AccessLineFact, BranchLineFact, list_branch_facts, list_line_facts
 from gpa_lsp.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.traces.paper_answer import PaperCollector
+from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.results import TraceAnalyses
 from gpa_lsp.traces.statistics import Measure, list_measures
 
@@ -64,11 +65,16 @@ class TraceAnswerer:
         self._paper: PaperCollector | None = PaperCollector() if is_paper else None
 
     def add(self, piece: Trace) -> None:
-        """Take one piece. An analysis that fails is given no more."""
+        """Take one piece."""
+        self.add_rows(PieceRows(piece))
+
+    def add_rows(self, rows: PieceRows) -> None:
+        """Take one piece with what was found of it so far. An analysis that fails is given no more."""
+        piece = rows.piece
         analyser, self._analyser = self._analyser, None
         if analyser is not None:
             with spare_others("analysing the trace", self._problems, kernel=piece.kernel):
-                analyser.add(piece)
+                analyser.add_rows(rows)
                 self._analyser = analyser
         paper, self._paper = self._paper, None
         if paper is not None:

@@ -1,6 +1,6 @@
 """The functions of a CUDA C++ text: which one is around a place, which one is a kernel, what it takes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -105,13 +105,19 @@ def find_kernels(tree: SourceTree, name: str) -> tuple[CudaFunction, ...]:
     >>> [found.name for found in find_kernels(tree, "k")], find_kernels(tree, "other")
     (['k'], ())
     """
-    found = []
+    return _find_all_kernels(tree).get(name, ())
+
+
+@lru_cache(maxsize=16)
+def _find_all_kernels(tree: SourceTree) -> Mapping[str, tuple[CudaFunction, ...]]:
+    """By name: a file may have hundreds, and each is asked for."""
+    found: dict[str, tuple[CudaFunction, ...]] = {}
     for node in list_file_nodes(tree):
         if node.type == "function_definition":
             function = read_function(node)
-            if function is not None and function.is_kernel and function.name == name:
-                found.append(function)
-    return tuple(found)
+            if function is not None and function.is_kernel:
+                found[function.name] = (*found.get(function.name, ()), function)
+    return found
 
 
 @lru_cache(maxsize=16)

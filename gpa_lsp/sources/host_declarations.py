@@ -36,6 +36,10 @@ class Declarations(TemplateEvaluation):
             return self.read_size(list_size_parts(declarator, value), scope)
         if find_bounds(inner) is not None:
             return self._begin_array(name, kind, inner, value, scope)
+        if "*" not in read_text(inner) and (value is None or value.type in ("argument_list", "initializer_list")):
+            made = self.construct(plain_kind, list_size_parts(declarator, value), scope)
+            if made is not None:
+                return made
         if plain_kind in self._structures and "*" not in read_text(inner) and self._structures[plain_kind].members:
             return self._begin_record(plain_kind, value, scope)
         if value is None:
@@ -43,6 +47,8 @@ class Declarations(TemplateEvaluation):
         is_listed = value.type in ("argument_list", "initializer_list")
         plain = value.named_children[0] if is_listed and len(value.named_children) == 1 else value
         found = copy_record(cast(self.value(plain, scope), scope.types[name]))
+        if found is None and self._inputs is not None:
+            found = self._inputs.find(name, scope.types[name], plain)
         if isinstance(found, Array) and not found.name:
             found.name = name
         return found

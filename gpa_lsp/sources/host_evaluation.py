@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpa_lsp.sources.host_inputs import CONVERSIONS, NO_OPTIONS, SCANNING, AssumedInputs, find_property, is_stream
 from gpa_lsp.sources.host_syntax import (
     Layout,
     find_value_bytes,
@@ -18,6 +19,7 @@ from gpa_lsp.sources.host_syntax import (
 from gpa_lsp.sources.host_text import HostText
 from gpa_lsp.sources.host_values import (
     Array,
+    Kernel,
     Record,
     Scope,
     Size,
@@ -41,9 +43,7 @@ _ALLOCATIONS = {
     "cudaMalloc": 1, "cudaMallocManaged": 1, "cudaMallocHost": 1, "cudaHostAlloc": 1, "cudaMallocAsync": 1, "cudaMallocPitch": 2,
 }  # fmt: skip
 """Functions that give their first argument an array, by where its size stands."""
-_WITHOUT_VALUE = frozenset(
-    {"string_literal", "null", "char_literal", "lambda_expression", "comma_expression", "argument_list"}
-)
+_WITHOUT_VALUE = frozenset({"string_literal", "null", "char_literal", "lambda_expression", "argument_list"})
 VECTOR = re.compile(r"(?:std::|thrust::)?(?:host_|device_)?vector<(.*)>")
 _HOST_ALLOCATIONS = {"malloc": (0,), "calloc": (0, 1), "valloc": (0,), "aligned_alloc": (1,), "_mm_malloc": (0,)}
 _WRITING_FIRST = ("cudaMemcpy", "memcpy", "memset", "cudaMemset", "memmove")
@@ -71,6 +71,8 @@ class Evaluation(ABC):
 
     def __init__(self, host: HostText, structures: dict[str, Layout]) -> None:
         self._host = host
+        self._inputs: AssumedInputs | None = None
+        self._kernels: frozenset[str] = frozenset()
         self._structures = structures
         self._types = {name: one.size_bytes for name, one in structures.items() if one.size_bytes}
         self._parameters: dict[str, str] = {}
@@ -84,6 +86,7 @@ class Evaluation(ABC):
             "qualified_identifier": self._read_variable,
             "parenthesized_expression": self._read_inner,
             "condition_clause": self._read_inner,
+            "comma_expression": self._read_last,
             "binary_expression": self._calculate,
             "call_expression": self._call,
             "assignment_expression": self._assign,
@@ -111,6 +114,24 @@ class Evaluation(ABC):
         self, call: "Node", name: str, arguments: Sequence[Value], scope: Scope, nodes: "Sequence[Node]"
     ) -> Value:
         """Go through a function of the text."""
+
+    @abstractmethod
+    def construct(self, kind: str, nodes: "Sequence[Node]", scope: Scope) -> Record | None:
+        """An object of a class of the text."""
+
+    @abstractmethod
+    def make_object(self, callee: "Node | None", name: str, nodes: "Sequence[Node]", scope: Scope) -> Record | None:
+        """The object that a call makes."""
+
+    @abstractmethod
+    def find_method(self, held: Value, name: str) -> Record | None:
+        """The object that a method of the text is called for."""
+
+    @abstractmethod
+    def enter_method(
+        self, record: Record, name: str, arguments: Sequence[Value], scope: Scope, nodes: "Sequence[Node]"
+    ) -> Value:
+        """Go through a method of an object."""
 
     @abstractmethod
     def knows(self, name: str) -> bool:
@@ -144,10 +165,19 @@ class Evaluation(ABC):
     def _read_inner(self, node: "Node", scope: Scope, depth: int) -> Value:
         return self.value(unwrap(node), scope, depth)
 
+    def _read_last(self, node: "Node", scope: Scope, depth: int) -> Value:
+        found: Value = None
+        for child in node.named_children:
+            found = self.value(child, scope, depth)
+        return found
+
     def _calculate(self, node: "Node", scope: Scope, depth: int) -> Value:
+        operator, second = read_text(node.child_by_field_name("operator")), node.child_by_field_name("right")
         left = self.value(node.child_by_field_name("left"), scope, depth)
-        right = self.value(node.child_by_field_name("right"), scope, depth)
-        return combine(read_text(node.child_by_field_name("operator")), left, right)
+        if operator == ">>" and is_stream(node, scope):
+            self.store(second, None if self._inputs is None else self._inputs.scan(second, scope), scope)
+            return None
+        return combine(operator, left, self.value(second, scope, depth))
 
     def _cast(self, node: "Node", scope: Scope, depth: int) -> Value:
         value = self.value(node.child_by_field_name("value"), scope, depth)
@@ -184,13 +214,20 @@ class Evaluation(ABC):
             index = self._find_index(target, scope, depth)
             return held if index == "0" else combine("+", held, None if index is None else int(index))
         held = scope.read(read_name(target))
+        if held is None and read_name(target) in self._kernels:
+            return Kernel(read_name(target))
         if isinstance(held, Array) and "*" not in (scope.read_type(read_name(target)) or "*"):
             return held  # the text's own array
         self.store(target, None, scope)  # who has the address may write there
         return None
 
     def _new(self, node: "Node", scope: Scope, depth: int) -> Value:
-        count = node.child_by_field_name("declarator")
+        count, given = node.child_by_field_name("declarator"), node.child_by_field_name("arguments")
+        if count is None:
+            passed = [] if given is None else [child for child in given.named_children if child.type != "comment"]
+            made = self.construct(read_text(node.child_by_field_name("type")), passed, scope)
+            if made is not None:
+                return made
         kind = self.measure(read_text(node.child_by_field_name("type")))
         number = None if count is None or not count.named_children else self.value(count.named_children[0], scope)
         size = combine("*", kind, number)
@@ -199,7 +236,8 @@ class Evaluation(ABC):
     def _look_up(self, name: str, scope: Scope, depth: int) -> Value:
         macro = self._host.macros.get(name)
         if macro is None:
-            return scope.read(name)
+            held = scope.read(name)
+            return Kernel(name) if held is None and name in self._kernels else held
         return self._expand(name, macro, scope, depth)
 
     def _expand(self, name: str, text: str, scope: Scope, depth: int) -> Value:
@@ -234,7 +272,10 @@ class Evaluation(ABC):
             return getattr(holder, member)  # type: ignore[no-any-return]
         if isinstance(holder, Record):
             return holder.elements.get(member)
-        return scope.read(read_name(node))
+        held, base = scope.read(read_name(node)), read_name(node.child_by_field_name("argument"))
+        if held is None and (scope.read_type(base) or "").rstrip("*&") in ("cudaDeviceProp", "struct cudaDeviceProp"):
+            return find_property(member, self._inputs)
+        return held
 
     def _find_record(self, node: "Node", scope: Scope, depth: int) -> Value:
         """What the member of an expression is a member of."""
@@ -242,7 +283,8 @@ class Evaluation(ABC):
         if base is None or depth > _DEEPEST:
             return None
         if "->" in read_text(node)[len(read_text(base)) :]:
-            return scope.read(f"*{read_name(base)}")
+            pointed = scope.read(f"*{read_name(base)}")
+            return scope.read(read_name(base)) if pointed is None else pointed
         return (
             self._read_member(base, scope, depth + 1)
             if base.type == "field_expression"
@@ -311,6 +353,8 @@ class Evaluation(ABC):
         if operator != "=":
             value = combine(operator[:-1], self.value(left, scope, depth), value)
         kind = scope.read_type(read_name(left))
+        if value is None and operator == "=" and self._inputs is not None:
+            value = self._inputs.find(read_name(left), kind or "", right)
         value = copy_record(value if kind is None else cast(value, kind))
         if isinstance(value, Array) and not value.name:
             value.name = read_name(left)
@@ -324,16 +368,38 @@ class Evaluation(ABC):
         if self.launch(node, scope):
             return 0
         if callee is not None and callee.type == "field_expression":
-            return self._call_member(callee, scope)
+            return self._call_member(callee, nodes, scope)
         if name in self._host.functions:
             return self._expand_call(name, nodes, scope, depth)
         rule = self._find_rule(node, name, nodes)
         if rule is not None:
             return rule(nodes, scope)
+        this = self.find_method(scope.read("*this"), name)
+        if this is not None:
+            return self._enter_method(this, name, nodes, scope)
         if self.knows(name):
-            arguments = [None if _is_address(child) else self.value(child, scope, depth) for child in nodes]
+            arguments = [self._find_passed(child, scope, depth) for child in nodes]
             return self.enter(node, name, arguments, scope, nodes)
-        return self._call_unknown(callee, name, nodes, scope, depth)
+        found = self.make_object(callee, name, nodes, scope) or self._call_unknown(callee, name, nodes, scope, depth)
+        return self._read_input(node, name, nodes, scope) if found is None else found
+
+    def _enter_method(self, this: Record, name: str, nodes: "list[Node]", scope: Scope) -> Value:
+        arguments = [self._find_passed(child, scope, 0) for child in nodes]
+        return self.enter_method(this, name, arguments, scope, nodes)
+
+    def _read_input(self, node: "Node", name: str, nodes: "list[Node]", scope: Scope) -> Value:
+        """What a call returns that looks for options, or makes a number of a text."""
+        if name == "_ConvertSMVer2Cores":
+            return find_property("cores", self._inputs)
+        if name in NO_OPTIONS and nodes:
+            return NO_OPTIONS[name] if self._inputs is not None or self.value(nodes[0], scope) == 1 else None
+        return self._inputs.convert(node, name) if self._inputs is not None and name in CONVERSIONS else None
+
+    def _find_passed(self, node: "Node", scope: Scope, depth: int) -> Value:
+        """What a function of the text is given; what it writes through an address is followed by the name."""
+        target = strip_casts(node)
+        inner = None if target is None or not _is_address(node) else target.child_by_field_name("argument")
+        return self.value(node, scope, depth) if inner is None or read_name(inner) in self._kernels else None
 
     def _find_rule(self, node: "Node", name: str, nodes: "list[Node]") -> "Callable[[list[Node], Scope], Value] | None":
         """How a function of CUDA's or the language's that gives memory, addresses or sizes is read."""
@@ -343,6 +409,8 @@ class Evaluation(ABC):
             return partial(self._allocate, name)
         if name in _HOST_ALLOCATIONS:
             return partial(self._allocate_host, node, name)
+        if name == "cudaDeviceGetAttribute" and len(nodes) >= 2:
+            return self._get_attribute
         if name in _DEVICE_ADDRESSES and len(nodes) >= 2:
             return partial(self._find_device_address, name)
         return None
@@ -355,7 +423,9 @@ class Evaluation(ABC):
             target = strip_casts(child)
             if target is not None and _is_address(child):
                 if is_written:
-                    self.store(target.child_by_field_name("argument"), None, scope)
+                    inner = target.child_by_field_name("argument")
+                    is_scanned = self._inputs is not None and name in SCANNING
+                    self.store(inner, self._inputs.scan(inner, scope) if self._inputs and is_scanned else None, scope)
                 arguments.append(None)
                 continue
             value = self.value(child, scope, depth)
@@ -367,6 +437,12 @@ class Evaluation(ABC):
             return arguments[0]
         is_cast = callee is not None and callee.type == "primitive_type" and len(arguments) == 1
         return cast(arguments[0], name) if is_cast else call_function(name, arguments)
+
+    def _get_attribute(self, nodes: "list[Node]", scope: Scope) -> Value:
+        """``cudaDeviceGetAttribute``: a number of the GPU."""
+        found = find_property(read_name(nodes[1]).rpartition("cudaDevAttr")[2], self._inputs)
+        self._store_through(strip_casts(nodes[0]), found, scope)
+        return 0
 
     def _find_device_address(self, name: str, nodes: "list[Node]", scope: Scope) -> Value:
         """``cudaHostGetDevicePointer`` and ``cudaGetSymbolAddress``: another address of an array that is known."""
@@ -387,9 +463,12 @@ class Evaluation(ABC):
         scope.write(name, value)
         return name.lstrip("*")
 
-    def _call_member(self, callee: "Node", scope: Scope) -> Value:
-        """What a vector says of itself; a method that may change it leaves nothing known of its size."""
+    def _call_member(self, callee: "Node", nodes: "list[Node]", scope: Scope) -> Value:
+        """What a method returns, or a vector says of itself; one that may change a vector leaves nothing known of its size."""
         node, member = callee.child_by_field_name("argument"), read_text(callee.child_by_field_name("field"))
+        this = self.find_method(self._find_record(callee, scope, 0), member)
+        if this is not None:
+            return self._enter_method(this, member, nodes, scope)
         base = read_name(node)
         held = self.value(node, scope)
         if member == "get":

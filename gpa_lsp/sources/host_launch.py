@@ -17,6 +17,7 @@ class HostArgument:
         file: that the line is of; empty for the text itself.
         offset: elements from the array's beginning to where the pointer points; None where that is not known.
         members: of a structure what is known of its members, by offset in bytes.
+        is_guess: it follows from what the program is taken to read.
     """
 
     text: str
@@ -27,6 +28,7 @@ class HostArgument:
     file: str = ""
     offset: int | None = 0
     members: "tuple[tuple[int, HostArgument], ...]" = ()
+    is_guess: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,8 @@ class HostLaunch:
         template_arguments: as demanglers spell them, None for each that is not known; empty where the kernel is no template, or nothing is known.
         is_assumed: the text does not choose it, as far as it was read: it stands in another case of a switch, whose value is taken for granted.
         is_of_other: it may be one of another instance of the kernel: nothing tells which.
+        guessed: which of ``grid``, ``block`` and ``shared_bytes`` follow from what the program is taken to read.
+        inputs: what the program is taken to read: where from, and the number. Empty where nothing of the launch follows from it.
     """
 
     kernel: str
@@ -56,3 +60,5 @@ class HostLaunch:
     template_arguments: tuple[str | None, ...] = ()
     is_assumed: bool = False
     is_of_other: bool = False
+    guessed: frozenset[str] = frozenset()
+    inputs: tuple[tuple[str, Number], ...] = ()

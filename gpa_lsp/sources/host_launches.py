@@ -6,25 +6,19 @@ first turn. What cannot be told is unknown and stays so.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpa_lsp.sources.cuda_functions import find_function_declarator, list_file_nodes
 from gpa_lsp.sources.host_evaluation import copy_record
+from gpa_lsp.sources.host_inputs import AssumedInputs
 from gpa_lsp.sources.host_launch import HostLaunch
-from gpa_lsp.sources.host_noting import Ended, NotedLaunches, is_launch, is_pointer
+from gpa_lsp.sources.host_noting import Ended, is_launch, is_pointer
 from gpa_lsp.sources.host_state import Snapshot
+from gpa_lsp.sources.host_statements import Left, NeedsArguments, Returned, Statements
 from gpa_lsp.sources.host_syntax import (
-    OWN_ARRAY,
-    can_be_followed,
-    count_stars,
-    ends_program,
-    ends_switch,
-    find_bounds,
     find_functions,
     find_identifier,
-    list_cases,
     read_last_name,
     strip_casts,
 )
@@ -44,14 +38,7 @@ from gpa_lsp.sources.trees import SourceTree, read_text, read_tree, walk
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_MOST_STEPS = 200_000
-_MOST_TURN_STEPS = 80_000
-"""Behind them, loops are gone through once."""
-_MOST_TURNS = 64
 _DEEPEST_CALLS = 12
-_BLOCKS = frozenset({"compound_statement", "else_clause", "labeled_statement", "try_statement"})
-_PASSED_OVER = frozenset({"comment", "break_statement", "continue_statement", "function_definition"})
-_LEAVING = frozenset({"break_statement", "continue_statement", "goto_statement", "return_statement"})
 _MOST_CASES = 24
 
 
@@ -72,47 +59,40 @@ def find_host_launches(
     >>> launch.grid, launch.block, [(one.value, one.size_bytes) for one in launch.arguments]
     ((4, 1, 1), (256, 1, 1), [(None, 4000), (1000, None)])
     """
-    if not any("<<<" in one or "cudaLaunch" in one for one in (text, *(content for _, content in included))):
+    return read_launches(file, text, included, defined, None)
+
+
+def read_launches(
+    file: str,
+    text: str,
+    included: tuple[tuple[str, str], ...],
+    defined: tuple[str, ...],
+    inputs: AssumedInputs | None,
+) -> tuple[HostLaunch, ...]:
+    """The same with what the program reads taken for granted; None where that is not known."""
+    if not any("<<" in one or "cudaLaunch" in one for one in (text, *(content for _, content in included))):
         return ()
     host = join_texts(text, included, defined)
+    if "<<<" not in host.text and "cudaLaunch" not in host.text:
+        return ()
     tree = read_tree(file, host.text)
     if tree is None and included:
-        return find_host_launches(file, text, (), defined)
-    return () if tree is None else _Reading(tree, host).read()
+        return read_launches(file, text, (), defined, inputs)
+    return () if tree is None else _Reading(tree, host, inputs).read()
 
 
-class _Returned(Exception):  # noqa: N818  (it ends a function, and is no error)
-    def __init__(self, value: Value) -> None:
-        self.value = value
-        super().__init__()
-
-
-class _NeedsArguments(Exception):  # noqa: N818  (as above)
-    """Without arguments the program ends at once."""
-
-
-class _Reading(NotedLaunches):
+class _Reading(Statements):
     """One walk through a text."""
 
-    def __init__(self, tree: SourceTree, host: HostText) -> None:
+    def __init__(self, tree: SourceTree, host: HostText, inputs: AssumedInputs | None = None) -> None:
         super().__init__(tree, host)
+        self._inputs = inputs
         self._tree = tree
-        self._globals = Scope()
-        self._functions = dict(find_functions(tree))
-        self._steps = 0
-        self._calls: list[str] = []
-        self._scopes: list[Scope] = [self._globals]
-        self._hidden: list[dict[str, tuple[bool, Value, str | None]]] = []
-        self._passage = Passage()
-        self._statements = {
-            "declaration": self._declare,
-            "if_statement": self._branch,
-            "for_statement": self._loop,
-            "while_statement": self._loop,
-            "do_statement": self._loop,
-            "for_range_loop": self._loop,
-            "switch_statement": self._switch,
-        }
+        methods = dict(self.list_methods())
+        self._functions = {name: node for name, node in find_functions(tree) if node not in methods.values()} | methods
+        self._named: dict[str, list[str]] = {}
+        for name in self._functions:
+            self._named.setdefault(name.rpartition("::")[2], []).append(name)
 
     def read(self) -> tuple[HostLaunch, ...]:
         try:
@@ -121,7 +101,7 @@ class _Reading(NotedLaunches):
                 before = Snapshot(self._scopes)
                 try:
                     self._enter_function("main", [1], self._globals, ())
-                except _NeedsArguments:
+                except NeedsArguments:
                     before.go_back()
                     self._found.clear()
                     self._enter_function("main", [], self._globals, ())
@@ -130,7 +110,7 @@ class _Reading(NotedLaunches):
                 if any(is_launch(node) and node.start_byte not in self._found for node in self._walk_calls(name)):
                     before.go_back()  # whatever was called before it, is not known
                     self._forget_written()
-                    self._enter_function(name, [], self._globals, ())
+                    self._enter_root(name)
         except Ended:
             pass
         return self.list_launches()
@@ -146,13 +126,15 @@ class _Reading(NotedLaunches):
                 self._read_enumerators(node)
 
     def _read_enumerators(self, node: "Node") -> None:
-        body = node.child_by_field_name("body")
+        body, kind = node.child_by_field_name("body"), read_text(node.child_by_field_name("name"))
         following: Value = 0
         for one in body.named_children if body is not None else ():
             if one.type == "enumerator":
                 given = one.child_by_field_name("value")
                 value = following if given is None else self.value(given, self._globals)
-                self._globals.values.setdefault(read_text(one.child_by_field_name("name")), value)
+                name = read_text(one.child_by_field_name("name"))
+                for spelled in (name, f"{kind}::{name}"):
+                    self._globals.values.setdefault(spelled, value)
                 following = combine("+", value, 1)
 
     def _forget_written(self) -> None:
@@ -165,24 +147,61 @@ class _Reading(NotedLaunches):
     def _order_roots(self) -> list[str]:
         """Functions of the text, those first that no other one calls."""
         called = {
-            read_last_name(node.child_by_field_name("function"))
+            name
             for function in self._functions.values()
             for node in walk(function)
             if node.type == "call_expression"
+            for name in self._list_called(node)
         }
         return sorted(self._functions, key=lambda name: name in called)
 
+    def _list_called(self, call: "Node") -> list[str]:
+        """The functions of the text that may be called; of methods those of all classes that have one of that name."""
+        callee = call.child_by_field_name("function")
+        if callee is not None and callee.type == "field_expression":
+            callee = callee.child_by_field_name("field")
+        return self._named.get(read_last_name(callee), [])
+
+    def _enter_root(self, name: str) -> None:
+        """Go through a function that nothing calls; of a method with an object that nothing has happened to."""
+        kind, _, method = name.rpartition("::")
+        if kind not in self._classes:
+            self._enter_function(name, self._assume_parameters(name), self._globals, ())
+            return
+        constructor = f"{kind}::{kind}"
+        given = self._assume_parameters(constructor) if constructor in self._functions else []
+        record = self.make(kind, given, self._globals, ())
+        if method != kind:
+            self.enter_method(record, method, self._assume_parameters(name), self._globals, ())
+
+    def enter_method(
+        self, record: Record, name: str, arguments: Sequence[Value], scope: Scope, nodes: "Sequence[Node]"
+    ) -> Value:
+        return self._enter_function(f"{record.type}::{name}", arguments, scope, nodes, this=record)
+
+    def _assume_parameters(self, name: str) -> list[Value]:
+        """What a function is given that nothing in the text calls: numbers that are taken for granted, or nothing that is known."""
+        if self._inputs is None or name == "main":
+            return []
+        declarator = find_function_declarator(self._functions[name])
+        parameters = None if declarator is None else declarator.child_by_field_name("parameters")
+        listed = [] if parameters is None else [one for one in parameters.named_children if "parameter" in one.type]
+        return [self._inputs.take(one) for one in listed]
+
     def _walk_calls(self, name: str) -> "Iterator[Node]":
         """The nodes of a function, and of those it calls."""
-        pending, seen = [name], {name}
+        return self.walk_nodes(self._functions[name])
+
+    def walk_nodes(self, node: "Node") -> "Iterator[Node]":
+        """The nodes within one, and those of functions it calls."""
+        pending, seen = [node], set()
         while pending:
-            for node in walk(self._functions[pending.pop()]):
-                yield node
-                if node.type == "call_expression":
-                    other = read_last_name(node.child_by_field_name("function"))
-                    if other in self._functions and other not in seen:
+            for one in walk(pending.pop()):
+                yield one
+                for other in self._list_called(one) if one.type == "call_expression" else ():
+                    if other not in seen:
                         seen.add(other)
-                        pending.append(other)
+                        pending.append(self._functions[other])
 
     def knows(self, name: str) -> bool:
         return name in self._functions
@@ -207,16 +226,18 @@ class _Reading(NotedLaunches):
         caller: Scope,
         nodes: "Sequence[Node]",
         numbers: Mapping[str, Value] | None = None,
+        *,
+        this: Record | None = None,
     ) -> Value:
         """Go through a function's body; again for the cases of switches that were not chosen, for what they launch alone."""
-        passage = Passage(numbers=numbers or {})
+        passage = Passage(numbers=numbers or {}, this=this)
         value = self._pass_through(name, arguments, caller, nodes, passage)
         if passage.others and not self._is_silent and not self._is_assumed:
             after = Snapshot(self._scopes)
             for variable, case, is_against in passage.others[:_MOST_CASES]:
                 self._is_silent, self._is_assumed = True, is_against
                 try:
-                    other = Passage(numbers=passage.numbers, assumed={variable: case})
+                    other = Passage(numbers=passage.numbers, assumed={variable: case}, this=this)
                     self._pass_through(name, arguments, caller, nodes, other)
                 finally:
                     self._is_silent = self._is_assumed = False
@@ -235,8 +256,10 @@ class _Reading(NotedLaunches):
         body = function.child_by_field_name("body")
         if body is None or name in self._calls or len(self._calls) >= _DEEPEST_CALLS:
             return None
-        scope = Scope(outer=self._globals)
+        scope = Scope(outer=self._globals if passage.this is None else self.open(passage.this))
         scope.values.update(passage.numbers)
+        if passage.this is not None:
+            scope.values["*this"] = passage.this
         self._bind(function, scope, arguments, caller, nodes)
         scope.values.update({one: value for one, value in passage.assumed.items() if one in scope.values})
         self._calls.append(name)
@@ -244,9 +267,12 @@ class _Reading(NotedLaunches):
         outer_blocks, self._hidden = self._hidden, []
         outer_passage, self._passage = self._passage, passage
         try:
-            self._run(body, scope)
-        except _Returned as returned:
+            self.initialize(function, scope)
+            self.run(body, scope)
+        except Returned as returned:
             return returned.value
+        except Left:
+            return None  # of what it would end, nothing is known
         finally:
             self._calls.pop()
             self._scopes.pop()
@@ -275,252 +301,6 @@ class _Reading(NotedLaunches):
             elif target is not None and target.type == "pointer_expression" and read_text(target).startswith("&"):
                 scope.aliases[f"*{name}"] = caller, read_name(target.child_by_field_name("argument"))
             scope.values[name] = copy_record(arguments[number]) if number < len(arguments) else None
-
-    # Statements
-
-    def _run(self, node: "Node", scope: Scope) -> None:
-        self.step()
-        kind = node.type
-        if kind == "return_statement":
-            raise _Returned(self.value(node.named_children[0], scope) if node.named_children else None)
-        statement = self._statements.get(kind)
-        if statement is not None:
-            statement(node, scope)
-        elif kind in _BLOCKS:
-            with self._block(scope):
-                for child in node.named_children:
-                    self._run(child, scope)
-        elif kind == "expression_statement":
-            for child in node.named_children:
-                self.value(child, scope)
-        elif kind not in _PASSED_OVER:
-            self.value(node, scope)
-
-    @contextmanager
-    def _block(self, scope: Scope) -> Iterator[None]:
-        """Names that are declared within end with it; those they hid are seen again."""
-        hidden: dict[str, tuple[bool, Value, str | None]] = {}
-        self._hidden.append(hidden)
-        try:
-            yield
-        finally:
-            self._hidden.pop()
-            for name, (was_known, value, kind) in hidden.items():
-                if was_known:
-                    scope.values[name] = value
-                else:
-                    scope.values.pop(name, None)
-                scope.types.pop(name, None)
-                if kind is not None:
-                    scope.types[name] = kind
-
-    def _hide(self, name: str, scope: Scope) -> None:
-        if self._hidden:
-            self._hidden[-1].setdefault(name, (name in scope.values, scope.values.get(name), scope.types.get(name)))
-
-    def step(self) -> None:
-        self._steps += 1
-        if self._steps > _MOST_STEPS:
-            raise Ended
-
-    def _switch(self, node: "Node", scope: Scope) -> None:
-        """The case that is chosen. Of the others what they launch is read, too: each with the value it is for, from the beginning of the function."""
-        condition = node.child_by_field_name("condition")
-        asked = read_name(strip_casts(None if condition is None else condition.child_by_field_name("value")))
-        cases = list_cases(node)
-        values = [self.value(case.child_by_field_name("value"), scope) for case in cases]
-        assumed = self._passage.assumed.get(asked)
-        value = self.value(condition, scope) if assumed is None else assumed
-        is_known = isinstance(value, (int, float))
-        if not can_be_followed(cases) or (not is_known and asked not in scope.values):
-            self._switch_blindly(node, scope)
-        elif assumed is not None:
-            scope.values[asked] = assumed
-            self._is_silent = False
-            self._run_cases(cases, values, assumed, scope)
-            raise _Returned(None)
-        else:
-            if asked in scope.values:
-                told = [one for case, one in zip(cases, values, strict=True) if any(map(is_launch, walk(case)))]
-                others = [(asked, one, is_known) for one in told if isinstance(one, int) and one != value]
-                self._passage.others += others
-            if is_known:
-                self._run_cases(cases, values, value, scope)
-                return
-            left = [case for case, one in zip(cases, values, strict=True) if not isinstance(one, int)]
-            self._switch_blindly(node, scope, left)
-
-    def _switch_blindly(self, node: "Node", scope: Scope, cases: "Sequence[Node] | None" = None) -> None:
-        """Which case it is is not known: what launches, launches, and what any case writes to is not known."""
-        self._forget(node, scope)
-        for case in (node,) if cases is None else cases:
-            for child in walk(case):
-                if is_launch(child):
-                    self.launch(child, scope)
-
-    def _run_cases(self, cases: "Sequence[Node]", values: Sequence[Value], value: Value, scope: Scope) -> None:
-        """From the case of a value up to where one ends."""
-        default = next((n for n, case in enumerate(cases) if case.child_by_field_name("value") is None), len(cases))
-        chosen = next((number for number, one in enumerate(values) if one is not None and one == value), default)
-        for case in cases[chosen:]:
-            for child in case.named_children:
-                if child != case.child_by_field_name("value"):
-                    self._run(child, scope)
-            if ends_switch(case):
-                return
-
-    def _branch(self, node: "Node", scope: Scope) -> None:
-        condition = node.child_by_field_name("condition")
-        value = None if condition is None else self.value(condition, scope)
-        parts = node.child_by_field_name("consequence"), node.child_by_field_name("alternative")
-        if self._branch_as_assumed(condition, value, parts[0], scope):
-            return
-        if isinstance(value, (int, float)):
-            taken = parts[0] if value else parts[1]
-            self._look_beside(parts[1] if value else parts[0], scope)
-            if taken is not None:
-                if self._calls == ["main"] and ends_program(taken) and "argc" in read_text(condition):
-                    raise _NeedsArguments
-                self._run(taken, scope)
-            return
-        before = Snapshot(self._scopes)
-        ways = []
-        for part in parts:
-            before.go_back()
-            ends = False
-            if part is not None:
-                try:
-                    self._run(part, scope)
-                except _Returned:
-                    ends = True  # the way that goes on is the other one
-            if not ends and not (part is not None and ends_program(part)):
-                ways.append(Snapshot(self._scopes))
-        (ways[-1] if ways else before).go_back()
-        for other in ways[:-1]:
-            other.merge()
-
-    def _branch_as_assumed(self, condition: "Node | None", value: Value, then: "Node | None", scope: Scope) -> bool:
-        """``if (n == 256) kernel<256><<<…>>>(…);`` is read like the case of a switch; True where it was, and nothing else is to be read of it."""
-        asked, wanted = self._read_equality(condition, scope)
-        if not asked or then is None or not any(map(is_launch, walk(then))):
-            return False
-        assumed = self._passage.assumed.get(asked)
-        if assumed is not None and assumed == wanted:
-            scope.values[asked] = assumed
-            self._is_silent = False
-            self._run(then, scope)
-            raise _Returned(None)
-        if assumed is None and asked in scope.values and not value:
-            self._passage.others.append((asked, wanted, value is not None))
-        return False
-
-    def _read_equality(self, condition: "Node | None", scope: Scope) -> tuple[str, Value]:
-        """Variable and whole number of ``variable == number``; an empty name for anything else."""
-        inner = None if condition is None else condition.child_by_field_name("value")
-        if inner is None or inner.type != "binary_expression":
-            return "", None
-        left, right = inner.child_by_field_name("left"), inner.child_by_field_name("right")
-        wanted = self.value(right, scope)
-        is_equality = read_text(inner.child_by_field_name("operator")) == "==" and isinstance(wanted, int)
-        if not is_equality or left is None or left.type != "identifier":
-            return "", None
-        return read_name(left), wanted
-
-    def _look_beside(self, part: "Node | None", scope: Scope) -> None:
-        """What a branch that is not taken launches, for kernels that nothing else does."""
-        if part is None or self._is_silent or self._is_assumed or not any(map(is_launch, walk(part))):
-            return
-        before = Snapshot(self._scopes)
-        with self.noting_beside():
-            try:
-                self._run(part, scope)
-            except _Returned:
-                pass
-            finally:
-                before.go_back()
-
-    def _loop(self, node: "Node", scope: Scope) -> None:
-        """Turn by turn while it can be told that there is another one; else once, and what it writes to is not known behind it."""
-        with self._block(scope):
-            begin = node.child_by_field_name("initializer")
-            if begin is not None:
-                self._run(begin, scope)
-            body = node.child_by_field_name("body")
-            if body is None:
-                return
-            before = Snapshot(self._scopes)
-            if not self._take_turns(node, body, scope):
-                before.forget_changes()
-                self._forget(node, scope)
-
-    def _take_turns(self, node: "Node", body: "Node", scope: Scope) -> bool:
-        """Go through a loop; False where it was not gone through to its end."""
-        condition, update = node.child_by_field_name("condition"), node.child_by_field_name("update")
-        is_plain = node.type != "for_range_loop" and not any(child.type in _LEAVING for child in walk(body))
-        for turn in range(_MOST_TURNS):
-            if turn or node.type != "do_statement":
-                value = None if condition is None else self.value(condition, scope)
-                is_known = isinstance(value, (int, float))
-                if is_known and not value:
-                    return is_plain or turn == 0
-                if turn and not is_known:
-                    return False
-            else:
-                is_known = True
-            try:
-                self._run(body, scope)
-            except _Returned:
-                if is_known and turn == 0 and node.type == "do_statement":
-                    raise
-                return False
-            if not is_plain or not is_known or self._steps > _MOST_TURN_STEPS:
-                return False
-            if update is not None:
-                self.value(update, scope)
-        return False
-
-    def _forget(self, node: "Node", scope: Scope) -> None:
-        for child in walk(node):
-            target = None
-            if child.type == "assignment_expression":
-                target = child.child_by_field_name("left")
-            elif child.type == "update_expression" or (
-                child.type == "pointer_expression" and read_text(child).startswith("&")
-            ):
-                target = child.child_by_field_name("argument")
-            if target is None or target.type == "subscript_expression":
-                continue
-            if not isinstance(self.value(target, scope), (Array, Record)):
-                self.store(target, None, scope)
-
-    def _declare(self, node: "Node", scope: Scope) -> None:
-        kind = read_text(node.child_by_field_name("type"))
-        for declarator in node.children_by_field_name("declarator"):
-            inner = declarator.child_by_field_name("declarator") if declarator.type == "init_declarator" else declarator
-            name = find_identifier(inner)
-            if not name:
-                continue
-            self._hide(name, scope)
-            stars = "*" * count_stars(inner)
-            scope.types[name] = kind + stars + (OWN_ARRAY if stars and find_bounds(inner) is not None else "")
-            scope.aliases.pop(name, None)
-            value = declarator.child_by_field_name("value") if declarator.type == "init_declarator" else None
-            if inner is not None and inner.type == "reference_declarator":
-                self._declare_reference(name, value, scope)
-            else:
-                begun = self.begin(name, kind, declarator, scope)
-                scope.values[name] = self._passage.assumed.get(name, begun)
-
-    def _declare_reference(self, name: str, value: "Node | None", scope: Scope) -> None:
-        """Another name for a variable; for anything else, nobody knows what is written through it."""
-        target = strip_casts(value)
-        if target is not None and target.type == "identifier" and read_text(target) != name:
-            scope.aliases[name] = scope, read_text(target)
-            return
-        held = self.value(target, scope)
-        if target is not None and target.type in ("subscript_expression", "field_expression"):
-            self.store(target, None if not isinstance(held, Array) else held, scope)
-        scope.values[name] = held
 
 
 def _list_written(function: "Node") -> Iterator[str]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.sources.host_declarations import Declarations
 from gpa_lsp.sources.host_launch import HostArgument, HostLaunch
-from gpa_lsp.sources.host_syntax import read_last_name, strip_casts
+from gpa_lsp.sources.host_syntax import list_kernels, read_last_name, strip_casts
 from gpa_lsp.sources.host_text import HostText
-from gpa_lsp.sources.host_values import Array, Record, Scope, Value, cast, keep_small, read_name
+from gpa_lsp.sources.host_values import Array, Kernel, Record, Scope, Value, cast, keep_small, read_name
 from gpa_lsp.sources.trees import SourceTree, read_text
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class NotedLaunches(Declarations):
 
     def __init__(self, tree: SourceTree, host: HostText) -> None:
         super().__init__(tree, host)
+        self._kernels = list_kernels(tree)
         self._found: dict[int, list[HostLaunch]] = {}
         self._is_silent = False
         self._is_assumed = False
@@ -70,6 +71,8 @@ class NotedLaunches(Declarations):
         if len(settings) < 2 or self._is_silent:
             return True
         callee = callee if syntax is not None else target
+        held = scope.read(name)
+        name = held.name if isinstance(held, Kernel) else name
         shared = self.value(settings[2], scope) if len(settings) > 2 else 0
         line, file = self._host.locate(node.start_point[0] + 1)
         self._note(
@@ -98,7 +101,8 @@ class NotedLaunches(Declarations):
         if any(_covers(one, launch) for one in known):
             return
         vaguer = [one for one in known if _covers(launch, one)]
-        alike = [one for one in known if one.template_arguments == launch.template_arguments]
+        own = launch.kernel, launch.template_arguments
+        alike = [one for one in known if (one.kernel, one.template_arguments) == own]
         if vaguer:
             self._found[place] = [launch if one is vaguer[0] else one for one in known if one not in vaguer[1:]]
         elif len(alike) < _MOST_OF_ONE_PLACE:
@@ -135,7 +139,7 @@ class NotedLaunches(Declarations):
 def _find_shape(one: HostLaunch) -> tuple[object, ...]:
     """What tells launches apart."""
     sizes = (item.size_bytes for item in one.arguments)
-    return one.kernel, one.template_arguments, one.grid, one.block, one.shared_bytes, *sizes
+    return one.kernel, *one.template_arguments, one.grid, one.block, one.shared_bytes, *sizes
 
 
 def _covers(launch: HostLaunch, other: HostLaunch) -> bool:

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _LARGEST_ALIGNMENT = 16
+LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+LEAVING = frozenset({"break_statement", "continue_statement", "goto_statement", "return_statement"})
+CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast"})
 OWN_ARRAY = "[]"
 """Behind the type of an array of pointers that the text declares."""
 _NO_MEMBERS = frozenset(
@@ -53,7 +56,7 @@ def ends_switch(case: "Node") -> bool:
 
 def can_be_followed(cases: "Sequence[Node]") -> bool:
     """Whether each case ends at a place that nothing decides."""
-    places = {"case_statement", "for_statement", "while_statement", "do_statement", "for_range_loop"}
+    places = {"case_statement", *LOOPS}
     for node in (one for case in cases for one in walk(case) if one.type == "break_statement"):
         around = node.parent
         while around is not None and around.type == "compound_statement":
@@ -61,6 +64,23 @@ def can_be_followed(cases: "Sequence[Node]") -> bool:
         if around is None or around.type not in places:
             return False
     return bool(cases)
+
+
+def leaves_loop(body: "Node") -> bool:
+    """Whether something in the body of a loop may end a turn or the loop before its end."""
+    return any(child.type in LEAVING and not _is_of_inner(child, body) for child in walk(body))
+
+
+def _is_of_inner(node: "Node", body: "Node") -> bool:
+    """A ``break`` or ``continue`` of a loop or a ``switch`` within."""
+    if node.type not in ("break_statement", "continue_statement"):
+        return False
+    around = node.parent
+    while around is not None and around.id != body.id:
+        if around.type in LOOPS or (around.type == "switch_statement" and node.type == "break_statement"):
+            return True
+        around = around.parent
+    return False
 
 
 def unwrap(node: "Node") -> "Node | None":
@@ -78,6 +98,9 @@ def strip_casts(node: "Node | None") -> "Node | None":
             node = node.child_by_field_name("value")
         elif node.type == "parenthesized_expression":
             node = unwrap(node)
+        elif node.type == "call_expression" and read_last_name(node.child_by_field_name("function")) in CASTS:
+            arguments = node.child_by_field_name("arguments")
+            node = None if arguments is None else unwrap(arguments)
         else:
             return node
     return node
@@ -127,6 +150,23 @@ def parse_expression(text: str) -> "Node | None":
     return next((node.child_by_field_name("value") for node in walk(tree.root) if node.type == "init_declarator"), None)
 
 
+def list_kernels(tree: SourceTree) -> frozenset[str]:
+    """Plain names of the kernels that a text defines or declares."""
+    found = set()
+    for node in list_file_nodes(tree):
+        declarator = find_function_declarator(node) if node.type in ("function_definition", "declaration") else None
+        if declarator is not None and b"__global__" in tree.content[node.start_byte : declarator.start_byte]:
+            found.add(read_own_name(declarator))
+    return frozenset(found)
+
+
+def is_of_host(tree: SourceTree, function: "Node") -> bool:
+    """Whether a function with a body can be called by host code."""
+    body = function.child_by_field_name("body")
+    head = tree.content[function.start_byte : function.end_byte if body is None else body.start_byte]
+    return b"__global__" not in head and (b"__device__" not in head or b"__host__" in head)
+
+
 def find_functions(tree: SourceTree) -> "Iterator[tuple[str, Node]]":
     """Host functions with a body, by plain name; overloads are left out."""
     seen: dict[str, list[Node]] = {}
@@ -137,8 +177,7 @@ def find_functions(tree: SourceTree) -> "Iterator[tuple[str, Node]]":
         body = node.child_by_field_name("body")
         if declarator is None or body is None:
             continue
-        head = tree.content[node.start_byte : body.start_byte]
-        if b"__global__" in head or (b"__device__" in head and b"__host__" not in head):
+        if not is_of_host(tree, node):
             continue
         seen.setdefault(read_own_name(declarator), []).append(node)
     yield from ((name, nodes[0]) for name, nodes in seen.items() if len(nodes) == 1)
@@ -159,10 +198,15 @@ class Layout:
     alignment: int = 1
 
 
-def lay_out_structures(tree: SourceTree) -> dict[str, Layout]:
-    """The structures and classes of a text by name; names that are given to a type with ``typedef`` or ``using``, too."""
+def lay_out_structures(tree: SourceTree, macros: Mapping[str, str]) -> dict[str, Layout]:
+    """The structures and classes of a text by name; names that are given to a type with ``typedef`` or ``using``, too.
+
+    Args:
+        tree: of the text.
+        macros: what words stand for, types among them.
+    """
     found: dict[str, Layout] = {}
-    sizes: dict[str, int] = {}
+    sizes = {name: size for name, text in macros.items() if (size := find_type_bytes(text)) is not None}
     for node in walk(tree.root):
         name, inner = "", None
         if node.type in ("type_definition", "alias_declaration"):

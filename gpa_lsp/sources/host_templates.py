@@ -10,7 +10,7 @@ from gpa_lsp.sources.cuda_functions import find_function_declarator
 from gpa_lsp.sources.host_evaluation import Evaluation
 from gpa_lsp.sources.host_syntax import OWN_ARRAY, lay_out_structures, parse_expression, strip_casts
 from gpa_lsp.sources.host_text import HostText
-from gpa_lsp.sources.host_values import Scope, Value, read_name
+from gpa_lsp.sources.host_values import Record, Scope, Value, read_name
 from gpa_lsp.sources.template_arguments import (
     find_kernel_templates,
     find_type_names,
@@ -35,18 +35,20 @@ class Passage:
         numbers: that parameters of its template stand for.
         assumed: values of variables that a switch asks for, against what the text says.
         others: variable and value of cases that were not gone through, and whether the text says that they are not.
+        this: the object that a method is called for; None for functions.
     """
 
     numbers: Mapping[str, Value] = field(default_factory=dict)
     assumed: dict[str, Value] = field(default_factory=dict)
     others: list[tuple[str, Value, bool]] = field(default_factory=list)
+    this: Record | None = None
 
 
 class TemplateEvaluation(Evaluation):
     """Values of expressions, and arguments of templates."""
 
     def __init__(self, tree: SourceTree, host: HostText) -> None:
-        super().__init__(host, lay_out_structures(tree))
+        super().__init__(host, lay_out_structures(tree, host.macros))
         self._templates = find_kernel_templates(tree)
         self._type_names = find_type_names(tree)
 

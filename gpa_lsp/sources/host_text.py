@@ -9,6 +9,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.sources.host_macros import MacroFunction, expand_launching
 from gpa_lsp.sources.host_syntax import parse_expression
 from gpa_lsp.sources.host_values import Number, combine, read_literal
 from gpa_lsp.sources.trees import read_text
@@ -26,6 +27,8 @@ _OF_SYSTEMS = frozenset(
 )
 """Names that commands and headers of systems may define."""
 _GUARD = re.compile(r"(?:_H|_HPP|_HXX|_CUH|_CU|INCLUDED)_*$", re.IGNORECASE)
+_SPACED = re.compile(r"<<(\s+)<([^;{}]{1,600}?)>>(\s+)>(?=\s*\()")
+"""A launch as some editors lay it out."""
 _DEEPEST = 40
 _MOST_LINES = 200_000
 _OF_COMPILERS: Mapping[str, str] = {"__CUDACC__": "1", "__NVCC__": "1", "__cplusplus": "201703", "__linux__": "1"}
@@ -33,19 +36,6 @@ _ELSEWHERE = frozenset(
     {"_WIN32", "WIN32", "_WIN64", "_MSC_VER", "__APPLE__", "__CUDA_ARCH__", "__HIPCC__", "__OPENCL_VERSION__"}
 )
 """Names that are not defined where host code of CUDA is compiled on Linux."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MacroFunction:
-    """A macro with parameters.
-
-    Attributes:
-        parameters: their names.
-        body: what it stands for.
-    """
-
-    parameters: tuple[str, ...]
-    body: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +60,15 @@ class HostText:
         return (line - found[-1][0] + 1, found[-1][1]) if found else (line, "")
 
 
+def join_brackets(text: str) -> str:
+    """``k << <g, b >> > (x)`` as ``k<<<g, b>>>(x)``, with the spaces behind the brackets.
+
+    >>> join_brackets("k << <g, b >> >(x);")
+    'k <<< g, b >>> (x);'
+    """
+    return _SPACED.sub(r"<<<\1\2>>>\3", text) if "<< " in text else text
+
+
 def join_texts(text: str, included: Sequence[tuple[str, str]] = (), defined: Sequence[str] = ()) -> HostText:
     r"""A source with its headers.
 
@@ -82,18 +81,19 @@ def join_texts(text: str, included: Sequence[tuple[str, str]] = (), defined: Seq
     >>> joined.macros["N"], joined.text.count("\n"), joined.locate(8)
     ('9', 8, (1, '/p/a.h'))
     """
-    joining = _Joining(dict(included), defined)
-    parts = [joining.read(text)]
+    joining = _Joining({path: join_brackets(one) for path, one in included}, defined)
+    parts = [joining.read(join_brackets(text))]
     files = []
     line = parts[0].count("\n") + 2
     for path, kept in joining.kept.items():
         files.append((line, path))
         parts.append(kept)
         line += kept.count("\n") + 1
+    functions = {name: one for name, one in joining.functions.items() if one is not None}
     return HostText(
-        text="\n".join(parts),
+        text=expand_launching("\n".join(parts), functions),
         macros={name: value for name, value in joining.macros.items() if value is not None},
-        functions={name: one for name, one in joining.functions.items() if one is not None},
+        functions=functions,
         files=tuple(files),
     )
 

@@ -72,7 +72,18 @@ class Size:
         return self.x, self.y, self.z
 
 
-Value = Number | Array | Record | Size | None
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel that a variable stands for.
+
+    Attributes:
+        name: its plain name.
+    """
+
+    name: str
+
+
+Value = Number | Array | Record | Size | Kernel | None
 
 _TYPE_BYTES = {
     "char": 1, "signed char": 1, "unsigned char": 1, "uchar": 1, "bool": 1, "int8_t": 1, "uint8_t": 1,
@@ -265,10 +276,11 @@ class Scope:
         if name in self.aliases:
             scope, other = self.aliases[name]
             scope.write(other, value)
-        elif name in self.values or self.outer is None or name not in self.outer.values:
-            self.values[name] = value
-        else:
-            self.outer.write(name, value)
+            return
+        holder: Scope | None = self
+        while holder is not None and name not in holder.values:
+            holder = holder.outer
+        (holder or self).values[name] = value
 
     def read_type(self, name: str) -> str | None:
         """As what a name was declared."""

@@ -54,6 +54,42 @@ def test_work_that_grows_with_the_square_is_described_so_small_that_it_ends(tmp_
     assert kernel.execution.is_complete and kernel.faults == () and kernel.volumes is not None
 
 
+HOST = """
+int main(int argc, char **argv)
+{
+    int n = atoi(argv[1]);
+    float *x, *y;
+    cudaMalloc(&x, n * sizeof(float));
+    cudaMalloc(&y, n * sizeof(float));
+    KERNEL<<<(n + 127) / 128, 128>>>(x, y, n);
+}
+"""
+
+
+def test_what_a_program_reads_is_told_and_the_launch_follows_from_it(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.cu"
+    path.write_text(SOURCE + HOST.replace("KERNEL", "copy"))
+    text = write_templates(path, kernel="copy", launches_text="", settings=NVRTC, fits=SETTINGS)
+    lines = text.splitlines()
+    assert "# Guessed: argv[1] (n) = 65536; grid, sizes and numbers follow from that." in lines
+    assert {"block = 128", "grid = 512  # guess"} <= set(lines)
+    assert 'guesses = ["grid", "x", "n"]  # correct them, and take out what is right' in lines
+    (count,) = [one for one in lines if '"y"' in one and "count" in one]
+    assert "count = 65536, guessed = true },  # allocated at line" in count and count.endswith("; its size is a guess")
+    (number,) = [one for one in lines if 'name = "n"' in one]
+    assert "value = 65536 },  # guess; line" in number
+
+
+def test_a_launch_that_follows_from_what_is_read_is_as_small_as_it_has_to_be(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.cu"
+    path.write_text(SOURCE + HOST.replace("KERNEL", "forces"))
+    text = write_templates(path, kernel="forces", launches_text="", settings=NVRTC, fits=SETTINGS)
+    (line,) = [one for one in text.splitlines() if one.startswith("grid = ")]
+    blocks = int(line.split()[2])
+    assert blocks in (2, 8, 32)
+    assert f"argv[1] (n) = {128 * blocks};" in text
+
+
 def test_other_work_keeps_the_usual_size(tmp_path: Path) -> None:
     assert "\nthreads = 65536  # the grid is" in describe(tmp_path, "copy")
 

@@ -49,6 +49,11 @@ def read_one(host: str, before: str = "") -> HostLaunch:
         ("dim3 g; g.x = 3; g.y = 2; k<<<g, 32>>>(p, g.x * g.y);", "", (3, 2, 1), 6),
         ("int n; set(n); k<<<n, 32>>>(p, n);", "void set(int &v) { v = 7; }", (7, 1, 1), 7),
         ("int n = (int)ceil(1000 / 256.0); k<<<n, 32>>>(p, n);", "", (4, 1, 1), 4),
+        ("int n = 2, m = 64; for (; m > 8; m /= 2, n *= 2) {} k<<<n, 32>>>(p, m);", "", (16, 1, 1), 8),
+        ("int n = 4; for (;;) { if (n == 4) break; n = 9; } k<<<n, 32>>>(p, n);", "", (4, 1, 1), 4),
+        ("int n = 3; switch (n) { case 3: { n = 6; break; } default: n = 1; } k<<<n, 32>>>(p, n);", "", (6, 1, 1), 6),
+        ("k << <6, 32 >> > (p, 7);", "", (6, 1, 1), 7),
+        ("k<<<(int)Kind::B, 32>>>(p, Kind::C);", "enum class Kind { A, B = 5, C };", (5, 1, 1), 6),
     ],
 )
 def test_numbers_follow_the_program(host: str, before: str, grid: tuple[int, int, int], number: int) -> None:
@@ -287,6 +292,43 @@ def test_what_a_branch_that_is_not_taken_writes_is_not_believed() -> None:
 def test_how_far_in_an_array_a_pointer_points(passed: str, offset: int | None) -> None:
     launch = read_one(f"int n = 16; float *x; cudaMalloc(&x, 64 * 4); float *y = x + 3; k<<<1, 32>>>({passed}, n);")
     assert (launch.arguments[0].size_bytes, launch.arguments[0].offset) == (256, offset)
+
+
+@pytest.mark.parametrize(
+    ("host", "before"),
+    [
+        ("RUN(k, 4, p, 9);", "#define RUN(f, g, ...) do { f<<<g, 32>>>(__VA_ARGS__); \\\n check(); } while (0)"),
+        ("void (*f)(float *, int) = &k; f<<<4, 32>>>(p, 9);", ""),
+        ("run(k, p);", "void run(void (*f)(float *, int), float *x) { f<<<4, 32>>>(x, 9); }"),
+        ("run(&k, p);", "void run(void (*f)(float *, int), float *x) { f<<<4, 32>>>(x, 9); }"),
+    ],
+)
+def test_kernels_that_are_launched_by_another_name(host: str, before: str) -> None:
+    launch = read_one(host, before)
+    assert (launch.kernel, launch.grid, launch.arguments[1].value) == ("k", (4, 1, 1), 9)
+
+
+def test_a_switch_in_a_loop_chooses_each_of_its_kernels() -> None:
+    cases = "switch (i) { case 0: f = &k; break; case 1: f = &other; break; }"
+    found = read(
+        "__global__ void other(float *x, int n) {}\n"
+        f"int main() {{ float *p; void (*f)(float *, int); for (int i = 0; i < 2; i++) {{ {cases} f<<<4, 32>>>(p, i); }} }}"
+    )
+    assert [(one.kernel, one.grid, one.arguments[1].value) for one in found] == [
+        ("k", (4, 1, 1), 0),
+        ("other", (4, 1, 1), 1),
+    ]
+
+
+@pytest.mark.parametrize("cast", ["(void **)", "reinterpret_cast<void **>"])
+def test_arrays_are_allocated_through_casts(cast: str) -> None:
+    launch = read_one(f"cudaMalloc({cast}(&p), 64); k<<<1, 32>>>(p, 9);")
+    assert launch.arguments[0].size_bytes == 64
+
+
+def test_what_a_program_reads_is_not_known() -> None:
+    launch = read_one("int n = 8; std::cin >> n; k<<<n, 32>>>(p, n);")
+    assert (launch.grid, launch.arguments[1].value) == (None, None)
 
 
 def test_an_array_of_pointers_is_no_pointer() -> None:

@@ -1,0 +1,82 @@
+"""Launches whose shape follows from what a program reads: numbers belong together as the program has them, and are told to be guesses."""
+
+import pytest
+
+from gpa_lsp.sources.assumed_launches import find_assumed_launches
+from gpa_lsp.sources.host_launch import HostLaunch
+from gpa_lsp.sources.host_launches import find_host_launches
+
+KERNEL = "__global__ void k(float *x, int n) {}\n"
+ALLOCATED = "float *p; cudaMalloc(&p, n * sizeof(float));"
+
+
+def read(text: str) -> tuple[HostLaunch, ...]:
+    return find_assumed_launches("k.cu", KERNEL + text)
+
+
+@pytest.mark.parametrize(
+    ("read_in", "inputs"),
+    [
+        ("int n = atoi(argv[1]);", (("argv[1] (n)", 65536),)),
+        ("int n; n = std::stoi(argv[2]);", (("argv[2] (n)", 65536),)),
+        ("int n = 3; sscanf(argv[1], \"%d\", &n);", (("n", 65536),)),
+        ("int n; FILE *f = fopen(\"x\", \"r\"); fscanf(f, \"%d\", &n);", (("n", 65536),)),
+        ("int n = 3; std::cin >> n;", (("n", 65536),)),
+        ("int n; std::ifstream in(\"x\"); in >> n;", (("n", 65536),)),
+        ("Data *all = load(argv[1]); const size_t n = all->count;", (("all->count (n)", 65536),)),
+        ("size_t n = 0; n = rows.size();", (("rows.size() (n)", 65536),)),
+        ("int state = start(); if (state != 0) return 1; int n = atoi(argv[1]);", (("argv[1] (n)", 65536),)),
+        (
+            "int repeat = atoi(argv[1]); int n = atoi(argv[2]);",
+            (("argv[1] (repeat)", 16), ("argv[2] (n)", 65536)),
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_read_is_a_guess_and_the_rest_follows(read_in: str, inputs: tuple[tuple[str, int], ...]) -> None:
+    text = f"int main(int argc, char **argv) {{ {read_in} {ALLOCATED} k<<<(n + 255) / 256, 256>>>(p, n); }}"
+    (launch,) = read(text)
+    assert (launch.grid, launch.block, launch.inputs) == ((256, 1, 1), (256, 1, 1), inputs)
+    assert launch.guessed == {"grid"}
+    assert [(one.value or one.size_bytes, one.is_guess) for one in launch.arguments] == [(262144, True), (65536, True)]
+    (known,) = find_host_launches("k.cu", KERNEL + text)
+    assert (known.grid, [one.value or one.size_bytes for one in known.arguments]) == (None, [None, None])
+
+
+def test_a_size_that_is_squared_is_smaller() -> None:
+    text = "int main(int c, char **argv) { int n = atoi(argv[1]); dim3 b(16, 16); dim3 g(n / 16, n / 16); k<<<g, b>>>(0, n); }"
+    (launch,) = read(text)
+    assert (launch.grid, launch.arguments[1].value) == ((16, 16, 1), 256)
+
+
+def test_launches_are_no_larger_than_is_asked_for() -> None:
+    text = f"{KERNEL}int main(int c, char **argv) {{ int n = atoi(argv[1]); {ALLOCATED} k<<<(n + 255) / 256, 256>>>(p, n); }}"
+    for threads in (65536, 4096, 256):
+        (launch,) = find_assumed_launches("k.cu", text, most_threads=threads)
+        assert (launch.grid, launch.arguments[1].value) == ((threads // 256, 1, 1), threads)
+
+
+def test_what_the_text_says_stays_as_it_is() -> None:
+    text = "int main() { int n = 1000; float *p; cudaMalloc(&p, n); k<<<n, 128>>>(p, n); }"
+    assert read(text) == find_host_launches("k.cu", KERNEL + text)
+
+
+def test_parameters_of_functions_that_nothing_calls_are_guessed() -> None:
+    (launch,) = read("void run(float *x, int width, int height) { k<<<width * height / 64, 64>>>(x, width); }")
+    assert launch.inputs == (("width", 256), ("height", 256))
+    assert (launch.grid, launch.arguments[1].value, launch.arguments[1].is_guess) == ((1024, 1, 1), 256, True)
+
+
+def test_what_a_gpu_is_asked_for_is_a_guess_but_for_what_all_have() -> None:
+    text = "int main() { cudaDeviceProp p; cudaGetDeviceProperties(&p, 0); k<<<SMS, p.maxThreadsPerBlock>>>(0, 1); }"
+    (launch,) = read(text.replace("SMS", "p.multiProcessorCount"))
+    assert (launch.grid, launch.block, launch.guessed) == ((108, 1, 1), (1024, 1, 1), {"grid"})
+    assert launch.inputs == (("SMs of the GPU", 108),)
+    (known,) = find_host_launches("k.cu", KERNEL + text.replace("SMS", "p.warpSize"))
+    assert (known.grid, known.block) == ((32, 1, 1), (1024, 1, 1))
+
+
+def test_options_are_not_given() -> None:
+    loop = "while (1) { int c = getopt_long(argc, argv, \"n:\", all, 0); if (c == -1) break; switch (c) { case 'n': n = atoi(optarg); break; } }"
+    text = f"int main(int argc, char **argv) {{ int n = 512; {loop} {ALLOCATED} k<<<n / 64, 64>>>(p, n); }}"
+    (launch,) = find_host_launches("k.cu", KERNEL + text)
+    assert (launch.grid, launch.arguments[0].size_bytes, launch.arguments[1].value) == ((8, 1, 1), 2048, 512)
