@@ -1,11 +1,10 @@
-"""Integer coefficients of addresses, solved from examples and verified on every one: :func:`solve_affine`, :func:`find_trips`."""
+"""Integer coefficients of addresses, solved from examples: :func:`solve_affine`; verified: :func:`gives_all`; and loops: :func:`find_trips`."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.volumes.distinct import list_distinct
 from gpa_lsp.volumes.groups import Integers
 
@@ -16,9 +15,8 @@ _LARGEST = float(1 << 52)
 MOST_LOOPS = 4
 
 
-def pick_examples(columns: Integers) -> Integers:
-    """Rows to solve from: the first, the last, and others drawn at random, always the same ones."""
-    count = len(columns)
+def pick_examples(count: int) -> Integers:
+    """Of so many rows those to solve from: the first, the last, and others drawn at random, always the same ones."""
     if count <= MOST_EXAMPLES:
         return np.arange(count, dtype=np.int64)
     return _draw_examples(count)
@@ -56,11 +54,11 @@ def find_independent(columns: Integers) -> list[int]:
 
 
 def solve_affine(columns: Integers, addresses: Integers, kept: Sequence[int]) -> tuple[int, Integers] | None:
-    """The constant and the coefficients that give every address exactly; None when there are none.
+    """The constant and the coefficients that come nearest to some addresses, which may give them or not; None when there are none.
 
     Args:
         columns: int64[n, variables], the value of each variable in each example.
-        addresses: int64[n].
+        addresses: int64[n], n ≥ 1.
         kept: columns that may have a coefficient, independent of each other; the others get 0.
 
     >>> rows = np.array([[0, 0], [1, 0], [2, 1], [0, 3]])
@@ -69,26 +67,21 @@ def solve_affine(columns: Integers, addresses: Integers, kept: Sequence[int]) ->
     (100, [8, -40])
     """
     base = int(addresses[0])
-    examples = pick_examples(columns)
-    targets = (addresses[examples] - base).astype(np.float64)
-    if not len(targets) or float(np.abs(targets).max()) > _LARGEST:
+    targets = (addresses - base).astype(np.float64)
+    if float(np.abs(targets).max()) > _LARGEST:
         return None
-    design = np.concatenate([columns[examples][:, list(kept)], np.ones((len(examples), 1), dtype=np.int64)], axis=1)
+    design = np.concatenate([columns[:, list(kept)], np.ones((len(columns), 1), dtype=np.int64)], axis=1)
     solution = np.linalg.lstsq(design.astype(np.float64), targets, rcond=None)[0]
     if not np.all(np.isfinite(solution)) or float(np.abs(solution).max()) > _LARGEST:
         return None
     rounded = np.rint(solution).astype(np.int64)
     steps = np.zeros(columns.shape[1], dtype=np.int64)
     steps[list(kept)] = rounded[:-1]
-    constant = base + int(rounded[-1])
-    return (constant, steps) if _gives_all(columns, addresses, constant, steps) else None
+    return base + int(rounded[-1]), steps
 
 
-def _gives_all(columns: Integers, addresses: Integers, constant: int, steps: Integers) -> bool:
-    core, (count, width) = find_core(), columns.shape
-    if core is not None and -(1 << 63) <= constant < 1 << 63:
-        by_column, values = np.ascontiguousarray(columns.T, np.int64), np.ascontiguousarray(addresses, np.int64)
-        return core.call("is_affine", by_column, width, count, steps, constant, values) == 1
+def gives_all(columns: Integers, addresses: Integers, constant: int, steps: Integers) -> bool:
+    """Whether a constant and coefficients give every address."""
     # Column by column: numpy multiplies matrices of integers several times slower.
     given = np.full(len(addresses), constant, dtype=np.int64)
     for index in np.flatnonzero(steps).tolist():

@@ -91,6 +91,17 @@ def _list_findings(prediction: VolumePrediction) -> Iterator[Finding]:
         )
         remedy = say("A block that is shorter along y and z, or wider along x, allocates fewer lines.")
         yield Finding(text=text, weight=Weight.PLAIN, remedy=remedy, share_ratio=None)
+    if volumes.dram_load_fetched > _LITTLE_RATIO * volumes.dram_load:
+        text = say(
+            "DRAM gives {unit} at once: per update, {along} of {whole} come along and are not used.",
+            unit=size(prediction.device.dram_fetch_bytes),
+            along=update_bytes(volumes.dram_load_fetched),
+            whole=update_bytes(volumes.dram_load),
+        )
+        remedy = say(
+            "Put what is used together into neighbouring bytes: an array for each field, or rows instead of columns."
+        )
+        yield Finding(text=text, weight=Weight.PLAIN, remedy=remedy)
     if volumes.dram_store_partial > _LITTLE_RATIO * volumes.dram_store:
         text = say(
             "Sectors are written partially: per update, {again} are stored again, and as many are read to complete them.",
@@ -98,6 +109,13 @@ def _list_findings(prediction: VolumePrediction) -> Iterator[Finding]:
         )
         remedy = say("Let neighbouring threads of a warp write whole sectors of 32 bytes.")
         yield Finding(text=text, weight=Weight.HIGH, remedy=remedy)
+    if volumes.dram_store_again > _LITTLE_RATIO * volumes.dram_store:
+        text = say(
+            "Per update, {again} are stored again: threads write once more what L2 has dropped since they wrote it.",
+            again=update_bytes(volumes.dram_store_again),
+        )
+        remedy = say("Keep the value in a register until it is final, or do all passes over a part that fits L2.")
+        yield Finding(text=text, weight=Weight.PLAIN, remedy=remedy)
 
 
 def _judge_reuse(reuse: LayerReuse, dram_load: float) -> Iterator[Finding]:
@@ -154,6 +172,8 @@ def _build_volume_table(prediction: VolumePrediction) -> Table:
     volumes = prediction.volumes
     unit = "wave" if prediction.mode is VolumeMode.PAPER else "block"
     passing = (("L2 → L1", "loads that L1 does not keep", volumes.l2_load_bypassing),)
+    along = (("DRAM → L2", "loads: fetched along with it", volumes.dram_load_fetched),)
+    again = (("L2 → DRAM", "stores: sectors written again later", volumes.dram_store_again),)
     rows = (
         ("L1 → registers", "loads: sectors of each warp", volumes.l1_load),
         ("L2 → L1", "loads: compulsory", volumes.l2_load_compulsory),
@@ -162,9 +182,11 @@ def _build_volume_table(prediction: VolumePrediction) -> Table:
         ("L1 → L2", "stores", volumes.l2_store),
         ("DRAM → L2", f"loads: what each {unit} touches", volumes.dram_load_footprint),
         ("DRAM → L2", f"of it still in L2 from other {unit}s", 0.0 - volumes.dram_load_reused),
+        *(along if _drop_dust(volumes.dram_load_fetched) else ()),
         ("DRAM → L2", "loads: to complete sectors", volumes.dram_load_partial),
         ("L2 → DRAM", "stores: compulsory", volumes.dram_store_compulsory),
         ("L2 → DRAM", "stores: sectors written in part", volumes.dram_store_partial),
+        *(again if _drop_dust(volumes.dram_store_again) else ()),
     )
     return Table(
         title="Predicted volumes",

@@ -38,8 +38,9 @@ def _list_rules(prediction: VolumePrediction) -> Iterator[tuple[Rule, str, float
     moved = {name: value * updates for name, value in named.items()}
     for name, value in moved.items():
         yield Rule.NOTHING_NEGATIVE, "nothing", 0.0, name, value
-    # Atomics read in L2, and L2 completes sectors that were written in part: neither passes L1.
-    in_l2 = moved["loads from L2"] + (counts.block_atomic_bytes / per_block + volumes.dram_load_partial) * updates
+    # Atomics read in L2, DRAM gives more than a sector, and L2 completes sectors that were written in part: none of it passes L1.
+    own = counts.block_atomic_bytes / per_block + volumes.dram_load_fetched + volumes.dram_load_partial
+    in_l2 = moved["loads from L2"] + own * updates
     yield Rule.LEVELS, "loads from DRAM", moved["loads from DRAM"], "what L2 is asked for", in_l2
     yield Rule.LEVELS, "stores to DRAM", moved["stores to DRAM"], "stores to L2", moved["stores to L2"]
     yield Rule.LEVELS, "loads from L2", moved["loads from L2"], "loads from L1", moved["loads from L1"]

@@ -17,6 +17,7 @@ from gpa_lsp.volumes.block_volumes import (
     count_warp_sectors,
     find_warp_shape,
 )
+from gpa_lsp.volumes.devices import VolumeDevice
 from gpa_lsp.volumes.dimensions import SECTOR_BYTES, find_span
 from gpa_lsp.volumes.distinct import list_distinct
 from gpa_lsp.volumes.expressions import (
@@ -29,12 +30,16 @@ from gpa_lsp.volumes.expressions import (
 from gpa_lsp.volumes.footprints import Overlaps, Place, build_intervals, find_array_strides, measure_overlaps
 from gpa_lsp.volumes.groups import AccessGroup, ArrayGroups, Integers, group_accesses
 from gpa_lsp.volumes.l1_cycles import count_cycles, count_paper_cycles
-from gpa_lsp.volumes.model import Counts, SharedLoads, VolumeMode
+from gpa_lsp.volumes.model import Counts, Rewrites, SharedLoads, VolumeMode
 from gpa_lsp.volumes.program_order import LOADS_UNDER_WAY, add_delays, count_loads
-from gpa_lsp.volumes.sampled import count_sampled
+from gpa_lsp.volumes.requests import count_requested_sectors
+from gpa_lsp.volumes.sampled import SampledCounts, count_sampled
 from gpa_lsp.volumes.sharing import count_iterations, find_sharing
 from gpa_lsp.volumes.traffic import ArrayTraffic, bound_footprint, measure_traffic
 from gpa_lsp.volumes.waves import BlockBox, Wave
+
+Chosen = tuple[ArrayGroups, tuple[AccessGroup, ...]]
+"""Some groups of an array."""
 
 PAGE_BYTES = 2 << 20
 
@@ -75,16 +80,14 @@ class Subject:
         kernel: its accesses.
         launch: how threads are laid out.
         wave: blocks that run at once.
-        l2_bytes: of the device.
-        l1_tags_per_cycle: of the device.
+        device: on which.
         mode: the model.
     """
 
     kernel: KernelAccesses
     launch: LaunchShape
     wave: Wave
-    l2_bytes: int
-    l1_tags_per_cycle: int | None
+    device: VolumeDevice
     mode: VolumeMode
 
     @property
@@ -105,34 +108,25 @@ def count_all(subject: Subject) -> Counts:
     kernel, wave = (_simplify(subject) if is_paper else subject.kernel), subject.wave
     entries = group_accesses(kernel)
     whole = _build_blocks(subject)
-    full = _count_loads(subject, entries, whole)
+    full = _count_chosen(subject, [(entry, entry.select_cached()) for entry in entries], whole)
     strides = [find_array_strides(entry, subject.launch, subject.region) for entry in entries]
     placed = list(zip(entries, strides, strict=True))
-    extra = count_sampled(kernel, subject.launch, subject.l2_bytes, _count_equivalent_blocks(subject))
-    affine = _count_as_published(entries, whole, full) if is_paper else _count_framed(subject, entries, whole)
-    loads = [_measure(subject, entry, steps, loads=True) for entry, steps in placed]
-    stores = [_measure(subject, entry, steps, loads=False) for entry, steps in placed]
-    if not is_paper:
-        ratio = _count_equivalent_blocks(subject) / prod(subject.launch.grid)
-        frame = affine.traffic
-        loads = [
-            bound_footprint(one, own.from_l2 * ratio, own.traffic.touched_by_loads * ratio)
-            for one, own in zip(loads, frame, strict=True)
-        ]
-        stores = [
-            bound_footprint(one, own.traffic.stored * ratio, own.traffic.touched_by_stores * ratio)
-            for one, own in zip(stores, frame, strict=True)
-        ]
+    extra = count_sampled(kernel, subject.launch, subject.device.l2_bytes, _count_equivalent_blocks(subject))
+    affine = _count_as_published(entries, whole, full) if is_paper else _count_framed(subject, entries)
+    loads, stores = _measure_wave(subject, placed, affine)
     sharing = () if is_paper else _find_sharing(subject, placed, affine)
     launched = max(1, subject.launch.region.thread_count) * subject.launch.updates_per_thread
     per_wave = (
         max(1, count_threads(wave.current, subject.launch.block, subject.region)) * subject.launch.updates_per_thread
     )
     once = SECTOR_BYTES * sum(own.traffic.touched_by_loads for own in affine.traffic) / launched
+    fetched = SECTOR_BYTES * sum(own.traffic.fetched for own in affine.traffic) / launched
     least = 1.0 if is_paper else 0.0
     lines = full.lines + extra.block_line_bytes / LINE_BYTES
     # Where tags take time of their own, filling a line was seen to take none.
-    fills = 0.0 if is_paper or subject.l1_tags_per_cycle else lines / subject.launch.threads_per_block * WARP_THREADS
+    fills = (
+        0.0 if is_paper or subject.device.l1_tags_per_cycle else lines / subject.launch.threads_per_block * WARP_THREADS
+    )
     return Counts(
         l1_cycles_per_warp=_count_l1(subject, entries, whole) + extra.cycles_per_warp + fills,
         block_line_bytes=max(least, lines * LINE_BYTES),
@@ -142,10 +136,13 @@ def count_all(subject: Subject) -> Counts:
         block_load_bytes=max(least, affine.loads * SECTOR_BYTES + extra.block_load_bytes),
         block_atomic_bytes=affine.atomic * SECTOR_BYTES + extra.block_atomic_bytes,
         block_store_bytes=max(least, affine.stores * SECTOR_BYTES + extra.block_store_bytes),
+        block_written_bytes=max(least, affine.written * SECTOR_BYTES + extra.block_written_bytes),
+        rewrites=() if is_paper else (*affine.rewrites, *extra.rewrites),
         launch_load_bytes=SECTOR_BYTES * sum(own.traffic.touched_by_loads for own in affine.traffic),
         launch_store_bytes=SECTOR_BYTES * sum(own.traffic.touched_by_stores for own in affine.traffic),
         shared_loads=sharing,
         once_load_bytes=0.0 if is_paper else once + extra.wave_load_bytes / per_wave,
+        fetched_bytes=0.0 if is_paper else fetched + _find_fetched(extra, subject) / per_wave,
         load_iterations=max((count_iterations(entry.select(loads=True)) for entry in entries), default=1),
         loads_per_thread=count_loads(entries),
         wave_load_bytes=SECTOR_BYTES * sum(found.current for found in loads) + extra.wave_load_bytes,
@@ -159,6 +156,33 @@ def count_all(subject: Subject) -> Counts:
         row_span=_find_span(placed, 1),
         layer_span=_find_span(placed, 2),
     )
+
+
+def _measure_wave(
+    subject: Subject, placed: Sequence[tuple[ArrayGroups, tuple[int, ...]]], affine: "_AffineCounts"
+) -> tuple[list[Overlaps], list[Overlaps]]:
+    """What a wave loads and stores of each array; in the corrected model no more than its blocks ask for."""
+    loads = [_measure(subject, entry, steps, loads=True) for entry, steps in placed]
+    stores = [_measure(subject, entry, steps, loads=False) for entry, steps in placed]
+    if subject.mode is VolumeMode.PAPER:
+        return loads, stores
+    ratio = _count_equivalent_blocks(subject) / prod(subject.launch.grid)
+    frame = affine.traffic
+    return (
+        [
+            bound_footprint(one, own.from_l2 * ratio, own.traffic.touched_by_loads * ratio)
+            for one, own in zip(loads, frame, strict=True)
+        ],
+        [
+            bound_footprint(one, own.traffic.stored * ratio, own.traffic.touched_by_stores * ratio)
+            for one, own in zip(stores, frame, strict=True)
+        ],
+    )
+
+
+def _find_fetched(extra: SampledCounts, subject: Subject) -> float:
+    """Bytes that DRAM gives a wave along with what accesses without a formula ask for."""
+    return extra.wave_fetched_bytes if subject.device.dram_fetch_bytes > SECTOR_BYTES else 0.0
 
 
 def _find_sharing(
@@ -179,18 +203,22 @@ def _count_apart(subject: Subject, entry: ArrayGroups, own: "_Framed") -> float:
     """Sectors that all blocks load, each block a sector once, whether L1 keeps it or not."""
     if not own.traffic.bypassing and not own.traffic.atomic:
         return own.compulsory
-    loads = tuple(replace(group, is_cached=True) for group in entry.select(loads=True))
-    every = [replace(entry, groups=loads)]
-    full = _count_loads(subject, every, _build_blocks(subject)).sectors
-    return _average_loads(subject, every, full) * prod(subject.launch.grid)
+    return _average_blocks(subject, [(entry, entry.select(loads=True))]) * prod(subject.launch.grid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Framed:
-    """Sectors of one array: what is asked for in the whole launch, and what L1 asks L2 for at least."""
+    """Sectors of one array.
+
+    Attributes:
+        traffic: what is asked for in the whole launch.
+        compulsory: what L1 asks L2 for at least.
+        written: what blocks write, each block a sector once.
+    """
 
     traffic: ArrayTraffic
     compulsory: float
+    written: float
 
     @property
     def from_l2(self) -> float:
@@ -208,6 +236,8 @@ class _AffineCounts:
         loads: distinct ones of a block through L1.
         atomic: of each warp's atomics.
         stores: of each warp's stores and atomics.
+        written: distinct ones of a block's stores and atomics; ``stores`` in the published model.
+        rewrites: of ``stores`` those that go again where they went before; empty in the published model.
         traffic: by array; empty in the published model.
     """
 
@@ -216,6 +246,8 @@ class _AffineCounts:
     loads: float
     atomic: float
     stores: float
+    written: float
+    rewrites: tuple[Rewrites, ...] = ()
     traffic: tuple[_Framed, ...] = ()
 
 
@@ -223,29 +255,54 @@ def _count_as_published(entries: Sequence[ArrayGroups], blocks: Blocks, full: Bl
     """A block in the grid's midst stands for all."""
     requests = _count_requests(blocks, [(entry, entry.select_cached()) for entry in entries])
     stores = _count_requests(blocks, [(entry, entry.select(loads=False)) for entry in entries])
-    return _AffineCounts(requests=requests, bypassing=0.0, loads=full.sectors, atomic=0.0, stores=stores)
+    return _AffineCounts(
+        requests=requests, bypassing=0.0, loads=full.sectors, atomic=0.0, stores=stores, written=stores
+    )
 
 
-def _count_framed(subject: Subject, entries: Sequence[ArrayGroups], blocks: Blocks) -> _AffineCounts:
+def _count_framed(subject: Subject, entries: Sequence[ArrayGroups]) -> _AffineCounts:
     """The mean over all blocks: requests exactly, and of what a block loads no more than its warps ask for."""
     launched = prod(subject.launch.grid)
     framed = []
     for entry in entries:
         strides = find_array_strides(entry, subject.launch, subject.region)
-        traffic = measure_traffic(entry, subject.launch, strides)
-        full = _count_loads(subject, [entry], blocks).sectors
-        average = _average_loads(subject, [entry], full) * launched
+        traffic = measure_traffic(entry, subject.launch, strides, subject.device.dram_fetch_bytes)
+        average = _average_blocks(subject, [(entry, entry.select_cached())]) * launched
         most = max(0.0, traffic.cached)
         least = max(0.0, traffic.touched_by_loads - traffic.bypassing - traffic.atomic)
-        framed.append(_Framed(traffic=traffic, compulsory=min(most, max(average, least))))
+        written = _average_blocks(subject, [(entry, entry.select(loads=False))]) * launched
+        framed.append(
+            _Framed(
+                traffic=traffic,
+                compulsory=min(most, max(average, least)),
+                written=min(traffic.stored, max(written, traffic.touched_by_stores)),
+            )
+        )
     return _AffineCounts(
         requests=sum(one.traffic.cached + one.traffic.bypassing for one in framed) / launched,
         bypassing=sum(one.traffic.bypassing for one in framed) / launched,
         loads=sum(one.compulsory for one in framed) / launched,
         atomic=sum(one.traffic.atomic for one in framed) / launched,
         stores=sum(one.traffic.stored for one in framed) / launched,
+        written=sum(one.written for one in framed) / launched,
+        rewrites=tuple(rewritten for entry in entries for rewritten in _list_rewrites(subject, entry)),
         traffic=tuple(framed),
     )
+
+
+def _list_rewrites(subject: Subject, entry: ArrayGroups) -> Iterator[Rewrites]:
+    """Of stores in loops that do not move them; from one time to the next passes an iteration of the innermost of these loops."""
+    launch = subject.launch
+    whole = BlockBox(low=(0, 0, 0), high=launch.grid)
+    for group in entry.select(loads=False):
+        still = [index for index, loop in enumerate(group.loops) if not loop.step_bytes]
+        if not still:
+            continue
+        repeats = prod(group.loops[index].trips for index in still)
+        around = prod(loop.trips for loop in group.loops[still[0] :])
+        stored = count_requested_sectors(group, entry.array.base_bytes, launch, launch.region, whole)
+        again = stored / prod(launch.grid) * (1 - 1 / repeats)
+        yield Rewrites(block_bytes=again * SECTOR_BYTES, traffic_ratio=1 / around)
 
 
 def _count_equivalent_blocks(subject: Subject) -> float:
@@ -300,26 +357,25 @@ def _build_blocks(subject: Subject, threads: Triple | None = None) -> Blocks:
     return Blocks(block=block, count=subject.wave.representative, threads=threads or block)
 
 
-def _count_loads(subject: Subject, entries: Sequence[ArrayGroups], blocks: Blocks) -> BlockCounts:
-    """What a block loads through L1: sectors over all iterations, lines of one iteration.
+def _count_chosen(subject: Subject, chosen: Sequence[Chosen], blocks: Blocks) -> BlockCounts:
+    """What a block touches by some groups: sectors over all iterations, lines of one iteration.
 
     Threads of a block run through a loop about together, so what shares L1 at one time is what one iteration touches: an approximation, which
     takes reuse between iterations for granted.
     """
     sectors = lines = 0.0
-    for entry in entries:
-        groups = entry.select_cached()
+    for entry, groups in chosen:
         found = count_block(entry, groups, blocks)
         once = found
         if any(group.loops for group in groups):
             once = count_block(entry, [replace(group, loops=()) for group in groups], blocks)
         lines += once.lines
-        sectors += found.sectors if found.is_whole else _measure_block(subject, entry, blocks)
+        sectors += found.sectors if found.is_whole else _measure_block(subject, entry, groups, blocks)
     return BlockCounts(sectors=sectors, lines=lines, is_whole=True)
 
 
-def _measure_block(subject: Subject, entry: ArrayGroups, blocks: Blocks) -> float:
-    """Sectors that one block loads over loops too long to enumerate: the first block of the wave, cut to as many threads."""
+def _measure_block(subject: Subject, entry: ArrayGroups, groups: Sequence[AccessGroup], blocks: Blocks) -> float:
+    """Sectors that one block touches over loops too long to enumerate: the first block of the wave, cut to as many threads."""
     launch, first = subject.launch, subject.wave.current.low
     x, y, z = (at * size for at, size in zip(first, launch.block, strict=True))
     to_x, to_y, to_z = (low + count for low, count in zip((x, y, z), blocks.threads, strict=True))
@@ -327,17 +383,16 @@ def _measure_block(subject: Subject, entry: ArrayGroups, blocks: Blocks) -> floa
     strides = find_array_strides(entry, launch, launch.region)
     place = Place(launch=launch, region=region, base_bytes=entry.array.base_bytes, strides=strides)
     box = BlockBox(low=first, high=(first[0] + 1, first[1] + 1, first[2] + 1))
-    return measure_overlaps(entry.select_cached(), place, [box]).current
+    return measure_overlaps(groups, place, [box]).current
 
 
-def _average_loads(subject: Subject, entries: Sequence[ArrayGroups], full_sectors: float) -> float:
-    """Sectors that an average block loads; blocks at the grid's ends load for fewer threads."""
-    total, count = 0.0, 0
-    for threads, blocks in list_block_classes(subject.launch):
-        is_full = threads == subject.launch.block
-        sectors = full_sectors if is_full else _count_loads(subject, entries, _build_blocks(subject, threads)).sectors
-        total, count = total + sectors * blocks, count + blocks
-    return total / prod(subject.launch.grid) if count else full_sectors
+def _average_blocks(subject: Subject, chosen: Sequence[Chosen]) -> float:
+    """Sectors that an average block touches by some groups; blocks at the grid's ends do for fewer threads."""
+    classes = list(list_block_classes(subject.launch)) or [(subject.launch.block, prod(subject.launch.grid))]
+    total = sum(
+        _count_chosen(subject, chosen, _build_blocks(subject, threads)).sectors * blocks for threads, blocks in classes
+    )
+    return total / prod(subject.launch.grid)
 
 
 def _measure(subject: Subject, entry: ArrayGroups, strides: tuple[int, ...], *, loads: bool) -> Overlaps:
@@ -371,7 +426,9 @@ def _count_l1(subject: Subject, entries: Sequence[ArrayGroups], blocks: Blocks) 
             for group in entry.select(loads=False) or entry.groups
         )
     affine = sum(
-        count_cycles(entry, group, blocks, tags_per_cycle=subject.l1_tags_per_cycle) * group.trips * group.executions
+        count_cycles(entry, group, blocks, tags_per_cycle=subject.device.l1_tags_per_cycle)
+        * group.trips
+        * group.executions
         for entry in entries
         for group in entry.groups
     )

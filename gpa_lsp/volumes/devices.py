@@ -18,6 +18,7 @@ from gpa_lsp.basis.prose import Sentence, percent, say
 from gpa_lsp.device.model import OperationKind
 from gpa_lsp.device.products import Product, find_product
 from gpa_lsp.device.rates import list_operation_rates
+from gpa_lsp.volumes.dimensions import SECTOR_BYTES
 
 DEVICES_FILE = Path(__file__).parent / "devices.toml"
 
@@ -48,6 +49,7 @@ class VolumeDevice:
             published model.
         block_starts_per_s: thread blocks that can begin; None when unknown, and in the published model.
         l2_ways: of each of L2's sets; None for one set of all, and in the published model.
+        dram_fetch_bytes: that DRAM gives at once; a sector where that is unknown, and in the published model.
         source: citation.
         doubts: what of this was assumed, one sentence each.
     """
@@ -66,6 +68,7 @@ class VolumeDevice:
     l1_tags_per_cycle: int | None = None
     block_starts_per_s: float | None = None
     l2_ways: int | None = None
+    dram_fetch_bytes: int = SECTOR_BYTES
     doubts: tuple[Sentence, ...] = ()
 
 
@@ -159,6 +162,7 @@ def _build(entry: dict[str, Any], board: _Board) -> VolumeDevice:
         )
     rates = list_operation_rates(architecture)
     starts = architecture.throughput.block_starts_per_cycle.value
+    fetch = architecture.caches.dram_fetch_bytes
     peaks = {kind: rate.per_cycle * board.sm_count * board.sm_hz for kind, rate in rates.items()}
     return VolumeDevice(
         name=board.name,
@@ -174,6 +178,7 @@ def _build(entry: dict[str, Any], board: _Board) -> VolumeDevice:
         l1_tags_per_cycle=architecture.caches.l1_tags_per_cycle.value,
         block_starts_per_s=None if starts is None else starts * board.sm_hz,
         l2_ways=architecture.caches.l2_ways.value,
+        dram_fetch_bytes=SECTOR_BYTES if isinstance(fetch, Unknown) else fetch.value,
         source=_load_document()["sources"][entry["source"]] if entry else board.source,
         doubts=tuple(doubts),
     )

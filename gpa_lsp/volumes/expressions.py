@@ -152,11 +152,13 @@ class FirstTouched:
         block_sectors: sectors of 32 bytes one block touches, mean.
         block_lines: lines of 128 bytes one block touches, mean.
         wave_sectors: sectors that no other traced block touches either, of a block, mean.
+        wave_pairs: the same of pairs of them, 64 bytes.
     """
 
     block_sectors: float
     block_lines: float
     wave_sectors: float
+    wave_pairs: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

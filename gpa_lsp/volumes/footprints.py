@@ -270,11 +270,11 @@ def count_exactly(groups: Sequence[AccessGroup], place: Place, blocks: BlockBox)
 
     Boxes take it that all rows begin at the same place of a sector, which they do not where the pitch is no whole number of sectors.
     """
-    most = sum(len(group.constants_bytes) * _count_starts(group, place, blocks) for group in groups)
+    most = sum(len(group.constants_bytes) * count_starts(group, place, blocks) for group in groups)
     return None if most > MOST_INTERVALS else measure_union(build_intervals(groups, place, blocks)[:, 0])
 
 
-def _count_starts(group: AccessGroup, place: Place, blocks: BlockBox) -> int:
+def count_starts(group: AccessGroup, place: Place, blocks: BlockBox) -> int:
     """Places from which an access goes on without a gap, at most."""
     starts = 1
     for variable in list_variables(group, place.launch, blocks, place.region):

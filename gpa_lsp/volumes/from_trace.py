@@ -8,7 +8,6 @@ Source: Ernst et al. (2022), section 1.2, take expressions from a code generator
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,10 @@ from gpa_lsp.basis.prose import Sentence, list_of, say
 from gpa_lsp.emulator.trace import MOST_BLOCKS, StaticInstruction, Trace
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.cache_operators import bypasses_l1
-from gpa_lsp.volumes.affine import find_independent, find_trips, pick_examples, solve_affine, split_executions
+from gpa_lsp.traces.ordering import order_rows
+from gpa_lsp.traces.piece_rows import PieceRows
+from gpa_lsp.traces.request_kinds import RequestKinds
+from gpa_lsp.volumes.affine import find_independent, find_trips, pick_examples, solve_affine
 from gpa_lsp.volumes.expressions import (
     AccessedArray,
     AccessExpression,
@@ -30,7 +32,7 @@ from gpa_lsp.volumes.expressions import (
     Triple,
 )
 from gpa_lsp.volumes.groups import Integers
-from gpa_lsp.volumes.lane_rows import VARIABLE_NAMES, LaneRows, expand_lanes, read_addresses
+from gpa_lsp.volumes.lane_rows import VARIABLE_NAMES, LaneRows, RowLanes
 from gpa_lsp.volumes.regions import Activity, find_region
 from gpa_lsp.volumes.trace_sampling import count_shared_cycles, find_touched, sample_instruction, share_sectors
 
@@ -80,7 +82,11 @@ def _cut_grid(grid: Triple) -> Triple:
 
 
 def recover_expressions(
-    trace: Trace, *, flops_per_thread: float | None = None, flops_are_double: bool = True
+    trace: Trace,
+    *,
+    flops_per_thread: float | None = None,
+    flops_are_double: bool = True,
+    piece: PieceRows | None = None,
 ) -> KernelAccesses:
     """What a kernel does to global memory, from some of its blocks.
 
@@ -88,6 +94,7 @@ def recover_expressions(
         trace: of whole blocks, with all their accesses; :func:`list_probe_blocks` says of which.
         flops_per_thread: for the result; a trace does not tell.
         flops_are_double: for the result.
+        piece: what was found of the trace so far.
 
     Raises:
         InputError: no block was traced.
@@ -96,14 +103,16 @@ def recover_expressions(
         raise InputError("the trace holds no block", remedy="trace a few blocks of the launch")
     found = trace.accesses
     rows = np.flatnonzero((found.space == int(Space.GLOBAL)) | (found.space == int(Space.TEXTURE)))
-    order = rows[np.argsort(found.instruction[rows], kind="stable")]
-    instructions, starts = np.unique(found.instruction[order], return_index=True)
-    context = _Context(trace=trace, patterns={}, touched={})
+    order = rows[order_rows(found.instruction[rows])]
+    ordered = found.instruction[order].astype(np.int64)
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    kinds = (PieceRows(trace) if piece is None else piece).kinds
+    context = _Context(trace=trace, kinds=kinds, patterns={}, touched={})
     accesses: list[AccessExpression] = []
     sampled: list[SampledAccess] = []
     notes: dict[Sentence, None] = {}
     parts = np.split(order, starts[1:])  # of no rows, one part without rows, and no instruction
-    for index, part in zip(instructions.tolist(), parts, strict=False):
+    for index, part in zip(ordered[starts].tolist(), parts, strict=False):
         result = _recover(context, trace.instructions[index], part)
         accesses.extend(result.accesses)
         sampled.extend(result.sampled)
@@ -141,23 +150,30 @@ class _Pattern:
     """What instructions that the same lanes execute in the same order have in common.
 
     Attributes:
-        lanes: of one of them.
+        lanes: of each.
+        examples: rows and lanes to solve from.
+        columns: of the examples.
         kept: columns that tell something.
         activity: which threads execute them.
         trips: executions per thread, mean.
         has_equal_trips: every thread executes them equally often.
+        solved: what gives their addresses, by the distances of these from the first one.
     """
 
-    lanes: LaneRows
+    lanes: RowLanes
+    examples: tuple[Integers, Integers]
+    columns: Integers
     kept: list[int]
     activity: Activity
     trips: float
     has_equal_trips: bool
+    solved: "dict[bytes, _Solution]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
     trace: Trace
+    kinds: RequestKinds | None
     patterns: dict[bytes, _Pattern]
     touched: dict[int, Integers]
 
@@ -171,14 +187,12 @@ class _Recovered:
 def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArray[np.intp]) -> _Recovered:
     trace = context.trace
     pattern = _find_pattern(context, rows)
-    addresses = read_addresses(trace, rows, pattern.lanes.request, pattern.lanes.rank)
-    lanes = replace(pattern.lanes, rows=rows, addresses=addresses)
-    array = _find_array(trace, lanes.addresses)
+    lanes = LaneRows(trace=trace, rows=rows, lanes=pattern.lanes)
+    array = _find_array(trace, *lanes.find_ends(context.kinds))
     if array is None or instruction.kind is None:
         return _sample(context, instruction, lanes, None, say("its addresses lie in several arrays"))
     unseen = _list_unseen(trace, pattern.kept)
-    relative = lanes.addresses - trace.buffers[array].base
-    solved = _solve(lanes, relative, pattern)
+    solved = _solve(context, lanes, trace.buffers[array].base, pattern)
     if solved is None:
         return _sample(
             context, instruction, lanes, array, say("its address is not an affine function of thread, block and loop")
@@ -230,22 +244,44 @@ def _name_steps(steps: Sequence[int], block: Triple) -> tuple[Triple, Triple, Tr
     return _triple(of_all), _triple(own), _triple(of_block)
 
 
-def _solve(lanes: LaneRows, relative: Integers, pattern: _Pattern) -> tuple[int, list[int], tuple[int, ...]] | None:
-    """Constant, steps and trips; loops within each other are tried where one counter does not explain the addresses."""
+_Solution = tuple[int, list[int], tuple[int, ...]] | None
+"""Constant, steps and trips."""
+
+
+def _solve(context: _Context, lanes: LaneRows, base: int, pattern: _Pattern) -> _Solution:
+    """What gives the addresses of an instruction within an array.
+
+    What differs by a constant from an instruction that was solved has the same steps: loops that a compiler unrolled.
+    """
+    kinds = context.kinds
+    if kinds is None:
+        return _solve_lanes(context, lanes, base, pattern)
+    bases = kinds.base[lanes.rows].astype(np.int64)
+    first = int(bases[0])
+    key = kinds.shape[lanes.rows].tobytes() + (bases - first).tobytes()
+    if key not in pattern.solved:
+        pattern.solved[key] = _solve_lanes(context, lanes, first, pattern)
+    solved = pattern.solved[key]
+    return None if solved is None else (solved[0] + first - base, *solved[1:])
+
+
+def _solve_lanes(context: _Context, lanes: LaneRows, base: int, pattern: _Pattern) -> _Solution:
+    """The same without looking at other instructions; loops within each other are tried where one counter does not explain the addresses."""
     whole = round(pattern.trips) or 1
-    solved = solve_affine(lanes.columns, relative, pattern.kept)
-    if solved is not None:
+    relative = lanes.read(*pattern.examples) - base
+    solved = solve_affine(pattern.columns, relative, pattern.kept)
+    if solved is not None and lanes.are_given(context.kinds, base, *solved):
         return solved[0], solved[1].tolist(), (max(1, whole),)
-    if whole == 1 and int(lanes.execution.max()) == 0:
+    if whole == 1 and int(lanes.lanes.execution.max()) == 0:
         return None
-    longest = np.bincount(lanes.thread).argmax()
-    trips = find_trips(relative[lanes.thread == longest])
+    trips = find_trips(lanes.read(*lanes.lanes.list_thread(int(lanes.lanes.executions.argmax()))) - base)
     if trips is None or len(trips) < 2:
         return None
-    columns = np.concatenate([lanes.who, split_executions(lanes.execution, trips)], axis=1)
-    kept = find_independent(columns[pick_examples(columns)])
-    solved = solve_affine(columns, relative, kept)
-    return None if solved is None else (solved[0], solved[1].tolist(), trips)
+    columns = lanes.lanes.list_columns(*pattern.examples, trips)
+    solved = solve_affine(columns, relative, find_independent(columns))
+    if solved is None or not lanes.are_given(context.kinds, base, *solved, trips=trips):
+        return None
+    return solved[0], solved[1].tolist(), trips
 
 
 def _find_pattern(context: _Context, rows: npt.NDArray[np.intp]) -> _Pattern:
@@ -258,22 +294,24 @@ def _find_pattern(context: _Context, rows: npt.NDArray[np.intp]) -> _Pattern:
 
 
 def _build_pattern(context: _Context, rows: npt.NDArray[np.intp]) -> _Pattern:
-    lanes = expand_lanes(context.trace, rows)
-    columns = lanes.columns
-    counts = np.bincount(lanes.thread)
-    counts = counts[counts > 0]
+    lanes = RowLanes(context.trace, rows)
+    examples = lanes.pick(pick_examples(lanes.count))
+    columns = lanes.list_columns(*examples)
+    counts = lanes.executions[lanes.executions > 0]
     return _Pattern(
         lanes=lanes,
-        kept=find_independent(columns[pick_examples(columns)]),
+        examples=examples,
+        columns=columns,
+        kept=find_independent(columns),
         activity=find_region(lanes, context.trace),
         trips=float(counts.mean()),
         has_equal_trips=int(counts.min()) == int(counts.max()),
+        solved={},
     )
 
 
-def _find_array(trace: Trace, addresses: Integers) -> int | None:
-    """The array all addresses are in; None when there are several, or none."""
-    low, high = int(addresses.min()), int(addresses.max())
+def _find_array(trace: Trace, low: int, high: int) -> int | None:
+    """The array that all addresses from the lowest to the highest are in; None when there are several, or none."""
     for index, buffer in enumerate(trace.buffers):
         if buffer.base <= low and high < buffer.base + buffer.size_bytes:
             return index

@@ -1,5 +1,7 @@
-"""A trace's warp-level accesses taken apart into lanes, with who made each: :class:`LaneRows`."""
+"""A trace's warp-level accesses by lane, with who made each: :class:`RowLanes`, and what each accessed: :class:`LaneRows`."""
 
+from collections.abc import Sequence
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -8,6 +10,8 @@ import numpy.typing as npt
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.native.shared_library import find_core
+from gpa_lsp.traces.request_kinds import RequestKinds, find_equal_rows
+from gpa_lsp.volumes.affine import gives_all, split_executions
 from gpa_lsp.volumes.block_volumes import WARP_THREADS
 from gpa_lsp.volumes.groups import Integers
 
@@ -15,78 +19,188 @@ VARIABLE_NAMES = ("thread x", "thread y", "thread z", "block x", "block y", "blo
 _LANE_BITS = WARP_THREADS.bit_length() - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneRows:
-    """n accesses of single lanes by one instruction, in the trace's order.
+class RowLanes:
+    """The n lanes of some warp-level accesses, row by row by ascending lane, and who they are; what they access is no part of it.
+
+    Args:
+        trace: the rows are of.
+        rows: of its accesses.
 
     Attributes:
-        rows: intp[requests], the warp-level accesses they are of, as rows of the trace.
-        columns: int64[n, 7], what an address may be a function of: thread in block x, y, z, block x, y, z, and how often the warp had executed
-            the instruction before.
-        thread: int64[n], number of the thread: place of its block among those the rows are of · threads of a block + thread.
-        addresses: int64[n], first byte of each.
-        request: int64[n], place of the warp-level access in ``rows``, ascending.
-        rank: int64[n], place among the lanes of its warp-level access.
+        masks: uint32[rows], the lanes of each.
+        count: n.
+        slot: int64[rows], place of the row's block among those the rows are of.
+        warp: int64[rows], within its block.
+        execution: int64[rows], how often the warp had executed the instruction before.
     """
 
+    def __init__(self, trace: Trace, rows: npt.NDArray[np.intp]) -> None:
+        found = trace.accesses
+        self._block_threads, self._grid = trace.block_threads, trace.grid
+        self.masks = np.ascontiguousarray(found.lane_mask[rows], dtype="<u4")
+        self._ends = np.cumsum(np.bitwise_count(self.masks), dtype=np.int64)
+        self.count = int(self._ends[-1]) if len(rows) else 0
+        self._blocks, self.slot = np.unique(found.block[rows].astype(np.int64), return_inverse=True)
+        self.warp = found.warp[rows].astype(np.int64)
+        self.execution = found.execution[rows].astype(np.int64)
+
+    @cached_property
+    def request(self) -> Integers:
+        """int64[n], place of the row of each lane."""
+        return self._places >> _LANE_BITS
+
+    @cached_property
+    def lane(self) -> Integers:
+        """int64[n], 0..31."""
+        return self._places & (WARP_THREADS - 1)
+
+    @cached_property
+    def _places(self) -> Integers:
+        return np.flatnonzero(np.unpackbits(self.masks.view(np.uint8), bitorder="little"))
+
+    @cached_property
+    def columns(self) -> Integers:
+        """int64[n, 7], see :meth:`list_columns`."""
+        return self.list_columns(self.request, self.lane)
+
+    @property
+    def thread(self) -> Integers:
+        """int64[n], see :meth:`number_threads`."""
+        return self.number_threads(self.request, self.lane)
+
+    @cached_property
+    def executions(self) -> Integers:
+        """Of each thread, by its number: how many of the lanes are its own."""
+        warps_per_block = -(-prod(self._block_threads) // WARP_THREADS)
+        warps = self.slot * warps_per_block + self.warp
+        pairs, times = np.unique(warps << WARP_THREADS | self.masks, return_counts=True)
+        masks = (pairs & 0xFFFF_FFFF).astype("<u4")
+        place = np.flatnonzero(np.unpackbits(masks.view(np.uint8), bitorder="little"))
+        pair, lane = place >> _LANE_BITS, place & (WARP_THREADS - 1)
+        slot, warp = np.divmod(pairs[pair] >> WARP_THREADS, warps_per_block)
+        thread = slot * prod(self._block_threads) + (warp << _LANE_BITS) + lane
+        found: Integers = np.bincount(thread, weights=times[pair]).astype(np.int64)
+        return found
+
+    def number_threads(self, request: Integers, lane: Integers) -> Integers:
+        """Numbers of the threads of some lanes: place of the block among those the rows are of · threads of a block + thread."""
+        return self.slot[request] * prod(self._block_threads) + (self.warp[request] << _LANE_BITS) + lane
+
+    def place_threads(self, thread: Integers) -> tuple[Integers, ...]:
+        """Index in its block and index of its block in x, y and z, of threads by number."""
+        slot, own = np.divmod(thread, prod(self._block_threads))
+        return *split_index(own, self._block_threads), *split_index(self._blocks[slot], self._grid)
+
+    def list_columns(self, request: Integers, lane: Integers, trips: Sequence[int] = (1,)) -> Integers:
+        """What the addresses of some lanes may be a function of, int64[k, 6 + loops]: thread and block, and how often the warp had executed the
+        instruction before, as counters of loops."""
+        who = np.stack(self.place_threads(self.number_threads(request, lane)), axis=1)
+        return np.concatenate([who, split_executions(self.execution[request], trips)], axis=1)
+
+    def pick(self, places: Integers) -> tuple[Integers, Integers]:
+        """Row and lane of some of the n lanes."""
+        request = np.searchsorted(self._ends, places, side="right")
+        rank = places - (self._ends[request] - np.bitwise_count(self.masks[request]))
+        is_there = np.unpackbits(self.masks[request].view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
+        return request, np.argmax(np.cumsum(is_there, axis=1) > rank[:, np.newaxis], axis=1)
+
+    def list_thread(self, thread: int) -> tuple[Integers, Integers]:
+        """Rows and lanes of one thread, by its number."""
+        slot, own = divmod(thread, prod(self._block_threads))
+        warp, lane = divmod(own, WARP_THREADS)
+        request = np.flatnonzero((self.slot == slot) & (self.warp == warp) & (self.masks >> np.uint32(lane) & 1 == 1))
+        return request, np.full(len(request), lane, dtype=np.int64)
+
+    @cached_property
+    def first_lane(self) -> Integers:
+        """int64[rows], the first lane of each row."""
+        masks = self.masks.astype(np.int64)
+        found: Integers = np.bitwise_count((masks & -masks) - 1).astype(np.int64)
+        return found
+
+    @cached_property
+    def first_columns(self) -> Integers:
+        """int64[rows, 7], what the address of the first lane of each row may be a function of."""
+        return self.list_columns(np.arange(len(self.masks)), self.first_lane)
+
+    def rank(self, request: Integers, lane: Integers) -> Integers:
+        """Place of some lanes among those of their rows."""
+        below = self.masks[request].astype(np.int64) & ((1 << lane) - 1)
+        found: Integers = np.bitwise_count(below).astype(np.int64)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneRows:
+    """What one instruction accesses.
+
+    Attributes:
+        trace: the rows are of.
+        rows: intp[requests], its warp-level accesses.
+        lanes: who makes them; other instructions may have the same.
+    """
+
+    trace: Trace
     rows: npt.NDArray[np.intp]
-    columns: Integers
-    thread: Integers
-    addresses: Integers
-    request: Integers
-    rank: Integers
+    lanes: RowLanes
 
-    @property
-    def who(self) -> Integers:
-        """Thread and block, int64[n, 6]."""
-        return self.columns[:, : len(VARIABLE_NAMES)]
+    def read(self, request: Integers, lane: Integers) -> Integers:
+        """Addresses of some lanes, int64: first byte of each."""
+        found = self.trace.accesses
+        places = found.first_address[self.rows[request]].astype(np.int64) + self.lanes.rank(request, lane)
+        addresses: Integers = found.addresses[places].astype(np.int64)
+        return addresses
 
-    @property
-    def execution(self) -> Integers:
-        """How often the warp had executed the instruction before, int64[n]."""
-        return self.columns[:, len(VARIABLE_NAMES)]
+    def read_all(self) -> Integers:
+        """Addresses of all lanes, in their order."""
+        found, core, count = self.trace.accesses, find_core(), self.lanes.count
+        if core is not None:
+            joined = np.empty(count, np.int64)
+            columns = (np.ascontiguousarray(one) for one in (found.lane_mask, found.first_address, found.addresses))
+            chosen = np.ascontiguousarray(self.rows, np.int64)
+            if core.call("join_addresses", *columns, len(found.addresses), chosen, len(chosen), joined, count) == count:
+                return joined
+        return self.read(self.lanes.request, self.lanes.lane)
 
+    def find_ends(self, kinds: RequestKinds | None) -> tuple[int, int]:
+        """The lowest and the highest of all addresses.
 
-def expand_lanes(trace: Trace, rows: npt.NDArray[np.intp]) -> LaneRows:
-    """Lanes of some rows of a trace's accesses."""
-    found = trace.accesses
-    masks = np.ascontiguousarray(found.lane_mask[rows], dtype="<u4")
-    place = np.flatnonzero(np.unpackbits(masks.view(np.uint8), bitorder="little"))
-    request, lane = place >> _LANE_BITS, place & (WARP_THREADS - 1)
-    counts = np.bitwise_count(masks).astype(np.int64)
-    rank = np.arange(len(place)) - (np.cumsum(counts) - counts)[request]
-    thread = (found.warp[rows].astype(np.int64) << _LANE_BITS)[request] + lane
-    blocks, slots = np.unique(found.block[rows].astype(np.int64), return_inverse=True)
-    # Indexes are divided once for every thread of a block and for every block, and not for every lane.
-    threads = split_index(np.arange(int(thread.max(initial=0)) + 1), trace.block_threads)
-    parts = (
-        *(part[thread] for part in threads),
-        *(part[slots][request] for part in split_index(blocks, trace.grid)),
-        found.execution[rows].astype(np.int64)[request],
-    )
-    return LaneRows(
-        rows=rows,
-        columns=np.stack(parts).T,
-        thread=(slots * prod(trace.block_threads))[request] + thread,
-        addresses=read_addresses(trace, rows, request, rank),
-        request=request,
-        rank=rank,
-    )
+        Args:
+            kinds: of the rows of the trace, where they are known.
+        """
+        if kinds is None:
+            addresses = self.read_all()
+            return int(addresses.min()), int(addresses.max())
+        chosen = np.zeros(len(kinds.rows), dtype=np.bool_)
+        chosen[kinds.kind[self.rows]] = True  # those of one instruction, whose rows these all are
+        return int(kinds.lowest[chosen].min()), int(kinds.highest[chosen].max())
 
+    def are_given(
+        self, kinds: RequestKinds | None, base: int, constant: int, steps: Integers, trips: Sequence[int] = (1,)
+    ) -> bool:
+        """Whether a constant and coefficients give every address: of all lanes, or of the first lane of each row, and of all lanes of one row for
+        each shape and warp, as the others differ from these by thread alone.
 
-def read_addresses(trace: Trace, rows: npt.NDArray[np.intp], request: Integers, rank: Integers) -> Integers:
-    """Addresses int64[n] of all lanes of some rows, row by row: by the place of their row among these and theirs among its lanes."""
-    found, core = trace.accesses, find_core()
-    if core is not None:
-        joined = np.empty(len(request), np.int64)
-        columns = (np.ascontiguousarray(one) for one in (found.lane_mask, found.first_address, found.addresses))
-        chosen = np.ascontiguousarray(rows, np.int64)
-        used = core.call("join_addresses", *columns, len(found.addresses), chosen, len(chosen), joined, len(joined))
-        if used == len(joined):
-            return joined
-    places = found.first_address[rows].astype(np.int64)[request] + rank
-    addresses: Integers = found.addresses[places].astype(np.int64)
-    return addresses
+        Args:
+            kinds: of the rows of the trace, where they are known.
+            base: of the array.
+            constant: of addresses in it.
+            steps: int64[6 + loops].
+            trips: of the loops.
+        """
+        lanes = self.lanes
+        if kinds is None:
+            columns = lanes.columns if len(trips) == 1 else lanes.list_columns(lanes.request, lanes.lane, trips)
+            return gives_all(columns, self.read_all() - base, constant, steps)
+        every = np.arange(len(self.rows))
+        columns = lanes.first_columns if len(trips) == 1 else lanes.list_columns(every, lanes.first_lane, trips)
+        if not gives_all(columns, kinds.base[self.rows].astype(np.int64) - base, constant, steps):
+            return False
+        chosen = find_equal_rows(kinds.shape[self.rows], lanes.warp).first
+        masks = lanes.masks[chosen]
+        place = np.flatnonzero(np.unpackbits(masks.view(np.uint8), bitorder="little"))
+        request, lane = chosen[place >> _LANE_BITS], place & (WARP_THREADS - 1)
+        return gives_all(lanes.list_columns(request, lane, trips), self.read(request, lane) - base, constant, steps)
 
 
 def fill_requests(trace: Trace, rows: npt.NDArray[np.intp]) -> Integers:

@@ -6,36 +6,38 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.emulator.trace import AccessKind, Trace
-from gpa_lsp.native.shared_library import find_core
-from gpa_lsp.ptx.model import Space
+from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.volumes.contradictions import TOLERANCE_RATIO
 from gpa_lsp.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.volumes.distinct import list_distinct
 from gpa_lsp.volumes.expressions import KernelAccesses, LaunchShape, ThreadRegion
-from gpa_lsp.volumes.groups import group_accesses
+from gpa_lsp.volumes.groups import Integers, group_accesses
 from gpa_lsp.volumes.lane_rows import fill_requests
 from gpa_lsp.volumes.model import Contradiction, Rule, VolumePrediction
 from gpa_lsp.volumes.requests import count_requested_sectors
 from gpa_lsp.volumes.waves import BlockBox
 
 
-def find_miscounts(kernel: KernelAccesses, trace: Trace) -> tuple[Contradiction, ...]:
+def find_miscounts(kernel: KernelAccesses, trace: Trace, piece: PieceRows | None = None) -> tuple[Contradiction, ...]:
     """Sectors that a kernel's expressions give for the traced blocks, where the trace itself has others.
 
     Args:
         kernel: recovered from this trace.
         trace: of whole blocks.
+        piece: what was found of the trace so far.
     """
+    piece = PieceRows(trace) if piece is None else piece
     x, y, z = (count * size for count, size in zip(trace.grid, trace.block_threads, strict=True))
     launch = LaunchShape(block=trace.block_threads, grid=trace.grid, updates=(x, y, z))
     everywhere = ThreadRegion(low=(0, 0, 0), high=(x, y, z))
     found = []
     for name, loads in (("loads", True), ("stores and atomics", False)):
-        numbers = {
-            one.instruction for one in kernel.accesses if one.instruction is not None and one.is_store is not loads
-        }
-        rows = np.flatnonzero(np.isin(trace.accesses.instruction, np.array(sorted(numbers), dtype=np.int64)))
-        counted = count_traced(trace, rows) * SECTOR_BYTES
+        is_counted = np.zeros(len(trace.instructions), dtype=np.bool_)
+        is_counted[
+            [one.instruction for one in kernel.accesses if one.instruction is not None and one.is_store is not loads]
+        ] = True
+        rows = np.flatnonzero(is_counted[trace.accesses.instruction])
+        counted = count_traced(piece, rows) * SECTOR_BYTES
         given = SECTOR_BYTES * sum(
             count_requested_sectors(group, entry.array.base_bytes, launch, everywhere, box)
             for entry in group_accesses(kernel)
@@ -54,15 +56,17 @@ def find_miscounts(kernel: KernelAccesses, trace: Trace) -> tuple[Contradiction,
     return tuple(found)
 
 
-def find_shortfalls(prediction: VolumePrediction, trace: Trace) -> tuple[Contradiction, ...]:
+def find_shortfalls(
+    prediction: VolumePrediction, trace: Trace, piece: PieceRows | None = None
+) -> tuple[Contradiction, ...]:
     """What the traced blocks alone touch, where the whole launch is predicted to move less of it to or from DRAM.
 
     Args:
         prediction: from this trace.
         trace: of whole blocks of the launch.
+        piece: what was found of the trace so far.
     """
-    rows = trace.accesses
-    is_global = np.isin(rows.space, np.array([Space.GLOBAL, Space.TEXTURE], dtype=np.uint8))
+    piece, rows = PieceRows(trace) if piece is None else piece, trace.accesses
     kinds = np.array([-1 if one.kind is None else one.kind for one in trace.instructions], dtype=np.int8)
     of_rows = kinds[rows.instruction]
     found = []
@@ -70,7 +74,7 @@ def find_shortfalls(prediction: VolumePrediction, trace: Trace) -> tuple[Contrad
         ("read", "loads from DRAM", AccessKind.STORE, prediction.volumes.dram_load),
         ("write", "stores to DRAM", AccessKind.LOAD, prediction.volumes.dram_store),
     ):
-        touched = count_touched(trace, np.flatnonzero(is_global & (of_rows != kind))) * SECTOR_BYTES
+        touched = count_touched(piece, np.flatnonzero(piece.is_global & (of_rows != kind))) * SECTOR_BYTES
         given = prediction.scale_to_launch(moved)
         if touched > given * (1 + TOLERANCE_RATIO):
             found.append(
@@ -85,17 +89,15 @@ def find_shortfalls(prediction: VolumePrediction, trace: Trace) -> tuple[Contrad
     return tuple(found)
 
 
-def count_touched(trace: Trace, rows: npt.NDArray[np.intp]) -> int:
-    """Distinct sectors of all accesses together."""
-    counted = _count_by_core("count_sectors_together", trace, rows)
-    if counted is not None:
-        return counted
+def count_touched(piece: PieceRows, rows: npt.NDArray[np.intp]) -> int:
+    """Distinct sectors of all accesses together, which are of global memory or textures."""
+    if piece.kinds is not None:
+        return piece.count_sectors(rows)
     parts = [np.zeros(0, dtype=np.int64)]
-    widths = trace.accesses.bytes[rows].astype(np.int64)
+    widths = piece.piece.accesses.bytes[rows].astype(np.int64)
     for width in np.unique(widths).tolist():
-        begin = list_distinct(fill_requests(trace, rows[widths == width]))
-        last = (begin + max(1, width) - 1) // SECTOR_BYTES
-        parts += [begin // SECTOR_BYTES, last]
+        begin = list_distinct(fill_requests(piece.piece, rows[widths == width]))
+        parts += _list_sectors(begin, width)
     return len(list_distinct(np.concatenate(parts)))
 
 
@@ -107,30 +109,22 @@ def _list_boxes(trace: Trace) -> Iterator[BlockBox]:
         yield BlockBox(low=(x, y, z), high=(x + 1, y + 1, z + 1))
 
 
-def count_traced(trace: Trace, rows: npt.NDArray[np.intp]) -> int:
+def count_traced(piece: PieceRows, rows: npt.NDArray[np.intp]) -> int:
     """Distinct sectors of each warp-level access, summed."""
-    counted = _count_by_core("sum_sectors", trace, rows)
-    if counted is not None:
-        return counted
+    if piece.kinds is not None and piece.measured is not None:
+        sectors: Integers = piece.measured.touched.sectors
+        return int(sectors[piece.kinds.kind[rows]].sum())
     total = 0
-    widths = trace.accesses.bytes[rows].astype(np.int64)
+    widths = piece.piece.accesses.bytes[rows].astype(np.int64)
     for width in np.unique(widths).tolist():
-        begin = fill_requests(trace, rows[widths == width])
-        last = (begin + max(1, width) - 1) // SECTOR_BYTES
-        first = begin // SECTOR_BYTES
-        most = int((last - first).max(initial=0))
-        sectors = np.concatenate([np.minimum(first + index, last) for index in range(most + 1)], axis=1)
+        sectors = np.concatenate(_list_sectors(fill_requests(piece.piece, rows[widths == width]), width), axis=1)
         sectors.sort(axis=1)
         total += len(sectors) + int(np.count_nonzero(sectors[:, 1:] != sectors[:, :-1]))
     return total
 
 
-def _count_by_core(name: str, trace: Trace, rows: npt.NDArray[np.intp]) -> int | None:
-    """What a function of the core counts; None where there is none, or where it could not."""
-    core, found = find_core(), trace.accesses
-    if core is None:
-        return None
-    columns = (np.ascontiguousarray(one) for one in (found.lane_mask, found.first_address, found.addresses))
-    widths, chosen = np.ascontiguousarray(found.bytes), np.ascontiguousarray(rows, np.int64)
-    counted = core.call(name, *columns, len(found.addresses), widths, chosen, len(chosen))
-    return None if counted < 0 else counted
+def _list_sectors(begin: Integers, width: int) -> list[Integers]:
+    """The sectors of accesses of one width, in as many columns as an access may have."""
+    first, last = begin // SECTOR_BYTES, (begin + max(1, width) - 1) // SECTOR_BYTES
+    most = int((last - first).max(initial=0))
+    return [np.minimum(first + index, last) for index in range(most + 1)]

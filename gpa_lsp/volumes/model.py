@@ -54,6 +54,19 @@ class SharedLoads:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrites:
+    """Stores to where the same threads stored before, as a sum kept in memory is.
+
+    Attributes:
+        block_bytes: distinct sectors of each warp's store, summed over a block, without the first time.
+        traffic_ratio: the part of a block's traffic that passes between one time and the next.
+    """
+
+    block_bytes: float
+    traffic_ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """What was counted, before any fit. Bytes are sectors (lines for ``block_line_bytes``) times their size.
 
@@ -66,10 +79,13 @@ class Counts:
         block_load_bytes: distinct sectors one block loads through L1.
         block_atomic_bytes: distinct sectors of each warp's atomics and reductions, summed over a block; 0 in the published model.
         block_store_bytes: distinct sectors of each warp's store, summed over a block: L1 writes through.
+        block_written_bytes: distinct sectors that one block writes; in the published model ``block_store_bytes``.
+        rewrites: of ``block_store_bytes`` what goes again where it went before; empty in the published model.
         launch_load_bytes: distinct sectors that the whole launch reads: DRAM gives them once at least; 0 in the published model.
         launch_store_bytes: distinct sectors that the whole launch writes: DRAM takes them once at least; 0 in the published model.
         shared_loads: of each array, what blocks load that their neighbours load too; empty in the published model, which looks at waves.
         once_load_bytes: per update that is loaded when all of ``shared_loads`` is loaded once; 0 in the published model.
+        fetched_bytes: per update that DRAM gives along with ``once_load_bytes``; 0 in the published model.
         load_iterations: of the longest loop through memory, 1 without any.
         loads_per_thread: in its program; of a loop those of one iteration.
         wave_load_bytes: distinct sectors a wave loads.
@@ -92,10 +108,13 @@ class Counts:
     block_load_bytes: float
     block_atomic_bytes: float
     block_store_bytes: float
+    block_written_bytes: float
+    rewrites: tuple[Rewrites, ...]
     launch_load_bytes: float
     launch_store_bytes: float
     shared_loads: tuple[SharedLoads, ...]
     once_load_bytes: float
+    fetched_bytes: float
     load_iterations: int
     loads_per_thread: int
     wave_load_bytes: float
@@ -153,9 +172,11 @@ class Volumes:
         l2_store: L1 to L2.
         dram_load_footprint: what blocks load, each sector once for a block; in the published model once for a wave.
         dram_load_reused: of it what L2 still holds from other blocks.
+        dram_load_fetched: that come along, since DRAM gives more than a sector at once.
         dram_load_partial: read to complete sectors that were written in part.
         dram_store_compulsory: what a wave stores, once.
         dram_store_partial: stored again since L2 had dropped a sector that was written in part.
+        dram_store_again: stored again since L2 had dropped a sector before the same threads wrote it once more.
     """
 
     l1_load: float
@@ -165,9 +186,11 @@ class Volumes:
     l2_store: float
     dram_load_footprint: float
     dram_load_reused: float
+    dram_load_fetched: float
     dram_load_partial: float
     dram_store_compulsory: float
     dram_store_partial: float
+    dram_store_again: float
 
     @property
     def l2_load(self) -> float:
@@ -177,12 +200,12 @@ class Volumes:
     @property
     def dram_load(self) -> float:
         """All loads of L2 from DRAM."""
-        return self.dram_load_footprint - self.dram_load_reused + self.dram_load_partial
+        return self.dram_load_footprint - self.dram_load_reused + self.dram_load_fetched + self.dram_load_partial
 
     @property
     def dram_store(self) -> float:
         """All stores of L2 to DRAM."""
-        return self.dram_store_compulsory + self.dram_store_partial
+        return self.dram_store_compulsory + self.dram_store_partial + self.dram_store_again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

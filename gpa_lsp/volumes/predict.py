@@ -60,15 +60,7 @@ def predict_volumes(
     fits = PAPER_FITS if mode is VolumeMode.PAPER else CORRECTED_FITS
     build = build_paper_wave if mode is VolumeMode.PAPER else build_wave
     wave = build(launch, blocks_per_sm * device.sm_count)
-    subject = Subject(
-        kernel=kernel,
-        launch=launch,
-        wave=wave,
-        l2_bytes=device.l2_bytes,
-        l1_tags_per_cycle=device.l1_tags_per_cycle,
-        mode=mode,
-    )
-    counts = count_all(subject)
+    counts = count_all(Subject(kernel=kernel, launch=launch, wave=wave, device=device, mode=mode))
     derived = derive_volumes(counts, Setting(launch=launch, device=device, blocks_per_sm=blocks_per_sm), fits)
     bounds = derive_bounds(kernel, counts, derived.volumes, launch, device)
     prediction = VolumePrediction(

@@ -6,10 +6,9 @@ import numpy as np
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Trace
-from gpa_lsp.volumes.distinct import find_first
 from gpa_lsp.volumes.expressions import ThreadRegion, Triple
 from gpa_lsp.volumes.groups import Integers
-from gpa_lsp.volumes.lane_rows import LaneRows, split_index
+from gpa_lsp.volumes.lane_rows import RowLanes, split_index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,21 +33,22 @@ def list_traced(trace: Trace) -> Integers:
     return places
 
 
-def find_region(rows: LaneRows, trace: Trace) -> Activity:
+def find_region(lanes: RowLanes, trace: Trace) -> Activity:
     """Who made an access, from who did among the traced threads.
 
     A side of the box that coincides with the traced threads' own is taken as open: nothing beyond it was seen to be left out.
     """
-    first = find_first(rows.thread)
-    if len(first) == prod(trace.block_threads) * len(trace.traced_blocks):
+    threads = np.flatnonzero(lanes.executions)
+    if len(threads) == prod(trace.block_threads) * len(trace.traced_blocks):
         return Activity(region=None, ratio=1.0)
     traced = list_traced(trace)
     size = np.array(trace.block_threads, dtype=np.int64)
-    active = rows.who[first, 3:] * size + rows.who[first, :3]
+    who = np.stack(lanes.place_threads(threads), axis=1)
+    active = who[:, 3:] * size + who[:, :3]
     low, high = active.min(axis=0), active.max(axis=0) + 1
     inside = np.all((traced >= low) & (traced < high), axis=1)
-    if np.count_nonzero(inside) != len(first):
-        return Activity(region=None, ratio=len(first) / len(traced))
+    if np.count_nonzero(inside) != len(threads):
+        return Activity(region=None, ratio=len(threads) / len(traced))
     extent = np.array(trace.grid, dtype=np.int64) * size
     lows = np.where(low == traced.min(axis=0), 0, low)
     highs = np.where(high == traced.max(axis=0) + 1, extent, high)

@@ -17,6 +17,8 @@ from gpa_lsp.volumes.groups import AccessGroup, Integers
 from gpa_lsp.volumes.waves import BlockBox
 
 _NOBODY = np.iinfo(np.int64).max
+_BEFORE = (np.arange(SECTOR_BYTES)[:, np.newaxis] - np.arange(SECTOR_BYTES)) % SECTOR_BYTES
+"""The place from which a step of so many bytes, by column, leads to each place, by row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +92,11 @@ def _count_constants(group: AccessGroup, base_bytes: int) -> Integers:
 
 def _add_starts(starts: Integers, step: int, first: int, count: int) -> Integers:
     """The same after something is added that goes through ``count`` values, a step apart: places come again after as many as a sector has bytes."""
-    period = min(count, SECTOR_BYTES)
-    indexes = np.arange(period, dtype=np.int64)
+    indexes = np.arange(min(count, SECTOR_BYTES), dtype=np.int64)
     repeats = (count - indexes + SECTOR_BYTES - 1) // SECTOR_BYTES
-    added: Integers = np.zeros_like(starts)
-    for shift, times in zip(((first + indexes) * step % SECTOR_BYTES).tolist(), repeats.tolist(), strict=True):
-        added += np.roll(starts, shift) * times
+    shifts = np.zeros(SECTOR_BYTES, dtype=np.int64)
+    np.add.at(shifts, (first + indexes) * step % SECTOR_BYTES, repeats)
+    added: Integers = starts[_BEFORE] @ shifts
     return added
 
 

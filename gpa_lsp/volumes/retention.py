@@ -119,6 +119,18 @@ def find_retention(flow: Flow, kept_bytes: float, ways: int | None = None) -> Re
     )
 
 
+def find_evicted_ratio(passed_bytes: float, kept_bytes: float, ways: int | None = None) -> float:
+    """Of sectors in an L2 as in :func:`find_retention`, those that are gone when so many bytes have passed through it.
+
+    >>> find_evicted_ratio(1e6, 6e6, 16) < 1e-6, round(find_evicted_ratio(6e6, 6e6, 16), 1), find_evicted_ratio(30e6, 6e6, 16)
+    (True, 0.5, 1.0)
+    """
+    if ways is None:
+        return float(passed_bytes > kept_bytes)
+    at, weights = _list_evictions(ways)
+    return min(1.0, float(weights[at * kept_bytes <= passed_bytes].sum()))
+
+
 @lru_cache(maxsize=8)
 def _list_evictions(ways: int) -> tuple[Numbers, Numbers]:
     """How much of its size has passed through a cache when a sector goes, and how often that is so.

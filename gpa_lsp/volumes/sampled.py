@@ -1,6 +1,6 @@
 """Volumes of accesses that follow no affine function, from what was counted over the traced blocks: :func:`count_sampled`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
@@ -8,6 +8,7 @@ from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.volumes.block_volumes import LINE_BYTES, WARP_THREADS
 from gpa_lsp.volumes.dimensions import SECTOR_BYTES
 from gpa_lsp.volumes.expressions import AccessedArray, FirstTouched, KernelAccesses, LaunchShape, SampledAccess
+from gpa_lsp.volumes.model import Rewrites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,10 @@ class SampledCounts:
     block_load_bytes: float
     block_atomic_bytes: float
     block_store_bytes: float
+    block_written_bytes: float
+    rewrites: tuple[Rewrites, ...]
     wave_load_bytes: float
+    wave_fetched_bytes: float
     wave_store_bytes: float
 
 
@@ -37,6 +41,9 @@ def count_sampled(kernel: KernelAccesses, launch: LaunchShape, l2_bytes: int, wa
     cached = [access for access in plain if not access.bypasses_l1]
     stores = list(_select(kernel, loads=False))
     wave = _Wave(blocks=wave_blocks, l2_bytes=l2_bytes)
+    first = [(one.array, _find_read(one)) for one in loads]
+    loaded = _estimate_wave([(array, one.wave_sectors * SECTOR_BYTES) for array, one in first], kernel, launch, wave)
+    fetched = _estimate_wave([(array, one.wave_pairs * 2 * SECTOR_BYTES) for array, one in first], kernel, launch, wave)
     return SampledCounts(
         cycles_per_warp=sum(access.requests_per_warp * access.cycles_per_request for access in kernel.sampled),
         block_line_bytes=sum(_find_read(access).block_lines for access in cached) * LINE_BYTES,
@@ -47,8 +54,13 @@ def count_sampled(kernel: KernelAccesses, launch: LaunchShape, l2_bytes: int, wa
             _count_requests(access, warps) for access in loads if access.kind is not AccessKind.LOAD
         ),
         block_store_bytes=sum(_count_requests(access, warps) for access in stores),
-        wave_load_bytes=_estimate_wave([(one.array, _find_read(one)) for one in loads], kernel, launch, wave),
-        wave_store_bytes=_estimate_wave([(one.array, _find_written(one)) for one in stores], kernel, launch, wave),
+        block_written_bytes=sum(_find_written(access).block_sectors for access in stores) * SECTOR_BYTES,
+        rewrites=tuple(_list_rewrites(stores, warps)),
+        wave_load_bytes=loaded,
+        wave_fetched_bytes=max(0.0, fetched - loaded),
+        wave_store_bytes=_estimate_wave(
+            [(one.array, _find_written(one).wave_sectors * SECTOR_BYTES) for one in stores], kernel, launch, wave
+        ),
     )
 
 
@@ -72,11 +84,20 @@ def _find_all(access: SampledAccess) -> FirstTouched:
         block_sectors=access.block_sectors,
         block_lines=access.block_lines,
         wave_sectors=access.block_sectors * access.distinct_ratio,
+        wave_pairs=access.block_sectors * access.distinct_ratio / 2,
     )
 
 
 def _count_requests(access: SampledAccess, warps: int) -> float:
     return access.requests_per_warp * access.sectors_per_request * warps * SECTOR_BYTES
+
+
+def _list_rewrites(stores: Iterable[SampledAccess], warps: int) -> Iterator[Rewrites]:
+    """Of stores that come back to the sectors of their block; when is not known: as far apart as they can be."""
+    for access in stores:
+        stored, written = _count_requests(access, warps), access.block_sectors * SECTOR_BYTES
+        if stored > written > 0:
+            yield Rewrites(block_bytes=stored - written, traffic_ratio=written / stored)
 
 
 def _round_to_sectors(array: AccessedArray) -> int | None:
@@ -95,12 +116,12 @@ class _Wave:
 
 
 def _estimate_wave(
-    touched: Sequence[tuple[int | None, FirstTouched]], kernel: KernelAccesses, launch: LaunchShape, wave: _Wave
+    touched: Sequence[tuple[int | None, float]], kernel: KernelAccesses, launch: LaunchShape, wave: _Wave
 ) -> float:
-    """Bytes of DRAM one wave moves for some accesses, of each array no more than it has."""
+    """Bytes of DRAM one wave moves for some accesses, by array and bytes of a block, of each array no more than it has."""
     of_arrays: dict[int | None, float] = {}
-    for array, first in touched:
-        of_arrays[array] = of_arrays.get(array, 0.0) + first.wave_sectors * SECTOR_BYTES
+    for array, of_block in touched:
+        of_arrays[array] = of_arrays.get(array, 0.0) + of_block
     blocks = prod(launch.grid)
     running = min(wave.blocks, float(blocks))
     total = 0.0

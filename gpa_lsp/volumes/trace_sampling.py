@@ -34,18 +34,20 @@ def sample_instruction(
     warps = -(-threads // WARP_THREADS) * blocks
     width = max(1, int(trace.accesses.bytes[lanes.rows[0]]))
     requests = len(lanes.rows)
-    sectors = lanes.addresses // SECTOR_BYTES
-    block = lanes.thread // threads
+    addresses = lanes.read_all()
+    sectors = addresses // SECTOR_BYTES
+    request = lanes.lanes.request
+    block = lanes.lanes.slot[request]
     return SampledAccess(
         array=array,
         kind=instruction.kind or AccessKind.LOAD,
         element_bytes=width,
-        executions=len(lanes.addresses) / (threads * blocks),
-        sectors_per_request=_count_pairs(lanes.request, sectors) / requests,
+        executions=len(addresses) / (threads * blocks),
+        sectors_per_request=_count_pairs(request, sectors) / requests,
         cycles_per_request=float(count_request_cycles(fill_requests(trace, lanes.rows), width).mean()),
         requests_per_warp=requests / warps,
         block_sectors=_count_pairs(block, sectors) / blocks,
-        block_lines=_count_pairs(block, lanes.addresses // LINE_BYTES) / blocks,
+        block_lines=_count_pairs(block, addresses // LINE_BYTES) / blocks,
         distinct_ratio=len(list_distinct(sectors)) / _count_pairs(block, sectors),
         instruction=instruction.index,
         why=why,
@@ -56,7 +58,7 @@ def sample_instruction(
 def find_touched(trace: Trace, lanes: LaneRows) -> Integers:
     """int64[n]: the sectors that each traced block touches with one instruction, as places of blocks and numbers of sectors together."""
     places = np.searchsorted(trace.traced_blocks, trace.accesses.block[lanes.rows]).astype(np.int64)
-    return list_distinct((places[lanes.request] << _SECTOR_BITS) | (lanes.addresses // SECTOR_BYTES))
+    return list_distinct((places[lanes.lanes.request] << _SECTOR_BITS) | (lanes.read_all() // SECTOR_BYTES))
 
 
 def share_sectors(
@@ -87,17 +89,23 @@ class _Touched:
 
     def __init__(self, blocks: int) -> None:
         self._blocks = blocks
-        self._sectors = self._lines = self._of_any = np.zeros(0, dtype=np.int64)
+        self._sectors = self._lines = self._of_any = self._pairs = np.zeros(0, dtype=np.int64)
 
     def take(self, keys: Integers) -> FirstTouched:
         """Add what an access touches; what of it is new."""
-        before = (len(self._sectors), len(self._lines), len(self._of_any))
+        before = self._count()
+        of_any = keys & ((1 << _SECTOR_BITS) - 1)
         self._sectors = np.union1d(self._sectors, keys)
         self._lines = np.union1d(self._lines, keys >> _LINE_SECTOR_BITS)
-        self._of_any = np.union1d(self._of_any, keys & ((1 << _SECTOR_BITS) - 1))
-        after = (len(self._sectors), len(self._lines), len(self._of_any))
-        sectors, lines, of_any = ((now - then) / self._blocks for now, then in zip(after, before, strict=True))
-        return FirstTouched(block_sectors=sectors, block_lines=lines, wave_sectors=of_any)
+        self._of_any = np.union1d(self._of_any, of_any)
+        self._pairs = np.union1d(self._pairs, of_any >> 1)
+        sectors, lines, own, pairs = (
+            (now - then) / self._blocks for now, then in zip(self._count(), before, strict=True)
+        )
+        return FirstTouched(block_sectors=sectors, block_lines=lines, wave_sectors=own, wave_pairs=pairs)
+
+    def _count(self) -> tuple[int, int, int, int]:
+        return len(self._sectors), len(self._lines), len(self._of_any), len(self._pairs)
 
 
 def count_shared_cycles(trace: Trace) -> float:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gpa_lsp.volumes.affine import MOST_EXAMPLES, pick_examples
-from gpa_lsp.volumes.distinct import find_first, list_distinct
-from gpa_lsp.volumes.lane_rows import expand_lanes, fill_requests
+from gpa_lsp.volumes.distinct import list_distinct
+from gpa_lsp.volumes.lane_rows import LaneRows, RowLanes, fill_requests
 from tests.volumes.written_traces import WrittenAccess, write_trace
 
 
@@ -15,12 +15,6 @@ def test_distinct_values_are_those_of_numpy(size, high):
     values = np.random.default_rng(size).integers(-high, high, size)
     assert list_distinct(values).tolist() == np.unique(values).tolist()
     assert list_distinct(values).dtype == values.dtype
-
-
-@pytest.mark.parametrize("size", [1, 2, 50, 1000])
-def test_first_places_are_those_of_numpy(size):
-    numbers = np.random.default_rng(size).integers(0, size, size)
-    assert find_first(numbers).tolist() == np.unique(numbers, return_index=True)[1].tolist()
 
 
 def test_lanes_are_those_of_the_masks():
@@ -33,7 +27,11 @@ def test_lanes_are_those_of_the_masks():
 
     trace = write_trace([WrittenAccess(addresses=go, width=4)], block=(50, 2, 1), grid=(9, 2, 1), traced=[1, 4, 17])
     rows = np.arange(len(trace.accesses))[::-1]
-    lanes = expand_lanes(trace, rows)
+    lanes = RowLanes(trace, rows)
+    accesses = LaneRows(trace=trace, rows=rows, lanes=lanes)
+    picked = lanes.pick(np.arange(lanes.count))
+    assert [column.tolist() for column in picked] == [lanes.request.tolist(), lanes.lane.tolist()]
+    assert accesses.read(*picked).tolist() == accesses.read_all().tolist()
     filled = fill_requests(trace, rows)
     at = 0
     for request, row in enumerate(rows.tolist()):
@@ -44,18 +42,19 @@ def test_lanes_are_those_of_the_masks():
         assert filled[request].tolist() == addresses + addresses[:1] * (32 - len(active))
         for rank, lane in enumerate(active):
             thread = 32 * warp + lane
-            assert lanes.who[at].tolist() == [thread % 50, thread // 50, 0, block % 9, block // 9, 0]
-            assert (lanes.request[at], lanes.rank[at], lanes.addresses[at]) == (request, rank, addresses[rank])
+            assert lanes.columns[at, :6].tolist() == [thread % 50, thread // 50, 0, block % 9, block // 9, 0]
+            assert (lanes.request[at], lanes.lane[at], accesses.read_all()[at]) == (request, lane, addresses[rank])
+            assert lanes.rank(lanes.request, lanes.lane)[at] == rank
             assert lanes.thread[at] == [1, 4, 17].index(block) * 100 + thread
             at += 1
-    assert at == len(lanes.request)
+    assert at == lanes.count
+    assert lanes.executions[lanes.executions > 0].tolist() == np.unique(lanes.thread, return_counts=True)[1].tolist()
 
 
 def test_examples_are_drawn_once_and_nobody_writes_into_them():
-    columns = np.zeros((5000, 2), dtype=np.int64)
-    examples = pick_examples(columns)
+    examples = pick_examples(5000)
     assert len(examples) <= MOST_EXAMPLES
     assert (examples[0], examples[-1]) == (0, 4999)
-    assert np.array_equal(examples, pick_examples(columns))
+    assert np.array_equal(examples, pick_examples(5000))
     with pytest.raises(ValueError, match="read-only"):
         examples[0] = 1

@@ -13,6 +13,7 @@ from gpa_lsp.basis.errors import InputError
 from gpa_lsp.emulator.model import Sampling, SamplingKind
 from gpa_lsp.emulator.sampling import choose_blocks
 from gpa_lsp.emulator.trace import AccessKind
+from gpa_lsp.native.shared_library import VARIABLE
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.volumes.devices import find_device
 from gpa_lsp.volumes.expressions import LoopTerm, ThreadRegion, Triple, cover_updates
@@ -112,6 +113,33 @@ def test_one_lane_off_is_not_affine() -> None:
 
     found = recover_expressions(probe(WrittenAccess(addresses=addresses)))
     assert (len(found.accesses), len(found.sampled)) == (0, 1)
+
+
+_WAYS = {
+    "unrolled": lambda x, t: [8 * x + 800 * k + 8 for k in range(4)],
+    "two loops": lambda x, t: [8 * x + 100_000 * i - 32 * j + 4096 for i in range(3) for j in range(4)],
+    "some of the lanes": lambda x, t: [8 * x] if t[0] < 5 else [],
+    "a warp that differs": lambda x, t: [8 * x + (8 if t[1] >= 2 else 0)],
+    "trips that differ": lambda x, t: [8 * x + 800 * k for k in range(1 + t[0] % 2)],
+    "another place in the second round": lambda x, t: [8 * x, 8 * x + 16 * (t[0] % 3)],
+    "a gather": lambda x, t: [8 * (x * x % 977)],
+}
+
+
+@pytest.mark.parametrize("name", _WAYS)
+def test_the_core_recovers_what_numpy_recovers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def addresses(thread: Triple, at: Triple) -> list[int]:
+        x, y, z = place(thread, at)
+        return _WAYS[name](x + 80 * y + 960 * z, thread)
+
+    trace = probe(
+        WrittenAccess(addresses=addresses),
+        WrittenAccess(addresses=lambda t, a: [one + 64 for one in addresses(t, a)]),
+        WrittenAccess(addresses=lambda t, a: [one + 64 * t[0] for one in addresses(t, a)], array=1),
+    )
+    found = recover_expressions(trace)
+    monkeypatch.setenv(VARIABLE, "0")
+    assert recover_expressions(trace) == found
 
 
 def test_trips_that_differ_are_counted_as_they_are() -> None:

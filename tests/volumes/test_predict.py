@@ -133,6 +133,78 @@ def test_long_loops_are_bounded_and_exact() -> None:
     assert found.volumes.l1_load == pytest.approx(32.0 * n)
 
 
+def write_sum(*loops: LoopTerm) -> KernelAccesses:
+    """Each thread adds up a column of a matrix of float, its sum in memory all the while."""
+    column = AccessExpression(
+        array=0, kind=AccessKind.LOAD, element_bytes=4, constant_bytes=0, global_bytes=(4, 0, 0),
+        loops=tuple(LoopTerm(step_bytes=4 << 20, trips=loop.trips) for loop in loops),
+    )  # fmt: skip
+    total = AccessExpression(
+        array=1, kind=AccessKind.STORE, element_bytes=4, constant_bytes=0, global_bytes=(4, 0, 0), loops=loops
+    )
+    arrays = (AccessedArray(name="a"), AccessedArray(name="sums"))
+    return KernelAccesses(name="sum", arrays=arrays, accesses=(column, total))
+
+
+def test_a_sum_kept_in_memory_reaches_dram_once() -> None:
+    launch = cover_updates((1 << 20, 1, 1), (256, 1, 1))
+    volumes = predict(write_sum(LoopTerm(step_bytes=0, trips=100)), launch).volumes
+    assert volumes.l2_store == pytest.approx(400.0)
+    assert (volumes.dram_load, volumes.dram_store) == pytest.approx((400.0, 4.0), rel=1e-3)
+    published = predict(write_sum(LoopTerm(step_bytes=0, trips=100)), launch, mode=VolumeMode.PAPER).volumes
+    assert published.dram_store > 10 * volumes.dram_store
+
+
+def test_what_is_written_again_after_more_than_l2_holds_is_stored_again() -> None:
+    """Ten passes over an array of a gibibyte, and of one that stays in L2."""
+    for size, stored in ((1 << 28, 40.0), (1 << 17, 4.0)):
+        passes = (LoopTerm(step_bytes=size // 64 * 4, trips=64), LoopTerm(step_bytes=0, trips=10))
+        store = AccessExpression(
+            array=0, kind=AccessKind.STORE, element_bytes=4, constant_bytes=0, global_bytes=(4, 0, 0), loops=passes
+        )
+        kernel = KernelAccesses(name="passes", arrays=(AccessedArray(name="a"),), accesses=(store,))
+        found = predict(kernel, cover_updates((size // 64, 1, 1), (256, 1, 1)))
+        assert found.volumes.dram_store / 64 == pytest.approx(stored, rel=1e-3), size
+        answer = answer_volumes(found, kernel)
+        rows = [row[1] for row in answer.tables[0].rows]
+        assert ("stores: sectors written again later" in rows) is (stored > 4.0)
+        assert any("are stored again: threads" in str(one.text) for one in answer.findings) is (stored > 4.0)
+
+
+def test_what_a_block_writes_in_parts_is_put_together_in_l2() -> None:
+    """Eight stores of a thread fill a sector: a T4 wrote 4.42 MB where L1 had sent 32 MB for an array of 4 MB."""
+    stores = tuple(
+        AccessExpression(
+            array=0, kind=AccessKind.STORE, element_bytes=4, constant_bytes=4 * part, global_bytes=(32, 0, 0)
+        )
+        for part in range(8)
+    )
+    kernel = KernelAccesses(name="parts", arrays=(AccessedArray(name="c"),), accesses=stores)
+    volumes = predict_volumes(
+        kernel, cover_updates((125_000, 1, 1), (256, 1, 1)), find_device("T4"), registers=18
+    ).volumes
+    assert volumes.l2_store == pytest.approx(8 * 32.0)
+    assert (volumes.dram_load, volumes.dram_store) == pytest.approx((0.0, 32.0), abs=1e-3)
+
+
+@pytest.mark.parametrize(("device", "read"), [("V100 PCIe", 1.5), ("RTX 5090", 1.0)])
+def test_lone_sectors_bring_their_neighbours(device: str, read: float) -> None:
+    """The halo of rows of 9,196 doubles: a V100 reads 1.50 times the sectors, since of every second row both lie in 64 bytes."""
+    pitch, rows = 9196 * 8, 16_384
+    loads = tuple(
+        AccessExpression(
+            array=0, kind=AccessKind.LOAD, element_bytes=8, constant_bytes=8 * place, global_bytes=(pitch, 0, 0)
+        )
+        for place in (2, 3, 9192, 9193)
+    )
+    kernel = KernelAccesses(name="halo", arrays=(AccessedArray(name="state"),), accesses=loads)
+    found = predict_volumes(kernel, cover_updates((rows, 1, 1), (128, 1, 1)), find_device(device), registers=16)
+    assert found.volumes.dram_load == pytest.approx(2 * 32 * read, rel=1e-3)
+    assert not found.contradictions
+    told = [str(one.text) for one in answer_volumes(found, kernel).findings]
+    assert any("come along and are not used" in text for text in told) is (read > 1)
+
+
 def test_threads_without_work_cost_no_volume_but_cycles() -> None:
     whole = predict(write_copy(), cover_updates((96 * 1024, 1, 1), (128, 1, 1)))
     cut = predict(write_copy(), LaunchShape(block=(128, 1, 1), grid=(1024, 1, 1), updates=(64 * 1024, 1, 1)))
