@@ -19,7 +19,7 @@ def find_distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
     ([1, 3], [])
     """
     ordered = np.sort(values, axis=None)
-    return ordered[_mark_firsts(ordered[1:] != ordered[:-1], len(ordered))]
+    return ordered[mark_firsts(ordered)]
 
 
 def find_distinct_rows(rows: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
@@ -30,6 +30,15 @@ def find_distinct_rows(rows: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
     """
     ordered = rows[np.lexsort(rows.T[::-1])]
     return ordered[_mark_firsts((ordered[1:] != ordered[:-1]).any(axis=1), len(ordered))]
+
+
+def mark_firsts(ordered: npt.NDArray[_Number]) -> npt.NDArray[np.bool_]:
+    """Which values of an ordered column are the first of their kind.
+
+    >>> mark_firsts(np.array([3, 3, 5])).tolist(), mark_firsts(np.array([], dtype=np.int64)).tolist()
+    ([True, False, True], [])
+    """
+    return _mark_firsts(ordered[1:] != ordered[:-1], len(ordered))
 
 
 def _mark_firsts(differs: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.bool_]:

@@ -1,6 +1,7 @@
 """Facts that many ask about one thing, each found once: when it is first asked for."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import update_wrapper
 from typing import Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -29,6 +30,11 @@ class SharedFacts:
         if find not in found:
             found[find] = find(self)
         return cast("Found", found[find])
+
+    def forget(self) -> None:
+        """Let go of what was found. Some of it holds its owner, and both would stay until the garbage collector looks at them."""
+        with suppress(AttributeError):
+            self._found.clear()
 
 
 class Remembered(Generic[Owner, Details, Found]):

@@ -75,8 +75,8 @@ class Runner:
         _keep_freed_memory()
         self.finished = 0
         self._columns = None
-        self._look_for_core()
         try:
+            self._look_for_core()
             kernel = Frame(machine.get_function(machine.kernel.name))
             while self.finished < len(blocks):
                 if self.finished:

@@ -8,22 +8,19 @@ from gpa_lsp.emulator.trace import Accesses, Buffer
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.arrays import ArrayIndex, ArrayParts, split_by_array
 from gpa_lsp.traces.group_sums import AccessGroup, GroupSums, build_keys
-from gpa_lsp.traces.lane_addresses import Integers, gather_lanes, split_rows
-from gpa_lsp.traces.model import OUTSIDE
-from gpa_lsp.traces.patterns import Patterns, find_patterns
+from gpa_lsp.traces.lane_addresses import MOST_ARRAYS, Integers, gather_lanes, split_rows
+from gpa_lsp.traces.model import ARRAY_SPACES, OUTSIDE
+from gpa_lsp.traces.patterns import find_patterns
 from gpa_lsp.traces.piece_rows import PieceRows
-from gpa_lsp.traces.request_columns import RequestColumns, mark_sectors, measure_requests
+from gpa_lsp.traces.request_columns import RequestColumns, mark_sectors
+from gpa_lsp.traces.request_kinds import RequestKinds
 from gpa_lsp.traces.segments import (
     SECTOR_SHIFT,
-    Touched,
     build_intervals,
     build_local_intervals,
     list_segments,
     measure_intervals,
 )
-
-_FOLDED = (Space.GLOBAL, Space.TEXTURE, Space.CONST)
-"""Spaces whose addresses are of arrays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +62,10 @@ class AccessAccumulator:
     def add(self, found: PieceRows) -> None:
         """Take the requests of a piece; shared memory and parameters are passed over."""
         accesses = found.piece.accesses
-        folded = np.flatnonzero(np.isin(accesses.space, _FOLDED))
-        columns = measure_requests(accesses, folded)
-        if columns is not None:
-            self._add_columns(found, folded, columns)
+        if found.kinds is not None and found.measured is not None:
+            self._add_kinds(found, found.kinds, found.measured)
         else:
-            for rows in split_rows(folded):
+            for rows in split_rows(np.flatnonzero(np.isin(accesses.space, ARRAY_SPACES))):
                 self._add_folded(accesses, rows)
         local = np.flatnonzero(accesses.space == Space.LOCAL)
         for width in np.unique(accesses.bytes[local]).tolist():
@@ -88,36 +83,58 @@ class AccessAccumulator:
             instructions=self._by_instruction.finish(), arrays=self._by_array.finish(), footprints=footprints
         )
 
-    def _add_columns(self, found: PieceRows, rows: Integers, columns: RequestColumns) -> None:
-        """Of requests to one array each, all that is summed is in their columns; the others are taken apart."""
-        accesses = found.piece.accesses
-        width, touched, patterns = accesses.bytes[rows], columns.touched, columns.patterns
-        self._by_instruction.add(build_keys(accesses, rows, None), width, columns.counts, touched, patterns=patterns)
-        array = self._index.find(columns.lowest)
-        is_whole = (array == self._index.find(columns.highest)) & (array != OUTSIDE)
-        if not is_whole.all():
-            for mixed in split_rows(rows[~is_whole]):
-                matrix = gather_lanes(accesses, mixed)
-                self._add_parts(accesses, mixed, split_by_array(self._index, matrix))
-            rows, width, array = rows[is_whole], width[is_whole], array[is_whole]
-            touched = Touched(**{name: getattr(touched, name)[is_whole] for name in Touched.__slots__})
-            patterns = Patterns(pattern=patterns.pattern[is_whole], stride_bytes=patterns.stride_bytes[is_whole])
-        keys = build_keys(accesses, rows, array)
-        counts = columns.counts if len(rows) == len(is_whole) else columns.counts[is_whole]
-        self._by_array.add(keys, width, counts, touched, patterns=patterns)
-        for number in np.unique(array).tolist():
-            self._mark_rows(found, rows[array == number], number)
+    def _add_kinds(self, found: PieceRows, kinds: RequestKinds, measured: RequestColumns) -> None:
+        """Of requests to one array each, all that is summed is known by their kinds; the others are taken apart."""
+        is_folded = np.isin(found.piece.accesses.space[kinds.rows], ARRAY_SPACES)
+        folded = np.flatnonzero(is_folded)
+        self._sum_kinds(self._by_instruction, found, kinds.counts[folded], folded)
+        array, is_one = kinds.find_arrays(self._index, is_folded)
+        whole = np.flatnonzero(is_one)
+        self._sum_kinds(self._by_array, found, kinds.counts[whole], whole, array[whole])
+        if len(whole) < len(folded):
+            self._add_rest(found, kinds, np.flatnonzero((is_folded & ~is_one)[kinds.kind]))
+        self._mark_requests(found)
 
-    def _mark_rows(self, found: PieceRows, rows: Integers, number: int) -> None:
-        """Mark what rows touch of an array."""
-        marks, first = self._touched[number], self._buffers[number].base >> SECTOR_SHIFT
-        if marks is None or not len(marks):
+    def _add_rest(self, found: PieceRows, kinds: RequestKinds, rows: Integers) -> None:
+        """Rows of kinds that go to several arrays, by array: each row to one, or taken apart."""
+        if found.arrays is None:
             return
+        accesses, array = found.piece.accesses, found.arrays[rows]
+        is_one = array != OUTSIDE
+        for mixed in split_rows(rows[~is_one]):
+            self._add_parts(accesses, mixed, split_by_array(self._index, gather_lanes(accesses, mixed)))
+        pairs, times = np.unique(kinds.kind[rows[is_one]] * np.int64(MOST_ARRAYS) + array[is_one], return_counts=True)
+        self._sum_kinds(self._by_array, found, times, *np.divmod(pairs, MOST_ARRAYS))
+
+    def _sum_kinds(
+        self, sums: GroupSums, found: PieceRows, times: Integers, chosen: Integers, array: Integers | None = None
+    ) -> None:
+        """Add so many requests of some kinds, to one array each where arrays are told apart."""
+        if found.kinds is None or found.measured is None:
+            return
+        accesses, rows, columns = found.piece.accesses, found.kinds.rows[chosen], found.measured.choose(chosen)
+        keys = build_keys(accesses, rows, array)
+        sums.add(keys, accesses.bytes[rows], columns.counts, columns.touched, patterns=columns.patterns, times=times)
+
+    def _mark_requests(self, found: PieceRows) -> None:
+        """Mark what requests to one array each touch: each sector is of one array as well."""
+        if found.arrays is None or found.requests is None or all(marks is None for marks in self._touched):
+            return
+        rows = found.requests.first
+        rows = rows[found.arrays[rows] != OUTSIDE]
         is_listed = found.is_global[rows] & found.has_sectors
         if is_listed.any():
-            places = found.find_sectors(rows[is_listed]).list_used() - first
-            marks[places[(places >= 0) & (places < len(marks))]] = True
-        mark_sectors(found.piece.accesses, rows[~is_listed], first, marks)
+            lists = found.find_sectors(rows[is_listed])
+            array_of_list = np.full(len(lists.size), OUTSIDE, dtype=np.int64)
+            array_of_list[lists.number] = found.arrays[rows[is_listed]]
+            self._mark_footprints(array_of_list, np.repeat(np.arange(len(lists.size)), lists.size), lists.sector)
+        rows = rows[~is_listed]
+        array = found.arrays[rows]
+        for number in np.unique(array).tolist():
+            marks = self._touched[number]
+            if marks is not None and len(marks):
+                first = self._buffers[number].base >> SECTOR_SHIFT
+                mark_sectors(found.piece.accesses, rows[array == number], first, marks)
 
     def _add_folded(self, accesses: Accesses, rows: Integers) -> None:
         matrix = gather_lanes(accesses, rows)

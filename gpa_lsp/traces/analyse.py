@@ -53,11 +53,16 @@ class TraceAnalyser:
         self._blocks = 0
 
     def add(self, piece: Trace) -> None:
-        """Take one piece.
+        """Take one piece; see :meth:`add_rows`."""
+        self.add_rows(PieceRows(piece))
+
+    def add_rows(self, rows: PieceRows) -> None:
+        """Take one piece with what was found of it so far.
 
         Raises:
             InputError: its rows do not lead anywhere, or it is of another launch than the pieces before it.
         """
+        piece = rows.piece
         check_trace(piece)
         if self._first is None:
             self._start(piece)
@@ -73,13 +78,12 @@ class TraceAnalyser:
         self._instructions = piece.instructions  # each piece has those of the pieces before it, and maybe more
         self._is_complete &= piece.is_complete
         self._blocks += len(piece.traced_blocks)
-        rows = PieceRows(piece)
         for reuse in (self._elements, self._lines, self._warps, self._kept):
             reuse.add(rows)
         self._waves.add(rows)
-        self._accesses.add(rows)
-        for part in (self._banks, self._branches, self._repeats):
-            part.add(piece)
+        for part in (self._accesses, self._banks, self._repeats):
+            part.add(rows)
+        self._branches.add(piece)
 
     def finish(self) -> TraceAnalyses:
         """What all pieces show.

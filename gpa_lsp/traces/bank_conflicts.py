@@ -1,17 +1,19 @@
 """Bank conflicts: passes of requests to shared memory over a trace, as :mod:`~gpa_lsp.symbolic_accesses.wavefronts` counts them."""
 
 from dataclasses import field
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.emulator.trace import Accesses, Trace
+from gpa_lsp.emulator.trace import Accesses
 from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts, divide_request
 from gpa_lsp.traces.keyed_sums import KeyedSums
 from gpa_lsp.traces.lane_addresses import Integers, gather_lanes, split_rows, spread_lanes
+from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.request_columns import list_columns
 
 MOST_WAVEFRONTS = 64
@@ -59,30 +61,44 @@ class BankAccumulator:
         self._sums = KeyedSums(5)
         self._histogram = KeyedSums(1)
 
-    def add(self, piece: Trace) -> None:
+    def add(self, found: PieceRows) -> None:
         """Take the shared memory accesses of a piece."""
-        accesses = piece.accesses
+        piece, accesses = found.piece, found.piece.accesses
         kinds = np.array([-1 if one.kind is None else one.kind for one in piece.instructions], dtype=np.int8)
-        shared = np.flatnonzero(accesses.space == Space.SHARED)
-        instruction = accesses.instruction[shared].astype(np.int64)
-        measured = _measure_by_core(accesses, shared, kinds[instruction])
-        if measured is not None:
-            self._sum(instruction, accesses.bytes[shared], *measured)
+        if not (accesses.space == Space.SHARED).any():
             return
+        if found.kinds is not None:
+            chosen = np.flatnonzero(accesses.space[found.kinds.rows] == Space.SHARED)
+            rows = found.kinds.rows[chosen]
+            instruction = accesses.instruction[rows].astype(np.int64)
+            measured = _measure_by_core(accesses, rows, kinds[instruction])
+            if measured is not None:
+                self._sum(instruction, accesses.bytes[rows], *measured, times=found.kinds.counts[chosen])
+                return
+        shared = np.flatnonzero(accesses.space == Space.SHARED)
         for width in np.unique(accesses.bytes[shared]).tolist():
             for rows in split_rows(shared[accesses.bytes[shared] == width]):
                 instruction = accesses.instruction[rows].astype(np.int64)
                 matrix = gather_lanes(accesses, rows)
                 addresses, active = spread_lanes(matrix)
                 taken, ideal = count_wavefronts(addresses, active, width, kinds[instruction])
-                self._sum(instruction, accesses.bytes[rows], matrix.counts, taken, ideal)
+                once = np.ones(len(rows), dtype=np.int64)
+                self._sum(instruction, accesses.bytes[rows], matrix.counts, taken, ideal, times=once)
 
     def _sum(
-        self, instruction: Integers, widths: npt.NDArray[np.uint8], lanes: Integers, taken: Integers, ideal: Integers
+        self,
+        instruction: Integers,
+        widths: npt.NDArray[np.uint8],
+        lanes: Integers,
+        taken: Integers,
+        ideal: Integers,
+        *,
+        times: Integers,
     ) -> None:
+        """Add requests, each so many times."""
         columns = (np.ones(len(instruction), dtype=np.int64), lanes, lanes * widths, taken, ideal)
-        self._sums.add(instruction, np.stack(columns, axis=1))
-        self._histogram.count(instruction * (MOST_WAVEFRONTS + 1) + np.minimum(taken, MOST_WAVEFRONTS))
+        self._sums.add(instruction, np.stack(columns, axis=1) * times[:, None])
+        self._histogram.add(instruction * (MOST_WAVEFRONTS + 1) + np.minimum(taken, MOST_WAVEFRONTS), times[:, None])
 
     def finish(self) -> tuple[BankConflicts, ...]:
         """By instruction."""
@@ -102,6 +118,12 @@ class BankAccumulator:
         )  # fmt: skip
 
 
+@cache
+def _divide_requests() -> Integers:
+    """Words and parts by bytes per lane, int64[256, 2]."""
+    return np.array([divide_request(width) for width in range(256)], dtype=np.int64)
+
+
 def _measure_by_core(
     accesses: Accesses, rows: Integers, kinds: npt.NDArray[np.int8]
 ) -> tuple[Integers, Integers, Integers] | None:
@@ -109,8 +131,7 @@ def _measure_by_core(
     core = find_core()
     if core is None:
         return None
-    divided = np.array([divide_request(width) for width in range(256)], dtype=np.int64)
-    words, parts = np.ascontiguousarray(divided[accesses.bytes[rows]].T)
+    words, parts = np.ascontiguousarray(_divide_requests()[accesses.bytes[rows]].T)
     lanes, taken, ideal = np.empty((3, len(rows)), np.int64)
     columns = list_columns(accesses, rows)
     is_done = core.has_done("measure_banks", *columns, kinds, words, parts, lanes, taken, ideal)

@@ -77,6 +77,7 @@ class GroupSums:
         touched: Touched,
         *,
         patterns: Patterns,
+        times: Integers | None = None,
     ) -> None:
         """Add requests, or parts of them.
 
@@ -86,21 +87,24 @@ class GroupSums:
             counts: int64[n], their active lanes.
             touched: what they touch.
             patterns: of their lanes.
+            times: int64[n], how often each is there; None for once.
         """
         if len(keys) == 0:
             return
         groups, place = compress_keys(keys)
         is_uniform = (touched.distinct == 1) & (counts > 1)
+        times = np.ones(len(keys), dtype=np.int64) if times is None else times
         columns = (
             np.ones(len(keys), dtype=np.int64), counts, counts * width, touched.used_bytes, touched.lines,
             touched.sectors, touched.ideal_sectors, is_uniform.astype(np.int64),
         )  # fmt: skip
-        self._sums.add(groups, sum_columns(place, np.stack(columns, axis=1), len(groups)))
+        self._sums.add(groups, sum_columns(place, np.stack(columns, axis=1) * times[:, None], len(groups)))
         for histogram, segments in ((self._lines, touched.lines), (self._sectors, touched.sectors)):
-            count_pairs(histogram, groups, place, np.minimum(segments, MOST_SEGMENTS), _BINS)
-        count_pairs(self._patterns, groups, place, patterns.pattern, _PATTERNS)
+            count_pairs(histogram, groups, place, np.minimum(segments, MOST_SEGMENTS), _BINS, times=times)
+        count_pairs(self._patterns, groups, place, patterns.pattern, _PATTERNS, times=times)
         has_stride = (patterns.stride_bytes != 0) & (np.abs(patterns.stride_bytes) < _MOST_STRIDE_BYTES)
-        self._strides.count(keys[has_stride] * _STRIDES + patterns.stride_bytes[has_stride] + _MOST_STRIDE_BYTES)
+        strides = keys[has_stride] * _STRIDES + patterns.stride_bytes[has_stride] + _MOST_STRIDE_BYTES
+        self._strides.add(strides, times[has_stride, None])
 
     def finish(self) -> tuple[AccessGroup, ...]:
         """All groups, by instruction, space and array."""

@@ -32,6 +32,9 @@ class KeyedSums:
             return
         groups, place = compress_keys(keys)
         sums = sum_columns(place, columns, len(groups))
+        if np.array_equal(groups, self._keys):  # as piece after piece does
+            self._sums = self._sums + sums
+            return
         found, where = np.unique(np.concatenate([self._keys, groups]), return_inverse=True)
         if len(found) > self._most_keys:
             known = self._keys if len(self._keys) else found[: self._most_keys - 1]
@@ -39,12 +42,6 @@ class KeyedSums:
             found, where = np.unique(np.concatenate([self._keys, groups]), return_inverse=True)
         self._sums = sum_columns(where, np.concatenate([self._sums, sums]), len(found))
         self._keys = found
-
-    def count(self, keys: Integers) -> None:
-        """Add 1 to the first column of every key."""
-        if len(keys):
-            groups, place = compress_keys(keys)
-            self.add(groups, np.bincount(place, minlength=len(groups))[:, None])
 
     @property
     def keys(self) -> Integers:
@@ -86,7 +83,9 @@ def sum_columns(place: Integers, columns: Integers, groups: int) -> Integers:
     return np.stack(sums, axis=1).astype(np.int64)
 
 
-def count_pairs(sums: KeyedSums, groups: Integers, place: Integers, values: Integers, base: int) -> None:
+def count_pairs(
+    sums: KeyedSums, groups: Integers, place: Integers, values: Integers, base: int, *, times: Integers | None = None
+) -> None:
     """Count rows by group and value, under the key ``group · base + value``.
 
     Args:
@@ -95,7 +94,8 @@ def count_pairs(sums: KeyedSums, groups: Integers, place: Integers, values: Inte
         place: int64[n], each row's index into the groups.
         values: int64[n], below ``base``.
         base: of the values.
+        times: int64[n], how often each row is there, less than 2**53 together; None for once.
     """
-    counts = np.bincount(place * base + values, minlength=len(groups) * base)
+    counts = np.bincount(place * base + values, weights=times, minlength=len(groups) * base)
     found = np.flatnonzero(counts)
     sums.add(groups[found // base] * base + found % base, counts[found][:, None].astype(np.int64))

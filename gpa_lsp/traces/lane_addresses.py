@@ -25,9 +25,6 @@ MOST_ARRAYS = (1 << 12) - 2
 Integers = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
 
-_BITS = (
-    np.unpackbits(np.arange(1 << 16, dtype="<u2").view(np.uint8).reshape(-1, 2), axis=1).sum(axis=1).astype(np.int64)
-)
 _LANES = np.arange(WARP_LANES, dtype=np.int64)
 
 
@@ -67,7 +64,7 @@ def count_lanes(masks: npt.NDArray[np.uint32]) -> Integers:
     >>> count_lanes(np.array([0, 1, 0xFFFFFFFF], dtype=np.uint32)).tolist()
     [0, 1, 32]
     """
-    counts: Integers = _BITS[masks & 0xFFFF] + _BITS[masks >> 16]
+    counts: Integers = np.bitwise_count(masks).astype(np.int64)
     return counts
 
 

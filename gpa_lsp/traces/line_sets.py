@@ -3,7 +3,8 @@
 Rows of a loop refer to the same lines again and again: the compiled core moves a set of lines as one where nobody else took a line of it.
 """
 
-from dataclasses import field
+from collections.abc import Sequence
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -13,52 +14,70 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses
 from gpa_lsp.native.shared_library import Core, find_core
 from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.lane_addresses import CHUNK_ROWS, Integers
+from gpa_lsp.traces.lane_addresses import CHUNK_ROWS, Integers, Marks
 from gpa_lsp.traces.references import list_references
 from gpa_lsp.traces.request_columns import list_columns
+from gpa_lsp.traces.request_kinds import EqualRows, RequestKinds, find_equal_rows
 from gpa_lsp.traces.segments import SECTOR_SHIFT
 
-_LISTS, _SETS, _LINES, _SECTORS = range(4)
+_SETS, _LINES, _SECTORS = range(3)
 _UNBOUNDED = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectorLists:
-    """Sectors of n rows.
+    """Sectors of n rows, in k lists.
 
     Attributes:
-        start: int64[n], place of the first sector of each row; rows with equal sectors may have the same.
-        size: int64[n], sectors of each.
-        sector: int64[m], address divided by 32, ascending within a row; local memory lies above all others.
+        number: int64[n], the list of each row; rows with equal sectors may have the same.
+        size: int64[k], sectors of each list.
+        sector: int64[m], address divided by 32, one list behind the other; ascending in each; local memory lies above all others.
     """
 
-    start: Integers = field(repr=False)
+    number: Integers = field(repr=False)
     size: Integers = field(repr=False)
     sector: Integers = field(repr=False)
 
+    @property
+    def sizes(self) -> Integers:
+        """int64[n], sectors of each row."""
+        return self.size[self.number]
+
+    @property
+    def firsts(self) -> Integers:
+        """int64[k], place of the first sector of each list."""
+        return np.cumsum(self.size) - self.size
+
     def choose(self, rows: Integers) -> "SectorLists":
         """Those of some of the rows."""
-        return SectorLists(start=self.start[rows], size=self.size[rows], sector=self.sector)
+        return SectorLists(number=self.number[rows], size=self.size, sector=self.sector)
 
-    def list_used(self) -> Integers:
-        """int64[k], all sectors of the rows; lists that several rows have stand once."""
-        return self.sector[self._find_used()[1]]
+    def mark_used(self) -> Marks:
+        """bool[m], the sectors of lists that a row has."""
+        return np.repeat(self._find_used(), self.size)
 
     def compact(self) -> "SectorLists":
-        """The same without sectors that no row refers to."""
-        sizes, used = self._find_used()
-        first = np.cumsum(sizes) - sizes
-        return SectorLists(start=first[self.start], size=self.size, sector=self.sector[used])
+        """The same without lists that no row has."""
+        is_used = self._find_used()
+        return SectorLists(
+            number=(np.cumsum(is_used) - 1)[self.number], size=self.size[is_used], sector=self.sector[self.mark_used()]
+        )
 
-    def _find_used(self) -> tuple[Integers, Integers]:
-        """The size of the list at each place, 0 where none begins; and the places of all lists, in their order."""
-        sizes = np.zeros(len(self.sector), dtype=np.int64)
-        sizes[self.start] = self.size
-        starts = np.flatnonzero(sizes)
-        lengths = sizes[starts]
-        ends = np.cumsum(lengths)
-        places: Integers = np.arange(int(lengths.sum())) + np.repeat(starts - (ends - lengths), lengths)
-        return sizes, places
+    def _find_used(self) -> Marks:
+        is_used = np.zeros(len(self.size), dtype=np.bool_)
+        is_used[self.number] = True
+        return is_used
+
+
+def join_lists(parts: Sequence[SectorLists]) -> SectorLists:
+    """One behind the other."""
+    before = np.cumsum([0, *(len(one.size) for one in parts)]).tolist()
+    none = np.empty(0, dtype=np.int64)
+    return SectorLists(
+        number=np.concatenate([none, *(one.number + first for one, first in zip(parts, before, strict=False))]),
+        size=np.concatenate([none, *(one.size for one in parts)]),
+        sector=np.concatenate([none, *(one.sector for one in parts)]),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,32 +100,73 @@ class LineSets:
         """For functions of the core."""
         return tuple(getattr(self, name) for name in self.__slots__)
 
+    def place_rows(self, numbers: Integers, rows: Integers | None = None, count: int = 0) -> "LineSets":
+        """The same for other rows.
 
-def list_sectors(accesses: Accesses, rows: Integers, most: int = _UNBOUNDED) -> SectorLists:
+        Args:
+            numbers: int64[n], their lists.
+            rows: int64[n], the numbers of the rows; None for 0, 1, ….
+            count: these are below.
+        """
+        lists = numbers.astype(np.int32)
+        if rows is not None:
+            lists = np.full(count, -1, np.int32)
+            lists[rows] = numbers
+        return replace(self, lists=lists)
+
+
+def list_sectors(
+    accesses: Accesses,
+    rows: Integers,
+    requests: EqualRows | None,
+    kinds: RequestKinds | None,
+    *,
+    most: int = _UNBOUNDED,
+) -> SectorLists:
     """The sectors of some rows of global memory, textures and local memory.
 
     Args:
         accesses: the trace's.
         rows: int64[n], which.
+        requests: which of all rows access the same; None where that is not known.
+        kinds: of all rows, as well.
         most: where they have more sectors, the last rows may be left out.
     """
     core, is_local = find_core(), accesses.space[rows] == Space.LOCAL
-    if core is not None and not is_local.any():
-        found = _list_equal(core, accesses, rows)
+    if core is not None and requests is not None and kinds is not None and not is_local.any():
+        found = _list_equal(core, accesses, requests, kinds, rows)
         if found is not None:
             return found
     references = list_references(accesses, rows, SECTOR_SHIFT, most)
     size = np.bincount(references.position, minlength=references.row_count).astype(np.int64)
-    return SectorLists(start=np.cumsum(size) - size, size=size, sector=references.unit)
+    return SectorLists(number=np.arange(references.row_count), size=size, sector=references.unit)
 
 
-def _list_equal(core: Core, accesses: Accesses, rows: Integers) -> SectorLists | None:
-    start, size = np.empty((2, len(rows)), np.int64)
-    each = ((accesses.bytes[rows].astype(np.int64) - 1) >> SECTOR_SHIFT) + 2
-    room = int((np.bitwise_count(accesses.lane_mask[rows]) * each).sum())
+def _list_equal(
+    core: Core, accesses: Accesses, requests: EqualRows, kinds: RequestKinds, rows: Integers
+) -> SectorLists | None:
+    """Requests of one shape that touch the same sectors from the same lowest base are listed once."""
+    is_wanted = np.zeros(len(requests.first), dtype=np.bool_)
+    is_wanted[requests.number[rows]] = True
+    wanted = requests.first[is_wanted]
+    shape, base, lowered = kinds.shape[wanted], kinds.base[wanted], np.empty(len(wanted), np.uint64)
+    masks, first, addresses, _, widths, *_ = list_columns(accesses, wanted)
+    known = (masks, first, addresses, widths, kinds.shape_rows, len(kinds.shape_rows))
+    if not core.has_done("lower_bases", *known, shape, base, len(wanted), lowered):
+        return None
+    equal = find_equal_rows(shape, lowered)
+    wanted = wanted[equal.first]
+    start, size = np.empty((2, len(wanted)), np.int64)
+    each = ((accesses.bytes[wanted].astype(np.int64) - 1) >> SECTOR_SHIFT) + 2
+    room = int((np.bitwise_count(accesses.lane_mask[wanted]) * each).sum())
     sector = np.empty(room, np.int64)  # the system gives memory for what is written alone
-    used = core.call("list_equal_units", *list_columns(accesses, rows), SECTOR_SHIFT, start, size, sector, room)
-    return None if used < 0 else SectorLists(start=start, size=size, sector=sector[:used].copy())
+    used = core.call("list_equal_units", *list_columns(accesses, wanted), SECTOR_SHIFT, start, size, sector, room)
+    if used < 0:
+        return None
+    _, first_of, number = np.unique(start, return_index=True, return_inverse=True)
+    of_request = np.full(len(requests.first), -1, dtype=np.int64)
+    of_request[is_wanted] = number[equal.number]
+    return SectorLists(number=of_request[requests.number[rows]], size=size[first_of], sector=sector[:used].copy())
 
 
 def count_kept_rows(size: Integers, most: int) -> int:
@@ -117,34 +177,21 @@ def count_kept_rows(size: Integers, most: int) -> int:
     return int(places[np.argmax(is_over)]) if is_over.any() else len(size)
 
 
-def number_line_sets(
-    core: Core, lists: SectorLists, *, rows: Integers | None = None, count: int = 0
-) -> LineSets | None:
-    """The sets of lines; None where the core could not find them.
-
-    Args:
-        core: it.
-        lists: of rows.
-        rows: int64[n], numbers that these rows have; None for 0, 1, ….
-        count: numbers are below.
-    """
-    size, room = len(lists.start), len(lists.sector)
-    of_row = np.empty(size, np.int32)
-    firsts, lines_of, set_firsts = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room + 1, np.int64)
-    sets, dense, lines = np.empty((3, room), np.int32)
-    masks, found = np.empty(room, np.uint8), np.zeros(4, np.int64)
-    columns = (np.ascontiguousarray(one, np.int64) for one in (lists.start, lists.size))
+def number_line_sets(core: Core, lists: SectorLists) -> LineSets | None:
+    """The sets of lines; None where the core could not find them."""
+    size, room = len(lists.size), len(lists.sector)
+    sets, firsts = np.empty(size, np.int32), lists.firsts
+    lines_of, set_firsts = np.empty(room, np.int64), np.empty(size + 1, np.int64)
+    dense, lines = np.empty((2, room), np.int32)
+    masks, found = np.empty(room, np.uint8), np.zeros(3, np.int64)
+    columns = (np.ascontiguousarray(one, np.int64) for one in (firsts, lists.size))
     if not core.has_done(
-        "number_line_sets", *columns, size, np.ascontiguousarray(lists.sector, np.int64), room, of_row, firsts, sets,
-        dense, masks, set_firsts, lines, lines_of, found,
+        "number_line_sets", *columns, size, np.ascontiguousarray(lists.sector, np.int64), room, sets, dense, masks,
+        set_firsts, lines, lines_of, found,
     ):  # fmt: skip
         return None
-    if rows is not None:
-        numbered = np.full(count, -1, np.int32)
-        numbered[rows] = of_row
-        of_row = numbered
     return LineSets(
-        lists=of_row,
+        lists=lists.number.astype(np.int32),
         firsts=firsts,
         sets=sets,
         dense=dense,

@@ -195,5 +195,8 @@ def find_group_kind(instruction: StaticInstruction) -> AccessGroupKind:
     return AccessGroupKind.STORES if instruction.kind is AccessKind.STORE else AccessGroupKind.LOADS
 
 
+ARRAY_SPACES = (Space.GLOBAL, Space.TEXTURE, Space.CONST)
+"""Spaces whose addresses are of arrays."""
+
 CACHED_SPACES = (Space.GLOBAL, Space.TEXTURE, Space.LOCAL)
 """Spaces whose accesses go through L1."""

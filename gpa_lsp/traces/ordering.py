@@ -1,16 +1,19 @@
 """Rows in the order of several columns: :func:`order_rows`."""
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.traces.lane_addresses import Integers
 
 
-def order_rows(*columns: Integers) -> Integers:
+def order_rows(*columns: "npt.NDArray[Any]") -> Integers:
     """The rows by the first column, those equal in it by the second …; those equal in all of them stay in their order.
 
     Args:
-        columns: int64[n] each, at least one.
+        columns: integers, n each, at least one.
 
     Returns:
         int64[n], places.
@@ -18,12 +21,10 @@ def order_rows(*columns: Integers) -> Integers:
     >>> order_rows(np.array([1, 0, 1, 0]), np.array([5, 2, 3, 2])).tolist()
     [1, 3, 2, 0]
     """
-    count = len(columns[0])
-    core = find_core()
+    core, together = find_core(), np.stack(columns).astype(np.int64, copy=False)
     if core is not None:
-        order, room = np.arange(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-        for column in reversed(columns):
-            core.call("refine_order", np.ascontiguousarray(column, np.int64), count, order, room)
-        return order
+        order = np.empty(together.shape[1], dtype=np.int64)
+        if core.has_done("order_rows", together, *together.shape, order):
+            return order
     found: Integers = np.lexsort(columns[::-1])
     return found

@@ -1,4 +1,4 @@
-"""What the analyses of lines ask of one piece of a trace, found once: :class:`PieceRows`."""
+"""What several analyses ask of one piece of a trace, found once: :class:`PieceRows`."""
 
 from functools import cached_property
 
@@ -7,14 +7,18 @@ import numpy as np
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
+from gpa_lsp.traces.arrays import ArrayIndex
 from gpa_lsp.traces.lane_addresses import Integers, Marks
 from gpa_lsp.traces.line_sets import LineSets, SectorLists, list_sectors, number_line_sets
+from gpa_lsp.traces.model import ARRAY_SPACES
 from gpa_lsp.traces.ordering import order_rows
 from gpa_lsp.traces.references import number_turns
+from gpa_lsp.traces.request_columns import RequestColumns, measure_requests
+from gpa_lsp.traces.request_kinds import EqualRows, RequestKinds, find_equal_rows, find_kinds
 
 
 class PieceRows:
-    """The rows of global memory and textures, in the orders of their warps; each part is found when it is asked for.
+    """Its rows by kind, and those of global memory and textures in the orders of their warps; each part is found when it is asked for.
 
     Args:
         piece: of a trace.
@@ -22,6 +26,29 @@ class PieceRows:
 
     def __init__(self, piece: Trace) -> None:
         self.piece = piece
+
+    @cached_property
+    def kinds(self) -> RequestKinds | None:
+        """Which rows are alike; None where the core does not say."""
+        return find_kinds(self.piece.accesses, len(self.piece.instructions))
+
+    @cached_property
+    def measured(self) -> RequestColumns | None:
+        """What a row of each kind touches; it says nothing of local memory."""
+        return None if self.kinds is None else measure_requests(self.piece.accesses, self.kinds.rows)
+
+    @cached_property
+    def requests(self) -> EqualRows | None:
+        """Which rows access the same bytes with the same lanes; None where the core does not say."""
+        return None if self.kinds is None else find_equal_rows(self.kinds.shape, self.kinds.base)
+
+    @cached_property
+    def arrays(self) -> Integers | None:
+        """int64[rows of the piece], the array that each lies in; OUTSIDE where it is none, or several. None where kinds are not known."""
+        if self.kinds is None:
+            return None
+        has_arrays = np.isin(self.piece.accesses.space[self.kinds.rows], ARRAY_SPACES)
+        return self.kinds.find_arrays_of_rows(ArrayIndex(self.piece.buffers), has_arrays)
 
     @cached_property
     def turns(self) -> Integers:
@@ -45,12 +72,12 @@ class PieceRows:
     def by_warp(self) -> Integers:
         """These, warp by warp."""
         rows, block, warp = self._name_warps()
-        return rows[order_rows(block, warp, self.turns[rows])]
+        return rows[order_rows(block, warp)]  # those of a warp are in its order
 
     @cached_property
     def sectors(self) -> SectorLists:
         """Of these, ascending."""
-        return list_sectors(self.piece.accesses, np.flatnonzero(self.is_global))
+        return list_sectors(self.piece.accesses, np.flatnonzero(self.is_global), self.requests, self.kinds)
 
     @property
     def has_sectors(self) -> bool:
@@ -59,7 +86,20 @@ class PieceRows:
 
     def find_sectors(self, rows: Integers) -> SectorLists:
         """Of some of them, by row of the piece."""
-        return self.sectors.choose((np.cumsum(self.is_global) - 1)[rows])
+        return self.sectors.choose(self._places[rows])
+
+    def count_sectors(self, rows: Integers) -> int:
+        """Distinct sectors of some of them together."""
+        is_used = self.find_sectors(rows).mark_used()
+        if self.sets is None:
+            return len(np.unique(self.sectors.sector[is_used]))
+        is_touched = np.zeros(self.sets.sector_count, dtype=np.bool_)
+        is_touched[self.sets.dense[is_used]] = True
+        return int(np.count_nonzero(is_touched))
+
+    @cached_property
+    def _places(self) -> Integers:
+        return np.cumsum(self.is_global) - 1
 
     @cached_property
     def sets(self) -> LineSets | None:
@@ -67,8 +107,9 @@ class PieceRows:
         core = find_core()
         if core is None:
             return None
+        sets = number_line_sets(core, self.sectors)
         rows = np.flatnonzero(self.is_global)
-        return number_line_sets(core, self.sectors, rows=rows, count=len(self.piece.accesses))
+        return None if sets is None else sets.place_rows(self.sectors.number, rows, len(self.piece.accesses))
 
     def _name_warps(self) -> tuple[Integers, Integers, Integers]:
         accesses, rows = self.piece.accesses, np.flatnonzero(self.is_global)

@@ -22,15 +22,20 @@ class RequestColumns:
         counts: int64[n], active lanes.
         touched: by all lanes of each.
         patterns: of their lanes.
-        lowest: uint64[n], the lowest address of a lane.
-        highest: uint64[n], the highest.
     """
 
     counts: Integers = field(repr=False)
     touched: Touched
     patterns: Patterns
-    lowest: npt.NDArray[np.uint64] = field(repr=False)
-    highest: npt.NDArray[np.uint64] = field(repr=False)
+
+    def choose(self, rows: Integers) -> "RequestColumns":
+        """Some of the rows."""
+        touched, patterns = self.touched, self.patterns
+        return RequestColumns(
+            counts=self.counts[rows],
+            touched=Touched(**{name: getattr(touched, name)[rows] for name in Touched.__slots__}),
+            patterns=Patterns(pattern=patterns.pattern[rows], stride_bytes=patterns.stride_bytes[rows]),
+        )
 
 
 def measure_requests(accesses: Accesses, rows: Integers) -> RequestColumns | None:
@@ -39,8 +44,7 @@ def measure_requests(accesses: Accesses, rows: Integers) -> RequestColumns | Non
     if core is None:
         return None
     counts, lines, sectors, used, distinct, pattern, strides = np.empty((7, count), np.int64)
-    lowest, highest = np.empty((2, count), np.uint64)
-    found = (counts, lines, sectors, used, distinct, pattern, strides, lowest, highest)
+    found = (counts, lines, sectors, used, distinct, pattern, strides)
     if not core.has_done("measure_requests", *list_columns(accesses, rows), *found):
         return None
     return RequestColumns(
@@ -49,8 +53,6 @@ def measure_requests(accesses: Accesses, rows: Integers) -> RequestColumns | Non
             lines=lines, sectors=sectors, used_bytes=used, ideal_sectors=-(-used // SECTOR_BYTES), distinct=distinct
         ),
         patterns=Patterns(pattern=pattern, stride_bytes=strides),
-        lowest=lowest,
-        highest=highest,
     )
 
 

@@ -45,8 +45,9 @@ class RequestCollector:
         """Take one piece."""
         if self._accesses is None:
             self._accesses = AccessAccumulator(piece.buffers, footprint_sectors=0)
-        self._accesses.add(PieceRows(piece))
-        self._banks.add(piece)
+        rows = PieceRows(piece)
+        self._accesses.add(rows)
+        self._banks.add(rows)
         self.instructions = piece.instructions
         self.is_complete &= piece.is_complete
 

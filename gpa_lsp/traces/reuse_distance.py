@@ -27,6 +27,7 @@ from gpa_lsp.traces.model import Granularity, StoreEffect
 from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.references import list_references, name_warps
 from gpa_lsp.traces.request_columns import list_columns
+from gpa_lsp.traces.request_kinds import EqualRows
 from gpa_lsp.traces.segments import LINE_SHIFT, SECTOR_SHIFT, WORD_SHIFT
 
 FINITE_BINS = 33
@@ -159,6 +160,7 @@ class _Sequences:
         accesses: of it.
         sets: of lines, by row.
         rows: int64[n], in the order of their references.
+        requests: which of them are equal.
         instructions: of the piece, how many.
         scope: WARP or BLOCK.
         shift: units are of ``2**shift`` bytes.
@@ -170,6 +172,7 @@ class _Sequences:
     accesses: Accesses
     sets: LineSets
     rows: Integers
+    requests: EqualRows
     instructions: int
     scope: Scope
     shift: int
@@ -219,7 +222,13 @@ class ReuseSums:
         columns = (accesses.block, accesses.warp, accesses.instruction)
         addresses: tuple[np.ndarray[Any, Any] | int, ...] = ()
         if sequences.shift != LINE_SHIFT:
-            addresses = (*list_columns(accesses, sequences.rows)[:-2], sequences.shift)
+            equal = sequences.requests
+            addresses = (
+                *list_columns(accesses, sequences.rows)[:-2],
+                sequences.shift,
+                equal.number.astype(np.int32),
+                len(equal.first),
+            )
         is_done = self.fill_by_core(
             core, "add_part_reuse" if addresses else "add_line_reuse", *addresses,
             *(np.ascontiguousarray(one) for one in columns), np.ascontiguousarray(sequences.rows, np.int64),
@@ -307,28 +316,31 @@ class ReuseAccumulator:
             self._is_whole &= not is_used.any()
             return
         rows = found.by_warp if self._scope is Scope.WARP else found.by_block
-        rows = rows[is_used[rows]]
-        core = find_core()
-        if core is None or found.sets is None or not self._has_added(core, piece, rows, found.sets):
+        rows = rows if is_used is found.is_global else rows[is_used[rows]]
+        if not self._has_added(found, rows):
             self._add_columns(piece, rows)
 
     def _find_used(self, found: PieceRows) -> Marks:
         """bool[n], rows that are references."""
-        piece, is_used = found.piece, found.is_global.copy()
-        accesses = piece.accesses
+        piece, is_used = found.piece, found.is_global
+        instruction = piece.accesses.instruction
         if self._stores is StoreEffect.IGNORED:
-            is_used &= (_read_kinds(piece) == AccessKind.LOAD)[accesses.instruction]
+            is_used = is_used & (_read_kinds(piece) == AccessKind.LOAD)[instruction]
         if self._is_l1_only:
             kept = np.array([is_kept_by_l1(one) for one in piece.instructions], dtype=np.bool_)
-            is_used &= kept[accesses.instruction]
+            is_used = is_used & kept[instruction]
         return is_used
 
-    def _has_added(self, core: Core, piece: Trace, rows: Integers, sets: LineSets) -> bool:
+    def _has_added(self, piece_rows: PieceRows, rows: Integers) -> bool:
         """Have the core do all that :meth:`_add_columns` does; whether it could."""
+        core, piece, sets, requests = find_core(), piece_rows.piece, piece_rows.sets, piece_rows.requests
+        if core is None or sets is None or requests is None:
+            return False
         sequences = _Sequences(
             accesses=piece.accesses,
             sets=sets,
             rows=rows,
+            requests=requests,
             instructions=len(piece.instructions),
             scope=self._scope,
             shift=SHIFTS[self._granularity],

@@ -11,8 +11,8 @@ All are facts of the traced launch, not of the program.
 Loads that are there to see what others wrote (volatile, relaxed, acquire, ``.cv``, ``.cg``: a thread that waits polls so) repeat nothing, and strong
 stores, which others may wait for, are not overwritten.
 
-Requests are compared by a 64-bit hash of their addresses, lanes and width: two different ones look the same with a chance below one in
-10**9 for a billion pairs. A store anywhere in the array counts as one to every address of it, so the last two are lower bounds.
+Without the compiled core, requests are compared by a 64-bit hash of their addresses, lanes and width: two different ones look the same with a
+chance below one in 10**9 for a billion pairs. A store anywhere in the array counts as one to every address of it, so the last two are lower bounds.
 """
 
 import numpy as np
@@ -27,9 +27,9 @@ from gpa_lsp.traces.cache_operators import is_read_anew, is_strong
 from gpa_lsp.traces.keyed_sums import KeyedSums
 from gpa_lsp.traces.lane_addresses import WARP_LANES, Integers, gather_lanes, split_rows
 from gpa_lsp.traces.model import OUTSIDE
-from gpa_lsp.traces.ordering import order_rows
+from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.references import name_warps
-from gpa_lsp.traces.request_columns import list_columns
+from gpa_lsp.traces.request_kinds import find_equal_rows
 
 _MULTIPLIERS = np.random.default_rng(0x9E3779B97F4A7C15).integers(
     1, 1 << 63, size=WARP_LANES + 2, dtype=np.uint64
@@ -88,9 +88,9 @@ class RepeatAccumulator:
         self._stores = KeyedSums(2)
         self._is_whole = True
 
-    def add(self, piece: Trace) -> None:
+    def add(self, found: PieceRows) -> None:
         """Take the accesses of a piece, in the order of the trace."""
-        accesses = piece.accesses
+        piece, accesses = found.piece, found.piece.accesses
         rows = np.flatnonzero((accesses.space == Space.GLOBAL) | (accesses.space == Space.SHARED))
         self._is_whole &= len(rows) <= self._most_rows
         rows = rows[: self._most_rows]
@@ -98,52 +98,54 @@ class RepeatAccumulator:
             return
         kinds = np.array([AccessKind.LOAD if one.kind is None else one.kind for one in piece.instructions])
         kind = kinds[accesses.instruction[rows]]
-        array, shape = self._describe(accesses, rows)
+        array, before = self._find_same_before(found, rows)
         reads, writes = kind != AccessKind.STORE, kind != AccessKind.LOAD
         owner = accesses.block[rows].astype(np.int64) * (2 * _SHARED_ARRAY) + array
+        is_outside = array == OUTSIDE
         instruction = accesses.instruction[rows].astype(np.int64)
         is_fresh = _find_fresh(piece)[instruction]
-        same, before = _find_same_before(name_warps(accesses)[rows], shape)
+        is_looked_at = ~is_fresh & ~is_outside & (before >= 0)
         for sums, wanted, disturbs, is_later in (
             (self._loads, AccessKind.LOAD, writes, True),
             (self._stores, AccessKind.STORE, reads, False),
         ):
-            is_pair = (kind[same] == wanted) & (kind[before] == wanted) & (array[same] != OUTSIDE)
-            is_pair &= ~is_fresh[same] & ~is_fresh[before]
-            later, earlier = same[is_pair], before[is_pair]
+            is_wanted = kind == wanted
+            later = np.flatnonzero(is_looked_at & is_wanted)
+            later = later[is_wanted[before[later]] & ~is_fresh[before[later]]]
+            earlier = before[later]
             count = _count_before(owner, disturbs)
-            unknown = _count_before(accesses.block[rows].astype(np.int64), disturbs & (array == OUTSIDE))
-            is_quiet = (count[later] == count[earlier]) & (unknown[later] == unknown[earlier])
-            repeated = np.zeros(len(rows), dtype=np.int64)
-            repeated[(later if is_later else earlier)[is_quiet]] = 1
-            chosen = kind == wanted
-            ones = np.ones(int(chosen.sum()), dtype=np.int64)
-            sums.add(instruction[chosen], np.stack([ones, repeated[chosen]], axis=1))
+            is_quiet = count[later] == count[earlier]
+            if is_outside.any():
+                unknown = _count_before(accesses.block[rows].astype(np.int64), disturbs & is_outside)
+                is_quiet &= unknown[later] == unknown[earlier]
+            repeated = instruction[(later if is_later else earlier)[is_quiet]]
+            counts = [np.bincount(one, minlength=len(piece.instructions)) for one in (instruction[is_wanted], repeated)]
+            there = np.flatnonzero(counts[0])
+            sums.add(there, np.stack(counts, axis=1)[there])
 
     def finish(self) -> RepeatedValues:
         """What repeated in all pieces."""
         return RepeatedValues(loads=_read(self._loads), stores=_read(self._stores), is_whole=self._is_whole)
 
-    def _describe(self, accesses: Accesses, rows: Integers) -> tuple[Integers, npt.NDArray[np.uint64]]:
-        """The array of each request (OUTSIDE where it is none, or several) and the hash of its shape."""
+    def _find_same_before(self, found: PieceRows, rows: Integers) -> tuple[Integers, Integers]:
+        """The array of each row, OUTSIDE where it is none, or several; and the last same row of its warp before it, -1 for none."""
+        accesses, arrays, requests = found.piece.accesses, found.arrays, found.requests
+        warps, is_shared = name_warps(accesses)[rows], accesses.space[rows] == Space.SHARED
+        if arrays is not None and requests is not None:
+            array = np.where(is_shared, _SHARED_ARRAY, arrays[rows])
+            return array, find_equal_rows(warps, requests.number[rows]).before
         lowest, highest, shape = _hash_requests(accesses, rows)
         array = self._index.find(lowest)
         array = np.where(array == self._index.find(highest), array, OUTSIDE)
-        array = np.where(accesses.space[rows] == Space.SHARED, _SHARED_ARRAY, array)
         shape += accesses.lane_mask[rows] * _MULTIPLIERS[WARP_LANES]
         shape ^= (accesses.bytes[rows].astype(np.uint64) * 8 + accesses.space[rows]) * _MULTIPLIERS[WARP_LANES + 1]
-        return array, shape
+        return np.where(is_shared, _SHARED_ARRAY, array), find_equal_rows(warps, shape).before
 
 
 def _hash_requests(
     accesses: Accesses, rows: Integers
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     """The lowest and the highest address of each row, and a hash of all of them."""
-    core = find_core()
-    if core is not None:
-        lowest, highest, shape = np.empty((3, len(rows)), np.uint64)
-        if core.has_done("hash_requests", *list_columns(accesses, rows), _MULTIPLIERS, lowest, highest, shape):
-            return lowest, highest, shape
     parts = [_hash_rows(gather_lanes(accesses, chunk).addresses) for chunk in split_rows(rows)]
     lowest, highest, shape = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return lowest, highest, shape
@@ -163,13 +165,6 @@ def _find_fresh(piece: Trace) -> npt.NDArray[np.bool_]:
         [is_strong(one) if one.kind is AccessKind.STORE else is_read_anew(one) for one in piece.instructions],
         dtype=np.bool_,
     )
-
-
-def _find_same_before(warps: Integers, shape: npt.NDArray[np.uint64]) -> tuple[Integers, Integers]:
-    """Rows and, for each, the last row of the same warp and shape before it."""
-    order = order_rows(warps, shape.view(np.int64))
-    is_same = (warps[order][1:] == warps[order][:-1]) & (shape[order][1:] == shape[order][:-1])
-    return order[1:][is_same], order[:-1][is_same]
 
 
 def _count_before(owner: Integers, marks: npt.NDArray[np.bool_]) -> Integers:

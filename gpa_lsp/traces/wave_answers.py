@@ -9,7 +9,7 @@ from gpa_lsp.emulator.trace import Buffer
 from gpa_lsp.native.shared_library import Core, find_core
 from gpa_lsp.traces.cache_hits import CacheHits, count_lines, list_hits, list_line_loads, predict_hits, scale_l2
 from gpa_lsp.traces.distance_counting import INFINITE, Distances
-from gpa_lsp.traces.line_sets import SectorLists, number_line_sets
+from gpa_lsp.traces.line_sets import number_line_sets
 from gpa_lsp.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.traces.reuse_distance import ReuseGroup, ReuseSums
 from gpa_lsp.traces.segments import LINE_SHIFT
@@ -45,10 +45,10 @@ def _follow_by_core(
     instructions = int(waves.instruction.max(initial=-1)) + 1
     found = np.empty((instructions, _COLUMNS), np.int64)
     l2_bytes = scale_l2(waves, context)
-    sets = number_line_sets(core, SectorLists(start=waves.start, size=waves.size, sector=waves.sector))
+    sets = number_line_sets(core, waves.lists) if waves.sets is None else waves.sets
     if sets is None:
         return None
-    columns = (waves.role, waves.instruction, waves.group, waves.size, waves.shared_order)
+    columns = (waves.role, waves.instruction, waves.group, waves.lists.sizes, waves.shared_order)
     is_done = sums.fill_by_core(
         core,
         "follow_waves",

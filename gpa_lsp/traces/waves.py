@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.emulator.trace import Accesses, AccessKind, StaticInstruction
+from gpa_lsp.emulator.trace import AccessKind, StaticInstruction
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.cache_operators import bypasses_l1
+from gpa_lsp.traces.keyed_sums import compress_keys
 from gpa_lsp.traces.lane_addresses import Integers
-from gpa_lsp.traces.line_sets import SectorLists, count_kept_rows, list_sectors
+from gpa_lsp.traces.line_sets import LineSets, SectorLists, count_kept_rows, join_lists, list_sectors
 from gpa_lsp.traces.model import CACHED_SPACES, TraceContext
 from gpa_lsp.traces.ordering import order_rows
 from gpa_lsp.traces.piece_rows import PieceRows
@@ -77,20 +78,18 @@ class WaveRequests:
         role: int64[n], one of the four above.
         instruction: int64[n], index of the static instruction.
         group: int64[n], a number per wave and SM, ascending.
-        start: int64[n], place of the first sector of each; requests for the same sectors may have the same.
-        size: int64[n], sectors of each.
+        lists: their sectors.
+        sets: of lines, where they are known.
         shared_order: int64[n], places of the same requests in the order in which they would reach a cache that all SMs share.
-        sector: int64[m], address divided by 32, ascending within a request; local memory lies above all others.
         groups: see :class:`WaveReferences`, as all below.
     """
 
     role: Integers = field(repr=False)
     instruction: Integers = field(repr=False)
     group: Integers = field(repr=False)
-    start: Integers = field(repr=False)
-    size: Integers = field(repr=False)
+    lists: SectorLists
+    sets: LineSets | None
     shared_order: Integers = field(repr=False)
-    sector: Integers = field(repr=False)
     groups: int
     waves: int
     kept_ratio: float
@@ -100,13 +99,14 @@ class WaveRequests:
 
     def list_references(self) -> WaveReferences:
         """Their sectors, one by one."""
-        request = np.repeat(np.arange(len(self.size)), self.size)
-        within = np.arange(len(request)) - np.repeat(np.cumsum(self.size) - self.size, self.size)
+        size, start = self.lists.sizes, self.lists.firsts[self.lists.number]
+        request = np.repeat(np.arange(len(size)), size)
+        within = np.arange(len(request)) - np.repeat(np.cumsum(size) - size, size)
         # a request's rank in the shared order, spread over its references; the sort is stable and so keeps them together
-        rank = np.empty(len(self.size), dtype=np.int64)
-        rank[self.shared_order] = np.arange(len(self.size))
+        rank = np.empty(len(size), dtype=np.int64)
+        rank[self.shared_order] = np.arange(len(size))
         return WaveReferences(
-            sector=self.sector[self.start[request] + within] if len(request) else self.sector,
+            sector=self.lists.sector[start[request] + within],
             request=request,
             role=self.role[request],
             instruction=self.instruction[request],
@@ -123,10 +123,11 @@ class WaveRequests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """Columns of requests: block, warp, turn, role, instruction; and their sectors."""
+    """Columns of requests: block, warp, turn, role, instruction; and their sectors, with the sets of their lines where they are known."""
 
     columns: npt.NDArray[np.int64] = field(repr=False)
     lists: SectorLists
+    sets: LineSets | None
 
 
 _BLOCK, _WARP, _TURN, _ROLE, _INSTRUCTION = range(5)
@@ -158,9 +159,14 @@ class WaveCollector:
         rows = np.flatnonzero(kept)
         if len(rows) == 0:
             return
-        rows = self._make_room(accesses, rows)
-        lists = _find_lists(found, rows, 2 * self._most)
-        kept_rows = count_kept_rows(lists.size, 2 * self._most)
+        rows = self._make_room(found, rows)
+        is_listed = found.has_sectors and bool(found.is_global[rows].all())  # as they were listed for reuse
+        lists = (
+            found.find_sectors(rows)
+            if is_listed
+            else list_sectors(accesses, rows, found.requests, found.kinds, most=2 * self._most)
+        )
+        kept_rows = count_kept_rows(lists.sizes, 2 * self._most)
         self._is_whole &= kept_rows == len(rows)
         rows, lists = rows[:kept_rows], lists.choose(np.arange(kept_rows))
         roles = np.array([_find_role(one) for one in piece.instructions], dtype=np.int64)
@@ -177,29 +183,33 @@ class WaveCollector:
                 instruction,
             ]
         )
-        self._held.append(_Rows(columns=columns, lists=lists))
+        self._held.append(_Rows(columns=columns, lists=lists, sets=found.sets if is_listed else None))
         while self._count_held() > self._most and self._shrink():
             pass
 
     def finish(self) -> WaveRequests:
         """All that was kept, in order."""
         columns = np.concatenate([np.empty((5, 0), dtype=np.int64), *(one.columns for one in self._held)], axis=1)
-        lists = _join_lists([one.lists for one in self._held])
+        lists = self._held[0].lists if len(self._held) == 1 else join_lists([one.lists for one in self._held])
+        sets = self._held[0].sets if len(self._held) == 1 else None
         self._held = []
         wave, sm, place, has_whole_sms, per_sm = self._place_blocks(columns[_BLOCK])
         order = order_rows(wave, sm, columns[_TURN], place, columns[_WARP])
+        place_of_row = np.empty(len(order), dtype=np.int64)
+        place_of_row[order] = np.arange(len(order))
         keys = wave[order] * self._context.sm_count + sm[order]
-        number = np.cumsum(np.diff(keys, prepend=keys[:1]) != 0)
+        is_next = np.diff(keys, prepend=-1) != 0
+        number = np.cumsum(is_next) - 1
+        lists = lists.choose(order)
         return WaveRequests(
             role=columns[_ROLE][order],
             instruction=columns[_INSTRUCTION][order],
             group=number,
-            start=lists.start[order],
-            size=lists.size[order],
-            shared_order=order_rows(wave[order], columns[_TURN][order], place[order], sm[order], columns[_WARP][order]),
-            sector=lists.sector,
+            lists=lists,
+            sets=None if sets is None else sets.place_rows(lists.number),
+            shared_order=place_of_row[order_rows(wave, columns[_TURN], place, sm, columns[_WARP])],
             groups=int(number[-1]) + 1 if len(number) else 0,
-            waves=len(np.unique(wave)),
+            waves=len(np.unique(keys[is_next] // self._context.sm_count)),
             kept_ratio=1.0 / self._step,
             blocks_per_sm=per_sm,
             has_whole_sms=has_whole_sms,
@@ -207,18 +217,23 @@ class WaveCollector:
         )
 
     def _is_kept(self, block: Integers) -> npt.NDArray[np.bool_]:
-        kept: npt.NDArray[np.bool_] = block % self._context.sm_count % self._step == 0
+        kept: npt.NDArray[np.bool_] = np.ones(len(block), dtype=np.bool_)
+        if self._step > 1:
+            kept = block % self._context.sm_count % self._step == 0
         if self._last_block is not None:
             kept &= block <= self._last_block
         return kept
 
     def _count_held(self) -> int:
-        return sum(int(one.lists.size.sum()) for one in self._held)
+        return sum(int(one.lists.sizes.sum()) for one in self._held)
 
-    def _make_room(self, accesses: Accesses, rows: Integers) -> Integers:
+    def _make_room(self, found: PieceRows, rows: Integers) -> Integers:
         """Drop blocks before the references of a piece are listed, by what some of its rows have; the rows that are left."""
-        sample = rows[:: max(1, len(rows) // _SAMPLE_ROWS)]
-        per_row = len(list_references(accesses, sample, SECTOR_SHIFT, self._most).unit) / len(sample)
+        accesses, sample = found.piece.accesses, rows[:: max(1, len(rows) // _SAMPLE_ROWS)]
+        if found.has_sectors and found.is_global[sample].all():
+            per_row = int(found.find_sectors(sample).sizes.sum()) / len(sample)
+        else:
+            per_row = len(list_references(accesses, sample, SECTOR_SHIFT, self._most).unit) / len(sample)
         while self._count_held() + per_row * len(rows) > self._most:
             if not self._shrink(accesses.block[rows].astype(np.int64)):
                 break
@@ -247,14 +262,14 @@ class WaveCollector:
 
     def _filter(self, rows: _Rows) -> _Rows:
         kept = self._is_kept(rows.columns[_BLOCK])
-        return _Rows(columns=rows.columns[:, kept], lists=rows.lists.choose(np.flatnonzero(kept)).compact())
+        return _Rows(columns=rows.columns[:, kept], lists=rows.lists.choose(np.flatnonzero(kept)).compact(), sets=None)
 
     def _place_blocks(self, block: Integers) -> tuple[Integers, Integers, Integers, bool, float]:
         """Wave, SM and place on it of each row's block; whether these SMs are whole; blocks per SM."""
         sms, per_sm = self._context.sm_count, self._context.blocks_per_sm
-        blocks, row_block = np.unique(block, return_inverse=True)
-        if len(blocks) == 0:
+        if len(block) == 0:
             return block, block, block, True, 0.0
+        blocks, row_block = compress_keys(block)
         wave, slot = blocks // (sms * per_sm), blocks % (sms * per_sm)
         sm, place = slot % sms, slot // sms
         groups, sizes = np.unique(wave * sms + sm, return_counts=True)
@@ -266,24 +281,6 @@ class WaveCollector:
             wave, sm, place = number // (sms * per_sm), number // per_sm % sms, number % per_sm
             sizes = np.bincount(number // per_sm)
         return wave[row_block], sm[row_block], place[row_block], has_whole_sms, float(sizes.mean())
-
-
-def _find_lists(found: PieceRows, rows: Integers, most: int) -> SectorLists:
-    """Sectors of some rows of a piece: as they were listed for reuse where all of them were."""
-    if not found.has_sectors or not found.is_global[rows].all():
-        return list_sectors(found.piece.accesses, rows, most)
-    return found.find_sectors(rows)
-
-
-def _join_lists(parts: list[SectorLists]) -> SectorLists:
-    """One behind the other."""
-    before = np.cumsum([0, *(len(one.sector) for one in parts)]).tolist()
-    none = np.empty(0, dtype=np.int64)
-    return SectorLists(
-        start=np.concatenate([none, *(one.start + first for one, first in zip(parts, before, strict=False))]),
-        size=np.concatenate([none, *(one.size for one in parts)]),
-        sector=np.concatenate([none, *(one.sector for one in parts)]),
-    )
 
 
 def _find_role(instruction: StaticInstruction) -> int:

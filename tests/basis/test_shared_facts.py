@@ -29,3 +29,11 @@ def test_what_was_found_makes_no_thing_different_and_goes_with_no_copy() -> None
     assert thing.once(shout) is not other.once(shout)
     assert thing == other and hash(thing) == hash(other) and repr(thing) == "Thing(name='a')"
     assert replace(thing, name="b").once(shout) == ["B"]
+
+
+def test_what_was_found_is_found_again_after_it_was_forgotten() -> None:
+    thing = Thing(name="a")
+    thing.forget()
+    found = thing.once(shout)
+    thing.forget()
+    assert thing.once(shout) == found and thing.once(shout) is not found

@@ -116,7 +116,7 @@ def time_all(references: int, requests: int) -> None:
     accesses, banks = AccessAccumulator(trace.buffers, footprint_sectors=1 << 26), BankAccumulator()
     for label, add in (
         ("divergence, patterns and arrays", lambda: accesses.add(PieceRows(trace))),
-        ("bank conflicts", lambda: banks.add(trace)),
+        ("bank conflicts", lambda: banks.add(PieceRows(trace))),
     ):
         start = time.perf_counter()
         add()

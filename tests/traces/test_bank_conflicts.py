@@ -11,6 +11,7 @@ from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.ask import answer_questions
 from gpa_lsp.traces.bank_conflicts import BankAccumulator, BankConflicts
 from gpa_lsp.traces.model import TraceContext
+from gpa_lsp.traces.piece_rows import PieceRows
 from tests.conftest import examples
 from tests.traces.analysing import analyse_trace
 from tests.traces.written_traces import TraceWriter, lanes_by, make_instruction
@@ -44,7 +45,7 @@ def measure(*requests, width: int = 4, kind: AccessKind = AccessKind.LOAD) -> Ba
     for lanes in requests:
         writer.access(0, lanes)
     accumulator = BankAccumulator()
-    accumulator.add(writer.finish())
+    accumulator.add(PieceRows(writer.finish()))
     (found,) = accumulator.finish()
     return found
 
@@ -157,7 +158,7 @@ def test_requests_against_a_loop(drawn, width, kind):
 
 def test_other_spaces_are_passed_over():
     accumulator = BankAccumulator()
-    accumulator.add(TraceWriter((make_instruction(0),)).access(0, lanes_by(4)).finish())
+    accumulator.add(PieceRows(TraceWriter((make_instruction(0),)).access(0, lanes_by(4)).finish()))
     assert accumulator.finish() == ()
 
 

@@ -13,6 +13,7 @@ from gpa_lsp.traces.distance_counting import find_previous, measure_distances
 from gpa_lsp.traces.keyed_sums import sum_columns
 from gpa_lsp.traces.model import AnalysisSettings, StoreEffect, TraceContext
 from gpa_lsp.traces.ordering import order_rows
+from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.reuse_distance import bin_distances
 from gpa_lsp.traces.segments import Intervals, list_segments, measure_intervals
 from gpa_lsp.volumes import miscounts
@@ -79,7 +80,7 @@ _KINDS = (
 _BUFFERS = (make_buffer("a", 4096), make_buffer("b", 1000, BASE + 4096), make_buffer("c", 512, BASE + (1 << 16)))
 
 
-def _write_trace(random: np.random.Generator, first_block: int = 0) -> Trace:
+def write_random(random: np.random.Generator, first_block: int = 0) -> Trace:
     """Rows in no order that warps would keep, with all kinds of masks; some addresses in no array, some requests in several."""
     instructions = tuple(
         make_instruction(index, kind, space, width, text=text)
@@ -101,7 +102,7 @@ def _write_trace(random: np.random.Generator, first_block: int = 0) -> Trace:
     return writer.finish()
 
 
-def _write_loops(random: np.random.Generator) -> Trace:
+def write_loops(random: np.random.Generator) -> Trace:
     """Few kinds of requests again and again, some of which share lines: what sets of lines are for."""
     instructions = tuple(
         make_instruction(index, kind, space, width, text=text)
@@ -137,9 +138,9 @@ def _write_down(value: object) -> object:
 def test_analyses_are_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of whole traces in one piece or two, also where more was traced than may be looked at."""
     random = np.random.default_rng(seed)
-    pieces = [_write_trace(random, first) for first in (0, 6)[: int(random.integers(1, 3))]]
+    pieces = [write_random(random, first) for first in (0, 6)[: int(random.integers(1, 3))]]
     if seed % 2:
-        pieces = [_write_loops(random)]
+        pieces = [write_loops(random)]
     settings = AnalysisSettings(
         stores=random.choice(list(StoreEffect)),
         evicts_on_store=bool(random.integers(2)),
@@ -165,11 +166,11 @@ def test_analyses_are_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("seed", range(6))
 def test_sectors_of_rows_are_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = _write_trace(np.random.default_rng(seed))
+    trace = write_random(np.random.default_rng(seed))
     rows = np.flatnonzero(trace.accesses.space == Space.GLOBAL)
 
     def count() -> list[int]:
-        return [miscounts.count_touched(trace, rows), miscounts.count_traced(trace, rows)]
+        return [miscounts.count_touched(PieceRows(trace), rows), miscounts.count_traced(PieceRows(trace), rows)]
 
     monkeypatch.setenv(VARIABLE, "0")
     expected = count()

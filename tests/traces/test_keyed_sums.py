@@ -33,9 +33,9 @@ def test_sums_are_those_of_a_dictionary(additions):
 
 def test_keys_beyond_the_limit_are_summed_together():
     sums = KeyedSums(1, most_keys=4)
-    sums.count(np.array([1, 2, 2]))
-    sums.count(np.array([2, 3, 4, 5, 6, 6]))
-    sums.count(np.array([6, 1]))
+    sums.add(np.array([1, 2, 2]), np.ones((3, 1), dtype=np.int64))
+    sums.add(np.array([2, 3, 4, 5, 6, 6]), np.ones((6, 1), dtype=np.int64))
+    sums.add(np.array([6, 1]), np.ones((2, 1), dtype=np.int64))
     assert len(sums.keys) <= 4
     assert sums.sums.sum() == 11
     counts = dict(zip(sums.keys.tolist(), sums.sums[:, 0].tolist(), strict=True))

@@ -6,6 +6,7 @@ import pytest
 
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.ptx.model import Space
+from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.values import RepeatAccumulator, RepeatedValues
 from tests.traces.written_traces import BASE, TraceWriter, lanes_by, make_buffer, make_instruction
 
@@ -32,7 +33,7 @@ def measure(*rows, most: int = 1000) -> RepeatedValues:
         warp, block = (*rest, 0, 0)[:2]
         writer.access(number, lanes, warp=warp, block=block)
     accumulator = RepeatAccumulator((A, B), most_rows=most)
-    accumulator.add(writer.finish())
+    accumulator.add(PieceRows(writer.finish()))
     return accumulator.finish()
 
 

@@ -357,6 +357,7 @@ class CompiledScheduler:
                 step(fragment)
             write_back(fragment)
             self._note_known(core.operation)
+            core.clock = self.batch.clock  # reading it may have advanced it
             core.operation += 1
         else:
             fragment = self._build_fragment()

@@ -16,6 +16,7 @@ typedef struct {
     Recency recency;
     int64_t lines;    /* of the cache; -1 where its size is not known */
     uint8_t *loaded;  /* by line: sectors loaded since it was missed */
+    int32_t *known;   /* by set: the list whose sectors of all its lines were loaded last, while nobody else took a line */
 } Cache;
 
 typedef struct {
@@ -28,17 +29,21 @@ typedef struct {
     int64_t *sums;
 } Work;
 
-static int open_cache(Cache *cache, const LineSets *sets, int64_t references, int64_t lines)
+static int open_cache(Cache *cache, const LineSets *sets, int64_t references, int64_t lines, int has_singles)
 {
     cache->lines = lines;
     cache->loaded = calloc((size_t)sets->line_count + 1, 1);
-    return gpa_open_line_recency(&cache->recency, sets, references) && cache->loaded != NULL;
+    cache->known = malloc((size_t)(sets->set_count + 1) * sizeof *cache->known);
+    if (cache->known != NULL)
+        memset(cache->known, 0xFF, (size_t)(sets->set_count + 1) * sizeof *cache->known);
+    return gpa_open_line_recency(&cache->recency, sets, references, has_singles) && cache->loaded != NULL && cache->known != NULL;
 }
 
 static void close_cache(Cache *cache)
 {
     gpa_close_line_recency(&cache->recency);
     free(cache->loaded);
+    free(cache->known);
 }
 
 static int64_t find_set(const Requests *requests, int64_t row)
@@ -80,13 +85,18 @@ static int load(const Requests *requests, int64_t row, int64_t sequence, Cache *
         *stored = 0;
     }
     if (is_dropped ? !gpa_sum_lines(&work->fresh, work->groups, instruction, set, work->distances, work->shown)
-                   : !gpa_sum_set(&work->fresh, work->groups, instruction, set, distance, work->distances))
+                   : !gpa_sum_set(&work->fresh, work->groups, instruction, set, gpa_is_own(&l1->recency, set), distance, work->distances))
         return 0;
-    for (int64_t rank = 0; l1->lines >= 0 && rank < count; ++rank) {
-        int64_t shown = is_dropped ? work->shown[rank] : get_distance(distance, work->distances, rank);
-        hits[rank] = look_up(l1, requests->sets->lines[first + rank], shown, masks[rank]);
-        found += __builtin_popcount(hits[rank]);
-    }
+    if (!is_dropped && distance >= 0 && distance < l1->lines && l1->known[set] == requests->sets->lists[row]) {
+        memcpy(hits, masks, (size_t)count);
+        found = requests->sizes[row];
+    } else
+        for (int64_t rank = 0; l1->lines >= 0 && rank < count; ++rank) {
+            int64_t shown = is_dropped ? work->shown[rank] : get_distance(distance, work->distances, rank);
+            hits[rank] = look_up(l1, requests->sets->lines[first + rank], shown, masks[rank]);
+            found += __builtin_popcount(hits[rank]);
+        }
+    l1->known[set] = requests->sets->lists[row];
     work->sums[instruction * COLUMNS + L1_SECTORS] += requests->sizes[row];
     work->sums[instruction * COLUMNS + L1_HITS] += found;
     work->sums[instruction * COLUMNS + L2_SECTORS] += requests->sizes[row] - found;
@@ -124,10 +134,10 @@ static int64_t pass_on(const Requests *requests, int64_t row, Cache *l2, Work *w
     int64_t set = find_set(requests, row), first = requests->sets->set_firsts[set], count = gpa_count_lines(requests->sets, set);
     const uint8_t *masks = find_masks(requests, row), *hits = work->hits + work->offsets[row];
     int64_t lines = 0, found = 0;
+    if (memcmp(masks, hits, (size_t)count) == 0)
+        return 0;
     for (int64_t rank = 0; rank < count; ++rank)
         lines += (masks[rank] & ~hits[rank]) != 0;
-    if (lines == 0)
-        return 0;
     int64_t common = lines == count ? gpa_refer(&l2->recency, set, 0, work->distances) : INFINITE;
     for (int64_t rank = 0; rank < count; ++rank) {
         uint8_t wanted = masks[rank] & (uint8_t)~hits[rank];
@@ -180,7 +190,7 @@ static int open_work(const Requests *requests, int evicts_on_store, ReuseGroups 
     work->shown = malloc((size_t)(most + 1) * sizeof *work->shown);
     work->stored = evicts_on_store ? calloc((size_t)requests->sets->line_count + 1, sizeof *work->stored) : NULL;
     return work->offsets != NULL && work->hits != NULL && work->distances != NULL && work->shown != NULL &&
-           (!evicts_on_store || work->stored != NULL) && gpa_open_fresh(&work->fresh, requests->sets, groups);
+           (!evicts_on_store || work->stored != NULL) && gpa_open_fresh(&work->fresh, requests->sets, groups, 0, LINE_SHIFT);
 }
 
 static void close_work(Work *work)
@@ -216,7 +226,7 @@ EXPORT int64_t follow_waves(const int64_t *roles, const int64_t *instructions, c
         return FAILED;
     int has_groups = gpa_open_reuse(&groups, bases, ends, numbers, array_count, arrays, keys, bins, reuse_sums, room);
     int is_well = open_work(&requests, evicts_on_store != 0, &groups, sums, &work, &references) && has_groups &&
-                  open_cache(&l1, &sets, references, l1_lines);
+                  open_cache(&l1, &sets, references, l1_lines, 0);
     for (int64_t begin = 0, end, sequence = 0; is_well && begin < count; begin = end, ++sequence) {
         for (end = begin + 1; end < count && groups_of[end] == groups_of[begin]; ++end)
             ;
@@ -224,7 +234,7 @@ EXPORT int64_t follow_waves(const int64_t *roles, const int64_t *instructions, c
     }
     close_cache(&l1);
     if (is_well && l2_lines >= 0) {
-        is_well = open_cache(&l2, &sets, references, l2_lines);
+        is_well = open_cache(&l2, &sets, references, l2_lines, 1);
         if (is_well)
             look_in_l2(&requests, order, references, &l2, &work);
         close_cache(&l2);

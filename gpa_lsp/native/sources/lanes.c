@@ -26,7 +26,7 @@ EXPORT int64_t gather_lanes(const uint32_t *masks, const uint64_t *first, const 
     return 0;
 }
 
-/* gpa_lsp.volumes.lane_rows.read_addresses: the addresses of all lanes of some rows, row by row. */
+/* gpa_lsp.volumes.lane_rows: the addresses of all lanes of some rows, row by row. */
 EXPORT int64_t join_addresses(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count, const int64_t *rows,
                               int64_t count, int64_t *found, int64_t room)
 {
@@ -40,26 +40,6 @@ EXPORT int64_t join_addresses(const uint32_t *masks, const uint64_t *first, cons
         used += active;
     }
     return used;
-}
-
-/* gpa_lsp.volumes.affine: whether a constant and a step for each of some columns, one behind the other, give every value. */
-EXPORT int64_t is_affine(const int64_t *columns, int64_t width, int64_t count, const int64_t *steps, int64_t constant, const int64_t *values)
-{
-    enum { CHUNK = 1024 };
-    int64_t given[CHUNK];
-    for (int64_t begin = 0; begin < count; begin += CHUNK) {
-        int64_t size = count - begin < CHUNK ? count - begin : CHUNK, differs = 0;
-        for (int64_t place = 0; place < size; ++place)
-            given[place] = constant;
-        for (int64_t column = 0; column < width; ++column)
-            for (int64_t place = 0; steps[column] != 0 && place < size; ++place)
-                given[place] += columns[column * count + begin + place] * steps[column];
-        for (int64_t place = 0; place < size; ++place)
-            differs |= given[place] ^ values[begin + place];
-        if (differs)
-            return 0;
-    }
-    return 1;
 }
 
 /* gpa_lsp.traces.lane_addresses.spread_lanes */
@@ -312,18 +292,3 @@ EXPORT int64_t count_wavefronts(const uint64_t *addresses, const uint8_t *active
         gpa_count_wavefronts(addresses + row * LANES, active + row * LANES, kinds[row], (int)words, (int)parts, &taken[row], &ideal[row]);
     return 0;
 }
-
-uint64_t gpa_hash_row(const uint64_t *address, const uint64_t *multipliers, uint64_t *lowest, uint64_t *highest)
-{
-    uint64_t low = address[0], high = address[0], sum = 0;
-    for (int lane = 0; lane < LANES; ++lane) {
-        uint64_t mixed = (address[lane] ^ (address[lane] >> 17)) * multipliers[lane];
-        sum += mixed ^ (mixed >> 29);
-        low = address[lane] < low ? address[lane] : low;
-        high = address[lane] > high ? address[lane] : high;
-    }
-    *lowest = low;
-    *highest = high;
-    return sum;
-}
-

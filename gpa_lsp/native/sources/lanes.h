@@ -27,7 +27,5 @@ int64_t gpa_find_pattern(const uint64_t *addresses, const int64_t *lanes, int64_
 /* Passes of a request to shared memory that goes in so many parts, each lane so many words; kinds: 0 load, 1 store, 2 and 3 atomic. */
 int gpa_are_parts(int64_t words, int64_t parts);
 void gpa_count_wavefronts(const uint64_t *addresses, const uint8_t *active, int kind, int words, int parts, int64_t *taken, int64_t *ideal);
-/* The lowest and highest of a row of 32 addresses, and the hash of its shape. */
-uint64_t gpa_hash_row(const uint64_t *address, const uint64_t *multipliers, uint64_t *lowest, uint64_t *highest);
 
 #endif

@@ -1,21 +1,42 @@
 /* Which lines were referred to last. */
 #include "recency.h"
 
-int gpa_open_line_recency(Recency *recency, const LineSets *of, int64_t most)
+/* Which sets have all their lines for themselves. */
+static void find_own(Recency *recency)
 {
-    size_t sets = (size_t)(of->set_count + of->line_count + 1), lines = (size_t)(of->line_count + 1);
+    const LineSets *of = recency->of;
+    int32_t nobody = (int32_t)(of->set_count + of->line_count);
+    memset(recency->is_own, 1, (size_t)of->set_count);
+    for (int64_t set = 0; set < of->set_count; ++set)
+        for (int64_t place = of->set_firsts[set]; place < of->set_firsts[set + 1]; ++place) {
+            int32_t *owner = &recency->owners[of->lines[place]];
+            if (*owner == nobody)
+                *owner = (int32_t)set;
+            else if (*owner != set)
+                recency->is_own[*owner] = recency->is_own[set] = 0;
+        }
+}
+
+int gpa_open_line_recency(Recency *recency, const LineSets *of, int64_t most, int has_singles)
+{
+    size_t sets = (size_t)of->set_count, lines = (size_t)of->line_count + 1;
     memset(recency, 0, sizeof *recency);
     recency->of = of;
-    recency->starts = malloc(sets * sizeof *recency->starts);
-    recency->is_broken = calloc(sets, 1);
+    recency->starts = malloc((sets + lines) * sizeof *recency->starts);
+    recency->is_broken = calloc(sets + lines, 1);
     recency->owners = malloc(lines * sizeof *recency->owners);
     recency->ranks = calloc(lines, sizeof *recency->ranks);
-    if (recency->starts != NULL)
-        memset(recency->starts, 0xFF, sets * sizeof *recency->starts);
-    for (int64_t line = 0; recency->owners != NULL && line < of->line_count; ++line)
-        recency->owners[line] = (int32_t)(of->set_count + of->line_count); /* a set that is never referred to */
-    return recency->starts != NULL && recency->is_broken != NULL && recency->owners != NULL && recency->ranks != NULL &&
-           gpa_open_marks(&recency->marks, most);
+    recency->is_own = has_singles ? NULL : malloc(sets + 1);
+    if (recency->starts == NULL || recency->is_broken == NULL || recency->owners == NULL || recency->ranks == NULL ||
+        (!has_singles && recency->is_own == NULL))
+        return 0;
+    memset(recency->starts, 0xFF, (has_singles ? sets + lines : sets) * sizeof *recency->starts);
+    recency->starts[of->set_count + of->line_count] = -1; /* of a set that is never referred to */
+    for (int64_t line = 0; line < of->line_count; ++line)
+        recency->owners[line] = (int32_t)(of->set_count + of->line_count);
+    if (!has_singles)
+        find_own(recency);
+    return gpa_open_marks(&recency->marks, most);
 }
 
 void gpa_close_line_recency(Recency *recency)
@@ -25,6 +46,7 @@ void gpa_close_line_recency(Recency *recency)
     free(recency->is_broken);
     free(recency->owners);
     free(recency->ranks);
+    free(recency->is_own);
 }
 
 void gpa_begin_sequence(Recency *recency, int64_t references)
@@ -41,6 +63,11 @@ int64_t gpa_count_lines(const LineSets *of, int64_t set)
 int64_t gpa_get_line(const LineSets *of, int64_t set, int64_t rank)
 {
     return set < of->set_count ? of->lines[of->set_firsts[set] + rank] : set - of->set_count;
+}
+
+int gpa_is_own(const Recency *recency, int64_t set)
+{
+    return recency->is_own != NULL && recency->is_own[set];
 }
 
 int gpa_is_intact(const Recency *recency, int64_t set)
@@ -79,10 +106,13 @@ int64_t gpa_refer(Recency *recency, int64_t set, int is_erasing, int64_t *distan
         distance = move(recency, set, count);
     if (!is_erasing)
         gpa_change_run(&recency->marks, recency->next - recency->begin, count, 1);
-    if (!is_intact)
+    int has_lines = !is_intact && !gpa_is_own(recency, set);
+    if (!is_intact && !has_lines)
+        distance = INFINITE;
+    if (has_lines)
         for (int64_t rank = 0; rank < count; ++rank)
             distances[rank] = take(recency, set, gpa_get_line(recency->of, set, rank), rank, count);
-    if (!is_intact)
+    if (has_lines)
         for (int64_t rank = 0; rank < count; ++rank) {
             int64_t line = gpa_get_line(recency->of, set, rank);
             recency->owners[line] = (int32_t)set;

@@ -17,19 +17,23 @@ typedef struct {
     uint8_t *is_broken; /* by set: another one took a line since */
     int32_t *owners;    /* by line: the set it was referred to by */
     int32_t *ranks;     /* by line: its rank in it */
+    uint8_t *is_own;    /* by set: no line of it is in another one, so that nothing of it is known by line; NULL where lines are referred to alone */
     int64_t begin, next;
 } Recency;
 
-/* For sequences of so many references to lines at most; 0 without memory. Closed in either case. */
-int gpa_open_line_recency(Recency *recency, const LineSets *of, int64_t most);
+/* For sequences of so many references to lines at most, of sets alone or of single lines as well; 0 without memory. Closed in either case. */
+int gpa_open_line_recency(Recency *recency, const LineSets *of, int64_t most, int has_singles);
 void gpa_close_line_recency(Recency *recency);
 /* A new sequence of so many references. */
 void gpa_begin_sequence(Recency *recency, int64_t references);
 int64_t gpa_count_lines(const LineSets *of, int64_t set);
 /* The number of a line of a set. */
 int64_t gpa_get_line(const LineSets *of, int64_t set, int64_t rank);
-/* References to all lines of a set, in their order. Gives their distance, or SEVERAL and the distance of each. Those that erase have none. */
+/* References to all lines of a set, in their order. Gives their distance, or SEVERAL and the distance of each. Those that erase have none.
+ * Of a set that has its lines for itself they are one distance. */
 int64_t gpa_refer(Recency *recency, int64_t set, int is_erasing, int64_t *distances);
+/* Whether a set has its lines for itself, as far as is known. */
+int gpa_is_own(const Recency *recency, int64_t set);
 /* Whether a set was referred to in this sequence, and none of its lines by another one since. */
 int gpa_is_intact(const Recency *recency, int64_t set);
 

@@ -3,10 +3,10 @@
 
 #define SECTOR_SHIFT 5
 
-/* gpa_lsp.traces.request_columns: eight columns of each row. Lowest and highest are addresses. */
+/* gpa_lsp.traces.request_columns: seven columns of each row. */
 EXPORT int64_t measure_requests(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count,
                                 const uint8_t *widths, const int64_t *rows, int64_t count, int64_t *counts, int64_t *lines, int64_t *sectors,
-                                int64_t *used, int64_t *distinct, int64_t *patterns, int64_t *strides, uint64_t *lowest, uint64_t *highest)
+                                int64_t *used, int64_t *distinct, int64_t *patterns, int64_t *strides)
 {
     LaneColumns columns = {masks, first, addresses, address_count};
     uint64_t sorted[LANES];
@@ -25,8 +25,6 @@ EXPORT int64_t measure_requests(const uint32_t *masks, const uint64_t *first, co
         used[row] = touched.used;
         distinct[row] = touched.distinct;
         patterns[row] = gpa_find_pattern(addresses + first[from], lanes, active, width, &strides[row]);
-        lowest[row] = sorted[0];
-        highest[row] = sorted[active - 1];
     }
     return 0;
 }
@@ -96,21 +94,6 @@ static int read_lanes(const LaneColumns *columns, int64_t row, uint64_t *found)
     for (int lane = active; lane < LANES; ++lane)
         found[lane] = found[active - 1];
     return active;
-}
-
-/* gpa_lsp.traces.values: the lowest and highest address of each row, and the hash of its shape but for lanes, width and space. */
-EXPORT int64_t hash_requests(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count, const uint8_t *widths,
-                             const int64_t *rows, int64_t count, const uint64_t *multipliers, uint64_t *lowest, uint64_t *highest, uint64_t *shapes)
-{
-    LaneColumns columns = {masks, first, addresses, address_count};
-    uint64_t found[LANES];
-    (void)widths;
-    for (int64_t row = 0; row < count; ++row) {
-        if (read_lanes(&columns, rows[row], found) == 0)
-            return FAILED;
-        shapes[row] = gpa_hash_row(found, multipliers, &lowest[row], &highest[row]);
-    }
-    return 0;
 }
 
 /* gpa_lsp.traces.bank_conflicts: lanes of each row, passes and passes without conflicts. Kinds, words and parts are by row. */

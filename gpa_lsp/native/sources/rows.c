@@ -4,27 +4,19 @@
 #define DIGIT_BITS 11
 #define DIGITS (1 << DIGIT_BITS)
 
-/* One more column of a stable sort, from the least significant on: order becomes that of the keys, equal ones as they were. Room is int64[n]. */
-EXPORT int64_t refine_order(const int64_t *keys, int64_t count, int64_t *order, int64_t *room)
+/* One more key of a stable sort, of so many bits, from the least significant on: order becomes that of the keys, equal ones as they were. */
+static void refine_order(const uint64_t *keys, int bits, int64_t count, int64_t *order, int64_t *room)
 {
-    if (count == 0)
-        return 0;
-    int64_t lowest = keys[0], highest = keys[0];
-    for (int64_t row = 1; row < count; ++row) {
-        lowest = keys[row] < lowest ? keys[row] : lowest;
-        highest = keys[row] > highest ? keys[row] : highest;
-    }
-    uint64_t span = (uint64_t)highest - (uint64_t)lowest;
     int64_t *from = order, *to = room;
-    for (int shift = 0; shift < 64 && (span >> shift) != 0; shift += DIGIT_BITS) {
+    for (int shift = 0; shift < bits; shift += DIGIT_BITS) {
         int64_t starts[DIGITS + 1] = {0};
         for (int64_t row = 0; row < count; ++row)
-            starts[((((uint64_t)keys[row] - (uint64_t)lowest) >> shift) & (DIGITS - 1)) + 1] += 1;
+            starts[((keys[row] >> shift) & (DIGITS - 1)) + 1] += 1;
         for (int digit = 0; digit < DIGITS; ++digit)
             starts[digit + 1] += starts[digit];
         for (int64_t place = 0; place < count; ++place) {
             int64_t row = from[place];
-            to[starts[(((uint64_t)keys[row] - (uint64_t)lowest) >> shift) & (DIGITS - 1)]++] = row;
+            to[starts[(keys[row] >> shift) & (DIGITS - 1)]++] = row;
         }
         int64_t *turned = from;
         from = to;
@@ -32,7 +24,46 @@ EXPORT int64_t refine_order(const int64_t *keys, int64_t count, int64_t *order, 
     }
     if (from != order)
         memcpy(order, from, (size_t)count * sizeof *order);
-    return 0;
+}
+
+/* The bits of the span of a column, and where it begins. */
+static int find_span(const int64_t *column, int64_t count, int64_t *lowest)
+{
+    int64_t low = column[0], high = column[0];
+    for (int64_t row = 1; row < count; ++row) {
+        low = column[row] < low ? column[row] : low;
+        high = column[row] > high ? column[row] : high;
+    }
+    *lowest = low;
+    return high == low ? 0 : 64 - __builtin_clzll((uint64_t)high - (uint64_t)low);
+}
+
+/* gpa_lsp.traces.ordering: rows by columns that lie one behind the other, the first one first. Columns are put together as long as 64 bits hold them. */
+EXPORT int64_t order_rows(const int64_t *columns, int64_t width, int64_t count, int64_t *order)
+{
+    uint64_t *keys = malloc((size_t)(count + 1) * sizeof *keys);
+    int64_t *room = malloc((size_t)(count + 1) * sizeof *room);
+    int is_well = keys != NULL && room != NULL;
+    for (int64_t row = 0; row < count; ++row)
+        order[row] = row;
+    for (int64_t left = width; is_well && count != 0 && left > 0;) {
+        int bits = 0;
+        memset(keys, 0, (size_t)count * sizeof *keys);
+        for (; left > 0; --left) {
+            int64_t lowest;
+            const int64_t *column = columns + (left - 1) * count;
+            int more = find_span(column, count, &lowest);
+            if (bits + more > 64)
+                break;
+            for (int64_t row = 0; more != 0 && row < count; ++row)
+                keys[row] |= ((uint64_t)column[row] - (uint64_t)lowest) << bits;
+            bits += more;
+        }
+        refine_order(keys, bits, count, order, room);
+    }
+    free(keys);
+    free(room);
+    return is_well ? 0 : FAILED;
 }
 
 /* For each row how many rows of the same key come before it. */

@@ -183,42 +183,32 @@ static int number_lines_of_sets(Numbering *of, int64_t *set_firsts, int32_t *lin
     return 1;
 }
 
-/* gpa_lsp.traces.line_sets: the columns of LineSets for rows with lists of sectors, ascending. Found: lists, sets, lines and sectors. */
+/* gpa_lsp.traces.line_sets: the columns of LineSets for lists of sectors, ascending. Found: sets, lines and sectors. */
 EXPORT int64_t number_line_sets(const int64_t *starts, const int64_t *sizes, int64_t count, const int64_t *units, int64_t unit_count,
-                                int32_t *lists, int64_t *firsts, int32_t *sets, int32_t *dense, uint8_t *masks, int64_t *set_firsts,
-                                int32_t *lines, int64_t *line_numbers, int64_t *found)
+                                int32_t *sets, int32_t *dense, uint8_t *masks, int64_t *set_firsts, int32_t *lines, int64_t *line_numbers,
+                                int64_t *found)
 {
     Numbering of;
     memset(&of, 0, sizeof of);
     of.found = malloc((size_t)(unit_count + 1) * sizeof *of.found);
-    int32_t *known = malloc((size_t)(unit_count + 1) * sizeof *known);
-    int is_well = gpa_open_table(&of.sectors) && gpa_open_table(&of.lines) && of.found != NULL && known != NULL &&
-                  open_lists(&of.sets, of.found, unit_count + 1);
-    int64_t list_count = 0;
-    if (known != NULL)
-        memset(known, 0xFF, (size_t)(unit_count + 1) * sizeof *known);
-    for (int64_t row = 0; is_well && row < count; ++row) {
-        int64_t start = starts[row], size = sizes[row];
-        is_well = start >= 0 && size > 0 && start <= unit_count - size && (known[start] >= 0 || of.sets.used <= unit_count - size);
-        if (is_well && known[start] < 0) {
+    int is_well = gpa_open_table(&of.sectors) && gpa_open_table(&of.lines) && of.found != NULL && open_lists(&of.sets, of.found, unit_count + 1);
+    for (int64_t list = 0; is_well && list < count; ++list) {
+        int64_t start = starts[list], size = sizes[list];
+        is_well = start >= 0 && size > 0 && start <= unit_count - size && of.sets.used <= unit_count - size;
+        if (is_well) {
             int64_t line_count = take_apart(&of, units, start, size, dense, masks);
             int64_t set = line_count < 0 ? FAILED : find_list(&of.sets, of.found + of.sets.used, line_count);
             is_well = set >= 0;
-            known[start] = (int32_t)list_count;
-            firsts[list_count] = start;
-            sets[list_count++] = (int32_t)set;
+            sets[list] = (int32_t)set;
         }
-        lists[row] = is_well ? known[start] : -1;
     }
     is_well = is_well && number_lines_of_sets(&of, set_firsts, lines, line_numbers);
-    found[0] = list_count;
-    found[1] = of.sets.count;
-    found[2] = of.line_count;
-    found[3] = of.sector_count;
+    found[0] = of.sets.count;
+    found[1] = of.line_count;
+    found[2] = of.sector_count;
     close_lists(&of.sets);
     gpa_close_table(&of.sectors);
     gpa_close_table(&of.lines);
     free(of.found);
-    free(known);
     return is_well ? 0 : FAILED;
 }

@@ -29,6 +29,13 @@ def test_an_endless_loop_ends_with_its_time() -> None:
     assert emulation.executed_blocks.tolist() == []
 
 
+def test_time_that_is_over_before_the_kernel_is_read_is_told() -> None:
+    emulation = run_text("add.u32 %r1, %r1, 1;", {"out": zeros(1)}, budget=Budget(seconds=1e-9))
+    (fault,) = emulation.faults
+    assert (fault.kind, fault.is_fatal) == (FaultKind.TIME_BUDGET, True)
+    assert (emulation.is_complete, emulation.warp_instructions) == (False, 0)
+
+
 def test_an_endless_loop_ends_with_its_instructions() -> None:
     emulation = run_text(_ENDLESS, {"out": zeros(1)}, budget=Budget(warp_instructions=5_000))
     (fault,) = emulation.faults

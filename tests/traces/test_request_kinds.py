@@ -1,0 +1,69 @@
+"""Kinds of requests against the rows themselves."""
+
+import numpy as np
+import pytest
+
+from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.native.shared_library import VARIABLE
+from gpa_lsp.traces.arrays import ArrayIndex
+from gpa_lsp.traces.model import OUTSIDE
+from gpa_lsp.traces.piece_rows import PieceRows
+from gpa_lsp.traces.request_kinds import find_equal_rows
+from tests.emulator.compiled.comparing import require_core
+from tests.traces.test_compiled_analyses import write_loops, write_random
+
+
+def _list_lanes(trace: Trace, row: int) -> list[int]:
+    rows = trace.accesses
+    first = int(rows.first_address[row])
+    return rows.addresses[first : first + int(rows.lane_mask[row]).bit_count()].tolist()
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_rows_of_a_kind_are_alike_and_all_that_are_alike_are_of_one(seed: int) -> None:
+    require_core()
+    trace = (write_random if seed % 2 else write_loops)(np.random.default_rng(seed))
+    rows, kinds = trace.accesses, PieceRows(trace).kinds
+    assert kinds is not None
+    index = ArrayIndex(trace.buffers)
+    arrays = kinds.find_arrays_of_rows(index, np.ones(len(kinds.rows), dtype=np.bool_))
+    shapes: dict[object, int] = {}
+    alike: dict[object, list[int]] = {}
+    for row in range(len(rows)):
+        lanes = _list_lanes(trace, row)
+        shape = (
+            int(rows.lane_mask[row]), int(rows.bytes[row]), int(rows.space[row]), tuple(lane - lanes[0] for lane in lanes)
+        )  # fmt: skip
+        assert shapes.setdefault(shape, int(kinds.shape[row])) == kinds.shape[row]
+        assert kinds.base[row] == lanes[0]
+        own = kinds.shape[row]
+        assert (min(lanes) - lanes[0], max(lanes) - lanes[0]) == (kinds.below[own], kinds.above[own])
+        alike.setdefault((int(rows.instruction[row]), shape, lanes[0] % 128), []).append(row)
+        places = set(index.find(np.array(lanes, dtype=np.uint64)).tolist())
+        assert arrays[row] == (places.pop() if len(places) == 1 else OUTSIDE)
+    assert len(shapes) == len(kinds.shape_rows)
+    assert len(alike) == len(kinds.rows)
+    for together in alike.values():
+        (kind,) = set(kinds.kind[together].tolist())
+        lanes = [lane for row in together for lane in _list_lanes(trace, row)]
+        assert (kinds.rows[kind], kinds.counts[kind]) == (together[0], len(together))
+        assert (kinds.lowest[kind], kinds.highest[kind]) == (min(lanes), max(lanes))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_equal_rows_are_those_of_python(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers themselves may differ: the core gives them by first appearance."""
+    random = np.random.default_rng(seed)
+    first, second = random.integers(-3, 3, (2, int(random.integers(0, 200))))
+    last: dict[tuple[int, int], int] = {}
+    before = []
+    for row, pair in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+        before.append(last.get(pair, -1))
+        last[pair] = row
+    for engine in ("0", "1"):
+        monkeypatch.setenv(VARIABLE, engine)
+        found = find_equal_rows(first, second)
+        assert found.before.tolist() == before
+        assert sorted(found.first.tolist()) == [row for row, known in enumerate(before) if known < 0]
+        assert found.number[found.first].tolist() == list(range(len(last)))
+        assert all(found.number[row] == found.number[known] for row, known in enumerate(before) if known >= 0)
