@@ -4,6 +4,7 @@ Where nothing was sampled, regions come from what counters say of each instructi
 """
 
 from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from gpa_lsp.advice.matches import EliminationRegion
 from gpa_lsp.advice.model import Hotspot
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.basis.distinct import find_distinct
+from gpa_lsp.basis.distinct import find_distinct, mark_firsts
 from gpa_lsp.basis.prose import NOTHING, Sentence, join
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.rows.scopes import Scope
@@ -84,9 +85,9 @@ def build_regions(
     separable = find_separable(subject)[edges]
     regions = []
     order = np.argsort(scopes, kind="stable")
-    for inside in np.split(order, np.flatnonzero(np.diff(scopes[order])) + 1):
-        if not len(inside):
-            continue
+    starts = np.flatnonzero(mark_firsts(scopes[order]))
+    for first, end in pairwise([*starts.tolist(), len(order)]):
+        inside = order[first:end]
         chosen, parts = edges[inside], weights[inside]
         hotspots = _build_hotspots(subject, chosen, parts, separable[inside], write_note=write_note, most=MOST_HOTSPOTS)
         place = subject.scopes.scopes[int(scopes[inside[0]])]
@@ -220,13 +221,18 @@ def _build_hotspots(
     every = subject.blame.edges
     samples = every.all_samples[edges] * weights
     pairs = every.def_row[edges].astype(np.int64) * len(subject.rows) + every.use_row[edges]
-    distinct, pair_of = np.unique(pairs, return_inverse=True)
-    count = len(distinct)
+    order = np.lexsort((-samples, pairs))
+    is_first = mark_firsts(pairs[order])
+    starts = np.flatnonzero(is_first)
+    count = len(starts)
+    pair_of = np.empty(len(pairs), dtype=np.int64)
+    pair_of[order] = np.cumsum(is_first) - 1
     per_pair = np.bincount(pair_of, weights=samples, minlength=count)
     is_separable = np.bincount(pair_of[~separable], minlength=count) == 0
-    by_pair = np.lexsort((-samples, pair_of))  # each pair goes by its largest edge, the first of equal ones
-    chosen = np.lexsort((distinct, -per_pair))[:most]
-    largest = edges[by_pair[np.searchsorted(pair_of[by_pair], chosen)]]
+    chosen = np.argsort(-per_pair, kind="stable")[:most]
+    largest = edges[order[starts[chosen]]]  # each pair goes by its largest edge, the first of equal ones
+    quiet = every.latency_samples
+    latencies = None if quiet is None else np.bincount(pair_of, weights=quiet[edges] * weights, minlength=count)
     columns = (
         every.def_row[largest],
         every.use_row[largest],
@@ -236,14 +242,13 @@ def _build_hotspots(
         every.distance_instructions[largest],
         every.resource[largest],
         per_pair[chosen],
+        np.full(len(chosen), None) if latencies is None else latencies[chosen],
         is_separable[chosen],
     )
-    quiet = every.latency_samples
-    latencies = None if quiet is None else np.bincount(pair_of, weights=quiet[edges] * weights, minlength=count)
     categories = {number: BlameCategory(number) for number in set(columns[3].tolist())}
     hotspots = []
-    for pair, def_row, use_row, reason, category, cycles, instructions, resource, *parts in zip(
-        chosen.tolist(), *(column.tolist() for column in columns), strict=True
+    for def_row, use_row, reason, category, cycles, instructions, resource, *parts in zip(
+        *(column.tolist() for column in columns), strict=True
     ):
         is_moved = use_row != def_row
         hotspots.append(
@@ -253,11 +258,11 @@ def _build_hotspots(
                 reason=subject.kernel.reasons[reason],
                 category=categories[category],
                 samples=parts[0],
-                latency_samples=None if latencies is None else float(latencies[pair]),
+                latency_samples=parts[1],
                 distance_cycles=cycles if is_moved and cycles >= 0 else None,
                 distance_instructions=instructions if is_moved and instructions >= 0 else None,
                 resource=resource if resource >= 0 else None,
-                is_separable=parts[1],
+                is_separable=parts[2],
                 note=write_note(def_row, use_row) if write_note is not None else NOTHING,
             )
         )

@@ -35,7 +35,8 @@ def find_dependency_edges(subject: Subject, categories: Collection[BlameCategory
         int64[m], indices into ``subject.blame.edges``, ascending.
     """
     edges = subject.blame.edges
-    wanted = np.isin(edges.category, [int(category) for category in categories])
+    is_wanted = np.array([category in categories for category in BlameCategory], dtype=np.bool_)
+    wanted = is_wanted[edges.category]
     is_copy = mark_async_copies(subject.rows)[edges.def_row]
     return np.flatnonzero(edges.is_moved & wanted & ~is_copy & (subject.known_edge_latency_samples > 0))
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.distinct import find_distinct, mark_firsts
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.categories import find_category
 from gpa_lsp.blame.edge_list import EDGE_DTYPES
@@ -81,7 +82,7 @@ def build_cause_edges(
             each is a group of its own.
     """
     count = len(causes)
-    dependencies = np.broadcast_to(np.asarray(dependency, dtype=np.uint8), (count,))
+    dependencies = np.full(count, dependency, dtype=np.uint8)
     order = np.lexsort((causes.def_row, causes.use_row))
     columns: dict[str, Any] = {
         "use_row": causes.use_row,
@@ -98,7 +99,7 @@ def build_cause_edges(
         "distance_instructions": causes.instructions,
     }
     ordered = {name: column[order] for name, column in columns.items()}
-    ordered["group"] = np.unique(ordered["use_row"], return_inverse=True)[1] if is_together else np.arange(count)
+    ordered["group"] = np.cumsum(mark_firsts(ordered["use_row"])) - 1 if is_together else np.arange(count)
     return BlameEdges(**{name: column.astype(EDGE_DTYPES[name], copy=False) for name, column in ordered.items()})
 
 
@@ -107,11 +108,13 @@ def _categorise(
 ) -> npt.NDArray[np.int64]:
     """int64[m]: one look-up per distinct mnemonic and dependency."""
     key = view.instructions.mnemonic_index[def_row].astype(np.int64) * len(_DEPENDENCIES) + dependencies
-    distinct, place = np.unique(key, return_inverse=True)
-    found = [
+    distinct = find_distinct(key)
+    known = np.zeros(len(view.opcodes) * len(_DEPENDENCIES), dtype=np.int64)
+    known[distinct] = [
         find_category(
             view.opcodes[one // len(_DEPENDENCIES)], _DEPENDENCIES[one % len(_DEPENDENCIES)], view.reasons[reason]
         )
         for one in distinct.tolist()
     ]
-    return np.array(found, dtype=np.int64)[place]
+    found: npt.NDArray[np.int64] = known[key]
+    return found

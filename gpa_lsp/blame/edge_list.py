@@ -81,9 +81,12 @@ def join_edges(parts: Iterable[tuple[BlameEdges, int]]) -> BlameEdges:
     for edges, first_row in listed:
         shift = {"use_row": first_row, "def_row": first_row, "group": first_group}
         for name in EDGE_DTYPES:
-            shifted[name].append(getattr(edges, name) + shift.get(name, 0))
+            column = getattr(edges, name)
+            shifted[name].append(column + shift[name] if name in shift else column)
         first_group += int(edges.group.max()) + 1 if len(edges) else 0
-    return BlameEdges(**{name: np.concatenate(parts).astype(EDGE_DTYPES[name]) for name, parts in shifted.items()})
+    return BlameEdges(
+        **{name: np.concatenate(parts).astype(EDGE_DTYPES[name], copy=False) for name, parts in shifted.items()}
+    )
 
 
 def drop_empty_edges(edges: BlameEdges) -> BlameEdges:

@@ -1,6 +1,7 @@
 """From one file to its report: read, decode, join, blame, analyse, advise, gather."""
 
 import os
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -25,7 +26,6 @@ from gpa_lsp.report.gather import AnalysedKernel, KernelGatherer, assemble_repor
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.names import list_named
 from gpa_lsp.report.profiled_sources import ProfiledSources, SourceQuestion
-from gpa_lsp.report.source_paths import SourceLocator
 from gpa_lsp.report_file.kept_reports import PackedKernels, pack_kernels
 from gpa_lsp.rows.join import disassemble_ahead, join_profile
 from gpa_lsp.rows.model import Kernel
@@ -35,13 +35,16 @@ MOST_TOGETHER = 32
 """Kernels of a profile that are read, joined and judged together."""
 
 _PARTS_HERE = 1
-_FEWEST_SHARED = 6
-"""Parts; another process takes half a second to start, and its results have to be sent."""
+_FEWEST_SHARED = 121
+"""Kernels; another process takes half a second to start, and its results have to be sent."""
 
 _MOST_PROCESSES = 8
 
 _FEWEST_TOGETHER = 8
-"""Of the first ones: somebody waits for the longest kernel."""
+"""Of the first ones, because somebody waits for the longest kernel, and of the last ones."""
+
+_LAST_PARTS = 8
+"""Of the kernels that are left a part has one in so many at most: no process works alone for long at the end."""
 
 
 def judge_file(
@@ -107,13 +110,15 @@ def _judge_in_parts(
 
     Where there are many, other processes judge them; but the longest are judged here meanwhile where somebody waits for those.
     """
-    parts = _divide(opened.launches)
     progress = progress or _tell_nobody
-    done, total = 0, sum(map(len, parts))
+    done, total = 0, len(opened.launches)
     count = min(_MOST_PROCESSES, _count_cores())
-    is_shared = count > 1 and len(parts) >= _FEWEST_SHARED
+    is_shared = count > 1 and len({launch.mangled_name for launch in opened.launches}) >= _FEWEST_SHARED
+    parts = _divide(opened.launches, shrinks=is_shared)
     here = parts[: _PARTS_HERE if judge.is_awaited else 0] if is_shared else parts
-    for part in here:
+    for number, part in enumerate(here):
+        if number == 1 and way.disassemble:
+            _disassemble_parts(opened, here[1:])
         if not judge.judge_part(opened, part, way):
             return None  # in which order problems are told is for those to say who see all launches
         done += len(part)
@@ -148,20 +153,28 @@ def _judge_elsewhere(
     prepare = partial(_open_ahead, path)
     with PartWorkers(judge_apart, count=count, title="analysis process", prepare=prepare) as workers:
         if judge.way.disassemble:
-            names = {launch.index: launch.mangled_name for launch in opened.launches}
-            wanted = dict.fromkeys(names[number] for part in parts for number in part)
-            disassemble_ahead(opened.read(()), wanted)
+            _disassemble_parts(opened, parts)
         yield from workers.run([judge.share(path, part) for part in parts])
+
+
+def _disassemble_parts(opened: OpenedProfile, parts: Sequence[Sequence[int]]) -> None:
+    """Have the code of some parts disassembled in one run."""
+    names = {launch.index: launch.mangled_name for launch in opened.launches}
+    disassemble_ahead(opened.read(()), dict.fromkeys(names[number] for part in parts for number in part))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
-    """Some launches of a profile for another process, and what is known of their kernels."""
+    """Some launches of a profile for another process, and what is known of their kernels.
+
+    Attributes:
+        locator: pickled, so that the process sees that it is the same in all tasks.
+    """
 
     path: Path
     numbers: Sequence[int]
     way: Way
-    locator: SourceLocator | None
+    locator: bytes
     roofs: KeptRoofs | None
     known: tuple[KernelReport, ...] = ()
 
@@ -186,7 +199,7 @@ class _Result:
 def judge_apart(task: _Task) -> _Result | None:
     """Judge some kernels in a process for that; None where something is wrong with their launches."""
     _, opened = _keep_open(task.path, _look_at(task.path))
-    sources = ProfiledSources(task.locator)
+    sources = _keep_sources(task.path, _look_at(task.path), task.locator)
     judge = _Judge(task.way, sources, task.roofs, None, task.known)
     if opened is None or not judge.judge_part(opened, task.numbers, task.way):
         return None
@@ -215,28 +228,38 @@ def _keep_open(path: Path, seen: tuple[int, int]) -> tuple[ExitStack, OpenedProf
     return stack, stack.enter_context(open_profile(path, is_known_sound=True))
 
 
+@lru_cache(maxsize=1)
+def _keep_sources(path: Path, seen: tuple[int, int], locator: bytes) -> ProfiledSources:
+    """The sources of a profile as it was seen: found and read once for all its parts."""
+    del path, seen
+    return ProfiledSources(pickle.loads(locator))
+
+
 def _count_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _divide(launches: Sequence[LaunchOutline]) -> list[list[int]]:
-    """Which launches are read together: all of a kernel, and the longest kernels first.
+def _divide(launches: Sequence[LaunchOutline], *, shrinks: bool = False) -> list[list[int]]:
+    """Which launches are read together: all of a kernel, and the longest kernels first, in parts that grow, and perhaps shrink at the end.
 
-    >>> longest = [LaunchOutline(index=index, mangled_name=f"k{index % 9}", duration_ns=index) for index in range(18)]
-    >>> [len(part) for part in _divide(longest)]
-    [16, 2]
+    >>> twice = [LaunchOutline(index=index, mangled_name=f"k{index % 130}", duration_ns=index) for index in range(260)]
+    >>> [len(part) // 2 for part in _divide(twice)]
+    [8, 16, 32, 32, 32, 10]
+    >>> [len(part) // 2 for part in _divide(twice, shrinks=True)]
+    [8, 15, 13, 11, 10, 9, 8, 8, 8, 8, 8, 8, 8, 8]
     """
     groups: dict[str, list[LaunchOutline]] = {}
     for launch in launches:
         groups.setdefault(launch.mangled_name, []).append(launch)
     ranked = sorted(groups.values(), key=lambda group: -sum(launch.duration_ns or 0.0 for launch in group))
     parts: list[list[int]] = []
-    count = _FEWEST_TOGETHER
+    most = _FEWEST_TOGETHER
     while ranked:
+        count = min(most, max(_FEWEST_TOGETHER, len(ranked) // _LAST_PARTS)) if shrinks else most
         parts.append([launch.index for group in ranked[:count] for launch in group])
-        ranked, count = ranked[count:], min(2 * count, MOST_TOGETHER)
+        ranked, most = ranked[count:], min(2 * most, MOST_TOGETHER)
     return parts
 
 
@@ -297,9 +320,8 @@ class _Judge:
     def share(self, path: Path, numbers: Sequence[int]) -> _Task:
         """The same for another process."""
         known = tuple(self._known[number] for number in numbers if number in self._known)
-        return _Task(
-            path=path, numbers=numbers, way=self.way, locator=self._sources.locator, roofs=self._roofs, known=known
-        )
+        locator = pickle.dumps(self._sources.locator)
+        return _Task(path=path, numbers=numbers, way=self.way, locator=locator, roofs=self._roofs, known=known)
 
     def adopt(self, result: _Result) -> None:
         """Take what another process found for what was found here."""
@@ -325,6 +347,7 @@ class _Judge:
             report = self._gatherer.gather(_judge_kernel(kernel, self.way, self._sources, self._roofs, problems))
         else:
             report = _complete(known, kernel, self._roofs, problems)
+        kernel.rows.forget()
         found = _Judged(report=report, problems=tuple(problems))
         if number is not None:
             self.judged[number] = found

@@ -287,6 +287,9 @@ def hang(line: Line, width: int | None, *, indent: int = 4) -> Iterator[Line]:
     """
     head: Line = tuple((make_visible(text), style) for text, style in line[:-1])
     text, style = line[-1]
+    if width is None and not isinstance(text, Sentence):
+        yield (*head, (make_visible(text), style))
+        return
     used = _count_line(head)
     words: list[Line] = []
     for word in _split_words(text, style, _SPACE):

@@ -96,7 +96,8 @@ def _render_kernel(kernel: ExaminedKernel, width: int | None, folder: Path | Non
         if volumes is not None:
             time = "" if volumes.duration_ns is None else f"{format_duration_ns(volumes.duration_ns)} predicted"
             limiter = "" if volumes.limiter is None else f"limited by {volumes.limiter.value}"
-            yield from _row("time", ", ".join(filter(None, (time, limiter))) + _tell_launch(runs), width)
+            if time or limiter:
+                yield from _row("time", ", ".join(filter(None, (time, limiter))) + _tell_launch(runs), width)
         for access in _find_wasteful(prediction.accesses):
             yield from _row("memory", _describe_access(access, folder), width)
         for branch in _find_divergent(prediction.branches):

@@ -1,6 +1,7 @@
 """Counting samples by reason."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,13 @@ def count_reasons(
     quiet = [None] * len(reasons) if latency_samples is None else latency_samples.tolist()
     rows = [row for row in zip(reasons, all_samples.tolist(), quiet, strict=True) if row[1]]
     rows.sort(key=lambda row: (-row[1], row[0]))
-    return {reason: ReasonCount(all_samples=every, latency_samples=latency) for reason, every, latency in rows}
+    return {reason: _make_count(every, latency) for reason, every, latency in rows}
+
+
+@lru_cache(maxsize=1 << 12)
+def _make_count(every: int, latency: int | None) -> ReasonCount:
+    """Most counts of a report are small numbers that occur again and again."""
+    return ReasonCount(all_samples=every, latency_samples=latency)
 
 
 def count_row(columns: InstructionColumns, row: int) -> ReasonCounts:

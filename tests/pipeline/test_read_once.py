@@ -1,5 +1,9 @@
-"""What the kernels of an image share is read once per report, however many there are: the image, its lines, the syntax tree of the source."""
+"""What the kernels of an image share is read once per report, however many there are: the image, its lines, the syntax tree of the source.
 
+What one kernel needs alone goes with it.
+"""
+
+import gc
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -16,7 +20,9 @@ from gpa_lsp.pipeline.judge import judge_file
 from gpa_lsp.pipeline.way import Way
 from gpa_lsp.report.model import Report
 from gpa_lsp.report.profiled_sources import ProfiledSources
-from gpa_lsp.sources import line_parts, trees
+from gpa_lsp.rows.model import KernelRows
+from gpa_lsp.sources import cuda_functions, line_parts, trees
+from tests.conftest import ROOT
 from tests.profile.report_builder import ReportBuilder
 
 BASE = 0x7F0000000000
@@ -72,6 +78,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     watch(elf, "_read_section_table")
     watch(trees, "SourceTree")
     watch(line_parts, "walk_lines")
+    watch(cuda_functions, "read_function")
     return found
 
 
@@ -125,7 +132,15 @@ def test_a_source_is_parsed_once_and_each_of_its_lines_looked_at_once(reads: Cou
         for line in range(1, MANY + 1):
             parts = line_parts.read_line_parts("many.cu", text, line)
             assert parts is not None and parts.stores == (f"a[{line - 1}]",)
-    assert reads == {"SourceTree": 1, "walk_lines": MANY}
+    assert (reads["SourceTree"], reads["walk_lines"]) == (1, MANY)
+
+
+def test_each_function_of_a_source_is_read_once(reads: Counter[str]) -> None:
+    text = "".join(f"__global__ void f{number}(float* a) {{ a[{number}] = 1; }}\n" for number in range(MANY))
+    tree = trees.read_tree("kernels.cu", text)
+    assert tree is not None
+    assert all(len(cuda_functions.find_kernels(tree, f"f{number}")) == 1 for number in range(MANY))
+    assert reads["read_function"] == MANY
 
 
 def test_equal_instructions_mean_something_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,3 +157,19 @@ def test_equal_instructions_mean_something_once(tmp_path: Path, monkeypatch: pyt
     texts = [text for kernel in report.kernels for text in kernel.instructions.texts]
     assert sorted(decoded) == sorted(set(texts))
     assert len(texts) > 5 * len(decoded)
+
+
+def test_a_kernel_goes_when_it_was_judged_without_a_search_for_garbage() -> None:
+    gc.collect()
+    before = {id(rows) for rows in _list_rows()}
+    gc.disable()
+    try:
+        judged = judge_file(ROOT / "fixtures" / "example.gpa-profile.json", Way(), ProfiledSources(), None)
+        assert judged.report.kernels
+        assert not {id(rows) for rows in _list_rows()} - before
+    finally:
+        gc.enable()
+
+
+def _list_rows() -> list[KernelRows]:
+    return [one for one in gc.get_objects() if isinstance(one, KernelRows)]

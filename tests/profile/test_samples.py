@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpa_lsp.profile.model import Launch, Profile
 from gpa_lsp.profile.ncu import schema
-from gpa_lsp.profile.ncu.columns import _read_pair, read_columns
+from gpa_lsp.profile.ncu.columns import Columns, _read_pair, read_all_counts, read_counts
 from tests.profile.report_builder import BASE_ADDRESS, STALL_PREFIX, ReportBuilder, encode_value
 
 Read = Callable[..., Profile]
@@ -150,23 +151,55 @@ def test_saturation_of_the_buffer(read_bytes: Read, extra: dict[str, int], count
     assert launch.samples_truncated is is_truncated
 
 
-_UINT64 = st.integers(0, 2**64 - 1)
+_ADDRESS = st.integers(1, 2**64 - 1)
 _COUNT = st.integers(0, 2**53 - 1)
 
 
-@given(st.lists(st.tuples(_UINT64, _COUNT)))
-def test_columns_are_what_protobuf_reads_one_by_one(pairs: list[tuple[int, int]]) -> None:
-    instances = [
+_HEAD = st.sampled_from(
+    [b"\x08\x05", b"\x08\x85\x02\x12\x03\x28\x80\x01", b"\x12\x02\x28\x07\x08\x05", b"\x08\x05\x12\x02\x20\x07"]
+)
+_TAIL = st.sampled_from([b"", b"\x20\x00", b"\x28\x00"])
+
+
+def _encode_instances(pairs: list[tuple[int, int]]) -> list[bytes]:
+    return [
         schema.Instance(correlation_id=encode_value(address), value=encode_value(count)).SerializeToString()
         for address, count in pairs
     ]
-    columns = read_columns(instances)
+
+
+def _encode_metric(instances: list[bytes], head: bytes = b"\x08\x05", tail: bytes = b"") -> bytes:
+    return head + bytes(schema.ColumnMetric(instances=instances).SerializeToString()) + tail
+
+
+def _list_pairs(columns: Columns | None) -> list[tuple[int, int]]:
     assert columns is not None
-    assert list(zip(columns[0].tolist(), columns[1].tolist(), strict=True)) == pairs
+    return list(zip(columns[0].tolist(), columns[1].tolist(), strict=True))
+
+
+@given(st.lists(st.tuples(_ADDRESS, _COUNT)), _HEAD, _TAIL)
+def test_columns_are_what_protobuf_reads_one_by_one(pairs: list[tuple[int, int]], head: bytes, tail: bytes) -> None:
+    instances = _encode_instances(pairs)
+    assert _list_pairs(read_counts(_encode_metric(instances, head, tail))) == pairs
     assert [_read_pair(data) for data in instances] == pairs
 
 
-@given(st.lists(st.tuples(_UINT64, _COUNT), min_size=1), st.data())
+@given(st.lists(st.tuples(st.lists(st.tuples(_ADDRESS, _COUNT)), _HEAD, _TAIL)))
+def test_metrics_read_together_are_those_read_alone(
+    metrics: list[tuple[list[tuple[int, int]], bytes, bytes]],
+) -> None:
+    encoded = [_encode_metric(_encode_instances(pairs), head, tail) for pairs, head, tail in metrics]
+    assert [_list_pairs(columns) for columns in read_all_counts(encoded)] == [pairs for pairs, *_ in metrics]
+
+
+def test_instances_that_end_where_another_metric_begins_are_read_apart() -> None:
+    halves = _encode_metric(_encode_instances([(16, 5), (32, 6)]), head=b"")
+    first, second = (b"\x08\x05" + half for half in (halves[:15], halves[15:]))
+    with pytest.raises(DecodeError):
+        read_all_counts([first, second])
+
+
+@given(st.lists(st.tuples(_ADDRESS, _COUNT), min_size=1), st.data())
 def test_a_shape_the_fast_path_does_not_know_is_read_the_slow_way(
     pairs: list[tuple[int, int]], data: st.DataObject
 ) -> None:
@@ -178,6 +211,4 @@ def test_a_shape_the_fast_path_does_not_know_is_read_the_slow_way(
         ]
         unknown = data.draw(st.sampled_from([b"", b"\x18\x05", b"\x22\x01a"]))
         instances.append(b"".join(data.draw(st.permutations([*parts, unknown]))))
-    columns = read_columns(instances)
-    assert columns is not None
-    assert list(zip(columns[0].tolist(), columns[1].tolist(), strict=True)) == pairs
+    assert _list_pairs(read_counts(_encode_metric(instances))) == pairs

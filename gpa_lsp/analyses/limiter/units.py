@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from gpa_lsp.analyses.balance.units import find_unit, measure_units
 from gpa_lsp.analyses.facts import KernelFacts
@@ -107,13 +108,19 @@ def _read_members(facts: KernelFacts, launch: Launch) -> Iterator[Limit]:
     busy = read_busy_units(launch)
     shared = _measure_shared_part(launch)
     for name, ratio in busy.items():
-        unit, label = next((unit, label) for pattern, unit, label in _FAMILIES if re.match(pattern, name))
+        unit, label = _find_family(name)
         if unit == "l1" and "wavefronts" in name and shared >= _SHARED_PART:
             unit, label = "shared", "Shared memory"
         by = next((words for part, words in _KINDS if part in name), "")
         yield Limit(
             unit=unit, label=label, busy_ratio=ratio, sustained_ratio=_find_ceiling(facts, unit), metric=name, by=by
         )
+
+
+@lru_cache(maxsize=1 << 10)
+def _find_family(name: str) -> tuple[str, str]:
+    """Short name and label of the part that a counter belongs to; the launches of a report have the same ones."""
+    return next((unit, label) for pattern, unit, label in _FAMILIES if re.match(pattern, name))
 
 
 def _read_whole(facts: KernelFacts) -> Iterator[Limit]:

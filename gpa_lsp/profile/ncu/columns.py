@@ -2,12 +2,13 @@
 
 A launch has some forty such metrics with up to thousands of instances each; making a Python object per instance is what reading a report would
 cost most of. The instances of a metric are nearly always of one shape, an integer id and an integer value, and then their bytes are nothing but
-varints in a fixed order, which numpy takes apart for the whole metric at once. Anything else is decoded one by one.
+varints in a fixed order, which numpy takes apart for many metrics at once, without protobuf. Anything else is decoded one by one.
 """
 
 import math
+import re
 from collections.abc import Sequence
-from itertools import chain
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,14 @@ Columns = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]
 """Addresses and counts; equally long, in file order."""
 
 _MAX_COUNT = 1 << 53
-_ID_TAG, _VALUE_TAG, _UINT64_TAG = 0x0A, 0x12, 0x28
-"""Field 1 and 2 of an instance (messages), field 5 of a value (uint64)."""
-_VARINTS_PER_INSTANCE = 8
-"""Id tag, its length, uint64 tag, id; value tag, its length, uint64 tag, value."""
+_HEAD = re.compile(rb"\x08[\x80-\xff]*[\x00-\x7f](?:\x12(.)(\x28[\x80-\xff]*[\x00-\x7f]))?", re.DOTALL)
+"""What stands before the instances of most metrics: the name, and a whole number for all of them together, with its length."""
+_NO_CORRELATION = b"\x20\x00"
+"""Stands behind the instances, or is left out."""
+_INSTANCE_TAG, _ID_TAG, _VALUE_TAG, _UINT64_TAG = 0x1A, 0x0A, 0x12, 0x28
+"""Field 3 of a metric, fields 1 and 2 of an instance (messages), field 5 of a value (uint64)."""
+_VARINTS_PER_INSTANCE = 10
+"""Instance tag, its length; id tag, its length, uint64 tag, id; value tag, its length, uint64 tag, value."""
 _WORD_BYTES = 8
 """What a varint may take to be taken apart with others; a longer one is no count, and hardly an address."""
 _SEPTETS = np.array([int.from_bytes(b"\x7f" * length, "little") for length in range(_WORD_BYTES + 1)], np.uint64)
@@ -43,80 +48,103 @@ def read_counts(data: bytes) -> Columns | None:
     Returns:
         The columns, empty for a metric that counted nothing; None when its instances are not counts by address.
     """
-    message = schema.ColumnMetric.FromString(data)
-    if message.correlation_kind == _OVER_TIME:
-        return None
-    return _drop_repeated_scalar(read_columns(list(message.instances)))
+    return read_all_counts([data])[0]
 
 
 def read_all_counts(encoded: Sequence[bytes]) -> list[Columns | None]:
-    """The same of several metrics. The instances of short ones are taken apart together, where all of them are of the usual shape."""
-    if sum(map(len, encoded)) > _MOST_TOGETHER_BYTES:
+    """The same of several metrics. Short ones are taken apart together, where all of them are of the usual shape."""
+    if sum(map(len, encoded)) > _MOST_TOGETHER_BYTES and len(encoded) > 1:
         return [read_counts(data) for data in encoded]
-    messages = [schema.ColumnMetric.FromString(data) for data in encoded]
-    counted = [list(message.instances) for message in messages if message.correlation_kind != _OVER_TIME]
-    fast = _read_integers(b"".join(chain.from_iterable(counted)), sum(map(len, counted)))
-    if fast is None or len(counted) < len(messages):
-        return [read_counts(data) for data in encoded]
-    ids, values = fast
-    found: list[Columns | None] = []
-    end = 0
-    for instances in counted:
-        start, end = end, end + len(instances)
-        found.append(_drop_repeated_scalar((ids[start:end], values[start:end])))
-    return found
+    runs = [_cut_instances(data) for data in encoded]
+    usual = [run for run in runs if run is not None]
+    fast = _read_integers(usual) if len(usual) == len(runs) else None
+    if fast is None:
+        return [_read_slowly(encoded[0])] if len(encoded) == 1 else [read_counts(data) for data in encoded]
+    return [_drop_repeated_scalar(columns) for columns in fast]
 
 
-def _drop_repeated_scalar(columns: Columns | None) -> Columns | None:
-    if columns is not None and len(columns[0]) == 1 and columns[0][0] == 0:
+def _cut_instances(data: bytes) -> bytes | None:
+    """The bytes of the instances of a metric, if it is of the usual shape; None where something else stands before them.
+
+    >>> _cut_instances(b"\\x08\\x80\\x01\\x12\\x02\\x28\\x07\\x1aetc.\\x20\\x00")
+    b'\\x1aetc.'
+    """
+    head = _HEAD.match(data)
+    if head is None or (head[1] is not None and head[1][0] != len(head[2])):
+        return None
+    return data[head.end() :].removesuffix(_NO_CORRELATION)
+
+
+def _read_slowly(data: bytes) -> Columns | None:
+    message = schema.ColumnMetric.FromString(data)
+    if message.correlation_kind == _OVER_TIME:
+        return None
+    pairs = [_read_pair(instance) for instance in message.instances]
+    if not all(0 <= address < 1 << 64 and 0 <= count < _MAX_COUNT for address, count in pairs):
+        return None
+    columns = np.array([pair[0] for pair in pairs], np.uint64), np.array([pair[1] for pair in pairs], np.int64)
+    return _drop_repeated_scalar(columns)
+
+
+def _drop_repeated_scalar(columns: Columns) -> Columns:
+    if len(columns[0]) == 1 and columns[0][0] == 0:
         # From 2024.3 on many scalars repeat their value as one instance with id 0: no instruction.
         return np.empty(0, np.uint64), np.empty(0, np.int64)
     return columns
 
 
-def read_columns(instances: list[bytes]) -> Columns | None:
-    """Decode instance messages to addresses and counts.
-
-    Args:
-        instances: the encoded instance messages of one metric.
+def _read_integers(runs: Sequence[bytes]) -> list[Columns] | None:
+    """The columns of some metrics from the bytes of their instances.
 
     Returns:
-        The columns; None when an id is no address (text, a fraction, negative) or a value no count.
+        None unless every instance is an integer id and a count, in this order and as short as they can be written.
     """
-    fast = _read_integers(b"".join(instances), len(instances))
-    if fast is not None:
-        return fast
-    pairs = [_read_pair(data) for data in instances]
-    if not all(0 <= address < 1 << 64 and 0 <= count < _MAX_COUNT for address, count in pairs):
-        return None
-    return np.array([pair[0] for pair in pairs], np.uint64), np.array([pair[1] for pair in pairs], np.int64)
-
-
-def _read_integers(data: bytes, count: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]] | None:
-    """The columns when every instance is an integer id and a count, in this order and as short as they can be written; None when one is not."""
+    data = b"".join(runs)
     octets = np.frombuffer(data + bytes(_WORD_BYTES), np.uint8)
     last = np.flatnonzero(octets[: len(data)] < 0x80)
-    if len(last) != count * _VARINTS_PER_INSTANCE or (count and last[-1] != len(data) - 1):
+    count, rest = divmod(len(last), _VARINTS_PER_INSTANCE)
+    if rest or (count and last[-1] != len(data) - 1):
         return None
     if not count:
-        return np.empty(0, np.uint64), np.empty(0, np.int64)
+        return [(np.empty(0, np.uint64), np.empty(0, np.int64))] * len(runs) if not data else None
     ends = last.reshape(count, _VARINTS_PER_INSTANCE) + 1
     starts = np.concatenate(([0], ends[:-1, -1]))
+    run_ends = np.cumsum([len(run) for run in runs])
+    ends_of_runs = np.searchsorted(starts, run_ends)
+    is_whole = np.append(starts, len(data))[ends_of_runs] == run_ends
+    lengths = ends[:, -1] - ends[:, 1]
+    if not (is_whole.all() and _is_message(octets, starts, ends[:, 1], _INSTANCE_TAG, lengths)):
+        return None
     columns = []
-    for tag, own_starts, own in ((_ID_TAG, starts, ends[:, :4]), (_VALUE_TAG, ends[:, 3], ends[:, 4:])):
+    for tag, own_starts, own in ((_ID_TAG, ends[:, 1], ends[:, 2:6]), (_VALUE_TAG, ends[:, 5], ends[:, 6:])):
         lengths = own[:, 3] - own[:, 2]
         is_sound = (
-            np.all(own[:, 2] - own_starts == 3)
-            and np.all(octets[own_starts] == tag)
-            and np.all(octets[own_starts + 1] == lengths + 1)
-            and np.all(octets[own_starts + 2] == _UINT64_TAG)
+            _is_message(octets, own_starts, own[:, 1], tag, lengths + 1)
+            and (octets[own_starts + 2] == _UINT64_TAG).all()
             and lengths.max() <= _WORD_BYTES
         )
         if not is_sound:
             return None
         columns.append(_read_varints(octets, own[:, 2], lengths))
     ids, values = columns
-    return (ids, values.astype(np.int64)) if values.max() < _MAX_COUNT else None
+    if values.max() >= _MAX_COUNT:
+        return None
+    bounds = [0, *ends_of_runs.tolist()]
+    counts = values.astype(np.int64)
+    return [(ids[first:end], counts[first:end]) for first, end in pairwise(bounds)]
+
+
+def _is_message(
+    octets: npt.NDArray[np.uint8],
+    starts: npt.NDArray[np.int64],
+    content_starts: npt.NDArray[np.int64],
+    tag: int,
+    lengths: npt.NDArray[np.int64],
+) -> bool:
+    """Whether a tag and a length of one byte each stand at every start, before contents of these lengths."""
+    return bool(
+        (content_starts - starts == 2).all() and (octets[starts] == tag).all() and (octets[starts + 1] == lengths).all()
+    )
 
 
 def _read_varints(
