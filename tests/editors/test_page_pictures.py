@@ -8,7 +8,7 @@ import pytest
 
 from tests.editors.test_vscode import choose_settings, find_names, tell_facts
 from tests.editors.vscode.code import find_tools, run_npm, run_suite
-from tests.editors.workspace import make_workspace, write_profile
+from tests.editors.workspace import Workspace, make_workspace, write_profile
 
 NOT_FOR_PICTURES = " /* größe, 測定 */"
 """Tries columns in the tests; a reader of the page would wonder."""
@@ -22,11 +22,17 @@ BUSY_UNITS = {
 """Made up like the other counts; without them a page says first that they are unknown."""
 
 
-def add_busy_units(profile: Path) -> None:
-    """How busy the units were, in the first launch."""
-    document = json.loads(profile.read_text(encoding="utf-8"))
+def make_workspace_for_pictures(folder: Path) -> Workspace:
+    """The project of the tests without what only tries columns, and how busy the units were in its first launch."""
+    workspace = make_workspace(folder)
+    text = workspace.source.read_text(encoding="utf-8")
+    assert NOT_FOR_PICTURES in text
+    workspace.source.write_text(text.replace(NOT_FOR_PICTURES, ""), encoding="utf-8")
+    write_profile(workspace, "original", workspace.profile)
+    document = json.loads(workspace.profile.read_text(encoding="utf-8"))
     document["launches"][0]["metrics"] |= BUSY_UNITS
-    profile.write_text(json.dumps(document), encoding="utf-8")
+    workspace.profile.write_text(json.dumps(document), encoding="utf-8")
+    return workspace
 
 
 @pytest.mark.skipif(
@@ -36,12 +42,7 @@ def test_pictures_of_the_readme(tmp_path: Path) -> None:
     tools = find_tools(tmp_path)
     built = run_npm("run", "build")
     assert built.returncode == 0, built.stdout + built.stderr
-    workspace = make_workspace(tmp_path / "relax")
-    text = workspace.source.read_text(encoding="utf-8")
-    assert NOT_FOR_PICTURES in text
-    workspace.source.write_text(text.replace(NOT_FOR_PICTURES, ""), encoding="utf-8")
-    write_profile(workspace, "original", workspace.profile)
-    add_busy_units(workspace.profile)
+    workspace = make_workspace_for_pictures(tmp_path / "relax")
     results = run_suite(
         tools,
         "pictures",

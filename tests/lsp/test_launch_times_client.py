@@ -6,6 +6,7 @@ Python's bindings of CUDA, NVRTC, the processes and the collector are the real o
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +124,9 @@ def list_children(process: int) -> set[int]:
     """Processes that a process and its own started."""
     found: set[int] = set()
     for task in Path(f"/proc/{process}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            found |= {child, *list_children(child)}
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            for child in map(int, task.read_text().split()):
+                found |= {child, *list_children(child)}
     return found
 
 

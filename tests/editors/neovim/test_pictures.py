@@ -18,8 +18,8 @@ from tests.editors.neovim.reading import (
 )
 from tests.editors.neovim.test_measuring import ALLOW, ANSWER, fix_and_measure, make_options
 from tests.editors.neovim.test_sass import KEYS
-from tests.editors.test_page_pictures import NOT_FOR_PICTURES
-from tests.editors.workspace import VICTIM, Workspace, make_workspace, write_profile
+from tests.editors.test_page_pictures import make_workspace_for_pictures
+from tests.editors.workspace import VICTIM, Workspace, make_workspace
 
 
 @pytest.fixture
@@ -74,12 +74,9 @@ def test_pictures(start_neovim: StartNeovim, workspace: Workspace, folder: Path,
 STATUS_LINE = "vim.o.statusline = '%t%=%{v:lua.require(\"gpa_lsp\").status()}'\n"
 
 
-def test_the_picture_of_the_readme(start_neovim: StartNeovim, workspace: Workspace, folder: Path) -> None:
+def test_the_picture_of_the_readme(start_neovim: StartNeovim, tmp_path: Path, folder: Path) -> None:
     """A source beside its SASS."""
-    text = workspace.source.read_text(encoding="utf-8")
-    assert NOT_FOR_PICTURES in text
-    workspace.source.write_text(text.replace(NOT_FOR_PICTURES, ""), encoding="utf-8")
-    write_profile(workspace, "original", workspace.profile)
+    workspace = make_workspace_for_pictures(tmp_path / "project")
     neovim = start_neovim(
         make_options(workspace), f"{KEYS}{STATUS_LINE}vim.o.background = 'dark'\nvim.o.wrap = false\n"
     )
