@@ -41,6 +41,7 @@ _PITCH_BYTES = 512
 _MOST_ELEMENTS = 64
 _ALLOCATIONS = {
     "cudaMalloc": 1, "cudaMallocManaged": 1, "cudaMallocHost": 1, "cudaHostAlloc": 1, "cudaMallocAsync": 1, "cudaMallocPitch": 2,
+    "cudaMallocFromPoolAsync": 1, "cudaMalloc3D": 1,
 }  # fmt: skip
 """Functions that give their first argument an array, by where its size stands."""
 _WITHOUT_VALUE = frozenset({"string_literal", "null", "char_literal", "lambda_expression", "argument_list"})
@@ -63,6 +64,8 @@ _WRITING_NOTHING = frozenset(
 )
 _DEVICE_ADDRESSES = frozenset({"cudaHostGetDevicePointer", "cudaGetSymbolAddress"})
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_MADE = {"make_cudaExtent": "cudaExtent", "make_cudaPitchedPtr": "cudaPitchedPtr"}
+_KEEPING_SIZE = frozenset({"end", "cend", "front", "back", "at", "empty", "capacity", "reserve", "shrink_to_fit"})
 _SAME = frozenset({"raw_pointer_cast", "move", "forward", "static_cast", "reinterpret_cast", "const_cast"})
 
 
@@ -413,7 +416,12 @@ class Evaluation(ABC):
             return self._get_attribute
         if name in _DEVICE_ADDRESSES and len(nodes) >= 2:
             return partial(self._find_device_address, name)
-        return None
+        return partial(self._make_structure, _MADE[name]) if name in _MADE else None
+
+    def _make_structure(self, kind: str, nodes: "list[Node]", scope: Scope) -> Value:
+        """A structure of CUDA's from its members in order."""
+        names = [name for name, _, _ in self._structures[kind].members]
+        return Record(kind, {name: self.value(one, scope) for name, one in zip(names, nodes, strict=False)})
 
     def _call_unknown(self, callee: "Node | None", name: str, nodes: "list[Node]", scope: Scope, depth: int) -> Value:
         """A function that the text does not have: it may write to what it is given the address of."""
@@ -481,29 +489,55 @@ class Evaluation(ABC):
         size = self.measure(element[1])
         if member == "size":
             return None if held.size_bytes is None or not size else held.size_bytes // size
-        if member not in ("end", "front", "back", "at", "empty"):
-            held.size_bytes = None
+        if member not in _KEEPING_SIZE:
+            held.size_bytes = self._resize(held.size_bytes, size, member, nodes, scope)
             held.elements.clear()
         return None
+
+    def _resize(
+        self, now: int | None, element: int | None, member: str, nodes: "list[Node]", scope: Scope
+    ) -> int | None:
+        """Bytes of a vector after a method that changes it; None where that is not known."""
+        if member in ("push_back", "emplace_back", "pop_back"):
+            changed = combine("-" if member == "pop_back" else "+", now, element)
+        elif member == "resize" or (member == "assign" and len(nodes) == 2):
+            changed = combine("*", self.value(nodes[0], scope) if nodes else None, element)
+        else:
+            changed = 0 if member == "clear" else None
+        return changed if isinstance(changed, int) and changed >= 0 else None
 
     def _allocate(self, name: str, nodes: "list[Node]", scope: Scope) -> Value:
         target = strip_casts(nodes[0]) if nodes else None
         if target is None:
             return None
         line = target.start_point[0] + 1
-        is_pitched = name == "cudaMallocPitch"
-        if is_pitched:
-            width, height = (self.value(one, scope) for one in nodes[2:4]) if len(nodes) >= 4 else (None, None)
-            pitch = -(-width // _PITCH_BYTES) * _PITCH_BYTES if isinstance(width, int) else None
-            size = combine("*", pitch, height)
-            given = strip_casts(nodes[1]) if len(nodes) > 1 else None
-            self._store_through(given, pitch, scope)
+        if name == "cudaMalloc3D":
+            extent = self.value(nodes[1], scope) if len(nodes) > 1 else None
+            sides = extent.elements if isinstance(extent, Record) else {}
+            pitch, array = self._pitch([sides.get(side) for side in ("width", "height", "depth")], line)
+            array.name = read_name(target).lstrip("&")
+            parts = {"ptr": array, "pitch": pitch, "xsize": sides.get("width"), "ysize": sides.get("height")}
+            self._store_through(target, Record("cudaPitchedPtr", parts), scope)
+            return 0
+        if name == "cudaMallocPitch":
+            sizes = [self.value(one, scope) for one in nodes[2:4]]
+            pitch, array = self._pitch(sizes if len(sizes) == 2 else [None], line)
+            self._store_through(strip_casts(nodes[1]) if len(nodes) > 1 else None, pitch, scope)
         else:
             place = _ALLOCATIONS[name]
             size = self.value(nodes[place], scope) if len(nodes) > place else None
-        array = Array(int(size) if isinstance(size, (int, float)) else None, line, "", is_shared=True)
+            array = Array(int(size) if isinstance(size, (int, float)) else None, line, "", is_shared=True)
         array.name = self._store_through(target, array, scope)
         return 0
+
+    def _pitch(self, sides: Sequence[Value], line: int) -> tuple[int | None, Array]:
+        """Bytes of a padded row, and all rows, of memory with rows of a width in bytes."""
+        width, *counts = sides
+        pitch = -(-width // _PITCH_BYTES) * _PITCH_BYTES if isinstance(width, int) else None
+        size: Value = pitch
+        for count in counts:
+            size = combine("*", size, count)
+        return pitch, Array(size if isinstance(size, int) else None, line, "", is_shared=True)
 
     def _allocate_host(self, node: "Node", name: str, nodes: "list[Node]", scope: Scope) -> Value:
         sizes = [self.value(nodes[place], scope) if place < len(nodes) else None for place in _HOST_ALLOCATIONS[name]]

@@ -33,6 +33,14 @@ class Snapshot:
                 if isinstance(value, Array):
                     self._sizes.append((value, value.size_bytes))
 
+    def list_grown(self) -> list[tuple[Array, int, int]]:
+        """Arrays that were there then and have another size now, with the bytes they had and those they have."""
+        return [
+            (array, size, array.size_bytes)
+            for array, size in self._sizes
+            if size is not None and array.size_bytes is not None and array.size_bytes != size
+        ]
+
     def go_back(self) -> None:
         """Everything is as it was."""
         for holder, then in self._holders:

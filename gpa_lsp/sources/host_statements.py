@@ -10,6 +10,7 @@ from gpa_lsp.sources.host_noting import Ended, is_launch
 from gpa_lsp.sources.host_state import Snapshot
 from gpa_lsp.sources.host_syntax import (
     OWN_ARRAY,
+    RESIZING,
     can_be_followed,
     count_stars,
     ends_program,
@@ -19,6 +20,7 @@ from gpa_lsp.sources.host_syntax import (
     leaves_loop,
     list_cases,
     strip_casts,
+    turns_are_alike,
 )
 from gpa_lsp.sources.host_templates import Passage
 from gpa_lsp.sources.host_text import HostText
@@ -270,17 +272,20 @@ class Statements(ClassReading):
             body = node.child_by_field_name("body")
             if body is None:
                 return
-            before = Snapshot(self._scopes)
-            if not self._take_turns(node, body, scope):
+            before, turns = Snapshot(self._scopes), self._count_turns(node, scope)
+            is_long = turns > _MOST_TURNS and not any(is_launch(one) for one in self.walk_nodes(body))
+            if not self._take_turns(node, body, scope, 1 if is_long else _MOST_TURNS):
+                grown = before.list_grown() if is_long and turns_are_alike(node, self.walk_nodes(body)) else []
                 before.forget_changes()
                 self._forget(node, scope)
+                for array, size, next_size in grown:
+                    array.size_bytes = size + turns * (next_size - size)
 
-    def _take_turns(self, node: "Node", body: "Node", scope: Scope) -> bool:
-        """Go through a loop; False where it was not gone through to its end."""
+    def _take_turns(self, node: "Node", body: "Node", scope: Scope, most: int) -> bool:
+        """Go through a loop for some turns at most; False where it was not gone through to its end."""
         condition, update = node.child_by_field_name("condition"), node.child_by_field_name("update")
         is_plain = node.type != "for_range_loop" and not leaves_loop(body)
-        is_endless = self._is_long(node, scope) and not any(is_launch(one) for one in self.walk_nodes(body))
-        for turn in range(1 if is_endless else _MOST_TURNS):
+        for turn in range(most):
             if turn or node.type != "do_statement":
                 endless = 1 if node.type == "for_statement" else None
                 value = endless if condition is None else self.value(condition, scope)
@@ -306,20 +311,25 @@ class Statements(ClassReading):
                 self.value(update, scope)
         return False
 
-    def _is_long(self, node: "Node", scope: Scope) -> bool:
-        """Whether a loop that counts has more turns than are gone through."""
+    def _count_turns(self, node: "Node", scope: Scope) -> int:
+        """Turns of a loop that counts by one up to a bound or down to one; 0 where that is not known."""
         condition, update = (strip_casts(node.child_by_field_name(one)) for one in ("condition", "update"))
         if condition is None or update is None or condition.type != "binary_expression":
-            return False
+            return 0
         first, last = (self.value(condition.child_by_field_name(one), scope) for one in ("left", "right"))
         if update.type != "update_expression" or not isinstance(first, int) or not isinstance(last, int):
-            return False
-        return abs(last - first) > _MOST_TURNS
+            return 0
+        is_included = read_text(condition.child_by_field_name("operator")) in ("<=", ">=")
+        return abs(last - first) + is_included
 
     def _forget(self, node: "Node", scope: Scope) -> None:
         for child in walk(node):
             target = None
-            if child.type == "assignment_expression":
+            if child.type == "field_expression" and read_text(child.child_by_field_name("field")) in RESIZING:
+                held = self.value(child.child_by_field_name("argument"), scope)
+                if isinstance(held, Array):
+                    held.size_bytes = None
+            elif child.type == "assignment_expression":
                 target = child.child_by_field_name("left")
             elif child.type == "update_expression" or (
                 child.type == "pointer_expression" and read_text(child).startswith("&")

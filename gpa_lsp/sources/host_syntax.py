@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 _LARGEST_ALIGNMENT = 16
 LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 LEAVING = frozenset({"break_statement", "continue_statement", "goto_statement", "return_statement"})
+_DECIDING = frozenset({"if_statement", "switch_statement", "while_statement", "do_statement", "goto_statement"})
+_SHRINKING = frozenset({"assign", "clear", "erase", "pop_back", "resize", "swap"})
+RESIZING = _SHRINKING | {"push_back", "emplace_back", "insert"}
+"""Methods that change how many elements a vector has."""
+_CHANGING = {
+    "assignment_expression": "left",
+    "update_expression": "argument",
+    "init_declarator": "declarator",
+    "pointer_expression": "argument",
+}
+"""What may write to a name, by where the name stands."""
 CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast"})
 OWN_ARRAY = "[]"
 """Behind the type of an array of pointers that the text declares."""
@@ -81,6 +92,36 @@ def _is_of_inner(node: "Node", body: "Node") -> bool:
             return True
         around = around.parent
     return False
+
+
+def turns_are_alike(loop: "Node", within: "Iterable[Node]") -> bool:
+    """Whether each turn of a loop does as many things as its first: nothing is decided, and no inner loop depends on what a turn changes.
+
+    Args:
+        loop: a ``for`` that counts.
+        within: the nodes of its body, and of functions called there.
+    """
+    nodes = list(within)
+    fields = (node.child_by_field_name("field") for node in nodes if node.type == "field_expression")
+    if any(node.type in _DECIDING for node in nodes) or any(read_text(one) in _SHRINKING for one in fields):
+        return False
+    changed = {
+        find_identifier(node.child_by_field_name(_CHANGING[node.type]))
+        for node in (*nodes, loop.child_by_field_name("update"))
+        if node is not None and node.type in _CHANGING
+    }
+    for inner in (node for node in nodes if node.type == "for_statement"):
+        begin, condition = inner.child_by_field_name("initializer"), inner.child_by_field_name("condition")
+        asked = [one for part in (begin, condition) if part is not None for one in walk(part)]
+        own = {
+            find_identifier(one.child_by_field_name("declarator" if one.type == "init_declarator" else "left"))
+            for one in asked
+            if one.type in ("init_declarator", "assignment_expression")
+        }
+        names = {read_text(one) for one in asked if one.type == "identifier"} - own
+        if names & changed or any(one.type == "call_expression" for one in asked):
+            return False
+    return True
 
 
 def unwrap(node: "Node") -> "Node | None":
@@ -198,6 +239,20 @@ class Layout:
     alignment: int = 1
 
 
+_OF_CUDA = {
+    name: Layout(
+        size_bytes=8 * len(members),
+        members=tuple((member, "void*" if member == "ptr" else "size_t", 8 * n) for n, member in enumerate(members)),
+        alignment=8,
+    )
+    for name, members in {
+        "cudaExtent": ("width", "height", "depth"),
+        "cudaPitchedPtr": ("ptr", "pitch", "xsize", "ysize"),
+    }.items()
+}
+"""Structures of CUDA's own that host code fills and kernels take."""
+
+
 def lay_out_structures(tree: SourceTree, macros: Mapping[str, str]) -> dict[str, Layout]:
     """The structures and classes of a text by name; names that are given to a type with ``typedef`` or ``using``, too.
 
@@ -205,7 +260,7 @@ def lay_out_structures(tree: SourceTree, macros: Mapping[str, str]) -> dict[str,
         tree: of the text.
         macros: what words stand for, types among them.
     """
-    found: dict[str, Layout] = {}
+    found = dict(_OF_CUDA)
     sizes = {name: size for name, text in macros.items() if (size := find_type_bytes(text)) is not None}
     for node in walk(tree.root):
         name, inner = "", None

@@ -93,7 +93,44 @@ def test_what_the_text_does_not_decide_is_unknown(host: str) -> None:
         ("CHECK(cudaMalloc((void **)&p, sizeof(Pair) * 10));", 160),
         ("allocate(&p, 25);", 100),
         ("std::vector<double> v(30); cudaMalloc(&p, v.size() * sizeof(double));", 240),
-        ("std::vector<double> v(30); v.push_back(1); cudaMalloc(&p, v.size() * sizeof(double));", None),
+        ("std::vector<double> v(30); v.push_back(1); cudaMalloc(&p, v.size() * sizeof(double));", 248),
+        ("std::vector<double> v(30); v.insert(v.begin(), 3); cudaMalloc(&p, v.size() * sizeof(double));", None),
+        ("std::vector<int> v; if (elsewhere()) v.push_back(1); cudaMalloc(&p, v.size() * sizeof(int));", None),
+        ("std::vector<int> v(9); v.pop_back(); v.reserve(50); cudaMalloc(&p, v.size() * sizeof(int));", 32),
+        ("std::vector<int> v; v.resize(9); cudaMalloc(&p, v.size() * sizeof(int));", 36),
+        ("std::vector<int> v(9); v.clear(); v.assign(3, 1); cudaMalloc(&p, v.size() * sizeof(int));", 12),
+        ("std::vector<int> v{7}; for (int i = 0; i < 500; i++) v.push_back(i); cudaMalloc(&p, v.size() * 4);", 2004),
+        ("std::vector<int> v; for (int i = 499; i >= 0; --i) v.push_back(i); cudaMalloc(&p, v.size() * 4);", 2000),
+        (
+            "std::vector<int> v; for (int i = 0; i < 500; i++) for (int j = 0; j < 300; j++) v.push_back(j);"
+            "cudaMalloc(&p, v.size() * 4);",
+            600_000,
+        ),
+        (
+            "std::vector<int> v; for (int i = 0; i < 500; i++) for (int j = 0; j < i; j++) v.push_back(j);"
+            "cudaMalloc(&p, v.size() * 4);",
+            None,
+        ),
+        (
+            "std::vector<int> v; for (int i = 0; i < 500; i++) if (i % 3 == 0) v.push_back(i);"
+            "cudaMalloc(&p, v.size() * 4);",
+            None,
+        ),
+        (
+            "std::vector<int> v; for (int i = 0; i < 500; i++) { v.clear(); v.push_back(i); } cudaMalloc(&p, v.size() * 4);",
+            None,
+        ),
+        ("std::vector<int> v; for (int i = 0; i < 500; i += 2) v.push_back(i); cudaMalloc(&p, v.size() * 4);", None),
+        ("cudaMallocFromPoolAsync(&p, 48, pool, stream);", 48),
+        (
+            "cudaPitchedPtr q; cudaExtent e = make_cudaExtent(40, 3, 2); cudaMalloc3D(&q, e); p = (float *)q.ptr;",
+            3072,
+        ),
+        (
+            "cudaExtent e; e.width = e.height = 600; e.depth = argc; cudaPitchedPtr q; cudaMalloc3D(&q, e);"
+            "cudaMalloc(&p, q.pitch);",
+            1024,
+        ),
         ("size_t bytes = 7; bytes *= sizeof *p; cudaMallocManaged(&p, bytes);", 28),
         ("cudaMalloc(&p, elsewhere());", None),
         ("float *all[2]; for (int i = 0; i < 2; i++) cudaMalloc(&all[i], 8 * (i + 1)); p = all[1];", 16),
