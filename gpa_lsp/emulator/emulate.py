@@ -240,7 +240,7 @@ class _Emulation:
         if tracer is None:
             return
         piece = tracer.take(batch, kernel=self._kernel.name, buffers=self._buffers)
-        if not piece.is_complete:
+        if not tracer.is_complete:
             is_timely = self._sink is not None and tracer.limit_bytes < self._most_traced
             short_of = "the time left" if is_timely else "the memory for it"
             self.faults.add(FaultKind.TRACE_BUDGET, f"the trace was cut off: it exceeds {short_of}")

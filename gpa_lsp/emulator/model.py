@@ -66,12 +66,14 @@ class TraceSettings:
         branches: conditional branches.
         entries: entries into basic blocks.
         spaces_left_out: numbers of spaces that are not recorded.
+        most_executions: of an instruction by a warp, as many accesses are recorded, the first ones; None for all.
     """
 
     accesses: bool = True
     branches: bool = True
     entries: bool = False
     spaces_left_out: frozenset[int] = frozenset()
+    most_executions: int | None = None
 
 
 class TraceSink(Protocol):

@@ -216,6 +216,8 @@ class Trace:
         entries: entries into basic blocks; empty unless they were asked for.
         traced_blocks: uint32[k], linear indexes of the blocks that were traced, ascending: a sample, or all.
         is_complete: False when rows were dropped because a limit was reached; what is there is whole blocks or a prefix, and says so.
+        most_executions: of an instruction by a warp, as many accesses are there at most, the first ones, and no other row was dropped; None where
+            the trace is complete, or lacks others.
         origin: what wrote it: ``emulated``, or a recorder's name.
     """
 
@@ -229,6 +231,7 @@ class Trace:
     entries: Entries = field(repr=False)
     traced_blocks: npt.NDArray[np.uint32] = field(repr=False)
     is_complete: bool = True
+    most_executions: int | None = None
     origin: str = "emulated"
 
 
@@ -248,6 +251,7 @@ def join_pieces(pieces: Sequence[Trace]) -> Trace:
     )
     branches = {name: np.concatenate([getattr(piece.branches, name) for piece in pieces]) for name in BRANCH_DTYPES}
     entries = {name: np.concatenate([getattr(piece.entries, name) for piece in pieces]) for name in ENTRY_DTYPES}
+    cut = {piece.most_executions for piece in pieces if not piece.is_complete}
     return replace(
         pieces[-1],
         accesses=Accesses(**accesses, addresses=np.concatenate([one.addresses for one in every])),
@@ -255,6 +259,7 @@ def join_pieces(pieces: Sequence[Trace]) -> Trace:
         entries=Entries(**entries),
         traced_blocks=np.sort(np.concatenate([piece.traced_blocks for piece in pieces])),
         is_complete=all(piece.is_complete for piece in pieces),
+        most_executions=cut.pop() if len(cut) == 1 else None,
     )
 
 

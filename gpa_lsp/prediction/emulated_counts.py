@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.emulator.model import Counts, Emulation, Sampling, SamplingKind, TraceSettings
+from gpa_lsp.prediction.launch_subject import LaunchSubject
 from gpa_lsp.prediction.model import KernelPrediction, PredictionSettings
-from gpa_lsp.prediction.predict_launch import LaunchSubject
 from gpa_lsp.ptx.model import PtxModule, Space
 from gpa_lsp.ptx.reachable import list_reachable
 from gpa_lsp.traces.model import AccessGroupKind, find_group_kind

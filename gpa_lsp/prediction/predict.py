@@ -14,8 +14,9 @@ from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file
 from gpa_lsp.prediction.comparing import compare_launches
 from gpa_lsp.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice, list_launches
+from gpa_lsp.prediction.launch_subject import LaunchSubject
 from gpa_lsp.prediction.model import DEFAULT_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction
-from gpa_lsp.prediction.predict_launch import LaunchSubject, predict_launch
+from gpa_lsp.prediction.predict_launch import predict_launch
 from gpa_lsp.prediction.static_source import SourceStatics
 from gpa_lsp.prediction.targets import examine_for_machine
 from gpa_lsp.ptx.model import PtxFunction, PtxModule

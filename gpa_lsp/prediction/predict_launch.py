@@ -5,20 +5,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 
-from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.analyses.static.model import KernelStatics
-from gpa_lsp.basis.errors import GpaError, InputError, Problem, spare_others
+from gpa_lsp.basis.errors import GpaError, InputError, Problem
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.device.products import Product
 from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.emulator.model import Emulation, Fault, Sampling, SamplingKind, TraceSettings, TraceSink
-from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.prediction.fault_answer import ENDINGS, answer_faults, explain_unchecked_races
-from gpa_lsp.prediction.flops import count_flops
 from gpa_lsp.prediction.guessed_sizes import grow_guessed, part_guessed
-from gpa_lsp.prediction.machines import choose_product, choose_volume_device
+from gpa_lsp.prediction.launch_subject import LaunchSubject
+from gpa_lsp.prediction.launch_volumes import is_cut, predict_volumes_of
+from gpa_lsp.prediction.machines import choose_product
 from gpa_lsp.prediction.model import Execution, KernelPrediction, PredictionSettings
 from gpa_lsp.prediction.trace_answers import TraceAnswerer, TraceAnswers
 from gpa_lsp.ptx.blocks import find_blocks
@@ -27,17 +25,10 @@ from gpa_lsp.ptx.reachable import list_reachable
 from gpa_lsp.traces.context import build_trace_context
 from gpa_lsp.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.traces.piece_rows import PieceRows
-from gpa_lsp.volumes.answer import answer_volumes
-from gpa_lsp.volumes.expressions import KernelAccesses
 from gpa_lsp.volumes.from_trace import (
-    find_launch_shape,
     list_fewest_probe_blocks,
     list_probe_blocks,
-    recover_expressions,
 )
-from gpa_lsp.volumes.miscounts import find_miscounts, find_shortfalls
-from gpa_lsp.volumes.model import VolumeMode, VolumePrediction
-from gpa_lsp.volumes.predict import predict_volumes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +82,8 @@ _PROBE_SHARE = 4
 
 _SECOND_PROBE_SHARE = 2
 """So may the probe of fewer blocks, where the first one did not end: of them as many run as at once anyway."""
+_MOST_EXECUTIONS = 1024
+"""Of an access by a warp, in the probe of fewer blocks: enough to tell loops within each other, and few enough for any kernel."""
 
 _RUN_SHARE = 2
 """What follows a probe has at least this part of the time, however much of it the probe took without ending."""
@@ -98,38 +91,6 @@ _MOST_SERVED_BYTES = 64 << 20
 """Addresses of a probe that are analysed as one piece: as much as a batch of a run has."""
 _GROWING_ROUNDS = 3
 """Probes with larger arrays, where sizes are guesses."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchSubject:
-    """What is predicted.
-
-    Attributes:
-        module: the code.
-        launch: how it is run.
-        kernel: mangled name.
-        name: for people.
-        statics: of the kernel; None when there is no image.
-        compute_capability: it was compiled for.
-    """
-
-    module: PtxModule
-    launch: LaunchDescription
-    kernel: str
-    name: str
-    statics: KernelStatics | None
-    compute_capability: tuple[int, int]
-
-    @property
-    def registers(self) -> int | None:
-        """Of a thread; None when unknown."""
-        return None if self.statics is None else self.statics.registers
-
-    @property
-    def shared_bytes(self) -> int:
-        """Of a block, static and dynamic."""
-        static = 0 if self.statics is None else self.statics.shared_static_bytes
-        return static + self.launch.shared_bytes
 
 
 def predict_launch(
@@ -151,12 +112,19 @@ def predict_launch(
     warps_per_sm = None if problems else context.blocks_per_sm * -(-prod(subject.launch.block) // 32)
     probe, subject, left = _probe_grown(subject, settings, problems)
     piece = None if probe.trace is None else PieceRows(probe.trace)
-    recovered, volumes, volume_answers = _predict_volumes(subject, settings, product, probe, problems, piece=piece)
+    is_counted = probe.is_complete or not is_cut(probe)  # or else the run counts
+    volumes = (
+        predict_volumes_of(subject, settings, product, probe, probe, problems=problems, piece=piece)
+        if is_counted
+        else None
+    )
     wave = context.sm_count * context.blocks_per_sm
     plan = plan_sampling(probe, settings, wave_blocks=wave, machine=context.gpu)
     if not _is_enough(probe, plan):
         piece = None  # and what was found of it is in memory no longer
     run, shown = _run(subject, left, context, plan, probe=probe, piece=piece, sinks=sinks, problems=problems)
+    if volumes is None:
+        volumes = predict_volumes_of(subject, settings, product, probe, run, problems=problems)
     function = next((one for one in subject.module.entries if one.name == subject.kernel), None)
     faults, notes = part_guessed(subject.launch, merge_faults(run.faults, probe.faults), function)
     problems.extend(notes)
@@ -173,12 +141,12 @@ def predict_launch(
         faults=faults,
         accesses=shown.accesses,
         branches=shown.branches,
-        volumes=None if volumes is None or volumes.contradictions else volumes,
-        contradictions=() if volumes is None else volumes.contradictions,
-        recovered=recovered,
+        volumes=volumes.shown,
+        contradictions=volumes.contradictions,
+        recovered=volumes.recovered,
         answers=(
             answer_faults(faults, unchecked_races=unchecked, is_beyond_guesses=bool(notes)),
-            *volume_answers,
+            *volumes.answers,
             *shown.answers,
         ),
         problems=tuple(problems),
@@ -245,17 +213,19 @@ def _probe(subject: LaunchSubject, settings: PredictionSettings, problems: list[
     """The blocks that tell addresses, or where they take too long the fewest that do; and the seconds the run has less: none if all blocks ended."""
     every, fewest = list_probe_blocks(subject.launch.grid), list_fewest_probe_blocks(subject.launch.grid)
     is_all = len(every) == prod(subject.launch.grid)  # then it may be all that is run
-    probe = _trace_blocks(subject, settings, every, settings.budget.seconds / _PROBE_SHARE, is_all=is_all)
+    whole = _choose_trace(settings) if is_all else TraceSettings(branches=False)
+    checks = is_all and settings.checks_races
+    probe = _trace_blocks(subject, settings, every, settings.budget.seconds / _PROBE_SHARE, whole, check_races=checks)
     if _is_whole(probe):
         return probe, 0.0
-    if len(fewest) == len(every):
-        return probe, probe.seconds
-    again = _trace_blocks(subject, settings, fewest, settings.budget.seconds / _SECOND_PROBE_SHARE)
+    first = TraceSettings(branches=False, most_executions=_MOST_EXECUTIONS)
+    again = _trace_blocks(subject, settings, fewest, settings.budget.seconds / _SECOND_PROBE_SHARE, first)
     taken = probe.seconds + again.seconds
-    if not _is_whole(again):
+    if not _is_whole(again) and not is_cut(again):
         return probe, taken
-    message = f"addresses are those of {format_count(len(fewest))} blocks at the beginning of the grid; more of them would take too long"
-    problems.append(Problem.note(message))
+    if len(fewest) < len(every):
+        message = f"addresses are those of {format_count(len(fewest))} blocks at the beginning of the grid; more of them would take too long"
+        problems.append(Problem.note(message))
     return again, taken
 
 
@@ -275,17 +245,17 @@ def _trace_blocks(
     settings: PredictionSettings,
     blocks: tuple[int, ...],
     seconds: float,
+    trace: TraceSettings,
     *,
-    is_all: bool = False,
+    check_races: bool = False,
 ) -> Emulation:
-    budget = replace(settings.budget, seconds=seconds)
     return emulate(
         subject.module,
         subject.launch,
-        budget=budget,
+        budget=replace(settings.budget, seconds=seconds),
         sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=blocks),
-        trace=_choose_trace(settings) if is_all else TraceSettings(branches=False),
-        check_races=is_all and settings.checks_races,
+        trace=trace,
+        check_races=check_races,
     )
 
 
@@ -304,48 +274,6 @@ def _is_enough(probe: Emulation, plan: SamplingPlan) -> bool:
         and len(probe.executed_blocks) == prod(probe.grid)
         and trace.accesses.addresses.nbytes <= _MOST_SERVED_BYTES
     )
-
-
-def _predict_volumes(
-    subject: LaunchSubject,
-    settings: PredictionSettings,
-    product: Product | None,
-    probe: Emulation,
-    problems: list[Problem],
-    *,
-    piece: PieceRows | None,
-) -> tuple[KernelAccesses | None, VolumePrediction | None, tuple[Answer, ...]]:
-    """From the probe alone: it costs milliseconds, and says the same of a launch of any size."""
-    device = choose_volume_device(product, settings.mode)
-    if isinstance(device, Problem):
-        problems.append(device)
-        return None, None, ()
-    if piece is None or probe.trace is None or not _is_whole(probe):
-        why = "data volumes are not predicted: the blocks traced for the addresses did not run to their end"
-        problems.append(Problem.from_error(GpaError(why)))
-        return None, None, ()
-    with spare_others("predicting data volumes", problems):
-        work = count_flops(probe)
-        recovered = recover_expressions(
-            probe.trace, flops_per_thread=work.total, flops_are_double=work.is_double, piece=piece
-        )
-        shape = find_launch_shape(recovered, subject.launch.block, subject.launch.grid)
-        predicted = predict_volumes(
-            recovered,
-            shape,
-            device,
-            registers=subject.registers or 0,
-            shared_bytes=subject.shared_bytes,
-            mode=settings.mode,
-        )
-        if settings.mode is VolumeMode.CORRECTED:
-            counted = (
-                *find_miscounts(recovered, probe.trace, piece),
-                *find_shortfalls(predicted, probe.trace, piece),
-            )
-            predicted = replace(predicted, contradictions=(*predicted.contradictions, *counted))
-        return recovered, predicted, (answer_volumes(predicted, recovered),)
-    return None, None, ()
 
 
 def _run(

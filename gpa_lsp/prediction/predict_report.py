@@ -15,12 +15,13 @@ from gpa_lsp.prediction.compare_counts import compare_counts
 from gpa_lsp.prediction.comparing import compare_launches
 from gpa_lsp.prediction.emulated_counts import count_launch
 from gpa_lsp.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice
+from gpa_lsp.prediction.launch_subject import LaunchSubject
 from gpa_lsp.prediction.machines import note_choice
 from gpa_lsp.prediction.measured_answer import answer_measured
 from gpa_lsp.prediction.measured_model import CountComparison
 from gpa_lsp.prediction.model import DEFAULT_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction
 from gpa_lsp.prediction.predict import Progress
-from gpa_lsp.prediction.predict_launch import LaunchSubject, predict_launch
+from gpa_lsp.prediction.predict_launch import predict_launch
 from gpa_lsp.prediction.report_launches import MeasuredLaunch, explain_no_code, list_measured_launches
 from gpa_lsp.prediction.static_source import SourceStatics, examine_unit
 from gpa_lsp.profile.model import Profile

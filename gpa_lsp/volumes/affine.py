@@ -89,26 +89,36 @@ def gives_all(columns: Integers, addresses: Integers, constant: int, steps: Inte
     return np.array_equal(given, addresses)
 
 
-def find_trips(addresses: Integers) -> tuple[int, ...] | None:
+def find_trips(addresses: Integers, *, is_cut: bool = False) -> tuple[int, ...] | None:
     """Trips of the loops, innermost first, that one thread's addresses in the order of execution come from; None when they come from none.
 
     The innermost loop ends where the step changes for the first time; what is left is looked at in the same way.
 
+    Args:
+        addresses: int64[n].
+        is_cut: there were more of them, so that the last turn of each loop may lack its end.
+
     >>> find_trips(np.array([0, 8, 16, 100, 108, 116])), find_trips(np.array([0, 8, 16])), find_trips(np.array([0, 8, 9, 2]))
     ((3, 2), (3,), None)
+    >>> find_trips(np.array([0, 8, 16, 100, 108, 116, 200]), is_cut=True)
+    (3, 3)
     """
     trips: list[int] = []
     while len(addresses) > 1:
         steps = np.diff(addresses)
         changes = np.flatnonzero(steps != steps[0])
         inner = int(changes[0]) + 1 if len(changes) else len(addresses)
-        if inner < 2 or len(addresses) % inner or len(trips) == MOST_LOOPS:
+        whole = len(addresses) // inner * inner
+        rest = addresses[whole:]
+        if inner < 2 or (len(rest) and not is_cut) or len(trips) == MOST_LOOPS:
             return None
-        rows = addresses.reshape(-1, inner)
+        rows = addresses[:whole].reshape(-1, inner)
         if not np.array_equal(np.diff(rows, axis=1), np.broadcast_to(steps[: inner - 1], (len(rows), inner - 1))):
             return None
+        if not np.array_equal(np.diff(rest), steps[: max(0, len(rest) - 1)]):
+            return None
         trips.append(inner)
-        addresses = rows[:, 0]
+        addresses = np.concatenate([rows[:, 0], rest[:1]])
     return tuple(trips)
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.basis.prose import Sentence, list_of, say
 from gpa_lsp.emulator.trace import MOST_BLOCKS, StaticInstruction, Trace
 from gpa_lsp.ptx.model import Space
@@ -22,6 +23,7 @@ from gpa_lsp.traces.ordering import order_rows
 from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.request_kinds import RequestKinds
 from gpa_lsp.volumes.affine import find_independent, find_trips, pick_examples, solve_affine
+from gpa_lsp.volumes.continuing import Continuation, continue_sampled, count_growth
 from gpa_lsp.volumes.expressions import (
     AccessedArray,
     AccessExpression,
@@ -87,14 +89,16 @@ def recover_expressions(
     flops_per_thread: float | None = None,
     flops_are_double: bool = True,
     piece: PieceRows | None = None,
+    continuation: Continuation | None = None,
 ) -> KernelAccesses:
     """What a kernel does to global memory, from some of its blocks.
 
     Args:
-        trace: of whole blocks, with all their accesses; :func:`list_probe_blocks` says of which.
+        trace: of whole blocks, with all their accesses or the first ones of each; :func:`list_probe_blocks` says of which.
         flops_per_thread: for the result; a trace does not tell.
         flops_are_double: for the result.
         piece: what was found of the trace so far.
+        continuation: how often accesses are made of which the trace has the first ones.
 
     Raises:
         InputError: no block was traced.
@@ -107,7 +111,11 @@ def recover_expressions(
     ordered = found.instruction[order].astype(np.int64)
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     kinds = (PieceRows(trace) if piece is None else piece).kinds
-    context = _Context(trace=trace, kinds=kinds, patterns={}, touched={})
+    arrays = tuple(
+        AccessedArray(name=buffer.name, size_bytes=buffer.size_bytes, base_bytes=buffer.base)
+        for buffer in trace.buffers
+    )
+    context = _Context(trace=trace, kinds=kinds, patterns={}, touched={}, continuation=continuation, growths={})
     accesses: list[AccessExpression] = []
     sampled: list[SampledAccess] = []
     notes: dict[Sentence, None] = {}
@@ -118,19 +126,25 @@ def recover_expressions(
         sampled.extend(result.sampled)
     if np.any(found.space == int(Space.LOCAL)):
         notes[say("Accesses to local memory are not counted.")] = None
-    if not trace.is_complete:
+    shared = share_sectors(sampled, context.touched, len(trace.traced_blocks))
+    if continuation is not None:
+        shared = continue_sampled(shared, continuation, context.growths, arrays)
+        notes[
+            say(
+                "Of each access the first {count} of a warp were followed and the others counted; loops are taken to go on as they began.",
+                count=format_count(continuation.most_executions),
+            )
+        ] = None
+    elif not trace.is_complete:
         notes[say("The trace is incomplete; what is missing is not counted.")] = None
     return KernelAccesses(
         name=trace.kernel,
-        arrays=tuple(
-            AccessedArray(name=buffer.name, size_bytes=buffer.size_bytes, base_bytes=buffer.base)
-            for buffer in trace.buffers
-        ),
+        arrays=arrays,
         accesses=tuple(accesses),
-        sampled=share_sectors(sampled, context.touched, len(trace.traced_blocks)),
+        sampled=shared,
         flops_per_thread=flops_per_thread,
         flops_are_double=flops_are_double,
-        shared_cycles_per_warp=count_shared_cycles(trace),
+        shared_cycles_per_warp=count_shared_cycles(trace, None if continuation is None else continuation.ratios),
         notes=tuple(notes),
     )
 
@@ -176,6 +190,8 @@ class _Context:
     kinds: RequestKinds | None
     patterns: dict[bytes, _Pattern]
     touched: dict[int, Integers]
+    continuation: Continuation | None
+    growths: dict[int, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +204,8 @@ def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArra
     trace = context.trace
     pattern = _find_pattern(context, rows)
     lanes = LaneRows(trace=trace, rows=rows, lanes=pattern.lanes)
-    array = _find_array(trace, *lanes.find_ends(context.kinds))
+    ends = lanes.find_ends(context.kinds)
+    array = _find_array(trace, *ends)
     if array is None or instruction.kind is None:
         return _sample(context, instruction, lanes, None, say("its addresses lie in several arrays"))
     unseen = _list_unseen(trace, pattern.kept)
@@ -210,6 +227,12 @@ def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArra
         return _sample(context, instruction, lanes, array, say("the threads that make it are no box"))
     if not pattern.has_equal_trips:
         return _sample(context, instruction, lanes, array, say("trip counts of its loops differ between threads"))
+    if context.continuation is not None:
+        longer = context.continuation.lengthen(instruction.index, trips, pattern.trips)
+        further = steps[_WHO + len(trips) - 1] * (longer[-1] - trips[-1])
+        if _find_array(trace, ends[0] + min(0, further), ends[1] + max(0, further)) != array:
+            return _sample(context, instruction, lanes, array, say("its loops do not go on as they began"))
+        trips = longer
     loops = tuple(
         LoopTerm(step_bytes=step, trips=count) for step, count in zip(steps[_WHO:], trips, strict=True) if count > 1
     )
@@ -274,7 +297,10 @@ def _solve_lanes(context: _Context, lanes: LaneRows, base: int, pattern: _Patter
         return solved[0], solved[1].tolist(), (max(1, whole),)
     if whole == 1 and int(lanes.lanes.execution.max()) == 0:
         return None
-    trips = find_trips(lanes.read(*lanes.lanes.list_thread(int(lanes.lanes.executions.argmax()))) - base)
+    trips = find_trips(
+        lanes.read(*lanes.lanes.list_thread(int(lanes.lanes.executions.argmax()))) - base,
+        is_cut=context.continuation is not None,
+    )
     if trips is None or len(trips) < 2:
         return None
     columns = lanes.lanes.list_columns(*pattern.examples, trips)
@@ -328,6 +354,8 @@ def _sample(
     context: _Context, instruction: StaticInstruction, lanes: LaneRows, array: int | None, why: Sentence
 ) -> _Recovered:
     context.touched[instruction.index] = find_touched(context.trace, lanes)
+    if context.continuation is not None:
+        context.growths[instruction.index] = count_growth(lanes, context.continuation, instruction.index)
     return _Recovered(sampled=(sample_instruction(context.trace, instruction, lanes, array, why),))
 
 

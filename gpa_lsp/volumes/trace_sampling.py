@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.emulator.trace import AccessKind, StaticInstruction, Trace
@@ -18,7 +19,7 @@ from gpa_lsp.volumes.groups import Integers
 from gpa_lsp.volumes.l1_cycles import count_bank_conflicts, count_request_cycles
 from gpa_lsp.volumes.lane_rows import LaneRows, fill_requests
 
-_SECTOR_BITS = 44
+SECTOR_BITS = 44
 """Of the number of a sector: addresses have 49 bits."""
 _LINE_SECTOR_BITS = (LINE_BYTES // SECTOR_BYTES).bit_length() - 1
 _MOST_SHARED_ROWS = 1 << 14
@@ -58,7 +59,7 @@ def sample_instruction(
 def find_touched(trace: Trace, lanes: LaneRows) -> Integers:
     """int64[n]: the sectors that each traced block touches with one instruction, as places of blocks and numbers of sectors together."""
     places = np.searchsorted(trace.traced_blocks, trace.accesses.block[lanes.rows]).astype(np.int64)
-    return list_distinct((places[lanes.lanes.request] << _SECTOR_BITS) | (lanes.read_all() // SECTOR_BYTES))
+    return list_distinct((places[lanes.lanes.request] << SECTOR_BITS) | (lanes.read_all() // SECTOR_BYTES))
 
 
 def share_sectors(
@@ -94,7 +95,7 @@ class _Touched:
     def take(self, keys: Integers) -> FirstTouched:
         """Add what an access touches; what of it is new."""
         before = self._count()
-        of_any = keys & ((1 << _SECTOR_BITS) - 1)
+        of_any = keys & ((1 << SECTOR_BITS) - 1)
         self._sectors = np.union1d(self._sectors, keys)
         self._lines = np.union1d(self._lines, keys >> _LINE_SECTOR_BITS)
         self._of_any = np.union1d(self._of_any, of_any)
@@ -108,10 +109,14 @@ class _Touched:
         return len(self._sectors), len(self._lines), len(self._of_any), len(self._pairs)
 
 
-def count_shared_cycles(trace: Trace) -> float:
+def count_shared_cycles(trace: Trace, ratios: npt.NDArray[np.float64] | None = None) -> float:
     """Cycles of L1's data pipe for one warp's accesses of shared memory, mean of the traced warps.
 
     Approximation: an access of 8 or 16 bytes per lane takes at least 2 or 4 cycles, and conflicts count by its own width.
+
+    Args:
+        trace: of whole blocks.
+        ratios: float64[instructions], how much oftener than in the trace they are executed; None for as often.
     """
     rows = np.flatnonzero(trace.accesses.space == int(Space.SHARED))
     if not len(rows):
@@ -122,7 +127,8 @@ def count_shared_cycles(trace: Trace) -> float:
     for width in list_distinct(widths).tolist():
         total += float(_count_shared(fill_requests(trace, taken[widths == width]), max(1, width)))
     warps = -(-prod(trace.block_threads) // WARP_THREADS) * len(trace.traced_blocks)
-    return total * len(rows) / len(taken) / warps
+    executed = len(rows) if ratios is None else float(ratios[trace.accesses.instruction[rows]].sum())
+    return total * executed / len(taken) / warps
 
 
 def _count_shared(addresses: Integers, width: int) -> int:

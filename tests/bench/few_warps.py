@@ -24,8 +24,8 @@ from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.emulator.model import TraceSettings
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.native.shared_library import VARIABLE, describe_core
-from gpa_lsp.prediction.model import DEFAULT_PREDICTION
-from gpa_lsp.prediction.predict_launch import LaunchSubject, predict_launch
+from gpa_lsp.prediction.model import DEFAULT_PREDICTION, LaunchSubject
+from gpa_lsp.prediction.predict_launch import predict_launch
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.ptx.scalar_types import ScalarType

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpa_lsp.prediction import predict, predict_launch, trace_answers
+from gpa_lsp.prediction import launch_volumes, predict, trace_answers
 from gpa_lsp.prediction.exploration import evaluators
 from gpa_lsp.prediction.exploration.model import Configuration
 from gpa_lsp.prediction.model import KernelPrediction, PredictionSettings
@@ -118,8 +118,8 @@ def test_each_model_that_fails_costs_its_own_answer(tmp_path: Path, monkeypatch:
     words = "failed: ZeroDivisionError: division by zero; this is a fault of gpa-lsp; please report it"
     traced = {name for name in every if name.startswith("traced_")} - {"traced_faults"}
     for module, name, what, lost in (
-        (predict_launch, "recover_expressions", "predicting data volumes", {"volumes"}),
-        (predict_launch, "answer_volumes", "predicting data volumes", {"volumes"}),
+        (launch_volumes, "recover_expressions", "predicting data volumes", {"volumes"}),
+        (launch_volumes, "answer_volumes", "predicting data volumes", {"volumes"}),
         (analyse.BankAccumulator, "add", "analysing the trace", traced - {"traced_paper"}),
         (analyse.BankAccumulator, "finish", "analysing the trace", traced - {"traced_paper"}),
         (PaperCollector, "add", "counting as CUDAAdvisor does", {"traced_paper"}),

@@ -180,6 +180,8 @@ class CompiledScheduler:
         core.traces_entries = tracer.settings.entries
         core.left_out_spaces = sum(1 << space for space in tracer.settings.spaces_left_out)
         core.limit_bytes = tracer.limit_bytes
+        most = tracer.settings.most_executions
+        core.most_executions = np.iinfo(np.int64).max if most is None else most
         self._array(np.zeros((len(self._machine.instructions), warps), np.uint32), "executions")
         tracer.gather_in(CoreRows(self._kernel.core, core))
 
@@ -324,6 +326,8 @@ class CompiledScheduler:
         tracer = self._machine.tracer
         if core.is_cut_off and tracer is not None:
             tracer.is_complete = False
+        if core.is_cut and tracer is not None:
+            tracer.is_cut = True
         match stop:
             case Stop.MEMORY:
                 raise MemoryError

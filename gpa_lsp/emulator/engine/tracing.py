@@ -74,13 +74,15 @@ class Tracer:
         settings: what is recorded.
         held_bytes: of the rows gathered and not yet taken.
         limit_bytes: rows beyond it are dropped.
-        is_complete: False once rows were dropped.
+        is_complete: False once rows were dropped for want of room.
+        is_cut: True once rows were dropped because there are enough of their instruction.
     """
 
     def __init__(self, settings: TraceSettings, meter: Meter, instructions: tuple[StaticInstruction, ...]) -> None:
         self.settings = settings
         self.held_bytes = 0
         self.is_complete = True
+        self.is_cut = False
         self.limit_bytes = meter.budget.trace_bytes
         self._meter = meter
         self._paths = CallPaths(instructions, meter)
@@ -170,6 +172,13 @@ class Tracer:
             self.held_bytes = self._rows.held_bytes
             return
         execution = self._count_execution(number, ids)
+        most = self.settings.most_executions
+        if most is not None and bool(np.any(execution >= most)):
+            self.is_cut = True
+            kept = execution < most
+            lanes = np.full(len(ids), 32, np.int64) if counts is None else counts
+            addresses = addresses[np.repeat(kept, lanes)]
+            ids, execution, masks, counts = ids[kept], execution[kept], masks[kept], lanes[kept].astype(np.uint8)
         self._accesses.append((ids, number, execution, masks, size_bytes, int(space), counts, addresses))
         self.held_bytes += len(ids) * _ROW_BYTES + len(addresses) * 8
 
@@ -233,7 +242,8 @@ class Tracer:
             branches=branches,
             entries=entries,
             traced_blocks=np.sort(batch.numbers),
-            is_complete=self.is_complete,
+            is_complete=self.is_complete and not self.is_cut,
+            most_executions=self.settings.most_executions if self.is_cut and self.is_complete else None,
         )
         self._meter.release(self._metered_bytes)
         self._metered_bytes = self.held_bytes = 0

@@ -311,6 +311,12 @@ static int note_access(Machine *machine, const Operation *operation, int space)
     FOR_WARPS(warp)
     {
         uint32_t mask = machine->masks[warp], execution = next_execution(machine, operation->number_of_execution, warp);
+        if (execution >= machine->most_executions) {
+            machine->is_cut = 1;
+            more -= 1;
+            addresses -= __builtin_popcount(mask);
+            continue;
+        }
         int64_t row = append(machine, rows, warp, (uint32_t)operation->instruction, execution, mask);
         rows->bytes[row] = (uint8_t)(operation->elements * operation->element_bytes);
         rows->space[row] = (uint8_t)space;
@@ -367,19 +373,26 @@ EXPORT int64_t append_rows(Machine *machine, int64_t kind, const int64_t *warps,
     Rows *rows = kind == BRANCHES ? &machine->branches : kind == ENTRIES ? &machine->entries : &machine->accesses;
     if (!reserve(rows, count, address_count))
         return FAILED;
+    int64_t before = rows->count, next = 0, kept = rows->address_count;
     for (int64_t place = 0; place < count; ++place) {
-        if (warps[place] < 0 || warps[place] >= machine->warps)
+        int64_t lanes = address_count ? __builtin_popcount(masks[place]) : 0;
+        if (warps[place] < 0 || warps[place] >= machine->warps || next + lanes > address_count)
             return FAILED;
         uint32_t execution = number < 0 ? executions[place] : next_execution(machine, number, warps[place]);
+        next += lanes;
+        if (kind == ACCESSES && execution >= machine->most_executions) {
+            machine->is_cut = 1;
+            continue;
+        }
+        if (lanes)
+            memcpy(rows->addresses + rows->address_count, addresses + next - lanes, (size_t)lanes * sizeof *addresses);
+        rows->address_count += lanes;
         int64_t row = append(machine, rows, warps[place], (uint32_t)instruction, execution, masks[place]);
         rows->bytes[row] = (uint8_t)bytes;
         rows->space[row] = (uint8_t)space;
         rows->other[row] = kind == BRANCHES ? taken[place] : 0;
     }
-    if (address_count)
-        memcpy(rows->addresses + rows->address_count, addresses, (size_t)address_count * sizeof *addresses);
-    rows->address_count += address_count;
-    machine->held_bytes += count * row_bytes[kind] + 8 * address_count;
+    machine->held_bytes += (rows->count - before) * row_bytes[kind] + 8 * (rows->address_count - kept);
     return 0;
 }
 

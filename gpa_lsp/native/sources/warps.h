@@ -96,7 +96,7 @@ struct Machine {
     uint64_t *before;    /* scratch, MOST_ELEMENTS by lane */
     /* the trace */
     int64_t traces_accesses, traces_branches, traces_entries, left_out_spaces;
-    int64_t held_bytes, metered_bytes, limit_bytes, is_cut_off;
+    int64_t held_bytes, metered_bytes, limit_bytes, is_cut_off, most_executions, is_cut;
     uint32_t *executions; /* [number][warp] */
     Rows accesses, branches, entries;
     /* checks of shared memory */

@@ -1,10 +1,12 @@
 """What is recorded of accesses, branches and entries, row by row."""
 
 import numpy as np
+import pytest
 
 from gpa_lsp.emulator import batches
 from gpa_lsp.emulator.model import Budget, FaultKind, Sampling, SamplingKind, TraceSettings
-from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.emulator.trace import ACCESS_DTYPES, Trace
+from gpa_lsp.native.shared_library import VARIABLE
 from gpa_lsp.ptx.model import Space
 from tests.emulator.engine.running import GLOBAL_THREAD, run_text, zeros
 
@@ -14,9 +16,8 @@ LOOP: ld.global.u32 %r2, [%d31]; add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, %r52
 
 
 def _run(**options: object):
-    return run_text(
-        _BODY, {"in": zeros(80), "out": zeros(81)}, block=40, grid=2, trace=TraceSettings(entries=True), **options
-    )
+    given = {"trace": TraceSettings(entries=True), **options}
+    return run_text(_BODY, {"in": zeros(80), "out": zeros(81)}, block=40, grid=2, **given)
 
 
 def test_each_execution_of_each_warp_is_a_row() -> None:
@@ -122,6 +123,32 @@ def test_a_trace_beyond_its_budget_is_cut_and_says_so() -> None:
     assert not emulation.trace.is_complete
     assert 50_000 < emulation.trace.accesses.addresses.nbytes < 150_000
     assert emulation.counts.lane_executions.max() == 200 * 1024
+
+
+@pytest.mark.parametrize("core", ["0", ""])
+def test_only_the_first_executions_are_recorded_where_no_more_are_asked_for(
+    core: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, core)
+    whole, cut = _run().trace, _run(trace=TraceSettings(entries=True, most_executions=2))
+    found = cut.trace
+    assert whole is not None and found is not None
+    assert (found.is_complete, found.most_executions, cut.faults, cut.is_complete) == (False, 2, (), True)
+    kept = whole.accesses.execution < 2
+    assert 0 < kept.sum() < len(kept)
+    for name in ACCESS_DTYPES:
+        if name != "first_address":
+            assert getattr(found.accesses, name).tolist() == getattr(whole.accesses, name)[kept].tolist(), name
+    lanes = np.bitwise_count(whole.accesses.lane_mask)
+    assert found.accesses.addresses.tolist() == whole.accesses.addresses[np.repeat(kept, lanes)].tolist()
+    assert (np.diff(found.accesses.first_address) == lanes[kept][:-1]).all()
+    assert len(found.branches) == len(whole.branches) and len(found.entries) == len(whole.entries)
+    enough = _run(trace=TraceSettings(most_executions=3)).trace
+    assert enough is not None
+    assert (enough.is_complete, enough.most_executions) == (True, None)
+    short = _run(trace=TraceSettings(most_executions=2), budget=Budget(trace_bytes=300)).trace
+    assert short is not None
+    assert (short.is_complete, short.most_executions) == (False, None)
 
 
 def test_what_is_left_out_is_not_recorded() -> None:

@@ -1,0 +1,142 @@
+"""What lies behind a trace that holds the first executions of each instruction alone, where loops go on as they began: :class:`Continuation`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.ptx.model import Space
+from gpa_lsp.volumes.dimensions import SECTOR_BYTES
+from gpa_lsp.volumes.distinct import list_distinct
+from gpa_lsp.volumes.expressions import AccessedArray, FirstTouched, SampledAccess
+from gpa_lsp.volumes.lane_rows import LaneRows
+from gpa_lsp.volumes.trace_sampling import SECTOR_BITS
+
+_FOLLOWED = (Space.GLOBAL, Space.GENERIC, Space.TEXTURE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuation:
+    """How much oftener instructions are executed than a trace has it.
+
+    Attributes:
+        most_executions: of an instruction by a warp, as many are in the trace.
+        ratios: float64[instructions], at least 1: executions by threads in all, of those in the trace.
+    """
+
+    most_executions: int
+    ratios: npt.NDArray[np.float64]
+
+    def lengthen(self, instruction: int, trips: Sequence[int], executions: float) -> tuple[int, ...]:
+        """Trips of loops, the innermost first, of which the outermost goes on.
+
+        Args:
+            instruction: its index.
+            trips: in the trace.
+            executions: by a thread, in the trace.
+
+        >>> Continuation(most_executions=8, ratios=np.array([2.5])).lengthen(0, (4, 2), 8)
+        (4, 5)
+        """
+        *inner, outer = trips
+        return *inner, max(outer, round(executions * float(self.ratios[instruction]) / prod(inner)))
+
+
+def continue_trace(trace: Trace, lane_executions: npt.NDArray[np.int64], blocks: int) -> Continuation | None:
+    """Compare a trace with what was counted; None where the trace is complete, or something was counted that it lacks.
+
+    Args:
+        trace: see :attr:`~gpa_lsp.emulator.trace.Trace.most_executions`.
+        lane_executions: int64[instructions], by threads, of whole blocks.
+        blocks: so many.
+    """
+    rows, most = trace.accesses, trace.most_executions
+    numbers = rows.instruction.astype(np.int64)
+    if most is None or not blocks or not len(numbers) or int(numbers.max()) >= len(lane_executions):
+        return None  # ways to called functions have numbers behind those that are counted
+    lanes = np.bitwise_count(rows.lane_mask).astype(np.float64)
+    traced = np.bincount(numbers, weights=lanes, minlength=len(lane_executions)) / len(trace.traced_blocks)
+    counted = lane_executions / blocks
+    is_missing = (counted > 0) & (traced == 0)
+    statics = trace.instructions[: len(lane_executions)]
+    if any(is_missing[one.index] and one.kind is not None and one.space in _FOLLOWED for one in statics):
+        return None
+    ratios = np.divide(counted, traced, out=np.ones(len(counted)), where=traced > 0)
+    return Continuation(most_executions=most, ratios=np.maximum(1.0, ratios))
+
+
+def count_growth(lanes: LaneRows, continuation: Continuation, instruction: int) -> float:
+    """Sectors a block touches with an instruction in all, of those it touches in the trace: at least 1.
+
+    Approximation: what is new in each further quarter of as many executions as the trace has goes on as from its third to its fourth: as many where
+    they walk on, fewer where they are drawn from what was touched before.
+    """
+    request, most = lanes.lanes.request, continuation.most_executions
+    keys = (lanes.lanes.slot[request] << SECTOR_BITS) | (lanes.read_all() // SECTOR_BYTES)
+    execution = lanes.lanes.execution[request]
+    half, later, whole = (len(list_distinct(keys[execution < most * quarters // 4])) for quarters in (2, 3, 4))
+    third, fourth = later - half, whole - later
+    kept = min(1.0, fourth / third) if third else 1.0
+    further = 4 * (float(continuation.ratios[instruction]) - 1)
+    times = further if kept == 1.0 else kept * (1 - kept**further) / (1 - kept)
+    return 1 + fourth * times / whole
+
+
+def continue_sampled(
+    sampled: Sequence[SampledAccess],
+    continuation: Continuation,
+    growths: Mapping[int, float],
+    arrays: Sequence[AccessedArray],
+) -> tuple[SampledAccess, ...]:
+    """What was counted over a trace, with what the executions behind it add.
+
+    Args:
+        sampled: accesses as they are in the trace.
+        continuation: how much oftener they are made.
+        growths: of :func:`count_growth`, by instruction.
+        arrays: of which no more can be touched than there is.
+    """
+    bounded = {**growths}
+    for index, array in enumerate(arrays):
+        own = [one for one in sampled if one.array == index]
+        for touched in ([one.read for one in own], [one.written for one in own]):
+            now = sum(one.block_sectors for one in touched if one is not None)
+            grown = sum(
+                one.block_sectors * growths[access.instruction]
+                for access, one in zip(own, touched, strict=True)
+                if one is not None
+            )
+            if array.size_bytes is None or grown <= (most := array.size_bytes / SECTOR_BYTES + 1):
+                continue
+            share = max(0.0, most - now) / (grown - now)
+            for access in own:
+                bounded[access.instruction] = min(
+                    bounded[access.instruction], 1 + (growths[access.instruction] - 1) * share
+                )
+    return tuple(
+        replace(
+            one,
+            executions=one.executions * float(continuation.ratios[one.instruction]),
+            requests_per_warp=one.requests_per_warp * float(continuation.ratios[one.instruction]),
+            block_sectors=one.block_sectors * bounded[one.instruction],
+            block_lines=one.block_lines * bounded[one.instruction],
+            read=_grow(one.read, bounded[one.instruction]),
+            written=_grow(one.written, bounded[one.instruction]),
+        )
+        for one in sampled
+    )
+
+
+def _grow(touched: FirstTouched | None, growth: float) -> FirstTouched | None:
+    if touched is None:
+        return None
+    return FirstTouched(
+        block_sectors=touched.block_sectors * growth,
+        block_lines=touched.block_lines * growth,
+        wave_sectors=touched.wave_sectors * growth,
+        wave_pairs=touched.wave_pairs * growth,
+    )
