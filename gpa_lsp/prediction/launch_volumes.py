@@ -73,8 +73,10 @@ def predict_volumes_of(
         return LaunchVolumes()
     trace = probe.trace
     executed = len(counted.executed_blocks)
-    continuation = None if trace is None else continue_trace(trace, counted.counts.lane_executions, executed)
-    if trace is None or not counted.is_complete or (continuation is None and not trace.is_complete):
+    is_whole = trace is not None and trace.is_complete and probe.is_complete
+    lanes = counted.counts.lane_executions
+    continuation = None if trace is None or is_whole else continue_trace(trace, lanes, executed)
+    if trace is None or not counted.is_complete or (continuation is None and not is_whole):
         why = "data volumes are not predicted: the blocks traced for the addresses did not run to their end"
         problems.append(
             Problem.from_error(InputError(why, remedy="give more time or memory, or describe a smaller launch"))
@@ -105,8 +107,3 @@ def predict_volumes_of(
             predicted = replace(predicted, contradictions=(*predicted.contradictions, *miscounts, *shortfalls))
         return LaunchVolumes(recovered=recovered, predicted=predicted, answers=(answer_volumes(predicted, recovered),))
     return LaunchVolumes()
-
-
-def is_cut(probe: Emulation) -> bool:
-    """Its trace has the first executions of each access alone."""
-    return probe.trace is not None and probe.trace.most_executions is not None

@@ -15,7 +15,7 @@ from gpa_lsp.emulator.model import Emulation, Fault, Sampling, SamplingKind, Tra
 from gpa_lsp.prediction.fault_answer import ENDINGS, answer_faults, explain_unchecked_races
 from gpa_lsp.prediction.guessed_sizes import grow_guessed, part_guessed
 from gpa_lsp.prediction.launch_subject import LaunchSubject
-from gpa_lsp.prediction.launch_volumes import is_cut, predict_volumes_of
+from gpa_lsp.prediction.launch_volumes import predict_volumes_of
 from gpa_lsp.prediction.machines import choose_product
 from gpa_lsp.prediction.model import Execution, KernelPrediction, PredictionSettings
 from gpa_lsp.prediction.trace_answers import TraceAnswerer, TraceAnswers
@@ -25,6 +25,7 @@ from gpa_lsp.ptx.reachable import list_reachable
 from gpa_lsp.traces.context import build_trace_context
 from gpa_lsp.traces.model import AnalysisSettings, TraceContext
 from gpa_lsp.traces.piece_rows import PieceRows
+from gpa_lsp.volumes.continuing import has_all_first
 from gpa_lsp.volumes.from_trace import (
     list_fewest_probe_blocks,
     list_probe_blocks,
@@ -83,7 +84,10 @@ _PROBE_SHARE = 4
 _SECOND_PROBE_SHARE = 2
 """So may the probe of fewer blocks, where the first one did not end: of them as many run as at once anyway."""
 _MOST_EXECUTIONS = 1024
-"""Of an access by a warp, in the probe of fewer blocks: enough to tell loops within each other, and few enough for any kernel."""
+"""Of an access by a warp, in the probe of fewer blocks: enough to tell loops within each other."""
+_FEWEST_EXECUTIONS = 32
+_ACCESS_BYTES = 300
+"""Of a traced access of 32 lanes."""
 
 _RUN_SHARE = 2
 """What follows a probe has at least this part of the time, however much of it the probe took without ending."""
@@ -112,7 +116,7 @@ def predict_launch(
     warps_per_sm = None if problems else context.blocks_per_sm * -(-prod(subject.launch.block) // 32)
     probe, subject, left = _probe_grown(subject, settings, problems)
     piece = None if probe.trace is None else PieceRows(probe.trace)
-    is_counted = probe.is_complete or not is_cut(probe)  # or else the run counts
+    is_counted = probe.is_complete or not _has_all_first(probe)  # or else the run counts
     volumes = (
         predict_volumes_of(subject, settings, product, probe, probe, problems=problems, piece=piece)
         if is_counted
@@ -218,10 +222,10 @@ def _probe(subject: LaunchSubject, settings: PredictionSettings, problems: list[
     probe = _trace_blocks(subject, settings, every, settings.budget.seconds / _PROBE_SHARE, whole, check_races=checks)
     if _is_whole(probe):
         return probe, 0.0
-    first = TraceSettings(branches=False, most_executions=_MOST_EXECUTIONS)
+    first = TraceSettings(branches=False, most_executions=_choose_most_executions(probe, settings, len(fewest)))
     again = _trace_blocks(subject, settings, fewest, settings.budget.seconds / _SECOND_PROBE_SHARE, first)
     taken = probe.seconds + again.seconds
-    if not _is_whole(again) and not is_cut(again):
+    if not _has_all_first(again):
         return probe, taken
     if len(fewest) < len(every):
         message = f"addresses are those of {format_count(len(fewest))} blocks at the beginning of the grid; more of them would take too long"
@@ -238,6 +242,20 @@ def _take_seconds(settings: PredictionSettings, taken: float) -> PredictionSetti
 def _is_whole(probe: Emulation) -> bool:
     """Every block ran to its end, and all it did was traced: what is missing would be missing in the volumes."""
     return probe.is_complete and probe.trace is not None and probe.trace.is_complete
+
+
+def _choose_most_executions(probe: Emulation, settings: PredictionSettings, blocks: int) -> int:
+    """As many of each access as there is memory for."""
+    counts = probe.counts.warp_executions
+    executed = sum(one.kind is not None and int(counts[one.index]) > 0 for one in probe.instructions)
+    warps = blocks * -(-prod(probe.block_threads) // 32)
+    most_bytes = min(settings.budget.trace_bytes, settings.budget.memory_bytes // 4)
+    return max(_FEWEST_EXECUTIONS, min(_MOST_EXECUTIONS, most_bytes // (_ACCESS_BYTES * warps * max(1, executed))))
+
+
+def _has_all_first(probe: Emulation) -> bool:
+    """As far as its blocks ran, every access was traced, or the first ones of each: with counts of whole blocks that tells volumes."""
+    return probe.trace is not None and has_all_first(probe.trace)
 
 
 def _trace_blocks(

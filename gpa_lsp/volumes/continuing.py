@@ -46,27 +46,33 @@ class Continuation:
         return *inner, max(outer, round(executions * float(self.ratios[instruction]) / prod(inner)))
 
 
+def has_all_first(trace: Trace) -> bool:
+    """Whether of each access of a trace's blocks, as far as they ran, all executions are there, or the first ones."""
+    return trace.is_complete or trace.most_executions is not None
+
+
 def continue_trace(trace: Trace, lane_executions: npt.NDArray[np.int64], blocks: int) -> Continuation | None:
-    """Compare a trace with what was counted; None where the trace is complete, or something was counted that it lacks.
+    """Compare a trace with what was counted; None where what was counted cannot be told from it.
 
     Args:
-        trace: see :attr:`~gpa_lsp.emulator.trace.Trace.most_executions`.
+        trace: of blocks of which some did not run to their end, or of the first executions of each access.
         lane_executions: int64[instructions], by threads, of whole blocks.
         blocks: so many.
     """
-    rows, most = trace.accesses, trace.most_executions
-    numbers = rows.instruction.astype(np.int64)
-    if most is None or not blocks or not len(numbers) or int(numbers.max()) >= len(lane_executions):
-        return None  # ways to called functions have numbers behind those that are counted
-    lanes = np.bitwise_count(rows.lane_mask).astype(np.float64)
-    traced = np.bincount(numbers, weights=lanes, minlength=len(lane_executions)) / len(trace.traced_blocks)
-    counted = lane_executions / blocks
-    is_missing = (counted > 0) & (traced == 0)
-    statics = trace.instructions[: len(lane_executions)]
-    if any(is_missing[one.index] and one.kind is not None and one.space in _FOLLOWED for one in statics):
+    rows = trace.accesses
+    if not has_all_first(trace) or not blocks or not len(rows.instruction):
         return None
-    ratios = np.divide(counted, traced, out=np.ones(len(counted)), where=traced > 0)
-    return Continuation(most_executions=most, ratios=np.maximum(1.0, ratios))
+    # Ways to called functions have numbers of their own, and are counted together.
+    own = np.array([one.index if one.same_as is None else one.same_as for one in trace.instructions], dtype=np.int64)
+    lanes = np.bitwise_count(rows.lane_mask).astype(np.float64)
+    traced = np.bincount(own[rows.instruction], weights=lanes, minlength=len(own)) / len(trace.traced_blocks)
+    counted = np.zeros(len(own))
+    counted[: len(lane_executions)] = lane_executions / blocks
+    is_missing = (counted > 0) & (traced == 0)
+    if any(is_missing[one.index] and one.kind is not None and one.space in _FOLLOWED for one in trace.instructions):
+        return None
+    ratios = np.divide(counted, traced, out=np.ones(len(own)), where=traced > 0)[own]
+    return Continuation(most_executions=int(rows.execution.max()) + 1, ratios=np.maximum(1.0, ratios))
 
 
 def count_growth(lanes: LaneRows, continuation: Continuation, instruction: int) -> float:
@@ -75,15 +81,16 @@ def count_growth(lanes: LaneRows, continuation: Continuation, instruction: int) 
     Approximation: what is new in each further quarter of as many executions as the trace has goes on as from its third to its fourth: as many where
     they walk on, fewer where they are drawn from what was touched before.
     """
-    request, most = lanes.lanes.request, continuation.most_executions
+    request, most = lanes.lanes.request, int(lanes.lanes.execution.max()) + 1
     keys = (lanes.lanes.slot[request] << SECTOR_BITS) | (lanes.read_all() // SECTOR_BYTES)
     execution = lanes.lanes.execution[request]
     half, later, whole = (len(list_distinct(keys[execution < most * quarters // 4])) for quarters in (2, 3, 4))
     third, fourth = later - half, whole - later
     kept = min(1.0, fourth / third) if third else 1.0
-    further = 4 * (float(continuation.ratios[instruction]) - 1)
+    ratio = float(continuation.ratios[instruction])
+    further = 4 * (ratio - 1)
     times = further if kept == 1.0 else kept * (1 - kept**further) / (1 - kept)
-    return 1 + fourth * times / whole
+    return min(ratio, 1 + fourth * times / whole)
 
 
 def continue_sampled(

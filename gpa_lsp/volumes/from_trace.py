@@ -131,7 +131,7 @@ def recover_expressions(
         shared = continue_sampled(shared, continuation, context.growths, arrays)
         notes[
             say(
-                "Of each access the first {count} of a warp were followed and the others counted; loops are taken to go on as they began.",
+                "Of each access, at most the first {count} of a warp were followed and the others counted; loops are taken to go on as they began.",
                 count=format_count(continuation.most_executions),
             )
         ] = None

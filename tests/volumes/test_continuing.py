@@ -94,8 +94,10 @@ def trace(module: PtxModule, launch: LaunchDescription, most: int | None) -> Emu
 
 def recover(run: Emulation) -> KernelAccesses:
     assert run.trace is not None
-    continuation = continue_trace(run.trace, run.counts.lane_executions, len(run.executed_blocks))
-    assert (continuation is None) == run.trace.is_complete
+    found = continue_trace(run.trace, run.counts.lane_executions, len(run.executed_blocks))
+    assert found is not None and run.is_complete
+    assert bool((found.ratios == 1).all()) == run.trace.is_complete
+    continuation = None if run.trace.is_complete else found
     return recover_expressions(run.trace, flops_per_thread=1.0, continuation=continuation)
 
 
@@ -154,7 +156,7 @@ def test_a_trace_that_lacks_an_access_is_not_continued(module: PtxModule) -> Non
     assert continue_trace(run.trace, counted, blocks) is not None
     assert continue_trace(without, counted, blocks) is None
     assert continue_trace(replace(run.trace, most_executions=None), counted, blocks) is None
-    assert continue_trace(run.trace, counted[: int(rows.instruction.max())], blocks) is None
+    assert continue_trace(run.trace, counted, 0) is None
 
 
 def test_the_outermost_loop_is_the_one_that_goes_on() -> None:
