@@ -90,12 +90,12 @@ class PieceRows:
 
     def count_sectors(self, rows: Integers) -> int:
         """Distinct sectors of some of them together."""
-        is_used = self.find_sectors(rows).mark_used()
-        if self.sets is None:
-            return len(np.unique(self.sectors.sector[is_used]))
-        is_touched = np.zeros(self.sets.sector_count, dtype=np.bool_)
-        is_touched[self.sets.dense[is_used]] = True
-        return int(np.count_nonzero(is_touched))
+        core, sets = find_core(), self.sets
+        if core is not None and sets is not None:
+            found = core.call("count_sectors", rows, len(rows), len(self.sectors.size), *sets.list_arguments())
+            if found >= 0:
+                return found
+        return len(np.unique(self.sectors.sector[self.find_sectors(rows).mark_used()]))
 
     @cached_property
     def _places(self) -> Integers:
