@@ -221,17 +221,17 @@ EXPORT int64_t number_line_sets(const int64_t *starts, const int64_t *sizes, int
     return is_well ? 0 : FAILED;
 }
 
-/* gpa_lsp.traces.piece_rows: distinct sectors of some rows together; FAILED without memory. */
-EXPORT int64_t count_sectors(const int64_t *rows, int64_t count, int64_t list_count, const int32_t *lists, const int64_t *firsts,
-                             const int32_t *set_of, const int32_t *dense, const uint8_t *masks, const int64_t *set_firsts, const int32_t *lines,
+/* gpa_lsp.traces.piece_rows: distinct sectors of all rows of some instructions together; FAILED without memory. */
+EXPORT int64_t count_sectors(const uint32_t *instructions, int64_t count, const uint8_t *is_counted, int64_t instruction_count,
+                             int64_t list_count, const int32_t *lists, const int64_t *firsts, const int32_t *set_of, const int32_t *dense, const uint8_t *masks, const int64_t *set_firsts, const int32_t *lines,
                              const int64_t *line_numbers, int64_t set_count, int64_t line_count, int64_t sector_count)
 {
     uint8_t *is_seen = calloc((size_t)list_count + 1, 1), *touched = calloc((size_t)line_count + 1, 1);
     int64_t found = is_seen == NULL || touched == NULL ? FAILED : 0;
     (void)dense, (void)line_numbers, (void)set_count, (void)sector_count;
-    for (int64_t place = 0; found >= 0 && place < count; ++place) {
-        int64_t list = lists[rows[place]];
-        if (list < 0 || is_seen[list])
+    for (int64_t row = 0; found >= 0 && row < count; ++row) {
+        int64_t list = lists[row];
+        if (list < 0 || instructions[row] >= instruction_count || !is_counted[instructions[row]] || is_seen[list])
             continue;
         is_seen[list] = 1;
         const uint8_t *mask = masks + firsts[list];
