@@ -109,7 +109,7 @@ class LineSets:
             count: these are below.
         """
         lists = numbers.astype(np.int32)
-        if rows is not None:
+        if rows is not None and len(rows) != count:
             lists = np.full(count, -1, np.int32)
             lists[rows] = numbers
         return replace(self, lists=lists)

@@ -2,6 +2,7 @@
 #include "reuse.h"
 
 enum { LOAD, BYPASSING_LOAD, STORE, ATOMIC };
+enum { EVERY = -1, NONE = -2 };
 enum { L1_SECTORS, L1_HITS, L2_SECTORS, L2_HITS, STORE_SECTORS, COLUMNS };
 
 /* Requests, and their orders: by wave and SM, as warps make them, and as a cache that all SMs share would get them. */
@@ -28,8 +29,9 @@ typedef struct {
     ReuseGroups *groups;
     int32_t *stored;     /* by line: the sequence that stored to it last, plus one */
     int64_t *distances, *shown; /* of the lines of a set */
-    uint8_t *hits;       /* by request and line: sectors found in L1 */
-    int64_t *offsets;    /* of requests in them */
+    int64_t *missed;     /* by request: where its sectors that L1 did not have lie, by line; EVERY, or NONE */
+    uint8_t *sectors;    /* these */
+    int64_t used;        /* of them */
     int64_t *sums;
 } Work;
 
@@ -90,7 +92,7 @@ static int load(const Requests *requests, int64_t row, int64_t sequence, Cache *
     int64_t set = find_set(requests, row), first = requests->sets->set_firsts[set], count = gpa_count_lines(requests->sets, set), found = 0;
     int64_t distance = gpa_refer(&l1->recency, set, 0, work->distances), instruction = requests->instructions[row];
     const uint8_t *masks = find_masks(requests, row);
-    uint8_t *hits = work->hits + work->offsets[row];
+    uint8_t *missed = work->sectors + work->used;
     int is_dropped = 0;
     for (int64_t rank = 0; work->stored != NULL && rank < count; ++rank) {
         int32_t *stored = &work->stored[requests->sets->lines[first + rank]];
@@ -102,19 +104,22 @@ static int load(const Requests *requests, int64_t row, int64_t sequence, Cache *
     if (is_dropped ? !gpa_sum_lines(&work->fresh, work->groups, instruction, set, work->distances, work->shown)
                    : !gpa_sum_set(&work->fresh, work->groups, instruction, set, gpa_is_own(&l1->recency, set), distance, work->distances))
         return 0;
-    if (!is_dropped && distance >= 0 && distance < l1->lines && l1->known[set] == requests->sets->lists[row]) {
-        memcpy(hits, masks, (size_t)count);
-        found = get_size(requests, row);
-    } else
+    int64_t size = get_size(requests, row);
+    if (!is_dropped && distance >= 0 && distance < l1->lines && l1->known[set] == requests->sets->lists[row])
+        found = size;
+    else
         for (int64_t rank = 0; l1->lines >= 0 && rank < count; ++rank) {
             int64_t shown = is_dropped ? work->shown[rank] : get_distance(distance, work->distances, rank);
-            hits[rank] = look_up(l1, requests->sets->lines[first + rank], shown, masks[rank]);
-            found += __builtin_popcount(hits[rank]);
+            uint8_t hits = look_up(l1, requests->sets->lines[first + rank], shown, masks[rank]);
+            missed[rank] = masks[rank] & (uint8_t)~hits;
+            found += __builtin_popcount(hits);
         }
+    work->missed[row] = found == size ? NONE : found == 0 ? EVERY : work->used;
+    work->used += work->missed[row] >= 0 ? count : 0;
     l1->known[set] = requests->sets->lists[row];
-    work->sums[instruction * COLUMNS + L1_SECTORS] += get_size(requests, row);
+    work->sums[instruction * COLUMNS + L1_SECTORS] += size;
     work->sums[instruction * COLUMNS + L1_HITS] += found;
-    work->sums[instruction * COLUMNS + L2_SECTORS] += get_size(requests, row) - found;
+    work->sums[instruction * COLUMNS + L2_SECTORS] += size - found;
     return 1;
 }
 
@@ -149,16 +154,16 @@ static int look_in_l1(const Requests *requests, int64_t begin, int64_t end, int6
 /* What L1 does not answer of a request; gives the sectors found. */
 static int64_t pass_on(const Requests *requests, int64_t row, Cache *l2, Work *work)
 {
-    int64_t set = find_set(requests, row), first = requests->sets->set_firsts[set], count = gpa_count_lines(requests->sets, set);
-    const uint8_t *masks = find_masks(requests, row), *hits = work->hits + work->offsets[row];
-    int64_t lines = 0, found = 0;
-    if (memcmp(masks, hits, (size_t)count) == 0)
+    if (work->missed[row] == NONE)
         return 0;
+    int64_t set = find_set(requests, row), first = requests->sets->set_firsts[set], count = gpa_count_lines(requests->sets, set);
+    const uint8_t *missed = work->missed[row] == EVERY ? find_masks(requests, row) : work->sectors + work->missed[row];
+    int64_t lines = 0, found = 0;
     for (int64_t rank = 0; rank < count; ++rank)
-        lines += (masks[rank] & ~hits[rank]) != 0;
+        lines += missed[rank] != 0;
     int64_t common = lines == count ? gpa_refer(&l2->recency, set, 0, work->distances) : INFINITE;
     for (int64_t rank = 0; rank < count; ++rank) {
-        uint8_t wanted = masks[rank] & (uint8_t)~hits[rank];
+        uint8_t wanted = missed[rank];
         int64_t line = requests->sets->lines[first + rank], distance = get_distance(common, work->distances, rank), own;
         if (wanted == 0)
             continue;
@@ -196,27 +201,28 @@ static int open_work(const Requests *requests, int evicts_on_store, ReuseGroups 
     int64_t most = 0;
     work->groups = groups;
     work->sums = sums;
-    work->offsets = malloc((size_t)(requests->count + 1) * sizeof *work->offsets);
     *references = 0;
-    for (int64_t row = 0; work->offsets != NULL && row < requests->count; ++row) {
+    for (int64_t row = 0; row < requests->count; ++row) {
         int64_t lines = gpa_count_lines(requests->sets, find_set(requests, row));
-        work->offsets[row] = *references;
         *references += lines;
         most = lines > most ? lines : most;
     }
-    work->hits = calloc((size_t)*references + 1, 1);
+    work->missed = malloc((size_t)(requests->count + 1) * sizeof *work->missed);
+    work->sectors = malloc((size_t)(*references + 1));
+    if (work->missed != NULL)
+        memset(work->missed, 0xFF, (size_t)(requests->count + 1) * sizeof *work->missed); /* EVERY */
     work->distances = malloc((size_t)(most + 1) * sizeof *work->distances);
     work->shown = malloc((size_t)(most + 1) * sizeof *work->shown);
     work->stored = evicts_on_store ? calloc((size_t)requests->sets->line_count + 1, sizeof *work->stored) : NULL;
-    return work->offsets != NULL && work->hits != NULL && work->distances != NULL && work->shown != NULL &&
+    return work->missed != NULL && work->sectors != NULL && work->distances != NULL && work->shown != NULL &&
            (!evicts_on_store || work->stored != NULL) && gpa_open_fresh(&work->fresh, requests->sets, groups, 0, LINE_SHIFT);
 }
 
 static void close_work(Work *work)
 {
     gpa_close_fresh(&work->fresh);
-    free(work->offsets);
-    free(work->hits);
+    free(work->missed);
+    free(work->sectors);
     free(work->distances);
     free(work->shown);
     free(work->stored);
