@@ -8,6 +8,8 @@ import numpy.typing as npt
 from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.traces.lane_addresses import Integers
 
+_WARP_BITS = 16
+
 
 def order_rows(*columns: "npt.NDArray[Any]") -> Integers:
     """The rows by the first column, those equal in it by the second …; those equal in all of them stay in their order.
@@ -28,6 +30,28 @@ def order_rows(*columns: "npt.NDArray[Any]") -> Integers:
             return order
     found: Integers = np.lexsort(columns[::-1])
     return found
+
+
+def number_warps(
+    blocks: "npt.NDArray[np.uint32]", warps: "npt.NDArray[np.uint16]"
+) -> tuple["npt.NDArray[np.int32]", Integers, Integers]:
+    """A number of the warp of each row, and of each warp its block and its number there.
+
+    Args:
+        blocks: uint32[n].
+        warps: uint16[n].
+
+    Returns:
+        int32[n], int64[k] and int64[k].
+    """
+    core, count = find_core(), len(blocks)
+    numbers, keys = np.empty(count, np.int32), np.empty(count, np.int64)
+    columns = np.ascontiguousarray(blocks), np.ascontiguousarray(warps), count
+    found = -1 if core is None else core.call("number_warps", *columns, numbers, keys)
+    if found < 0:
+        keys, places = np.unique(blocks.astype(np.int64) << _WARP_BITS | warps, return_inverse=True)
+        numbers, found = places.astype(np.int32), len(keys)
+    return numbers, keys[:found] >> _WARP_BITS, keys[:found] & ((1 << _WARP_BITS) - 1)
 
 
 def order_turns(warps: "npt.NDArray[np.int32]", turns: Integers, groups: Integers, ranks: Integers) -> Integers:

@@ -257,7 +257,7 @@ def _build_entries(trace: Trace, rows: Integers) -> _Entries:
     is_store = np.array([one.kind is AccessKind.STORE for one in trace.instructions], dtype=np.bool_)
     return _Entries(
         warp=name_warps(accesses)[row],
-        turn=number_turns(accesses).turn[row],
+        turn=number_turns(accesses)[row],
         lane=np.concatenate([none, *(chunk.lane for chunk in chunks)]),
         instruction=_name_instructions(trace)[row],
         address=address,

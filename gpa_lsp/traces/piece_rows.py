@@ -12,7 +12,7 @@ from gpa_lsp.traces.lane_addresses import Integers, Marks
 from gpa_lsp.traces.line_sets import LineSets, SectorLists, list_sectors, number_line_sets
 from gpa_lsp.traces.model import ARRAY_SPACES
 from gpa_lsp.traces.ordering import order_rows
-from gpa_lsp.traces.references import WarpTurns, number_turns
+from gpa_lsp.traces.references import number_turns
 from gpa_lsp.traces.request_columns import RequestColumns, measure_requests
 from gpa_lsp.traces.request_kinds import EqualRows, RequestKinds, find_equal_rows, find_kinds
 
@@ -51,8 +51,8 @@ class PieceRows:
         return self.kinds.find_arrays_of_rows(ArrayIndex(self.piece.buffers), has_arrays)
 
     @cached_property
-    def turns(self) -> WarpTurns:
-        """Of all rows."""
+    def turns(self) -> Integers:
+        """int64[rows of the piece], see :func:`~gpa_lsp.traces.references.number_turns`."""
         return number_turns(self.piece.accesses)
 
     @cached_property
@@ -66,7 +66,7 @@ class PieceRows:
     def by_block(self) -> Integers:
         """These, block by block, and round robin within one."""
         rows, block, warp = self._name_warps()
-        return rows[order_rows(block, self.turns.turn[rows], warp)]
+        return rows[order_rows(block, self.turns[rows], warp)]
 
     @cached_property
     def by_warp(self) -> Integers:

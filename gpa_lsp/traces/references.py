@@ -8,7 +8,6 @@ number. Approximation: barriers and latencies do not hold warps back, so a warp 
 from dataclasses import field
 
 import numpy as np
-import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses
@@ -18,7 +17,7 @@ from gpa_lsp.traces.lane_addresses import CHUNK_ROWS, Integers, gather_lanes, sp
 from gpa_lsp.traces.request_columns import list_columns
 from gpa_lsp.traces.segments import build_intervals, build_local_intervals, list_segments
 
-WARP_BITS = 16
+_WARP_BITS = 16
 _LOCAL_BASE = 1 << 62
 """Local memory lies above every virtual address, a frame per warp."""
 _FRAME_BITS = 24
@@ -42,45 +41,24 @@ class References:
 
 def name_warps(accesses: Accesses) -> Integers:
     """int64[n], one number per warp of the grid, ascending with block and warp."""
-    return (accesses.block.astype(np.int64) << WARP_BITS) | accesses.warp
+    return (accesses.block.astype(np.int64) << _WARP_BITS) | accesses.warp
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarpTurns:
-    """n rows of k warps.
-
-    Attributes:
-        number: int32[n], the warp of each row.
-        turn: int64[n], how many requests, of any space, the row's warp had made before.
-        block: int64[k], of each warp.
-        warp: int64[k], its number in its block.
-    """
-
-    number: npt.NDArray[np.int32] = field(repr=False)
-    turn: Integers = field(repr=False)
-    block: Integers = field(repr=False)
-    warp: Integers = field(repr=False)
-
-
-def number_turns(accesses: Accesses) -> WarpTurns:
-    """The turns of all rows of a trace."""
-    core, count = find_core(), len(accesses)
+def number_turns(accesses: Accesses) -> Integers:
+    """int64[n], how many requests, of any space, the row's warp had made before."""
+    warps = name_warps(accesses)
+    core = find_core()
     if core is not None:
-        number, (turn, keys) = np.empty(count, np.int32), np.empty((2, count), np.int64)
-        blocks, warps = np.ascontiguousarray(accesses.block), np.ascontiguousarray(accesses.warp)
-        found = core.call("number_turns", blocks, warps, count, number, turn, keys)
-        if found >= 0:
-            return _name_warps(number, turn, keys[:found])
-    keys, places = np.unique(name_warps(accesses), return_inverse=True)
-    order = np.argsort(places, kind="stable")
-    lengths = np.bincount(places)
-    turn = np.empty(count, dtype=np.int64)
-    turn[order] = np.arange(count) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return _name_warps(places.astype(np.int32), turn, keys)
-
-
-def _name_warps(number: npt.NDArray[np.int32], turn: Integers, keys: Integers) -> WarpTurns:
-    return WarpTurns(number=number, turn=turn, block=keys >> WARP_BITS, warp=keys & ((1 << WARP_BITS) - 1))
+        numbers = np.empty(len(warps), dtype=np.int64)
+        if core.has_done("number_by_key", warps, len(warps), numbers):
+            return numbers
+    order = np.argsort(warps, kind="stable")
+    ordered = warps[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    lengths = np.diff(starts, append=len(ordered))
+    turns = np.empty(len(warps), dtype=np.int64)
+    turns[order] = np.arange(len(warps)) - np.repeat(starts, lengths)
+    return turns
 
 
 def list_references(accesses: Accesses, rows: Integers, shift: int, most: int) -> References:

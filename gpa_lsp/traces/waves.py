@@ -23,9 +23,9 @@ from gpa_lsp.traces.keyed_sums import compress_keys
 from gpa_lsp.traces.lane_addresses import Integers, Marks
 from gpa_lsp.traces.line_sets import LineSets, SectorLists, count_kept_rows, join_lists, list_sectors
 from gpa_lsp.traces.model import CACHED_SPACES, TraceContext
-from gpa_lsp.traces.ordering import order_rows, order_turns
+from gpa_lsp.traces.ordering import number_warps, order_rows, order_turns
 from gpa_lsp.traces.piece_rows import PieceRows
-from gpa_lsp.traces.references import WARP_BITS, list_references
+from gpa_lsp.traces.references import list_references
 from gpa_lsp.traces.segments import SECTOR_SHIFT
 
 LOAD = 0
@@ -36,6 +36,7 @@ STORE = 2
 ATOMIC = 3
 
 _SAMPLE_ROWS = 4096
+_WARP_BITS = 16
 _IS_CACHED = np.isin(np.arange(256), CACHED_SPACES)
 """By number of the space."""
 
@@ -176,11 +177,12 @@ class WaveCollector:
 
     def add(self, found: PieceRows) -> None:
         """Take the accesses of a piece."""
-        piece, accesses, turns = found.piece, found.piece.accesses, found.turns
+        piece, accesses = found.piece, found.piece.accesses
+        numbers, block, place = number_warps(accesses.block, accesses.warp)
         self._grid_blocks = piece.grid[0] * piece.grid[1] * piece.grid[2]
         self._roles = np.array([_find_role(one) for one in piece.instructions], dtype=np.int8)
-        kept, kept_warps = _IS_CACHED[accesses.space], self._is_kept(turns.block)
-        rows = np.flatnonzero(kept if kept_warps.all() else kept & kept_warps[turns.number])
+        kept, kept_warps = _IS_CACHED[accesses.space], self._is_kept(block)
+        rows = np.flatnonzero(kept if kept_warps.all() else kept & kept_warps[numbers])
         if len(rows) == 0:
             return
         rows = self._make_room(found, rows)
@@ -198,11 +200,11 @@ class WaveCollector:
         chosen = slice(None) if len(rows) == len(accesses) else rows
         self._held.append(
             _Rows(
-                block=turns.block,
-                place=turns.warp,
+                block=block,
+                place=place,
                 references=int(sizes[:kept_rows].sum()),
-                warp=turns.number[chosen],
-                turn=turns.turn[chosen],
+                warp=numbers[chosen],
+                turn=found.turns[chosen],
                 instruction=accesses.instruction[chosen],
                 is_local=accesses.space[chosen] == Space.LOCAL,
                 lists=lists,
@@ -227,7 +229,7 @@ class WaveCollector:
 
         def order(of_warp: Integers, rank: Integers) -> Integers:
             columns = np.zeros((2, before[-1]), dtype=np.int64)
-            columns[:, used] = of_warp, np.unique(rank << WARP_BITS | place, return_inverse=True)[1]
+            columns[:, used] = of_warp, np.unique(rank << _WARP_BITS | place, return_inverse=True)[1]
             return order_turns(warp, turn, *columns)
 
         return WaveRequests(

@@ -18,9 +18,9 @@ def test_the_core_is_compiled_once_and_kept(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(core, "compile_library", lambda *_, **__: pytest.fail("compiled again"))
     assert core._build() == first
     found = core.Core(core._open(first, "core"))
-    order = np.empty(4, np.int64)
-    assert found.has_done("order_rows", np.array([7, 3, 7, 7], np.int64), 1, 4, order)
-    assert order.tolist() == [1, 0, 2, 3]
+    numbers = np.empty(4, np.int64)
+    assert found.has_done("number_by_key", np.array([7, 3, 7, 7], np.int64), 4, numbers)
+    assert numbers.tolist() == [0, 0, 1, 2]
 
 
 def test_without_a_compiler_there_is_no_core_and_it_is_said_why(

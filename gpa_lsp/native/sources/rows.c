@@ -3,7 +3,6 @@
 
 #define DIGIT_BITS 11
 #define DIGITS (1 << DIGIT_BITS)
-#define WARP_BITS 16
 
 /* One more key of a stable sort, of so many bits, from the least significant on: order becomes that of the keys, equal ones as they were. */
 static void refine_order(const uint64_t *keys, int bits, int64_t count, int64_t *order, int64_t *room)
@@ -67,61 +66,23 @@ EXPORT int64_t order_rows(const int64_t *columns, int64_t width, int64_t count, 
     return is_well ? 0 : FAILED;
 }
 
-/* gpa_lsp.traces.references.number_turns: the warp of each row, by first appearance, how many rows of it come before, and of each warp its block
- * and its number there. Gives how many warps. */
-EXPORT int64_t number_turns(const uint32_t *blocks, const uint16_t *warps, int64_t count, int32_t *numbers, int64_t *turns, int64_t *keys)
+/* For each row how many rows of the same key come before it. */
+EXPORT int64_t number_by_key(const int64_t *keys, int64_t count, int64_t *numbers)
 {
     Table table;
-    int64_t found = 0, *counts = malloc((size_t)(count + 1) * sizeof *counts);
-    int is_well = gpa_open_table(&table) && counts != NULL && count < INT32_MAX;
-    for (int64_t row = 0; is_well && row < count; ++row) {
-        int64_t key = (int64_t)blocks[row] << WARP_BITS | warps[row], *number = gpa_find_place(&table, key);
-        is_well = number != NULL;
-        if (!is_well)
-            break;
-        if (*number < 0) {
-            *number = found;
-            keys[found] = key;
-            counts[found++] = 0;
+    if (!gpa_open_table(&table))
+        return FAILED;
+    for (int64_t row = 0; row < count; ++row) {
+        int64_t *known = gpa_find_place(&table, keys[row]);
+        if (known == NULL) {
+            gpa_close_table(&table);
+            return FAILED;
         }
-        numbers[row] = (int32_t)*number;
-        turns[row] = counts[*number]++;
+        *known += 1;
+        numbers[row] = *known;
     }
     gpa_close_table(&table);
-    free(counts);
-    return is_well ? found : FAILED;
-}
-
-static int count_bits(const int64_t *column, int64_t count)
-{
-    int64_t every = 0;
-    for (int64_t row = 0; row < count; ++row)
-        every |= column[row];
-    return every == 0 ? 0 : 64 - __builtin_clzll((uint64_t)every);
-}
-
-/* gpa_lsp.traces.ordering.order_turns */
-EXPORT int64_t order_turns(const int32_t *warps, const int64_t *turns, int64_t count, const int64_t *groups, const int64_t *ranks,
-                           int64_t warp_count, int64_t *order)
-{
-    int rank_bits = count_bits(ranks, warp_count), turn_bits = rank_bits + count_bits(turns, count);
-    int bits = turn_bits + count_bits(groups, warp_count);
-    uint64_t *keys = malloc((size_t)(count + 1) * sizeof *keys);
-    int64_t *room = malloc((size_t)(count + 1) * sizeof *room);
-    int is_well = keys != NULL && room != NULL && turn_bits < 64 && bits <= 64;
-    for (int64_t row = 0; is_well && row < count; ++row) {
-        int64_t warp = warps[row];
-        is_well = warp >= 0 && warp < warp_count;
-        if (!is_well)
-            break;
-        keys[row] = (uint64_t)groups[warp] << turn_bits | (uint64_t)turns[row] << rank_bits | (uint64_t)ranks[warp];
-        order[row] = row;
-    }
-    if (is_well)
-        refine_order(keys, bits, count, order, room);
-    free(keys);
-    free(room);
-    return is_well ? 0 : FAILED;
+    return 0;
 }
 
 /* For each row how many marked rows of the same key come before it. */
@@ -169,4 +130,59 @@ EXPORT int64_t bin_distances(const int64_t *distances, int64_t count, int64_t fi
         }
     }
     return 0;
+}
+
+static int count_bits(const int64_t *column, int64_t count)
+{
+    int64_t every = 0;
+    for (int64_t row = 0; row < count; ++row)
+        every |= column[row];
+    return every == 0 ? 0 : 64 - __builtin_clzll((uint64_t)every);
+}
+
+/* gpa_lsp.traces.ordering.number_warps: keys are blocks, then warps of 16 bits. Gives how many there are. */
+EXPORT int64_t number_warps(const uint32_t *blocks, const uint16_t *warps, int64_t count, int32_t *numbers, int64_t *keys)
+{
+    Table table;
+    int64_t found = 0;
+    if (count >= INT32_MAX || !gpa_open_table(&table))
+        return FAILED;
+    for (int64_t row = 0; row < count; ++row) {
+        int64_t key = (int64_t)blocks[row] << 16 | warps[row], *number = gpa_find_place(&table, key);
+        if (number == NULL) {
+            gpa_close_table(&table);
+            return FAILED;
+        }
+        if (*number < 0) {
+            keys[found] = key;
+            *number = found++;
+        }
+        numbers[row] = (int32_t)*number;
+    }
+    gpa_close_table(&table);
+    return found;
+}
+
+/* gpa_lsp.traces.ordering.order_turns */
+EXPORT int64_t order_turns(const int32_t *warps, const int64_t *turns, int64_t count, const int64_t *groups, const int64_t *ranks,
+                           int64_t warp_count, int64_t *order)
+{
+    int rank_bits = count_bits(ranks, warp_count), turn_bits = rank_bits + count_bits(turns, count);
+    int bits = turn_bits + count_bits(groups, warp_count);
+    uint64_t *keys = malloc((size_t)(count + 1) * sizeof *keys);
+    int64_t *room = malloc((size_t)(count + 1) * sizeof *room);
+    int is_well = keys != NULL && room != NULL && turn_bits < 64 && bits <= 64;
+    for (int64_t row = 0; is_well && row < count; ++row) {
+        int64_t warp = warps[row];
+        is_well = warp >= 0 && warp < warp_count;
+        if (!is_well)
+            break;
+        keys[row] = (uint64_t)groups[warp] << turn_bits | (uint64_t)turns[row] << rank_bits | (uint64_t)ranks[warp];
+        order[row] = row;
+    }
+    if (is_well)
+        refine_order(keys, bits, count, order, room);
+    free(keys);
+    free(room);
+    return is_well ? 0 : FAILED;
 }
