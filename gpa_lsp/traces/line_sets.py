@@ -162,17 +162,18 @@ def _list_equal(
         return None
     equal = find_equal_rows(shape, lowered)
     wanted = wanted[equal.first]
-    start, size = np.empty((2, len(wanted)), np.int64)
+    list_of, size = np.empty((2, len(wanted)), np.int64)
     each = ((accesses.bytes[wanted].astype(np.int64) - 1) >> SECTOR_SHIFT) + 2
     room = int((np.bitwise_count(accesses.lane_mask[wanted]) * each).sum())
     sector = np.empty(room, np.int64)  # the system gives memory for what is written alone
-    used = core.call("list_equal_units", *list_columns(accesses, wanted), SECTOR_SHIFT, start, size, sector, room)
+    used = core.call("list_equal_units", *list_columns(accesses, wanted), SECTOR_SHIFT, list_of, size, sector, room)
     if used < 0:
         return None
-    _, first_of, list_of = np.unique(start, return_index=True, return_inverse=True)
     of_request = np.full(len(requests.first), -1, dtype=np.int64)
     of_request[is_wanted] = list_of[equal.number]
-    return SectorLists(number=of_request[number], size=size[first_of], sector=sector[:used].copy())
+    return SectorLists(
+        number=of_request[number], size=size[: int(list_of.max(initial=-1)) + 1].copy(), sector=sector[:used].copy()
+    )
 
 
 def count_kept_rows(size: Integers, most: int) -> int:

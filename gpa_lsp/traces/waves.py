@@ -180,7 +180,8 @@ class WaveCollector:
         piece, accesses = found.piece, found.piece.accesses
         numbers, block, place = number_warps(accesses.block, accesses.warp)
         self._grid_blocks = piece.grid[0] * piece.grid[1] * piece.grid[2]
-        self._roles = np.array([_find_role(one) for one in piece.instructions], dtype=np.int8)
+        new = [_find_role(one) for one in piece.instructions[len(self._roles) :]]  # each piece has those before it
+        self._roles = np.concatenate([self._roles, np.array(new, dtype=np.int8)])
         kept, kept_warps = _IS_CACHED[accesses.space], self._is_kept(block)
         rows = np.flatnonzero(kept if kept_warps.all() else kept & kept_warps[numbers])
         if len(rows) == 0:

@@ -103,9 +103,9 @@ static int64_t find_list(Lists *lists, const int64_t *units, int64_t size)
     return lists->count++;
 }
 
-/* gpa_lsp.traces.line_sets: where the units of each row begin and how many there are; rows with equal units have the same. Gives the units of all. */
+/* gpa_lsp.traces.line_sets: the list of units of each row, and how many each list has; rows with equal units have the same. Gives the units of all. */
 EXPORT int64_t list_equal_units(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count,
-                                const uint8_t *widths, const int64_t *rows, int64_t count, int64_t shift, int64_t *starts, int64_t *sizes,
+                                const uint8_t *widths, const int64_t *rows, int64_t count, int64_t shift, int64_t *numbers, int64_t *sizes,
                                 int64_t *units, int64_t room)
 {
     LaneColumns columns = {masks, first, addresses, address_count};
@@ -123,8 +123,8 @@ EXPORT int64_t list_equal_units(const uint32_t *masks, const uint64_t *first, co
         int64_t list = find_list(&lists, found, gpa_list_units(sorted, lanes, widths[rows[row]], (int)shift, found));
         is_well = list >= 0;
         if (is_well) {
-            starts[row] = lists.firsts[list];
-            sizes[row] = lists.sizes[list];
+            numbers[row] = list;
+            sizes[list] = lists.sizes[list];
         }
     }
     close_lists(&lists);
