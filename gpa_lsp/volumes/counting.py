@@ -111,7 +111,7 @@ def count_all(subject: Subject) -> Counts:
     strides = [find_array_strides(entry, subject.launch, subject.region) for entry in entries]
     placed = list(zip(entries, strides, strict=True))
     extra = count_sampled(kernel, subject.launch, subject.device.l2_bytes, _count_equivalent_blocks(subject))
-    affine = _count_as_published(subject, entries, cached) if is_paper else _count_framed(subject, entries)
+    affine = _count_as_published(subject, entries, cached) if is_paper else _count_framed(subject, placed)
     loads, stores = _measure_wave(subject, placed, affine)
     sharing = () if is_paper else _find_sharing(subject, placed, affine)
     launched = max(1, subject.launch.region.thread_count) * subject.launch.updates_per_thread
@@ -259,12 +259,11 @@ def _count_as_published(subject: Subject, entries: Sequence[ArrayGroups], cached
     return _AffineCounts(requests=requests, bypassing=0.0, loads=loads, atomic=0.0, stores=stores, written=stores)
 
 
-def _count_framed(subject: Subject, entries: Sequence[ArrayGroups]) -> _AffineCounts:
+def _count_framed(subject: Subject, placed: Sequence[tuple[ArrayGroups, tuple[int, ...]]]) -> _AffineCounts:
     """The mean over all blocks: requests exactly, and of what a block loads no more than its warps ask for."""
     launched = prod(subject.launch.grid)
     framed = []
-    for entry in entries:
-        strides = find_array_strides(entry, subject.launch, subject.region)
+    for entry, strides in placed:
         traffic = measure_traffic(entry, subject.launch, strides, subject.device.dram_fetch_bytes)
         average = _average_blocks(subject, [(entry, entry.select_cached())]) * launched
         most = max(0.0, traffic.cached)
@@ -284,7 +283,7 @@ def _count_framed(subject: Subject, entries: Sequence[ArrayGroups]) -> _AffineCo
         atomic=sum(one.traffic.atomic for one in framed) / launched,
         stores=sum(one.traffic.stored for one in framed) / launched,
         written=sum(one.written for one in framed) / launched,
-        rewrites=tuple(rewritten for entry in entries for rewritten in _list_rewrites(subject, entry)),
+        rewrites=tuple(rewritten for entry, _ in placed for rewritten in _list_rewrites(subject, entry)),
         traffic=tuple(framed),
     )
 
