@@ -36,7 +36,6 @@ STORE = 2
 ATOMIC = 3
 
 _SAMPLE_ROWS = 4096
-_WARP_BITS = 16
 _IS_CACHED = np.isin(np.arange(256), CACHED_SPACES)
 """By number of the space."""
 
@@ -224,13 +223,13 @@ class WaveCollector:
         counts = np.bincount(warp, minlength=before[-1])
         used = np.flatnonzero(counts)
         block, place = (_join([getattr(one, name) for one in held], np.int64)[used] for name in ("block", "place"))
-        sms = self._context.sm_count
+        sms, width = self._context.sm_count, int(place.max(initial=0)) + 1
         wave, sm, slot, has_whole_sms, per_sm = self._place_blocks(block)
         keys, group = np.unique(wave * sms + sm, return_inverse=True)
 
         def order(of_warp: Integers, rank: Integers) -> Integers:
             columns = np.zeros((2, before[-1]), dtype=np.int64)
-            columns[:, used] = of_warp, np.unique(rank << _WARP_BITS | place, return_inverse=True)[1]
+            columns[:, used] = of_warp, rank * width + place
             return order_turns(warp, turn, *columns)
 
         return WaveRequests(
