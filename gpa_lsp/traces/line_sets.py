@@ -109,7 +109,7 @@ class LineSets:
             count: these are below.
         """
         lists = numbers.astype(np.int32)
-        if rows is not None:
+        if rows is not None and len(rows) != count:
             lists = np.full(count, -1, np.int32)
             lists[rows] = numbers
         return replace(self, lists=lists)
@@ -127,12 +127,12 @@ def list_sectors(
 
     Args:
         accesses: the trace's.
-        rows: int64[n], which.
+        rows: int64[n], which; ascending.
         requests: which of all rows access the same; None where that is not known.
         kinds: of all rows, as well.
         most: where they have more sectors, the last rows may be left out.
     """
-    core, is_local = find_core(), accesses.space[rows] == Space.LOCAL
+    core, is_local = find_core(), _take(accesses.space, rows) == Space.LOCAL
     if core is not None and requests is not None and kinds is not None and not is_local.any():
         found = _list_equal(core, accesses, requests, kinds, rows)
         if found is not None:
@@ -142,12 +142,18 @@ def list_sectors(
     return SectorLists(number=np.arange(references.row_count), size=size, sector=references.unit)
 
 
+def _take(column: "npt.NDArray[Any]", rows: Integers) -> "npt.NDArray[Any]":
+    """What some rows have of a column; of all of them it is the column."""
+    return column if len(rows) == len(column) else column[rows]
+
+
 def _list_equal(
     core: Core, accesses: Accesses, requests: EqualRows, kinds: RequestKinds, rows: Integers
 ) -> SectorLists | None:
     """Requests of one shape that touch the same sectors from the same lowest base are listed once."""
     is_wanted = np.zeros(len(requests.first), dtype=np.bool_)
-    is_wanted[requests.number[rows]] = True
+    number = _take(requests.number, rows)
+    is_wanted[number] = True
     wanted = requests.first[is_wanted]
     shape, base, lowered = kinds.shape[wanted], kinds.base[wanted], np.empty(len(wanted), np.uint64)
     masks, first, addresses, _, widths, *_ = list_columns(accesses, wanted)
@@ -156,17 +162,18 @@ def _list_equal(
         return None
     equal = find_equal_rows(shape, lowered)
     wanted = wanted[equal.first]
-    start, size = np.empty((2, len(wanted)), np.int64)
+    list_of, size = np.empty((2, len(wanted)), np.int64)
     each = ((accesses.bytes[wanted].astype(np.int64) - 1) >> SECTOR_SHIFT) + 2
     room = int((np.bitwise_count(accesses.lane_mask[wanted]) * each).sum())
     sector = np.empty(room, np.int64)  # the system gives memory for what is written alone
-    used = core.call("list_equal_units", *list_columns(accesses, wanted), SECTOR_SHIFT, start, size, sector, room)
+    used = core.call("list_equal_units", *list_columns(accesses, wanted), SECTOR_SHIFT, list_of, size, sector, room)
     if used < 0:
         return None
-    _, first_of, number = np.unique(start, return_index=True, return_inverse=True)
     of_request = np.full(len(requests.first), -1, dtype=np.int64)
-    of_request[is_wanted] = number[equal.number]
-    return SectorLists(number=of_request[requests.number[rows]], size=size[first_of], sector=sector[:used].copy())
+    of_request[is_wanted] = list_of[equal.number]
+    return SectorLists(
+        number=of_request[number], size=size[: int(list_of.max(initial=-1)) + 1].copy(), sector=sector[:used].copy()
+    )
 
 
 def count_kept_rows(size: Integers, most: int) -> int:

@@ -163,8 +163,9 @@ def build_empty_totals() -> AccessTotals:
 
 def add_totals(totals: "list[AccessTotals] | tuple[AccessTotals, ...]") -> AccessTotals:
     """The sums of several groups of requests."""
-    start = build_empty_totals()
-    every = [start, *totals]
+    every = totals or [build_empty_totals()]
+    if len(every) == 1:
+        return every[0]
     return AccessTotals(
         requests=sum(one.requests for one in every),
         lanes=sum(one.lanes for one in every),

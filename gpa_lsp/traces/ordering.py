@@ -1,4 +1,4 @@
-"""Rows in the order of several columns: :func:`order_rows`."""
+"""Rows in the order of several columns, and of the turns of warps: :func:`order_rows`, :func:`order_turns`."""
 
 from typing import Any
 
@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.traces.lane_addresses import Integers
+
+_WARP_BITS = 16
 
 
 def order_rows(*columns: "npt.NDArray[Any]") -> Integers:
@@ -28,3 +30,48 @@ def order_rows(*columns: "npt.NDArray[Any]") -> Integers:
             return order
     found: Integers = np.lexsort(columns[::-1])
     return found
+
+
+def number_warps(
+    blocks: "npt.NDArray[np.uint32]", warps: "npt.NDArray[np.uint16]"
+) -> tuple["npt.NDArray[np.int32]", Integers, Integers]:
+    """A number of the warp of each row, and of each warp its block and its number there.
+
+    Args:
+        blocks: uint32[n].
+        warps: uint16[n].
+
+    Returns:
+        int32[n], int64[k] and int64[k].
+    """
+    core, count = find_core(), len(blocks)
+    numbers, keys = np.empty(count, np.int32), np.empty(count, np.int64)
+    columns = np.ascontiguousarray(blocks), np.ascontiguousarray(warps), count
+    found = -1 if core is None else core.call("number_warps", *columns, numbers, keys)
+    if found < 0:
+        keys, places = np.unique(blocks.astype(np.int64) << _WARP_BITS | warps, return_inverse=True)
+        numbers, found = places.astype(np.int32), len(keys)
+    return numbers, keys[:found] >> _WARP_BITS, keys[:found] & ((1 << _WARP_BITS) - 1)
+
+
+def order_turns(warps: "npt.NDArray[np.int32]", turns: Integers, groups: Integers, ranks: Integers) -> Integers:
+    """The rows of one group of warps after the other, and in each round robin: by turn, and by the ranks of the warps.
+
+    Args:
+        warps: int32[n], the warp of each row.
+        turns: int64[n], of the rows; not negative.
+        groups: int64[k], of the warps; not negative.
+        ranks: int64[k], of the warps in their groups; not negative.
+
+    Returns:
+        int64[n], places. Rows that are equal in all stay in their order.
+
+    >>> warps, turns = np.array([0, 0, 1, 2], np.int32), np.array([0, 1, 0, 0])
+    >>> order_turns(warps, turns, np.array([1, 1, 0]), np.array([1, 0, 0])).tolist()
+    [3, 2, 0, 1]
+    """
+    core, order = find_core(), np.empty(len(warps), dtype=np.int64)
+    known = (warps, turns, len(warps), groups, ranks, len(groups))
+    if core is not None and core.has_done("order_turns", *known, order):
+        return order
+    return order_rows(groups[warps], turns, ranks[warps])

@@ -88,14 +88,16 @@ class PieceRows:
         """Of some of them, by row of the piece."""
         return self.sectors.choose(self._places[rows])
 
-    def count_sectors(self, rows: Integers) -> int:
-        """Distinct sectors of some of them together."""
-        is_used = self.find_sectors(rows).mark_used()
-        if self.sets is None:
-            return len(np.unique(self.sectors.sector[is_used]))
-        is_touched = np.zeros(self.sets.sector_count, dtype=np.bool_)
-        is_touched[self.sets.dense[is_used]] = True
-        return int(np.count_nonzero(is_touched))
+    def count_sectors(self, is_counted: Marks) -> int:
+        """Distinct sectors of those of some instructions, bool by instruction, together."""
+        core, sets, instruction = find_core(), self.sets, self.piece.accesses.instruction
+        if core is not None and sets is not None:
+            known = np.ascontiguousarray(instruction), len(instruction), is_counted, len(is_counted)
+            found = core.call("count_sectors", *known, len(self.sectors.size), *sets.list_arguments())
+            if found >= 0:
+                return found
+        rows = np.flatnonzero(self.is_global & is_counted[instruction])
+        return len(np.unique(self.sectors.sector[self.find_sectors(rows).mark_used()]))
 
     @cached_property
     def _places(self) -> Integers:

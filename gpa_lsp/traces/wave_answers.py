@@ -42,18 +42,24 @@ def _follow_by_core(
     core: Core, waves: WaveRequests, context: TraceContext, buffers: tuple[Buffer, ...], settings: AnalysisSettings
 ) -> tuple[CacheHits, tuple[ReuseGroup, ...]] | None:
     sums = ReuseSums(buffers)
-    instructions = int(waves.instruction.max(initial=-1)) + 1
+    instructions = len(waves.roles)
     found = np.empty((instructions, _COLUMNS), np.int64)
     l2_bytes = scale_l2(waves, context)
     sets = number_line_sets(core, waves.lists) if waves.sets is None else waves.sets
     if sets is None:
         return None
-    columns = (waves.role, waves.instruction, waves.group, waves.lists.sizes, waves.shared_order)
     is_done = sums.fill_by_core(
         core,
         "follow_waves",
-        *(np.ascontiguousarray(one, np.int64) for one in columns),
-        len(waves.role),
+        waves.roles,
+        waves.instruction,
+        waves.is_local,
+        np.ascontiguousarray(waves.lists.size, np.int64),
+        waves.order,
+        waves.ends,
+        len(waves.ends),
+        waves.shared_order,
+        len(waves.order),
         *sets.list_arguments(),
         instructions,
         _UNKNOWN if context.l1_bytes is None else count_lines(context.l1_bytes),

@@ -8,7 +8,9 @@ Where too many references come together, only every second, fourth … SM is kep
 trace is a sample that has all blocks of no SM, traced blocks stand for an SM ``blocks_per_sm`` at a time, by ascending number.
 """
 
-from dataclasses import field
+from collections.abc import Sequence
+from dataclasses import field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +20,10 @@ from gpa_lsp.emulator.trace import AccessKind, StaticInstruction
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.cache_operators import bypasses_l1
 from gpa_lsp.traces.keyed_sums import compress_keys
-from gpa_lsp.traces.lane_addresses import Integers
+from gpa_lsp.traces.lane_addresses import Integers, Marks
 from gpa_lsp.traces.line_sets import LineSets, SectorLists, count_kept_rows, join_lists, list_sectors
 from gpa_lsp.traces.model import CACHED_SPACES, TraceContext
-from gpa_lsp.traces.ordering import order_rows
+from gpa_lsp.traces.ordering import number_warps, order_rows, order_turns
 from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.references import list_references
 from gpa_lsp.traces.segments import SECTOR_SHIFT
@@ -34,6 +36,8 @@ STORE = 2
 ATOMIC = 3
 
 _SAMPLE_ROWS = 4096
+_IS_CACHED = np.isin(np.arange(256), CACHED_SPACES)
+"""By number of the space."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,46 +76,58 @@ class WaveReferences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveRequests:
-    """n warp-level accesses, ordered by wave, then SM, then as the warps of the SM make them; the sectors of all lie beside them.
+    """n warp-level accesses with their sectors, and two orders of them.
 
     Attributes:
-        role: int64[n], one of the four above.
-        instruction: int64[n], index of the static instruction.
-        group: int64[n], a number per wave and SM, ascending.
+        roles: int8[i], one of the four above, by instruction; loads of local memory go through L1 whatever they are.
+        instruction: uint32[n], index of the static instruction.
+        is_local: bool[n], of local memory.
         lists: their sectors.
         sets: of lines, where they are known.
-        shared_order: int64[n], places of the same requests in the order in which they would reach a cache that all SMs share.
-        groups: see :class:`WaveReferences`, as all below.
+        order: int64[n], the accesses by wave, then SM, then as the warps of the SM make them.
+        ends: int64[g], for each wave and SM, in this order, where its accesses end.
+        shared_order: int64[n], the accesses in the order in which they would reach a cache that all SMs share.
+        waves: see :class:`WaveReferences`, as all below.
     """
 
-    role: Integers = field(repr=False)
-    instruction: Integers = field(repr=False)
-    group: Integers = field(repr=False)
+    roles: npt.NDArray[np.int8] = field(repr=False)
+    instruction: npt.NDArray[np.uint32] = field(repr=False)
+    is_local: Marks = field(repr=False)
     lists: SectorLists
     sets: LineSets | None
+    order: Integers = field(repr=False)
+    ends: Integers = field(repr=False)
     shared_order: Integers = field(repr=False)
-    groups: int
     waves: int
     kept_ratio: float
     blocks_per_sm: float
     has_whole_sms: bool
     is_whole: bool
 
+    @property
+    def groups(self) -> int:
+        """Waves times SMs."""
+        return len(self.ends)
+
     def list_references(self) -> WaveReferences:
         """Their sectors, one by one."""
-        size, start = self.lists.sizes, self.lists.firsts[self.lists.number]
+        order, lists = self.order, self.lists.choose(self.order)
+        size, start = lists.sizes, lists.firsts[lists.number]
         request = np.repeat(np.arange(len(size)), size)
         within = np.arange(len(request)) - np.repeat(np.cumsum(size) - size, size)
         # a request's rank in the shared order, spread over its references; the sort is stable and so keeps them together
         rank = np.empty(len(size), dtype=np.int64)
         rank[self.shared_order] = np.arange(len(size))
+        instruction = self.instruction[order].astype(np.int64)
+        role = self.roles[instruction].astype(np.int64)
+        role[self.is_local[order] & (role == BYPASSING_LOAD)] = LOAD
         return WaveReferences(
-            sector=self.lists.sector[start[request] + within],
+            sector=lists.sector[start[request] + within],
             request=request,
-            role=self.role[request],
-            instruction=self.instruction[request],
-            group=self.group[request],
-            shared_order=order_rows(rank[request]),
+            role=role[request],
+            instruction=instruction[request],
+            group=np.repeat(np.arange(self.groups), np.diff(self.ends, prepend=0))[request],
+            shared_order=order_rows(rank[order][request]),
             groups=self.groups,
             waves=self.waves,
             kept_ratio=self.kept_ratio,
@@ -123,14 +139,21 @@ class WaveRequests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """Columns of requests: block, warp, turn, role, instruction; and their sectors, with the sets of their lines where they are known."""
+    """What is kept of a piece: warps are numbers in ``block`` and ``place``, which name them; how many references there are; the rest by row."""
 
-    columns: npt.NDArray[np.int64] = field(repr=False)
+    block: Integers = field(repr=False)
+    place: Integers = field(repr=False)
+    references: int
+    warp: npt.NDArray[np.int32] = field(repr=False)
+    turn: Integers = field(repr=False)
+    instruction: npt.NDArray[np.uint32] = field(repr=False)
+    is_local: Marks = field(repr=False)
     lists: SectorLists
     sets: LineSets | None
 
-
-_BLOCK, _WARP, _TURN, _ROLE, _INSTRUCTION = range(5)
+    def list_blocks(self) -> Integers:
+        """Of the rows; some may be there several times."""
+        return self.block[np.bincount(self.warp, minlength=len(self.block)) > 0]
 
 
 class WaveCollector:
@@ -145,6 +168,7 @@ class WaveCollector:
         self._context = context
         self._most = most_references
         self._held: list[_Rows] = []
+        self._roles = np.empty(0, np.int8)
         self._step = 1
         self._last_block: int | None = None
         self._is_whole = True
@@ -153,10 +177,12 @@ class WaveCollector:
     def add(self, found: PieceRows) -> None:
         """Take the accesses of a piece."""
         piece, accesses = found.piece, found.piece.accesses
+        numbers, block, place = number_warps(accesses.block, accesses.warp)
         self._grid_blocks = piece.grid[0] * piece.grid[1] * piece.grid[2]
-        is_cached = np.isin(accesses.space, CACHED_SPACES)
-        kept = is_cached & self._is_kept(accesses.block.astype(np.int64))
-        rows = np.flatnonzero(kept)
+        new = [_find_role(one) for one in piece.instructions[len(self._roles) :]]  # each piece has those before it
+        self._roles = np.concatenate([self._roles, np.array(new, dtype=np.int8)])
+        kept, kept_warps = _IS_CACHED[accesses.space], self._is_kept(block)
+        rows = np.flatnonzero(kept if kept_warps.all() else kept & kept_warps[numbers])
         if len(rows) == 0:
             return
         rows = self._make_room(found, rows)
@@ -166,50 +192,56 @@ class WaveCollector:
             if is_listed
             else list_sectors(accesses, rows, found.requests, found.kinds, most=2 * self._most)
         )
-        kept_rows = count_kept_rows(lists.sizes, 2 * self._most)
-        self._is_whole &= kept_rows == len(rows)
-        rows, lists = rows[:kept_rows], lists.choose(np.arange(kept_rows))
-        roles = np.array([_find_role(one) for one in piece.instructions], dtype=np.int64)
-        instruction = accesses.instruction[rows].astype(np.int64)
-        role = np.where(
-            (accesses.space[rows] == Space.LOCAL) & (roles[instruction] == BYPASSING_LOAD), LOAD, roles[instruction]
+        sizes = lists.sizes
+        kept_rows = count_kept_rows(sizes, 2 * self._most)
+        if kept_rows != len(rows):
+            self._is_whole = False
+            rows, lists = rows[:kept_rows], lists.choose(np.arange(kept_rows))
+        chosen = slice(None) if len(rows) == len(accesses) else rows
+        self._held.append(
+            _Rows(
+                block=block,
+                place=place,
+                references=int(sizes[:kept_rows].sum()),
+                warp=numbers[chosen],
+                turn=found.turns[chosen],
+                instruction=accesses.instruction[chosen],
+                is_local=accesses.space[chosen] == Space.LOCAL,
+                lists=lists,
+                sets=found.sets if is_listed else None,
+            )
         )
-        columns = np.stack(
-            [
-                accesses.block[rows].astype(np.int64),
-                accesses.warp[rows].astype(np.int64),
-                found.turns[rows],
-                role,
-                instruction,
-            ]
-        )
-        self._held.append(_Rows(columns=columns, lists=lists, sets=found.sets if is_listed else None))
         while self._count_held() > self._most and self._shrink():
             pass
 
     def finish(self) -> WaveRequests:
         """All that was kept, in order."""
-        columns = np.concatenate([np.empty((5, 0), dtype=np.int64), *(one.columns for one in self._held)], axis=1)
-        lists = self._held[0].lists if len(self._held) == 1 else join_lists([one.lists for one in self._held])
-        sets = self._held[0].sets if len(self._held) == 1 else None
-        self._held = []
-        wave, sm, place, has_whole_sms, per_sm = self._place_blocks(columns[_BLOCK])
-        order = order_rows(wave, sm, columns[_TURN], place, columns[_WARP])
-        place_of_row = np.empty(len(order), dtype=np.int64)
-        place_of_row[order] = np.arange(len(order))
-        keys = wave[order] * self._context.sm_count + sm[order]
-        is_next = np.diff(keys, prepend=-1) != 0
-        number = np.cumsum(is_next) - 1
-        lists = lists.choose(order)
+        held, self._held = self._held, []
+        before = np.cumsum([0, *(len(one.block) for one in held)]).tolist()
+        warp = _join([one.warp + np.int32(first) for one, first in zip(held, before, strict=False)], np.int32)
+        turn = _join([one.turn for one in held], np.int64)
+        counts = np.bincount(warp, minlength=before[-1])
+        used = np.flatnonzero(counts)
+        block, place = (_join([getattr(one, name) for one in held], np.int64)[used] for name in ("block", "place"))
+        sms, width = self._context.sm_count, int(place.max(initial=0)) + 1
+        wave, sm, slot, has_whole_sms, per_sm = self._place_blocks(block)
+        keys, group = np.unique(wave * sms + sm, return_inverse=True)
+
+        def order(of_warp: Integers, rank: Integers) -> Integers:
+            columns = np.zeros((2, before[-1]), dtype=np.int64)
+            columns[:, used] = of_warp, rank * width + place
+            return order_turns(warp, turn, *columns)
+
         return WaveRequests(
-            role=columns[_ROLE][order],
-            instruction=columns[_INSTRUCTION][order],
-            group=number,
-            lists=lists,
-            sets=None if sets is None else sets.place_rows(lists.number),
-            shared_order=place_of_row[order_rows(wave, columns[_TURN], place, sm, columns[_WARP])],
-            groups=int(number[-1]) + 1 if len(number) else 0,
-            waves=len(np.unique(keys[is_next] // self._context.sm_count)),
+            roles=self._roles,
+            instruction=_join([one.instruction for one in held], np.uint32),
+            is_local=_join([one.is_local for one in held], np.bool_),
+            lists=held[0].lists if len(held) == 1 else join_lists([one.lists for one in held]),
+            sets=held[0].sets.place_rows(held[0].lists.number) if len(held) == 1 and held[0].sets is not None else None,
+            order=order(group, slot),
+            ends=np.cumsum(np.bincount(group, weights=counts[used], minlength=len(keys))).astype(np.int64),
+            shared_order=order(wave, slot * sms + sm),
+            waves=len(np.unique(keys // sms)),
             kept_ratio=1.0 / self._step,
             blocks_per_sm=per_sm,
             has_whole_sms=has_whole_sms,
@@ -225,7 +257,7 @@ class WaveCollector:
         return kept
 
     def _count_held(self) -> int:
-        return sum(int(one.lists.sizes.sum()) for one in self._held)
+        return sum(one.references for one in self._held)
 
     def _make_room(self, found: PieceRows, rows: Integers) -> Integers:
         """Drop blocks before the references of a piece are listed, by what some of its rows have; the rows that are left."""
@@ -244,7 +276,7 @@ class WaveCollector:
         """Drop the last wave, half of the SMs, or half of the only SM's blocks; False when nothing is left to drop."""
         self._is_whole = False
         more = [] if others is None else [others]
-        blocks = np.unique(np.concatenate([*(one.columns[_BLOCK] for one in self._held), *more]))
+        blocks = np.unique(np.concatenate([*(one.list_blocks() for one in self._held), *more]))
         if len(blocks) == 0:
             return False
         wave_blocks = self._context.sm_count * self._context.blocks_per_sm
@@ -261,15 +293,25 @@ class WaveCollector:
         return True
 
     def _filter(self, rows: _Rows) -> _Rows:
-        kept = self._is_kept(rows.columns[_BLOCK])
-        return _Rows(columns=rows.columns[:, kept], lists=rows.lists.choose(np.flatnonzero(kept)).compact(), sets=None)
+        kept = np.flatnonzero(self._is_kept(rows.block)[rows.warp])
+        lists = rows.lists.choose(kept).compact()
+        return replace(
+            rows,
+            references=int(lists.sizes.sum()),
+            warp=rows.warp[kept],
+            turn=rows.turn[kept],
+            instruction=rows.instruction[kept],
+            is_local=rows.is_local[kept],
+            lists=lists,
+            sets=None,
+        )
 
     def _place_blocks(self, block: Integers) -> tuple[Integers, Integers, Integers, bool, float]:
-        """Wave, SM and place on it of each row's block; whether these SMs are whole; blocks per SM."""
+        """Wave, SM and place on it of each warp's block; whether these SMs are whole; blocks per SM."""
         sms, per_sm = self._context.sm_count, self._context.blocks_per_sm
         if len(block) == 0:
             return block, block, block, True, 0.0
-        blocks, row_block = compress_keys(block)
+        blocks, of_block = compress_keys(block)
         wave, slot = blocks // (sms * per_sm), blocks % (sms * per_sm)
         sm, place = slot % sms, slot // sms
         groups, sizes = np.unique(wave * sms + sm, return_counts=True)
@@ -280,7 +322,11 @@ class WaveCollector:
             number = np.arange(len(blocks))
             wave, sm, place = number // (sms * per_sm), number // per_sm % sms, number % per_sm
             sizes = np.bincount(number // per_sm)
-        return wave[row_block], sm[row_block], place[row_block], has_whole_sms, float(sizes.mean())
+        return wave[of_block], sm[of_block], place[of_block], has_whole_sms, float(sizes.mean())
+
+
+def _join(columns: Sequence["npt.NDArray[Any]"], kind: "npt.DTypeLike") -> "npt.NDArray[Any]":
+    return np.concatenate([np.empty(0, kind), *columns])
 
 
 def _find_role(instruction: StaticInstruction) -> int:

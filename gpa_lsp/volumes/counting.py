@@ -11,7 +11,6 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.volumes.block_volumes import (
     LINE_BYTES,
     WARP_THREADS,
-    BlockCounts,
     Blocks,
     count_block,
     count_warp_sectors,
@@ -108,11 +107,11 @@ def count_all(subject: Subject) -> Counts:
     kernel, wave = (_simplify(subject) if is_paper else subject.kernel), subject.wave
     entries = group_accesses(kernel)
     whole = _build_blocks(subject)
-    full = _count_chosen(subject, [(entry, entry.select_cached()) for entry in entries], whole)
+    cached = [(entry, entry.select_cached()) for entry in entries]
     strides = [find_array_strides(entry, subject.launch, subject.region) for entry in entries]
     placed = list(zip(entries, strides, strict=True))
     extra = count_sampled(kernel, subject.launch, subject.device.l2_bytes, _count_equivalent_blocks(subject))
-    affine = _count_as_published(entries, whole, full) if is_paper else _count_framed(subject, entries)
+    affine = _count_as_published(subject, entries, cached) if is_paper else _count_framed(subject, placed)
     loads, stores = _measure_wave(subject, placed, affine)
     sharing = () if is_paper else _find_sharing(subject, placed, affine)
     launched = max(1, subject.launch.region.thread_count) * subject.launch.updates_per_thread
@@ -122,7 +121,7 @@ def count_all(subject: Subject) -> Counts:
     once = SECTOR_BYTES * sum(own.traffic.touched_by_loads for own in affine.traffic) / launched
     fetched = SECTOR_BYTES * sum(own.traffic.fetched for own in affine.traffic) / launched
     least = 1.0 if is_paper else 0.0
-    lines = full.lines + extra.block_line_bytes / LINE_BYTES
+    lines = _count_lines(cached, whole) + extra.block_line_bytes / LINE_BYTES
     # Where tags take time of their own, filling a line was seen to take none.
     fills = (
         0.0 if is_paper or subject.device.l1_tags_per_cycle else lines / subject.launch.threads_per_block * WARP_THREADS
@@ -251,21 +250,20 @@ class _AffineCounts:
     traffic: tuple[_Framed, ...] = ()
 
 
-def _count_as_published(entries: Sequence[ArrayGroups], blocks: Blocks, full: BlockCounts) -> _AffineCounts:
+def _count_as_published(subject: Subject, entries: Sequence[ArrayGroups], cached: Sequence[Chosen]) -> _AffineCounts:
     """A block in the grid's midst stands for all."""
-    requests = _count_requests(blocks, [(entry, entry.select_cached()) for entry in entries])
+    blocks = _build_blocks(subject)
+    requests = _count_requests(blocks, cached)
     stores = _count_requests(blocks, [(entry, entry.select(loads=False)) for entry in entries])
-    return _AffineCounts(
-        requests=requests, bypassing=0.0, loads=full.sectors, atomic=0.0, stores=stores, written=stores
-    )
+    loads = _count_sectors(subject, cached, blocks)
+    return _AffineCounts(requests=requests, bypassing=0.0, loads=loads, atomic=0.0, stores=stores, written=stores)
 
 
-def _count_framed(subject: Subject, entries: Sequence[ArrayGroups]) -> _AffineCounts:
+def _count_framed(subject: Subject, placed: Sequence[tuple[ArrayGroups, tuple[int, ...]]]) -> _AffineCounts:
     """The mean over all blocks: requests exactly, and of what a block loads no more than its warps ask for."""
     launched = prod(subject.launch.grid)
     framed = []
-    for entry in entries:
-        strides = find_array_strides(entry, subject.launch, subject.region)
+    for entry, strides in placed:
         traffic = measure_traffic(entry, subject.launch, strides, subject.device.dram_fetch_bytes)
         average = _average_blocks(subject, [(entry, entry.select_cached())]) * launched
         most = max(0.0, traffic.cached)
@@ -285,7 +283,7 @@ def _count_framed(subject: Subject, entries: Sequence[ArrayGroups]) -> _AffineCo
         atomic=sum(one.traffic.atomic for one in framed) / launched,
         stores=sum(one.traffic.stored for one in framed) / launched,
         written=sum(one.written for one in framed) / launched,
-        rewrites=tuple(rewritten for entry in entries for rewritten in _list_rewrites(subject, entry)),
+        rewrites=tuple(rewritten for entry, _ in placed for rewritten in _list_rewrites(subject, entry)),
         traffic=tuple(framed),
     )
 
@@ -357,21 +355,25 @@ def _build_blocks(subject: Subject, threads: Triple | None = None) -> Blocks:
     return Blocks(block=block, count=subject.wave.representative, threads=threads or block)
 
 
-def _count_chosen(subject: Subject, chosen: Sequence[Chosen], blocks: Blocks) -> BlockCounts:
-    """What a block touches by some groups: sectors over all iterations, lines of one iteration.
+def _count_lines(chosen: Sequence[Chosen], blocks: Blocks) -> float:
+    """Lines that a block touches by some groups in one iteration.
 
     Threads of a block run through a loop about together, so what shares L1 at one time is what one iteration touches: an approximation, which
     takes reuse between iterations for granted.
     """
-    sectors = lines = 0.0
+    lines = 0.0
+    for entry, groups in chosen:
+        lines += count_block(entry, [replace(group, loops=()) for group in groups], blocks).lines
+    return lines
+
+
+def _count_sectors(subject: Subject, chosen: Sequence[Chosen], blocks: Blocks) -> float:
+    """Sectors that a block touches by some groups over all iterations."""
+    sectors = 0.0
     for entry, groups in chosen:
         found = count_block(entry, groups, blocks)
-        once = found
-        if any(group.loops for group in groups):
-            once = count_block(entry, [replace(group, loops=()) for group in groups], blocks)
-        lines += once.lines
         sectors += found.sectors if found.is_whole else _measure_block(subject, entry, groups, blocks)
-    return BlockCounts(sectors=sectors, lines=lines, is_whole=True)
+    return sectors
 
 
 def _measure_block(subject: Subject, entry: ArrayGroups, groups: Sequence[AccessGroup], blocks: Blocks) -> float:
@@ -390,7 +392,7 @@ def _average_blocks(subject: Subject, chosen: Sequence[Chosen]) -> float:
     """Sectors that an average block touches by some groups; blocks at the grid's ends do for fewer threads."""
     classes = list(list_block_classes(subject.launch)) or [(subject.launch.block, prod(subject.launch.grid))]
     total = sum(
-        _count_chosen(subject, chosen, _build_blocks(subject, threads)).sectors * blocks for threads, blocks in classes
+        _count_sectors(subject, chosen, _build_blocks(subject, threads)) * blocks for threads, blocks in classes
     )
     return total / prod(subject.launch.grid)
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from gpa_lsp.emulator.trace import AccessKind, Trace
+from gpa_lsp.traces.lane_addresses import Marks
 from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.volumes.contradictions import TOLERANCE_RATIO
 from gpa_lsp.volumes.dimensions import SECTOR_BYTES
@@ -36,8 +36,7 @@ def find_miscounts(kernel: KernelAccesses, trace: Trace, piece: PieceRows | None
         is_counted[
             [one.instruction for one in kernel.accesses if one.instruction is not None and one.is_store is not loads]
         ] = True
-        rows = np.flatnonzero(is_counted[trace.accesses.instruction])
-        counted = count_traced(piece, rows) * SECTOR_BYTES
+        counted = count_traced(piece, is_counted) * SECTOR_BYTES
         given = SECTOR_BYTES * sum(
             count_requested_sectors(group, entry.array.base_bytes, launch, everywhere, box)
             for entry in group_accesses(kernel)
@@ -66,15 +65,14 @@ def find_shortfalls(
         trace: of whole blocks of the launch.
         piece: what was found of the trace so far.
     """
-    piece, rows = PieceRows(trace) if piece is None else piece, trace.accesses
+    piece = PieceRows(trace) if piece is None else piece
     kinds = np.array([-1 if one.kind is None else one.kind for one in trace.instructions], dtype=np.int8)
-    of_rows = kinds[rows.instruction]
     found = []
     for verb, way, kind, moved in (
         ("read", "loads from DRAM", AccessKind.STORE, prediction.volumes.dram_load),
         ("write", "stores to DRAM", AccessKind.LOAD, prediction.volumes.dram_store),
     ):
-        touched = count_touched(piece, np.flatnonzero(piece.is_global & (of_rows != kind))) * SECTOR_BYTES
+        touched = count_touched(piece, kinds != kind) * SECTOR_BYTES
         given = prediction.scale_to_launch(moved)
         if touched > given * (1 + TOLERANCE_RATIO):
             found.append(
@@ -89,10 +87,16 @@ def find_shortfalls(
     return tuple(found)
 
 
-def count_touched(piece: PieceRows, rows: npt.NDArray[np.intp]) -> int:
-    """Distinct sectors of all accesses together, which are of global memory or textures."""
+def count_touched(piece: PieceRows, is_counted: Marks) -> int:
+    """Distinct sectors of global memory and textures that some instructions access, all together.
+
+    Args:
+        piece: of a trace.
+        is_counted: bool by instruction.
+    """
     if piece.kinds is not None:
-        return piece.count_sectors(rows)
+        return piece.count_sectors(is_counted)
+    rows = np.flatnonzero(piece.is_global & is_counted[piece.piece.accesses.instruction])
     parts = [np.zeros(0, dtype=np.int64)]
     widths = piece.piece.accesses.bytes[rows].astype(np.int64)
     for width in np.unique(widths).tolist():
@@ -102,18 +106,27 @@ def count_touched(piece: PieceRows, rows: npt.NDArray[np.intp]) -> int:
 
 
 def _list_boxes(trace: Trace) -> Iterator[BlockBox]:
-    """Each traced block by itself."""
+    """The traced blocks, those beside each other along x together."""
     width, height, _ = trace.grid
-    for number in trace.traced_blocks.tolist():
-        x, y, z = number % width, number // width % height, number // (width * height)
-        yield BlockBox(low=(x, y, z), high=(x + 1, y + 1, z + 1))
+    blocks = np.sort(trace.traced_blocks.astype(np.int64))
+    starts = np.flatnonzero((np.diff(blocks, prepend=-2) != 1) | (blocks % width == 0))
+    for first, count in zip(blocks[starts].tolist(), np.diff(starts, append=len(blocks)).tolist(), strict=True):
+        x, y, z = first % width, first // width % height, first // (width * height)
+        yield BlockBox(low=(x, y, z), high=(x + count, y + 1, z + 1))
 
 
-def count_traced(piece: PieceRows, rows: npt.NDArray[np.intp]) -> int:
-    """Distinct sectors of each warp-level access, summed."""
+def count_traced(piece: PieceRows, is_counted: Marks) -> int:
+    """Distinct sectors of each warp-level access of some instructions, summed.
+
+    Args:
+        piece: of a trace.
+        is_counted: bool by instruction.
+    """
+    instruction = piece.piece.accesses.instruction
     if piece.kinds is not None and piece.measured is not None:
         sectors: Integers = piece.measured.touched.sectors
-        return int(sectors[piece.kinds.kind[rows]].sum())
+        return int((sectors * piece.kinds.counts)[is_counted[instruction[piece.kinds.rows]]].sum())
+    rows = np.flatnonzero(is_counted[instruction])
     total = 0
     widths = piece.piece.accesses.bytes[rows].astype(np.int64)
     for width in np.unique(widths).tolist():

@@ -12,7 +12,7 @@ from gpa_lsp.symbolic_accesses.wavefronts import count_wavefronts
 from gpa_lsp.traces.distance_counting import find_previous, measure_distances
 from gpa_lsp.traces.keyed_sums import sum_columns
 from gpa_lsp.traces.model import AnalysisSettings, StoreEffect, TraceContext
-from gpa_lsp.traces.ordering import order_rows
+from gpa_lsp.traces.ordering import number_warps, order_rows, order_turns
 from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.reuse_distance import bin_distances
 from gpa_lsp.traces.segments import Intervals, list_segments, measure_intervals
@@ -42,6 +42,15 @@ def _compute(seed: int) -> dict[str, list[object]]:
         found[f"{name} bins"] = [bin_distances(distances.distance).tolist()]
     found["previous"] = [find_previous(units, groups).tolist()]
     found["order"] = [order_rows(groups, units - 5).tolist()]
+    blocks, places = (
+        random.integers(0, 9, count).astype(np.uint32) << 28,
+        random.integers(0, 3, count).astype(np.uint16),
+    )
+    numbers, block_of, place_of = number_warps(blocks, places)
+    found["warps"] = [(block_of[numbers] == blocks).all(), (place_of[numbers] == places).all(), len(block_of)]
+    for far in (0, 1 << 40):  # the keys of such turns do not go into 64 bits
+        order = order_turns(numbers, units + far, block_of, place_of + block_of % 7)
+        found[f"turns from {far} on"] = [order.tolist()]
     columns = random.integers(-9, 1 << 40, (count, 3))
     found["sums"] = [sum_columns(groups, columns, 9).tolist()]
     width = random.choice([1, 4, 8, 16], (count, 1)).astype(np.uint64)
@@ -167,10 +176,13 @@ def test_analyses_are_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("seed", range(6))
 def test_sectors_of_rows_are_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = write_random(np.random.default_rng(seed))
-    rows = np.flatnonzero(trace.accesses.space == Space.GLOBAL)
+    is_global = np.array([one[1] is Space.GLOBAL for one in _KINDS])
 
     def count() -> list[int]:
-        return [miscounts.count_touched(PieceRows(trace), rows), miscounts.count_traced(PieceRows(trace), rows)]
+        marks = (is_global, is_global & (np.arange(len(_KINDS)) % 2 == 0))
+        return [
+            ask(PieceRows(trace), one) for ask in (miscounts.count_touched, miscounts.count_traced) for one in marks
+        ]
 
     monkeypatch.setenv(VARIABLE, "0")
     expected = count()

@@ -43,8 +43,10 @@ static uint64_t hash(const Shapes *shapes, int64_t row)
 {
     const uint64_t *address = shapes->columns.addresses + shapes->columns.first[row];
     uint64_t sum = (uint64_t)shapes->columns.masks[row] << 16 | (uint64_t)shapes->widths[row] << 8 | shapes->spaces[row];
-    for (int lane = 0, lanes = __builtin_popcount(shapes->columns.masks[row]); lane < lanes; ++lane)
-        sum = (sum ^ (address[lane] - address[0])) * UINT64_C(0x9E3779B97F4A7C15) + (sum >> 29);
+    uint64_t factor = UINT64_C(0x9E3779B97F4A7C15), apart = 0;
+    for (int lane = 1, lanes = __builtin_popcount(shapes->columns.masks[row]); lane < lanes; ++lane)
+        apart += (address[lane] - address[0]) * (factor + 2 * (uint64_t)lane);
+    sum = (sum ^ apart ^ apart >> 29) * factor;
     return sum ^ (sum >> 32);
 }
 
@@ -82,7 +84,13 @@ typedef struct {
     int64_t count;
 } Kinds;
 
-static int64_t add_to_kind(Kinds *kinds, int64_t key, int64_t row, uint64_t lowest, uint64_t highest)
+/* What the last row of an instruction had. */
+typedef struct {
+    int64_t key, kind;
+    int64_t shape; /* -1: there was none */
+} Last;
+
+static int64_t find_kind(Kinds *kinds, int64_t key, int64_t row, uint64_t lowest, uint64_t highest)
 {
     int64_t *kind = gpa_find_place(&kinds->numbers, key);
     if (kind == NULL)
@@ -94,10 +102,14 @@ static int64_t add_to_kind(Kinds *kinds, int64_t key, int64_t row, uint64_t lowe
         kinds->lowest[*kind] = lowest;
         kinds->highest[*kind] = highest;
     }
-    kinds->counts[*kind] += 1;
-    kinds->lowest[*kind] = lowest < kinds->lowest[*kind] ? lowest : kinds->lowest[*kind];
-    kinds->highest[*kind] = highest > kinds->highest[*kind] ? highest : kinds->highest[*kind];
     return *kind;
+}
+
+static void add_to_kind(Kinds *kinds, int64_t kind, uint64_t lowest, uint64_t highest)
+{
+    kinds->counts[kind] += 1;
+    kinds->lowest[kind] = lowest < kinds->lowest[kind] ? lowest : kinds->lowest[kind];
+    kinds->highest[kind] = highest > kinds->highest[kind] ? highest : kinds->highest[kind];
 }
 
 /* gpa_lsp.traces.request_kinds: shape, first address and kind of each row; of each shape its first row and reach; of each kind what Kinds says.
@@ -110,26 +122,32 @@ EXPORT int64_t number_requests(const uint32_t *masks, const uint64_t *first, con
 {
     Shapes shapes = {{masks, first, addresses, address_count}, widths, spaces, shape_rows, NULL, NULL, 0, 0};
     Kinds kinds = {{NULL, NULL, NULL, 0, 0, 0, 0}, kind_rows, kind_counts, lowest, highest, 0};
-    int32_t *last = malloc((size_t)(instruction_count + 1) * sizeof *last); /* shapes, by instruction */
-    int is_well = gpa_open_table(&kinds.numbers) && open_shapes(&shapes, count) && last != NULL;
-    if (last != NULL)
-        memset(last, 0xFF, (size_t)(instruction_count + 1) * sizeof *last);
+    Last *lasts = malloc((size_t)(instruction_count + 1) * sizeof *lasts); /* by instruction */
+    int is_well = gpa_open_table(&kinds.numbers) && open_shapes(&shapes, count) && lasts != NULL;
+    if (lasts != NULL)
+        memset(lasts, 0xFF, (size_t)(instruction_count + 1) * sizeof *lasts);
     for (int64_t row = 0; is_well && row < count; ++row) {
         int64_t instruction = instructions[row], lanes = __builtin_popcount(masks[row]), known = shapes.count;
         is_well = instruction < instruction_count && lanes != 0 && first[row] <= (uint64_t)address_count &&
                   (uint64_t)address_count - first[row] >= (uint64_t)lanes;
         if (!is_well)
             break;
-        int64_t shape = last[instruction];
+        Last *last = &lasts[instruction];
+        int64_t shape = last->shape;
         if (shape < 0 || !is_alike(&shapes, row, shape_rows[shape]))
             shape = find_shape(&shapes, row);
         if (shape == known)
             find_reach(&shapes.columns, row, &below[shape], &above[shape]);
-        uint64_t base = addresses[first[row]];
+        uint64_t base = addresses[first[row]], low = base + (uint64_t)below[shape], high = base + (uint64_t)above[shape];
         int64_t key = (instruction << 32 | shape) << LINE_BITS | (int64_t)(base & ((1 << LINE_BITS) - 1));
-        int64_t kind = add_to_kind(&kinds, key, row, base + (uint64_t)below[shape], base + (uint64_t)above[shape]);
+        int64_t kind = last->key == key ? last->kind : find_kind(&kinds, key, row, low, high);
         is_well = kind >= 0;
-        last[instruction] = shape_of[row] = (int32_t)shape;
+        if (is_well)
+            add_to_kind(&kinds, kind, low, high);
+        last->key = key;
+        last->kind = kind;
+        last->shape = shape;
+        shape_of[row] = (int32_t)shape;
         bases[row] = base;
         kind_of[row] = (int32_t)kind;
     }
@@ -138,7 +156,7 @@ EXPORT int64_t number_requests(const uint32_t *masks, const uint64_t *first, con
     gpa_close_table(&kinds.numbers);
     free(shapes.slots);
     free(shapes.hashes);
-    free(last);
+    free(lasts);
     return is_well ? 0 : FAILED;
 }
 

@@ -131,3 +131,58 @@ EXPORT int64_t bin_distances(const int64_t *distances, int64_t count, int64_t fi
     }
     return 0;
 }
+
+static int count_bits(const int64_t *column, int64_t count)
+{
+    int64_t every = 0;
+    for (int64_t row = 0; row < count; ++row)
+        every |= column[row];
+    return every == 0 ? 0 : 64 - __builtin_clzll((uint64_t)every);
+}
+
+/* gpa_lsp.traces.ordering.number_warps: keys are blocks, then warps of 16 bits. Gives how many there are. */
+EXPORT int64_t number_warps(const uint32_t *blocks, const uint16_t *warps, int64_t count, int32_t *numbers, int64_t *keys)
+{
+    Table table;
+    int64_t found = 0;
+    if (count >= INT32_MAX || !gpa_open_table(&table))
+        return FAILED;
+    for (int64_t row = 0; row < count; ++row) {
+        int64_t key = (int64_t)blocks[row] << 16 | warps[row], *number = gpa_find_place(&table, key);
+        if (number == NULL) {
+            gpa_close_table(&table);
+            return FAILED;
+        }
+        if (*number < 0) {
+            keys[found] = key;
+            *number = found++;
+        }
+        numbers[row] = (int32_t)*number;
+    }
+    gpa_close_table(&table);
+    return found;
+}
+
+/* gpa_lsp.traces.ordering.order_turns */
+EXPORT int64_t order_turns(const int32_t *warps, const int64_t *turns, int64_t count, const int64_t *groups, const int64_t *ranks,
+                           int64_t warp_count, int64_t *order)
+{
+    int rank_bits = count_bits(ranks, warp_count), turn_bits = rank_bits + count_bits(turns, count);
+    int bits = turn_bits + count_bits(groups, warp_count);
+    uint64_t *keys = malloc((size_t)(count + 1) * sizeof *keys);
+    int64_t *room = malloc((size_t)(count + 1) * sizeof *room);
+    int is_well = keys != NULL && room != NULL && turn_bits < 64 && bits <= 64;
+    for (int64_t row = 0; is_well && row < count; ++row) {
+        int64_t warp = warps[row];
+        is_well = warp >= 0 && warp < warp_count;
+        if (!is_well)
+            break;
+        keys[row] = (uint64_t)groups[warp] << turn_bits | (uint64_t)turns[row] << rank_bits | (uint64_t)ranks[warp];
+        order[row] = row;
+    }
+    if (is_well)
+        refine_order(keys, bits, count, order, room);
+    free(keys);
+    free(room);
+    return is_well ? 0 : FAILED;
+}

@@ -103,9 +103,9 @@ static int64_t find_list(Lists *lists, const int64_t *units, int64_t size)
     return lists->count++;
 }
 
-/* gpa_lsp.traces.line_sets: where the units of each row begin and how many there are; rows with equal units have the same. Gives the units of all. */
+/* gpa_lsp.traces.line_sets: the list of units of each row, and how many each list has; rows with equal units have the same. Gives the units of all. */
 EXPORT int64_t list_equal_units(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count,
-                                const uint8_t *widths, const int64_t *rows, int64_t count, int64_t shift, int64_t *starts, int64_t *sizes,
+                                const uint8_t *widths, const int64_t *rows, int64_t count, int64_t shift, int64_t *numbers, int64_t *sizes,
                                 int64_t *units, int64_t room)
 {
     LaneColumns columns = {masks, first, addresses, address_count};
@@ -123,8 +123,8 @@ EXPORT int64_t list_equal_units(const uint32_t *masks, const uint64_t *first, co
         int64_t list = find_list(&lists, found, gpa_list_units(sorted, lanes, widths[rows[row]], (int)shift, found));
         is_well = list >= 0;
         if (is_well) {
-            starts[row] = lists.firsts[list];
-            sizes[row] = lists.sizes[list];
+            numbers[row] = list;
+            sizes[list] = lists.sizes[list];
         }
     }
     close_lists(&lists);
@@ -132,55 +132,58 @@ EXPORT int64_t list_equal_units(const uint32_t *masks, const uint64_t *first, co
 }
 
 typedef struct {
-    Table sectors, lines;
+    Table numbers; /* of lines */
     Lists sets;
-    int64_t *found; /* lines of all sets */
-    int32_t *of_sector, *of_line;
+    int64_t *found;   /* lines of all sets */
+    int32_t *lines;   /* their numbers */
+    int32_t *sectors; /* by number of a line, and place in it; -1: none yet */
+    int64_t *line_numbers;
     int64_t sector_count, line_count;
 } Numbering;
 
-/* The number of a unit, a new one where it has none. */
-static int64_t number(Table *table, int64_t unit, int64_t *count)
-{
-    int64_t *place = gpa_find_place(table, unit);
-    if (place == NULL || *count >= INT32_MAX - 1)
-        return FAILED;
-    if (*place < 0)
-        *place = (*count)++;
-    return *place;
-}
-
-/* Numbers the sectors of a list and says which of each line there are; the lines go behind those of the sets. How many, FAILED without memory. */
-static int64_t take_apart(Numbering *of, const int64_t *units, int64_t first, int64_t size, int32_t *dense, uint8_t *masks)
+/* Lists the lines of a list of sectors behind those of the sets, and says which sectors of each there are. How many. */
+static int64_t take_apart(Numbering *of, const int64_t *units, int64_t size, uint8_t *masks)
 {
     int64_t *lines = of->found + of->sets.used, count = 0;
-    for (int64_t place = first; place < first + size; ++place) {
-        int64_t line = units[place] >> SECTOR_BITS, known = number(&of->sectors, units[place], &of->sector_count);
-        if (known < 0)
-            return FAILED;
-        dense[place] = (int32_t)known;
+    for (int64_t place = 0; place < size; ++place) {
+        int64_t line = units[place] >> SECTOR_BITS;
         if (count == 0 || lines[count - 1] != line) {
             lines[count] = line;
-            masks[first + count++] = 0;
+            masks[count++] = 0;
         }
-        masks[first + count - 1] |= (uint8_t)(1 << (units[place] & (SECTORS - 1)));
+        masks[count - 1] |= (uint8_t)(1 << (units[place] & (SECTORS - 1)));
     }
     return count;
 }
 
-static int number_lines_of_sets(Numbering *of, int64_t *set_firsts, int32_t *lines, int64_t *line_numbers)
+/* Gives the lines of a new set their numbers; 0 without memory. */
+static int number_lines(Numbering *of, int64_t begin, int64_t end)
 {
-    for (int64_t place = 0; place < of->sets.used; ++place) {
-        int64_t known = number(&of->lines, of->found[place], &of->line_count);
-        if (known < 0)
+    for (int64_t place = begin; place < end; ++place) {
+        int64_t *known = gpa_find_place(&of->numbers, of->found[place]);
+        if (known == NULL)
             return 0;
-        lines[place] = (int32_t)known;
-        line_numbers[known] = of->found[place];
+        if (*known < 0) {
+            *known = of->line_count++;
+            of->line_numbers[*known] = of->found[place];
+            memset(&of->sectors[*known * SECTORS], 0xFF, SECTORS * sizeof *of->sectors);
+        }
+        of->lines[place] = (int32_t)*known;
     }
-    for (int64_t set = 0; set < of->sets.count; ++set)
-        set_firsts[set] = of->sets.firsts[set];
-    set_firsts[of->sets.count] = of->sets.used;
     return 1;
+}
+
+/* Gives the sectors of a list, which follow the lines of its set, their numbers. */
+static void number_sectors(Numbering *of, const int64_t *units, int64_t size, int64_t set, int32_t *dense)
+{
+    int64_t rank = of->sets.firsts[set];
+    for (int64_t place = 0; place < size; ++place) {
+        rank += place && units[place] >> SECTOR_BITS != units[place - 1] >> SECTOR_BITS;
+        int32_t *known = &of->sectors[(int64_t)of->lines[rank] * SECTORS + (units[place] & (SECTORS - 1))];
+        if (*known < 0)
+            *known = (int32_t)of->sector_count++;
+        dense[place] = *known;
+    }
 }
 
 /* gpa_lsp.traces.line_sets: the columns of LineSets for lists of sectors, ascending. Found: sets, lines and sectors. */
@@ -190,25 +193,54 @@ EXPORT int64_t number_line_sets(const int64_t *starts, const int64_t *sizes, int
 {
     Numbering of;
     memset(&of, 0, sizeof of);
+    of.lines = lines;
+    of.line_numbers = line_numbers;
     of.found = malloc((size_t)(unit_count + 1) * sizeof *of.found);
-    int is_well = gpa_open_table(&of.sectors) && gpa_open_table(&of.lines) && of.found != NULL && open_lists(&of.sets, of.found, unit_count + 1);
+    of.sectors = malloc((size_t)(unit_count + 1) * SECTORS * sizeof *of.sectors);
+    int is_well = gpa_open_table(&of.numbers) && of.found != NULL && of.sectors != NULL && unit_count < INT32_MAX &&
+                  open_lists(&of.sets, of.found, unit_count + 1);
     for (int64_t list = 0; is_well && list < count; ++list) {
-        int64_t start = starts[list], size = sizes[list];
-        is_well = start >= 0 && size > 0 && start <= unit_count - size && of.sets.used <= unit_count - size;
+        int64_t start = starts[list], size = sizes[list], known = of.sets.count, set;
+        is_well = start >= 0 && size > 0 && start <= unit_count - size && of.sets.used <= unit_count - size &&
+                  (set = find_list(&of.sets, of.found + of.sets.used, take_apart(&of, units + start, size, masks + start))) >= 0 &&
+                  (set < known || number_lines(&of, of.sets.firsts[set], of.sets.used));
         if (is_well) {
-            int64_t line_count = take_apart(&of, units, start, size, dense, masks);
-            int64_t set = line_count < 0 ? FAILED : find_list(&of.sets, of.found + of.sets.used, line_count);
-            is_well = set >= 0;
+            number_sectors(&of, units + start, size, set, dense + start);
             sets[list] = (int32_t)set;
+            set_firsts[set] = of.sets.firsts[set];
         }
     }
-    is_well = is_well && number_lines_of_sets(&of, set_firsts, lines, line_numbers);
+    set_firsts[of.sets.count] = of.sets.used;
     found[0] = of.sets.count;
     found[1] = of.line_count;
     found[2] = of.sector_count;
     close_lists(&of.sets);
-    gpa_close_table(&of.sectors);
-    gpa_close_table(&of.lines);
+    gpa_close_table(&of.numbers);
     free(of.found);
+    free(of.sectors);
     return is_well ? 0 : FAILED;
+}
+
+/* gpa_lsp.traces.piece_rows: distinct sectors of all rows of some instructions together; FAILED without memory. */
+EXPORT int64_t count_sectors(const uint32_t *instructions, int64_t count, const uint8_t *is_counted, int64_t instruction_count,
+                             int64_t list_count, const int32_t *lists, const int64_t *firsts, const int32_t *set_of, const int32_t *dense, const uint8_t *masks, const int64_t *set_firsts, const int32_t *lines,
+                             const int64_t *line_numbers, int64_t set_count, int64_t line_count, int64_t sector_count)
+{
+    uint8_t *is_seen = calloc((size_t)list_count + 1, 1), *touched = calloc((size_t)line_count + 1, 1);
+    int64_t found = is_seen == NULL || touched == NULL ? FAILED : 0;
+    (void)dense, (void)line_numbers, (void)set_count, (void)sector_count;
+    for (int64_t row = 0; found >= 0 && row < count; ++row) {
+        int64_t list = lists[row];
+        if (list < 0 || instructions[row] >= instruction_count || !is_counted[instructions[row]] || is_seen[list])
+            continue;
+        is_seen[list] = 1;
+        const uint8_t *mask = masks + firsts[list];
+        for (int64_t at = set_firsts[set_of[list]]; at < set_firsts[set_of[list] + 1]; ++at, ++mask) {
+            found += __builtin_popcount(*mask & ~touched[lines[at]]);
+            touched[lines[at]] |= *mask;
+        }
+    }
+    free(is_seen);
+    free(touched);
+    return found;
 }
