@@ -315,7 +315,7 @@ class ReuseAccumulator:
         if self._room <= 0 or not is_used.any():
             self._is_whole &= not is_used.any()
             return
-        rows = found.by_warp if self._scope is Scope.WARP else found.by_block
+        rows = found.orders.by_warp if self._scope is Scope.WARP else found.orders.by_block
         rows = rows if is_used is found.is_global else rows[is_used[rows]]
         if not self._has_added(found, rows):
             self._add_columns(piece, rows)
