@@ -27,7 +27,7 @@ from gpa_lsp.traces.model import Granularity, StoreEffect
 from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.references import list_references, name_warps
 from gpa_lsp.traces.request_columns import list_columns
-from gpa_lsp.traces.request_kinds import EqualRows
+from gpa_lsp.traces.request_kinds import EqualRows, RequestKinds
 from gpa_lsp.traces.segments import LINE_SHIFT, SECTOR_SHIFT, WORD_SHIFT
 
 FINITE_BINS = 33
@@ -161,6 +161,8 @@ class _Sequences:
         sets: of lines, by row.
         rows: int64[n], in the order of their references.
         requests: which of them are equal.
+        kinds: of all rows of the piece.
+        sectors: of its lists, one behind the other.
         instructions: of the piece, how many.
         scope: WARP or BLOCK.
         shift: units are of ``2**shift`` bytes.
@@ -173,6 +175,8 @@ class _Sequences:
     sets: LineSets
     rows: Integers
     requests: EqualRows
+    kinds: RequestKinds
+    sectors: Integers
     instructions: int
     scope: Scope
     shift: int
@@ -222,13 +226,11 @@ class ReuseSums:
         columns = (accesses.block, accesses.warp, accesses.instruction)
         addresses: tuple[np.ndarray[Any, Any] | int, ...] = ()
         if sequences.shift != LINE_SHIFT:
-            equal = sequences.requests
+            equal, kinds, sector = sequences.requests, sequences.kinds, sequences.sectors
             addresses = (
-                *list_columns(accesses, sequences.rows)[:-2],
-                sequences.shift,
-                equal.number.astype(np.int32),
-                len(equal.first),
-            )
+                *list_columns(accesses, sequences.rows)[:-2], sequences.shift, equal.number, len(equal.first),
+                kinds.kind, len(kinds.rows), np.ascontiguousarray(sector, np.int64), len(sector),
+            )  # fmt: skip
         is_done = self.fill_by_core(
             core, "add_part_reuse" if addresses else "add_line_reuse", *addresses,
             *(np.ascontiguousarray(one) for one in columns), np.ascontiguousarray(sequences.rows, np.int64),
@@ -333,14 +335,17 @@ class ReuseAccumulator:
 
     def _has_added(self, piece_rows: PieceRows, rows: Integers) -> bool:
         """Have the core do all that :meth:`_add_columns` does; whether it could."""
-        core, piece, sets, requests = find_core(), piece_rows.piece, piece_rows.sets, piece_rows.requests
-        if core is None or sets is None or requests is None:
+        core, piece, kinds = find_core(), piece_rows.piece, piece_rows.kinds
+        sets, requests = piece_rows.sets, piece_rows.requests
+        if core is None or sets is None or requests is None or kinds is None:
             return False
         sequences = _Sequences(
             accesses=piece.accesses,
             sets=sets,
             rows=rows,
             requests=requests,
+            kinds=kinds,
+            sectors=piece_rows.sectors.sector,
             instructions=len(piece.instructions),
             scope=self._scope,
             shift=SHIFTS[self._granularity],

@@ -5,6 +5,8 @@
 #include "recency.h"
 
 #define OUTSIDE (-1)
+#define RECENT_BITS 6
+#define RECENT (1 << RECENT_BITS)
 
 /* Arrays by address, ascending, and their numbers; a key is an instruction times `arrays` and the number of an array. */
 typedef struct {
@@ -14,7 +16,7 @@ typedef struct {
     Table places; /* of keys */
     int64_t *keys, *bins, *sums; /* sums: streaming references, and distances that are finite */
     int64_t groups, room;
-    int64_t last_key, last_group;
+    int64_t recent_keys[RECENT], recent_groups[RECENT];
 } ReuseGroups;
 
 int gpa_open_reuse(ReuseGroups *groups, const uint64_t *bases, const uint64_t *ends, const int64_t *numbers, int64_t count, int64_t arrays,
@@ -38,7 +40,8 @@ typedef struct {
     uint8_t *has_fresh;   /* by set: some of its lines may be such */
 } FreshLines;
 
-int gpa_open_fresh(FreshLines *fresh, const LineSets *of, const ReuseGroups *groups, int part_bits, int shift);
+/* Of whole lines. */
+int gpa_open_fresh(FreshLines *fresh, const LineSets *of, const ReuseGroups *groups);
 void gpa_close_fresh(FreshLines *fresh);
 /* What gpa_refer gave for a set, which may have its lines for itself. 0 where there is no room for a group. */
 int gpa_sum_set(FreshLines *fresh, ReuseGroups *groups, int64_t instruction, int64_t set, int is_own, int64_t distance,
