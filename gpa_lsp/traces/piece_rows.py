@@ -3,8 +3,9 @@
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
-from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.emulator.trace import AccessKind, Trace
 from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.arrays import ArrayIndex
@@ -25,6 +26,12 @@ class PieceRows:
 
     def __init__(self, piece: Trace) -> None:
         self.piece = piece
+
+    @cached_property
+    def access_kinds(self) -> npt.NDArray[np.uint8]:
+        """The :class:`~gpa_lsp.emulator.trace.AccessKind` of each instruction; what states none is a load."""
+        kinds = (AccessKind.LOAD if one.kind is None else one.kind for one in self.piece.instructions)
+        return np.fromiter(kinds, np.uint8, len(self.piece.instructions))
 
     @cached_property
     def kinds(self) -> RequestKinds | None:

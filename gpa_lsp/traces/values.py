@@ -97,33 +97,32 @@ class RepeatAccumulator:
         rows = rows[: self._most_rows]
         if len(rows) == 0:
             return
-        kinds = np.array([AccessKind.LOAD if one.kind is None else one.kind for one in piece.instructions])
-        counts = self._count_by_core(found, rows, kinds)
+        counts = self._count_by_core(found, rows)
         if counts is None:
-            counts = self._count(piece, rows, kinds)
+            counts = self._count(piece, rows, found.access_kinds)
         for sums, found_counts in ((self._loads, counts[:, :2]), (self._stores, counts[:, 2:])):
             there = np.flatnonzero(found_counts[:, 0])
-            sums.add(there, found_counts[there])
+            sums.merge(there, found_counts[there])
 
     def finish(self) -> RepeatedValues:
         """What repeated in all pieces."""
         return RepeatedValues(loads=_read(self._loads), stores=_read(self._stores), is_whole=self._is_whole)
 
-    def _count_by_core(self, found: PieceRows, rows: Integers, kinds: Integers) -> Integers | None:
+    def _count_by_core(self, found: PieceRows, rows: Integers) -> Integers | None:
         """What :meth:`_count` gives, from the core; None where it did not do it."""
         core, accesses, arrays, requests = find_core(), found.piece.accesses, found.arrays, found.requests
         if core is None or arrays is None or requests is None:
             return None
         array = np.where(accesses.space[rows] == Space.SHARED, _SHARED_ARRAY, arrays[rows])
         columns = (np.ascontiguousarray(one) for one in (accesses.block, accesses.warp, accesses.instruction))
-        counts = np.zeros((len(kinds), 4), np.int64)
+        counts = np.zeros((len(found.access_kinds), 4), np.int64)
         is_done = core.has_done(
-            "count_repeats", *columns, requests.number, array, _ARRAYS, kinds.astype(np.uint8),
+            "count_repeats", *columns, requests.number, array, _ARRAYS, found.access_kinds,
             _find_fresh(found.piece), rows, len(rows), counts,
         )  # fmt: skip
         return counts if is_done else None
 
-    def _count(self, piece: Trace, rows: Integers, kinds: Integers) -> Integers:
+    def _count(self, piece: Trace, rows: Integers, kinds: npt.NDArray[np.uint8]) -> Integers:
         """int64[instructions, 4]: loads, those repeated, stores, those overwritten."""
         accesses = piece.accesses
         kind = kinds[accesses.instruction[rows]]
