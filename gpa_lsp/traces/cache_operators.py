@@ -47,6 +47,6 @@ def is_read_anew(instruction: StaticInstruction) -> bool:
 
 
 @lru_cache(maxsize=1 << 12)  # analyses ask of each instruction for each piece of a trace
-def _list_words(text: str) -> list[str]:
+def _list_words(text: str) -> tuple[str, ...]:
     """Opcode and suffixes: ``ld``, ``volatile``, ``global``, ``f32``."""
-    return text.split(" ", 1)[0].split(".")
+    return tuple(text.split(" ", 1)[0].split("."))

@@ -65,8 +65,13 @@ class PieceRows:
 
     @cached_property
     def orders(self) -> WarpOrders:
-        """Of all rows the turns, and of these the orders."""
+        """Of these; its turns are those of all rows."""
         return order_warps(self.piece.accesses, self.is_global)
+
+    @property
+    def turns(self) -> Integers:
+        """int64[rows of the piece], see :func:`~gpa_lsp.traces.references.number_turns`."""
+        return self.orders.turns
 
     @cached_property
     def sectors(self) -> SectorLists:

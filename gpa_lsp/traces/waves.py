@@ -178,7 +178,7 @@ class WaveCollector:
             [
                 accesses.block[rows].astype(np.int64),
                 accesses.warp[rows].astype(np.int64),
-                found.orders.turns[rows],
+                found.turns[rows],
                 role,
                 instruction,
             ]

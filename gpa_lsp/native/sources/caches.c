@@ -190,7 +190,7 @@ static int open_work(const Requests *requests, int evicts_on_store, ReuseGroups 
     work->shown = malloc((size_t)(most + 1) * sizeof *work->shown);
     work->stored = evicts_on_store ? calloc((size_t)requests->sets->line_count + 1, sizeof *work->stored) : NULL;
     return work->offsets != NULL && work->hits != NULL && work->distances != NULL && work->shown != NULL &&
-           (!evicts_on_store || work->stored != NULL) && gpa_open_fresh(&work->fresh, requests->sets, groups);
+           (!evicts_on_store || work->stored != NULL) && gpa_open_fresh(&work->fresh, requests->sets, groups, 0, LINE_SHIFT);
 }
 
 static void close_work(Work *work)

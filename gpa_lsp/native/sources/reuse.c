@@ -96,9 +96,9 @@ static int open_fresh(FreshLines *fresh, const LineSets *of, const ReuseGroups *
     return fresh->arrays != NULL && fresh->of_set != NULL && fresh->fresh != NULL && fresh->has_fresh != NULL;
 }
 
-int gpa_open_fresh(FreshLines *fresh, const LineSets *of, const ReuseGroups *groups)
+int gpa_open_fresh(FreshLines *fresh, const LineSets *of, const ReuseGroups *groups, int part_bits, int shift)
 {
-    if (!open_fresh(fresh, of, groups, 0, LINE_SHIFT))
+    if (!open_fresh(fresh, of, groups, part_bits, shift))
         return 0;
     for (int64_t set = 0; set < of->set_count; ++set) {
         uint64_t first = find_address(fresh, of->lines[of->set_firsts[set]]), last = find_address(fresh, of->lines[of->set_firsts[set + 1] - 1]);
@@ -287,7 +287,7 @@ EXPORT int64_t add_line_reuse(const uint32_t *blocks, const uint16_t *warps, con
             int64_t set = sets.sets[sets.lists[rows[row]]];
             note_reference(&of, row, set, gpa_count_lines(&sets, set));
         }
-    is_well = is_well && gpa_open_line_recency(&recency, &sets, of.listed, 0) && gpa_open_fresh(&fresh, &sets, &groups) &&
+    is_well = is_well && gpa_open_line_recency(&recency, &sets, of.listed, 0) && gpa_open_fresh(&fresh, &sets, &groups, 0, LINE_SHIFT) &&
               measure_rows(&of, &recency, &fresh, &groups, row, count, has_others != 0, found);
     gpa_close_line_recency(&recency);
     gpa_close_fresh(&fresh);

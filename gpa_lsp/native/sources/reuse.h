@@ -40,8 +40,7 @@ typedef struct {
     uint8_t *has_fresh;   /* by set: some of its lines may be such */
 } FreshLines;
 
-/* Of whole lines. */
-int gpa_open_fresh(FreshLines *fresh, const LineSets *of, const ReuseGroups *groups);
+int gpa_open_fresh(FreshLines *fresh, const LineSets *of, const ReuseGroups *groups, int part_bits, int shift);
 void gpa_close_fresh(FreshLines *fresh);
 /* What gpa_refer gave for a set, which may have its lines for itself. 0 where there is no room for a group. */
 int gpa_sum_set(FreshLines *fresh, ReuseGroups *groups, int64_t instruction, int64_t set, int is_own, int64_t distance,
