@@ -51,7 +51,7 @@ int64_t gpa_find_array(const ReuseGroups *groups, uint64_t first, uint64_t last)
 int64_t gpa_find_group(ReuseGroups *groups, int64_t instruction, int64_t array)
 {
     int64_t key = instruction * groups->arrays + array + FIRST_ARRAY;
-    int recent = (int)(instruction ^ array << RECENT_BITS / 2) & (RECENT - 1);
+    int64_t recent = (instruction + array * 8) & (RECENT - 1);
     if (key == groups->recent_keys[recent])
         return groups->recent_groups[recent];
     int64_t *place = gpa_find_place(&groups->places, key);

@@ -5,8 +5,7 @@
 #include "recency.h"
 
 #define OUTSIDE (-1)
-#define RECENT_BITS 6
-#define RECENT (1 << RECENT_BITS)
+#define RECENT 64
 
 /* Arrays by address, ascending, and their numbers; a key is an instruction times `arrays` and the number of an array. */
 typedef struct {
