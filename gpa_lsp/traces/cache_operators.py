@@ -3,6 +3,8 @@
 And which accesses must reach memory each time, since others write or wait meanwhile: :func:`is_strong`, :func:`is_read_anew`.
 """
 
+from functools import lru_cache
+
 from gpa_lsp.emulator.trace import AccessKind, StaticInstruction
 from gpa_lsp.ptx.model import Space
 
@@ -35,15 +37,16 @@ def is_kept_by_l1(instruction: StaticInstruction) -> bool:
 
 def is_strong(instruction: StaticInstruction) -> bool:
     """Whether an access is volatile, relaxed, acquire or release: its value must not be kept from one to the next."""
-    return not _STRONG_WORDS.isdisjoint(_list_words(instruction))
+    return not _STRONG_WORDS.isdisjoint(_list_words(instruction.text))
 
 
 def is_read_anew(instruction: StaticInstruction) -> bool:
     """Whether a load is there to see what others wrote meanwhile: a strong one, ``ld.cv`` or ``ld.cg``; copies (``cp.async.cg``) are not."""
-    is_past_l1 = instruction.cache_operator in _BYPASSING and _list_words(instruction)[0] == "ld"
+    is_past_l1 = instruction.cache_operator in _BYPASSING and _list_words(instruction.text)[0] == "ld"
     return is_strong(instruction) or is_past_l1
 
 
-def _list_words(instruction: StaticInstruction) -> list[str]:
+@lru_cache(maxsize=1 << 12)  # analyses ask of each instruction for each piece of a trace
+def _list_words(text: str) -> tuple[str, ...]:
     """Opcode and suffixes: ``ld``, ``volatile``, ``global``, ``f32``."""
-    return instruction.text.split(" ", 1)[0].split(".")
+    return tuple(text.split(" ", 1)[0].split("."))

@@ -1,12 +1,14 @@
 """Sums of requests by instruction, space and array: :class:`GroupSums` gives :class:`AccessGroup` ones."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses
 from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.keyed_sums import KeyedSums, compress_keys, count_pairs, sum_columns
+from gpa_lsp.traces.keyed_sums import KeyedSums, compress_keys, count_values, sum_columns
 from gpa_lsp.traces.lane_addresses import MOST_ARRAYS, Integers
 from gpa_lsp.traces.model import MOST_SEGMENTS, AccessTotals
 from gpa_lsp.traces.patterns import LanePattern, Patterns
@@ -22,6 +24,9 @@ _LISTED_STRIDES = 8
 _FIRST_ARRAY = 2
 """Numbers in keys: 0 is no array, 1 is outside of all."""
 _ARRAYS = MOST_ARRAYS + _FIRST_ARRAY
+_TOTALS = 8
+_ENDS = (_TOTALS, _TOTALS + _BINS, _TOTALS + 2 * _BINS)
+"""Of totals, and of both histograms, among the columns that are summed; patterns follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +68,7 @@ class GroupSums:
     """Sums of one kind of group."""
 
     def __init__(self) -> None:
-        self._sums = KeyedSums(8)
-        self._lines = KeyedSums(1)
-        self._sectors = KeyedSums(1)
-        self._patterns = KeyedSums(1)
+        self._sums = KeyedSums(_TOTALS + 2 * _BINS + _PATTERNS)
         self._strides = KeyedSums(1)
 
     def add(
@@ -98,30 +100,35 @@ class GroupSums:
             np.ones(len(keys), dtype=np.int64), counts, counts * width, touched.used_bytes, touched.lines,
             touched.sectors, touched.ideal_sectors, is_uniform.astype(np.int64),
         )  # fmt: skip
-        self._sums.add(groups, sum_columns(place, np.stack(columns, axis=1) * times[:, None], len(groups)))
-        for histogram, segments in ((self._lines, touched.lines), (self._sectors, touched.sectors)):
-            count_pairs(histogram, groups, place, np.minimum(segments, MOST_SEGMENTS), _BINS, times=times)
-        count_pairs(self._patterns, groups, place, patterns.pattern, _PATTERNS, times=times)
+        histograms = [
+            count_values(place, values, len(groups), base, times=times)
+            for values, base in (
+                (np.minimum(touched.lines, MOST_SEGMENTS), _BINS),
+                (np.minimum(touched.sectors, MOST_SEGMENTS), _BINS),
+                (patterns.pattern, _PATTERNS),
+            )
+        ]
+        totals = sum_columns(place, np.stack(columns, axis=1) * times[:, None], len(groups))
+        self._sums.merge(groups, np.concatenate([totals, *histograms], axis=1))
         has_stride = (patterns.stride_bytes != 0) & (np.abs(patterns.stride_bytes) < _MOST_STRIDE_BYTES)
         strides = keys[has_stride] * _STRIDES + patterns.stride_bytes[has_stride] + _MOST_STRIDE_BYTES
         self._strides.add(strides, times[has_stride, None])
 
     def finish(self) -> tuple[AccessGroup, ...]:
         """All groups, by instruction, space and array."""
-        lines, sectors = _read_histograms(self._lines), _read_histograms(self._sectors)
-        patterns, strides = _read_pairs(self._patterns, _PATTERNS), _read_pairs(self._strides, _STRIDES)
-        empty = np.zeros(_BINS, dtype=np.int64)
+        strides = self._read_strides()
         groups = []
-        for key, sums in zip(self._sums.keys.tolist(), self._sums.sums.tolist(), strict=True):
+        for key, columns in zip(self._sums.keys.tolist(), self._sums.sums, strict=True):
             if key < 0:
                 continue
             rest, array = divmod(key, _ARRAYS)
             instruction, space = divmod(rest, _SPACES)
-            requests, lanes, requested, used, line_count, sector_count, ideal, uniform = sums
+            sums, lines, sectors, patterns = np.split(columns, _ENDS)
+            requests, lanes, requested, used, line_count, sector_count, ideal, uniform = sums.tolist()
             totals = AccessTotals(
                 requests=requests, lanes=lanes, requested_bytes=requested, used_bytes=used, lines=line_count,
-                sectors=sector_count, ideal_sectors=ideal, uniform=uniform, line_histogram=lines.get(key, empty),
-                sector_histogram=sectors.get(key, empty),
+                sectors=sector_count, ideal_sectors=ideal, uniform=uniform, line_histogram=lines,
+                sector_histogram=sectors,
             )  # fmt: skip
             groups.append(
                 AccessGroup(
@@ -129,27 +136,23 @@ class GroupSums:
                     space=Space(space),
                     array=None if array == 0 else array - _FIRST_ARRAY,
                     totals=totals,
-                    patterns=tuple((LanePattern(one), count) for one, count in patterns.get(key, ())),
-                    strides=tuple(
-                        (one - _MOST_STRIDE_BYTES, count) for one, count in strides.get(key, ())[:_LISTED_STRIDES]
+                    patterns=tuple(
+                        (LanePattern(one), count) for one, count in _sort_pairs(enumerate(patterns.tolist())) if count
                     ),
+                    strides=tuple(_sort_pairs(strides.get(key, ()))[:_LISTED_STRIDES]),
                 )
             )
         return tuple(groups)
 
+    def _read_strides(self) -> dict[int, list[tuple[int, int]]]:
+        """Group → (bytes, requests)."""
+        strides: dict[int, list[tuple[int, int]]] = {}
+        for key, (count,) in zip(self._strides.keys.tolist(), self._strides.sums.tolist(), strict=True):
+            group, value = divmod(key, _STRIDES)
+            strides.setdefault(group, []).append((value - _MOST_STRIDE_BYTES, count))
+        return strides
 
-def _read_histograms(sums: KeyedSums) -> dict[int, Integers]:
-    histograms: dict[int, Integers] = {}
-    for key, (count,) in zip(sums.keys.tolist(), sums.sums.tolist(), strict=True):
-        group, bin_number = divmod(key, _BINS)
-        histograms.setdefault(group, np.zeros(_BINS, dtype=np.int64))[bin_number] = count
-    return histograms
 
-
-def _read_pairs(sums: KeyedSums, base: int) -> dict[int, list[tuple[int, int]]]:
-    """Group → (value, count), most frequent first."""
-    pairs: dict[int, list[tuple[int, int]]] = {}
-    for key, (count,) in zip(sums.keys.tolist(), sums.sums.tolist(), strict=True):
-        group, value = divmod(key, base)
-        pairs.setdefault(group, []).append((value, count))
-    return {group: sorted(found, key=lambda pair: (-pair[1], pair[0])) for group, found in pairs.items()}
+def _sort_pairs(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of values and counts, most frequent first."""
+    return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))

@@ -31,7 +31,10 @@ class KeyedSums:
         if len(keys) == 0:
             return
         groups, place = compress_keys(keys)
-        sums = sum_columns(place, columns, len(groups))
+        self.merge(groups, sum_columns(place, columns, len(groups)))
+
+    def merge(self, groups: Integers, sums: Integers) -> None:
+        """Add rows whose keys are distinct and ascending; see :meth:`add`."""
         if np.array_equal(groups, self._keys):  # as piece after piece does
             self._sums = self._sums + sums
             return
@@ -83,19 +86,20 @@ def sum_columns(place: Integers, columns: Integers, groups: int) -> Integers:
     return np.stack(sums, axis=1).astype(np.int64)
 
 
-def count_pairs(
-    sums: KeyedSums, groups: Integers, place: Integers, values: Integers, base: int, *, times: Integers | None = None
-) -> None:
-    """Count rows by group and value, under the key ``group · base + value``.
+def count_values(
+    place: Integers, values: Integers, groups: int, base: int, *, times: Integers | None = None
+) -> Integers:
+    """int64[groups, base], rows by place and value.
 
     Args:
-        sums: of width 1.
-        groups: int64[k], keys.
-        place: int64[n], each row's index into the groups.
+        place: int64[n].
         values: int64[n], below ``base``.
+        groups: places are below.
         base: of the values.
         times: int64[n], how often each row is there, less than 2**53 together; None for once.
+
+    >>> count_values(np.array([0, 1, 1]), np.array([2, 0, 0]), 2, 3).tolist()
+    [[0, 0, 1], [2, 0, 0]]
     """
-    counts = np.bincount(place * base + values, weights=times, minlength=len(groups) * base)
-    found = np.flatnonzero(counts)
-    sums.add(groups[found // base] * base + found % base, counts[found][:, None].astype(np.int64))
+    counts = np.bincount(place * base + values, weights=times, minlength=groups * base)
+    return counts.reshape(groups, base).astype(np.int64, copy=False)

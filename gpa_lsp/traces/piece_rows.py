@@ -3,16 +3,16 @@
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
-from gpa_lsp.emulator.trace import Trace
+from gpa_lsp.emulator.trace import AccessKind, Trace
 from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.arrays import ArrayIndex
 from gpa_lsp.traces.lane_addresses import Integers, Marks
 from gpa_lsp.traces.line_sets import LineSets, SectorLists, list_sectors, number_line_sets
 from gpa_lsp.traces.model import ARRAY_SPACES
-from gpa_lsp.traces.ordering import order_rows
-from gpa_lsp.traces.references import number_turns
+from gpa_lsp.traces.references import WarpOrders, order_warps
 from gpa_lsp.traces.request_columns import RequestColumns, measure_requests
 from gpa_lsp.traces.request_kinds import EqualRows, RequestKinds, find_equal_rows, find_kinds
 
@@ -26,6 +26,12 @@ class PieceRows:
 
     def __init__(self, piece: Trace) -> None:
         self.piece = piece
+
+    @cached_property
+    def access_kinds(self) -> npt.NDArray[np.uint8]:
+        """The :class:`~gpa_lsp.emulator.trace.AccessKind` of each instruction; what states none is a load."""
+        kinds = (AccessKind.LOAD if one.kind is None else one.kind for one in self.piece.instructions)
+        return np.fromiter(kinds, np.uint8, len(self.piece.instructions))
 
     @cached_property
     def kinds(self) -> RequestKinds | None:
@@ -51,11 +57,6 @@ class PieceRows:
         return self.kinds.find_arrays_of_rows(ArrayIndex(self.piece.buffers), has_arrays)
 
     @cached_property
-    def turns(self) -> Integers:
-        """int64[rows of the piece], see :func:`~gpa_lsp.traces.references.number_turns`."""
-        return number_turns(self.piece.accesses)
-
-    @cached_property
     def is_global(self) -> Marks:
         """bool[rows of the piece], those of global memory and textures."""
         space = self.piece.accesses.space
@@ -63,16 +64,14 @@ class PieceRows:
         return found
 
     @cached_property
-    def by_block(self) -> Integers:
-        """These, block by block, and round robin within one."""
-        rows, block, warp = self._name_warps()
-        return rows[order_rows(block, self.turns[rows], warp)]
+    def orders(self) -> WarpOrders:
+        """Of these; its turns are those of all rows."""
+        return order_warps(self.piece.accesses, self.is_global)
 
-    @cached_property
-    def by_warp(self) -> Integers:
-        """These, warp by warp."""
-        rows, block, warp = self._name_warps()
-        return rows[order_rows(block, warp)]  # those of a warp are in its order
+    @property
+    def turns(self) -> Integers:
+        """int64[rows of the piece], see :func:`~gpa_lsp.traces.references.number_turns`."""
+        return self.orders.turns
 
     @cached_property
     def sectors(self) -> SectorLists:
@@ -112,7 +111,3 @@ class PieceRows:
         sets = number_line_sets(core, self.sectors)
         rows = np.flatnonzero(self.is_global)
         return None if sets is None else sets.place_rows(self.sectors.number, rows, len(self.piece.accesses))
-
-    def _name_warps(self) -> tuple[Integers, Integers, Integers]:
-        accesses, rows = self.piece.accesses, np.flatnonzero(self.is_global)
-        return rows, accesses.block[rows].astype(np.int64), accesses.warp[rows].astype(np.int64)

@@ -13,7 +13,8 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.trace import Accesses
 from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
-from gpa_lsp.traces.lane_addresses import CHUNK_ROWS, Integers, gather_lanes, split_rows
+from gpa_lsp.traces.lane_addresses import CHUNK_ROWS, Integers, Marks, gather_lanes, split_rows
+from gpa_lsp.traces.ordering import order_rows
 from gpa_lsp.traces.request_columns import list_columns
 from gpa_lsp.traces.segments import build_intervals, build_local_intervals, list_segments
 
@@ -59,6 +60,44 @@ def number_turns(accesses: Accesses) -> Integers:
     turns = np.empty(len(warps), dtype=np.int64)
     turns[order] = np.arange(len(warps)) - np.repeat(starts, lengths)
     return turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarpOrders:
+    """n rows of a trace, of which some are chosen, in the orders of their warps.
+
+    Attributes:
+        turns: int64[n], see :func:`number_turns`.
+        by_warp: int64[k], the chosen ones, warp by warp.
+        by_block: int64[k], the same, block by block, and round robin within one.
+    """
+
+    turns: Integers = field(repr=False)
+    by_warp: Integers = field(repr=False)
+    by_block: Integers = field(repr=False)
+
+
+def order_warps(accesses: Accesses, is_chosen: Marks) -> WarpOrders:
+    """Rows in the orders of their warps.
+
+    Args:
+        accesses: the trace's.
+        is_chosen: bool[n], rows of it.
+    """
+    core, count = find_core(), len(accesses)
+    if core is not None:
+        turns, by_warp, by_block = np.empty((3, count), dtype=np.int64)
+        columns = (np.ascontiguousarray(one) for one in (accesses.block, accesses.warp, is_chosen))
+        chosen = core.call("order_warps", *columns, count, turns, by_warp, by_block)
+        if chosen >= 0:
+            return WarpOrders(turns=turns, by_warp=by_warp[:chosen], by_block=by_block[:chosen])
+    rows, turns = np.flatnonzero(is_chosen), number_turns(accesses)
+    block, warp = accesses.block[rows], accesses.warp[rows]
+    return WarpOrders(
+        turns=turns,
+        by_warp=rows[order_rows(block, warp)],  # those of a warp are in its order
+        by_block=rows[order_rows(block, turns[rows], warp)],
+    )
 
 
 def list_references(accesses: Accesses, rows: Integers, shift: int, most: int) -> References:

@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.emulator.trace import Accesses, AccessKind, Buffer, Trace
+from gpa_lsp.emulator.trace import Accesses, AccessKind, Buffer
 from gpa_lsp.native.shared_library import Core, find_core
 from gpa_lsp.traces.arrays import ArrayIndex
 from gpa_lsp.traces.cache_operators import is_kept_by_l1
 from gpa_lsp.traces.distance_counting import INFINITE, NOT_COUNTED, Distances, measure_distances
-from gpa_lsp.traces.keyed_sums import KeyedSums, compress_keys, count_pairs, sum_columns
+from gpa_lsp.traces.keyed_sums import KeyedSums, compress_keys, count_values, sum_columns
 from gpa_lsp.traces.lane_addresses import CHUNK_ROWS, MOST_ARRAYS, Integers, Marks
 from gpa_lsp.traces.line_sets import LineSets
 from gpa_lsp.traces.model import Granularity, StoreEffect
 from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.references import list_references, name_warps
 from gpa_lsp.traces.request_columns import list_columns
-from gpa_lsp.traces.request_kinds import EqualRows
+from gpa_lsp.traces.request_kinds import EqualRows, RequestKinds
 from gpa_lsp.traces.segments import LINE_SHIFT, SECTOR_SHIFT, WORD_SHIFT
 
 FINITE_BINS = 33
@@ -161,6 +161,8 @@ class _Sequences:
         sets: of lines, by row.
         rows: int64[n], in the order of their references.
         requests: which of them are equal.
+        kinds: of all rows of the piece.
+        sectors: of its lists, one behind the other.
         instructions: of the piece, how many.
         scope: WARP or BLOCK.
         shift: units are of ``2**shift`` bytes.
@@ -173,6 +175,8 @@ class _Sequences:
     sets: LineSets
     rows: Integers
     requests: EqualRows
+    kinds: RequestKinds
+    sectors: Integers
     instructions: int
     scope: Scope
     shift: int
@@ -190,8 +194,7 @@ class ReuseSums:
 
     def __init__(self, buffers: tuple[Buffer, ...]) -> None:
         self._index = ArrayIndex(buffers)
-        self._bins = KeyedSums(1)
-        self._sums = KeyedSums(2)
+        self._sums = KeyedSums(BINS + 2)
 
     def add(self, instruction: Integers, address: Integers, found: Distances) -> None:
         """Add references.
@@ -208,9 +211,10 @@ class ReuseSums:
             return
         groups, place = compress_keys(keys)
         distance = found.distance[counted]
-        count_pairs(self._bins, groups, place, bin_distances(distance), BINS)
+        bins = count_values(place, bin_distances(distance), len(groups), BINS)
         columns = np.stack([found.is_streaming[counted], np.where(distance == INFINITE, 0, distance)], axis=1)
-        self._sums.add(groups, sum_columns(place, columns.astype(np.int64), len(groups)))
+        sums = sum_columns(place, columns.astype(np.int64), len(groups))
+        self._sums.merge(groups, np.concatenate([bins, sums], axis=1))
 
     def add_by_core(self, core: Core, sequences: "_Sequences") -> tuple[int, int, bool] | None:
         """List, measure and add references.
@@ -222,13 +226,11 @@ class ReuseSums:
         columns = (accesses.block, accesses.warp, accesses.instruction)
         addresses: tuple[np.ndarray[Any, Any] | int, ...] = ()
         if sequences.shift != LINE_SHIFT:
-            equal = sequences.requests
+            equal, kinds, sector = sequences.requests, sequences.kinds, sequences.sectors
             addresses = (
-                *list_columns(accesses, sequences.rows)[:-2],
-                sequences.shift,
-                equal.number.astype(np.int32),
-                len(equal.first),
-            )
+                *list_columns(accesses, sequences.rows)[:-2], sequences.shift, equal.number, len(equal.first),
+                kinds.kind, len(kinds.rows), np.ascontiguousarray(sector, np.int64), len(sector),
+            )  # fmt: skip
         is_done = self.fill_by_core(
             core, "add_part_reuse" if addresses else "add_line_reuse", *addresses,
             *(np.ascontiguousarray(one) for one in columns), np.ascontiguousarray(sequences.rows, np.int64),
@@ -261,21 +263,16 @@ class ReuseSums:
         groups = core.call(name, *arguments, *arrays, keys, bins, sums, room, found)
         if groups < 0:
             return False
-        group, place = np.nonzero(bins[:groups])
-        self._bins.add(keys[group] * BINS + place, bins[group, place][:, None])
-        self._sums.add(keys[:groups], sums[:groups])
+        self._sums.add(keys[:groups], np.concatenate([bins[:groups], sums[:groups]], axis=1))
         return True
 
     def finish(self) -> tuple[ReuseGroup, ...]:
         """All groups, by instruction and array."""
-        bins: dict[int, Integers] = {}
-        for key, (count,) in zip(self._bins.keys.tolist(), self._bins.sums.tolist(), strict=True):
-            group, place = divmod(key, BINS)
-            bins.setdefault(group, np.zeros(BINS, dtype=np.int64))[place] = count
         groups = []
-        for key, (streaming, distance_sum) in zip(self._sums.keys.tolist(), self._sums.sums.tolist(), strict=True):
+        for key, columns in zip(self._sums.keys.tolist(), self._sums.sums, strict=True):
             instruction, array = divmod(key, _ARRAYS)
-            histogram = ReuseHistogram(bins=bins[key], streaming=streaming, distance_sum=distance_sum)
+            streaming, distance_sum = columns[BINS:].tolist()
+            histogram = ReuseHistogram(bins=columns[:BINS], streaming=streaming, distance_sum=distance_sum)
             groups.append(ReuseGroup(instruction=instruction, array=array - _FIRST_ARRAY, histogram=histogram))
         return tuple(groups)
 
@@ -311,21 +308,21 @@ class ReuseAccumulator:
 
     def add(self, found: PieceRows) -> None:
         """Take the blocks of a piece, while there is room."""
-        piece, is_used = found.piece, self._find_used(found)
+        is_used = self._find_used(found)
         if self._room <= 0 or not is_used.any():
             self._is_whole &= not is_used.any()
             return
-        rows = found.by_warp if self._scope is Scope.WARP else found.by_block
+        rows = found.orders.by_warp if self._scope is Scope.WARP else found.orders.by_block
         rows = rows if is_used is found.is_global else rows[is_used[rows]]
         if not self._has_added(found, rows):
-            self._add_columns(piece, rows)
+            self._add_columns(found, rows)
 
     def _find_used(self, found: PieceRows) -> Marks:
         """bool[n], rows that are references."""
         piece, is_used = found.piece, found.is_global
         instruction = piece.accesses.instruction
         if self._stores is StoreEffect.IGNORED:
-            is_used = is_used & (_read_kinds(piece) == AccessKind.LOAD)[instruction]
+            is_used = is_used & (found.access_kinds == AccessKind.LOAD)[instruction]
         if self._is_l1_only:
             kept = np.array([is_kept_by_l1(one) for one in piece.instructions], dtype=np.bool_)
             is_used = is_used & kept[instruction]
@@ -333,18 +330,21 @@ class ReuseAccumulator:
 
     def _has_added(self, piece_rows: PieceRows, rows: Integers) -> bool:
         """Have the core do all that :meth:`_add_columns` does; whether it could."""
-        core, piece, sets, requests = find_core(), piece_rows.piece, piece_rows.sets, piece_rows.requests
-        if core is None or sets is None or requests is None:
+        core, piece, kinds = find_core(), piece_rows.piece, piece_rows.kinds
+        sets, requests = piece_rows.sets, piece_rows.requests
+        if core is None or sets is None or requests is None or kinds is None:
             return False
         sequences = _Sequences(
             accesses=piece.accesses,
             sets=sets,
             rows=rows,
             requests=requests,
+            kinds=kinds,
+            sectors=piece_rows.sectors.sector,
             instructions=len(piece.instructions),
             scope=self._scope,
             shift=SHIFTS[self._granularity],
-            erasing=_read_kinds(piece) != AccessKind.LOAD if self._stores is StoreEffect.RESTART else None,
+            erasing=piece_rows.access_kinds != AccessKind.LOAD if self._stores is StoreEffect.RESTART else None,
             most=self._room,
             has_others=bool(self._sequences),
         )
@@ -359,8 +359,8 @@ class ReuseAccumulator:
         self._sequences += count
         return True
 
-    def _add_columns(self, piece: Trace, rows: Integers) -> None:
-        accesses, shift = piece.accesses, SHIFTS[self._granularity]
+    def _add_columns(self, piece_rows: PieceRows, rows: Integers) -> None:
+        accesses, shift = piece_rows.piece.accesses, SHIFTS[self._granularity]
         found = list_references(accesses, rows, shift, self._room)
         position, unit = found.position, found.unit
         if found.row_count < len(rows):
@@ -372,7 +372,7 @@ class ReuseAccumulator:
         groups = name_warps(accesses)[of_row] if self._scope is Scope.WARP else accesses.block[of_row].astype(np.int64)
         erases = None
         if self._stores is StoreEffect.RESTART:
-            erases = (_read_kinds(piece) != AccessKind.LOAD)[accesses.instruction[of_row]]
+            erases = (piece_rows.access_kinds != AccessKind.LOAD)[accesses.instruction[of_row]]
         distances = measure_distances(unit, groups, erases)
         self._sums.add(accesses.instruction[of_row].astype(np.int64), unit << shift, distances)
         self._sequences += int(np.count_nonzero(np.diff(groups, prepend=-1)))
@@ -400,8 +400,3 @@ class ReuseAccumulator:
         begin = int(np.flatnonzero(accesses.block[rows[:row_count]] == last)[0])
         is_kept = position < (begin if begin or self._sequences else row_count)
         return position[is_kept], unit[is_kept]
-
-
-def _read_kinds(piece: Trace) -> Integers:
-    """int64, the kind of each instruction; what states none is a load."""
-    return np.array([AccessKind.LOAD if one.kind is None else one.kind for one in piece.instructions], dtype=np.int64)

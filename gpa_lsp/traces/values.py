@@ -36,6 +36,7 @@ _MULTIPLIERS = np.random.default_rng(0x9E3779B97F4A7C15).integers(
 ) | np.uint64(1)
 _SHARED_ARRAY = 1 << 20
 """In place of an array: the block's shared memory."""
+_ARRAYS = 2 * _SHARED_ARRAY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,19 +97,44 @@ class RepeatAccumulator:
         rows = rows[: self._most_rows]
         if len(rows) == 0:
             return
-        kinds = np.array([AccessKind.LOAD if one.kind is None else one.kind for one in piece.instructions])
+        counts = self._count_by_core(found, rows)
+        if counts is None:
+            counts = self._count(piece, rows, found.access_kinds)
+        for sums, found_counts in ((self._loads, counts[:, :2]), (self._stores, counts[:, 2:])):
+            there = np.flatnonzero(found_counts[:, 0])
+            sums.merge(there, found_counts[there])
+
+    def finish(self) -> RepeatedValues:
+        """What repeated in all pieces."""
+        return RepeatedValues(loads=_read(self._loads), stores=_read(self._stores), is_whole=self._is_whole)
+
+    def _count_by_core(self, found: PieceRows, rows: Integers) -> Integers | None:
+        """What :meth:`_count` gives, from the core; None where it did not do it."""
+        core, accesses, arrays, requests = find_core(), found.piece.accesses, found.arrays, found.requests
+        if core is None or arrays is None or requests is None:
+            return None
+        array = np.where(accesses.space[rows] == Space.SHARED, _SHARED_ARRAY, arrays[rows])
+        columns = (np.ascontiguousarray(one) for one in (accesses.block, accesses.warp, accesses.instruction))
+        counts = np.zeros((len(found.access_kinds), 4), np.int64)
+        is_done = core.has_done(
+            "count_repeats", *columns, requests.number, array, _ARRAYS, found.access_kinds,
+            _find_fresh(found.piece), rows, len(rows), counts,
+        )  # fmt: skip
+        return counts if is_done else None
+
+    def _count(self, piece: Trace, rows: Integers, kinds: npt.NDArray[np.uint8]) -> Integers:
+        """int64[instructions, 4]: loads, those repeated, stores, those overwritten."""
+        accesses = piece.accesses
         kind = kinds[accesses.instruction[rows]]
-        array, before = self._find_same_before(found, rows)
+        array, before = self._find_same_before(accesses, rows)
         reads, writes = kind != AccessKind.STORE, kind != AccessKind.LOAD
-        owner = accesses.block[rows].astype(np.int64) * (2 * _SHARED_ARRAY) + array
+        owner = accesses.block[rows].astype(np.int64) * _ARRAYS + array
         is_outside = array == OUTSIDE
         instruction = accesses.instruction[rows].astype(np.int64)
         is_fresh = _find_fresh(piece)[instruction]
         is_looked_at = ~is_fresh & ~is_outside & (before >= 0)
-        for sums, wanted, disturbs, is_later in (
-            (self._loads, AccessKind.LOAD, writes, True),
-            (self._stores, AccessKind.STORE, reads, False),
-        ):
+        counts = []
+        for wanted, disturbs, is_later in ((AccessKind.LOAD, writes, True), (AccessKind.STORE, reads, False)):
             is_wanted = kind == wanted
             later = np.flatnonzero(is_looked_at & is_wanted)
             later = later[is_wanted[before[later]] & ~is_fresh[before[later]]]
@@ -119,21 +145,12 @@ class RepeatAccumulator:
                 unknown = _count_before(accesses.block[rows].astype(np.int64), disturbs & is_outside)
                 is_quiet &= unknown[later] == unknown[earlier]
             repeated = instruction[(later if is_later else earlier)[is_quiet]]
-            counts = [np.bincount(one, minlength=len(piece.instructions)) for one in (instruction[is_wanted], repeated)]
-            there = np.flatnonzero(counts[0])
-            sums.add(there, np.stack(counts, axis=1)[there])
+            counts += [np.bincount(one, minlength=len(kinds)) for one in (instruction[is_wanted], repeated)]
+        return np.stack(counts, axis=1)
 
-    def finish(self) -> RepeatedValues:
-        """What repeated in all pieces."""
-        return RepeatedValues(loads=_read(self._loads), stores=_read(self._stores), is_whole=self._is_whole)
-
-    def _find_same_before(self, found: PieceRows, rows: Integers) -> tuple[Integers, Integers]:
+    def _find_same_before(self, accesses: Accesses, rows: Integers) -> tuple[Integers, Integers]:
         """The array of each row, OUTSIDE where it is none, or several; and the last same row of its warp before it, -1 for none."""
-        accesses, arrays, requests = found.piece.accesses, found.arrays, found.requests
         warps, is_shared = name_warps(accesses)[rows], accesses.space[rows] == Space.SHARED
-        if arrays is not None and requests is not None:
-            array = np.where(is_shared, _SHARED_ARRAY, arrays[rows])
-            return array, find_equal_rows(warps, requests.number[rows]).before
         lowest, highest, shape = _hash_requests(accesses, rows)
         array = self._index.find(lowest)
         array = np.where(array == self._index.find(highest), array, OUTSIDE)
@@ -169,12 +186,6 @@ def _find_fresh(piece: Trace) -> npt.NDArray[np.bool_]:
 
 def _count_before(owner: Integers, marks: npt.NDArray[np.bool_]) -> Integers:
     """int64[n], marked rows of the same owner up to and without each row; rows of an owner keep their order."""
-    core = find_core()
-    if core is not None:
-        counted = np.empty(len(owner), np.int64)
-        columns = np.ascontiguousarray(owner, np.int64), np.ascontiguousarray(marks, np.bool_)
-        if core.has_done("count_marked_before", *columns, len(owner), counted):
-            return counted
     order = np.argsort(owner, kind="stable")
     running = np.cumsum(marks[order])
     ordered = owner[order]

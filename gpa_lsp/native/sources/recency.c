@@ -17,7 +17,8 @@ static void find_own(Recency *recency)
         }
 }
 
-int gpa_open_line_recency(Recency *recency, const LineSets *of, int64_t most, int has_singles)
+/* Without what says which sets have their lines for themselves. */
+static int open_recency(Recency *recency, const LineSets *of, int64_t most, int has_singles)
 {
     size_t sets = (size_t)of->set_count, lines = (size_t)of->line_count + 1;
     memset(recency, 0, sizeof *recency);
@@ -34,9 +35,24 @@ int gpa_open_line_recency(Recency *recency, const LineSets *of, int64_t most, in
     recency->starts[of->set_count + of->line_count] = -1; /* of a set that is never referred to */
     for (int64_t line = 0; line < of->line_count; ++line)
         recency->owners[line] = (int32_t)(of->set_count + of->line_count);
+    return gpa_open_marks(&recency->marks, most);
+}
+
+int gpa_open_line_recency(Recency *recency, const LineSets *of, int64_t most, int has_singles)
+{
+    if (!open_recency(recency, of, most, has_singles))
+        return 0;
     if (!has_singles)
         find_own(recency);
-    return gpa_open_marks(&recency->marks, most);
+    return 1;
+}
+
+int gpa_open_own_recency(Recency *recency, const LineSets *of, int64_t most, const uint8_t *is_own)
+{
+    if (!open_recency(recency, of, most, 0))
+        return 0;
+    memcpy(recency->is_own, is_own, (size_t)of->set_count);
+    return 1;
 }
 
 void gpa_close_line_recency(Recency *recency)
@@ -53,26 +69,6 @@ void gpa_begin_sequence(Recency *recency, int64_t references)
 {
     recency->begin = recency->next;
     gpa_clear_marks(&recency->marks, references);
-}
-
-int64_t gpa_count_lines(const LineSets *of, int64_t set)
-{
-    return set < of->set_count ? of->set_firsts[set + 1] - of->set_firsts[set] : 1;
-}
-
-int64_t gpa_get_line(const LineSets *of, int64_t set, int64_t rank)
-{
-    return set < of->set_count ? of->lines[of->set_firsts[set] + rank] : set - of->set_count;
-}
-
-int gpa_is_own(const Recency *recency, int64_t set)
-{
-    return recency->is_own != NULL && recency->is_own[set];
-}
-
-int gpa_is_intact(const Recency *recency, int64_t set)
-{
-    return recency->starts[set] >= recency->begin && !recency->is_broken[set];
 }
 
 /* A set that is as it was left. */

@@ -23,18 +23,32 @@ typedef struct {
 
 /* For sequences of so many references to lines at most, of sets alone or of single lines as well; 0 without memory. Closed in either case. */
 int gpa_open_line_recency(Recency *recency, const LineSets *of, int64_t most, int has_singles);
+/* The same of sets alone, of which it is known whether they have their lines for themselves; those need no lines. */
+int gpa_open_own_recency(Recency *recency, const LineSets *of, int64_t most, const uint8_t *is_own);
 void gpa_close_line_recency(Recency *recency);
 /* A new sequence of so many references. */
 void gpa_begin_sequence(Recency *recency, int64_t references);
-int64_t gpa_count_lines(const LineSets *of, int64_t set);
+static inline int64_t gpa_count_lines(const LineSets *of, int64_t set)
+{
+    return set < of->set_count ? of->set_firsts[set + 1] - of->set_firsts[set] : 1;
+}
 /* The number of a line of a set. */
-int64_t gpa_get_line(const LineSets *of, int64_t set, int64_t rank);
+static inline int64_t gpa_get_line(const LineSets *of, int64_t set, int64_t rank)
+{
+    return set < of->set_count ? of->lines[of->set_firsts[set] + rank] : set - of->set_count;
+}
 /* References to all lines of a set, in their order. Gives their distance, or SEVERAL and the distance of each. Those that erase have none.
  * Of a set that has its lines for itself they are one distance. */
 int64_t gpa_refer(Recency *recency, int64_t set, int is_erasing, int64_t *distances);
 /* Whether a set has its lines for itself, as far as is known. */
-int gpa_is_own(const Recency *recency, int64_t set);
+static inline int gpa_is_own(const Recency *recency, int64_t set)
+{
+    return recency->is_own != NULL && recency->is_own[set];
+}
 /* Whether a set was referred to in this sequence, and none of its lines by another one since. */
-int gpa_is_intact(const Recency *recency, int64_t set);
+static inline int gpa_is_intact(const Recency *recency, int64_t set)
+{
+    return recency->starts[set] >= recency->begin && !recency->is_broken[set];
+}
 
 #endif

@@ -6,12 +6,14 @@
 #define FINITE_BINS 33
 #define FIRST_ARRAY 2
 #define SECTOR_SHIFT 5
+#define MOST_UNITS (LANES * (256 / 4 + 2))
 
 int gpa_open_reuse(ReuseGroups *groups, const uint64_t *bases, const uint64_t *ends, const int64_t *numbers, int64_t count, int64_t arrays,
                    int64_t *keys, int64_t *bins, int64_t *sums, int64_t room)
 {
-    ReuseGroups opened = {bases, ends, numbers, count, arrays, {NULL, NULL, NULL, 0, 0, 0, 0}, keys, bins, sums, 0, room, -1, FAILED};
+    ReuseGroups opened = {bases, ends, numbers, count, arrays, {NULL, NULL, NULL, 0, 0, 0, 0}, keys, bins, sums, 0, room, {0}, {0}};
     *groups = opened;
+    memset(groups->recent_keys, 0xFF, sizeof groups->recent_keys);
     memset(bins, 0, (size_t)(room * BINS) * sizeof *bins);
     memset(sums, 0, (size_t)(room * 2) * sizeof *sums);
     return gpa_open_table(&groups->places);
@@ -49,8 +51,9 @@ int64_t gpa_find_array(const ReuseGroups *groups, uint64_t first, uint64_t last)
 int64_t gpa_find_group(ReuseGroups *groups, int64_t instruction, int64_t array)
 {
     int64_t key = instruction * groups->arrays + array + FIRST_ARRAY;
-    if (key == groups->last_key)
-        return groups->last_group;
+    int64_t recent = (instruction + array * 8) & (RECENT - 1);
+    if (key == groups->recent_keys[recent])
+        return groups->recent_groups[recent];
     int64_t *place = gpa_find_place(&groups->places, key);
     if (place == NULL)
         return FAILED;
@@ -60,8 +63,8 @@ int64_t gpa_find_group(ReuseGroups *groups, int64_t instruction, int64_t array)
             return FAILED;
         groups->keys[groups->groups++] = key;
     }
-    groups->last_key = key;
-    groups->last_group = *place;
+    groups->recent_keys[recent] = key;
+    groups->recent_groups[recent] = *place;
     return *place;
 }
 
@@ -80,7 +83,8 @@ static uint64_t find_address(const FreshLines *fresh, int64_t line)
     return ((uint64_t)fresh->of->line_numbers[line >> fresh->part_bits] << fresh->part_bits | part) << fresh->shift;
 }
 
-int gpa_open_fresh(FreshLines *fresh, const LineSets *of, const ReuseGroups *groups, int part_bits, int shift)
+/* Without the arrays of sets. */
+static int open_fresh(FreshLines *fresh, const LineSets *of, const ReuseGroups *groups, int part_bits, int shift)
 {
     size_t sets = (size_t)of->set_count + 1;
     FreshLines opened = {of, groups, part_bits, shift, NULL, NULL, NULL, NULL};
@@ -89,7 +93,12 @@ int gpa_open_fresh(FreshLines *fresh, const LineSets *of, const ReuseGroups *gro
     fresh->of_set = calloc(sets, sizeof *fresh->of_set);
     fresh->fresh = calloc((size_t)of->line_count + 1, sizeof *fresh->fresh);
     fresh->has_fresh = calloc(sets, 1);
-    if (fresh->arrays == NULL || fresh->of_set == NULL || fresh->fresh == NULL || fresh->has_fresh == NULL)
+    return fresh->arrays != NULL && fresh->of_set != NULL && fresh->fresh != NULL && fresh->has_fresh != NULL;
+}
+
+int gpa_open_fresh(FreshLines *fresh, const LineSets *of, const ReuseGroups *groups, int part_bits, int shift)
+{
+    if (!open_fresh(fresh, of, groups, part_bits, shift))
         return 0;
     for (int64_t set = 0; set < of->set_count; ++set) {
         uint64_t first = find_address(fresh, of->lines[of->set_firsts[set]]), last = find_address(fresh, of->lines[of->set_firsts[set + 1] - 1]);
@@ -152,7 +161,7 @@ int gpa_sum_set(FreshLines *fresh, ReuseGroups *groups, int64_t instruction, int
     const int32_t *lines = fresh->of->lines + fresh->of->set_firsts[set];
     int64_t count = fresh->of->set_firsts[set + 1] - fresh->of->set_firsts[set];
     if (fresh->arrays[set] == SEVERAL) {
-        int64_t same[LANES * (256 / 4 + 2)];
+        int64_t same[MOST_UNITS];
         for (int64_t rank = 0; rank < count; ++rank)
             same[rank] = distance;
         return gpa_sum_lines(fresh, groups, instruction, set, same, same);
@@ -170,6 +179,10 @@ int gpa_sum_set(FreshLines *fresh, ReuseGroups *groups, int64_t instruction, int
     return 1;
 }
 
+typedef struct {
+    int32_t set, instruction;
+} Reference;
+
 /* Rows of a trace, in order, as one sequence for each block or warp. */
 typedef struct {
     const uint32_t *blocks, *instructions;
@@ -177,7 +190,31 @@ typedef struct {
     const uint8_t *erasing; /* by instruction; NULL for none */
     const int64_t *rows;
     int is_by_warp;
+    Reference *references; /* by place of a row */
+    int64_t *ends;         /* by place of a row: the lines that were referred to up to it */
+    int64_t listed;        /* lines so far */
 } Sequences;
+
+/* Room for what is found of so many rows. */
+static int open_sequences(Sequences *of, int64_t count)
+{
+    of->references = malloc((size_t)(count + 1) * sizeof *of->references);
+    of->ends = malloc((size_t)(count + 1) * sizeof *of->ends);
+    return of->references != NULL && of->ends != NULL;
+}
+
+static void close_sequences(Sequences *of)
+{
+    free(of->references);
+    free(of->ends);
+}
+
+static void note_reference(Sequences *of, int64_t place, int64_t set, int64_t lines)
+{
+    Reference found = {(int32_t)set, (int32_t)of->instructions[of->rows[place]]};
+    of->references[place] = found;
+    of->ends[place] = of->listed += lines;
+}
 
 static int is_same(const Sequences *of, int64_t first, int64_t second)
 {
@@ -193,44 +230,42 @@ static int64_t find_end(const Sequences *of, int64_t row, int64_t kept)
 }
 
 /* The rows that are kept of those that were listed: without the block that is not whole, unless it is the only one. */
-static int64_t cut(const uint32_t *blocks, const int64_t *rows, int64_t listed, int has_others)
+static int64_t cut(const Sequences *of, int64_t listed, int has_others)
 {
     int64_t begin = 0;
-    while (blocks[rows[begin]] != blocks[rows[listed - 1]])
+    while (of->blocks[of->rows[begin]] != of->blocks[of->rows[listed - 1]])
         ++begin;
     return begin || has_others ? begin : listed;
 }
 
-/* The reuse of lines, or of their parts; see FreshLines. */
-static int measure_lines(const Sequences *of, const LineSets *sets, int part_bits, int shift, const int64_t *ends, int64_t kept,
-                         ReuseGroups *groups, int64_t *found)
+/* The reuse of lines, or of their parts. Found: references, sequences, whether rows were left out. */
+static int measure_rows(const Sequences *of, Recency *recency, FreshLines *fresh, ReuseGroups *groups, int64_t listed, int64_t count, int has_others,
+                        int64_t *found)
 {
-    Recency recency;
-    FreshLines fresh = {sets, groups, part_bits, shift, NULL, NULL, NULL, NULL};
-    int64_t most = 0, last = kept ? ends[kept - 1] : 0;
-    for (int64_t set = 0; set < sets->set_count; ++set)
-        most = gpa_count_lines(sets, set) > most ? gpa_count_lines(sets, set) : most;
+    int64_t most = 0, kept = listed < count ? cut(of, listed, has_others) : listed;
+    for (int64_t set = 0; set < recency->of->set_count; ++set)
+        most = gpa_count_lines(recency->of, set) > most ? gpa_count_lines(recency->of, set) : most;
     int64_t *distances = malloc((size_t)(most + 1) * sizeof *distances);
-    int is_well = gpa_open_line_recency(&recency, sets, last, 0) && gpa_open_fresh(&fresh, sets, groups, part_bits, shift) && distances != NULL;
+    int is_well = distances != NULL;
+    found[0] = kept ? of->ends[kept - 1] : 0;
+    found[1] = 0;
+    found[2] = listed < count;
     for (int64_t row = 0, end; is_well && row < kept; row = end) {
         end = find_end(of, row, kept);
-        gpa_begin_sequence(&recency, ends[end - 1] - (row ? ends[row - 1] : 0));
+        gpa_begin_sequence(recency, of->ends[end - 1] - (row ? of->ends[row - 1] : 0));
         for (int64_t one = row; is_well && one < end; ++one) {
-            int64_t from = of->rows[one], set = sets->sets[sets->lists[from]], instruction = of->instructions[from];
+            int64_t set = of->references[one].set, instruction = of->references[one].instruction;
             int is_erasing = of->erasing != NULL && of->erasing[instruction];
-            int64_t distance = gpa_refer(&recency, set, is_erasing, distances);
-            is_well = is_erasing || gpa_sum_set(&fresh, groups, instruction, set, gpa_is_own(&recency, set), distance, distances);
+            int64_t distance = gpa_refer(recency, set, is_erasing, distances);
+            is_well = is_erasing || gpa_sum_set(fresh, groups, instruction, set, gpa_is_own(recency, set), distance, distances);
         }
         found[1] += 1;
     }
-    gpa_close_line_recency(&recency);
-    gpa_close_fresh(&fresh);
     free(distances);
-    found[0] = last;
     return is_well;
 }
 
-/* gpa_lsp.traces.reuse_distance: lines of rows in order. Found: references, sequences, whether rows were left out. Gives how many groups. */
+/* gpa_lsp.traces.reuse_distance: lines of rows in order. Found: see measure_rows. Gives how many groups. */
 EXPORT int64_t add_line_reuse(const uint32_t *blocks, const uint16_t *warps, const uint32_t *instructions, const int64_t *rows, int64_t count,
                               int64_t chunk, int64_t is_by_warp, const uint8_t *erasing, int64_t most, int64_t has_others, const int32_t *lists,
                               const int64_t *firsts, const int32_t *set_of, const int32_t *dense, const uint8_t *parts,
@@ -239,130 +274,257 @@ EXPORT int64_t add_line_reuse(const uint32_t *blocks, const uint16_t *warps, con
                               int64_t array_count, int64_t arrays, int64_t *keys, int64_t *bins, int64_t *sums, int64_t room, int64_t *found)
 {
     LineSets sets = {lists, firsts, set_of, dense, parts, set_firsts, lines, line_numbers, set_count, line_count, sector_count};
-    Sequences of = {blocks, instructions, warps, erasing, rows, is_by_warp != 0};
+    Sequences of = {blocks, instructions, warps, erasing, rows, is_by_warp != 0, NULL, NULL, 0};
+    Recency recency;
+    FreshLines fresh;
     ReuseGroups groups;
-    int64_t row = 0, listed = 0, *listed_ends = malloc((size_t)(count + 1) * sizeof *listed_ends);
-    found[0] = found[1] = found[2] = 0;
-    if (listed_ends == NULL || !gpa_open_reuse(&groups, bases, ends, numbers, array_count, arrays, keys, bins, sums, room)) {
-        free(listed_ends);
-        return FAILED;
-    }
-    while (row < count && listed <= most)
+    memset(&recency, 0, sizeof recency);
+    memset(&fresh, 0, sizeof fresh);
+    int64_t row = 0;
+    int is_well = gpa_open_reuse(&groups, bases, ends, numbers, array_count, arrays, keys, bins, sums, room) && open_sequences(&of, count);
+    while (is_well && row < count && of.listed <= most)
         for (int64_t end = row + chunk < count ? row + chunk : count; row < end; ++row) {
-            listed += gpa_count_lines(&sets, sets.sets[sets.lists[rows[row]]]);
-            listed_ends[row] = listed;
+            int64_t set = sets.sets[sets.lists[rows[row]]];
+            note_reference(&of, row, set, gpa_count_lines(&sets, set));
         }
-    found[2] = row < count;
-    int is_well = measure_lines(&of, &sets, 0, LINE_SHIFT, listed_ends, found[2] ? cut(blocks, rows, row, has_others != 0) : row, &groups, found);
-    free(listed_ends);
+    is_well = is_well && gpa_open_line_recency(&recency, &sets, of.listed, 0) && gpa_open_fresh(&fresh, &sets, &groups, 0, LINE_SHIFT) &&
+              measure_rows(&of, &recency, &fresh, &groups, row, count, has_others != 0, found);
+    gpa_close_line_recency(&recency);
+    gpa_close_fresh(&fresh);
+    close_sequences(&of);
     gpa_close_reuse(&groups);
     return is_well ? groups.groups : FAILED;
 }
 
+/* What rows of a kind touch of their sectors: which parts of each. */
+typedef struct {
+    int64_t first, sectors, parts; /* first: of the masks; sectors: 0 where it was not looked at */
+} Pattern;
+
 /* Sets of parts of sectors: rows with the same request share one. */
 typedef struct {
     const LineSets *lines;
-    int bits;                /* of the number of a part in its sector */
-    const int32_t *requests; /* by row */
-    int32_t *sets;           /* by request; -1 where it was not listed */
+    const int64_t *sectors; /* by place of a list: address over 32 */
+    int64_t place_count;
+    int shift, bits;         /* of the number of a part in its sector */
+    const int32_t *kinds;    /* by row */
+    const int64_t *requests; /* by row */
+    Pattern *patterns;       /* by kind */
+    uint8_t *masks;          /* of patterns */
+    int64_t used, room;      /* of masks */
+    int32_t *sets;           /* by request; -1 where it has none yet */
+    int64_t *rows;           /* by set: the first one */
     int64_t *firsts;         /* by set, and the end of the last one */
-    int32_t *parts;          /* of all sets: the number of a sector and of the part in it */
-    int64_t *sectors;        /* by number: address over 32 */
-    int64_t count, used, room;
+    int64_t count;           /* of sets */
+    uint8_t *taken, *shared; /* by sector: parts that a set has, and that several have */
+    int32_t *arrays;         /* by set, as FreshLines has them */
+    uint8_t *is_own;         /* by set, as Recency has it */
+    int32_t *numbers;        /* by sector, of those with parts that are told apart; -1 for the others */
+    int64_t *known_sectors;  /* by such a number: address over 32 */
+    int64_t known;
+    int32_t *parts; /* of sets whose parts are told apart: the number of a sector and of the part in it */
 } Parts;
 
-static int open_parts(Parts *parts, const LineSets *lines, int shift, const int32_t *requests, int64_t request_count)
+static int open_parts(Parts *parts, int64_t request_count, int64_t kind_count)
 {
-    memset(parts, 0, sizeof *parts);
-    parts->lines = lines;
-    parts->bits = SECTOR_SHIFT - shift;
-    parts->requests = requests;
-    if (shift < 2 || shift > SECTOR_SHIFT || lines->sector_count >= INT32_MAX >> parts->bits)
+    size_t sets = (size_t)request_count + 1, sectors = (size_t)parts->lines->sector_count + 1;
+    parts->bits = SECTOR_SHIFT - parts->shift;
+    if (parts->shift < 2 || parts->shift > SECTOR_SHIFT || parts->lines->sector_count >= INT32_MAX >> parts->bits || request_count >= INT32_MAX)
         return 0;
-    parts->sets = malloc((size_t)(request_count + 1) * sizeof *parts->sets);
-    parts->firsts = malloc((size_t)(request_count + 1) * sizeof *parts->firsts);
-    parts->sectors = malloc((size_t)(lines->sector_count + 1) * sizeof *parts->sectors);
-    if (parts->sets == NULL || parts->firsts == NULL || parts->sectors == NULL)
+    parts->patterns = calloc((size_t)kind_count + 1, sizeof *parts->patterns);
+    parts->sets = malloc(sets * sizeof *parts->sets);
+    parts->rows = malloc(sets * sizeof *parts->rows);
+    parts->firsts = calloc(sets, sizeof *parts->firsts);
+    parts->arrays = malloc(sets * sizeof *parts->arrays);
+    parts->is_own = malloc(sets);
+    parts->taken = calloc(sectors, 1);
+    parts->shared = calloc(sectors, 1);
+    parts->numbers = malloc(sectors * sizeof *parts->numbers);
+    parts->known_sectors = malloc(sectors * sizeof *parts->known_sectors);
+    if (parts->sets == NULL || parts->numbers == NULL)
         return 0;
-    memset(parts->sets, 0xFF, (size_t)(request_count + 1) * sizeof *parts->sets);
-    parts->firsts[0] = 0;
-    return 1;
+    memset(parts->sets, 0xFF, sets * sizeof *parts->sets);
+    memset(parts->numbers, 0xFF, sectors * sizeof *parts->numbers);
+    return parts->patterns != NULL && parts->rows != NULL && parts->firsts != NULL && parts->arrays != NULL && parts->is_own != NULL &&
+           parts->taken != NULL && parts->shared != NULL && parts->known_sectors != NULL;
 }
 
 static void close_parts(Parts *parts)
 {
+    free(parts->patterns);
+    free(parts->masks);
     free(parts->sets);
+    free(parts->rows);
     free(parts->firsts);
+    free(parts->arrays);
+    free(parts->is_own);
+    free(parts->taken);
+    free(parts->shared);
+    free(parts->numbers);
+    free(parts->known_sectors);
     free(parts->parts);
-    free(parts->sectors);
 }
 
-/* The set of a row, from its units: sectors follow each other as they do in its list. */
-static int list_row(Parts *parts, int64_t row, const int64_t *units, int64_t count)
+/* The pattern of a row's kind, found from the row where no other was looked at; NULL without memory, or where the row leads nowhere. */
+static const Pattern *find_pattern(Parts *parts, const LaneColumns *columns, const uint8_t *widths, int64_t row)
 {
-    if (parts->used + count > parts->room) {
-        int64_t room = 2 * parts->room + count + 1024;
-        int32_t *larger = realloc(parts->parts, (size_t)room * sizeof *larger);
+    Pattern *pattern = &parts->patterns[parts->kinds[row]];
+    if (pattern->sectors != 0)
+        return pattern;
+    uint64_t sorted[LANES];
+    int64_t units[MOST_UNITS], known = -1, lanes = gpa_sort_lanes(columns, row, sorted);
+    if (parts->used + MOST_UNITS > parts->room) {
+        int64_t room = 2 * parts->room + MOST_UNITS;
+        uint8_t *larger = realloc(parts->masks, (size_t)room);
         if (larger == NULL)
-            return 0;
-        parts->parts = larger;
+            return NULL;
+        parts->masks = larger;
         parts->room = room;
     }
-    int64_t place = parts->lines->firsts[parts->lines->lists[row]] - 1, known = -1;
-    for (int64_t rank = 0; rank < count; ++rank) {
-        int64_t sector = units[rank] >> parts->bits;
-        place += sector != known;
-        known = sector;
-        parts->sectors[parts->lines->dense[place]] = sector;
-        parts->parts[parts->used++] = (parts->lines->dense[place] << parts->bits) | (int32_t)(units[rank] & ((1 << parts->bits) - 1));
+    pattern->first = parts->used;
+    pattern->parts = lanes == 0 ? 0 : gpa_list_units(sorted, (int)lanes, widths[row], parts->shift, units);
+    for (int64_t rank = 0; rank < pattern->parts; ++rank) {
+        if (units[rank] >> parts->bits != known)
+            parts->masks[parts->used++] = 0;
+        known = units[rank] >> parts->bits;
+        parts->masks[parts->used - 1] |= (uint8_t)(1 << (units[rank] & ((1 << parts->bits) - 1)));
     }
-    parts->sets[parts->requests[row]] = (int32_t)parts->count++;
-    parts->firsts[parts->count] = parts->used;
+    pattern->sectors = parts->used - pattern->first;
+    return pattern->sectors == 0 ? NULL : pattern;
+}
+
+static void take_sectors(uint8_t *taken, uint8_t *shared, const uint8_t *masks, int64_t count)
+{
+    for (int64_t rank = 0; rank < count; ++rank) {
+        shared[rank] |= taken[rank] & masks[rank];
+        taken[rank] |= masks[rank];
+    }
+}
+
+static int has_shared(const uint8_t *shared, const uint8_t *masks, int64_t count)
+{
+    int found = 0;
+    for (int64_t rank = 0; rank < count; ++rank)
+        found |= shared[rank] & masks[rank];
+    return found;
+}
+
+/* As many sectors as can be looked at together: all where their numbers follow each other, as those of a list that shares none do. */
+static int64_t find_step(const int32_t *numbers, int64_t count)
+{
+    int32_t differs = 0;
+    for (int32_t rank = 0; rank < (int32_t)count; ++rank)
+        differs |= numbers[rank] ^ (numbers[0] + rank);
+    return differs ? 1 : count;
+}
+
+/* The set of a request that has none yet. */
+static int add_set(Parts *parts, const LaneColumns *columns, const uint8_t *widths, int64_t row)
+{
+    const Pattern *pattern = find_pattern(parts, columns, widths, row);
+    int64_t place = parts->lines->firsts[parts->lines->lists[row]];
+    if (pattern == NULL || place + pattern->sectors > parts->place_count)
+        return 0;
+    const int32_t *numbers = parts->lines->dense + place;
+    for (int64_t rank = 0, step = find_step(numbers, pattern->sectors); rank < pattern->sectors; rank += step)
+        take_sectors(parts->taken + numbers[rank], parts->shared + numbers[rank], parts->masks + pattern->first + rank, step);
+    parts->rows[parts->count] = row;
+    parts->sets[parts->requests[row]] = (int32_t)parts->count;
+    parts->firsts[parts->count + 1] = parts->firsts[parts->count] + pattern->parts;
+    parts->count += 1;
     return 1;
 }
 
-/* The same for parts of sectors, of 2**shift bytes. Requests have numbers by row: those of one number touch the same bytes. */
+/* The parts of a set, which are told apart. */
+static void list_set(Parts *parts, int64_t set, const int64_t *sectors, const int32_t *numbers, const uint8_t *masks, int64_t count)
+{
+    int32_t *to = parts->parts + parts->firsts[set];
+    for (int64_t rank = 0; rank < count; ++rank) {
+        int32_t *known = &parts->numbers[numbers[rank]];
+        if (*known < 0) {
+            parts->known_sectors[parts->known] = sectors[rank];
+            *known = (int32_t)parts->known++;
+        }
+        for (uint32_t left = masks[rank]; left != 0; left &= left - 1)
+            *to++ = *known << parts->bits | __builtin_ctz(left);
+    }
+}
+
+/* In which arrays sets lie, and whether they have their parts for themselves; where one cannot go by that, their parts. */
+static int finish_sets(Parts *parts, const ReuseGroups *groups)
+{
+    parts->parts = malloc((size_t)(parts->firsts[parts->count] + 1) * sizeof *parts->parts);
+    for (int64_t set = 0; parts->parts != NULL && set < parts->count; ++set) {
+        const Pattern *pattern = &parts->patterns[parts->kinds[parts->rows[set]]];
+        int64_t place = parts->lines->firsts[parts->lines->lists[parts->rows[set]]], last = pattern->sectors - 1;
+        const uint8_t *masks = parts->masks + pattern->first;
+        const int64_t *sectors = parts->sectors + place;
+        const int32_t *numbers = parts->lines->dense + place;
+        uint64_t low = (uint64_t)sectors[0] << parts->bits | (uint64_t)__builtin_ctz(masks[0]);
+        uint64_t high = (uint64_t)sectors[last] << parts->bits | (uint64_t)(31 - __builtin_clz(masks[last]));
+        int is_shared = 0;
+        for (int64_t rank = 0, step = find_step(numbers, last + 1); rank <= last; rank += step)
+            is_shared |= has_shared(parts->shared + numbers[rank], masks + rank, step);
+        parts->arrays[set] = (int32_t)gpa_find_array(groups, low << parts->shift, high << parts->shift);
+        parts->is_own[set] = !is_shared;
+        if (is_shared || parts->arrays[set] == SEVERAL)
+            list_set(parts, set, sectors, numbers, masks, last + 1);
+    }
+    return parts->parts != NULL;
+}
+
+/* The same for parts of sectors, of 2**shift bytes. Requests and kinds have numbers by row: rows of one request touch the same bytes, those of one
+ * kind the same parts of their sectors. */
 EXPORT int64_t add_part_reuse(const uint32_t *masks, const uint64_t *first, const uint64_t *addresses, int64_t address_count,
-                              const uint8_t *widths, int64_t shift, const int32_t *requests, int64_t request_count, const uint32_t *blocks,
-                              const uint16_t *warps, const uint32_t *instructions, const int64_t *rows, int64_t count, int64_t chunk,
-                              int64_t is_by_warp, const uint8_t *erasing, int64_t most, int64_t has_others, const int32_t *lists,
-                              const int64_t *firsts, const int32_t *set_of, const int32_t *dense, const uint8_t *masks_of,
-                              const int64_t *set_firsts, const int32_t *lines, const int64_t *line_numbers, int64_t set_count,
-                              int64_t line_count, int64_t sector_count, const uint64_t *bases, const uint64_t *ends, const int64_t *numbers,
-                              int64_t array_count, int64_t arrays, int64_t *keys, int64_t *bins, int64_t *sums, int64_t room, int64_t *found)
+                              const uint8_t *widths, int64_t shift, const int64_t *requests, int64_t request_count, const int32_t *kinds,
+                              int64_t kind_count, const int64_t *sectors, int64_t place_count, const uint32_t *blocks, const uint16_t *warps,
+                              const uint32_t *instructions, const int64_t *rows, int64_t count, int64_t chunk, int64_t is_by_warp,
+                              const uint8_t *erasing, int64_t most, int64_t has_others, const int32_t *lists, const int64_t *firsts,
+                              const int32_t *set_of, const int32_t *dense, const uint8_t *masks_of, const int64_t *set_firsts,
+                              const int32_t *lines, const int64_t *line_numbers, int64_t set_count, int64_t line_count, int64_t sector_count,
+                              const uint64_t *bases, const uint64_t *ends, const int64_t *numbers, int64_t array_count, int64_t arrays,
+                              int64_t *keys, int64_t *bins, int64_t *sums, int64_t room, int64_t *found)
 {
     LaneColumns columns = {masks, first, addresses, address_count};
     LineSets sets = {lists, firsts, set_of, dense, masks_of, set_firsts, lines, line_numbers, set_count, line_count, sector_count};
-    Sequences of = {blocks, instructions, warps, erasing, rows, is_by_warp != 0};
+    Sequences of = {blocks, instructions, warps, erasing, rows, is_by_warp != 0, NULL, NULL, 0};
+    Recency recency;
+    FreshLines fresh;
     ReuseGroups groups;
     Parts parts;
-    uint64_t sorted[LANES];
-    int64_t units[LANES * (256 / 4 + 2)], row = 0, listed = 0, *listed_ends = malloc((size_t)(count + 1) * sizeof *listed_ends);
-    int has_groups = gpa_open_reuse(&groups, bases, ends, numbers, array_count, arrays, keys, bins, sums, room);
-    int is_well = open_parts(&parts, &sets, (int)shift, requests, request_count) && has_groups && listed_ends != NULL;
-    found[0] = found[1] = found[2] = 0;
-    while (is_well && row < count && listed <= most)
+    memset(&recency, 0, sizeof recency);
+    memset(&fresh, 0, sizeof fresh);
+    memset(&parts, 0, sizeof parts);
+    parts.lines = &sets;
+    parts.sectors = sectors;
+    parts.place_count = place_count;
+    parts.shift = (int)shift;
+    parts.kinds = kinds;
+    parts.requests = requests;
+    int64_t row = 0;
+    int is_well = gpa_open_reuse(&groups, bases, ends, numbers, array_count, arrays, keys, bins, sums, room) && open_sequences(&of, count) &&
+                  open_parts(&parts, request_count, kind_count);
+    while (is_well && row < count && of.listed <= most)
         for (int64_t end = row + chunk < count ? row + chunk : count; is_well && row < end; ++row) {
-            int64_t from = rows[row], lanes;
-            if (parts.sets[requests[from]] < 0)
-                is_well = (lanes = gpa_sort_lanes(&columns, from, sorted)) != 0 &&
-                          list_row(&parts, from, units, gpa_list_units(sorted, (int)lanes, widths[from], (int)shift, units));
+            int64_t request = requests[rows[row]];
+            is_well = parts.sets[request] >= 0 || add_set(&parts, &columns, widths, rows[row]);
             if (is_well) {
-                int64_t set = parts.sets[requests[from]];
-                listed += parts.firsts[set + 1] - parts.firsts[set];
-                listed_ends[row] = listed;
+                int64_t set = parts.sets[request];
+                note_reference(&of, row, set, parts.firsts[set + 1] - parts.firsts[set]);
             }
         }
+    is_well = is_well && finish_sets(&parts, &groups);
+    LineSets of_parts = {NULL, NULL, NULL, NULL, NULL, parts.firsts, parts.parts, parts.known_sectors, parts.count, parts.known << parts.bits, 0};
+    is_well = is_well && gpa_open_own_recency(&recency, &of_parts, of.listed, parts.is_own) &&
+              open_fresh(&fresh, &of_parts, &groups, parts.bits, parts.shift);
     if (is_well) {
-        LineSets of_parts = {requests, NULL, parts.sets, NULL, NULL, parts.firsts, parts.parts, parts.sectors, parts.count,
-                             sector_count << parts.bits, sector_count};
-        found[2] = row < count;
-        int64_t kept = found[2] ? cut(blocks, rows, row, has_others != 0) : row;
-        is_well = measure_lines(&of, &of_parts, parts.bits, (int)shift, listed_ends, kept, &groups, found);
+        memcpy(fresh.arrays, parts.arrays, (size_t)parts.count * sizeof *fresh.arrays);
+        is_well = measure_rows(&of, &recency, &fresh, &groups, row, count, has_others != 0, found);
     }
+    gpa_close_line_recency(&recency);
+    gpa_close_fresh(&fresh);
     close_parts(&parts);
-    free(listed_ends);
-    if (has_groups)
-        gpa_close_reuse(&groups);
+    close_sequences(&of);
+    gpa_close_reuse(&groups);
     return is_well ? groups.groups : FAILED;
 }

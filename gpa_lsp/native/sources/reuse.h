@@ -5,6 +5,7 @@
 #include "recency.h"
 
 #define OUTSIDE (-1)
+#define RECENT 64
 
 /* Arrays by address, ascending, and their numbers; a key is an instruction times `arrays` and the number of an array. */
 typedef struct {
@@ -14,7 +15,7 @@ typedef struct {
     Table places; /* of keys */
     int64_t *keys, *bins, *sums; /* sums: streaming references, and distances that are finite */
     int64_t groups, room;
-    int64_t last_key, last_group;
+    int64_t recent_keys[RECENT], recent_groups[RECENT];
 } ReuseGroups;
 
 int gpa_open_reuse(ReuseGroups *groups, const uint64_t *bases, const uint64_t *ends, const int64_t *numbers, int64_t count, int64_t arrays,

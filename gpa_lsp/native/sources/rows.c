@@ -85,25 +85,6 @@ EXPORT int64_t number_by_key(const int64_t *keys, int64_t count, int64_t *number
     return 0;
 }
 
-/* For each row how many marked rows of the same key come before it. */
-EXPORT int64_t count_marked_before(const int64_t *keys, const uint8_t *marks, int64_t count, int64_t *counts)
-{
-    Table table;
-    if (!gpa_open_table(&table))
-        return FAILED;
-    for (int64_t row = 0; row < count; ++row) {
-        int64_t *known = gpa_find_place(&table, keys[row]);
-        if (known == NULL) {
-            gpa_close_table(&table);
-            return FAILED;
-        }
-        counts[row] = *known < 0 ? 0 : *known;
-        *known = counts[row] + (marks[row] != 0);
-    }
-    gpa_close_table(&table);
-    return 0;
-}
-
 /* int64[groups, width] sums of int64[n, width] columns by place. */
 EXPORT int64_t sum_columns(const int64_t *places, const int64_t *columns, int64_t count, int64_t width, int64_t groups, int64_t *sums)
 {
