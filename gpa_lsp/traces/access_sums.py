@@ -163,10 +163,14 @@ class AccessAccumulator:
         self._mark_footprints(parts.array, *list_segments(intervals, SECTOR_SHIFT))
 
     def _mark_footprints(self, array: Integers, part: Integers, sector: Integers) -> None:
-        of_sector = array[part]
-        for number in np.unique(array).tolist():
+        numbers = np.unique(array).tolist()
+        of_sector = array[part] if len(numbers) > 1 else None
+        for number in numbers:
             marks = None if number == OUTSIDE else self._touched[number]
             if marks is None or not len(marks):
                 continue
-            places = sector[of_sector == number] - (self._buffers[number].base >> SECTOR_SHIFT)
-            marks[places[(places >= 0) & (places < len(marks))]] = True
+            own = sector if of_sector is None else sector[of_sector == number]
+            places = own - (self._buffers[number].base >> SECTOR_SHIFT)
+            if len(places) and (int(places.min()) < 0 or int(places.max()) >= len(marks)):
+                places = places[(places >= 0) & (places < len(marks))]
+            marks[places] = True
