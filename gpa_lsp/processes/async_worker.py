@@ -53,13 +53,14 @@ class AsyncWorker:
                 is_per_message=is_per_message,
             )
             future = asyncio.wrap_future(exchange.future)
+            # It is looked at, also where the task is cancelled once more while it waits for the process to go.
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
             try:
                 while not (await asyncio.wait({future}, timeout=exchange.pause_s))[0]:
                     exchange.look()
             finally:
                 exchange.give_up()
                 await asyncio.wait({future})
-                future.exception()  # it has been looked at
             return exchange.find_result()
 
     async def leave(self) -> None:

@@ -1,6 +1,7 @@
 """Processes that stay: one that was stopped is noticed soon, one that is only slow never; what went wrong costs one job."""
 
 import asyncio
+import gc
 import os
 import signal
 import time
@@ -74,6 +75,24 @@ async def test_a_stopped_process_is_noticed_and_replaced(make_process: MakeProce
         await asyncio.wait_for(task, LIMIT_S)
     with pytest.raises(ProcessLookupError):
         os.kill(stopped, 0)
+    assert await process.do(("say", "still here"), limit_s=LIMIT_S) == "still here"
+
+
+async def test_work_that_is_cancelled_twice_leaves_no_error_behind(make_process: MakeProcess) -> None:
+    process = make_process()
+    told: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    task = await begin(process, "wait for", "/nowhere/at all")
+    for _ in range(2):  # the second time while it waits for the process to go
+        task.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    del task
+    await wait_until(lambda: process.process_id is None)
+    await asyncio.sleep(0.1)  # the thread that read the process tells the loop
+    gc.collect()
+    assert told == []
     assert await process.do(("say", "still here"), limit_s=LIMIT_S) == "still here"
 
 
