@@ -21,7 +21,7 @@ _FOLLOWED = (Space.GLOBAL, Space.GENERIC, Space.TEXTURE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """How much oftener instructions are executed than a trace has it.
+    """How much more often instructions are executed than a trace has it.
 
     Attributes:
         most_executions: of an instruction by a warp, as many are in the trace.
@@ -103,7 +103,7 @@ def continue_sampled(
 
     Args:
         sampled: accesses as they are in the trace.
-        continuation: how much oftener they are made.
+        continuation: how much more often they are made.
         growths: of :func:`count_growth`, by instruction.
         arrays: of which no more can be touched than there is.
     """

@@ -116,7 +116,7 @@ def count_shared_cycles(trace: Trace, ratios: npt.NDArray[np.float64] | None = N
 
     Args:
         trace: of whole blocks.
-        ratios: float64[instructions], how much oftener than in the trace they are executed; None for as often.
+        ratios: float64[instructions], how much more often than in the trace they are executed; None for as often.
     """
     rows = np.flatnonzero(trace.accesses.space == int(Space.SHARED))
     if not len(rows):
