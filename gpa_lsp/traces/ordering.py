@@ -1,10 +1,12 @@
-"""Rows in the order of several columns, and of the turns of warps: :func:`order_rows`, :func:`order_turns`."""
+"""Rows in the order of several columns, and of the turns of warps: :func:`order_rows`, :func:`number_warps`, :func:`order_turns`."""
 
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.traces.lane_addresses import Integers
 
@@ -32,17 +34,35 @@ def order_rows(*columns: "npt.NDArray[Any]") -> Integers:
     return found
 
 
-def number_warps(
-    blocks: "npt.NDArray[np.uint32]", warps: "npt.NDArray[np.uint16]"
-) -> tuple["npt.NDArray[np.int32]", Integers, Integers]:
-    """A number of the warp of each row, and of each warp its block and its number there.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberedWarps:
+    """The warps of n rows, by numbers.
+
+    Attributes:
+        number: int32[n], of the warp of each row.
+        key: int64[k], of each warp: its block, and its number there in the last 16 bits.
+    """
+
+    number: "npt.NDArray[np.int32]" = field(repr=False)
+    key: Integers = field(repr=False)
+
+    @property
+    def block(self) -> Integers:
+        """int64[k], of each warp."""
+        return self.key >> _WARP_BITS
+
+    @property
+    def place(self) -> Integers:
+        """int64[k], of each warp in its block."""
+        return self.key & ((1 << _WARP_BITS) - 1)
+
+
+def number_warps(blocks: "npt.NDArray[np.uint32]", warps: "npt.NDArray[np.uint16]") -> NumberedWarps:
+    """Give each warp a number.
 
     Args:
-        blocks: uint32[n].
-        warps: uint16[n].
-
-    Returns:
-        int32[n], int64[k] and int64[k].
+        blocks: uint32[n], of the rows.
+        warps: uint16[n], within its block.
     """
     core, count = find_core(), len(blocks)
     numbers, keys = np.empty(count, np.int32), np.empty(count, np.int64)
@@ -51,7 +71,7 @@ def number_warps(
     if found < 0:
         keys, places = np.unique(blocks.astype(np.int64) << _WARP_BITS | warps, return_inverse=True)
         numbers, found = places.astype(np.int32), len(keys)
-    return numbers, keys[:found] >> _WARP_BITS, keys[:found] & ((1 << _WARP_BITS) - 1)
+    return NumberedWarps(number=numbers, key=keys[:found])
 
 
 def order_turns(warps: "npt.NDArray[np.int32]", turns: Integers, groups: Integers, ranks: Integers) -> Integers:

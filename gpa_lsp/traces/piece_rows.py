@@ -12,6 +12,7 @@ from gpa_lsp.traces.arrays import ArrayIndex
 from gpa_lsp.traces.lane_addresses import Integers, Marks
 from gpa_lsp.traces.line_sets import LineSets, SectorLists, list_sectors, number_line_sets
 from gpa_lsp.traces.model import ARRAY_SPACES
+from gpa_lsp.traces.ordering import NumberedWarps, number_warps
 from gpa_lsp.traces.references import WarpOrders, order_warps
 from gpa_lsp.traces.request_columns import RequestColumns, measure_requests
 from gpa_lsp.traces.request_kinds import EqualRows, RequestKinds, find_equal_rows, find_kinds
@@ -64,9 +65,14 @@ class PieceRows:
         return found
 
     @cached_property
+    def warps(self) -> NumberedWarps:
+        """Of all rows."""
+        return number_warps(self.piece.accesses.block, self.piece.accesses.warp)
+
+    @cached_property
     def orders(self) -> WarpOrders:
         """Of these; its turns are those of all rows."""
-        return order_warps(self.piece.accesses, self.is_global)
+        return order_warps(self.piece.accesses, self.warps, self.is_global)
 
     @property
     def turns(self) -> Integers:

@@ -14,7 +14,7 @@ from gpa_lsp.emulator.trace import Accesses
 from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.lane_addresses import CHUNK_ROWS, Integers, Marks, gather_lanes, split_rows
-from gpa_lsp.traces.ordering import order_rows
+from gpa_lsp.traces.ordering import NumberedWarps, order_rows
 from gpa_lsp.traces.request_columns import list_columns
 from gpa_lsp.traces.segments import build_intervals, build_local_intervals, list_segments
 
@@ -77,18 +77,19 @@ class WarpOrders:
     by_block: Integers = field(repr=False)
 
 
-def order_warps(accesses: Accesses, is_chosen: Marks) -> WarpOrders:
+def order_warps(accesses: Accesses, warps: NumberedWarps, is_chosen: Marks) -> WarpOrders:
     """Rows in the orders of their warps.
 
     Args:
         accesses: the trace's.
+        warps: of its rows.
         is_chosen: bool[n], rows of it.
     """
     core, count = find_core(), len(accesses)
     if core is not None:
         turns, by_warp, by_block = np.empty((3, count), dtype=np.int64)
-        columns = (np.ascontiguousarray(one) for one in (accesses.block, accesses.warp, is_chosen))
-        chosen = core.call("order_warps", *columns, count, turns, by_warp, by_block)
+        known = warps.number, np.ascontiguousarray(is_chosen), count, warps.key, len(warps.key)
+        chosen = core.call("order_warps", *known, turns, by_warp, by_block)
         if chosen >= 0:
             return WarpOrders(turns=turns, by_warp=by_warp[:chosen], by_block=by_block[:chosen])
     rows, turns = np.flatnonzero(is_chosen), number_turns(accesses)

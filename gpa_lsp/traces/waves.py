@@ -23,7 +23,7 @@ from gpa_lsp.traces.keyed_sums import compress_keys
 from gpa_lsp.traces.lane_addresses import Integers, Marks
 from gpa_lsp.traces.line_sets import LineSets, SectorLists, count_kept_rows, join_lists, list_sectors
 from gpa_lsp.traces.model import CACHED_SPACES, TraceContext
-from gpa_lsp.traces.ordering import number_warps, order_rows, order_turns
+from gpa_lsp.traces.ordering import order_rows, order_turns
 from gpa_lsp.traces.piece_rows import PieceRows
 from gpa_lsp.traces.references import list_references
 from gpa_lsp.traces.segments import SECTOR_SHIFT
@@ -177,12 +177,12 @@ class WaveCollector:
     def add(self, found: PieceRows) -> None:
         """Take the accesses of a piece."""
         piece, accesses = found.piece, found.piece.accesses
-        numbers, block, place = number_warps(accesses.block, accesses.warp)
+        warps, block = found.warps, found.warps.block
         self._grid_blocks = piece.grid[0] * piece.grid[1] * piece.grid[2]
         new = [_find_role(one) for one in piece.instructions[len(self._roles) :]]  # each piece has those before it
         self._roles = np.concatenate([self._roles, np.array(new, dtype=np.int8)])
         kept, kept_warps = _IS_CACHED[accesses.space], self._is_kept(block)
-        rows = np.flatnonzero(kept if kept_warps.all() else kept & kept_warps[numbers])
+        rows = np.flatnonzero(kept if kept_warps.all() else kept & kept_warps[warps.number])
         if len(rows) == 0:
             return
         rows = self._make_room(found, rows)
@@ -201,9 +201,9 @@ class WaveCollector:
         self._held.append(
             _Rows(
                 block=block,
-                place=place,
+                place=warps.place,
                 references=int(sizes[:kept_rows].sum()),
-                warp=numbers[chosen],
+                warp=warps.number[chosen],
                 turn=found.turns[chosen],
                 instruction=accesses.instruction[chosen],
                 is_local=accesses.space[chosen] == Space.LOCAL,

@@ -46,7 +46,8 @@ def _compute(seed: int) -> dict[str, list[object]]:
         random.integers(0, 9, count).astype(np.uint32) << 28,
         random.integers(0, 3, count).astype(np.uint16),
     )
-    numbers, block_of, place_of = number_warps(blocks, places)
+    warps = number_warps(blocks, places)
+    numbers, block_of, place_of = warps.number, warps.block, warps.place
     found["warps"] = [(block_of[numbers] == blocks).all(), (place_of[numbers] == places).all(), len(block_of)]
     for far in (0, 1 << 40):  # the keys of such turns do not go into 64 bits
         order = order_turns(numbers, units + far, block_of, place_of + block_of % 7)
