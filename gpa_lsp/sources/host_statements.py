@@ -275,7 +275,9 @@ class Statements(ClassReading):
             before, turns = Snapshot(self._scopes), self._count_turns(node, scope)
             is_long = turns > _MOST_TURNS and not any(is_launch(one) for one in self.walk_nodes(body))
             if not self._take_turns(node, body, scope, 1 if is_long else _MOST_TURNS):
-                grown = before.list_grown() if is_long and turns_are_alike(node, self.walk_nodes(body)) else []
+                grown = before.list_grown() if is_long else []
+                if grown and not turns_are_alike(node, self.walk_nodes(body)):
+                    grown = []
                 before.forget_changes()
                 self._forget(node, scope)
                 for array, size, next_size in grown:

@@ -75,16 +75,22 @@ def continue_trace(trace: Trace, lane_executions: npt.NDArray[np.int64], blocks:
     return Continuation(most_executions=int(rows.execution.max()) + 1, ratios=np.maximum(1.0, ratios))
 
 
-def count_growth(lanes: LaneRows, continuation: Continuation, instruction: int) -> float:
+def count_growth(lanes: LaneRows, continuation: Continuation, instruction: int, whole: int) -> float:
     """Sectors a block touches with an instruction in all, of those it touches in the trace: at least 1.
 
     Approximation: what is new in each further quarter of as many executions as the trace has goes on as from its third to its fourth: as many where
     they walk on, fewer where they are drawn from what was touched before.
+
+    Args:
+        lanes: of the instruction.
+        continuation: of the trace.
+        instruction: its index.
+        whole: sectors that the blocks touch with it in the trace, each by itself.
     """
     request, most = lanes.lanes.request, int(lanes.lanes.execution.max()) + 1
     keys = (lanes.lanes.slot[request] << SECTOR_BITS) | (lanes.read_all() // SECTOR_BYTES)
     execution = lanes.lanes.execution[request]
-    half, later, whole = (len(list_distinct(keys[execution < most * quarters // 4])) for quarters in (2, 3, 4))
+    half, later = (len(list_distinct(keys[execution < most * quarters // 4])) for quarters in (2, 3))
     third, fourth = later - half, whole - later
     kept = min(1.0, fourth / third) if third else 1.0
     ratio = float(continuation.ratios[instruction])
@@ -107,23 +113,11 @@ def continue_sampled(
         growths: of :func:`count_growth`, by instruction.
         arrays: of which no more can be touched than there is.
     """
-    bounded = {**growths}
-    for index, array in enumerate(arrays):
-        own = [one for one in sampled if one.array == index]
-        for touched in ([one.read for one in own], [one.written for one in own]):
-            now = sum(one.block_sectors for one in touched if one is not None)
-            grown = sum(
-                one.block_sectors * growths[access.instruction]
-                for access, one in zip(own, touched, strict=True)
-                if one is not None
-            )
-            if array.size_bytes is None or grown <= (most := array.size_bytes / SECTOR_BYTES + 1):
-                continue
-            share = max(0.0, most - now) / (grown - now)
-            for access in own:
-                bounded[access.instruction] = min(
-                    bounded[access.instruction], 1 + (growths[access.instruction] - 1) * share
-                )
+    shares = [_find_room([one for one in sampled if one.array == n], growths, one) for n, one in enumerate(arrays)]
+    bounded = {
+        one.instruction: 1 + (growths[one.instruction] - 1) * (1.0 if one.array is None else shares[one.array])
+        for one in sampled
+    }
     return tuple(
         replace(
             one,
@@ -136,6 +130,21 @@ def continue_sampled(
         )
         for one in sampled
     )
+
+
+def _find_room(sampled: Sequence[SampledAccess], growths: Mapping[int, float], array: AccessedArray) -> float:
+    """Of what some accesses of one array would touch beside what they touch in the trace, the part that there is."""
+    if array.size_bytes is None:
+        return 1.0
+    share, most = 1.0, array.size_bytes / SECTOR_BYTES + 1
+    for touched in ([one.read for one in sampled], [one.written for one in sampled]):
+        pairs = [
+            (one.block_sectors, growths[own.instruction]) for one, own in zip(touched, sampled, strict=True) if one
+        ]
+        now, grown = sum(sectors for sectors, _ in pairs), sum(sectors * growth for sectors, growth in pairs)
+        if grown > most:
+            share = min(share, max(0.0, most - now) / (grown - now))
+    return share
 
 
 def _grow(touched: FirstTouched | None, growth: float) -> FirstTouched | None:

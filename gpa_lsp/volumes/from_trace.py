@@ -7,7 +7,7 @@ lists, data-dependent strides) stands for itself by what was counted: :class:`~g
 Source: Ernst et al. (2022), section 1.2, take expressions from a code generator; this finds them for compiled code.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -118,25 +118,14 @@ def recover_expressions(
     context = _Context(trace=trace, kinds=kinds, patterns={}, touched={}, continuation=continuation, growths={})
     accesses: list[AccessExpression] = []
     sampled: list[SampledAccess] = []
-    notes: dict[Sentence, None] = {}
     parts = np.split(order, starts[1:])  # of no rows, one part without rows, and no instruction
     for index, part in zip(ordered[starts].tolist(), parts, strict=False):
         result = _recover(context, trace.instructions[index], part)
         accesses.extend(result.accesses)
         sampled.extend(result.sampled)
-    if np.any(found.space == int(Space.LOCAL)):
-        notes[say("Accesses to local memory are not counted.")] = None
     shared = share_sectors(sampled, context.touched, len(trace.traced_blocks))
     if continuation is not None:
         shared = continue_sampled(shared, continuation, context.growths, arrays)
-        notes[
-            say(
-                "Of each access, at most the first {count} of a warp were followed and the others counted; loops are taken to go on as they began.",
-                count=format_count(continuation.most_executions),
-            )
-        ] = None
-    elif not trace.is_complete:
-        notes[say("The trace is incomplete; what is missing is not counted.")] = None
     return KernelAccesses(
         name=trace.kernel,
         arrays=arrays,
@@ -145,8 +134,20 @@ def recover_expressions(
         flops_per_thread=flops_per_thread,
         flops_are_double=flops_are_double,
         shared_cycles_per_warp=count_shared_cycles(trace, None if continuation is None else continuation.ratios),
-        notes=tuple(notes),
+        notes=tuple(_list_notes(trace, continuation)),
     )
+
+
+def _list_notes(trace: Trace, continuation: Continuation | None) -> Iterator[Sentence]:
+    if np.any(trace.accesses.space == int(Space.LOCAL)):
+        yield say("Accesses to local memory are not counted.")
+    if continuation is not None:
+        yield say(
+            "Of each access, at most the first {count} of a warp were followed and the others counted; loops are taken to go on as they began.",
+            count=format_count(continuation.most_executions),
+        )
+    elif not trace.is_complete:
+        yield say("The trace is incomplete; what is missing is not counted.")
 
 
 def find_launch_shape(kernel: KernelAccesses, block: Triple, grid: Triple, fold: Triple = (1, 1, 1)) -> LaunchShape:
@@ -355,7 +356,8 @@ def _sample(
 ) -> _Recovered:
     context.touched[instruction.index] = find_touched(context.trace, lanes)
     if context.continuation is not None:
-        context.growths[instruction.index] = count_growth(lanes, context.continuation, instruction.index)
+        whole = len(context.touched[instruction.index])
+        context.growths[instruction.index] = count_growth(lanes, context.continuation, instruction.index, whole)
     return _Recovered(sampled=(sample_instruction(context.trace, instruction, lanes, array, why),))
 
 
