@@ -15,10 +15,12 @@ class Screen:
     def __init__(self, columns: int, rows: int) -> None:
         self.columns, self.rows = columns, rows
         self.cells: list[list[tuple[str, int]]] = []
+        self._drawn: list[list[tuple[str, int]]] = []
         self.attributes: dict[int, Mapping[str, Any]] = {}
         self.foreground, self.background = 0xD0D0D0, 0x101010
         self.cursor = (0, 0)
         self._clear()
+        self._on_flush()
 
     def take(self, events: Sequence[Any]) -> None:
         """Apply the events of one ``redraw`` notification."""
@@ -32,11 +34,11 @@ class Screen:
 
     @property
     def text(self) -> str:
-        return "\n".join(self.line(row) for row in range(self.rows))
+        return "\n".join(self.line(row) for row in range(len(self.cells)))
 
     def find(self, text: str) -> tuple[int, int] | None:
         """Row and column at which a text stands on the screen."""
-        for row in range(self.rows):
+        for row in range(len(self.cells)):
             # a wide character has an empty cell behind it, so columns of the text are not those of the grid
             column = self.line(row).find(text)
             if column >= 0:
@@ -57,7 +59,7 @@ class Screen:
         return (back, front) if found.get("reverse") else (front, back)
 
     def _clear(self) -> None:
-        self.cells = [[(" ", 0)] * self.columns for _ in range(self.rows)]
+        self._drawn = [[(" ", 0)] * self.columns for _ in range(self.rows)]
 
     def _on_grid_resize(self, grid: int, columns: int, rows: int) -> None:
         if grid == 1:
@@ -76,19 +78,23 @@ class Screen:
     def _on_grid_cursor_goto(self, grid: int, row: int, column: int) -> None:
         self.cursor = (row, column)
 
+    def _on_flush(self) -> None:
+        # what is drawn in several messages is seen when the last has come
+        self.cells = [list(row) for row in self._drawn]
+
     def _on_grid_line(self, grid: int, row: int, column: int, cells: Sequence[Any], *rest: Any) -> None:
         attribute = 0
         for text, *more in cells:
             attribute = more[0] if more else attribute
             for _ in range(more[1] if len(more) > 1 else 1):
-                self.cells[row][column] = (text, attribute)
+                self._drawn[row][column] = (text, attribute)
                 column += 1
 
     def _on_grid_scroll(self, grid: int, *area: int) -> None:
         top, bottom, left, right, rows, _ = area
         moved = range(top, bottom - rows) if rows > 0 else range(bottom - 1, top - rows - 1, -1)
         for row in moved:
-            self.cells[row][left:right] = self.cells[row + rows][left:right]
+            self._drawn[row][left:right] = self._drawn[row + rows][left:right]
 
     def render_svg(self) -> str:
         """A picture of the screen."""

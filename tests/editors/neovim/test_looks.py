@@ -39,7 +39,7 @@ def test_the_page_of_a_kernel_is_not_shown_as_its_markup(neovim: Neovim, workspa
     neovim.command("GpaLsp kernel relax")
     neovim.wait_for_lua("return vim.bo.filetype == 'markdown'")
     neovim.wait_for_text("limit Unknown: ")
-    assert neovim.screen.find("**") is None and neovim.screen.find("`") is None
+    neovim.wait_for("a page without marks", lambda: not any(neovim.screen.find(mark) for mark in ("**", "`")))
     assert neovim.lua("return { vim.wo.wrap, vim.wo.linebreak }") == [True, True]
     neovim.command("close")
     assert neovim.lua("return vim.wo.wrap") is False, "other windows are as they were"

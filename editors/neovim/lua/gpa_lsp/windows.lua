@@ -72,6 +72,10 @@ local function dress_markdown(buffer)
   vim.wo[0][0].concealcursor = 'nc'
   local has_parsers = pcall(vim.treesitter.language.add, 'markdown') and pcall(vim.treesitter.language.add, 'markdown_inline')
   if has_parsers and pcall(vim.treesitter.start, buffer, 'markdown') then
+    -- what is seen first is parsed before it is drawn: Neovim 0.12 parses later, and draws the marks until then
+    pcall(function()
+      vim.treesitter.get_parser(buffer, 'markdown'):parse({ 0, vim.o.lines })
+    end)
     return
   end
   vim.bo[buffer].syntax = 'markdown'
@@ -107,8 +111,8 @@ function M.answer_show_document(error, params, context)
       vim.fn.bufload(buffer)
       vim.bo[buffer].autoread = true
       M.show_buffer(buffer)
-      dress_markdown(buffer)
       vim.cmd('silent! checktime')
+      dress_markdown(buffer)
       vim.bo[buffer].modifiable = false
       return { success = true }
     end
