@@ -13,6 +13,7 @@ from gpa_lsp.processes.watched_command import Ending
 from gpa_lsp.programs.examine import ExaminedKernel
 from gpa_lsp.render.layout import read_plain
 from gpa_lsp.render.program_text import render_program
+from tests.patience import in_bounded_time
 from tests.programs.built import SOURCES, build, run
 
 PROGRAMS = sorted(path for path in SOURCES.glob("*.cu"))
@@ -89,6 +90,6 @@ def test_what_kernels_print_stands_where_they_printed_it(tmp_path: Path) -> None
 def test_small_launches_cost_little(tmp_path: Path) -> None:
     program = build(SOURCES / "benchmark_loop.cu", tmp_path)
     run(program, "1")  # what is compiled and cached on first use
-    found, printed = run(program, "1000")
+    with in_bounded_time():  # two seconds on a machine that does nothing else
+        found, printed = run(program, "1000")
     assert "benchmark_loop: right" in printed and found.kernels[0].emulated == 1000
-    assert found.seconds < 10  # two seconds on a machine that does nothing else
