@@ -79,6 +79,19 @@ def test_a_template_goes_into_the_file_that_the_shell_has_made(
     assert 'kernel = "saxpy"' in out
 
 
+def test_a_template_goes_into_a_file_that_is_named_and_into_none_that_holds_something(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("kernels.launch.toml").unlink()
+    assert run(capsys, "kernels.cu", "--template", "--kernel", "saxpy", "-o", "kernels.launch.toml") == (0, "", "")
+    (launch,) = read_launches(Path("kernels.launch.toml"))
+    assert launch.kernel == "saxpy"
+    written = Path("kernels.launch.toml").read_bytes()
+    code, _, err = run(capsys, "kernels.cu", "--template", "--kernel", "transpose", "-o", "kernels.launch.toml")
+    assert code == 2 and "kernels.launch.toml: holds something already" in err and ">>" in err
+    assert Path("kernels.launch.toml").read_bytes() == written
+
+
 def test_a_template_has_the_size_of_a_measured_launch(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("kernels.launch.toml").unlink()
     profile = json.loads((ROOT / "fixtures" / "example.gpa-profile.json").read_text())

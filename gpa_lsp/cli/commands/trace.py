@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, write_file
 from gpa_lsp.cli.predictions import (
     InputKind,
     add_prediction_arguments,
@@ -37,9 +37,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        metavar="FOLDER",
+        metavar="PATH",
         type=Path,
-        help="where to write the trace (default: the source's name with .trace in place of its suffix)",
+        help="the folder for the trace (default: the source's name with .trace in place of its suffix), or the file for templates (default: "
+        "standard output)",
     )
     parser.add_argument("--entries", action="store_true", help="also keep the entries of warps into basic blocks")
     parser.add_argument(
@@ -167,7 +168,14 @@ def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
             profile_path=arguments.profile,
             compute_capability=arguments.arch,
         )
-    terminal.print_safely(lambda: terminal.write_text(written))
+    output = arguments.output
+    if output is None:
+        terminal.print_safely(lambda: terminal.write_text(written))
+        return 0
+    if output.is_file() and output.stat().st_size:
+        message, remedy = "holds something already", "name another file, or append to it with >>"
+        raise InputError(message, path=output, remedy=remedy)
+    write_file(written, output)
     return 0
 
 
