@@ -94,7 +94,9 @@ def _render_kernel(kernel: ExaminedKernel, width: int | None, folder: Path | Non
     elif prediction is not None:
         volumes = prediction.volumes
         if volumes is not None:
-            time = "" if volumes.duration_ns is None else f"at least {format_duration_ns(volumes.duration_ns)} predicted"
+            time = (
+                "" if volumes.duration_ns is None else f"at least {format_duration_ns(volumes.duration_ns)} predicted"
+            )
             limiter = "" if volumes.limiter is None else f"limited by {volumes.limiter.value}"
             if time or limiter:
                 yield from _row("time", ", ".join(filter(None, (time, limiter))) + _tell_launch(runs), width)

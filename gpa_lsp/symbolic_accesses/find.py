@@ -121,9 +121,10 @@ def _list_branches(
         if reverse is None:
             reverse = _find_post_dominators(regions)
         join = reverse[0][one.block]
-        sides = _measure_sides(regions, one.block, join)
+        sides = _find_sides(regions, one.block, join)
         if sides is None:
             continue
+        first, second = sides
         lanes = None
         if condition.lanes is not None:
             lanes = float(condition.lanes.reshape(-1, WARP_LANES).sum(axis=1).mean())
@@ -131,7 +132,8 @@ def _list_branches(
             instruction=instruction,
             division=division,
             lanes=lanes,
-            sides=sides,
+            sides=(_measure_side(regions, first), _measure_side(regions, second)),
+            has_loops=(_has_loop(regions, first, one.block), _has_loop(regions, second, one.block)),
             is_in_loop=regions.innermost[one.block] >= 0,
         )
 
@@ -163,12 +165,12 @@ def _find_post_dominators(regions: Regions) -> list[list[int]]:
     return [find_immediate_dominators(predecessors, ends)]
 
 
-def _measure_sides(regions: Regions, block: int, join: int) -> tuple[int, int] | None:
-    """Instructions on both sides of a branch until they meet; None where that is too much to look at."""
+def _find_sides(regions: Regions, block: int, join: int) -> tuple[set[int], set[int]] | None:
+    """Blocks on both sides of a branch until they meet; None where that is too much to look at."""
     successors = regions.successors[block]
     if len(successors) != 2:
         return None
-    sizes = []
+    sides: list[set[int]] = []
     for start in successors:
         reached: set[int] = set()
         waiting = [start]
@@ -180,5 +182,15 @@ def _measure_sides(regions: Regions, block: int, join: int) -> tuple[int, int] |
             if len(reached) > _MOST_REACHED:
                 return None
             waiting.extend(regions.successors[one])
-        sizes.append(sum(regions.sizes[one] for one in reached))
-    return sizes[0], sizes[1]
+        sides.append(reached)
+    return sides[0], sides[1]
+
+
+def _measure_side(regions: Regions, side: set[int]) -> int:
+    return sum(regions.sizes[one] for one in side)
+
+
+def _has_loop(regions: Regions, side: set[int], block: int) -> bool:
+    """Whether a side holds a loop that is not around the branch, too."""
+    loops = {regions.innermost[one] for one in side}
+    return any(loop >= 0 and block not in regions.members[loop] for loop in loops)

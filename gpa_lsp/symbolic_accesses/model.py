@@ -107,6 +107,7 @@ class DividingBranch:
         division: how.
         lanes: threads of a warp for which the condition of the branch holds, mean; None where that depends on what is not known.
         sides: instructions on either side until the ways meet again, the one that is jumped to first.
+        has_loops: whether either side holds a loop.
         is_in_loop: a loop is around it.
     """
 
@@ -114,6 +115,7 @@ class DividingBranch:
     division: Division
     lanes: float | None
     sides: tuple[int, int]
+    has_loops: tuple[bool, bool]
     is_in_loop: bool
 
 

@@ -146,6 +146,36 @@ def test_conflicts_by_strides_in_shared_memory(tmp_path: Path) -> None:
     assert "`2 · n` elements apart, 2 to 32 wavefronts per request" in found[1][1]
 
 
+@pytest.mark.parametrize(
+    ("working", "is_told"),
+    [
+        ("threadIdx.x % 2", True),
+        ("threadIdx.x % 4 == 3", True),
+        ("threadIdx.x % 32 == 0", False),  # one lane works for the others
+        ("threadIdx.x % 16 != 0", False),  # two lanes idle
+        ("threadIdx.x / 32 % 2", False),
+    ],
+)
+def test_lanes_that_wait_for_a_loop_of_others_are_told_of(tmp_path: Path, working: str, is_told: bool) -> None:
+    found = find(
+        tmp_path,
+        f"int v = m; if ({working}) {{\n"
+        "  for (int i = 0; v != 1; ++i)\n"
+        "    v = v & 1 ? 3 * v + i : v / 2 + n;\n"
+        "}\n"
+        "out[blockIdx.x * blockDim.x + threadIdx.x] = v;",
+    )
+    assert [line for line, message in found if message.endswith(" with a loop.")] == [1] * is_told
+
+
+def test_a_loop_around_a_branch_is_not_one_of_its_sides(tmp_path: Path) -> None:
+    found = find(
+        tmp_path,
+        "for (int i = 0; i < n; ++i) {\n  if (threadIdx.x % 2)\n    atomicAdd(&out[i], in[i]);\n}",
+    )
+    assert not any("loop" in message for _, message in found)
+
+
 def test_branches_by_remainders_are_found(tmp_path: Path) -> None:
     found = find(
         tmp_path,

@@ -5,11 +5,20 @@ from collections.abc import Iterator
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import Certainty, StaticFacts, StaticFinding
 from gpa_lsp.basis.prose import Code, Sentence, count, number, say
+from gpa_lsp.symbolic_accesses.forms import WARP_LANES
 from gpa_lsp.symbolic_accesses.model import DividingBranch, Division
 
 NAME = "divergent-branches"
 _LEAST_SIDE = 6
 """Instructions on a side below which the compiler needs no branch."""
+_LEAST_IDLE = 4
+"""Of 32 lanes, that wait for a loop of the others: an eighth of what the warp could do there."""
+_LOOPS = {
+    (False, False): "",
+    (True, False): ", the former with a loop",
+    (False, True): ", the latter with a loop",
+    (True, True): ", both with loops",
+}
 
 
 def find_divergent_branches(facts: StaticFacts) -> Iterator[StaticFinding]:
@@ -44,7 +53,18 @@ def _is_costly(branch: DividingBranch) -> bool:
     least, most = sorted(branch.sides)
     if branch.division is Division.REMAINDER:
         return most >= _LEAST_SIDE and branch.is_in_loop
-    return least >= _LEAST_SIDE
+    return least >= _LEAST_SIDE or _idles_in_loop(branch)
+
+
+def _idles_in_loop(branch: DividingBranch) -> bool:
+    """Some lanes wait for a loop of others: more than one lane works there, and enough are idle."""
+    if branch.lanes is None:
+        return False
+    working = branch.lanes, WARP_LANES - branch.lanes
+    return any(
+        has_loop and 2 <= lanes <= WARP_LANES - _LEAST_IDLE
+        for has_loop, lanes in zip(branch.has_loops, working, strict=True)
+    )
 
 
 def _describe(branch: DividingBranch) -> Sentence:
@@ -53,10 +73,11 @@ def _describe(branch: DividingBranch) -> Sentence:
             "Every warp diverges here, by a remainder of the thread index: it executes both sides, each with some lanes idle."
         )
     return say(
-        "Every warp diverges here, with {lanes} of 32 threads on one side: it executes both sides, about {first} and {second} long.",
+        "Every warp diverges here, with {lanes} of 32 threads on one side: it executes both sides, about {first} and {second} long{loop}.",
         lanes=number(branch.lanes),
         first=number(float(branch.sides[0])),
         second=count(branch.sides[1], "instruction"),
+        loop=_LOOPS[branch.has_loops],
     )
 
 
