@@ -215,6 +215,9 @@ def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArra
         return _sample(
             context, instruction, lanes, array, say("its address is not an affine function of thread, block and loop")
         )
+    if pattern.activity.ratio < 1.0:
+        why = say("only some threads make it, and these do not lie side by side")
+        return _sample(context, instruction, lanes, array, why)
     if unseen:
         return _sample(
             context,
@@ -224,8 +227,6 @@ def _recover(context: _Context, instruction: StaticInstruction, rows: npt.NDArra
             say("the traced blocks do not show its stride along {axes}", axes=list_of(unseen)),
         )
     constant, steps, trips = solved
-    if pattern.activity.ratio < 1.0:
-        return _sample(context, instruction, lanes, array, say("the threads that make it are no box"))
     if not pattern.has_equal_trips:
         return _sample(context, instruction, lanes, array, say("trip counts of its loops differ between threads"))
     if context.continuation is not None:

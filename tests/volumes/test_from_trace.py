@@ -160,7 +160,7 @@ def test_scattered_activity_is_counted_by_requests() -> None:
 
     (access,) = recover_expressions(probe(WrittenAccess(addresses=addresses))).sampled
     assert (access.executions, access.requests_per_warp) == (0.25, 1.0)
-    assert "no box" in access.why
+    assert "do not lie side by side" in access.why
 
 
 def test_steps_that_were_not_seen_are_not_guessed() -> None:
