@@ -161,7 +161,7 @@ def _describe_access(fact: AccessLineFact, folder: Path | None) -> str:
     cost = fact.wavefronts_per_request if is_shared else fact.sectors_per_request
     ideal = fact.ideal_wavefronts_per_request if is_shared else fact.ideal_sectors_per_request
     unit = "wavefronts" if is_shared else "sectors"
-    what = "shared memory" if is_shared else f"`{', '.join(fact.arrays)}`" if fact.arrays else "global memory"
+    what = fact.write_arrays("`{}`".format) or f"{fact.space.name.lower()} memory"
     place = write_place(show_path(Path(fact.file), folder), fact.line)
     return f"{place}  {fact.kind.value} of {what}: {format_number(cost)} {unit} per request where {format_number(ideal)} would do"
 

@@ -5,7 +5,7 @@ path, so that a reader of the kernel's file sees what the functions it calls do.
 are facts of their own; what the compiler unrolled is one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import SourceLine
@@ -15,7 +15,7 @@ from gpa_lsp.traces.bank_conflicts import BankConflicts
 from gpa_lsp.traces.code_centric import Look, find_caller, find_look, list_frames, name_arrays
 from gpa_lsp.traces.data_centric import PatternShare, describe_pattern, share_patterns, sum_strides
 from gpa_lsp.traces.group_sums import AccessGroup
-from gpa_lsp.traces.model import AccessGroupKind, AccessTotals, add_totals, build_empty_totals
+from gpa_lsp.traces.model import OUTSIDE_NAME, AccessGroupKind, AccessTotals, add_totals, build_empty_totals
 from gpa_lsp.traces.remedies import find_remedy
 from gpa_lsp.traces.results import TraceAnalyses
 from gpa_lsp.traces.reuse_distance import ReuseHistogram, add_histograms
@@ -79,6 +79,14 @@ class AccessLineFact:
     repeated_ratio: float
     callers: tuple[tuple[str, float], ...] = ()
     columns: tuple[int, ...] = ()
+
+    def write_arrays(self, mark: Callable[[str], str] = str) -> str:
+        """Names of the arrays in a row, and what is outside of all; empty without any.
+
+        Args:
+            mark: makes code of a name.
+        """
+        return ", ".join(f"memory {OUTSIDE_NAME}" if one == OUTSIDE_NAME else mark(one) for one in self.arrays)
 
     @property
     def is_shared(self) -> bool:

@@ -10,6 +10,11 @@ import pytest
 from gpa_lsp.cli.main import main
 from tests.programs.built import SOURCES, build
 
+BEYOND = """
+__global__ void shift(int* a) { int i = blockIdx.x * blockDim.x + threadIdx.x; a[i + 1] = a[i] * 3; }
+int main() { int* a; cudaMalloc(&a, 4000); shift<<<4, 256>>>(a); cudaDeviceSynchronize(); return 0; }
+"""
+
 
 def emulate(*words: str) -> int:
     return main(["emulate", *words])
@@ -28,6 +33,15 @@ def test_faults_of_kernels_are_three(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert emulate("--no-lines", "--", str(build(SOURCES / "out_of_bounds.cu", tmp_path))) == 3
     out = capsys.readouterr().out
     assert "out_of_bounds.cu:9  " in out and "element 1000 of values, which has 1000 (24 times)" in out
+
+
+def test_what_is_outside_of_all_arrays_is_not_written_as_the_name_of_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "beyond.cu"
+    source.write_text(BEYOND)
+    assert emulate("--", str(build(source, tmp_path))) == 3
+    assert "of `a`, memory outside of all arrays: " in capsys.readouterr().out
 
 
 def test_the_programs_own_status_is_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,7 +106,7 @@ def quote_code(text: str) -> str:
 
 def name_access(access: "AccessLineFact") -> str:
     """``loads of `in```, ``stores of shared memory``."""
-    where = ", ".join(map(mark_code, access.arrays)) if access.arrays else f"{access.space.name.lower()} memory"
+    where = access.write_arrays(mark_code) or f"{access.space.name.lower()} memory"
     return f"{access.kind.value} of {where}{' in a function called here' if access.is_nested else ''}"
 
 

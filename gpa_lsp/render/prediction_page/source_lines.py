@@ -71,7 +71,7 @@ def build_rows(kernel: KernelPrediction, file: str, text: str) -> Sequence[Sourc
 
 def describe_access(fact: AccessLineFact) -> str:
     """A line's accesses of one kind in a few words."""
-    where = f" of {', '.join(fact.arrays)}" if fact.arrays else f" of {fact.space.name.lower()} memory"
+    where = f" of {fact.write_arrays() or f'{fact.space.name.lower()} memory'}"
     through = " (called here)" if fact.is_nested else ""
     if fact.space is Space.SHARED:
         return f"{fact.kind.value}{where}{through}: {format_number(fact.wavefronts_per_request)} wavefronts/req"
