@@ -71,6 +71,20 @@ def find_pointer_uses(function: PtxFunction) -> dict[str, PointerUse]:
     return {name: use for (name, _), use in _find_uses(function, places).items()}
 
 
+def find_held_uses(function: PtxFunction) -> dict[str, PointerUse]:
+    """What is done through the pointers that the arrays of parameters hold, by the parameter's name: of ``float** rows``, the use of each row."""
+    pointers = (one.name for one in function.parameters if one.size_bytes == _POINTER_BYTES)
+    bits = {(name, 0): 1 << number for number, name in enumerate(pointers)}
+    origins = _follow_origins(function, _find_starts(function, bits, _find_bases(function)))
+    starts = {
+        one.index: origins.get(address, 0)
+        for one in function.instructions
+        if one.opcode in ("ld", "ldu") and one.types and one.types[-1].bytes == _POINTER_BYTES
+        for address in _list_addresses(one)
+    }
+    return {name: use for (name, _), use in _judge_uses(function, bits, _follow_origins(function, starts)).items()}
+
+
 def find_texture_variables(function: PtxFunction) -> dict[str, PointerUse]:
     """Variables of the module that hold the handles of textures and surfaces, by name, and how they are read."""
     places = {place: None for one in function.instructions if (place := _find_held(one)) is not None}
@@ -124,8 +138,13 @@ _Place = tuple[str, int]
 
 def _find_uses(function: PtxFunction, places: Sequence[_Place]) -> dict[_Place, PointerUse]:
     bits = {place: 1 << number for number, place in enumerate(places)}
-    bases = _find_bases(function)
-    origins = _find_origins(function, bits, bases)
+    starts = _find_starts(function, bits, _find_bases(function))
+    return _judge_uses(function, bits, _follow_origins(function, starts))
+
+
+def _judge_uses(
+    function: PtxFunction, bits: Mapping[_Place, int], origins: Mapping[int, int]
+) -> dict[_Place, PointerUse]:
     found = {bit: _Found() for bit in bits.values()}
     strides: dict[int, int] = {}
     for instruction in function.instructions:
@@ -161,13 +180,18 @@ def find_loaded_parameters(function: PtxFunction) -> dict[int, _Place]:
     return {index: place for index, place in places if place is not None}
 
 
-def _find_origins(function: PtxFunction, bits: dict[_Place, int], bases: dict[int, _Place]) -> dict[int, int]:
-    """Slot → bits of the parameters its value may come from."""
+def _follow_origins(function: PtxFunction, starts: Mapping[int, int]) -> dict[int, int]:
+    """Slot → bits of what its value may come from.
+
+    Args:
+        function: the kernel.
+        starts: bits that an instruction's result begins with, by its number.
+    """
     origins: dict[int, int] = {}
     for _ in range(_MOST_ROUNDS):
         has_changed = False
         for instruction in function.instructions:
-            coming = _find_coming(instruction, origins, bits, bases)
+            coming = starts.get(instruction.index, 0) or _pass_on(instruction, origins)
             for slot in _list_slots(instruction.destinations) if coming else ():
                 if origins.get(slot, 0) | coming != origins.get(slot, 0):
                     origins[slot] = origins.get(slot, 0) | coming
@@ -229,15 +253,18 @@ def _find_held(instruction: PtxInstruction) -> _Place | None:
     return address.base.name, 0
 
 
-def _find_coming(
-    instruction: PtxInstruction, origins: dict[int, int], bits: dict[_Place, int], bases: dict[int, _Place]
-) -> int:
-    if instruction.opcode == "ld" and "param" in instruction.suffixes:
-        place = _find_parameter(instruction, bases)
-        return 0 if place is None else bits.get(place, 0)
-    if instruction.opcode == "ld":
-        held = _find_held(instruction)
-        return 0 if held is None else bits.get(held, 0)
+def _find_starts(function: PtxFunction, bits: Mapping[_Place, int], bases: dict[int, _Place]) -> dict[int, int]:
+    """Numbers of instructions that load a parameter, or a variable that holds a handle → its bit."""
+    found = {}
+    for one in function.instructions:
+        if one.opcode == "ld":
+            place = _find_parameter(one, bases) if "param" in one.suffixes else _find_held(one)
+            if place is not None and place in bits:
+                found[one.index] = bits[place]
+    return found
+
+
+def _pass_on(instruction: PtxInstruction, origins: Mapping[int, int]) -> int:
     if instruction.opcode not in _PASSING or not instruction.types or instruction.types[-1].bytes != 8:
         return 0
     coming = 0

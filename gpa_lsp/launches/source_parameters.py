@@ -19,11 +19,13 @@ class SourceParameter:
         name: empty where it has none.
         type: of the value, or of what the pointer points to, without ``const``; as written, e.g. ``float4`` or ``Particle``.
         is_pointer: its value is an address.
+        leads_to_pointers: the address of addresses of that type, as of ``float** rows``.
     """
 
     name: str
     type: str
     is_pointer: bool
+    leads_to_pointers: bool = False
 
 
 def read_source_parameters(file: str, text: str, kernel: str) -> tuple[SourceParameter, ...]:
@@ -37,8 +39,11 @@ def read_source_parameters(file: str, text: str, kernel: str) -> tuple[SourcePar
     Returns:
         In order; none where the text has no such kernel, or several that disagree.
 
-    >>> read_source_parameters("k.cu", "__global__ void k(const float* __restrict__ x, unsigned int n) {}", "_Z1kPKfj")
-    (SourceParameter(name='x', type='float', is_pointer=True), SourceParameter(name='n', type='unsigned int', is_pointer=False))
+    >>> for one in read_source_parameters("k.cu", "__global__ void k(float* __restrict__ x, const int* const* rows, unsigned int n) {}", "k"):
+    ...     print(one.type, one.name, one.is_pointer, one.leads_to_pointers)
+    float x True False
+    int rows True True
+    unsigned int n False False
     """
     tree = read_tree(file, text)
     if tree is None:
@@ -57,10 +62,10 @@ def _read_parameters(nodes: "tuple[Node, ...]") -> tuple[SourceParameter, ...]:
 
 def _read_parameter(node: "Node") -> SourceParameter:
     declarator = node.child_by_field_name("declarator")
-    is_pointer = False
+    levels: list[str] = []
     name = ""
     while declarator is not None and not name:
-        is_pointer |= "pointer" in declarator.type or "array" in declarator.type
+        levels += [word for word in ("pointer", "array") if word in declarator.type]
         if declarator.type == "identifier":
             name = read_text(declarator)
         inner = declarator.child_by_field_name("declarator")
@@ -69,4 +74,5 @@ def _read_parameter(node: "Node") -> SourceParameter:
             None,
         )
     kind = " ".join(read_text(node.child_by_field_name("type")).split())
-    return SourceParameter(name=name, type=kind, is_pointer=is_pointer)
+    leads_to_pointers = len(levels) == 2 and levels[0] == "pointer"  # not (*rows)[4], which are rows of numbers
+    return SourceParameter(name=name, type=kind, is_pointer=bool(levels), leads_to_pointers=leads_to_pointers)

@@ -9,9 +9,11 @@ from types import MappingProxyType
 from gpa_lsp.basis.prose import list_of
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.launches.launch import LaunchDescription
+from gpa_lsp.launches.model import FIRST_ADDRESS
 from gpa_lsp.launches.pointer_uses import (
     MemberUse,
     PointerUse,
+    find_held_uses,
     find_member_uses,
     find_pointer_uses,
     find_read_parameters,
@@ -42,10 +44,23 @@ _POINTER_BYTES = 8
 _COUNTED = 'value = "threads_x"'
 """Of a number that may be how many elements there are; of those one is believed, or those with a telling name."""
 
+TABLE = ', fill = "sequence"'
+"""Of an array of pointers: so far from each other lies what they lead to."""
+_TABLE_SPAN = (1 << 30) + (1 << 20)
+"""From what the pointers of one array lead to, to what those of the next do: more than there is for each while nothing bounds it."""
+_MOST_TABLES = 6
+_TABLE_BYTES = 1 << 24
+"""Of what the pointers of one array lead to."""
+_LEAST_STEP, _MOST_STEP = 256, 1 << 16
+_POINTERS = 1024
+"""In an array of pointers whose size nobody knows."""
+
 GUESSED = ", guessed = true"
 """Of an array whose size nobody knows."""
 _REFERENCE = re.compile(r"\btexture\s*<\s*([\w ]{1,40}?)\s*(?:,[^<>;]{0,80})?>\s*(\w{1,200})")
 """Declaration of a texture reference."""
+_COUNT = re.compile(r" count = (\"[^\"]*\"|\d+)")
+_FILLED = re.compile(r", fill = \"uniform\"(?:, high = \d+)?")
 _VALUE = re.compile(r" value = [^,}]*?(?=\s*[,}])")
 _KNOWN_BITS = {1: "u8", 2: "u16", 4: "int", 8: "int64"}
 
@@ -87,7 +102,8 @@ def write_template(
     has_threads = any(one.startswith("threads = ") for one in shape)
     written = _write_arguments(function, known, host, has_threads=has_threads)
     written += _write_references(function, references, has_threads=has_threads)
-    guesses = [*_list_guessed_shape(shape, function, host, measured), *_list_guessed_arguments(written)]
+    tables = [] if not known else _write_tables(function, known, written)
+    guesses = [*_list_guessed_shape(shape, function, host, measured), *_list_guessed_arguments([*written, *tables])]
     guesses += sorted(find_read_parameters(function).intersection(filled).difference(guesses))
     lines = [
         _write_heading(host, measured),
@@ -100,6 +116,7 @@ def write_template(
         "arguments = [",
         *(f"  {line}" for line in written),
         "]",
+        *(["memory = [", *(f"  {line}" for line in tables), "]"] if tables else []),
     ]
     return "\n".join(lines) + "\n"
 
@@ -131,6 +148,44 @@ def _write_arguments(
             line = line if has_threads else _count_by_grid(line)
         lines.append(line)
     return lines
+
+
+def _write_tables(function: PtxFunction, known: Sequence[SourceParameter], written: list[str]) -> list[str]:
+    """Memory that the pointers in arrays of pointers lead to, one line for each such array; their own lines get how far apart that is.
+
+    Args:
+        function: the kernel.
+        known: its parameters as the source declares them.
+        written: lines of the parameters, in their order.
+    """
+    uses = find_held_uses(function)
+    lines: list[str] = []
+    for number, (parameter, source) in enumerate(zip(function.parameters, known, strict=True)):
+        use = uses.get(parameter.name) if source.leads_to_pointers else None
+        name = _NAMED.search(written[number])
+        if use is None or name is None or len(lines) == _MOST_TABLES:
+            continue
+        base = FIRST_ADDRESS + len(lines) * _TABLE_SPAN
+        written[number], size = _write_pointers(written[number], base)
+        kind = find_type(source.type)
+        scalar = ScalarType.F32 if use.type is None else use.type
+        each = scalar.bytes if kind is None else kind.bytes
+        line = _write_array(f"{name[1]}_i", kind, use, source)
+        line = _COUNT.sub(f" count = {size // each}", line, count=1)
+        lines.append(line.replace(GUESSED, f", base_address = {base}{GUESSED}"))
+    return lines
+
+
+def _write_pointers(line: str, base: int) -> tuple[str, int]:
+    """The line of an array of pointers that lead to places at equal distances, and the bytes of all these."""
+    text, _, comment = line.partition("  # ")
+    told = _COUNT.search(text)
+    count = int(told[1]) if told is not None and told[1].isdecimal() else _POINTERS
+    room = 1 << max(_TABLE_BYTES // max(count, 1), 1).bit_length() - 1
+    step = min(max(room, _LEAST_STEP), _MOST_STEP)
+    text = _COUNT.sub(f" count = {count}", text, count=1)
+    text = _FILLED.sub(f"{TABLE}, low = {base}, step = {step}", text, count=1)
+    return f"{text}{f'  # {comment}' if comment else ''}", count * step
 
 
 def _write_references(function: PtxFunction, references: Mapping[str, str], *, has_threads: bool) -> list[str]:
@@ -304,6 +359,8 @@ def _write_argument(parameter: PtxVariable, name: str, source: SourceParameter |
         return _write_texture(name, use, None)
     kind = None if source is None else find_type(source.type)
     is_pointer = parameter.is_pointer or use is not None or (source is not None and source.is_pointer)
+    if source is not None and source.leads_to_pointers and parameter.size_bytes == _POINTER_BYTES:
+        return _write_array(name, None, _POINTERS_USE, None)
     if is_pointer and parameter.size_bytes == _POINTER_BYTES:
         return _write_array(name, kind, use, source)
     if kind is not None and kind.bytes == parameter.size_bytes:
@@ -313,6 +370,9 @@ def _write_argument(parameter: PtxVariable, name: str, source: SourceParameter |
         return f'{{ name = "{name}", size = {max(1, parameter.size_bytes)}, members = [] }},{comment}'
     word = _name_number(parameter.type)
     return _write_number(name, word, find_type(word) or ElementType(scalar=parameter.type))
+
+
+_POINTERS_USE = PointerUse(type=ScalarType.U64, is_read=True, is_written=False, stride_bytes=0, texture_dimensions=0)
 
 
 def _write_structure(

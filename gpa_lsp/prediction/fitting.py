@@ -19,7 +19,7 @@ from gpa_lsp.emulator.model import Budget, Emulation, Fault, FaultKind, Sampling
 from gpa_lsp.launches.described_arrays import list_arrays, replace_arrays
 from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
 from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.launches.template import DERIVED, TOLD
+from gpa_lsp.launches.template import DERIVED, TABLE, TOLD
 from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
 
 LIMITS = frozenset(
@@ -170,7 +170,8 @@ def _side_of(text: str, axes: int) -> int:
 
 def _fit_arrays(module: PtxModule, function: PtxFunction, text: str, room: int) -> _Tried | None:
     launch = _read(text)
-    guessed = {match["name"] for line in text.splitlines() if _KNOWN not in line and (match := _ARRAY.search(line))}
+    free = (line for line in text.splitlines() if _KNOWN not in line and TABLE not in line)
+    guessed = {match["name"] for line in free if (match := _ARRAY.search(line))}
     has_shared = _SHARED.search(text) is not None
     try:
         touched = _find_touched(module, function, launch, guessed, has_shared=has_shared)

@@ -109,6 +109,23 @@ def test_parameters_of_a_source() -> None:
 
 
 @pytest.mark.parametrize(
+    ("declared", "leads"),
+    [
+        ("float** rows", True),
+        ("const float* const* __restrict__ rows", True),
+        ("float* rows[]", True),
+        ("float* rows", False),
+        ("float rows[][4]", False),
+        ("float (*rows)[4]", False),
+        ("float*** rows", False),
+    ],
+)
+def test_arrays_of_pointers_are_told_from_arrays_of_rows(declared: str, leads: bool) -> None:
+    (found,) = read_source_parameters("k.cu", f"__global__ void k({declared}) {{}}", "k")
+    assert (found.name, found.type, found.is_pointer, found.leads_to_pointers) == ("rows", "float", True, leads)
+
+
+@pytest.mark.parametrize(
     "declared",
     [
         ".param .b128 p",

@@ -7,12 +7,14 @@ import pytest
 
 from gpa_lsp.emulator.model import Budget, Fault, FaultKind, PassedEnd
 from gpa_lsp.launches.launch import ArrayArgument
+from gpa_lsp.launches.read_launches import read_launches
 from gpa_lsp.prediction.fault_answer import answer_faults
 from gpa_lsp.prediction.guessed_sizes import grow_guessed, part_guessed
 from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.model import KernelPrediction, PredictionSettings
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.prediction.templates import write_templates
+from gpa_lsp.ptx.scalar_types import ScalarType
 from tests.prediction.kernels import NVRTC
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
@@ -66,13 +68,22 @@ __global__ void fold(const int* in, int* out, int n)
 """
 
 
+TABLES = """\
+__global__ void add(const double* const* a, float* b[], int rows, int n)
+{
+    int row = blockIdx.y, i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < rows && i < n) b[row][i] += (float)a[row][2 * i];
+}
+"""
+
+
 def describe(folder: Path, text: str) -> str:
     path = folder / "kernels.cu"
     path.write_text(text)
     return write_templates(path, launches_text="", settings=NVRTC, fits=SETTINGS)
 
 
-@pytest.mark.parametrize("text", [PITCHED, TILED, GUARDED, INDIRECT, DYNAMIC])
+@pytest.mark.parametrize("text", [PITCHED, TILED, GUARDED, INDIRECT, DYNAMIC, TABLES])
 def test_what_is_described_has_volumes_and_no_fault(text: str, tmp_path: Path) -> None:
     choice = LaunchChoice(path=tmp_path / "kernels.launch.toml", text=describe(tmp_path, text))
     found = predict_source(tmp_path / "kernels.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
@@ -95,6 +106,39 @@ def test_blocks_of_tiles_have_two_axes(tmp_path: Path) -> None:
 
 def test_dynamic_shared_memory_is_what_is_touched(tmp_path: Path) -> None:
     assert "\nshared_bytes = 1024  # fitted" in describe(tmp_path, DYNAMIC)
+
+
+LAUNCHED = (
+    TABLES
+    + """
+void start(const double* const* unknown)
+{
+    const int rows = 48, n = 3000;
+    float** b;
+    cudaMalloc(&b, rows * sizeof(float*));
+    add<<<dim3((n + 255) / 256, rows), 256>>>(unknown, b, rows, n);
+}
+"""
+)
+
+
+def test_pointers_in_arrays_lead_to_memory_of_their_own(tmp_path: Path) -> None:
+    text = describe(tmp_path, LAUNCHED)
+    launch = read_launches(tmp_path / "k.launch.toml", text=text)[0]
+    a, b = (one for one in launch.arguments if isinstance(one, ArrayArgument))
+    assert (a.type, a.count, a.is_guessed) == (ScalarType.U64, 1024, True)
+    assert (b.type, b.count, b.is_guessed) == (ScalarType.U64, 48, False)
+    of_a, of_b = (one for one in launch.memory if isinstance(one, ArrayArgument))
+    assert (of_a.name, of_a.type, of_a.base_address) == ("a_i", ScalarType.F64, a.low)
+    assert (of_b.name, of_b.type, of_b.base_address) == ("b_i", ScalarType.F32, b.low)
+    assert of_b.count * 4 == 47 * b.step + 3000 * 4, "up to the last element of the last row"
+    assert {"a", "b", "a_i", "b_i"} <= set(launch.guesses)
+    choice = LaunchChoice(path=tmp_path / "k.launch.toml", text=text)
+    found = predict_source(tmp_path / "kernels.cu", launches=choice, settings=SETTINGS, compile_settings=NVRTC)
+    (kernel,) = found.kernels
+    assert kernel.faults == () and not kernel.problems
+    sectors = {(one.arrays, one.kind.value): one.sectors_per_request for one in kernel.accesses}
+    assert sectors[("a_i",), "loads"] > 15 and 3.9 < sectors[("b_i",), "stores"] <= 4
 
 
 HALF = """\

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.emulator.engine.accesses import Access, Place
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.geometry import WarpSet
@@ -113,11 +114,16 @@ class Arena:
 
         Raises:
             BudgetReached: it is more than allowed.
+            InputError: the arrays lie so far apart that this computer has no room for what is between them.
         """
         self._end = max(self._end, _ALIGNMENT_BYTES)
         if self._given:
             self._meter.hold(sum(one.size_bytes for one in self.regions), "memory of the arrays")
-            self._data = make_zeros(self._end)
+            try:
+                self._data = make_zeros(self._end)
+            except OSError as error:
+                message = f"no room for arrays that lie {format_bytes(self._end)} apart: {error.strerror or error}"
+                raise InputError(message, remedy="give them a base_address nearer to each other") from None
             self.regions.sort(key=lambda region: region.base)
         else:
             self._meter.hold(self._end, "memory of the arrays")

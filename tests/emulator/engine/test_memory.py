@@ -1,5 +1,6 @@
 """Loads and stores in every space."""
 
+import errno
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.emulator.emulate import emulate
+from gpa_lsp.emulator.engine import arena
 from gpa_lsp.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.emulator.model import FaultKind, TraceSettings
 from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
@@ -161,6 +163,16 @@ def test_arrays_that_cannot_lie_where_they_should_are_refused(where: int) -> Non
     module = build_module("ld.global.u64 %d1, [%d0];", ("d",))
     with pytest.raises(InputError, match="row cannot lie at 0x"):
         emulate(module, hold_at([1], where))
+
+
+def test_arrays_too_far_apart_for_this_computer_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(size_bytes: int) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(arena, "make_zeros", refuse)
+    module = build_module("ld.global.u64 %d1, [%d0];", ("d",))
+    with pytest.raises(InputError, match=r"no room for arrays that lie 3\.00 GiB apart: Cannot allocate memory"):
+        emulate(module, hold_at([1], ARENA_BASE + (3 << 30)))
 
 
 def test_arrays_at_the_same_place_are_refused() -> None:
