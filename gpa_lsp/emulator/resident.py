@@ -12,6 +12,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.batches import Runner
 from gpa_lsp.emulator.emulate import check_launch, count_executions
 from gpa_lsp.emulator.engine.arena import ARENA_BASE, Arena, Region
+from gpa_lsp.emulator.engine.device_runtime import PREFIXES, DeviceRuntime
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.functions import bind_function
 from gpa_lsp.emulator.engine.geometry import Geometry
@@ -28,6 +29,8 @@ from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.ptx.reachable import list_reachable
 
 _LARGEST_PARAMETERS = 32 << 10
+_LAUNCHES_BYTES = 64 << 20
+"""For parameters of launches by device code that have not begun; memory is taken as it is touched."""
 _ALIGNMENT_BYTES = 512
 _HEAP_BYTES = 8 << 20  # what CUDA gives device code without being asked
 
@@ -193,11 +196,13 @@ class ResidentModule:
 
     Attributes:
         variables: by name.
+        device_runtime: takes what its kernels launch themselves; None where none does.
     """
 
     def __init__(self, module: PtxModule, memory: ResidentMemory) -> None:
         self.module = module
         self.memory = memory
+        self.device_runtime = self._make_runtime()
         self.variables: dict[str, Region] = {}
         for name, one in module.variables.items():
             if one.space not in (Space.GLOBAL, Space.CONST) or one.is_texture:
@@ -211,6 +216,22 @@ class ResidentModule:
                 memory.bytes_at(region.base, len(given))[:] = given
         self._fill_addresses()
         self._begun = {name: memory.bytes_at(one.base, one.size_bytes).copy() for name, one in self.variables.items()}
+
+    def _make_runtime(self) -> DeviceRuntime | None:
+        if not any(name.startswith(PREFIXES) for name in self.module.functions):
+            return None
+        room = self.memory.place("parameters of launches", Space.GLOBAL, _LAUNCHES_BYTES, is_array=False)
+        if room is None:
+            return None
+        addresses = find_function_addresses(self.module)
+        kernels = {
+            addresses[one.name]: (
+                one.name,
+                max((parameter.offset_bytes + parameter.size_bytes for parameter in one.parameters), default=0),
+            )
+            for one in self.module.entries
+        }
+        return DeviceRuntime(kernels, Heap(room))
 
     def is_changed(self, name: str) -> bool:
         """Whether a variable holds something else than it began with."""
@@ -291,6 +312,7 @@ class ResidentKernel:
         self._machine.variables = module.variables
         self._machine.parameters = module.memory.parameters
         self._machine.heap = module.memory.heap
+        self._machine.device_runtime = module.device_runtime
         self._machine.textures = module.memory.textures
         self._machine.use_binder(bind_function)
         self._runner = None if self.problem else Runner(self._machine, checks_races=checks_races, trace_bytes=None)

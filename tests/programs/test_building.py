@@ -40,6 +40,7 @@ def build_project(name: str, command: str, folder: Path) -> Path:
         ("texture_references", "make -B", "texture_references", 2),
         ("relocatable_units", "make -B", "relocatable_units", 2),
         ("absent_helpers", "make -B", "absent_helpers", 2),
+        ("nested_launches", "make -B", "nested_launches", 6),
         ("linked_by_c", "make -B", "linked_by_c", 1),
     ],
 )

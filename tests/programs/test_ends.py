@@ -55,13 +55,24 @@ int main() {
 """
 _NESTED = """
 #include <cstdio>
-__global__ void child(int *p) { *p = 1; }
-__global__ void parent(int *p) { child<<<1, 1>>>(p); }
+__global__ void child(int *p) {
+    if (threadIdx.x == 0)
+        printf("child\\n");
+    if (threadIdx.x == 31)
+        __trap();
+}
+__global__ void parent(int *p, int threads) {
+    child<<<1, threads>>>(p);
+    printf("parent %d %d\\n", threads, cudaGetLastError());
+}
 int main() {
     int *p;
     cudaMallocManaged(&p, 4);
-    parent<<<1, 1>>>(p);
-    std::printf("%s\\n", cudaGetErrorString(cudaDeviceSynchronize()));
+    for (int threads : {1, 2000, 32}) {
+        parent<<<1, 1>>>(p, threads);
+        cudaError_t error = cudaDeviceSynchronize();
+        std::printf("%s\\n", cudaGetErrorString(error));
+    }
 }
 """
 _FORKS = """
@@ -230,12 +241,31 @@ def test_libraries_of_machine_code_are_named_before_the_program_starts(tmp_path:
     assert found.notes == tuple(told) and found.end.status == 0
 
 
-def test_kernels_that_launch_kernels_fail_and_are_named(tmp_path: Path) -> None:
+def test_what_goes_wrong_in_kernels_that_kernels_launch_reaches_the_program(tmp_path: Path) -> None:
     options = ("-rdc=true", "-cudart", "shared", "-gencode", "arch=compute_80,code=compute_80", "-lcudadevrt")
     found, printed = run(build(write(tmp_path, _NESTED), tmp_path, *options))
-    assert printed == "unspecified launch failure\n"
-    assert any("dynamic parallelism" in note for note in found.notes)
-    assert found.kernels[0].unfinished == ("it came to an instruction that is not emulated",)
+    told = [
+        "parent 1 0",
+        "child",
+        "no error",
+        "parent 2000 9",
+        "no error",
+        "parent 32 0",
+        "child",
+        "unspecified launch failure",
+    ]
+    assert printed.splitlines() == told
+    assert sorted((one.name, one.launches) for one in found.kernels) == [("child(int*)", 2), ("parent(int*, int)", 3)]
+
+
+def test_a_function_for_device_code_that_is_not_emulated_is_named(tmp_path: Path) -> None:
+    text = _NESTED.replace(
+        "child<<<1, threads>>>(p);", "cudaMemcpy2DAsync(p, 4, p, 4, 4, 1, cudaMemcpyDeviceToDevice, 0);"
+    )
+    options = ("-rdc=true", "-cudart", "shared", "-gencode", "arch=compute_80,code=compute_80", "-lcudadevrt")
+    found, printed = run(build(write(tmp_path, text), tmp_path, *options))
+    assert "unspecified launch failure\n" in printed
+    assert any("__cudaCDP2Memcpy2DAsync" in fault.message for one in found.kernels for fault in one.faults)
 
 
 _ASSERTS = """

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpa_lsp.emulator.engine.arena import Arena, Region
+from gpa_lsp.emulator.engine.device_runtime import DeviceRuntime
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.fragments import BoundFunction
 from gpa_lsp.emulator.engine.geometry import Geometry
@@ -40,6 +41,7 @@ class Machine:
         block_bases: number of the first basic block of each function, by name.
         guarded: lanes that executed each guarded instruction, by static number.
         textures: by handle.
+        device_runtime: takes what kernels launch themselves; None where that is not emulated.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Machine:
         self.textures: dict[int, Texture] = {}
         self.texture_references: dict[str, int] = {}
         self.heap: Any = None
+        self.device_runtime: DeviceRuntime | None = None
         self._shared_offsets = shared_offsets
         self._function_addresses = find_function_addresses(module)
         self._functions_by_address = {address: name for name, address in self._function_addresses.items()}

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.emulator.engine.calls import Builtin
+from gpa_lsp.emulator.engine.device_runtime import PREFIXES
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, WINDOW_BYTES
@@ -20,6 +21,8 @@ _CONVERSION = re.compile(r"%[-+ #0]*(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t)?([
 
 def find_builtin(machine: Machine, name: str) -> Builtin | None:
     """What a function without a body does; None when nobody knows."""
+    if machine.device_runtime is not None and name.startswith(PREFIXES):
+        return machine.device_runtime.find_function(machine, name)
     found: dict[str, Builtin] = {
         "vprintf": _Printer(machine).call,
         "__assertfail": lambda fragment, values, static: _fail(machine, fragment, values, static),
