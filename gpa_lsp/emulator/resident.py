@@ -29,6 +29,8 @@ from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.ptx.reachable import list_reachable
 
 _LARGEST_PARAMETERS = 32 << 10
+_MOST_PRINTED = 16 << 20
+"""Characters of one launch: more than a GPU keeps unless it is asked to (1 MiB), little enough for a pipe."""
 _LAUNCHES_BYTES = 64 << 20
 """For parameters of launches by device code that have not begun; memory is taken as it is touched."""
 _ALIGNMENT_BYTES = 512
@@ -44,6 +46,7 @@ class LaunchCost:
         warp_instructions: executed.
         seconds: it took.
         printed: what the kernel printed.
+        is_printing_cut: it printed more than is kept.
         end: why it did not run to its end, a sentence; empty where it did.
         trap: what a thread stopped it for, a sentence; empty where none did.
     """
@@ -52,6 +55,7 @@ class LaunchCost:
     warp_instructions: int
     seconds: float
     printed: str
+    is_printing_cut: bool = False
     end: str = ""
     trap: str = ""
 
@@ -342,14 +346,16 @@ class ResidentKernel:
         if self._workspace is not None:
             self._memory.bytes_at(self._workspace.base, 8)[:] = np.frombuffer(WORKSPACE, np.uint8)
         self._memory.refresh_textures()
-        before, traps = len(self._machine.printed), self._count_traps()
+        self._machine.restart_printing(_MOST_PRINTED)
+        traps = self._count_traps()
         finished = self._runner.run(range(self._blocks), lambda batch: None)
         ends = [fault.message for fault in self.list_faults() if fault.kind in _ENDS] if finished < self._blocks else []
         return LaunchCost(
             blocks=finished,
             warp_instructions=self._meter.warp_instructions,
             seconds=self._meter.seconds,
-            printed=self._machine.printed[before:],
+            printed=self._machine.printed,
+            is_printing_cut=self._machine.is_printing_cut,
             end=(ends[-1] if ends else "it did not run to its end") if finished < self._blocks else "",
             trap=self._find_trap() if self._count_traps() > traps else "",
         )

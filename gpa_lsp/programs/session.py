@@ -70,6 +70,7 @@ _TOO_LATE = "its time was over before it began"
 _DEEPEST = 24
 """Kernels that wait for each other, as on GPUs that let them. Source: CUDA C++ programming guide 11, synchronization depth."""
 _TOO_DEEP = f"kernels waited for kernels that they launched more than {_DEEPEST} deep; those did not run"
+_TOO_LONG = "a launch printed more than 16 MiB; the rest was left out"
 _TOO_MANY = "kernels launched more kernels at once than there is room for; those did not run"
 _OWN_RUNTIME = (
     "a library of the program has NVIDIA's runtime library linked into it, as CuPy's wheels have, so that ours cannot take its place; "
@@ -395,6 +396,8 @@ class Session:
         """Take over what a launch did; gives what the program is told of it."""
         tally.warp_instructions += cost.warp_instructions
         tally.seconds += cost.seconds
+        if cost.is_printing_cut:
+            self.notes[_TOO_LONG] = None
         faults = kernel.list_faults()
         for fault in faults:
             tally.faults[(fault.kind.value, fault.instruction)] = fault

@@ -268,6 +268,64 @@ def test_a_function_for_device_code_that_is_not_emulated_is_named(tmp_path: Path
     assert any("__cudaCDP2Memcpy2DAsync" in fault.message for one in found.kernels for fault in one.faults)
 
 
+_PRINTS = """
+#include <cstdio>
+__global__ void tell(int round) { printf("round %d thread %d of all\\n", round, blockIdx.x * blockDim.x + threadIdx.x); }
+int main() {
+    for (int round = 0; round < 3; round++)
+        tell<<<20, 256>>>(round);
+    return cudaDeviceSynchronize();
+}
+"""
+
+
+def test_all_that_kernels_print_reaches_the_program(tmp_path: Path) -> None:
+    """More than 4,096 threads, and more than 64 KiB, of one kernel."""
+    found, printed = run(build(write(tmp_path, _PRINTS), tmp_path))
+    expected = [f"round {number} thread {thread} of all" for number in range(3) for thread in range(5120)]
+    assert printed.splitlines() == expected and not found.notes
+
+
+_SIDES = """
+#include <cstdio>
+#include <cstdlib>
+static void tell(cudaError_t error) { std::printf("%s\\n", cudaGetErrorName(error)); cudaGetLastError(); }
+int main() {
+    int *host = (int *)std::malloc(64), *device, *pinned, *managed, *seen;
+    int *registered = (int *)aligned_alloc(4096, 4096);
+    cudaMalloc(&device, 64);
+    cudaMallocHost(&pinned, 64);
+    cudaMallocManaged(&managed, 64);
+    cudaHostRegister(registered, 4096, cudaHostRegisterMapped);
+    tell(cudaMemcpy(host, device, 64, cudaMemcpyHostToDevice));
+    tell(cudaMemcpy(host, host, 64, cudaMemcpyDeviceToHost));
+    tell(cudaMemcpyAsync(device, host, 64, cudaMemcpyDeviceToDevice, 0));
+    tell(cudaMemcpy2D(host, 16, device, 16, 16, 4, cudaMemcpyHostToDevice));
+    tell(cudaMemcpy(device, host, 64, (enum cudaMemcpyKind)9));
+    tell(cudaMemset(host, 0, 64));
+    tell(cudaMemcpy(device, host, 64, cudaMemcpyHostToDevice));
+    tell(cudaMemcpy(pinned, device, 64, cudaMemcpyDeviceToHost));
+    tell(cudaMemcpy(managed, registered, 64, cudaMemcpyDeviceToDevice));
+    tell(cudaMemcpy(host, device, 64, cudaMemcpyDefault));
+    tell(cudaHostGetDevicePointer(&seen, registered, 0));
+    tell(cudaMemset(seen, 0, 64));
+    for (int *one : {host, device, pinned, managed}) {
+        cudaPointerAttributes found;
+        cudaPointerGetAttributes(&found, one);
+        std::printf("%d ", (int)found.type);
+    }
+}
+"""
+
+
+def test_copies_say_which_side_is_the_devices(tmp_path: Path) -> None:
+    _, printed = run(build(write(tmp_path, _SIDES), tmp_path))
+    *told, types = printed.splitlines()
+    invalid = ["cudaErrorInvalidValue"]
+    assert told == [*invalid * 4, "cudaErrorInvalidMemcpyDirection", *invalid, *["cudaSuccess"] * 6]
+    assert types.split() == ["0", "2", "1", "3"]  # as cudaMemoryType
+
+
 _ASSERTS = """
 #include <cassert>
 #include <cstdio>

@@ -18,6 +18,7 @@ FUNCTION_BASE = 0x1_0000
 """Address of the module's first function; the others follow every 16 bytes. They are no memory."""
 _FUNCTION_STEP = 16
 _MOST_PRINTED = 64 << 10
+"""Characters that are kept for people to read, where nobody says how many are wanted."""
 
 
 def find_function_addresses(module: PtxModule) -> dict[str, int]:
@@ -41,6 +42,8 @@ class Machine:
         block_bases: number of the first basic block of each function, by name.
         guarded: lanes that executed each guarded instruction, by static number.
         textures: by handle.
+        most_printed: characters that are kept.
+        is_printing_cut: some of what the kernel printed was not kept.
         device_runtime: takes what kernels launch themselves; None where that is not emulated.
     """
 
@@ -84,6 +87,8 @@ class Machine:
         self._bind: Callable[[Machine, str], BoundFunction] | None = None
         self._printed: list[str] = []
         self._printed_characters = 0
+        self.most_printed = _MOST_PRINTED
+        self.is_printing_cut = False
 
     def find_symbol(self, name: str, function: PtxFunction) -> int | None:
         """The address of a variable or function in its own space; None for a name that nobody declared."""
@@ -131,12 +136,16 @@ class Machine:
 
     def print_text(self, text: str) -> bool:
         """Keep what the kernel printed; False when no more is kept."""
-        room = _MOST_PRINTED - self._printed_characters
-        if room <= 0:
-            return False
+        room = self.most_printed - self._printed_characters
         self._printed.append(text[:room])
         self._printed_characters += len(text[:room])
-        return True
+        self.is_printing_cut = self.is_printing_cut or len(text) > room
+        return not self.is_printing_cut
+
+    def restart_printing(self, most: int) -> None:
+        """Forget what was printed, and keep so many characters from now on."""
+        self.most_printed = most
+        self._printed, self._printed_characters, self.is_printing_cut = [], 0, False
 
     @property
     def printed(self) -> str:

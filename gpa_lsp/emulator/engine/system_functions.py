@@ -14,8 +14,6 @@ from gpa_lsp.emulator.engine.values import Value
 from gpa_lsp.emulator.model import FAILED_ASSERTION, FaultKind
 
 _LONGEST_TEXT = 1024
-_MOST_CALLS = 4096
-"""Lanes whose output is formatted, per call: what is printed is kept for people to read."""
 _CONVERSION = re.compile(r"%[-+ #0]*(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp%])")
 
 
@@ -76,12 +74,16 @@ class _Printer:
     def call(self, fragment: Fragment, values: list[Value], static: int) -> Value:
         """``vprintf``: gives the number of arguments, as the hardware does."""
         del static
-        lanes = np.flatnonzero(fragment.active())[:_MOST_CALLS]
+        lanes = np.flatnonzero(fragment.active())
         formats = np.broadcast_to(values[0], (fragment.warps.lanes,))
         arguments = np.broadcast_to(values[1], (fragment.warps.lanes,))
         numbers = np.broadcast_to(fragment.warps.column("lane"), (fragment.warps.lanes,))
+        texts: dict[int, str] = {}  # lanes print by few formats
         for lane in lanes.tolist():
-            text = _read_text(self._machine, int(formats[lane]))
+            place = int(formats[lane])
+            text = texts.get(place)
+            if text is None:
+                text = texts[place] = _read_text(self._machine, place)
             buffer = self._read_buffer(fragment, int(arguments[lane]), int(numbers[lane]))
             if not self._machine.print_text(self._format(text, buffer)):
                 break

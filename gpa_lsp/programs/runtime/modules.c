@@ -675,7 +675,7 @@ static cudaError_t find_range(uint64_t address, uint64_t *base, uint64_t *size, 
     }
     *base = found->base;
     *size = found->size;
-    *is_host = found->kind == ON_HOST;
+    *is_host = found->kind == ON_HOST || found->kind == MANAGED;
     UNLOCK();
 }
 
