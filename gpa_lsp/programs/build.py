@@ -33,8 +33,9 @@ _SCRIPT = "GPA_LSP_RUNTIME_SCRIPT"
 _FLAGS = "NVCC_APPEND_FLAGS"
 _ARCHITECTURE_VARIABLE = "CUDAARCHS"
 """CMake's."""
-_EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x86_64", "nvToolsExt")
+_EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x86_64", "nvToolsExt", "curand")
 """What old programs link with, and need nothing of: our headers stand for it. Where linkers find another one they take that."""
+_RANDOM = "curand_kernel.h"
 _WANTED = 80
 """Code for compute capability 8.0 runs on everything newer."""
 _SINCE_C17 = 13000
@@ -121,6 +122,8 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
         f"-cudart shared -lineinfo -Wno-deprecated-declarations -gencode arch=compute_{wanted},code=compute_{wanted} "
         f"-include {shlex.quote(str(_SOURCES / 'removed_names.h'))} -I{shlex.quote(str(ABSENT_HEADERS))}"
     )
+    if headers is None or not (headers.folder / _RANDOM).exists():  # ours would be found before the toolkit's own
+        flags += f" -I{shlex.quote(str(ABSENT_HEADERS / 'random'))}"
     if library is not None:
         flags += f" -L{shlex.quote(str(library))}"
     return {

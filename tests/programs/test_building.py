@@ -41,6 +41,7 @@ def build_project(name: str, command: str, folder: Path) -> Path:
         ("relocatable_units", "make -B", "relocatable_units", 2),
         ("absent_helpers", "make -B", "absent_helpers", 3),
         ("nested_launches", "make -B", "nested_launches", 6),
+        ("absent_random", "make -B", "absent_random", 6),
         ("linked_by_c", "make -B", "linked_by_c", 1),
     ],
 )
