@@ -42,6 +42,8 @@ def build_project(name: str, command: str, folder: Path) -> Path:
         ("absent_helpers", "make -B", "absent_helpers", 3),
         ("nested_launches", "make -B", "nested_launches", 6),
         ("absent_random", "make -B", "absent_random", 6),
+        ("linked_by_host", "make -B", "linked_by_host", 1),
+        ("linked_by_host", 'sh -c "cmake -S . -B out && cmake --build out"', "out/linked_by_host", 1),
         ("linked_by_c", "make -B", "linked_by_c", 1),
     ],
 )
