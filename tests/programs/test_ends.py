@@ -326,6 +326,37 @@ def test_copies_say_which_side_is_the_devices(tmp_path: Path) -> None:
     assert types.split() == ["0", "2", "1", "3"]  # as cudaMemoryType
 
 
+_SHARED = """
+#include <cstdio>
+__global__ void sum(int *out) {
+    extern __shared__ int values[];
+    values[threadIdx.x] = 1;
+    __syncthreads();
+    *out = values[0] + values[blockDim.x - 1];
+}
+static void launch(int *out, int bytes) {
+    sum<<<1, 32, bytes>>>(out);
+    std::printf("%s ", cudaGetErrorName(cudaGetLastError()));
+}
+int main() {
+    int *out;
+    cudaMallocManaged(&out, 4);
+    launch(out, 48 << 10);
+    launch(out, 49 << 10);
+    cudaFuncSetAttribute(sum, cudaFuncAttributeMaxDynamicSharedMemorySize, 96 << 10);
+    launch(out, 96 << 10);
+    launch(out, 97 << 10);
+    std::printf("%d\\n", cudaDeviceSynchronize() == cudaSuccess ? *out : -1);
+}
+"""
+
+
+def test_more_shared_memory_than_was_asked_for_is_refused(tmp_path: Path) -> None:
+    found, printed = run(build(write(tmp_path, _SHARED), tmp_path))
+    assert printed.split() == ["cudaSuccess", "cudaErrorInvalidValue", "cudaSuccess", "cudaErrorInvalidValue", "2"]
+    assert found.kernels[0].launches == 2
+
+
 _ASSERTS = """
 #include <cassert>
 #include <cstdio>
