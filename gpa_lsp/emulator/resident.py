@@ -12,6 +12,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.emulator.batches import Runner
 from gpa_lsp.emulator.emulate import check_launch, count_executions
 from gpa_lsp.emulator.engine.arena import ARENA_BASE, Arena, Region
+from gpa_lsp.emulator.engine.device_runtime import PREFIXES, DeviceRuntime
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.functions import bind_function
 from gpa_lsp.emulator.engine.geometry import Geometry
@@ -28,6 +29,10 @@ from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.ptx.reachable import list_reachable
 
 _LARGEST_PARAMETERS = 32 << 10
+_MOST_PRINTED = 16 << 20
+"""Characters of one launch: more than a GPU keeps unless it is asked to (1 MiB), little enough for a pipe."""
+_LAUNCHES_BYTES = 64 << 20
+"""For parameters of launches by device code that have not begun; memory is taken as it is touched."""
 _ALIGNMENT_BYTES = 512
 _HEAP_BYTES = 8 << 20  # what CUDA gives device code without being asked
 
@@ -41,6 +46,7 @@ class LaunchCost:
         warp_instructions: executed.
         seconds: it took.
         printed: what the kernel printed.
+        is_printing_cut: it printed more than is kept.
         end: why it did not run to its end, a sentence; empty where it did.
         trap: what a thread stopped it for, a sentence; empty where none did.
     """
@@ -49,6 +55,7 @@ class LaunchCost:
     warp_instructions: int
     seconds: float
     printed: str
+    is_printing_cut: bool = False
     end: str = ""
     trap: str = ""
 
@@ -193,11 +200,13 @@ class ResidentModule:
 
     Attributes:
         variables: by name.
+        device_runtime: takes what its kernels launch themselves; None where none does.
     """
 
     def __init__(self, module: PtxModule, memory: ResidentMemory) -> None:
         self.module = module
         self.memory = memory
+        self.device_runtime = self._make_runtime()
         self.variables: dict[str, Region] = {}
         for name, one in module.variables.items():
             if one.space not in (Space.GLOBAL, Space.CONST) or one.is_texture:
@@ -211,6 +220,22 @@ class ResidentModule:
                 memory.bytes_at(region.base, len(given))[:] = given
         self._fill_addresses()
         self._begun = {name: memory.bytes_at(one.base, one.size_bytes).copy() for name, one in self.variables.items()}
+
+    def _make_runtime(self) -> DeviceRuntime | None:
+        if not any(name.startswith(PREFIXES) for name in self.module.functions):
+            return None
+        room = self.memory.place("parameters of launches", Space.GLOBAL, _LAUNCHES_BYTES, is_array=False)
+        if room is None:
+            return None
+        addresses = find_function_addresses(self.module)
+        kernels = {
+            addresses[one.name]: (
+                one.name,
+                max((parameter.offset_bytes + parameter.size_bytes for parameter in one.parameters), default=0),
+            )
+            for one in self.module.entries
+        }
+        return DeviceRuntime(kernels, Heap(room))
 
     def is_changed(self, name: str) -> bool:
         """Whether a variable holds something else than it began with."""
@@ -291,6 +316,7 @@ class ResidentKernel:
         self._machine.variables = module.variables
         self._machine.parameters = module.memory.parameters
         self._machine.heap = module.memory.heap
+        self._machine.device_runtime = module.device_runtime
         self._machine.textures = module.memory.textures
         self._machine.use_binder(bind_function)
         self._runner = None if self.problem else Runner(self._machine, checks_races=checks_races, trace_bytes=None)
@@ -320,14 +346,16 @@ class ResidentKernel:
         if self._workspace is not None:
             self._memory.bytes_at(self._workspace.base, 8)[:] = np.frombuffer(WORKSPACE, np.uint8)
         self._memory.refresh_textures()
-        before, traps = len(self._machine.printed), self._count_traps()
+        self._machine.restart_printing(_MOST_PRINTED)
+        traps = self._count_traps()
         finished = self._runner.run(range(self._blocks), lambda batch: None)
         ends = [fault.message for fault in self.list_faults() if fault.kind in _ENDS] if finished < self._blocks else []
         return LaunchCost(
             blocks=finished,
             warp_instructions=self._meter.warp_instructions,
             seconds=self._meter.seconds,
-            printed=self._machine.printed[before:],
+            printed=self._machine.printed,
+            is_printing_cut=self._machine.is_printing_cut,
             end=(ends[-1] if ends else "it did not run to its end") if finished < self._blocks else "",
             trap=self._find_trap() if self._count_traps() > traps else "",
         )

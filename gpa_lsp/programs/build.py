@@ -33,8 +33,9 @@ _SCRIPT = "GPA_LSP_RUNTIME_SCRIPT"
 _FLAGS = "NVCC_APPEND_FLAGS"
 _ARCHITECTURE_VARIABLE = "CUDAARCHS"
 """CMake's."""
-_EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x86_64", "nvToolsExt")
+_EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x86_64", "nvToolsExt", "curand")
 """What old programs link with, and need nothing of: our headers stand for it. Where linkers find another one they take that."""
+_RANDOM = "curand_kernel.h"
 _WANTED = 80
 """Code for compute capability 8.0 runs on everything newer."""
 _SINCE_C17 = 13000
@@ -94,16 +95,27 @@ def _wait(running: WatchedCommand, is_cancelled: Callable[[], bool]) -> None:
         running.future.result()
 
 
-def _place_libraries(headers: CudaHeaders | None, folder: Path) -> Path | None:
+def _place_libraries(nvcc: Path, headers: CudaHeaders | None, folder: Path) -> Path | None:
     """A folder where linkers find the libraries, for an nvcc that brings none and for paths of other machines; None where there are no headers."""
     if headers is None:
         return None
+    runtime = _find_device_runtime(nvcc)
+    if runtime is not None:
+        (folder / runtime.name).symlink_to(runtime)
     for library in build_libraries(headers, folder):
         stem = library.name.partition(".so")[0]
         (folder / f"{stem}.so").symlink_to(library.name)
+        _keep_for_cmake(library, f"{stem}.so")
     for name in _EMPTY_LIBRARIES:
         (folder / f"lib{name}.so").write_text("INPUT(-lc)\n")
     return folder
+
+
+def _find_device_runtime(nvcc: Path) -> Path | None:
+    """The archive that device code which launches kernels is linked with, and with it what nvcc linked of any relocatable device code."""
+    places = ("lib64", "lib", "targets/x86_64-linux/lib")
+    found = (nvcc.parent.parent / place / "libcudadevrt.a" for place in places)
+    return next((path for path in found if path.exists()), None)
 
 
 def _find_headers(nvcc: Path) -> CudaHeaders | None:
@@ -113,7 +125,7 @@ def _find_headers(nvcc: Path) -> CudaHeaders | None:
 
 def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
     headers = _find_headers(nvcc)
-    library = _place_libraries(headers, private)
+    library = _place_libraries(nvcc, headers, private)
     wrapper = _place_wrapper()
     architectures = _list_architectures(nvcc)
     wanted = next((one for one in architectures if one >= _WANTED), _WANTED)
@@ -121,6 +133,8 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
         f"-cudart shared -lineinfo -Wno-deprecated-declarations -gencode arch=compute_{wanted},code=compute_{wanted} "
         f"-include {shlex.quote(str(_SOURCES / 'removed_names.h'))} -I{shlex.quote(str(ABSENT_HEADERS))}"
     )
+    if headers is None or not (headers.folder / _RANDOM).exists():  # ours would be found before the toolkit's own
+        flags += f" -I{shlex.quote(str(ABSENT_HEADERS / 'random'))}"
     if library is not None:
         flags += f" -L{shlex.quote(str(library))}"
     return {
@@ -146,15 +160,29 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
 
 
 def _write_script(library: Path) -> Path:
-    """What linkers read in place of the runtime library: it names the shared one, and the library of C++, which linkers of C leave out."""
+    """What linkers read in place of the runtime library: it names the shared one, and what host compilers leave out: the library of C++, for C, and
+    the archive that relocatable device code was linked with.
+    """
     script = library / "runtime.ld"
     target = (library / "libcudart.so").resolve()  # not by the name that leads to this script
-    script.write_text(f'INPUT("{target}" -lstdc++)\n')
+    devices = library / "libcudadevrt.a"
+    other = f' "{devices.resolve()}"' if devices.exists() else ""
+    script.write_text(f'INPUT("{target}"{other} -lstdc++)\n')
     return script
 
 
 def _join(*folders: str | Path | None) -> str:
     return os.pathsep.join(str(one) for one in folders if one)
+
+
+def _keep_for_cmake(library: Path, name: str) -> None:
+    """Where CMake looks for libraries last: in ``lib`` below folders of programs. It writes down where it found them, so they stay."""
+    target = _place_wrapper() / "lib" / name
+    target.parent.mkdir(exist_ok=True, mode=0o700)
+    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as stream:
+        shutil.copyfileobj(library.open("rb"), stream)
+    Path(stream.name).chmod(0o700)
+    Path(stream.name).replace(target)
 
 
 def _place_wrapper() -> Path:

@@ -6,7 +6,7 @@ import mmap
 import os
 import struct
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import field, replace
 from math import prod
@@ -21,8 +21,9 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count, format_count_of
 from gpa_lsp.device.products import Product
 from gpa_lsp.emulator.engine.arena import ARENA_BASE
+from gpa_lsp.emulator.engine.device_runtime import DeviceLaunch, Work
 from gpa_lsp.emulator.model import FAILED_ASSERTION, Budget, Fault, FaultKind
-from gpa_lsp.emulator.resident import ResidentKernel, ResidentMemory
+from gpa_lsp.emulator.resident import LaunchCost, ResidentKernel, ResidentMemory
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.model import TextureInput
 from gpa_lsp.programs.images import place_image
@@ -66,7 +67,11 @@ _ELEMENTS = {
 _NOT_EMULATED = "it came to an instruction that is not emulated"
 _CLUSTERS = "its blocks form clusters, which are not emulated"
 _TOO_LATE = "its time was over before it began"
-_DEVICE_LAUNCHES = ("__cudaCDP", "cudaLaunchDevice", "cudaGetParameterBuffer")
+_DEEPEST = 24
+"""Kernels that wait for each other, as on GPUs that let them. Source: CUDA C++ programming guide 11, synchronization depth."""
+_TOO_DEEP = f"kernels waited for kernels that they launched more than {_DEEPEST} deep; those did not run"
+_TOO_LONG = "a launch printed more than 16 MiB; the rest was left out"
+_TOO_MANY = "kernels launched more kernels at once than there is room for; those did not run"
 _OWN_RUNTIME = (
     "a library of the program has NVIDIA's runtime library linked into it, as CuPy's wheels have, so that ours cannot take its place; "
     "one that is linked with -cudart shared can run (of CuPy, that of conda-forge)"
@@ -153,10 +158,11 @@ class Session:
         self.memory = ResidentMemory(np.frombuffer(self._mapping, np.uint8), _OWN_BYTES)
         self._modules: list[LoadedModule] = []
         self._functions: list[KernelTally] = []
+        self._numbers: dict[tuple[int, str], int] = {}
         self._resident: dict[tuple[object, ...], ResidentKernel] = {}
         self._generation = 0
-        self._running: ResidentKernel | None = None
-        self._at_work: LaunchAtWork | None = None
+        self._at_work: list[tuple[ResidentKernel, LaunchAtWork]] = []
+        self._awaited_error = CudaError.SUCCESS
         self.is_closed = False
         self.kernels: dict[tuple[int, str], KernelTally] = {}
         self.notes: dict[str, None] = {}
@@ -165,13 +171,12 @@ class Session:
     def end_launches(self) -> None:
         """End the launch at work, and every later one; from any thread."""
         self._deadline = time.monotonic()
-        if self._running is not None:
-            self._running.end()
+        for kernel, _ in tuple(self._at_work):
+            kernel.end()
 
     def describe_work(self) -> LaunchAtWork | None:
-        """The launch at work; from any thread."""
-        kernel, launch = self._running, self._at_work
-        return None if kernel is None or launch is None else replace(launch, finished=kernel.finished_blocks)
+        """The launch at work, of those that wait for each other the first; from any thread."""
+        return next((replace(one, finished=kernel.finished_blocks) for kernel, one in tuple(self._at_work)), None)
 
     def close(self) -> None:
         """Give its memory back; what is known of its launches stays."""
@@ -238,6 +243,8 @@ class Session:
             self.notes[f"no kernel of one part of the program can run: {error}"] = None
             return CudaError.NO_KERNEL_IMAGE, b""
         self._modules.append(module)
+        if module.resident.device_runtime is not None:
+            module.resident.device_runtime.run_queued = lambda: self._finish_awaited(module)
         return CudaError.SUCCESS, len(self._modules).to_bytes(4, "little")
 
     def _module(self, number: int) -> LoadedModule:
@@ -247,20 +254,28 @@ class Session:
 
     def _find_function(self, payload: bytes) -> Answer:
         number, name = parse_number(payload)
-        module = self._module(number)
-        facts = module.describe(_decode(name))
-        if facts is None:
+        function = self._number_function(self._module(number), _decode(name))
+        if function is None:
             return CudaError.INVALID_DEVICE_FUNCTION, b""
-        self._functions.append(
-            self.kernels.setdefault((number, facts.kernel.name), KernelTally(module=module, facts=facts))
-        )
+        facts = self._function(function).facts
         local = facts.kernel.local_bytes
         version = facts.capability[0] * 10 + facts.capability[1]
         head = _FUNCTION.pack(
-            len(self._functions), len(facts.parameters), facts.registers, facts.static_shared_bytes, local, 0,
+            function, len(facts.parameters), facts.registers, facts.static_shared_bytes, local, 0,
             facts.most_threads, version,
         )  # fmt: skip
         return CudaError.SUCCESS, head + b"".join(struct.pack("<II", *one) for one in facts.parameters)
+
+    def _number_function(self, module: LoadedModule, name: str) -> int | None:
+        """The number of a kernel, from 1; None where the module has none of this name."""
+        key = (self._modules.index(module) + 1, name)
+        if key not in self._numbers:
+            facts = module.describe(name)
+            if facts is None:
+                return None
+            self._functions.append(self.kernels.setdefault(key, KernelTally(module=module, facts=facts)))
+            self._numbers[key] = len(self._functions)
+        return self._numbers[key]
 
     def _find_variable(self, payload: bytes) -> Answer:
         number, name = parse_number(payload)
@@ -284,57 +299,120 @@ class Session:
             self.memory.allocate(request.allocations)
             self.peak_bytes = max(self.peak_bytes, sum(size for _, size in request.allocations))
             self._resident.clear()
+        error, printed = self._launch_one(tally, request)
+        if tally.module.resident.device_runtime is not None:
+            error, more = self._finish_queued(tally.module, tally.module.resident.device_runtime.take_all(), error)
+            printed += more
+        return error, printed.encode()
+
+    def _finish_queued(self, module: LoadedModule, works: list[Work], error: CudaError) -> tuple[CudaError, str]:
+        """Run what kernels have launched, in order, each with what it launches itself before the next; nothing behind an error."""
+        runtime, printed = module.resident.device_runtime, ""
+        assert runtime is not None
+        waiting = deque(works)
+        while waiting and error is CudaError.SUCCESS:
+            work = waiting.popleft()
+            if not isinstance(work, DeviceLaunch):
+                work()
+                continue
+            number = self._number_function(module, work.kernel)
+            if number is None:
+                return CudaError.INVALID_DEVICE_FUNCTION, printed
+            request = LaunchRequest(
+                function=number,
+                grid=work.grid,
+                block=work.block,
+                shared_bytes=work.shared_bytes,
+                is_cooperative=False,
+                generation=self._generation,
+                allocations=(),
+                parameters=work.parameters,
+            )
+            error, text = self._launch_one(self._function(number), request)
+            printed += text
+            waiting.extendleft(reversed(runtime.take_all()))
+        if runtime.refused:
+            self.notes[_TOO_MANY] = None
+            return CudaError.LAUNCH_FAILURE, printed
+        return error, printed
+
+    def _finish_awaited(self, module: LoadedModule) -> str:
+        """Run what a kernel that is at work waits for; gives what that printed."""
+        runtime, parameters = module.resident.device_runtime, self.memory.parameters
+        assert runtime is not None and parameters is not None
+        works, tails = runtime.take_queued()
+        if works and len(self._at_work) >= _DEEPEST:
+            self.notes[_TOO_DEEP] = None
+            self._awaited_error, works = CudaError.LAUNCH_FAILURE, []
+        place = self.memory.bytes_at(parameters.base, parameters.size_bytes)
+        kept = place.copy()  # those of the kernel that waits
+        error, printed = self._finish_queued(module, works, self._awaited_error)
+        place[:] = kept
+        runtime.give_back(tails)
+        self._awaited_error = error
+        return printed
+
+    def _launch_one(self, tally: KernelTally, request: LaunchRequest) -> tuple[CudaError, str]:
+        """Run one launch, without what it has launched when it ends; gives what it printed."""
         tally.launches += 1
         tally.shapes[(request.grid, request.block, request.shared_bytes)] += 1
         limit = self._settings.launches_per_kernel
         if limit is not None and tally.launches > limit:
             tally.skipped += 1
-            return CudaError.SUCCESS, b""
+            return CudaError.SUCCESS, ""
         left_s = self._deadline - time.monotonic()
         if left_s <= 0:
             tally.skipped += 1
-            return CudaError.LAUNCH_TIMEOUT, b""
+            return CudaError.LAUNCH_TIMEOUT, ""
         kernel = self._find_resident(tally, request)
         kernel.limit_seconds(left_s)
         if kernel.problem is not None:
             tally.unfinished[kernel.problem] = None
-            return CudaError.INVALID_CONFIGURATION, b""
+            return CudaError.INVALID_CONFIGURATION, ""
         if (tally.facts.kernel.cluster_blocks or 1) > 1:
             tally.unfinished[_CLUSTERS] = None
-            return CudaError.NOT_SUPPORTED, b""
+            return CudaError.NOT_SUPPORTED, ""
         done = None if self._watch is None else self._watch(tally, request, self.memory)
-        self._at_work = LaunchAtWork(
+        work = LaunchAtWork(
             kernel=tally.facts.kernel.name,
             number=tally.launches,
             started=time.monotonic(),
             finished=0,
             blocks=prod(request.grid),
         )
-        self._running = kernel
+        self._at_work.append((kernel, work))
         if time.monotonic() >= self._deadline:  # it was ended while it was made ready
-            self._running = None
+            self._at_work.pop()
             tally.unfinished[_TOO_LATE] = None
-            return CudaError.LAUNCH_TIMEOUT, b""
+            return CudaError.LAUNCH_TIMEOUT, ""
+        self._awaited_error = CudaError.SUCCESS
         cost = kernel.run(request.parameters)
-        self._running = None
+        self._at_work.pop()
+        return self._judge(tally, kernel, cost, done)
+
+    def _judge(
+        self, tally: KernelTally, kernel: ResidentKernel, cost: LaunchCost, done: Callable[[int], None] | None
+    ) -> tuple[CudaError, str]:
+        """Take over what a launch did; gives what the program is told of it."""
         tally.warp_instructions += cost.warp_instructions
         tally.seconds += cost.seconds
+        if cost.is_printing_cut:
+            self.notes[_TOO_LONG] = None
         faults = kernel.list_faults()
         for fault in faults:
             tally.faults[(fault.kind.value, fault.instruction)] = fault
         end = cost.end or next((_NOT_EMULATED for fault in faults if fault.kind is FaultKind.UNSUPPORTED), "")
         if end:
             tally.unfinished[end] = None
-            self._explain(tally)
             is_late = time.monotonic() >= self._deadline
-            return CudaError.LAUNCH_TIMEOUT if is_late else CudaError.LAUNCH_FAILURE, cost.printed.encode()
+            return CudaError.LAUNCH_TIMEOUT if is_late else CudaError.LAUNCH_FAILURE, cost.printed
         tally.emulated += 1
         if done is not None:
             done(cost.warp_instructions)
-        error = CudaError.SUCCESS
+        error, self._awaited_error = self._awaited_error, CudaError.SUCCESS
         if cost.trap:
             error = CudaError.ASSERT if cost.trap.startswith(FAILED_ASSERTION) else CudaError.LAUNCH_FAILURE
-        return error, cost.printed.encode()
+        return error, cost.printed
 
     def _is_too_large(self, facts: FunctionFacts, request: LaunchRequest) -> bool:
         """Whether the GPU has no room for all blocks of a cooperative launch at once."""
@@ -355,15 +433,10 @@ class Session:
         )
         return find_occupancy(find_architecture(self._product.compute_capability), shape).blocks_per_sm
 
-    def _explain(self, tally: KernelTally) -> None:
-        """Name what a launch failed for, where its code tells."""
-        if any(name.startswith(_DEVICE_LAUNCHES) for name in tally.module.resident.module.functions):
-            self.notes["kernels that launch kernels (dynamic parallelism) are not emulated; the launch failed"] = None
-
     def _find_resident(self, tally: KernelTally, request: LaunchRequest) -> ResidentKernel:
         key = (request.function, request.grid, request.block, request.shared_bytes, request.is_cooperative)
         found = self._resident.get(key)
-        if found is None:
+        if found is None or any(kernel is found for kernel, _ in self._at_work):
             if len(self._resident) >= _MOST_KERNELS_KEPT:
                 self._resident.clear()
             launch = LaunchDescription(

@@ -10,7 +10,8 @@ from gpa_lsp.ptx.model import Operand, PtxFunction, PtxModule, Symbol, Vector
 def list_reachable(module: PtxModule, kernel: str) -> tuple[PtxFunction, ...]:
     """The kernel, then the functions with a body that it can call, directly or not, in order of the text.
 
-    A function whose address is taken counts as called; where a call goes through a pointer and nothing says where to, all device functions do.
+    A function whose address is taken counts as called, but for a kernel, which can only be launched.
+    Where a call goes through a pointer and nothing says where to, all device functions do.
 
     >>> from gpa_lsp.ptx.parse import parse_ptx
     >>> text = ".version 8.0 .target sm_80 .func a() { ret; } .func b() { call a; ret; } .entry k() { call b; ret; } .func c() { ret; }"
@@ -22,7 +23,7 @@ def list_reachable(module: PtxModule, kernel: str) -> tuple[PtxFunction, ...]:
     while waiting:
         for name in _list_named(module, module.functions[waiting.pop()]):
             function = module.functions.get(name)
-            if function is not None and name not in reached and function.instructions:
+            if function is not None and name not in reached and function.instructions and not function.is_entry:
                 reached.add(name)
                 waiting.append(name)
     others = (function for name, function in module.functions.items() if name in reached and name != kernel)

@@ -39,7 +39,11 @@ def build_project(name: str, command: str, folder: Path) -> Path:
         ("driver_arrays", "make -B", "driver_arrays", 1),
         ("texture_references", "make -B", "texture_references", 2),
         ("relocatable_units", "make -B", "relocatable_units", 2),
-        ("absent_helpers", "make -B", "absent_helpers", 2),
+        ("absent_helpers", "make -B", "absent_helpers", 3),
+        ("nested_launches", "make -B", "nested_launches", 6),
+        ("absent_random", "make -B", "absent_random", 6),
+        ("linked_by_host", "make -B", "linked_by_host", 1),
+        ("linked_by_host", 'sh -c "cmake -S . -B out && cmake --build out"', "out/linked_by_host", 1),
         ("linked_by_c", "make -B", "linked_by_c", 1),
     ],
 )

@@ -55,13 +55,24 @@ int main() {
 """
 _NESTED = """
 #include <cstdio>
-__global__ void child(int *p) { *p = 1; }
-__global__ void parent(int *p) { child<<<1, 1>>>(p); }
+__global__ void child(int *p) {
+    if (threadIdx.x == 0)
+        printf("child\\n");
+    if (threadIdx.x == 31)
+        __trap();
+}
+__global__ void parent(int *p, int threads) {
+    child<<<1, threads>>>(p);
+    printf("parent %d %d\\n", threads, cudaGetLastError());
+}
 int main() {
     int *p;
     cudaMallocManaged(&p, 4);
-    parent<<<1, 1>>>(p);
-    std::printf("%s\\n", cudaGetErrorString(cudaDeviceSynchronize()));
+    for (int threads : {1, 2000, 32}) {
+        parent<<<1, 1>>>(p, threads);
+        cudaError_t error = cudaDeviceSynchronize();
+        std::printf("%s\\n", cudaGetErrorString(error));
+    }
 }
 """
 _FORKS = """
@@ -230,12 +241,120 @@ def test_libraries_of_machine_code_are_named_before_the_program_starts(tmp_path:
     assert found.notes == tuple(told) and found.end.status == 0
 
 
-def test_kernels_that_launch_kernels_fail_and_are_named(tmp_path: Path) -> None:
+def test_what_goes_wrong_in_kernels_that_kernels_launch_reaches_the_program(tmp_path: Path) -> None:
     options = ("-rdc=true", "-cudart", "shared", "-gencode", "arch=compute_80,code=compute_80", "-lcudadevrt")
     found, printed = run(build(write(tmp_path, _NESTED), tmp_path, *options))
-    assert printed == "unspecified launch failure\n"
-    assert any("dynamic parallelism" in note for note in found.notes)
-    assert found.kernels[0].unfinished == ("it came to an instruction that is not emulated",)
+    told = [
+        "parent 1 0",
+        "child",
+        "no error",
+        "parent 2000 9",
+        "no error",
+        "parent 32 0",
+        "child",
+        "unspecified launch failure",
+    ]
+    assert printed.splitlines() == told
+    assert sorted((one.name, one.launches) for one in found.kernels) == [("child(int*)", 2), ("parent(int*, int)", 3)]
+
+
+def test_a_function_for_device_code_that_is_not_emulated_is_named(tmp_path: Path) -> None:
+    text = _NESTED.replace(
+        "child<<<1, threads>>>(p);", "cudaMemcpy2DAsync(p, 4, p, 4, 4, 1, cudaMemcpyDeviceToDevice, 0);"
+    )
+    options = ("-rdc=true", "-cudart", "shared", "-gencode", "arch=compute_80,code=compute_80", "-lcudadevrt")
+    found, printed = run(build(write(tmp_path, text), tmp_path, *options))
+    assert "unspecified launch failure\n" in printed
+    assert any("__cudaCDP2Memcpy2DAsync" in fault.message for one in found.kernels for fault in one.faults)
+
+
+_PRINTS = """
+#include <cstdio>
+__global__ void tell(int round) { printf("round %d thread %d of all\\n", round, blockIdx.x * blockDim.x + threadIdx.x); }
+int main() {
+    for (int round = 0; round < 3; round++)
+        tell<<<20, 256>>>(round);
+    return cudaDeviceSynchronize();
+}
+"""
+
+
+def test_all_that_kernels_print_reaches_the_program(tmp_path: Path) -> None:
+    """More than 4,096 threads, and more than 64 KiB, of one kernel."""
+    found, printed = run(build(write(tmp_path, _PRINTS), tmp_path))
+    expected = [f"round {number} thread {thread} of all" for number in range(3) for thread in range(5120)]
+    assert printed.splitlines() == expected and not found.notes
+
+
+_SIDES = """
+#include <cstdio>
+#include <cstdlib>
+static void tell(cudaError_t error) { std::printf("%s\\n", cudaGetErrorName(error)); cudaGetLastError(); }
+int main() {
+    int *host = (int *)std::malloc(64), *device, *pinned, *managed, *seen;
+    int *registered = (int *)aligned_alloc(4096, 4096);
+    cudaMalloc(&device, 64);
+    cudaMallocHost(&pinned, 64);
+    cudaMallocManaged(&managed, 64);
+    cudaHostRegister(registered, 4096, cudaHostRegisterMapped);
+    tell(cudaMemcpy(host, device, 64, cudaMemcpyHostToDevice));
+    tell(cudaMemcpy(host, host, 64, cudaMemcpyDeviceToHost));
+    tell(cudaMemcpyAsync(device, host, 64, cudaMemcpyDeviceToDevice, 0));
+    tell(cudaMemcpy2D(host, 16, device, 16, 16, 4, cudaMemcpyHostToDevice));
+    tell(cudaMemcpy(device, host, 64, (enum cudaMemcpyKind)9));
+    tell(cudaMemset(host, 0, 64));
+    tell(cudaMemcpy(device, host, 64, cudaMemcpyHostToDevice));
+    tell(cudaMemcpy(pinned, device, 64, cudaMemcpyDeviceToHost));
+    tell(cudaMemcpy(managed, registered, 64, cudaMemcpyDeviceToDevice));
+    tell(cudaMemcpy(host, device, 64, cudaMemcpyDefault));
+    tell(cudaHostGetDevicePointer(&seen, registered, 0));
+    tell(cudaMemset(seen, 0, 64));
+    for (int *one : {host, device, pinned, managed}) {
+        cudaPointerAttributes found;
+        cudaPointerGetAttributes(&found, one);
+        std::printf("%d ", (int)found.type);
+    }
+}
+"""
+
+
+def test_copies_say_which_side_is_the_devices(tmp_path: Path) -> None:
+    _, printed = run(build(write(tmp_path, _SIDES), tmp_path))
+    *told, types = printed.splitlines()
+    invalid = ["cudaErrorInvalidValue"]
+    assert told == [*invalid * 4, "cudaErrorInvalidMemcpyDirection", *invalid, *["cudaSuccess"] * 6]
+    assert types.split() == ["0", "2", "1", "3"]  # as cudaMemoryType
+
+
+_SHARED = """
+#include <cstdio>
+__global__ void sum(int *out) {
+    extern __shared__ int values[];
+    values[threadIdx.x] = 1;
+    __syncthreads();
+    *out = values[0] + values[blockDim.x - 1];
+}
+static void launch(int *out, int bytes) {
+    sum<<<1, 32, bytes>>>(out);
+    std::printf("%s ", cudaGetErrorName(cudaGetLastError()));
+}
+int main() {
+    int *out;
+    cudaMallocManaged(&out, 4);
+    launch(out, 48 << 10);
+    launch(out, 49 << 10);
+    cudaFuncSetAttribute(sum, cudaFuncAttributeMaxDynamicSharedMemorySize, 96 << 10);
+    launch(out, 96 << 10);
+    launch(out, 97 << 10);
+    std::printf("%d\\n", cudaDeviceSynchronize() == cudaSuccess ? *out : -1);
+}
+"""
+
+
+def test_more_shared_memory_than_was_asked_for_is_refused(tmp_path: Path) -> None:
+    found, printed = run(build(write(tmp_path, _SHARED), tmp_path))
+    assert printed.split() == ["cudaSuccess", "cudaErrorInvalidValue", "cudaSuccess", "cudaErrorInvalidValue", "2"]
+    assert found.kernels[0].launches == 2
 
 
 _ASSERTS = """

@@ -3,6 +3,7 @@
 #define GPA_LSP_CUTIL_H
 #include <math.h>
 #include "helper_cuda.h"
+#include "helper_image.h"
 #include "helper_timer.h"
 
 typedef int CUTBoolean;
@@ -14,6 +15,8 @@ typedef int CUTBoolean;
 #define CUT_CHECK_ERROR(message) getLastCudaError(message)
 #define CUT_DEVICE_INIT(count, words) ((void)cudaSetDevice(0))
 #define CUT_EXIT(count, words) exit(EXIT_SUCCESS)
+#define CUT_CONDITION(is_right) ((void)(is_right))
+#define CUT_CHECK_DEVICE() ((void)cudaSetDevice(0))
 #define CUT_BANK_CHECKER(array, index) array[index]
 #define cutilSafeCall(call) checkCudaErrors(call)
 #define cutilSafeCallNoSync(call) checkCudaErrors(call)
@@ -52,13 +55,33 @@ static inline CUTBoolean cutGetCmdLineArgumenti(int count, const char **words, c
     *into = getCmdLineArgumentInt(count, words, name);
     return CUTTrue;
 }
+static inline CUTBoolean cutGetCmdLineArgumentf(int count, const char **words, const char *name, float *into) {
+    if (!checkCmdLineFlag(count, words, name))
+        return CUTFalse;
+    *into = getCmdLineArgumentFloat(count, words, name);
+    return CUTTrue;
+}
+static inline CUTBoolean cutGetCmdLineArgumentstr(int count, const char **words, const char *name, char **into) {
+    return getCmdLineArgumentString(count, words, name, into);
+}
+#define cutFindFilePath(name, program) sdkFindFilePath(name, program)
+#define cutLoadPGMub(name, data, width, height) sdkLoadPGM<unsigned char>(name, data, width, height)
+#define cutLoadPGMf(name, data, width, height) sdkLoadPGM<float>(name, data, width, height)
+#define cutLoadPPMub(name, data, width, height) sdkLoadPPMub(name, data, width, height)
+#define cutLoadPPM4ub(name, data, width, height) sdkLoadPPM4ub(name, data, width, height)
+#define cutSavePGMub(name, data, width, height) sdkSavePGM<unsigned char>(name, data, width, height)
+#define cutSavePGMf(name, data, width, height) sdkSavePGM<float>(name, data, width, height)
+#define cutSavePPMub(name, data, width, height) sdkSavePPMub(name, data, width, height)
+#define cutSavePPM4ub(name, data, width, height) sdkSavePPM4ub(name, data, width, height)
+#define cutReadFilef(name, data, count, tells) sdkReadFile<float>(name, data, count, tells)
+#define cutReadFilei(name, data, count, tells) sdkReadFile<int>(name, data, count, tells)
+#define cutWriteFilef(name, data, count, epsilon) sdkWriteFile<float>(name, data, count, epsilon, false)
+#define cutWriteFilei(name, data, count) sdkWriteFile<int>(name, data, count, 0, false)
+#define cutComparef(reference, data, count) compareData(reference, data, count, 0.0f, 0.0f)
+#define cutComparei(reference, data, count) compareData(reference, data, count, 0, 0.0f)
+#define cutCompareub(reference, data, count) compareData(reference, data, count, 0, 0.0f)
 static inline CUTBoolean cutCompareL2fe(const float *reference, const float *data, unsigned int count, float epsilon) {
-    double error = 0, size = 0;
-    for (unsigned int i = 0; i < count; i++) {
-        error += ((double)reference[i] - data[i]) * ((double)reference[i] - data[i]);
-        size += (double)reference[i] * reference[i];
-    }
-    return size > 0 && sqrt(error) / sqrt(size) < epsilon;
+    return sdkCompareL2fe(reference, data, count, epsilon);
 }
 static inline CUTBoolean cutComparefe(const float *reference, const float *data, unsigned int count, float epsilon) {
     for (unsigned int i = 0; i < count; i++)

@@ -56,10 +56,35 @@ GPA_LSP_BOTH float3 cross(float3 a, float3 b) { return make_float3(a.y * b.z - a
 GPA_LSP_BOTH float lerp(float a, float b, float t) { return a + t * (b - a); }
 GPA_LSP_BOTH float clamp(float v, float low, float high) { return fmaxf(low, fminf(v, high)); }
 GPA_LSP_BOTH int clamp(int v, int low, int high) { return v < low ? low : v > high ? high : v; }
-GPA_LSP_BOTH float2 fabs(float2 a) { return make_float2(fabsf(a.x), fabsf(a.y)); }
-GPA_LSP_BOTH float3 fabs(float3 a) { return make_float3(fabsf(a.x), fabsf(a.y), fabsf(a.z)); }
-GPA_LSP_BOTH float3 fminf(float3 a, float3 b) { return make_float3(fminf(a.x, b.x), fminf(a.y, b.y), fminf(a.z, b.z)); }
-GPA_LSP_BOTH float3 fmaxf(float3 a, float3 b) { return make_float3(fmaxf(a.x, b.x), fmaxf(a.y, b.y), fmaxf(a.z, b.z)); }
+GPA_LSP_BOTH unsigned int clamp(unsigned int v, unsigned int low, unsigned int high) { return v < low ? low : v > high ? high : v; }
+GPA_LSP_BOTH float fracf(float v) { return v - floorf(v); }
+GPA_LSP_BOTH float smoothstep(float a, float b, float v) { float t = clamp((v - a) / (b - a), 0.0f, 1.0f); return t * t * (3.0f - 2.0f * t); }
+#define GPA_LSP_ALL_2(V, T, f, ...) make_##V(f(a.x __VA_ARGS__(x)), f(a.y __VA_ARGS__(y)))
+#define GPA_LSP_ALL_3(V, T, f, ...) make_##V(f(a.x __VA_ARGS__(x)), f(a.y __VA_ARGS__(y)), f(a.z __VA_ARGS__(z)))
+#define GPA_LSP_ALL_4(V, T, f, ...) make_##V(f(a.x __VA_ARGS__(x)), f(a.y __VA_ARGS__(y)), f(a.z __VA_ARGS__(z)), f(a.w __VA_ARGS__(w)))
+#define GPA_LSP_NOTHING(c)
+#define GPA_LSP_WITH_B(c) , b.c
+#define GPA_LSP_WITH_BOUNDS(c) , low.c, high.c
+#define GPA_LSP_WITH_NUMBERS(c) , low, high
+#define GPA_LSP_CLAMP(V, T, S) \
+    GPA_LSP_BOTH V clamp(V a, T low, T high) { return GPA_LSP_ALL_##S(V, T, clamp, GPA_LSP_WITH_NUMBERS); } \
+    GPA_LSP_BOTH V clamp(V a, V low, V high) { return GPA_LSP_ALL_##S(V, T, clamp, GPA_LSP_WITH_BOUNDS); }
+#define GPA_LSP_FLOATS(V, S) GPA_LSP_CLAMP(V, float, S) \
+    GPA_LSP_BOTH V fabs(V a) { return GPA_LSP_ALL_##S(V, float, fabsf, GPA_LSP_NOTHING); } \
+    GPA_LSP_BOTH V floorf(V a) { return GPA_LSP_ALL_##S(V, float, floorf, GPA_LSP_NOTHING); } \
+    GPA_LSP_BOTH V fracf(V a) { return GPA_LSP_ALL_##S(V, float, fracf, GPA_LSP_NOTHING); } \
+    GPA_LSP_BOTH V fminf(V a, V b) { return GPA_LSP_ALL_##S(V, float, fminf, GPA_LSP_WITH_B); } \
+    GPA_LSP_BOTH V fmaxf(V a, V b) { return GPA_LSP_ALL_##S(V, float, fmaxf, GPA_LSP_WITH_B); } \
+    GPA_LSP_BOTH V fmodf(V a, V b) { return GPA_LSP_ALL_##S(V, float, fmodf, GPA_LSP_WITH_B); }
+#define GPA_LSP_INTEGERS(V, T, S) GPA_LSP_CLAMP(V, T, S) \
+    GPA_LSP_BOTH V min(V a, V b) { return GPA_LSP_ALL_##S(V, T, min, GPA_LSP_WITH_B); } \
+    GPA_LSP_BOTH V max(V a, V b) { return GPA_LSP_ALL_##S(V, T, max, GPA_LSP_WITH_B); }
+GPA_LSP_FLOATS(float2, 2) GPA_LSP_FLOATS(float3, 3) GPA_LSP_FLOATS(float4, 4)
+GPA_LSP_INTEGERS(int2, int, 2) GPA_LSP_INTEGERS(int3, int, 3) GPA_LSP_INTEGERS(int4, int, 4)
+GPA_LSP_INTEGERS(uint2, unsigned int, 2) GPA_LSP_INTEGERS(uint3, unsigned int, 3) GPA_LSP_INTEGERS(uint4, unsigned int, 4)
+GPA_LSP_BOTH int dot(int2 a, int2 b) { return a.x * b.x + a.y * b.y; }
+GPA_LSP_BOTH int dot(int3 a, int3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+GPA_LSP_BOTH int dot(int4 a, int4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
 #define GPA_LSP_LENGTHS(V) \
     GPA_LSP_BOTH float length(V a) { return sqrtf(dot(a, a)); } \
     GPA_LSP_BOTH V normalize(V a) { return a * (1.0f / sqrtf(dot(a, a))); } \

@@ -165,6 +165,18 @@ class Arena:
                 return self.bytes_of(region)[start : start + limit].tobytes()
         return b""
 
+    def count_bytes(self, address: int) -> int:
+        """Bytes from an address to the end of its region; 0 outside all regions."""
+        ends = (one.base + one.size_bytes for one in self.regions if one.base <= address < one.base + one.size_bytes)
+        return next(ends, address) - address
+
+    def write_bytes(self, address: int, data: bytes) -> None:
+        """Write from an address to the end of its region at most; nothing outside all regions."""
+        for region in self.regions:
+            if region.base <= address < region.base + region.size_bytes:
+                place = self.bytes_of(region)[address - region.base :][: len(data)]
+                place[:] = np.frombuffer(data, np.uint8)[: len(place)]
+
     def resolve(self, access: Access, warps: WarpSet, address: Value, mask: Value) -> Place:
         """Find what lanes access.
 

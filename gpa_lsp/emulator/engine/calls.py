@@ -128,10 +128,11 @@ def end_with_indirect_call(pointer: int, site: CallSite) -> End:
 
 
 def end_with_builtin(builtin: Builtin, site: CallSite) -> End:
-    """A call of a function the system brings: ``vprintf``, ``malloc`` …"""
+    """A call of a function the system brings: ``vprintf``, ``malloc`` … Of an argument of more than 8 bytes it gets several values."""
+    sizes = [(parts, max((offset + size for offset, size in parts), default=1)) for parts in site.arguments]
 
     def end(dispatcher: Dispatcher, fragment: Fragment) -> None:
-        values = [assemble(fragment.registers, parts, 0, 8) for parts in site.arguments]
+        values = [assemble(fragment.registers, parts, start, 8) for parts, size in sizes for start in range(0, size, 8)]
         result = builtin(fragment, values, site.static)
         if result is None:
             dispatcher.retire(fragment)

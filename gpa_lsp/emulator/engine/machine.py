@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpa_lsp.emulator.engine.arena import Arena, Region
+from gpa_lsp.emulator.engine.device_runtime import DeviceRuntime
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.fragments import BoundFunction
 from gpa_lsp.emulator.engine.geometry import Geometry
@@ -17,6 +18,7 @@ FUNCTION_BASE = 0x1_0000
 """Address of the module's first function; the others follow every 16 bytes. They are no memory."""
 _FUNCTION_STEP = 16
 _MOST_PRINTED = 64 << 10
+"""Characters that are kept for people to read, where nobody says how many are wanted."""
 
 
 def find_function_addresses(module: PtxModule) -> dict[str, int]:
@@ -40,6 +42,9 @@ class Machine:
         block_bases: number of the first basic block of each function, by name.
         guarded: lanes that executed each guarded instruction, by static number.
         textures: by handle.
+        most_printed: characters that are kept.
+        is_printing_cut: some of what the kernel printed was not kept.
+        device_runtime: takes what kernels launch themselves; None where that is not emulated.
     """
 
     def __init__(
@@ -73,6 +78,7 @@ class Machine:
         self.textures: dict[int, Texture] = {}
         self.texture_references: dict[str, int] = {}
         self.heap: Any = None
+        self.device_runtime: DeviceRuntime | None = None
         self._shared_offsets = shared_offsets
         self._function_addresses = find_function_addresses(module)
         self._functions_by_address = {address: name for name, address in self._function_addresses.items()}
@@ -81,6 +87,8 @@ class Machine:
         self._bind: Callable[[Machine, str], BoundFunction] | None = None
         self._printed: list[str] = []
         self._printed_characters = 0
+        self.most_printed = _MOST_PRINTED
+        self.is_printing_cut = False
 
     def find_symbol(self, name: str, function: PtxFunction) -> int | None:
         """The address of a variable or function in its own space; None for a name that nobody declared."""
@@ -128,12 +136,16 @@ class Machine:
 
     def print_text(self, text: str) -> bool:
         """Keep what the kernel printed; False when no more is kept."""
-        room = _MOST_PRINTED - self._printed_characters
-        if room <= 0:
-            return False
+        room = self.most_printed - self._printed_characters
         self._printed.append(text[:room])
         self._printed_characters += len(text[:room])
-        return True
+        self.is_printing_cut = self.is_printing_cut or len(text) > room
+        return not self.is_printing_cut
+
+    def restart_printing(self, most: int) -> None:
+        """Forget what was printed, and keep so many characters from now on."""
+        self.most_printed = most
+        self._printed, self._printed_characters, self.is_printing_cut = [], 0, False
 
     @property
     def printed(self) -> str:

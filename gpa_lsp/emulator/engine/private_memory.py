@@ -145,6 +145,17 @@ class BatchMemory:
         start = lane * self._local_stride_bytes
         return self._local[start + offset_bytes : start + min(offset_bytes + limit, self._local_stride_bytes)].tobytes()
 
+    def write_local(self, lane: int, offset_bytes: int, data: bytes) -> None:
+        """Write to a thread's local memory, as far as it goes: see :meth:`read_local`."""
+        start = lane * self._local_stride_bytes
+        place = self._local[start + offset_bytes : start + min(offset_bytes + len(data), self._local_stride_bytes)]
+        place[:] = np.frombuffer(data, np.uint8)[: len(place)]
+
+    def write_shared(self, base: int, offset_bytes: int, data: bytes) -> None:
+        """Write to a block's shared memory, as far as it goes; the block's begins at ``base``."""
+        place = self._shared[base + offset_bytes : base + min(offset_bytes + len(data), self.geometry.shared_bytes)]
+        place[:] = np.frombuffer(data, np.uint8)[: len(place)]
+
     def _resolve(self, access: Access, warps: WarpSet, address: Value, mask: Value, area: "_Area") -> Place:
         base, size_bytes, space = area.base, area.size_bytes, area.space
         views = self._views_of(space, access)

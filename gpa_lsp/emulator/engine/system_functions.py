@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from gpa_lsp.emulator.engine.calls import Builtin
+from gpa_lsp.emulator.engine.device_runtime import PREFIXES
 from gpa_lsp.emulator.engine.fragments import Fragment
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.private_memory import LOCAL_WINDOW, WINDOW_BYTES
@@ -13,13 +14,13 @@ from gpa_lsp.emulator.engine.values import Value
 from gpa_lsp.emulator.model import FAILED_ASSERTION, FaultKind
 
 _LONGEST_TEXT = 1024
-_MOST_CALLS = 4096
-"""Lanes whose output is formatted, per call: what is printed is kept for people to read."""
 _CONVERSION = re.compile(r"%[-+ #0]*(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGaAcsp%])")
 
 
 def find_builtin(machine: Machine, name: str) -> Builtin | None:
     """What a function without a body does; None when nobody knows."""
+    if machine.device_runtime is not None and name.startswith(PREFIXES):
+        return machine.device_runtime.find_function(machine, name)
     found: dict[str, Builtin] = {
         "vprintf": _Printer(machine).call,
         "__assertfail": lambda fragment, values, static: _fail(machine, fragment, values, static),
@@ -73,12 +74,16 @@ class _Printer:
     def call(self, fragment: Fragment, values: list[Value], static: int) -> Value:
         """``vprintf``: gives the number of arguments, as the hardware does."""
         del static
-        lanes = np.flatnonzero(fragment.active())[:_MOST_CALLS]
+        lanes = np.flatnonzero(fragment.active())
         formats = np.broadcast_to(values[0], (fragment.warps.lanes,))
         arguments = np.broadcast_to(values[1], (fragment.warps.lanes,))
         numbers = np.broadcast_to(fragment.warps.column("lane"), (fragment.warps.lanes,))
+        texts: dict[int, str] = {}  # lanes print by few formats
         for lane in lanes.tolist():
-            text = _read_text(self._machine, int(formats[lane]))
+            place = int(formats[lane])
+            text = texts.get(place)
+            if text is None:
+                text = texts[place] = _read_text(self._machine, place)
             buffer = self._read_buffer(fragment, int(arguments[lane]), int(numbers[lane]))
             if not self._machine.print_text(self._format(text, buffer)):
                 break

@@ -9,6 +9,18 @@
 #define cudaThreadSetLimit cudaDeviceSetLimit
 #define cudaThreadGetLimit cudaDeviceGetLimit
 #endif
+/* Kernels that wait for kernels they have launched, which CUDA 12 removed; in what is included behind this, and on the host all the same. */
+#if defined(__cplusplus) && defined(__CUDACC_RDC__) && __CUDACC_VER_MAJOR__ >= 12
+#include <cuda_runtime.h>
+static inline __host__ __device__ cudaError_t gpa_lsp_synchronize() {
+#ifdef __CUDA_ARCH__
+    return __cudaDeviceSynchronizeDeprecationAvoidance();
+#else
+    return cudaDeviceSynchronize();
+#endif
+}
+#define cudaDeviceSynchronize gpa_lsp_synchronize
+#endif
 /* Functions of warps without a mask, which headers declare for GPUs before Volta: the lanes that came there together take part. */
 #if defined(__cplusplus) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
 #define GPA_LSP_SHUFFLE(name, second)                                                                                  \

@@ -37,6 +37,8 @@ static cudaError_t do_copy(const struct work *work) {
     cudaError_t error = check(work->to.base, to_bytes);
     if (error == cudaSuccess)
         error = check(work->from.base, from_bytes);
+    if ((work->is_to_device && !is_on_device(work->to.base)) || (work->is_from_device && !is_on_device(work->from.base)))
+        error = cudaErrorInvalidValue;
     if (error == cudaSuccess)
         copy_rows(work->to, work->from, work->width, work->height, work->depth);
     return error;
@@ -46,6 +48,8 @@ static cudaError_t do_fill(const struct work *work) {
     if (work->width == 0 || work->height == 0)
         return cudaSuccess;
     cudaError_t error = check(work->to.base, (work->height - 1) * work->to.pitch + work->width);
+    if (!is_on_device(work->to.base))
+        error = cudaErrorInvalidValue;
     for (size_t y = 0; error == cudaSuccess && y < work->height; y++) {
         char *row = work->to.base + y * work->to.pitch;
         if (work->element_bytes <= 1)
@@ -92,13 +96,21 @@ static cudaError_t fill(void *pointer, size_t pitch, int value, size_t width, si
     return do_in(stream, &work);
 }
 
+/* Between pointers, of which some are said to be the device's. */
+static cudaError_t copy_kind(cudaStream_t stream, struct rows to, struct rows from, size_t width, size_t height, enum cudaMemcpyKind kind) {
+    if ((unsigned int)kind > cudaMemcpyDefault)
+        return keep_error(cudaErrorInvalidMemcpyDirection);
+    struct work work = {.kind = WORK_COPY, .to = to, .from = from, .width = width, .height = height, .depth = 1,
+                        .is_to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice,
+                        .is_from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice};
+    return do_in(stream, &work);
+}
+
 PUBLIC cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind) {
-    (void)kind;
-    return copy(rows_of(to, size), rows_of(from, size), size, 1);
+    return copy_kind(NULL, rows_of(to, size), rows_of(from, size), size, 1, kind);
 }
 PUBLIC cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, cudaStream_t stream) {
-    (void)kind;
-    return copy_in(stream, rows_of(to, size), rows_of(from, size), size, 1);
+    return copy_kind(stream, rows_of(to, size), rows_of(from, size), size, 1, kind);
 }
 PUBLIC cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t size) {
     (void)to_device, (void)from_device;
@@ -111,17 +123,15 @@ PUBLIC cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from
 }
 PUBLIC cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                                 enum cudaMemcpyKind kind) {
-    (void)kind;
     if (width > to_pitch || width > from_pitch)
         return keep_error(cudaErrorInvalidPitchValue);
-    return copy(rows_of(to, to_pitch), rows_of(from, from_pitch), width, height);
+    return copy_kind(NULL, rows_of(to, to_pitch), rows_of(from, from_pitch), width, height, kind);
 }
 PUBLIC cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                                      size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
-    (void)kind;
     if (width > to_pitch || width > from_pitch)
         return keep_error(cudaErrorInvalidPitchValue);
-    return copy_in(stream, rows_of(to, to_pitch), rows_of(from, from_pitch), width, height);
+    return copy_kind(stream, rows_of(to, to_pitch), rows_of(from, from_pitch), width, height, kind);
 }
 
 PUBLIC cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t x, size_t y, const void *from, size_t pitch, size_t width,

@@ -155,7 +155,7 @@ PUBLIC cudaError_t cudaHostAlloc(void **into, size_t size, unsigned int flags) {
 }
 PUBLIC cudaError_t cudaMallocManaged(void **into, size_t size, unsigned int flags) {
     (void)flags;
-    return allocate_for(into, size, ON_HOST);
+    return allocate_for(into, size, MANAGED);
 }
 PUBLIC cudaError_t cudaMallocAsync(void **into, size_t size, cudaStream_t stream) {
     if (!is_captured(stream))
@@ -282,6 +282,11 @@ static uint64_t find_on_device(uint64_t host) {
     return 0;
 }
 
+int is_on_device(const void *pointer) {
+    uint64_t address = (uint64_t)(uintptr_t)pointer;
+    return (address >= device.arena_base && address < device.client_base) || find_on_device(address) != 0;
+}
+
 PUBLIC cudaError_t cudaHostGetDevicePointer(void **into, void *host, unsigned int flags) {
     (void)flags;
     LOCK();
@@ -304,9 +309,11 @@ PUBLIC cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *into, 
     into->device = 0;
     into->hostPointer = (void *)pointer;
     if (found != NULL) {
-        into->type = found->kind == ON_HOST ? cudaMemoryTypeManaged : cudaMemoryTypeDevice;
+        into->type = found->kind == MANAGED   ? cudaMemoryTypeManaged
+                     : found->kind == ON_HOST ? cudaMemoryTypeHost
+                                              : cudaMemoryTypeDevice;
         into->devicePointer = (void *)pointer;
-        if (found->kind != ON_HOST)
+        if (into->type == cudaMemoryTypeDevice)
             into->hostPointer = NULL;
     }
     UNLOCK();

@@ -363,10 +363,18 @@ static cudaError_t send_launch(struct function *function, dim3 grid, dim3 block,
     return error;
 }
 
+/* Dynamic shared memory that a launch may ask for: what every kernel may, or what the program has asked for more than that. */
+static size_t find_most_shared(const struct function *function) {
+    int32_t usual = device.shared_per_block - function->attributes[1];
+    return (size_t)(function->most_dynamic_shared > usual ? function->most_dynamic_shared : usual);
+}
+
 /* The parameters come one by one, or packed as the kernel has them. */
 static cudaError_t make_work(struct work *work, struct function *function, dim3 grid, dim3 block, void **arguments,
                              const void *packed, size_t packed_bytes, size_t shared, uint32_t is_cooperative) {
     cudaError_t error = describe_function(function);
+    if (error == cudaSuccess && shared > find_most_shared(function))
+        error = cudaErrorInvalidValue;
     if (error != cudaSuccess)
         return error;
     *work = (struct work){.kind = WORK_LAUNCH, .function = function, .grid = grid, .block = block, .shared = shared,
@@ -675,7 +683,7 @@ static cudaError_t find_range(uint64_t address, uint64_t *base, uint64_t *size, 
     }
     *base = found->base;
     *size = found->size;
-    *is_host = found->kind == ON_HOST;
+    *is_host = found->kind == ON_HOST || found->kind == MANAGED;
     UNLOCK();
 }
 

@@ -65,7 +65,7 @@ HIDDEN void set_fatal_error(cudaError_t error);
     return keep_error(result)
 
 /* memory.c */
-enum allocation_kind { ON_DEVICE, ON_HOST /* or managed: the host may read it, too */, POOLED, REGISTERED };
+enum allocation_kind { ON_DEVICE, ON_HOST, MANAGED, POOLED, REGISTERED };
 struct allocation {
     uint64_t base, size;
     int kind;
@@ -73,6 +73,7 @@ struct allocation {
 HIDDEN uint64_t allocate(uint64_t size, enum allocation_kind kind);
 HIDDEN int release(uint64_t base);
 HIDDEN const struct allocation *find_allocation(uint64_t address);
+HIDDEN int is_on_device(const void *pointer); /* or memory of the host that the device sees */
 HIDDEN const struct allocation *list_allocations(uint32_t *count, uint32_t *generation);
 HIDDEN uint64_t count_pooled_bytes(void);
 HIDDEN int allocate_again(uint64_t base, uint64_t size);
@@ -117,6 +118,7 @@ struct work {
     size_t shared;
     struct rows to, from;
     size_t width, height, depth; /* width in bytes */
+    int is_to_device, is_from_device; /* what a copy was said to be */
     uint32_t value, element_bytes;
     void (*call)(void *);
     void *data;
