@@ -17,6 +17,7 @@ from pathlib import Path
 from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.absent_headers import read_absent_header
+from gpa_lsp.compiler.device_headers import LIBRARY_HEADERS, list_library_names
 from gpa_lsp.compiler.host_code import HostCode, blank_out, find_host_code, find_removable
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.launches import Instantiations, find_instantiations
@@ -28,6 +29,9 @@ from gpa_lsp.compiler.removed_names import find_remedy, is_about_references, lis
 HOST_LEFT_OUT = "host code was left out"
 _NESTED = re.compile(r"requires separate compilation mode|^device-side kernel launch could not be processed")
 _RELOCATABLE = "-rdc=true"
+_NVCC = b"__NVCC__"
+"""What nvcc defines and NVRTC does not: sources ask it whether they may have device code."""
+_UNKNOWN_NAME = re.compile(r'identifier "(\w+)" is undefined|namespace "std" has no member "(\w+)"')
 _MOST_ROUNDS = 6
 _RANDOM = "curand_kernel.h"
 _REFERENCES = "gpa_lsp_removed_textures.h"
@@ -68,6 +72,7 @@ class _Language(Enum):
     WARPS = "functions of warps that CUDA 9 removed, such as __shfl, were compiled with a mask of all lanes"
     REFERENCES = "texture references, which CUDA 12 removed, were compiled as texture objects"
     NESTED = f"kernels launch kernels: device code was compiled with {_RELOCATABLE}"
+    LIBRARY = "names of the C and C++ libraries are used without their headers, which were read all the same"
 
 
 @dataclass(slots=True)
@@ -132,6 +137,10 @@ def _compile(job: CompileJob, attempt: _Attempt) -> CompiledUnit:
     if _Language.REFERENCES in attempt.language:
         headers += [(name, _read_absent(name)) for name in (_REFERENCES, _FETCHES)]
         flags = replace(flags, forced_includes=(Path(_REFERENCES), *flags.forced_includes))
+    if _Language.LIBRARY in attempt.language:
+        flags = replace(flags, forced_includes=(*map(Path, LIBRARY_HEADERS), *flags.forced_includes))
+    if _NVCC in job.content or any(_NVCC in text for text in job.included.headers.values()):
+        flags = replace(flags, macros=(_NVCC.decode(), *flags.macros))
     if _Language.NESTED in attempt.language:
         flags = replace(flags, language=(*flags.language, _RELOCATABLE))
     job = replace(job, flags=flags)
@@ -188,6 +197,8 @@ def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> b
         if language is not None:
             has_changed |= language not in attempt.language
             attempt.language[language] = list_replacements(message.text)
+            if has_changed and language is _Language.LIBRARY:
+                return True  # what follows from a type that is not known is no reason to leave anything out
             continue
         if message.path is None:
             continue
@@ -213,7 +224,11 @@ def _find_language(text: str) -> _Language | None:
         return _Language.WARPS
     if is_about_references(text):
         return _Language.REFERENCES
-    return _Language.NESTED if _NESTED.search(text) else None
+    if _NESTED.search(text):
+        return _Language.NESTED
+    found = _UNKNOWN_NAME.search(text)
+    is_library = found is not None and any(one in list_library_names() for one in found.groups())
+    return _Language.LIBRARY if is_library else None
 
 
 def _do_without(job: CompileJob, attempt: _Attempt, missing: str, message: CompilerMessage) -> bool:

@@ -84,6 +84,31 @@ def test_limits_are_there_without_an_include(tmp_path: Path) -> None:
     assert not unit.has_failed
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__global__ void k(float *p) { p[0] = INFINITY + M_PI; }",
+        "__global__ void k(uint8_t *p, uint n) { p[0] = n; }",
+        "__global__ void k(float *p) { p[0] = std::max(p[1], FLT_MAX); }",
+    ],
+)
+def test_names_of_the_library_are_known_without_an_include(tmp_path: Path, text: str) -> None:
+    unit = compile_text(tmp_path, f"{text}\nint main() {{ cudaThreadExit(); }}\n")
+    assert not unit.has_failed and unit.ptx is not None and ".entry" in unit.ptx
+    assert any("used without their headers" in note for note in unit.notes)
+
+
+def test_sources_that_ask_for_nvcc_have_their_kernels(tmp_path: Path) -> None:
+    text = f"#ifdef __NVCC__\n{KERNEL}#endif\nint main() {{ cudaThreadExit(); }}\n"
+    unit = compile_text(tmp_path, text)
+    assert not unit.has_failed and unit.ptx is not None and ".entry _Z1kPi" in unit.ptx
+
+
+def test_headers_of_cuda_for_the_host_are_no_reason_to_refuse_device_code(tmp_path: Path) -> None:
+    unit = compile_text(tmp_path, f"#include <driver_functions.h>\n{KERNEL}int main() {{ cudaThreadExit(); }}\n")
+    assert not unit.has_failed and unit.ptx is not None and ".entry _Z1kPi" in unit.ptx
+
+
 def test_errors_of_the_device_stay_errors(tmp_path: Path) -> None:
     unit = compile_text(tmp_path, "__global__ void k(int *p) { p[0] = q; }\nint main() { cudaThreadExit(); }\n")
     assert unit.has_failed
