@@ -13,6 +13,7 @@ from gpa_lsp.compiler.device_part import HOST_LEFT_OUT, compile_device_part
 from gpa_lsp.compiler.host_code import HostCode, find_host_code
 from gpa_lsp.compiler.including import find_including
 from gpa_lsp.compiler.job import CompileJob
+from gpa_lsp.compiler.launches import guess_instantiations
 from gpa_lsp.compiler.missing_headers import explain_missing_headers, find_missing_header, include_with_search
 from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags, CompilerMessage
 from gpa_lsp.compiler.nvcc import compile_with_nvcc
@@ -190,9 +191,11 @@ def _compile(job: CompileJob, nvcc: NvccInstallation | None) -> CompiledUnit:
 
 
 def _spare_host(job: CompileJob, unit: CompiledUnit, host: HostCode | None) -> CompiledUnit:
-    """The unit of the whole source; where only host code has errors, that of the device code, with the errors as warnings."""
-    if not unit.has_failed or host is None or identify_nvrtc() is None:
+    """The unit of the whole source; where it has no kernel, or only host code has errors, that of the device code, with the errors as warnings."""
+    if host is None or identify_nvrtc() is None:
         return unit
+    if not unit.has_failed:
+        return _guess_instances(job, unit, host)
     try:
         alone = compile_device_part(job, host)
     except UnsupportedInputError:
@@ -214,6 +217,17 @@ def _spare_host(job: CompileJob, unit: CompiledUnit, host: HostCode | None) -> C
             *(one for one in alone.notes if not one.startswith(HOST_LEFT_OUT)),
         ),
     )
+
+
+def _guess_instances(job: CompileJob, unit: CompiledUnit, host: HostCode) -> CompiledUnit:
+    """The unit; where it has no kernel, since all are templates that nothing instantiates, one with instances of them that are guessed."""
+    if ".entry" in (unit.ptx or "") or not guess_instantiations(host.tree):
+        return unit
+    try:
+        alone = compile_device_part(job, host)
+    except UnsupportedInputError:
+        return unit
+    return alone if not alone.has_failed and ".entry" in (alone.ptx or "") else unit
 
 
 def _choose_capability(flags: CompilerFlags) -> tuple[int, int]:
