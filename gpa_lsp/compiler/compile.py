@@ -10,7 +10,7 @@ from pathlib import Path
 from gpa_lsp.basis.errors import MissingToolError, ProblemSeverity, UnsupportedInputError
 from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.compiler.device_part import HOST_LEFT_OUT, compile_device_part
-from gpa_lsp.compiler.host_code import HostCode, find_host_code
+from gpa_lsp.compiler.host_code import HostCode, find_conditions, find_host_code
 from gpa_lsp.compiler.including import find_including
 from gpa_lsp.compiler.job import CompileJob
 from gpa_lsp.compiler.launches import guess_instantiations
@@ -156,10 +156,25 @@ def _compile_text(
     key = make_key(job, (nvcc and nvcc.identify(), identify_nvrtc())) if settings.keeps_units else ""
     unit = UNITS.find(key) if key else None
     if unit is None:
-        unit = explain_removed_names(explain_placeless(explain_missing_headers(_compile(job, nvcc), flags)))
+        unit = _compile_conditional(job, nvcc, _compile(job, nvcc))
+        unit = explain_removed_names(explain_placeless(explain_missing_headers(unit, flags)))
         if key:
             UNITS.keep(key, unit, job.included)
     return replace(unit, notes=(*unit.notes, *flags.doubts))
+
+
+def _compile_conditional(job: CompileJob, nvcc: NvccInstallation | None, unit: CompiledUnit) -> CompiledUnit:
+    """The unit; where its kernels stand under conditions that do not hold, and it has no other, one in which they do."""
+    has_code = ".entry" in (unit.ptx or "") or b"__global__" not in job.content
+    names = [one for one in find_conditions(job.content) if not one.startswith("__")]
+    if unit.has_failed or has_code or not names:
+        return unit
+    flags = replace(job.flags, macros=(*names, *job.flags.macros))
+    other = _compile(replace(job, flags=flags), nvcc)
+    if other.has_failed or ".entry" not in (other.ptx or ""):
+        return unit
+    note = f"compiled with {', '.join(names)} defined: without, there is no kernel, and no compile command says more"
+    return replace(other, notes=(note, *other.notes))
 
 
 def _is_fragment(path: Path, unit: CompiledUnit) -> bool:

@@ -35,7 +35,7 @@ _UNKNOWN_NAME = re.compile(r'identifier "(\w+)" is undefined|namespace "std" has
 _UNKNOWN_CONSTANT = re.compile(r'identifier "([A-Z][A-Z0-9_]*)" is undefined')
 _COMMENT = re.compile(r"//|/\*")
 _USUAL_NUMBER = "16"
-_MOST_ROUNDS = 6
+_MOST_ROUNDS = 8
 _RANDOM = "curand_kernel.h"
 _REFERENCES = "gpa_lsp_removed_textures.h"
 _FETCHES = "gpa_lsp_texture_fetches.h"
@@ -258,8 +258,8 @@ def _find_language(text: str) -> _Language | None:
 def _take_for_constant(job: CompileJob, attempt: _Attempt, text: str) -> bool:
     """Define a name in capitals that is missing: as the project does under a condition, or, where a header of it is missing, as a usual number."""
     found = _UNKNOWN_CONSTANT.search(text)
-    if found is None or found[1] in attempt.constants:
-        return False
+    if found is None or found[1] in attempt.constants or re.search(rb"\b" + found[1].encode() + rb"\s*\(", job.content):
+        return False  # a call needs more than a number
     definition = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+" + found[1].encode() + rb"[ \t]+([^\n]*)", re.MULTILINE)
     texts = (job.content, *job.included.headers.values())
     defined = next((match for one in texts if (match := definition.search(one)) is not None), None)

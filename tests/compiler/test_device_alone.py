@@ -136,6 +136,22 @@ def test_constants_of_a_header_that_is_missing_are_taken_for_usual_ones(tmp_path
     assert alone.has_failed and any('"TILE_DIM" is undefined' in one.text for one in alone.messages)
 
 
+@pytest.mark.parametrize("condition", ["#ifdef USE_GPU", "#if defined(USE_GPU)", "#ifndef USE_GPU\nint other;\n#else"])
+def test_kernels_under_a_condition_are_compiled_where_there_is_no_other(tmp_path: Path, condition: str) -> None:
+    unit = compile_text(tmp_path, f"{condition}\n{KERNEL}#endif\n")
+    assert not unit.has_failed and unit.ptx is not None and ".entry _Z1kPi" in unit.ptx
+    assert any(note.startswith("compiled with USE_GPU defined") for note in unit.notes)
+    beside = compile_text(tmp_path, f"{condition}\n{KERNEL}#endif\n__global__ void l(int *p) {{ *p = 1; }}\n")
+    assert beside.ptx is not None and beside.ptx.count(".entry") == 1 and ".entry _Z1lPi" in beside.ptx
+
+
+def test_names_that_are_called_are_no_constants(tmp_path: Path) -> None:
+    called = '#include "params.h"\n__global__ void k(int *p) { p[0] = LEAST(p[1], p[2]); }\n'
+    assert compile_text(tmp_path, called).has_failed
+    known = "#include <sys/param.h>\n__global__ void k(int *p) { p[0] = MIN(p[1], p[2]); }\nint main() { cudaThreadExit(); }\n"
+    assert not compile_text(tmp_path, known).has_failed
+
+
 def test_constants_that_a_header_defines_under_a_condition_have_its_value(tmp_path: Path) -> None:
     (tmp_path / "params.h").write_text("#ifdef GPU\n#define BLOCK 512 // threads\n#endif\n")
     unit = compile_text(tmp_path, '#include "params.h"\n__global__ void k(int *p) { p[threadIdx.x % BLOCK] = 1; }\n')

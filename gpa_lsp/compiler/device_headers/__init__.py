@@ -18,6 +18,7 @@ _CONTENTS = {
     "type_traits": ("type_traits",),
     "algorithm": ("algorithm",),
     "utility": ("utility",),
+    "param": ("sys/param.h",),
     "cstdlib": ("cstdlib", "stdlib.h", "cstring", "string.h", "cassert", "assert.h", "cstdio", "stdio.h"),
 }
 HOST_HEADERS = (
