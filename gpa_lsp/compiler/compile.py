@@ -10,9 +10,10 @@ from pathlib import Path
 from gpa_lsp.basis.errors import MissingToolError, ProblemSeverity, UnsupportedInputError
 from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.compiler.device_part import HOST_LEFT_OUT, compile_device_part
-from gpa_lsp.compiler.host_code import HostCode, find_host_code
+from gpa_lsp.compiler.host_code import HostCode, find_conditions, find_host_code
 from gpa_lsp.compiler.including import find_including
 from gpa_lsp.compiler.job import CompileJob
+from gpa_lsp.compiler.launches import guess_instantiations
 from gpa_lsp.compiler.missing_headers import explain_missing_headers, find_missing_header, include_with_search
 from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags, CompilerMessage
 from gpa_lsp.compiler.nvcc import compile_with_nvcc
@@ -155,10 +156,25 @@ def _compile_text(
     key = make_key(job, (nvcc and nvcc.identify(), identify_nvrtc())) if settings.keeps_units else ""
     unit = UNITS.find(key) if key else None
     if unit is None:
-        unit = explain_removed_names(explain_placeless(explain_missing_headers(_compile(job, nvcc), flags)))
+        unit = _compile_conditional(job, nvcc, _compile(job, nvcc))
+        unit = explain_removed_names(explain_placeless(explain_missing_headers(unit, flags)))
         if key:
             UNITS.keep(key, unit, job.included)
     return replace(unit, notes=(*unit.notes, *flags.doubts))
+
+
+def _compile_conditional(job: CompileJob, nvcc: NvccInstallation | None, unit: CompiledUnit) -> CompiledUnit:
+    """The unit; where its kernels stand under conditions that do not hold, and it has no other, one in which they do."""
+    has_code = ".entry" in (unit.ptx or "") or b"__global__" not in job.content
+    names = [one for one in find_conditions(job.content) if not one.startswith("__")]
+    if unit.has_failed or has_code or not names:
+        return unit
+    flags = replace(job.flags, macros=(*names, *job.flags.macros))
+    other = _compile(replace(job, flags=flags), nvcc)
+    if other.has_failed or ".entry" not in (other.ptx or ""):
+        return unit
+    note = f"compiled with {', '.join(names)} defined: without, there is no kernel, and no compile command says more"
+    return replace(other, notes=(note, *other.notes))
 
 
 def _is_fragment(path: Path, unit: CompiledUnit) -> bool:
@@ -190,9 +206,11 @@ def _compile(job: CompileJob, nvcc: NvccInstallation | None) -> CompiledUnit:
 
 
 def _spare_host(job: CompileJob, unit: CompiledUnit, host: HostCode | None) -> CompiledUnit:
-    """The unit of the whole source; where only host code has errors, that of the device code, with the errors as warnings."""
-    if not unit.has_failed or host is None or identify_nvrtc() is None:
+    """The unit of the whole source; where it has no kernel, or only host code has errors, that of the device code, with the errors as warnings."""
+    if host is None or identify_nvrtc() is None:
         return unit
+    if not unit.has_failed:
+        return _guess_instances(job, unit, host)
     try:
         alone = compile_device_part(job, host)
     except UnsupportedInputError:
@@ -214,6 +232,17 @@ def _spare_host(job: CompileJob, unit: CompiledUnit, host: HostCode | None) -> C
             *(one for one in alone.notes if not one.startswith(HOST_LEFT_OUT)),
         ),
     )
+
+
+def _guess_instances(job: CompileJob, unit: CompiledUnit, host: HostCode) -> CompiledUnit:
+    """The unit; where it has no kernel, since all are templates that nothing instantiates, one with instances of them that are guessed."""
+    if ".entry" in (unit.ptx or "") or not guess_instantiations(host.tree):
+        return unit
+    try:
+        alone = compile_device_part(job, host)
+    except UnsupportedInputError:
+        return unit
+    return alone if not alone.has_failed and ".entry" in (alone.ptx or "") else unit
 
 
 def _choose_capability(flags: CompilerFlags) -> tuple[int, int]:

@@ -17,9 +17,10 @@ from pathlib import Path
 from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.absent_headers import read_absent_header
+from gpa_lsp.compiler.device_headers import LIBRARY_HEADERS, list_library_names
 from gpa_lsp.compiler.host_code import HostCode, blank_out, find_host_code, find_removable
 from gpa_lsp.compiler.job import CompileJob
-from gpa_lsp.compiler.launches import Instantiations, find_instantiations
+from gpa_lsp.compiler.launches import Instantiations, find_instantiations, guess_instantiations
 from gpa_lsp.compiler.missing_headers import find_missing_header
 from gpa_lsp.compiler.model import CompiledUnit, CompilerMessage
 from gpa_lsp.compiler.nvrtc import NAME_MAP, DeviceText, compile_with_nvrtc
@@ -28,7 +29,13 @@ from gpa_lsp.compiler.removed_names import find_remedy, is_about_references, lis
 HOST_LEFT_OUT = "host code was left out"
 _NESTED = re.compile(r"requires separate compilation mode|^device-side kernel launch could not be processed")
 _RELOCATABLE = "-rdc=true"
-_MOST_ROUNDS = 6
+_NVCC = b"__NVCC__"
+"""What nvcc defines and NVRTC does not: sources ask it whether they may have device code."""
+_UNKNOWN_NAME = re.compile(r'identifier "(\w+)" is undefined|namespace "std" has no member "(\w+)"')
+_UNKNOWN_CONSTANT = re.compile(r'identifier "([A-Z][A-Z0-9_]*)" is undefined')
+_COMMENT = re.compile(r"//|/\*")
+_USUAL_NUMBER = "16"
+_MOST_ROUNDS = 8
 _RANDOM = "curand_kernel.h"
 _REFERENCES = "gpa_lsp_removed_textures.h"
 _FETCHES = "gpa_lsp_texture_fetches.h"
@@ -68,6 +75,7 @@ class _Language(Enum):
     WARPS = "functions of warps that CUDA 9 removed, such as __shfl, were compiled with a mask of all lanes"
     REFERENCES = "texture references, which CUDA 12 removed, were compiled as texture objects"
     NESTED = f"kernels launch kernels: device code was compiled with {_RELOCATABLE}"
+    LIBRARY = "names of the C and C++ libraries are used without their headers, which were read all the same"
 
 
 @dataclass(slots=True)
@@ -82,6 +90,8 @@ class _Attempt:
     removed_lines: set[int] = field(default_factory=set)
     language: dict[_Language, tuple[str, ...]] = field(default_factory=dict)
     absent: list[CompilerMessage] = field(default_factory=list)
+    guessed: list[str] = field(default_factory=list)
+    constants: dict[str, str] = field(default_factory=dict)
 
 
 def compile_device_part(job: CompileJob, host: HostCode | None = None) -> CompiledUnit:
@@ -105,13 +115,14 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
         return replace(unit, notes=(*unit.notes, _TOO_LARGE))
     asked = find_instantiations(host.tree)
     attempt = _Attempt(source=_Text(host, list(host.spans)), expressions=list(asked.expressions))
-    first = unit = _compile(job, attempt)
-    seconds = unit.seconds
-    for _ in range(_MOST_ROUNDS):
-        if not unit.has_failed or seconds > job.settings.limit_s or not _leave_out_more(job, attempt, unit):
-            break
-        unit = _compile(job, attempt)
-        seconds += unit.seconds
+    first, unit, seconds = _compile_in_rounds(job, attempt)
+    guessed = () if unit.has_failed or ".entry" in (unit.ptx or "") else guess_instantiations(host.tree)
+    if guessed:
+        attempt.expressions = list(guessed)
+        _, more, more_seconds = _compile_in_rounds(job, attempt)
+        unit = unit if more.has_failed else more
+        attempt.guessed = [] if more.has_failed else list(attempt.expressions)
+        seconds += more_seconds
     if unit.has_failed:
         removed = tuple(one for one in unit.messages if find_remedy(one.text) and one not in first.messages)
         messages = (*removed, *first.messages)
@@ -124,14 +135,31 @@ def compile_device_part(job: CompileJob, host: HostCode | None = None) -> Compil
     return replace(unit, messages=messages, is_host_left_out=is_left_out, seconds=seconds, notes=notes)
 
 
+def _compile_in_rounds(job: CompileJob, attempt: _Attempt) -> tuple[CompiledUnit, CompiledUnit, float]:
+    """The first unit and the last, in which more and more was left out; and the seconds that took."""
+    first = unit = _compile(job, attempt)
+    seconds = unit.seconds
+    for _ in range(_MOST_ROUNDS):
+        if not unit.has_failed or seconds > job.settings.limit_s or not _leave_out_more(job, attempt, unit):
+            break
+        unit = _compile(job, attempt)
+        seconds += unit.seconds
+    return first, unit, seconds
+
+
 def _compile(job: CompileJob, attempt: _Attempt) -> CompiledUnit:
     headers = [(name, _read_absent(name)) for name in attempt.absent_headers]
     flags = job.flags
     macros = tuple(macro for some in attempt.language.values() for macro in some)
+    macros += tuple(f"{name}={value}" for name, value in attempt.constants.items())
     flags = replace(flags, macros=(*flags.macros, *macros))
     if _Language.REFERENCES in attempt.language:
         headers += [(name, _read_absent(name)) for name in (_REFERENCES, _FETCHES)]
         flags = replace(flags, forced_includes=(Path(_REFERENCES), *flags.forced_includes))
+    if _Language.LIBRARY in attempt.language:
+        flags = replace(flags, forced_includes=(*map(Path, LIBRARY_HEADERS), *flags.forced_includes))
+    if _NVCC in job.content or any(_NVCC in text for text in job.included.headers.values()):
+        flags = replace(flags, macros=(_NVCC.decode(), *flags.macros))
     if _Language.NESTED in attempt.language:
         flags = replace(flags, language=(*flags.language, _RELOCATABLE))
     job = replace(job, flags=flags)
@@ -188,23 +216,30 @@ def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> b
         if language is not None:
             has_changed |= language not in attempt.language
             attempt.language[language] = list_replacements(message.text)
-            continue
-        if message.path is None:
-            continue
-        missing = find_missing_header(message.text)
-        if message.path.name == NAME_MAP:
-            has_changed |= _drop_expression(attempt, message.text)
-        elif missing is not None:
-            has_changed |= _do_without(job, attempt, missing, message)
-        elif message.line is not None and message.path == job.path:
-            if attempt.source.leave_out(message.line, message.column):
-                attempt.removed_lines.add(message.line)
-                has_changed = True
-        elif message.line is not None:
-            path = Path(os.path.normpath(message.path))  # compilers keep the ".." of what includes it
-            if path in job.included.headers:
-                has_changed |= _leave_out_of_header(job, attempt, path, message.line, message.column)
+            if has_changed and language is _Language.LIBRARY:
+                return True  # what follows from a type that is not known is no reason to leave anything out
+        elif message.path is not None:
+            has_changed |= _answer_message(job, attempt, message, message.path)
     return has_changed
+
+
+def _answer_message(job: CompileJob, attempt: _Attempt, message: CompilerMessage, path: Path) -> bool:
+    """What one error is about is left out, or defined; False where it can be neither."""
+    missing = find_missing_header(message.text)
+    if _take_for_constant(job, attempt, message.text):
+        return True
+    if path.name == NAME_MAP:
+        return _drop_expression(attempt, message.text)
+    if missing is not None:
+        return _do_without(job, attempt, missing, message)
+    if message.line is None:
+        return False
+    if path == job.path:
+        is_out = attempt.source.leave_out(message.line, message.column)
+        attempt.removed_lines.update([message.line] if is_out else ())
+        return is_out
+    path = Path(os.path.normpath(path))  # compilers keep the ".." of what includes it
+    return path in job.included.headers and _leave_out_of_header(job, attempt, path, message.line, message.column)
 
 
 def _find_language(text: str) -> _Language | None:
@@ -213,7 +248,33 @@ def _find_language(text: str) -> _Language | None:
         return _Language.WARPS
     if is_about_references(text):
         return _Language.REFERENCES
-    return _Language.NESTED if _NESTED.search(text) else None
+    if _NESTED.search(text):
+        return _Language.NESTED
+    found = _UNKNOWN_NAME.search(text)
+    is_library = found is not None and any(one in list_library_names() for one in found.groups())
+    return _Language.LIBRARY if is_library else None
+
+
+def _take_for_constant(job: CompileJob, attempt: _Attempt, text: str) -> bool:
+    """Define a name in capitals that is missing: as the project does under a condition, or, where a header of it is missing, as a usual number."""
+    found = _UNKNOWN_CONSTANT.search(text)
+    if found is None or found[1] in attempt.constants or re.search(rb"\b" + found[1].encode() + rb"\s*\(", job.content):
+        return False  # a call needs more than a number
+    definition = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+" + found[1].encode() + rb"[ \t]+([^\n]*)", re.MULTILINE)
+    texts = (job.content, *job.included.headers.values())
+    defined = next((match for one in texts if (match := definition.search(one)) is not None), None)
+    if defined is not None:
+        value = _COMMENT.split(defined[1].decode("utf-8", "replace"))[0].strip()
+        if value.endswith("\\"):
+            return False
+    elif any(
+        f'"{name}"'.encode() in job.content for name in attempt.absent_headers if read_absent_header(name) is None
+    ):
+        value = _USUAL_NUMBER
+    else:
+        return False
+    attempt.constants[found[1]] = value
+    return True
 
 
 def _do_without(job: CompileJob, attempt: _Attempt, missing: str, message: CompilerMessage) -> bool:
@@ -269,11 +330,18 @@ def _write_notes(host: HostCode, asked: Instantiations, attempt: _Attempt | None
     if attempt is not None and attempt.headers:
         names = ", ".join(path.name for path in list(attempt.headers)[:5])
         notes.append(f"host-only code was left out of {names}")
+    if attempt is not None and attempt.constants:
+        shown = ", ".join(f"{name} = {value}" for name, value in list(attempt.constants.items())[:8])
+        notes.append(f"constants that are missing, or defined under a condition only, were taken for {shown}")
+    guessed = () if attempt is None else attempt.guessed
+    if guessed:
+        notes.append(f"no launch in this file gives the arguments of its templates; guessed: {', '.join(guessed[:5])}")
+    known = {one.partition("<")[0].rpartition("::")[2] for one in guessed}
     notes += [
         f"{name} is a template, and no launch in this file gives its arguments; it was not compiled"
-        for name in asked.untold[:5]
+        for name in [one for one in asked.untold if one not in known][:5]
     ]
-    refused = attempt.refused[:5] if attempt is not None else ()
+    refused = () if attempt is None else [one for one in attempt.refused if one.partition("<")[0] not in known][:5]
     return [*notes, *(f"{one} could not be compiled from this file alone" for one in refused)]
 
 

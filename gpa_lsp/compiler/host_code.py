@@ -36,6 +36,9 @@ _OTHER = re.compile(rb"[^\r\n]")
 _REMOVABLE = frozenset(
     {"declaration", "using_declaration", "alias_declaration", "type_definition", "field_declaration"}
 )
+_CONDITIONAL = re.compile(r"\s*#\s*(ifdef|ifndef|if|elif|else|endif)\b(.*)")
+_PLAIN_CONDITION = re.compile(r"(?:defined|&&|[\s()]|[A-Za-z_]\w*)+")
+_WORD_TEXT = re.compile(r"[A-Za-z_]\w*")
 _CLASSES = frozenset({"class_specifier", "struct_specifier", "union_specifier"})
 
 
@@ -100,6 +103,36 @@ def is_marked(text: bytes, mark_names: frozenset[bytes]) -> bool:
     return bool(
         _MARK.search(text) or _SPEAKING_NAME.search(text) or any(word in mark_names for word in _WORD.findall(text))
     )
+
+
+def find_conditions(content: bytes) -> tuple[str, ...]:
+    r"""The macros that have to be defined for the first kernel of a text that stands under conditions to be compiled at all; empty for none.
+
+    >>> find_conditions(b"#if defined(A) && B\n#ifndef C\n__global__ void k() {}\n#endif\n#endif\n")
+    ('A', 'B')
+    >>> find_conditions(b"#ifndef D\n#else\n__global__ void k() {}\n#endif\n"), find_conditions(b"#if !A || N > 3\n__global__ void k() {}\n#endif\n")
+    (('D',), ())
+    """
+    open_: list[tuple[str, ...]] = []
+    others: list[tuple[str, ...]] = []
+    for line in content.decode("utf-8", "replace").split("\n"):
+        directive = _CONDITIONAL.match(line)
+        if directive is None:
+            if "__global__" in line and any(open_):
+                return tuple(dict.fromkeys(name for names in open_ for name in names))
+            continue
+        word, rest = directive[1], directive[2].partition("//")[0].strip()
+        if word in ("ifdef", "ifndef", "if"):
+            is_plain = _PLAIN_CONDITION.fullmatch(rest) is not None
+            names = tuple(one for one in _WORD_TEXT.findall(rest) if one != "defined") if is_plain else ()
+            open_.append(() if word == "ifndef" else names)
+            others.append(names if word == "ifndef" else ())
+        elif word == "endif" and open_:
+            open_.pop()
+            others.pop()
+        elif open_:
+            open_[-1], others[-1] = (others[-1] if word == "else" else ()), ()
+    return ()
 
 
 def find_removable(host: HostCode, line: int, column: int | None) -> tuple[tuple[int, int], ...]:

@@ -26,6 +26,8 @@ _MOST_CHOICES = 8
 _DEEPEST = 3
 _NAME = re.compile(r"(?<![\w.:])[A-Za-z_]\w*")
 _MARK = "__global__"
+_BOOLEAN = re.compile(r"\bbool\s+(\w+)")
+_OF_THREADS = re.compile(r"block|thread")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,43 @@ def find_instantiations(tree: SourceTree) -> Instantiations:
                 found[expression] = None
     untold = tuple(sorted(set(templates) - told - explicit))
     return Instantiations(expressions=tuple(found), untold=untold)
+
+
+def guess_instantiations(tree: SourceTree) -> tuple[str, ...]:
+    """An instance of each kernel template, for texts that give none: types are ``float``, numbers are usual ones.
+
+    >>> from gpa_lsp.sources.trees import read_tree
+    >>> text = "template <class T, int BLOCK, bool B, int N = 4> __global__ void k(T* x) {} template <class... T> __global__ void l(T... x) {}"
+    >>> guess_instantiations(read_tree("k.cu", text))
+    ('k<float, 256, false>',)
+    """
+    found = []
+    for name, template in dict(_find_kernel_templates(tree)).items():
+        function = next((child for child in template.named_children if child.type == "function_definition"), None)
+        parameters = () if function is None else list_template_parameters(function)
+        given = itertools.takewhile(lambda one: not one.default, parameters)
+        kinds = template.child_by_field_name("parameters")
+        booleans = set(_BOOLEAN.findall(read_text(kinds)))
+        values = [_guess_argument(one.name, is_type=one.is_type, is_boolean=one.name in booleans) for one in given]
+        if parameters:
+            found.append(f"{_write_scope(template)}{name}<{', '.join(values)}>")
+    return tuple(found[:MOST_EXPRESSIONS])
+
+
+def _guess_argument(name: str, *, is_type: bool, is_boolean: bool) -> str:
+    if is_type:
+        return "float"
+    if is_boolean:
+        return "false"
+    return "256" if _OF_THREADS.search(name.lower()) else "16"
+
+
+def _write_scope(node: "Node") -> str:
+    """The namespaces around a node, with ``::`` behind each."""
+    names = [
+        read_text(one.child_by_field_name("name")) for one in list_ancestors(node) if one.type == "namespace_definition"
+    ]
+    return "".join(f"{name}::" for name in reversed(names) if name)
 
 
 def _find_kernel_templates(tree: SourceTree) -> "Iterator[tuple[str, Node]]":

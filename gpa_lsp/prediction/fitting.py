@@ -45,7 +45,8 @@ _ARRAY = re.compile(r"\{ name = \"(?P<name>\w+)\",[^}]* count = (?P<count>\"[^\"
 _FILL = re.compile(r", fill = \"uniform\"(?:, high = \d+)?")
 _KNOWN = "# allocated at line"
 _GUESSED_NUMBER = re.compile(
-    r'(?P<before>type = "(?:int|uint|unsigned int|unsigned|size_t|long|int64|u64|s64|u32|s32)", value = )(?P<value>"threads_[xyz]"|16)(?=[ ,}])'
+    r'(?P<before>type = "(?:int|uint|unsigned int|unsigned|size_t|long|int64|u64|s64|u32|s32)", value = )'
+    r'(?P<value>"threads_[xyz]"|"grid_x \* block_x"|16)(?=[ ,}])'
 )
 MOST_VARIANTS = 7
 SHAPES = frozenset({FaultKind.OUT_OF_BOUNDS, FaultKind.MISALIGNED})
@@ -92,10 +93,12 @@ def list_variants(text: str) -> Iterator[str]:
     r"""A description with other numbers where they were guessed: each of them in turn as the size, then none.
 
     >>> line = '{{ name = "{}", type = "int", value = {} }},'
-    >>> [one.split() == text.split() for text in ["\n".join((line.format("a", '"threads_x"'), line.format("b", 16)))] for one in list_variants(text)]
+    >>> text = "\n".join(("threads = 4", line.format("a", '"threads_x"'), line.format("b", 16)))
+    >>> [one.split() == text.split() for one in list_variants(text)]
     [True, False, False, False]
     """
     yield text
+    size = '"threads_x"' if _THREADS.search(text) else '"grid_x * block_x"'
     lines = text.split("\n")
     guessed = [
         number
@@ -103,10 +106,10 @@ def list_variants(text: str) -> Iterator[str]:
         if _GUESSED_NUMBER.search(line) and not any(word in line for word in (*TOLD, DERIVED))
     ]
     chosen: list[tuple[int | None, str]] = [(number, "16") for number in guessed[: MOST_VARIANTS - 2]]
-    for size, other in (*chosen, (None, "16"), (None, "1")) if guessed else ():
+    for sized, other in (*chosen, (None, "16"), (None, "1")) if guessed else ():
         changed = list(lines)
         for number in guessed:
-            value = '"threads_x"' if number == size else other
+            value = size if number == sized else other
             changed[number] = _GUESSED_NUMBER.sub(rf"\g<before>{value}", lines[number])
         if changed != lines:
             yield "\n".join(changed)
@@ -185,7 +188,7 @@ def _fit_arrays(module: PtxModule, function: PtxFunction, text: str, room: int) 
     if found is None or not found.faults:
         return found
     # members of structures may be indexes: zeros lead nowhere
-    zeros = _fit_counts(module, _empty(text, guessed), touched, launch, room)
+    zeros = _fit_counts(module, empty_guessed(text), touched, launch, room)
     return zeros if zeros is not None and len(zeros.faults) < len(found.faults) else found
 
 
@@ -210,15 +213,10 @@ def _fit_counts(
     return _Tried(text=fitted, faults=faults)
 
 
-def _empty(text: str, names: Collection[str]) -> str:
-    """The description with zeros in these arrays."""
-    lines = []
-    for line in text.split("\n"):
-        match = _ARRAY.search(line)
-        lines.append(
-            _FILL.sub("", line) if match is not None and match["name"] in names and _KNOWN not in line else line
-        )
-    return "\n".join(lines)
+def empty_guessed(text: str) -> str:
+    """The description with zeros in the arrays whose sizes nobody knows."""
+    lines = text.split("\n")
+    return "\n".join(_FILL.sub("", one) if _KNOWN not in one and _ARRAY.search(one) else one for one in lines)
 
 
 def grow_arrays(text: str, faults: tuple[Fault, ...]) -> str | None:

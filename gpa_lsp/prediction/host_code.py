@@ -35,7 +35,8 @@ class HostCode:
         alike = [one for one in self.launches if (find_place(one), one.template_arguments) == place]
         smaller = [one for one in self.read(most_threads=threads) if (find_place(one), one.template_arguments) == place]
         found = smaller[alike.index(launch)] if launch in alike and len(smaller) == len(alike) else launch
-        return launch if found.grid is None else found  # nothing is left of it where it is that small
+        is_nothing_left = found.grid is None and launch.grid is not None
+        return launch if is_nothing_left else found
 
 
 def read_host_code(statics: SourceStatics) -> HostCode:

@@ -18,7 +18,15 @@ from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.launches.template import write_source_template, write_template
 from gpa_lsp.prediction.built_modules import read_modules
-from gpa_lsp.prediction.fitting import LIMITS, MOST_VARIANTS, SHAPES, fit_sizes, grow_arrays, list_variants
+from gpa_lsp.prediction.fitting import (
+    LIMITS,
+    MOST_VARIANTS,
+    SHAPES,
+    empty_guessed,
+    fit_sizes,
+    grow_arrays,
+    list_variants,
+)
 from gpa_lsp.prediction.guessed_sizes import believe
 from gpa_lsp.prediction.host_code import HostCode, read_host_code
 from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
@@ -38,8 +46,8 @@ _MOST_NAMES = 8
 _MOST_SAID = 8
 """Launches of one kernel that are written down."""
 
-_SIZES = (USUAL_THREADS, 16384, 4096, 1024, 256)
-"""Threads of a grid, tried in this order: work that grows with the square of them shrinks by 16 at each."""
+_SIZES = (USUAL_THREADS, 16384, 4096, 1024, 256, 64, 16)
+"""Threads of a grid, or what else decides its work, tried in this order: what grows with the square of them shrinks by 16 at each."""
 
 _SHARE = 4
 """Each try may take this part of what the emulation may: what fits it fits on a slower machine, too, and somebody waits."""
@@ -138,10 +146,14 @@ def _write_fitting(
 
     for place in range(MOST_VARIANTS):
         found = _fit_variant(work, function, write, place, has_block=has_block, deadline=deadline)
-        if found is not None and (best is None or found.wrong < best.wrong):
+        if found is not None and (best is None or found.rank[:2] < best.rank[:2]):
             best = found
-        if found is None or not best or not best.wrong or time.monotonic() > deadline:
+        if found is None or not best or not any(best.rank[:2]) or time.monotonic() > deadline:
             break
+    if best is not None and any(best.rank[:2]):  # what is read may be how long a loop is: zeros end all of them
+        empty = empty_guessed(write(_SIZES[-1]))
+        found = _fit_size(work, function, empty, _SIZES[-1], has_block=has_block, deadline=deadline)
+        best = min(best, found, key=lambda one: one.rank)
     if best is None:
         return write(_SIZES[-1])
     if best.threads == USUAL_THREADS or _THREADS_WORD not in best.text:
@@ -160,12 +172,19 @@ class _Fitted:
         threads: of its grid, where nobody knew them.
         wrong: faults that other sizes and numbers may not have.
         is_cut_off: it did not end within the limits.
+        has_nothing: so early that no volumes were predicted; of several such the smallest comes furthest.
     """
 
     text: str
     threads: int
     wrong: int
     is_cut_off: bool
+    has_nothing: bool
+
+    @property
+    def rank(self) -> tuple[int, bool, bool]:
+        """Smaller for what goes less wrong."""
+        return self.wrong, self.has_nothing, self.is_cut_off
 
 
 def _fit_variant(
@@ -185,7 +204,7 @@ def _fit_variant(
         if text is None or (time.monotonic() > deadline and threads != _SIZES[-1]):
             continue  # the smallest ends soon, and what was cut off is no beginning
         found = _fit_size(work, function, text, threads, has_block=has_block, deadline=deadline)
-        if best is None or (found.wrong, found.is_cut_off) < (best.wrong, best.is_cut_off):
+        if best is None or found.rank < best.rank or (found.rank == best.rank and found.has_nothing):
             best = found
         is_as_before = before is not None and before.wrong == found.wrong and not found.is_cut_off
         if not (best.wrong or best.is_cut_off) or is_as_before:
@@ -202,7 +221,7 @@ def _fit_size(
     memory_bytes = work.settings.budget.memory_bytes
     fitted = fit_sizes(work.module, function, text, has_block=has_block, deadline=deadline, memory_bytes=memory_bytes)
     if fitted is None:  # arrays of that many elements would be too large
-        return _Fitted(text=text, threads=threads, wrong=_TOO_LARGE, is_cut_off=True)
+        return _Fitted(text=text, threads=threads, wrong=_TOO_LARGE, is_cut_off=True, has_nothing=True)
     faults: tuple[Fault, ...] = ()
     for _ in range(_ROUNDS):
         launch = believe(read_launches(Path("fitting.launch.toml"), text=fitted)[0])  # faults are looked for
@@ -210,14 +229,16 @@ def _fit_size(
         found = predict_matched(work, (DescribedLaunch(launch=launch, function=function),), problems)
         faults = tuple(fault for one in found for fault in one.faults)
         grown = grow_arrays(fitted, faults)
-        if grown is None:
+        fitted = grown or fitted
+        if grown is None or time.monotonic() > deadline:
             break
-        fitted = grown
+    is_cut_off = any(fault.kind in LIMITS for fault in faults)
     return _Fitted(
         text=fitted,
         threads=threads,
         wrong=sum(fault.kind in SHAPES for fault in faults) if found else _TOO_LARGE,
-        is_cut_off=any(fault.kind in LIMITS for fault in faults),
+        is_cut_off=is_cut_off,
+        has_nothing=is_cut_off and all(one.volumes is None for one in found),
     )
 
 

@@ -35,7 +35,7 @@ def find_assumed_launches(
         text: as there.
         included: as there.
         defined: as there.
-        most_threads: of a launch whose grid follows from what is read.
+        most_threads: of a launch whose grid follows from what is read; below :data:`USUAL_THREADS` also of what is read and shapes no grid.
 
     >>> text = "int main(int c, char **v) { int n = atoi(v[1]); float *p; cudaMalloc(&p, n * n * 4); k<<<dim3(n / 4, n / 4), dim3(4, 4)>>>(p, n); }"
     >>> (launch,) = find_assumed_launches("k.cu", text)
@@ -105,7 +105,10 @@ def _is_small(launch: HostLaunch, most_threads: int) -> bool:
     threads = grid[0] * grid[1] * grid[2] * block[0] * block[1] * block[2]
     arrays = [one.size_bytes or 0 for one in launch.arguments if one.is_guess]
     is_shaped = not launch.guessed.isdisjoint(("grid", "block"))
-    return (threads <= most_threads or not is_shaped) and max(arrays, default=0) <= _MOST_BYTES
+    # numbers that shape no grid may be how long a loop is: they matter where fewer than usual are asked for
+    numbers = [one.value for one in launch.arguments if one.is_guess and isinstance(one.value, int)]
+    work = threads if is_shaped else max(numbers, default=0) if most_threads < USUAL_THREADS else 0
+    return work <= most_threads and max(arrays, default=0) <= _MOST_BYTES
 
 
 def find_place(launch: HostLaunch) -> tuple[str, int, str]:

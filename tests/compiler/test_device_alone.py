@@ -84,6 +84,81 @@ def test_limits_are_there_without_an_include(tmp_path: Path) -> None:
     assert not unit.has_failed
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__global__ void k(float *p) { p[0] = INFINITY + M_PI; }",
+        "__global__ void k(uint8_t *p, uint n) { p[0] = n; }",
+        "__global__ void k(float *p) { p[0] = std::max(p[1], FLT_MAX); }",
+    ],
+)
+def test_names_of_the_library_are_known_without_an_include(tmp_path: Path, text: str) -> None:
+    unit = compile_text(tmp_path, f"{text}\nint main() {{ cudaThreadExit(); }}\n")
+    assert not unit.has_failed and unit.ptx is not None and ".entry" in unit.ptx
+    assert any("used without their headers" in note for note in unit.notes)
+
+
+def test_sources_that_ask_for_nvcc_have_their_kernels(tmp_path: Path) -> None:
+    text = f"#ifdef __NVCC__\n{KERNEL}#endif\nint main() {{ cudaThreadExit(); }}\n"
+    unit = compile_text(tmp_path, text)
+    assert not unit.has_failed and unit.ptx is not None and ".entry _Z1kPi" in unit.ptx
+
+
+def test_headers_of_cuda_for_the_host_are_no_reason_to_refuse_device_code(tmp_path: Path) -> None:
+    unit = compile_text(tmp_path, f"#include <driver_functions.h>\n{KERNEL}int main() {{ cudaThreadExit(); }}\n")
+    assert not unit.has_failed and unit.ptx is not None and ".entry _Z1kPi" in unit.ptx
+
+
+@pytest.mark.parametrize(
+    "host", ["", "void run(float *p) { cudaThreadExit(); }", "void run(float *p) { cudaDeviceReset(); }"]
+)
+def test_templates_that_nobody_instantiates_are_compiled_for_usual_arguments(tmp_path: Path, host: str) -> None:
+    kernel = "template <class T, int TILE, bool B> __global__ void k(T *p) { p[threadIdx.x] = B ? TILE : T(1) / 2; }"
+    unit = compile_text(tmp_path, f"namespace n {{ {kernel} }}\n{host}\n")
+    assert not unit.has_failed and unit.ptx is not None and unit.ptx.count(".entry") == 1
+    assert any(note.endswith("guessed: n::k<float, 16, false>") for note in unit.notes)
+    assert not any("was not compiled" in note for note in unit.notes)
+
+
+def test_templates_beside_kernels_are_named_and_not_guessed(tmp_path: Path) -> None:
+    unit = compile_text(tmp_path, f"template <class T> __global__ void t(T *p) {{ *p = 1; }}\n{KERNEL}")
+    assert unit.ptx is not None and unit.ptx.count(".entry") == 1
+    assert any(note.startswith("t is a template") and note.endswith("was not compiled") for note in unit.notes)
+
+
+def test_constants_of_a_header_that_is_missing_are_taken_for_usual_ones(tmp_path: Path) -> None:
+    kernel = "__global__ void k(float *p) { __shared__ float t[TILE_DIM]; t[threadIdx.x] = 1; p[0] = t[WIDTH - 1]; }\n"
+    unit = compile_text(tmp_path, f'#include "params.h"\n{kernel}')
+    assert not unit.has_failed
+    assert any(note.endswith("were taken for TILE_DIM = 16, WIDTH = 16") for note in unit.notes)
+    assert any("params.h" in one.text and one.severity is ProblemSeverity.WARNING for one in unit.messages)
+    alone = compile_text(tmp_path, kernel)
+    assert alone.has_failed and any('"TILE_DIM" is undefined' in one.text for one in alone.messages)
+
+
+@pytest.mark.parametrize("condition", ["#ifdef USE_GPU", "#if defined(USE_GPU)", "#ifndef USE_GPU\nint other;\n#else"])
+def test_kernels_under_a_condition_are_compiled_where_there_is_no_other(tmp_path: Path, condition: str) -> None:
+    unit = compile_text(tmp_path, f"{condition}\n{KERNEL}#endif\n")
+    assert not unit.has_failed and unit.ptx is not None and ".entry _Z1kPi" in unit.ptx
+    assert any(note.startswith("compiled with USE_GPU defined") for note in unit.notes)
+    beside = compile_text(tmp_path, f"{condition}\n{KERNEL}#endif\n__global__ void l(int *p) {{ *p = 1; }}\n")
+    assert beside.ptx is not None and beside.ptx.count(".entry") == 1 and ".entry _Z1lPi" in beside.ptx
+
+
+def test_names_that_are_called_are_no_constants(tmp_path: Path) -> None:
+    called = '#include "params.h"\n__global__ void k(int *p) { p[0] = LEAST(p[1], p[2]); }\n'
+    assert compile_text(tmp_path, called).has_failed
+    known = "#include <sys/param.h>\n__global__ void k(int *p) { p[0] = MIN(p[1], p[2]); }\nint main() { cudaThreadExit(); }\n"
+    assert not compile_text(tmp_path, known).has_failed
+
+
+def test_constants_that_a_header_defines_under_a_condition_have_its_value(tmp_path: Path) -> None:
+    (tmp_path / "params.h").write_text("#ifdef GPU\n#define BLOCK 512 // threads\n#endif\n")
+    unit = compile_text(tmp_path, '#include "params.h"\n__global__ void k(int *p) { p[threadIdx.x % BLOCK] = 1; }\n')
+    assert not unit.has_failed
+    assert any(note.endswith("were taken for BLOCK = 512") for note in unit.notes)
+
+
 def test_errors_of_the_device_stay_errors(tmp_path: Path) -> None:
     unit = compile_text(tmp_path, "__global__ void k(int *p) { p[0] = q; }\nint main() { cudaThreadExit(); }\n")
     assert unit.has_failed

@@ -90,6 +90,38 @@ def test_a_launch_that_follows_from_what_is_read_is_as_small_as_it_has_to_be(tmp
     assert f"argv[1] (n) = {128 * blocks};" in text
 
 
+CUBE = """
+__global__ void fill(float *p, int nx, int ny, int nz)
+{
+    for (int k = 0; k < nz; ++k)
+        for (int j = 0; j < ny; ++j)
+            for (int i = 0; i < nx; ++i) p[(k * ny + j) * nx + i] = 1;
+}
+void run(float *p, int nx, int ny, int nz) { fill<<<1, 1>>>(p, nx, ny, nz); }
+"""
+ROWS = """
+__global__ void rows(const unsigned *row, const float *x, float *y, unsigned n, unsigned first)
+{
+    for (unsigned r = blockIdx.x; r < n; r += gridDim.x) {
+        float sum = 0;
+        for (unsigned i = row[r] - first; i < row[r + 1] - first; ++i) sum += x[i % 64];
+        y[r] = sum;
+    }
+}
+void run(unsigned *r, float *x, float *y, unsigned n, unsigned first) { rows<<<64, 32>>>(r, x, y, n, first); }
+"""
+
+
+@pytest.mark.parametrize("text", [CUBE, ROWS], ids=["loops in loops", "loops as long as what is read"])
+def test_loops_that_nobody_bounds_are_described_so_short_that_they_end(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "loops.cu"
+    path.write_text(text)
+    described = write_templates(path, launches_text="", settings=NVRTC, fits=SETTINGS)
+    choice = LaunchChoice(path=tmp_path / "loops.launch.toml", text=described)
+    (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    assert kernel.faults == () and kernel.volumes is not None
+
+
 def test_other_work_keeps_the_usual_size(tmp_path: Path) -> None:
     assert "\nthreads = 65536  # the grid is" in describe(tmp_path, "copy")
 

@@ -4,6 +4,7 @@ NVRTC knows ``printf``, ``assert``, ``memcpy``, the functions of ``math.h`` and 
 the few templates that kernels take from the library are in the files here.
 """
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,7 @@ _CONTENTS = {
     "type_traits": ("type_traits",),
     "algorithm": ("algorithm",),
     "utility": ("utility",),
+    "param": ("sys/param.h",),
     "cstdlib": ("cstdlib", "stdlib.h", "cstring", "string.h", "cassert", "assert.h", "cstdio", "stdio.h"),
 }
 HOST_HEADERS = (
@@ -29,8 +31,24 @@ HOST_HEADERS = (
     "sys/stat.h", "sys/time.h", "system_error", "thread", "time.h", "tuple", "typeindex", "typeinfo", "unistd.h", "unordered_map",
     "unordered_set", "valarray", "variant", "vector", "windows.h", "cuda_profiler_api.h", "nvToolsExt.h", "nvtx3/nvToolsExt.h",
     "helper_cuda.h", "helper_functions.h", "helper_timer.h", "cublas_v2.h", "cusparse.h", "cusolverDn.h", "cufft.h", "curand.h", "mpi.h", "nccl.h",
+    "driver_functions.h", "cuda_gl_interop.h", "cudaGL.h", "cuda_egl_interop.h", "cudaEGL.h", "cuda_vdpau_interop.h", "cudaVDPAU.h", "cupti.h",
 )  # fmt: skip
 """Read as empty: none of them has anything for device code without a C++ library."""
+
+LIBRARY_HEADERS = ("cstdint", "climits", "cfloat", "cstddef", "cmath", "limits", "algorithm", "utility", "cstdlib")
+"""Those that hosts' headers often bring along without being asked."""
+
+_DECLARED = re.compile(
+    r"^#define (\w+)|^(?:typedef .*?|using ::|class |struct |__host__ .*?)(\w+)(?:;| \{|\()", re.MULTILINE
+)
+
+
+@cache
+def list_library_names() -> frozenset[str]:
+    """What :data:`LIBRARY_HEADERS` define."""
+    texts = dict(read_device_headers())
+    found = (match for name in LIBRARY_HEADERS for match in _DECLARED.finditer(texts[name]))
+    return frozenset(name for match in found for name in match.groups() if name is not None)
 
 
 @cache

@@ -48,6 +48,12 @@
 #ifndef HUGE_VAL
 #define HUGE_VAL __longlong_as_double(0x7ff0000000000000LL)
 #endif
+#ifndef HUGE_VALF
+#define HUGE_VALF __int_as_float(0x7f800000)
+#endif
+#ifndef MAXFLOAT
+#define MAXFLOAT 3.402823466e+38f
+#endif
 namespace std {
 using ::abs;
 using ::acos;
