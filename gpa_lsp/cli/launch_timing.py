@@ -137,14 +137,14 @@ def find_code(described: Path) -> Path:
     """The source that a description stands beside.
 
     Raises:
-        InputError: there is none, or there are several.
+        InputError: there is none.
     """
     name = described.name.removesuffix(_DESCRIPTION_SUFFIX)
-    found = [one for suffix in sorted(SUFFIXES) if (one := described.with_name(name + suffix)).is_file()]
-    if len(found) != 1:
-        message = f"{format_count_of(len(found), 'source')} beside it that it could describe"
+    found = next((one for suffix in SUFFIXES if (one := described.with_name(name + suffix)).is_file()), None)
+    if found is None:
+        message = "no source beside it that it could describe"
         raise InputError(message, path=described, remedy="name the source or the build with --of")
-    return found[0]
+    return found
 
 
 def _choose_output(arguments: argparse.Namespace) -> Path:

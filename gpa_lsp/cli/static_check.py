@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from gpa_lsp.advice.static_model import StaticFinding
     from gpa_lsp.prediction.static_source import SourceStatics
 
-SUFFIXES = (".cu",)
+SUFFIXES = (".cu", ".cuh")
+"""Of sources; of two with one name the first is meant."""
+
 _EXIT_FOUND = 1
 
 

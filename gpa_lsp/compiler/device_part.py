@@ -24,7 +24,7 @@ from gpa_lsp.compiler.launches import Instantiations, find_instantiations, guess
 from gpa_lsp.compiler.missing_headers import find_missing_header
 from gpa_lsp.compiler.model import CompiledUnit, CompilerMessage
 from gpa_lsp.compiler.nvrtc import NAME_MAP, DeviceText, compile_with_nvrtc
-from gpa_lsp.compiler.removed_names import find_remedy, is_about_references, list_replacements
+from gpa_lsp.compiler.removed_names import find_remedy, is_about_references, list_replacements, list_spellings
 
 HOST_LEFT_OUT = "host code was left out"
 _NESTED = re.compile(r"requires separate compilation mode|^device-side kernel launch could not be processed")
@@ -74,6 +74,9 @@ class _Language(Enum):
 
     WARPS = "functions of warps that CUDA 9 removed, such as __shfl, were compiled with a mask of all lanes"
     REFERENCES = "texture references, which CUDA 12 removed, were compiled as texture objects"
+    SPELLING = (
+        "functions that CUDA has no more, such as mul24, were compiled as those with underscores, such as __mul24"
+    )
     NESTED = f"kernels launch kernels: device code was compiled with {_RELOCATABLE}"
     LIBRARY = "names of the C and C++ libraries are used without their headers, which were read all the same"
 
@@ -215,7 +218,7 @@ def _leave_out_more(job: CompileJob, attempt: _Attempt, unit: CompiledUnit) -> b
         language = _find_language(message.text)
         if language is not None:
             has_changed |= language not in attempt.language
-            attempt.language[language] = list_replacements(message.text)
+            attempt.language[language] = list_replacements(message.text) or list_spellings(message.text)
             if has_changed and language is _Language.LIBRARY:
                 return True  # what follows from a type that is not known is no reason to leave anything out
         elif message.path is not None:
@@ -246,6 +249,8 @@ def _find_language(text: str) -> _Language | None:
     """What of the language a message misses; None for messages about anything else."""
     if list_replacements(text):
         return _Language.WARPS
+    if list_spellings(text):
+        return _Language.SPELLING
     if is_about_references(text):
         return _Language.REFERENCES
     if _NESTED.search(text):

@@ -26,6 +26,10 @@ _TEXTURE_NAMES = (
     "cudaGetTextureReference", "cudaGetTextureAlignmentOffset", "cudaBindSurfaceToArray", "textureReference",
 )  # fmt: skip
 _WARP_NAMES = ("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot")
+_DEVICE_NAMES = {
+    "mul24": "__mul24", "umul24": "__umul24", "mulhi": "__mulhi", "umulhi": "__umulhi", "mul64hi": "__mul64hi", "umul64hi": "__umul64hi",
+    "saturate": "__saturatef", "int_as_float": "__int_as_float", "float_as_int": "__float_as_int", "sad": "__sad", "usad": "__usad",
+}  # fmt: skip
 _PROPERTIES = (
     "clockRate", "memoryClockRate", "deviceOverlap", "computeMode", "kernelExecTimeoutEnabled", "maxTexture1DLinear",
     "singleToDoublePrecisionPerfRatio", "cooperativeMultiDeviceLaunch",
@@ -35,8 +39,10 @@ _REMEDIES = {
     **dict.fromkeys(_TEXTURE_NAMES, _TEXTURES),
     **{name: _SHUFFLES.format(f"{name}_sync") for name in _WARP_NAMES},
     **dict.fromkeys(_PROPERTIES, _PROPERTY),
+    **{old: f"CUDA has it no more; use {new}" for old, new in _DEVICE_NAMES.items()},
 }
-"""Source: release notes of CUDA 9.0, 12.0 and 13.0, deprecated and dropped features; headers of CUDA 13.0."""
+"""Source: release notes of CUDA 9.0, 12.0 and 13.0, deprecated and dropped features; headers of CUDA 13.0. Functions of the device without
+underscores were in ``device_functions.h`` up to CUDA 8; headers of CUDA 13.0 do not have them."""
 
 
 def find_remedy(text: str) -> str | None:
@@ -74,6 +80,18 @@ def list_replacements(text: str) -> tuple[str, ...]:
     if not is_warps and _WITHOUT_MASK not in text:
         return ()
     return tuple(f"{name}(...)={name}_sync(0xffffffffu, __VA_ARGS__)" for name in _WARP_NAMES)
+
+
+def list_spellings(text: str) -> tuple[str, ...]:
+    """Macros, as after ``-D``, by which old functions of the device are compiled as those that are left, where a message is about one.
+
+    >>> list_spellings('identifier "mul24" is undefined')[:2], list_spellings('identifier "x" is undefined')
+    (('mul24=__mul24', 'umul24=__umul24'), ())
+    """
+    found = _UNDEFINED.search(text)
+    if found is None or not any(one in _DEVICE_NAMES for one in found.groups()):
+        return ()
+    return tuple(f"{old}={new}" for old, new in _DEVICE_NAMES.items())
 
 
 def explain_removed_names(unit: CompiledUnit) -> CompiledUnit:

@@ -110,6 +110,20 @@ def test_a_saved_trace(project: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert code == 2 and "so --kernel has nothing to choose" in err
 
 
+def test_a_header_with_kernels_is_a_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("twice.cuh").write_text(
+        "#pragma once\ntemplate <class T> __global__ void twice(T *p) { p[threadIdx.x] *= 2; }\n"
+    )
+    assert main(["trace", "twice.cuh", "--template"]) == 0
+    Path("twice.launch.toml").write_text(capsys.readouterr().out)
+    code, out, err = run(capsys, "twice.cuh")
+    assert code == 0 and out.startswith("twice<float>\n") and "Predicted volumes" in out
+    assert "no launch in this file gives the arguments of its templates; guessed: twice<float>" in " ".join(err.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -145,6 +145,13 @@ def test_kernels_under_a_condition_are_compiled_where_there_is_no_other(tmp_path
     assert beside.ptx is not None and beside.ptx.count(".entry") == 1 and ".entry _Z1lPi" in beside.ptx
 
 
+def test_old_functions_of_the_device_are_compiled_as_those_that_are_left(tmp_path: Path) -> None:
+    kernel = "__global__ void k(float *p, int *q) { p[0] = saturate(p[1]) + int_as_float(q[0]); q[1] = mul24(q[2], q[3]); }\n"
+    unit = compile_text(tmp_path, kernel)
+    assert not unit.has_failed and unit.ptx is not None and ".sat.f32" in unit.ptx
+    assert any("such as __mul24" in note for note in unit.notes)
+
+
 def test_names_that_are_called_are_no_constants(tmp_path: Path) -> None:
     called = '#include "params.h"\n__global__ void k(int *p) { p[0] = LEAST(p[1], p[2]); }\n'
     assert compile_text(tmp_path, called).has_failed
