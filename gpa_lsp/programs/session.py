@@ -73,8 +73,8 @@ _TOO_DEEP = f"kernels waited for kernels that they launched more than {_DEEPEST}
 _TOO_LONG = "a launch printed more than 16 MiB; the rest was left out"
 _TOO_MANY = "kernels launched more kernels at once than there is room for; those did not run"
 _OWN_RUNTIME = (
-    "a library of the program has NVIDIA's runtime library linked into it, as CuPy's wheels have, so that ours cannot take its place; "
-    "one that is linked with -cudart shared can run (of CuPy, that of conda-forge)"
+    "a program or a library that was run has NVIDIA's runtime library linked into it (nvcc's default; CuPy's wheels), so that ours cannot take "
+    "its place; built with -cudart shared, or by --build, it can run (of CuPy, that of conda-forge)"
 )
 _EVENT_TIMES = "times between events are those of the emulator, not of a GPU"
 

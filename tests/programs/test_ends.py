@@ -407,7 +407,7 @@ def test_a_library_with_a_runtime_of_its_own_is_named(tmp_path: Path) -> None:
     program = tmp_path / "app"
     subprocess.run(["cc", str(write(tmp_path, _STATIC_RUNTIME, "main.c")), "-o", str(program), "-ldl"], check=True)
     found, _ = run(program)
-    assert [note for note in found.notes if "linked into it, as CuPy's wheels have" in note]
+    assert [note for note in found.notes if "linked into it (nvcc's default; CuPy's wheels)" in note]
 
 
 _UNKNOWN_TO_THE_DRIVER = """
