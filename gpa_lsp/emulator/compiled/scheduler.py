@@ -349,6 +349,8 @@ class CompiledScheduler:
     def _assist(self, stop: Stop) -> bool:
         """Do what the core does not; False when nobody is left."""
         core = self._core
+        if stop in (Stop.STEP, Stop.END) and not self._meter.left_seconds:
+            self._check_budget()  # the core looks at the time by what it executes, and this may be most of it
         if stop is Stop.IDLE:
             return self._run_called() or self.barriers.release(self)
         if stop is Stop.POLLED:

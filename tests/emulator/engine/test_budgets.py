@@ -3,11 +3,13 @@
 import gc
 import time
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gpa_lsp.emulator.emulate import emulate
+from gpa_lsp.emulator.engine.arena import Arena
 from gpa_lsp.emulator.engine.fragments import Batch
 from gpa_lsp.emulator.engine.meter import BudgetReached, Meter
 from gpa_lsp.emulator.model import Budget, FaultKind, TraceSettings
@@ -62,6 +64,25 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
     monkeypatch.setattr("gpa_lsp.emulator.engine.meter.time", made)
     monkeypatch.setattr("gpa_lsp.emulator.emulate.time", made)
     return made
+
+
+def test_an_endless_loop_in_which_all_goes_wrong_ends_with_its_time(
+    clock: _Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = Arena._report
+    reported = []
+
+    def take_long(*arguments: Any) -> None:
+        reported.append(1)
+        clock.now_s += 0.5
+        report(*arguments)
+
+    monkeypatch.setattr(Arena, "_report", take_long)
+    body = f"{GLOBAL_THREAD} LOOP: st.global.u32 [%d32+400], 1; bra LOOP;"
+    emulation = run_text(body, {"in": zeros(1), "out": zeros(1)}, budget=Budget(seconds=10.0))
+    assert {fault.kind for fault in emulation.faults} == {FaultKind.OUT_OF_BOUNDS, FaultKind.TIME_BUDGET}
+    assert all(fault.instruction is not None for fault in emulation.faults)
+    assert len(reported) <= 20
 
 
 def test_compiling_the_core_takes_nothing_of_the_time(clock: _Clock, monkeypatch: pytest.MonkeyPatch) -> None:
