@@ -31,7 +31,7 @@ FOR_PAGES = ("jinja2", "vl-convert-python")
 MODULES = {"protobuf": "google.protobuf"}
 """Where the name to import is not the name of the package."""
 
-NOT_SERVED = ("cli/", "notebook/", "device/calibration/", "__main__.py")
+NOT_SERVED = ("agents/", "cli/", "notebook/", "device/calibration/", "__main__.py")
 """Parts of the package that a server has no use for."""
 
 OTHER_FORMATS = "cattrs/preconf"
