@@ -83,7 +83,7 @@ def test_a_save_measures_again_and_the_change_is_shown(start_measuring: StartMea
     neovim.wait_for_text("relax · 186 µs")
     fix_doubles(neovim, workspace)
     wait_for_question(neovim)
-    assert "a save waits for your answer (:GpaLsp allow)" in neovim.messages()
+    neovim.wait_for("words", lambda: "a save waits for your answer (:GpaLsp allow)" in neovim.messages())
     assert "measure.py" in neovim.lua("return require('gpa_lsp').question()")
     assert neovim.lua("return #_G.asked") == 0, "a save puts nothing in the way"
     neovim.command("GpaLsp allow")

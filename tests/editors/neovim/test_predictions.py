@@ -71,7 +71,7 @@ def test_a_described_kernel_is_emulated_as_it_is_edited(start_neovim: StartNeovi
     neovim.wait_for_lua(
         "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n'):find('Predictions for moving.cu')"
     )
-    assert neovim.messages() == "Workspace edit Describe a launch"
+    neovim.wait_for("words", lambda: neovim.messages() == "Workspace edit Describe a launch")
 
 
 LIST_ACTIONS = """
