@@ -99,7 +99,7 @@ def _place_libraries(nvcc: Path, headers: CudaHeaders | None, folder: Path) -> P
     """A folder where linkers find the libraries, for an nvcc that brings none and for paths of other machines; None where there are no headers."""
     if headers is None:
         return None
-    runtime = _find_device_runtime(nvcc)
+    runtime = _find_device_runtime(nvcc.parent.parent, headers.folder.parent)
     if runtime is not None:
         (folder / runtime.name).symlink_to(runtime)
     for library in build_libraries(headers, folder):
@@ -111,10 +111,13 @@ def _place_libraries(nvcc: Path, headers: CudaHeaders | None, folder: Path) -> P
     return folder
 
 
-def _find_device_runtime(nvcc: Path) -> Path | None:
-    """The archive that device code which launches kernels is linked with, and with it what nvcc linked of any relocatable device code."""
+def _find_device_runtime(*toolkits: Path) -> Path | None:
+    """The archive that device code which launches kernels is linked with, and with it what nvcc linked of any relocatable device code.
+
+    The first of the toolkits that has it gives it: an nvcc may be a script that stands elsewhere.
+    """
     places = ("lib64", "lib", "targets/x86_64-linux/lib")
-    found = (nvcc.parent.parent / place / "libcudadevrt.a" for place in places)
+    found = (toolkit / place / "libcudadevrt.a" for toolkit in toolkits for place in places)
     return next((path for path in found if path.exists()), None)
 
 
