@@ -166,8 +166,10 @@ def _compile_text(
 def _compile_conditional(job: CompileJob, nvcc: NvccInstallation | None, unit: CompiledUnit) -> CompiledUnit:
     """The unit; where its kernels stand under conditions that do not hold, and it has no other, one in which they do."""
     has_code = ".entry" in (unit.ptx or "") or b"__global__" not in job.content
+    if unit.has_failed or has_code:
+        return unit
     names = [one for one in find_conditions(job.content) if not one.startswith("__")]
-    if unit.has_failed or has_code or not names:
+    if not names:
         return unit
     flags = replace(job.flags, macros=(*names, *job.flags.macros))
     other = _compile(replace(job, flags=flags), nvcc)

@@ -60,7 +60,8 @@ GUESSED = ", guessed = true"
 _REFERENCE = re.compile(r"\btexture\s*<\s*([\w ]{1,40}?)\s*(?:,[^<>;]{0,80})?>\s*(\w{1,200})")
 """Declaration of a texture reference."""
 _COUNT = re.compile(r" count = (\"[^\"]*\"|\d+)")
-_FILLED = re.compile(r", fill = \"uniform\"(?:, high = \d+)?")
+FILL = re.compile(r", fill = \"uniform\"(?:, high = \d+)?")
+"""What is said of the contents of an array that nobody knows."""
 _VALUE = re.compile(r" value = [^,}]*?(?=\s*[,}])")
 _KNOWN_BITS = {1: "u8", 2: "u16", 4: "int", 8: "int64"}
 
@@ -184,7 +185,7 @@ def _write_pointers(line: str, base: int) -> tuple[str, int]:
     room = 1 << max(_TABLE_BYTES // max(count, 1), 1).bit_length() - 1
     step = min(max(room, _LEAST_STEP), _MOST_STEP)
     text = _COUNT.sub(f" count = {count}", text, count=1)
-    text = _FILLED.sub(f"{TABLE}, low = {base}, step = {step}", text, count=1)
+    text = FILL.sub(f"{TABLE}, low = {base}, step = {step}", text, count=1)
     return f"{text}{f'  # {comment}' if comment else ''}", count * step
 
 

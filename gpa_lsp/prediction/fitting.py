@@ -19,7 +19,7 @@ from gpa_lsp.emulator.model import Budget, Emulation, Fault, FaultKind, Sampling
 from gpa_lsp.launches.described_arrays import list_arrays, replace_arrays
 from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
 from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.launches.template import DERIVED, TABLE, TOLD
+from gpa_lsp.launches.template import DERIVED, FILL, TABLE, TOLD
 from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
 
 LIMITS = frozenset(
@@ -42,7 +42,6 @@ _SPREAD = 16
 _GROWTH = 4
 _SMALL_BYTES = 16 << 20
 _ARRAY = re.compile(r"\{ name = \"(?P<name>\w+)\",[^}]* count = (?P<count>\"[^\"]*\"|\d+)")
-_FILL = re.compile(r", fill = \"uniform\"(?:, high = \d+)?")
 _KNOWN = "# allocated at line"
 _GUESSED_NUMBER = re.compile(
     r'(?P<before>type = "(?:int|uint|unsigned int|unsigned|size_t|long|int64|u64|s64|u32|s32)", value = )'
@@ -216,7 +215,7 @@ def _fit_counts(
 def empty_guessed(text: str) -> str:
     """The description with zeros in the arrays whose sizes nobody knows."""
     lines = text.split("\n")
-    return "\n".join(_FILL.sub("", one) if _KNOWN not in one and _ARRAY.search(one) else one for one in lines)
+    return "\n".join(FILL.sub("", one) if _KNOWN not in one and _ARRAY.search(one) else one for one in lines)
 
 
 def grow_arrays(text: str, faults: tuple[Fault, ...]) -> str | None:

@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.editors.workspace import DOUBLES, LOOP, Workspace, make_workspace
 from tests.lsp.raw_client import ALL_CAPABILITIES, RawClient
-from tests.lsp.test_static_client import list_children
+from tests.lsp.test_launch_times_client import find_workers
 from tests.patience import wait_until
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
@@ -30,6 +30,8 @@ RESOLVING["workspace"]["workspaceEdit"] = {
     "changeAnnotationSupport": {"groupsOnLabel": True},
 }
 COMPILING = {"static": {"enable": True}}
+COMPILER = "gpa_lsp.editor.verified"
+"""In the command line of processes that compile fixes."""
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def test_edits_come_at_once_where_nobody_would_ask_for_them(client: RawClient, w
 @contextmanager
 def stopped_compiler(client: RawClient) -> Iterator[None]:
     """Nothing is compiled meanwhile: who would wait for it would wait without end."""
-    processes = wait_until(lambda: list_compilers(client.process.pid), "a process that compiles")
+    processes = wait_until(lambda: find_workers(client.process.pid, COMPILER), "a process that compiles")
     for process in processes:
         os.kill(process, signal.SIGSTOP)
     try:
@@ -153,7 +155,7 @@ def test_nothing_is_compiled_that_nobody_agreed_to(client: RawClient, workspace:
     (fix, *_) = looking.list_fixes()
     assert fix.get("data") is None and fix["edit"], "as before there were verdicts"
     time.sleep(0.5)
-    assert not list_compilers(client.process.pid)
+    assert not find_workers(client.process.pid, COMPILER)
 
 
 @pytest.mark.parametrize("data", [None, 7, "x", [], {}, {"fix": 7}, {"fix": "nothing"}, {"fix": None, "state": "x"}])
@@ -164,13 +166,3 @@ def test_an_action_of_somebody_else_gets_nothing_new(client: RawClient, workspac
     assert answered == {"title": "Something"}
     told = {"title": "Something", "command": {"title": "Do", "command": "theirs", "arguments": [{"data": data}]}}
     assert client.request("codeAction/resolve", told) == {"title": "Something"}
-
-
-def list_compilers(process_id: int) -> list[int]:
-    """Processes below the server that compile fixes."""
-    found = []
-    for child in list_children(process_id):
-        with suppress(OSError):  # it has ended meanwhile
-            if b"gpa_lsp.editor.verified" in Path(f"/proc/{child}/cmdline").read_bytes():
-                found.append(child)
-    return found
