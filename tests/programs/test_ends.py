@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,10 +14,9 @@ from gpa_lsp.basis.errors import InputError, MissingToolError
 from gpa_lsp.programs import library
 from gpa_lsp.programs.model import RunSettings
 from gpa_lsp.programs.run import Surroundings, run_program
+from tests.patience import LIMIT_S, wait_until
 from tests.programs.built import MACHINE, SOURCES, build, require_compiler, run, write
 from tests.programs.test_limits import ENDLESS
-
-_LIMIT_S = 120
 
 _THREADS = """
 #include <cstdio>
@@ -135,13 +133,10 @@ def list_processes(word: str) -> list[str]:
     return found
 
 
-def wait_until(holds: object) -> bool:
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        if holds():  # type: ignore[operator]
-            return True
-        time.sleep(0.05)
-    return False
+def find_processor_s(process_id: int) -> float:
+    """Processor time that a process has had, in seconds."""
+    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.fixture
@@ -158,19 +153,20 @@ def test_killed_we_leave_no_process_and_no_file(tmp_path: Path, short_folder: Pa
     assert process.stdout is not None and process.stdout.readline() == "begun\n"
     assert list_processes(program.name) and list(temporary.iterdir())
     process.kill()
-    process.wait(_LIMIT_S)
+    process.wait(LIMIT_S)
     process.stdout.close()
-    assert wait_until(lambda: not list_processes(program.name)), list_processes(program.name)
-    assert wait_until(lambda: not list(temporary.iterdir())), list(temporary.iterdir())
+    wait_until(lambda: not list_processes(program.name), lambda: list_processes(program.name))
+    wait_until(lambda: not list(temporary.iterdir()), lambda: list(temporary.iterdir()))
 
 
 def test_interrupted_we_end_the_program_and_say_what_was_seen(tmp_path: Path, short_folder: Path) -> None:
     program = build(write(tmp_path, ENDLESS), tmp_path, name="endless")
     process = emulate(short_folder, "--", str(program), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == "begun\n"
-    time.sleep(0.5)
+    enough_s = find_processor_s(process.pid) + 1.0
+    wait_until(lambda: find_processor_s(process.pid) > enough_s, "the kernel at work")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=_LIMIT_S)
+    out, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130 and "did not end by itself: cancelled" in err
     assert "spin" in out and "ended" in out
 
@@ -180,7 +176,7 @@ def test_a_program_has_our_input_and_both_our_outputs(tmp_path: Path) -> None:
     process = emulate(
         tmp_path, "--", str(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    out, err = process.communicate("7\n", timeout=_LIMIT_S)
+    out, err = process.communicate("7\n", timeout=LIMIT_S)
     assert (process.returncode, err) == (7, "err 7\n")
     assert out.startswith("out 7\n0 launches of 0 kernels")
 

@@ -16,7 +16,7 @@ from gpa_lsp.programs.messages import ANSWER_HEAD, REQUEST_HEAD, CudaError, Requ
 from gpa_lsp.programs.model import RunSettings
 from gpa_lsp.programs.server import RuntimeServer
 from gpa_lsp.programs.session import Session
-from tests.patience import wait_until
+from tests.patience import LIMIT_S, wait_until
 from tests.programs.built import SOURCES, build, compile_c, require_compiler, run, write
 
 ENDLESS = """
@@ -64,8 +64,8 @@ def test_a_kernel_without_end_ends_with_the_run(tmp_path: Path, monkeypatch: pyt
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     begun = time.monotonic()
-    found, printed = run(program, limit_s=3.0)
-    assert printed.startswith("begun") and time.monotonic() - begun < 60
+    found, printed = run(program, limit_s=6.0)
+    assert printed.startswith("begun") and time.monotonic() - begun < LIMIT_S
     assert found.end.ending is Ending.TIMED_OUT or found.end.status == 1
     assert found.kernels[0].emulated == 0 and found.kernels[0].unfinished
     wait_until(lambda: not list(temporary.iterdir()), "an empty folder")  # a kernel may still be compiled beside it
