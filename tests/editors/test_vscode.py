@@ -400,8 +400,8 @@ def test_timing(name: str, timing_results: Results) -> None:
 
 
 @pytest.fixture(scope="session")
-def recording_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """A workspace with the source of a program that is built for the emulator and run there."""
+def recording_results(built: Tools, packaged: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A workspace with the source of a program that is built for the emulator and run there, by the server that comes along."""
     require_compiler()
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
     folder = tmp_path_factory.mktemp("recording")
@@ -414,8 +414,13 @@ def recording_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) ->
         "recording",
         folder,
         workspace=workspace.folder,
-        settings={**choose_settings(workspace), "gpaLsp.emulation.recordBuildCommand": build},
+        settings={
+            **choose_settings(workspace),
+            "gpaLsp.importStrategy": "useBundled",
+            "gpaLsp.emulation.recordBuildCommand": build,
+        },
         facts=tell_facts(workspace),
+        extension=packaged,
     )
     check_nothing_stays(folder)
     return name_results(results, "recording")
@@ -482,6 +487,21 @@ def test_package_is_small_and_complete(packaged: Path) -> None:
     with ZipFile(packaged / "bundled" / "server.zip") as archive:
         names = set(archive.namelist())
     assert {"server/gpa_lsp/lsp/start.py", "libs/pygls/lsp/server.py", "libs/lsprotocol/types.py"} <= names
+
+
+def test_the_server_that_comes_along_has_what_it_imports(packaged: Path, tmp_path: Path) -> None:
+    with ZipFile(packaged / "bundled" / "server.zip") as archive:
+        archive.extractall(tmp_path / "unpacked")
+    server = tmp_path / "unpacked" / "server"
+    there = {path.relative_to(server).with_suffix("") for path in server.rglob("*.py")}
+    modules = {".".join(path.parts).removesuffix(".__init__") for path in there}
+    missing = {
+        f"{module} in {path.relative_to(server)}"
+        for path in server.rglob("*.py")
+        for module in re.findall(r"^from (gpa_lsp[\w.]*) import", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if module not in modules
+    }
+    assert missing == set()
 
 
 def test_types_and_generated_parts(built: Tools) -> None:

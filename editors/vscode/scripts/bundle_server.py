@@ -31,8 +31,28 @@ FOR_PAGES = ("jinja2", "vl-convert-python")
 MODULES = {"protobuf": "google.protobuf"}
 """Where the name to import is not the name of the package."""
 
-NOT_SERVED = ("agents/", "cli/", "notebook/", "device/calibration/", "__main__.py")
+NOT_SERVED = (
+    "agents/",
+    "api/",
+    "cli/",
+    "device/calibration/",
+    "gate/",
+    "instrumentation/",
+    "notebook/",
+    "prediction/gpu_trace.py",
+    "record/",
+    "render/gate_",
+)
 """Parts of the package that a server has no use for."""
+
+SERVED = (
+    *(
+        f"cli/{name}.py"
+        for name in ("__init__", "inputs", "main", "predictions", "program_end", "progress", "static_check", "terminal")
+    ),
+    *(f"cli/commands/{name}.py" for name in ("__init__", "emulate")),
+)
+"""Of those, what it starts: ``gpa-lsp emulate``, which records launches."""
 
 OTHER_FORMATS = "cattrs/preconf"
 """YAML, BSON and what else."""
@@ -83,13 +103,15 @@ def find_library_files(name: str) -> dict[str, Path]:
 def find_server_files() -> dict[str, Path]:
     """The package, by place in the archive."""
     package = REPOSITORY / "gpa_lsp"
-    return {
-        f"server/{path.relative_to(REPOSITORY).as_posix()}": path
+    files = {
+        path.relative_to(package).as_posix(): path
         for path in package.rglob("*")
-        if path.is_file()
-        and path.suffix != ".md"
-        and "__pycache__" not in path.parts
-        and not path.relative_to(package).as_posix().startswith(NOT_SERVED)
+        if path.is_file() and path.suffix != ".md" and "__pycache__" not in path.parts
+    }
+    return {
+        f"server/gpa_lsp/{name}": path
+        for name, path in files.items()
+        if name in SERVED or not name.startswith(NOT_SERVED)
     }
 
 
