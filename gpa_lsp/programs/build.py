@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import wait
+from itertools import chain
 from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError, MissingToolError, ToolError
@@ -16,6 +17,7 @@ from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, WatchedCommand, run_command
+from gpa_lsp.programs.host_libraries import HOST_LIBRARIES, HostLibrary, build_host_library
 from gpa_lsp.programs.library import CudaHeaders, build_libraries, compile_redirection, read_headers
 
 _SOURCES = Path(__file__).parent / "building"
@@ -33,9 +35,8 @@ _SCRIPT = "GPA_LSP_RUNTIME_SCRIPT"
 _FLAGS = "NVCC_APPEND_FLAGS"
 _ARCHITECTURE_VARIABLE = "CUDAARCHS"
 """CMake's."""
-_EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x86_64", "nvToolsExt", "curand")
+_EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x86_64", "nvToolsExt")
 """What old programs link with, and need nothing of: our headers stand for it. Where linkers find another one they take that."""
-_RANDOM = "curand_kernel.h"
 _WANTED = 80
 """Code for compute capability 8.0 runs on everything newer."""
 _SINCE_C17 = 13000
@@ -102,13 +103,22 @@ def _place_libraries(nvcc: Path, headers: CudaHeaders | None, folder: Path) -> P
     runtime = _find_device_runtime(nvcc.parent.parent, headers.folder.parent)
     if runtime is not None:
         (folder / runtime.name).symlink_to(runtime)
-    for library in build_libraries(headers, folder):
+    computed = (
+        build_host_library(one, headers, folder / f"lib{one.stem}.so.{headers.version // 1000}")
+        for one in _list_absent(headers)
+    )
+    for library in chain(build_libraries(headers, folder), computed):
         stem = library.name.partition(".so")[0]
         (folder / f"{stem}.so").symlink_to(library.name)
         _keep_for_cmake(library, f"{stem}.so")
     for name in _EMPTY_LIBRARIES:
         (folder / f"lib{name}.so").write_text("INPUT(-lc)\n")
     return folder
+
+
+def _list_absent(headers: CudaHeaders) -> list[HostLibrary]:
+    """Libraries whose own headers are not there; ours would be found before them."""
+    return [one for one in HOST_LIBRARIES if not (headers.folder / one.header).exists()]
 
 
 def _find_device_runtime(*toolkits: Path) -> Path | None:
@@ -136,8 +146,9 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
         f"-cudart shared -lineinfo -Wno-deprecated-declarations -gencode arch=compute_{wanted},code=compute_{wanted} "
         f"-include {shlex.quote(str(_SOURCES / 'removed_names.h'))} -I{shlex.quote(str(ABSENT_HEADERS))}"
     )
-    if headers is None or not (headers.folder / _RANDOM).exists():  # ours would be found before the toolkit's own
-        flags += f" -I{shlex.quote(str(ABSENT_HEADERS / 'random'))}"
+    absent = [one.headers for one in (HOST_LIBRARIES if headers is None else _list_absent(headers))]
+    for folder in absent:
+        flags += f" -I{shlex.quote(str(folder))}"
     if library is not None:
         flags += f" -L{shlex.quote(str(library))}"
     return {
@@ -157,7 +168,9 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
         "LD_LIBRARY_PATH": _join(
             os.environ.get("LD_LIBRARY_PATH"), library
         ),  # where they look for what a library needs
-        "CPATH": _join(_SOURCES / "headers", os.environ.get("CPATH"), None if headers is None else headers.folder),
+        "CPATH": _join(
+            _SOURCES / "headers", os.environ.get("CPATH"), None if headers is None else headers.folder, *absent
+        ),
         "LD_PRELOAD": " ".join(filter(None, (os.environ.get("LD_PRELOAD"), str(compile_redirection(private))))),
     }
 

@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from gpa_lsp.basis.errors import GpaError, InputError
@@ -16,7 +17,7 @@ from gpa_lsp.processes.watched_command import TEMPORARY
 DRIVER_NAME = "libcuda.so.1"
 SOURCES = Path(__file__).parent / "runtime"
 _REDIRECTION = Path(__file__).parent / "building" / "redirect.c"
-_FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-Wl,-z,now")
+FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-Wl,-z,now")
 _FUNCTION = re.compile(r"PUBLIC cudaError_t ((?:__)?cuda\w+)\(")
 _CONDITION = re.compile(r"#if CUDART_VERSION (<|>=) (\d+)$")
 _VERSION = re.compile(r"^#define\s+CUDART_VERSION\s+(\d+)", re.MULTILINE)
@@ -120,17 +121,38 @@ def build_libraries(headers: CudaHeaders, into: Path) -> tuple[Path, ...]:
         ToolError: it failed.
         GpaError: the libraries cannot be written.
     """
-    kept = KeptFiles(find_cache_folder() / "runtime", limit_bytes=_KEPT_BYTES)
-    runtime = _place(kept, headers, into / headers.soname, SOURCES)
+    runtime = _place(headers, into / headers.soname, SOURCES)
     if not (headers.folder / _DRIVER_HEADER).is_file():
         return (runtime,)
-    return runtime, _place(kept, headers, into / DRIVER_NAME, SOURCES / "driver")
+    return runtime, _place(headers, into / DRIVER_NAME, SOURCES / "driver")
 
 
-def _place(kept: KeptFiles, headers: CudaHeaders, path: Path, sources: Path) -> Path:
-    """One library, compiled where it was not before."""
-    digest = hashlib.sha256(f"{headers.folder} {headers.version} {_FLAGS} {path.name}".encode())
-    for source in (*sorted(SOURCES.rglob("*.[ch]")), Path(__file__)):
+def _place(headers: CudaHeaders, path: Path, sources: Path) -> Path:
+    """One of the two, compiled where it was not before."""
+    return place_compiled(headers, path, [Path(__file__)], lambda: _compile(headers, path, sources))
+
+
+def place_compiled(
+    headers: CudaHeaders, path: Path, makers: Sequence[Path], make: Callable[[], None], *, wanted: Sequence[str] = ()
+) -> Path:
+    """Put a library into a folder, from the user's cache where it was made before.
+
+    Args:
+        headers: of the release it is for.
+        path: of the library.
+        makers: files that say how it is made, beside all sources of the runtime.
+        make: writes it.
+        wanted: what it is made for, beside its name.
+
+    Returns:
+        The path.
+
+    Raises:
+        GpaError: it cannot be written; and what ``make`` raises.
+    """
+    kept = KeptFiles(find_cache_folder() / "runtime", limit_bytes=_KEPT_BYTES)
+    digest = hashlib.sha256(f"{headers.folder} {headers.version} {FLAGS} {path.name} {sorted(wanted)}".encode())
+    for source in (*sorted(SOURCES.rglob("*.[ch]")), *makers):
         digest.update(source.read_bytes())
     key = digest.hexdigest()
     content = kept.load(key)
@@ -138,7 +160,7 @@ def _place(kept: KeptFiles, headers: CudaHeaders, path: Path, sources: Path) -> 
         if content is not None:
             path.write_bytes(content)
         else:
-            _compile(headers, path, sources)
+            make()
             kept.store(key, path.read_bytes())
     except OSError as error:
         raise GpaError(f"{path} cannot be written: {error.strerror or error}") from error
@@ -154,35 +176,45 @@ def compile_redirection(folder: Path) -> Path:
     """
     path = folder / "redirect.so"
     compile_library(
-        find_c_compiler(), [*_FLAGS, str(_REDIRECTION), "-ldl"], path, needed_for="the library that builds are led by"
+        find_c_compiler(), [*FLAGS, str(_REDIRECTION), "-ldl"], path, needed_for="the library that builds are led by"
     )
     return path
 
 
 def _compile(headers: CudaHeaders, library: Path, sources: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
-        arguments = [*_FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
+        arguments = [*FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
         if sources == SOURCES:
             versions = Path(name) / "versions.map"
             versions.write_text(f"{headers.soname} {{ global: cuda*; __cuda*; gpa_lsp_runtime; local: *; }};\n")
             arguments += [f"-Wl,--version-script={versions}", *_alias_functions(sources, headers.version)]
         else:
             refusals = Path(name) / "refusals.c"
-            refusals.write_text(_write_refusals((headers.folder / _DRIVER_HEADER).read_text(errors="replace")))
+            refusals.write_text(
+                write_refusals(_list_declared((headers.folder / _DRIVER_HEADER).read_text(errors="replace")))
+            )
             arguments += [f"-I{sources}", str(refusals), str(library.with_name(headers.soname))]
         arguments.append(f"-Wl,-soname,{library.name}")
         compile_library(find_c_compiler(), arguments, library, needed_for="the library that programs run on")
 
 
-def _write_refusals(header: str) -> str:
-    """Functions for all names of the driver's header, weaker than those that are emulated; each says its name, and that it is not.
+def _list_declared(header: str) -> set[str]:
+    """The functions of the driver's header.
 
-    >>> _write_refusals("#define cuMap cuMap_v2\\nCUresult CUDAAPI cuMap(int x);").splitlines()[-1]
-    'REFUSE(cuMap_v2)'
+    >>> _list_declared("#define cuMap cuMap_v2\\nCUresult CUDAAPI cuMap(int x);")
+    {'cuMap_v2'}
     """
     renamed = dict(_RENAMED.findall(header))
-    names = sorted({renamed.get(name, name) for name in _DECLARED.findall(header)} - _UNREFUSED)
-    return "\n".join([_REFUSAL, *(f"REFUSE({name})" for name in names), ""])
+    return {renamed.get(name, name) for name in _DECLARED.findall(header)} - _UNREFUSED
+
+
+def write_refusals(names: Iterable[str]) -> str:
+    """C functions of some names, weaker than those that are there; each says its name, and that it is not.
+
+    >>> write_refusals(["cuMap_v2"]).splitlines()[-1]
+    'REFUSE(cuMap_v2)'
+    """
+    return "\n".join([_REFUSAL, *(f"REFUSE({name})" for name in sorted(names)), ""])
 
 
 def _alias_functions(sources: Path, version: int) -> list[str]:

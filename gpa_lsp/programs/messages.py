@@ -43,6 +43,7 @@ class NoteKind(IntEnum):
     UNSUPPORTED = 1
     EVENT_TIME = 2
     OWN_RUNTIME = 3
+    OUT_OF_REACH = 4
 
 
 class CudaError(IntEnum):

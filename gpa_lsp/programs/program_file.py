@@ -6,7 +6,7 @@ import numpy as np
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.binary.elf import ELF_MAGIC, ElfImage, read_elf
+from gpa_lsp.binary.elf import ELF_MAGIC, SYMBOL_DTYPE, ElfImage, read_elf
 from gpa_lsp.binary.file_bytes import FileBytes
 from gpa_lsp.programs.loaded_code import REBUILD
 
@@ -18,13 +18,10 @@ _NEEDED = 1
 """``d_tag`` of a library that is asked for."""
 _DYNAMIC_DTYPE = np.dtype([("tag", "<i8"), ("value", "<u8")])
 _LIBRARIES = {
-    "libcublas.so": "cuBLAS",
     "libcublasLt.so": "cuBLAS",
     "libcudnn.so": "cuDNN",
-    "libcufft.so": "cuFFT",
     "libcusparse.so": "cuSPARSE",
     "libcusolver.so": "cuSOLVER",
-    "libcurand.so": "cuRAND",
     "libnccl.so": "NCCL",
     "libtorch_cuda.so": "PyTorch",
 }
@@ -38,11 +35,15 @@ class ProgramFile:
         path: of it.
         runtime: the runtime library it asks for, such as ``libcudart.so.13``; None where it asks for none.
         libraries: NVIDIA's libraries of machine code it uses, whose kernels cannot run here.
+        needed: names of all libraries it asks for.
+        undefined: names it expects of them.
     """
 
     path: Path
     runtime: str | None
-    libraries: tuple[str, ...]
+    libraries: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()
+    undefined: tuple[str, ...] = ()
 
 
 def examine_program(path: Path) -> ProgramFile:
@@ -56,9 +57,10 @@ def examine_program(path: Path) -> ProgramFile:
     """
     with FileBytes(path) as data:
         if data[:4] != ELF_MAGIC:
-            return ProgramFile(path=path, runtime=None, libraries=())
+            return ProgramFile(path=path, runtime=None)
         elf = read_elf(data, path=path)
         needed = _list_needed(elf)
+        undefined = _list_undefined(elf)
     runtime = next((name for name in needed if name.startswith(_RUNTIME)), None)
     if runtime is None and any(name in elf.section_names for name in _DEVICE_CODE):
         raise InputError(
@@ -69,7 +71,20 @@ def examine_program(path: Path) -> ProgramFile:
     libraries = dict.fromkeys(
         _LIBRARIES[stem] for name in needed if (stem := name.partition(".so")[0] + ".so") in _LIBRARIES
     )
-    return ProgramFile(path=path, runtime=runtime, libraries=tuple(libraries))
+    return ProgramFile(
+        path=path, runtime=runtime, libraries=tuple(libraries), needed=tuple(needed), undefined=undefined
+    )
+
+
+def _list_undefined(elf: ElfImage) -> tuple[str, ...]:
+    """What it expects of libraries."""
+    index = elf.find_section(".dynsym")
+    if index is None:
+        return ()
+    content = elf.section_bytes(index)
+    symbols = np.frombuffer(content, SYMBOL_DTYPE, count=len(content) // SYMBOL_DTYPE.itemsize)
+    strings = elf.read_strings(int(elf.sections[index]["link"]))
+    return tuple(strings.read(offset) for offset in symbols["name"][symbols["section"] == 0].tolist() if offset)
 
 
 def _list_needed(elf: ElfImage) -> list[str]:

@@ -15,9 +15,10 @@ from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.device.products import Product, find_product, list_products_named
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, WatchedCommand
+from gpa_lsp.programs.host_libraries import HostLibrary, build_host_library, find_host_library
 from gpa_lsp.programs.library import build_libraries, find_headers
 from gpa_lsp.programs.model import KernelRuns, LaunchShape, ProgramRun, RecordedLaunch, RunSettings
-from gpa_lsp.programs.program_file import examine_program
+from gpa_lsp.programs.program_file import ProgramFile, examine_program
 from gpa_lsp.programs.recording import Recorder
 from gpa_lsp.programs.server import MOST_PATH_BYTES, SOCKET_NAME, RuntimeServer
 from gpa_lsp.programs.session import KernelTally, LaunchAtWork, Session
@@ -81,15 +82,19 @@ def run_program(
     program = examine_program(_find(command[0], surroundings.folder))
     headers = find_headers(program.path, program.runtime)
     early = [f"kernels of {name} come as machine code, and are not emulated" for name in program.libraries]
+    computed = _list_computed(program)
+    early += [library.describe() for library in computed.values()]
     if others:
         kinds = ", ".join(one.name for one in (product, *others))
         early.append(f"{settings.machine} is one of {kinds}; the first was taken")
     for sentence in early:
         surroundings.tell(sentence)
-    started = time.monotonic()
     recorder = None if records is None else Recorder(settings.record_bytes, settings.recorded_launch)
     with _make_private_folder() as private:
-        libraries = build_libraries(headers, private)
+        libraries = list(build_libraries(headers, private))
+        for name, library in computed.items():
+            libraries.append(build_host_library(library, headers, private / name, wanted=program.undefined))
+        started = time.monotonic()
         server = RuntimeServer(private, _make_opener(settings, product, private, recorder, started))
         server.start()
         try:
@@ -110,6 +115,11 @@ def run_program(
         seconds=time.monotonic() - started,
         peak_bytes=max((session.peak_bytes for session in server.sessions), default=0),
     )
+
+
+def _list_computed(program: ProgramFile) -> dict[str, HostLibrary]:
+    """The libraries that are computed on the CPU, by the names that the program asks for."""
+    return {name: library for name in program.needed if (library := find_host_library(name))}
 
 
 def _make_opener(

@@ -501,16 +501,25 @@ class Session:
     def _note(self, payload: bytes) -> Answer:
         kind, name = parse_number(payload)
         if kind == NoteKind.UNSUPPORTED:
-            self.notes[f"{_decode(name)} is not emulated; the program was told so"] = None
+            self.notes[f"{_name_function(name)} is not emulated; the program was told so"] = None
         elif kind == NoteKind.EVENT_TIME:
             self.notes[_EVENT_TIMES] = None
         elif kind == NoteKind.OWN_RUNTIME:
             self.notes[_OWN_RUNTIME] = None
+        elif kind == NoteKind.OUT_OF_REACH:
+            self.notes[
+                f"{_name_function(name)} failed: it was given memory that the device does not have, or too little of it"
+            ] = None
         return CudaError.SUCCESS, b""
 
 
 def _round_up(size_bytes: int) -> int:
     return -(-size_bytes // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+
+
+def _name_function(name: bytes) -> str:
+    """As sources call it: cuBLAS's header renames what it declares."""
+    return _decode(name).removesuffix("_v2")
 
 
 def _decode(name: bytes) -> str:

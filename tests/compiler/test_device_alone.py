@@ -56,6 +56,12 @@ def test_absent_headers_of_samples_have_something_in_their_place(tmp_path: Path)
     assert "helper_math.h could not be found: headers of gpa_lsp were read instead" in unit.notes
 
 
+def test_types_of_libraries_that_are_not_installed_are_there(tmp_path: Path) -> None:
+    text = "#include <cublas_v2.h>\n#include <cufft.h>\n__global__ void k(cufftComplex *p) { p[0] = cuCmulf(p[0], p[1]); }\n"
+    unit = compile_text(tmp_path, text + "int main() { cufftHandle plan; cufftPlan1d(&plan, 8, CUFFT_C2C, 1); }\n")
+    assert not unit.has_failed and unit.ptx is not None and ".entry _Z1kP6float2" in unit.ptx
+
+
 def test_random_numbers_that_are_not_those_of_curand_are_told(tmp_path: Path) -> None:
     if any((folder / "curand_kernel.h").is_file() for folder in find_cuda_headers()):
         pytest.skip("cuRAND is installed")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.basis.errors import InputError, ToolError
+from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.programs.build import build_program
 from tests.programs.built import SOURCES, require_compiler, run
@@ -56,6 +57,21 @@ def test_a_project_is_built_for_us_without_a_change(
     assert found.end.status == 0 and not found.has_faults and not found.notes
     assert len(found.kernels) == kernels and all(one.emulated == one.launches for one in found.kernels)
     assert len({one.recorded.description for one in found.kernels if one.recorded is not None}) == kernels
+
+
+@pytest.mark.parametrize(
+    ("command", "program"),
+    [("make -B", "computed_libraries"), ('sh -c "cmake -S . -B out && cmake --build out"', "out/computed_libraries")],
+)
+def test_what_libraries_of_machine_code_do_is_computed(command: str, program: str, tmp_path: Path) -> None:
+    folder = build_project("computed_libraries", command, tmp_path)
+    found, printed = run(folder / program)
+    assert "computed_libraries: right" in printed, printed
+    assert {demangle(one.mangled_name).partition("(")[0] for one in found.kernels} == {"scale", "count_inside"}
+    assert all(one.emulated == one.launches for one in found.kernels)
+    said = [note.partition(" does is computed on the CPU")[0] for note in found.notes[:3]]
+    assert said == ["what cuBLAS", "what cuFFT", "what cuRAND"]
+    assert [note.partition(" failed")[0] for note in found.notes[3:]] == ["cublasSaxpy", "cublasSscal"]
 
 
 _LINKED_BY_OTHERS = """

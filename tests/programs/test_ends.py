@@ -224,17 +224,37 @@ def test_the_socket_is_ours_alone(tmp_path: Path) -> None:
     assert run(script)[1] == "700\n"
 
 
+def build_with_library(folder: Path, stem: str, function: str) -> Path:
+    """A program that ends with what a function gives; that of the library beside it is 77."""
+    require_compiler()
+    stub = write(folder, f"int {function}(void) {{ return 77; }}\n", "stub.c")
+    main = write(folder, f"int {function}(void);\nint main(void) {{ return {function}(); }}\n", "main.c")
+    made, program = folder / f"lib{stem}.so.13", folder / "app"
+    subprocess.run(["cc", "-shared", f"-Wl,-soname,{made.name}", str(stub), "-o", str(made)], check=True)
+    subprocess.run(["cc", str(main), str(made), f"-Wl,-rpath,{folder}", "-o", str(program)], check=True)
+    return program
+
+
 def test_libraries_of_machine_code_are_named_before_the_program_starts(tmp_path: Path) -> None:
     require_compiler()
-    stub = write(tmp_path, "int cublasCreate_v2(void) { return 0; }\n", "stub.c")
-    main = write(tmp_path, "int cublasCreate_v2(void);\nint main(void) { return cublasCreate_v2(); }\n", "main.c")
-    made, program = tmp_path / "libcublas.so.13", tmp_path / "app"
-    subprocess.run(["cc", "-shared", "-Wl,-soname,libcublas.so.13", str(stub), "-o", str(made)], check=True)
-    subprocess.run(["cc", str(main), str(made), f"-Wl,-rpath,{tmp_path}", "-o", str(program)], check=True)
+    program = build_with_library(tmp_path, "cusparse", "cusparseCreate")
     told: list[str] = []
     found = run_program([str(program)], RunSettings(machine=MACHINE), Surroundings(folder=tmp_path, tell=told.append))
-    assert told == ["kernels of cuBLAS come as machine code, and are not emulated"]
-    assert found.notes == tuple(told) and found.end.status == 0
+    assert told == ["kernels of cuSPARSE come as machine code, and are not emulated"]
+    assert found.notes == tuple(told) and found.end.status == 77
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "status"), [("cublas", "cuBLAS", 15), ("cufft", "cuFFT", 16), ("curand", "cuRAND", 103)]
+)
+def test_a_computed_library_takes_the_place_of_the_real_one_and_names_what_it_has_not(
+    library: str, name: str, status: int, tmp_path: Path
+) -> None:
+    program = build_with_library(tmp_path, library, f"{library}Unheard")
+    found, _ = run(program)
+    assert found.end.status == status
+    assert found.notes[0].startswith(f"what {name} does is computed on the CPU")
+    assert found.notes[1:] == (f"{library}Unheard is not emulated; the program was told so",)
 
 
 def test_what_goes_wrong_in_kernels_that_kernels_launch_reaches_the_program(tmp_path: Path) -> None:

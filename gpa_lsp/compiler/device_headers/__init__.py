@@ -30,7 +30,7 @@ HOST_HEADERS = (
     "stack", "stdarg.h", "stdbool.h", "stdexcept", "stop_token", "streambuf", "string", "string_view", "strings.h", "sys/mman.h", "sys/resource.h",
     "sys/stat.h", "sys/time.h", "system_error", "thread", "time.h", "tuple", "typeindex", "typeinfo", "unistd.h", "unordered_map",
     "unordered_set", "valarray", "variant", "vector", "windows.h", "cuda_profiler_api.h", "nvToolsExt.h", "nvtx3/nvToolsExt.h",
-    "helper_cuda.h", "helper_functions.h", "helper_timer.h", "cublas_v2.h", "cusparse.h", "cusolverDn.h", "cufft.h", "curand.h", "mpi.h", "nccl.h",
+    "helper_cuda.h", "helper_functions.h", "helper_timer.h", "cusparse.h", "cusolverDn.h", "curand.h", "mpi.h", "nccl.h",
     "driver_functions.h", "cuda_gl_interop.h", "cudaGL.h", "cuda_egl_interop.h", "cudaEGL.h", "cuda_vdpau_interop.h", "cudaVDPAU.h", "cupti.h",
 )  # fmt: skip
 """Read as empty: none of them has anything for device code without a C++ library."""

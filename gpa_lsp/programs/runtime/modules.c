@@ -688,5 +688,5 @@ static cudaError_t find_range(uint64_t address, uint64_t *base, uint64_t *size, 
 }
 
 PUBLIC const struct parts_of_runtime gpa_lsp_runtime = {
-    load_image, find_function_by_name, find_variable_by_name, find_parameter, name_function, launch_locked, find_range, send_note,
+    load_image, find_function_by_name, find_variable_by_name, find_parameter, name_function, launch_locked, find_range, send_note, is_on_device,
 };

@@ -25,7 +25,12 @@ enum request {
 };
 
 /* What stands in a note: something the program asked for that is not done as a GPU would do it. */
-enum note { NOTE_UNSUPPORTED = 1, NOTE_EVENT_TIME = 2, NOTE_OWN_RUNTIME = 3 /* a runtime library that is linked statically asked for the driver */ };
+enum note {
+    NOTE_UNSUPPORTED = 1,
+    NOTE_EVENT_TIME = 2,
+    NOTE_OWN_RUNTIME = 3, /* a runtime library that is linked statically asked for the driver */
+    NOTE_OUT_OF_REACH = 4, /* a function of a library was given memory that the device does not see, or too little */
+};
 
 struct part {
     const void *bytes;
@@ -91,6 +96,7 @@ struct parts_of_runtime {
                           size_t packed_bytes, size_t shared, uint32_t is_cooperative);
     cudaError_t (*find_range)(uint64_t address, uint64_t *base, uint64_t *size, int *is_host);
     void (*send_note)(uint32_t kind, const char *name);
+    int (*is_on_device)(const void *pointer);
 };
 extern const struct parts_of_runtime gpa_lsp_runtime;
 HIDDEN uint64_t find_symbol(const void *symbol, uint64_t *size);

@@ -1,0 +1,91 @@
+"""NVIDIA's libraries whose functions are computed on the CPU: their kernels come as machine code, and cannot be emulated."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.compiler.absent_headers import FOLDER as ABSENT_HEADERS
+from gpa_lsp.native.c_compiler import compile_library, find_c_compiler
+from gpa_lsp.processes.watched_command import TEMPORARY
+from gpa_lsp.programs.library import FLAGS, SOURCES, CudaHeaders, place_compiled, write_refusals
+
+_SOURCES = SOURCES / "libraries"
+_COMPLEX = "-fcx-limited-range"
+"""Products of complex numbers without a look for infinite ones, as on GPUs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLibrary:
+    """One library.
+
+    Attributes:
+        name: that people know it by.
+        stem: of its file, ``cublas`` of ``libcublas.so.13``, with which its functions' names begin.
+        header: that sources include.
+        headers: the folder with what stands in place of the header.
+        remark: how its results differ from those of a GPU; empty where they do not, but for the order of sums.
+    """
+
+    name: str
+    stem: str
+    header: str
+    headers: Path
+    remark: str = ""
+
+    def describe(self) -> str:
+        """A sentence for those who run a program with it."""
+        said = f"what {self.name} does is computed on the CPU: its kernels are neither emulated nor counted"
+        return f"{said}; {self.remark}" if self.remark else said
+
+
+HOST_LIBRARIES = (
+    HostLibrary(name="cuBLAS", stem="cublas", header="cublas_v2.h", headers=ABSENT_HEADERS / "cublas"),
+    HostLibrary(name="cuFFT", stem="cufft", header="cufft.h", headers=ABSENT_HEADERS / "cufft"),
+    HostLibrary(
+        name="cuRAND", stem="curand", header="curand.h", headers=ABSENT_HEADERS / "random",
+        remark="its random numbers are other ones than on a GPU",
+    ),
+)  # fmt: skip
+
+
+def find_host_library(soname: str) -> HostLibrary | None:
+    """The library that a file stands for; None where it is none of these.
+
+    >>> find_host_library("libcublas.so.13").name, find_host_library("libcublasLt.so.13")
+    ('cuBLAS', None)
+    """
+    stem = soname.partition(".so")[0]
+    return next((one for one in HOST_LIBRARIES if stem == f"lib{one.stem}"), None)
+
+
+def build_host_library(library: HostLibrary, headers: CudaHeaders, path: Path, *, wanted: Sequence[str] = ()) -> Path:
+    """Put a library into a folder where the runtime library is already.
+
+    Args:
+        library: which.
+        headers: of the release of CUDA.
+        path: with the name that programs ask for.
+        wanted: names that the program asks libraries for; functions of this one that are not computed here say so when they are called.
+
+    Returns:
+        The path.
+
+    Raises:
+        MissingToolError: there is no C compiler.
+        ToolError: it failed.
+        GpaError: the library cannot be written.
+    """
+
+    missing = [name for name in wanted if name.startswith(library.stem) and name.isidentifier()]
+
+    def compile_it() -> None:
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
+            refusals = Path(name) / "refusals.c"
+            refusals.write_text(write_refusals(missing), encoding="utf-8")
+            folders = [f"-I{folder}" for folder in (library.headers, headers.folder)]
+            files = [_SOURCES / f"{library.stem}.c", refusals, path.with_name(headers.soname)]
+            arguments = [*FLAGS, _COMPLEX, *folders, *map(str, files), f"-Wl,-soname,{path.name}", "-lm"]
+            compile_library(find_c_compiler(), arguments, path, needed_for=f"{library.name} on the CPU")
+
+    return place_compiled(headers, path, [Path(__file__)], compile_it, wanted=missing)

@@ -1,0 +1,171 @@
+/* cuRAND's generators for the host, on the CPU. Numbers come from Philox 4x32-10 whatever the generator's type: they are as random, and other ones than
+   on a GPU. Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC11); Box and Muller, A note on the generation of random normal deviates
+   (1958); Hoermann, The transformed rejection method for generating Poisson random variables (1993). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "curand.h"
+#include "host_library.h"
+
+int refuse_call(const char *name) {
+    gpa_lsp_runtime.send_note(NOTE_UNSUPPORTED, name);
+    return CURAND_STATUS_TYPE_ERROR;
+}
+
+struct curandGenerator_st {
+    cudaStream_t stream;
+    curandRngType_t type;
+    int is_for_host;
+    uint64_t seed, place; /* of the next word */
+};
+
+/* One of the words of a sequence. */
+static uint32_t draw(struct curandGenerator_st *generator) {
+    uint64_t place = generator->place++, block = place / 4;
+    uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), 0, 0};
+    uint32_t key[2] = {(uint32_t)generator->seed, (uint32_t)(generator->seed >> 32)};
+    for (int round = 0; round < 10; round++) {
+        uint64_t one = 0xD2511F53ull * counter[0], other = 0xCD9E8D57ull * counter[2];
+        uint32_t mixed[4] = {(uint32_t)(other >> 32) ^ counter[1] ^ key[0], (uint32_t)other, (uint32_t)(one >> 32) ^ counter[3] ^ key[1],
+                             (uint32_t)one};
+        memcpy(counter, mixed, sizeof mixed);
+        key[0] += 0x9E3779B9u;
+        key[1] += 0xBB67AE85u;
+    }
+    return counter[place % 4];
+}
+/* Above 0, at most 1. */
+static float draw_float(struct curandGenerator_st *generator) { return ((draw(generator) >> 8) + 1) * 0x1p-24f; }
+static double draw_double(struct curandGenerator_st *generator) {
+    uint64_t high = draw(generator);
+    return (((high << 32 | draw(generator)) >> 11) + 1) * 0x1p-53;
+}
+static double draw_normal(struct curandGenerator_st *generator) {
+    double radius = sqrt(-2 * log(draw_double(generator)));
+    return radius * cos(2 * M_PI * draw_double(generator));
+}
+static unsigned int draw_poisson(struct curandGenerator_st *generator, double mean) {
+    if (mean < 10) {
+        double left = draw_double(generator), least = exp(-mean);
+        unsigned int found = 0;
+        for (; left > least; found++)
+            left *= draw_double(generator);
+        return found;
+    }
+    double root = sqrt(mean), b = 0.931 + 2.53 * root, a = -0.059 + 0.02483 * b, v_r = 0.9277 - 3.6224 / (b - 2);
+    for (;;) {
+        double u = draw_double(generator) - 0.5, v = draw_double(generator), distance = 0.5 - fabs(u);
+        double k = floor((2 * a / distance + b) * u + mean + 0.43);
+        if (distance >= 0.07 && v <= v_r)
+            return (unsigned int)k;
+        if (k < 0 || (distance < 0.013 && v > distance))
+            continue;
+        if (log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (distance * distance) + b)) <= k * log(mean) - mean - lgamma(k + 1))
+            return (unsigned int)k;
+    }
+}
+
+static curandStatus_t create(curandGenerator_t *into, curandRngType_t type, int is_for_host, const char *function) {
+    if (into == NULL)
+        return CURAND_STATUS_TYPE_ERROR;
+    if (type >= CURAND_RNG_QUASI_DEFAULT && type <= CURAND_RNG_QUASI_SCRAMBLED_SOBOL64) {
+        gpa_lsp_runtime.send_note(NOTE_UNSUPPORTED, function); /* sequences whose dimensions matter */
+        return CURAND_STATUS_TYPE_ERROR;
+    }
+    if (type != CURAND_RNG_TEST && (type < CURAND_RNG_PSEUDO_DEFAULT || type > CURAND_RNG_PSEUDO_PHILOX4_32_10))
+        return CURAND_STATUS_TYPE_ERROR;
+    struct curandGenerator_st *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return CURAND_STATUS_ALLOCATION_FAILED;
+    made->type = type;
+    made->is_for_host = is_for_host;
+    *into = made;
+    return CURAND_STATUS_SUCCESS;
+}
+PUBLIC curandStatus_t curandCreateGenerator(curandGenerator_t *generator, curandRngType_t type) {
+    return create(generator, type, 0, "curandCreateGenerator of quasi-random numbers");
+}
+PUBLIC curandStatus_t curandCreateGeneratorHost(curandGenerator_t *generator, curandRngType_t type) {
+    return create(generator, type, 1, "curandCreateGeneratorHost of quasi-random numbers");
+}
+PUBLIC curandStatus_t curandDestroyGenerator(curandGenerator_t generator) {
+    if (generator == NULL)
+        return CURAND_STATUS_NOT_INITIALIZED;
+    free(generator);
+    return CURAND_STATUS_SUCCESS;
+}
+PUBLIC curandStatus_t curandGetVersion(int *version) {
+    *version = CURAND_VERSION;
+    return CURAND_STATUS_SUCCESS;
+}
+PUBLIC curandStatus_t curandGetProperty(libraryPropertyType type, int *value) {
+    *value = type == MAJOR_VERSION ? CURAND_VER_MAJOR : type == MINOR_VERSION ? CURAND_VER_MINOR : CURAND_VER_PATCH;
+    return CURAND_STATUS_SUCCESS;
+}
+PUBLIC curandStatus_t curandSetStream(curandGenerator_t generator, cudaStream_t stream) {
+    if (generator == NULL)
+        return CURAND_STATUS_NOT_INITIALIZED;
+    generator->stream = stream;
+    return CURAND_STATUS_SUCCESS;
+}
+PUBLIC curandStatus_t curandSetPseudoRandomGeneratorSeed(curandGenerator_t generator, unsigned long long seed) {
+    if (generator == NULL)
+        return CURAND_STATUS_NOT_INITIALIZED;
+    generator->seed = seed;
+    generator->place = 0;
+    return CURAND_STATUS_SUCCESS;
+}
+PUBLIC curandStatus_t curandSetGeneratorOffset(curandGenerator_t generator, unsigned long long offset) {
+    if (generator == NULL)
+        return CURAND_STATUS_NOT_INITIALIZED;
+    generator->place = offset;
+    return CURAND_STATUS_SUCCESS;
+}
+PUBLIC curandStatus_t curandSetGeneratorOrdering(curandGenerator_t generator, curandOrdering_t order) {
+    if (generator == NULL)
+        return CURAND_STATUS_NOT_INITIALIZED;
+    return order < CURAND_ORDERING_PSEUDO_BEST || order > CURAND_ORDERING_PSEUDO_DYNAMIC ? CURAND_STATUS_OUT_OF_RANGE : CURAND_STATUS_SUCCESS;
+}
+PUBLIC curandStatus_t curandGenerateSeeds(curandGenerator_t generator) {
+    return generator == NULL ? CURAND_STATUS_NOT_INITIALIZED : CURAND_STATUS_SUCCESS;
+}
+
+/* Fill an array with what an expression draws. */
+#define GENERATE(is_valid, invalid, expression)                                                                        \
+    if (generator == NULL)                                                                                             \
+        return CURAND_STATUS_NOT_INITIALIZED;                                                                          \
+    if (!(is_valid))                                                                                                   \
+        return invalid;                                                                                                \
+    if (begin_work(__func__, generator->stream) != READY)                                                    \
+        return CURAND_STATUS_PREEXISTING_FAILURE;                                                                      \
+    if (!generator->is_for_host && !can_reach(__func__, into, count * sizeof *into))                                   \
+        return CURAND_STATUS_LAUNCH_FAILURE;                                                                           \
+    for (size_t i = 0; i < count; i++)                                                                                 \
+        into[i] = expression;                                                                                          \
+    return CURAND_STATUS_SUCCESS
+PUBLIC curandStatus_t curandGenerate(curandGenerator_t generator, unsigned int *into, size_t count) {
+    GENERATE(1, CURAND_STATUS_SUCCESS, draw(generator));
+}
+PUBLIC curandStatus_t curandGenerateUniform(curandGenerator_t generator, float *into, size_t count) {
+    GENERATE(1, CURAND_STATUS_SUCCESS, draw_float(generator));
+}
+PUBLIC curandStatus_t curandGenerateUniformDouble(curandGenerator_t generator, double *into, size_t count) {
+    GENERATE(1, CURAND_STATUS_SUCCESS, draw_double(generator));
+}
+PUBLIC curandStatus_t curandGenerateNormal(curandGenerator_t generator, float *into, size_t count, float mean, float deviation) {
+    GENERATE(count % 2 == 0, CURAND_STATUS_LENGTH_NOT_MULTIPLE, (float)(mean + deviation * draw_normal(generator)));
+}
+PUBLIC curandStatus_t curandGenerateNormalDouble(curandGenerator_t generator, double *into, size_t count, double mean, double deviation) {
+    GENERATE(count % 2 == 0, CURAND_STATUS_LENGTH_NOT_MULTIPLE, mean + deviation * draw_normal(generator));
+}
+PUBLIC curandStatus_t curandGenerateLogNormal(curandGenerator_t generator, float *into, size_t count, float mean, float deviation) {
+    GENERATE(count % 2 == 0, CURAND_STATUS_LENGTH_NOT_MULTIPLE, (float)exp(mean + deviation * draw_normal(generator)));
+}
+PUBLIC curandStatus_t curandGenerateLogNormalDouble(curandGenerator_t generator, double *into, size_t count, double mean,
+                                                    double deviation) {
+    GENERATE(count % 2 == 0, CURAND_STATUS_LENGTH_NOT_MULTIPLE, exp(mean + deviation * draw_normal(generator)));
+}
+PUBLIC curandStatus_t curandGeneratePoisson(curandGenerator_t generator, unsigned int *into, size_t count, double mean) {
+    GENERATE(mean > 0 && mean < 0x1p31, CURAND_STATUS_OUT_OF_RANGE, draw_poisson(generator, mean));
+}

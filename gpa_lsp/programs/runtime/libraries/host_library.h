@@ -1,0 +1,37 @@
+/* What the libraries share that compute on the CPU what NVIDIA's compute on the GPU. They stand on our runtime library: memory of the device is read
+   and written where it is, and everything that was launched before is done. */
+#ifndef GPA_LSP_HOST_LIBRARY_H
+#define GPA_LSP_HOST_LIBRARY_H
+
+#include "../runtime.h"
+
+/* What a function gives that the program asks for and that is not here; gpa_lsp is told. */
+HIDDEN int refuse_call(const char *name);
+
+enum readiness { READY, IS_CAPTURED, HAS_FAILED };
+
+/* Whether a function can be computed: no graph is captured on its stream, and the device has not failed. */
+static inline enum readiness begin_work(const char *function, cudaStream_t stream) {
+    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(stream, &capture) == cudaSuccess && capture != cudaStreamCaptureStatusNone) {
+        gpa_lsp_runtime.send_note(NOTE_UNSUPPORTED, function);
+        return IS_CAPTURED;
+    }
+    return cudaStreamSynchronize(stream) == cudaSuccess ? READY : HAS_FAILED;
+}
+
+/* Whether an operand of some bytes is memory that the device sees; if not, gpa_lsp is told. */
+static inline int can_reach(const char *function, const void *operand, size_t bytes) {
+    if (bytes == 0)
+        return 1;
+    uint64_t address = (uint64_t)(uintptr_t)operand, base, size;
+    int is_host;
+    int is_inside = gpa_lsp_runtime.find_range(address, &base, &size, &is_host) == cudaSuccess
+                        ? bytes <= size - (address - base)
+                        : gpa_lsp_runtime.is_on_device(operand); /* a variable of a module */
+    if (!is_inside)
+        gpa_lsp_runtime.send_note(NOTE_OUT_OF_REACH, function);
+    return is_inside;
+}
+
+#endif
