@@ -118,7 +118,7 @@ def name_results(results: list[Result], suite: str) -> Results:
 
 
 @pytest.fixture(scope="session")
-def main_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Results:
+def main_results(built: Tools, packaged: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("main")
     workspace = make_workspace(folder / "workspace")
     results = run_suite(
@@ -126,8 +126,9 @@ def main_results(built: Tools, tmp_path_factory: pytest.TempPathFactory) -> Resu
         "main",
         folder,
         workspace=workspace.folder,
-        settings=choose_settings(workspace),
+        settings={**choose_settings(workspace), "gpaLsp.importStrategy": "useBundled"},
         facts=tell_facts(workspace),
+        extension=packaged,
     )
     check_nothing_stays(folder)
     return name_results(results, "main")
