@@ -168,9 +168,11 @@ def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
         "LD_LIBRARY_PATH": _join(
             os.environ.get("LD_LIBRARY_PATH"), library
         ),  # where they look for what a library needs
-        "CPATH": _join(
-            _SOURCES / "headers", os.environ.get("CPATH"), None if headers is None else headers.folder, *absent
-        ),
+        "CPATH": _join(_SOURCES / "headers", os.environ.get("CPATH")),
+        **{  # behind what the build names, as -isystem, too: that may be another release
+            name: _join(os.environ.get(name), None if headers is None else headers.folder, *absent)
+            for name in ("C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
+        },
         "LD_PRELOAD": " ".join(filter(None, (os.environ.get("LD_PRELOAD"), str(compile_redirection(private))))),
     }
 
