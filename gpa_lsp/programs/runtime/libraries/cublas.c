@@ -169,6 +169,19 @@ PRODUCTS(Z, c, double complex, z, 1)
 ROTATION(S, float)
 ROTATION(D, double)
 
+/* Complex numbers by a real one. */
+#define SCALE(P, type)                                                                                                 \
+    PUBLIC cublasStatus_t cublas##P##scal_v2(cublasHandle_t handle, int n, const type *alpha, type complex *x, int incx) { \
+        BEGIN(cublas##P##scal_v2);                                                                                     \
+        REACH(x, n > 0 && incx > 0 ? span(n, incx) : 0);                                                               \
+        REACH_SCALAR(alpha);                                                                                           \
+        for (int i = 0; i < n && incx > 0; i++)                                                                        \
+            x[(size_t)i * incx] *= *alpha;                                                                             \
+        return CUBLAS_STATUS_SUCCESS;                                                                                  \
+    }
+SCALE(Cs, float)
+SCALE(Zd, double)
+
 /* --- Matrices of mixed types: turned into float or double, multiplied, and turned back. --- */
 static double read_half(uint16_t bits) {
     int exponent = bits >> 10 & 31, fraction = bits & 1023;

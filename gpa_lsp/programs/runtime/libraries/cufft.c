@@ -365,6 +365,32 @@ PUBLIC cufftResult cufftGetSize(cufftHandle plan, size_t *work_bytes) {
     *work_bytes = 0;
     return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
 }
+/* What a plan would need: the same as one that is made. */
+static cufftResult estimate(int rank, int z, int y, int x, cufftType type, int batch, size_t *work_bytes) {
+    int n[] = {z, y, x};
+    cufftHandle plan;
+    if (work_bytes == NULL)
+        return CUFFT_INVALID_VALUE;
+    *work_bytes = 0;
+    cufftResult result = cufftPlanMany(&plan, rank, n + MOST_DIMENSIONS - rank, NULL, 1, 0, NULL, 1, 0, type, batch);
+    return result == CUFFT_SUCCESS ? cufftDestroy(plan) : result;
+}
+PUBLIC cufftResult cufftEstimate1d(int x, cufftType type, int batch, size_t *work_bytes) {
+    return estimate(1, 1, 1, x, type, batch, work_bytes);
+}
+PUBLIC cufftResult cufftEstimate2d(int y, int x, cufftType type, size_t *work_bytes) { return estimate(2, 1, y, x, type, 1, work_bytes); }
+PUBLIC cufftResult cufftEstimate3d(int z, int y, int x, cufftType type, size_t *work_bytes) {
+    return estimate(3, z, y, x, type, 1, work_bytes);
+}
+PUBLIC cufftResult cufftGetSize1d(cufftHandle plan, int x, cufftType type, int batch, size_t *work_bytes) {
+    return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : estimate(1, 1, 1, x, type, batch, work_bytes);
+}
+PUBLIC cufftResult cufftGetSize2d(cufftHandle plan, int y, int x, cufftType type, size_t *work_bytes) {
+    return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : estimate(2, 1, y, x, type, 1, work_bytes);
+}
+PUBLIC cufftResult cufftGetSize3d(cufftHandle plan, int z, int y, int x, cufftType type, size_t *work_bytes) {
+    return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : estimate(3, z, y, x, type, 1, work_bytes);
+}
 PUBLIC cufftResult cufftSetWorkArea(cufftHandle plan, void *work) {
     (void)work;
     return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
