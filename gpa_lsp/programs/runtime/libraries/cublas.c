@@ -52,7 +52,7 @@ static cublasStatus_t begin(cublasHandle_t handle, const char *function) {
     return CUBLAS_STATUS_INVALID_VALUE
 #define REACH(operand, elements)                                                                                       \
     do                                                                                                                 \
-        if (!can_reach(function, operand, (elements) * sizeof *(operand)))                                             \
+        if (!can_reach(function, operand, elements, sizeof *(operand)))                                             \
             return CUBLAS_STATUS_EXECUTION_FAILED;                                                                     \
     while (0)
 #define REACH_SCALAR(operand)                                                                                          \
@@ -288,7 +288,7 @@ static cublasStatus_t multiply_mixed(const char *function, cublasOperation_t a_f
         size_t bytes = size_of(all[one]->type);
         NEED(all[one]->step >= (all[one]->rows > 1 ? all[one]->rows : 1));
         int is_read = one == 2 || alpha != 0;
-        if (is_read && !can_reach(function, all[one]->elements, bytes * area(all[one]->rows, all[one]->columns, all[one]->step)))
+        if (is_read && !can_reach(function, all[one]->elements, area(all[one]->rows, all[one]->columns, all[one]->step), bytes))
             return CUBLAS_STATUS_EXECUTION_FAILED;
         is_complex |= all[one]->type == CUDA_C_32F || all[one]->type == CUDA_C_64F;
         is_single &= all[one]->type == CUDA_R_32F;

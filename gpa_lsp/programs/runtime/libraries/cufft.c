@@ -2,6 +2,7 @@
    calculation of complex Fourier series (1965); for lengths with large prime factors Bluestein, A linear filtering approach to the computation of the
    discrete Fourier transform (1970). */
 #include <complex.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -169,17 +170,18 @@ static int is_real(cufftType type, int is_input) {
 }
 static int is_double(cufftType type) { return type == CUFFT_Z2Z || type == CUFFT_D2Z || type == CUFFT_Z2D; }
 
-/* Bytes of one side, from its first element to behind its last. */
-static size_t count_bytes(const struct plan *plan, const struct layout *layout, int is_input) {
+/* Elements of one side, from its first to behind its last; as many as there can be where there are more. */
+static size_t count_elements(const struct plan *plan, const struct layout *layout, int is_input) {
     int is_half = is_real(plan->type, !is_input); /* of a spectrum half of the last dimension is kept */
-    long long offset = 0;
+    __int128 offset = 0;
     for (int dimension = 0; dimension < plan->rank; dimension++) {
         int last = plan->n[dimension] - 1;
         offset = offset * layout->size[dimension] + (is_half && dimension == plan->rank - 1 ? plan->n[dimension] / 2 : last);
     }
-    size_t element = (is_double(plan->type) ? 8 : 4) * (is_real(plan->type, is_input) ? 1 : 2);
-    return (size_t)(offset * layout->step + (plan->batch - 1) * layout->distance + 1) * element;
+    offset = offset * layout->step + (__int128)(plan->batch - 1) * layout->distance + 1;
+    return offset < 1 || offset > LLONG_MAX ? SIZE_MAX : (size_t)offset;
 }
+static size_t element_bytes(cufftType type, int is_input) { return (is_double(type) ? 8 : 4) * (is_real(type, is_input) ? 1 : 2); }
 
 static double complex read_element(cufftType type, const void *from, long long place) {
     if (is_real(type, 1))
@@ -215,7 +217,8 @@ static cufftResult execute(cufftHandle handle, const char *function, cufftType t
         real->distance = real->distance / plan.n[last] * padded;
         real->size[last] = padded;
     }
-    if (!can_reach(function, from, count_bytes(&plan, &plan.from, 1)) || !can_reach(function, to, count_bytes(&plan, &plan.to, 0)))
+    if (!can_reach(function, from, count_elements(&plan, &plan.from, 1), element_bytes(type, 1)) ||
+        !can_reach(function, to, count_elements(&plan, &plan.to, 0), element_bytes(type, 0)))
         return CUFFT_EXEC_FAILED;
     size_t count = 1;
     for (int dimension = 0; dimension < plan.rank; dimension++)

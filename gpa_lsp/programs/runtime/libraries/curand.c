@@ -152,7 +152,7 @@ PUBLIC curandStatus_t curandGenerateSeeds(curandGenerator_t generator) {
         return invalid;                                                                                                \
     if (begin_work(__func__, generator->stream) != READY)                                                    \
         return CURAND_STATUS_PREEXISTING_FAILURE;                                                                      \
-    if (!generator->is_for_host && !can_reach(__func__, into, count * sizeof *into))                                   \
+    if (!generator->is_for_host && !can_reach(__func__, into, count, sizeof *into))                                   \
         return CURAND_STATUS_LAUNCH_FAILURE;                                                                           \
     for (size_t i = 0; i < count; i++)                                                                                 \
         into[i] = expression;                                                                                          \
