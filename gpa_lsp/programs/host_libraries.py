@@ -84,7 +84,7 @@ def build_host_library(library: HostLibrary, headers: CudaHeaders, path: Path, *
             refusals = Path(name) / "refusals.c"
             refusals.write_text(write_refusals(missing), encoding="utf-8")
             folders = [f"-I{folder}" for folder in (library.headers, headers.folder)]
-            files = [_SOURCES / f"{library.stem}.c", refusals, path.with_name(headers.soname)]
+            files = [*sorted(_SOURCES.glob(f"{library.stem}*.c")), refusals, path.with_name(headers.soname)]
             arguments = [*FLAGS, _COMPLEX, *folders, *map(str, files), f"-Wl,-soname,{path.name}", "-lm"]
             compile_library(find_c_compiler(), arguments, path, needed_for=f"{library.name} on the CPU")
 

@@ -57,7 +57,7 @@ def test_absent_headers_of_samples_have_something_in_their_place(tmp_path: Path)
 
 
 def test_types_of_libraries_that_are_not_installed_are_there(tmp_path: Path) -> None:
-    text = "#include <cublas_v2.h>\n#include <cufft.h>\n__global__ void k(cufftComplex *p) { p[0] = cuCmulf(p[0], p[1]); }\n"
+    text = "#include <cublas_v2.h>\n#include <cufftXt.h>\n__global__ void k(cufftComplex *p) { p[0] = cuCmulf(p[0], p[1]); }\n"
     unit = compile_text(tmp_path, text + "int main() { cufftHandle plan; cufftPlan1d(&plan, 8, CUFFT_C2C, 1); }\n")
     assert not unit.has_failed and unit.ptx is not None and ".entry _Z1kP6float2" in unit.ptx
 

@@ -2,6 +2,7 @@
    documentation. */
 #ifndef GPA_LSP_CUFFT_H
 #define GPA_LSP_CUFFT_H
+#define _CUFFT_H_ /* helpers of samples ask for it, and so for CURAND_H_ and CUBLAS_API_H_ */
 #include <cuComplex.h>
 #include <cuda_runtime_api.h>
 #include <library_types.h>
@@ -29,10 +30,17 @@ typedef enum cufftResult_t {
     CUFFT_SETUP_FAILED = 7,
     CUFFT_INVALID_SIZE = 8,
     CUFFT_UNALIGNED_DATA = 9,
+    CUFFT_INCOMPLETE_PARAMETER_LIST = 10,
     CUFFT_INVALID_DEVICE = 11,
+    CUFFT_PARSE_ERROR = 12,
     CUFFT_NO_WORKSPACE = 13,
     CUFFT_NOT_IMPLEMENTED = 14,
-    CUFFT_NOT_SUPPORTED = 16
+    CUFFT_LICENSE_ERROR = 15,
+    CUFFT_NOT_SUPPORTED = 16,
+    CUFFT_MISSING_DEPENDENCY = 17,
+    CUFFT_NVRTC_FAILURE = 18,
+    CUFFT_NVJITLINK_FAILURE = 19,
+    CUFFT_NVSHMEM_FAILURE = 20
 } cufftResult;
 typedef enum cufftType_t {
     CUFFT_C2C = 0x29,
@@ -59,6 +67,12 @@ cufftResult cufftMakePlan2d(cufftHandle plan, int y, int x, cufftType type, size
 cufftResult cufftMakePlan3d(cufftHandle plan, int z, int y, int x, cufftType type, size_t *work_bytes);
 cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *n, int *from_size, int from_step, int from_distance,
                               int *to_size, int to_step, int to_distance, cufftType type, int batch, size_t *work_bytes);
+cufftResult cufftEstimate1d(int x, cufftType type, int batch, size_t *work_bytes);
+cufftResult cufftEstimate2d(int y, int x, cufftType type, size_t *work_bytes);
+cufftResult cufftEstimate3d(int z, int y, int x, cufftType type, size_t *work_bytes);
+cufftResult cufftGetSize1d(cufftHandle plan, int x, cufftType type, int batch, size_t *work_bytes);
+cufftResult cufftGetSize2d(cufftHandle plan, int y, int x, cufftType type, size_t *work_bytes);
+cufftResult cufftGetSize3d(cufftHandle plan, int z, int y, int x, cufftType type, size_t *work_bytes);
 cufftResult cufftGetSize(cufftHandle plan, size_t *work_bytes);
 cufftResult cufftSetWorkArea(cufftHandle plan, void *work);
 cufftResult cufftSetAutoAllocation(cufftHandle plan, int is_automatic);

@@ -2,6 +2,7 @@
    values and order of arguments are those of the cuRAND documentation. */
 #ifndef GPA_LSP_CURAND_H
 #define GPA_LSP_CURAND_H
+#define CURAND_H_ /* helpers of samples ask for it */
 #include <cuda_runtime_api.h>
 #include <library_types.h>
 #include <stddef.h>

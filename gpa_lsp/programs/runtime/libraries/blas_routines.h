@@ -1,6 +1,6 @@
 /* The routines of cuBLAS for one type of elements; included once for each. T: the type; R: the real one; FN(name): a function's name with the type's
    letter; FN_REAL(name): of one whose result is real; FN_INDEX(name): of one whose result is an index; NAME(function): the same as text;
-   CONJ(x), MAGNITUDE(x): |re| + |im|, as BLAS measures elements; LOCAL(name): of what is ours.
+   CONJ(x), MAGNITUDE(x): |re| + |im|, as BLAS measures elements; LOCAL(name): of what is ours; IS_COMPLEX.
    Source: the cuBLAS documentation; Lawson et al., Basic Linear Algebra Subprograms for Fortran usage (1979), and its levels 2 and 3. */
 
 /* y += x0 * f0 + x1 * f1 + x2 * f2 + x3 * f3 */
@@ -9,6 +9,12 @@ CLONED static void LOCAL(add_four)(int n, const T *restrict x, size_t step, cons
     T f0 = factors[0], f1 = factors[1], f2 = factors[2], f3 = factors[3];
     for (int i = 0; i < n; i++)
         y[i] += x[i] * f0 + x1[i] * f1 + x2[i] * f2 + x3[i] * f3;
+}
+
+/* y += x * factor */
+CLONED static void LOCAL(add_one)(int n, const T *restrict x, T factor, T *restrict y) {
+    for (int i = 0; i < n; i++)
+        y[i] += x[i] * factor;
 }
 
 /* c = alpha op(a) op(b) + beta c, in blocks of a that stay in a cache. c is not read where beta is 0. */
@@ -66,13 +72,23 @@ static T *LOCAL(expand)(cublasFillMode_t fill, cublasOperation_t form, int has_u
 }
 
 /* Solve whole * x = x, in place; whole is a triangle. */
-static void LOCAL(solve)(int n, int is_upper, const T *whole, T *x, ptrdiff_t step) {
+static void LOCAL(solve)(int n, int is_upper, const T *whole, T *x) {
     for (int turn = 0; turn < n; turn++) {
-        int i = is_upper ? n - 1 - turn : turn;
-        T sum = x[i * step];
-        for (int j = is_upper ? i + 1 : 0; j < (is_upper ? n : i); j++)
-            sum -= whole[i + (size_t)j * n] * x[j * step];
-        x[i * step] = sum / whole[i + (size_t)i * n];
+        int j = is_upper ? n - 1 - turn : turn, next = is_upper ? 0 : j + 1;
+        const T *column = whole + (size_t)j * n;
+        x[j] /= column[j];
+        LOCAL(add_one)(is_upper ? j : n - next, column + next, -x[j], x + next);
+    }
+}
+/* Solve x * whole = x, in place, for x of m rows. */
+static void LOCAL(solve_right)(int m, int n, int is_upper, const T *whole, T *x, size_t ldx) {
+    for (int turn = 0; turn < n; turn++) {
+        int j = is_upper ? turn : n - 1 - turn;
+        const T *column = whole + (size_t)j * n;
+        for (int l = is_upper ? 0 : j + 1; l < (is_upper ? j : n); l++)
+            LOCAL(add_one)(m, x + l * ldx, -column[l], x + j * ldx);
+        for (int i = 0; i < m; i++)
+            x[i + j * ldx] /= column[j];
     }
 }
 
@@ -158,7 +174,7 @@ PUBLIC cublasStatus_t FN(axpy)(cublasHandle_t handle, int n, const T *alpha, con
     REACH_SCALAR(alpha);
     const T *from = x + first(n, incx);
     T *to = y + first(n, incy), factor = *alpha;
-    for (ptrdiff_t i = 0; i < n; i++)
+    for (ptrdiff_t i = 0; i < n && factor != 0; i++)
         to[i * incy] += factor * from[i * incx];
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -185,7 +201,7 @@ static cublasStatus_t LOCAL(ger)(cublasHandle_t handle, const char *function, in
     REACH(a, area(m, n, lda));
     REACH_SCALAR(alpha);
     const T *rows = x + first(m, incx), *columns = y + first(n, incy);
-    for (ptrdiff_t j = 0; j < n; j++) {
+    for (ptrdiff_t j = 0; j < n && *alpha != 0; j++) {
         T factor = *alpha * (is_conjugate ? CONJ(columns[j * incy]) : columns[j * incy]);
         for (ptrdiff_t i = 0; i < m; i++)
             a[i + j * (size_t)lda] += factor * rows[i * incx];
@@ -201,6 +217,8 @@ static void LOCAL(multiply_vector)(cublasOperation_t form, int m, int n, T alpha
     T *to = y + first(rows, incy);
     for (ptrdiff_t i = 0; i < rows; i++)
         to[i * incy] = beta == 0 ? 0 : beta * to[i * incy];
+    if (alpha == 0)
+        return;
     if (form == CUBLAS_OP_N)
         for (ptrdiff_t j = 0; j < n; j++) {
             T factor = alpha * from[j * incx];
@@ -219,11 +237,15 @@ PUBLIC cublasStatus_t FN(gemv)(cublasHandle_t handle, cublasOperation_t form, in
                                const T *x, int incx, const T *beta, T *y, int incy) {
     BEGIN(FN(gemv));
     NEED(is_form(form) && m >= 0 && n >= 0 && incx != 0 && incy != 0 && lda >= (m > 1 ? m : 1));
-    REACH(a, area(m, n, lda));
-    REACH(x, span(form == CUBLAS_OP_N ? n : m, incx));
-    REACH(y, span(form == CUBLAS_OP_N ? m : n, incy));
     REACH_SCALAR(alpha);
     REACH_SCALAR(beta);
+    if (m == 0 || n == 0)
+        return CUBLAS_STATUS_SUCCESS;
+    if (*alpha != 0) {
+        REACH(a, area(m, n, lda));
+        REACH(x, span(form == CUBLAS_OP_N ? n : m, incx));
+    }
+    REACH(y, span(form == CUBLAS_OP_N ? m : n, incy));
     LOCAL(multiply_vector)(form, m, n, *alpha, a, lda, x, incx, *beta, y, incy);
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -249,7 +271,7 @@ PUBLIC cublasStatus_t FN(trmv)(cublasHandle_t handle, cublasFillMode_t fill, cub
     NEED(is_triangle(fill) && is_form(form) && n >= 0 && incx != 0 && lda >= (n > 1 ? n : 1));
     REACH(a, area(n, n, lda));
     REACH(x, span(n, incx));
-    T *whole = LOCAL(expand)(fill, form, diagonal == CUBLAS_DIAG_UNIT, 0, n, a, lda), *found = malloc(sizeof(T) * (n + 1));
+    T *whole = LOCAL(expand)(fill, form, diagonal == CUBLAS_DIAG_UNIT, 0, n, a, lda), *found = malloc(sizeof(T) * ((size_t)n + 1));
     if (whole == NULL || found == NULL) {
         free(whole);
         free(found);
@@ -268,11 +290,20 @@ PUBLIC cublasStatus_t FN(trsv)(cublasHandle_t handle, cublasFillMode_t fill, cub
     NEED(is_triangle(fill) && is_form(form) && n >= 0 && incx != 0 && lda >= (n > 1 ? n : 1));
     REACH(a, area(n, n, lda));
     REACH(x, span(n, incx));
-    T *whole = LOCAL(expand)(fill, form, diagonal == CUBLAS_DIAG_UNIT, 0, n, a, lda);
-    if (whole == NULL)
+    T *whole = LOCAL(expand)(fill, form, diagonal == CUBLAS_DIAG_UNIT, 0, n, a, lda), *found = malloc(sizeof(T) * ((size_t)n + 1));
+    if (whole == NULL || found == NULL) {
+        free(whole);
+        free(found);
         return CUBLAS_STATUS_ALLOC_FAILED;
-    LOCAL(solve)(n, (fill == CUBLAS_FILL_MODE_UPPER) == (form == CUBLAS_OP_N), whole, x + first(n, incx), incx);
+    }
+    T *place = x + first(n, incx);
+    for (ptrdiff_t i = 0; i < n; i++)
+        found[i] = place[i * incx];
+    LOCAL(solve)(n, (fill == CUBLAS_FILL_MODE_UPPER) == (form == CUBLAS_OP_N), whole, found);
+    for (ptrdiff_t i = 0; i < n; i++)
+        place[i * incx] = found[i];
     free(whole);
+    free(found);
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -330,12 +361,15 @@ PUBLIC cublasStatus_t FN(symm)(cublasHandle_t handle, cublasSideMode_t side, cub
                                const T *a, int lda, const T *b, int ldb, const T *beta, T *c, int ldc) {
     BEGIN(FN(symm));
     int order = side == CUBLAS_SIDE_LEFT ? m : n;
-    NEED(is_triangle(fill) && m >= 0 && n >= 0 && lda >= (order > 1 ? order : 1) && ldb >= (m > 1 ? m : 1) && ldc >= (m > 1 ? m : 1));
+    NEED(is_side(side) && is_triangle(fill) && m >= 0 && n >= 0);
+    NEED(lda >= (order > 1 ? order : 1) && ldb >= (m > 1 ? m : 1) && ldc >= (m > 1 ? m : 1));
+    REACH_SCALAR(alpha);
+    REACH_SCALAR(beta);
+    if (*alpha == 0)
+        return LOCAL(gemm)(function, CUBLAS_OP_N, CUBLAS_OP_N, m, n, 0, 0, NULL, ldc, NULL, ldc, *beta, c, ldc);
     REACH(a, area(order, order, lda));
     REACH(b, area(m, n, ldb));
     REACH(c, area(m, n, ldc));
-    REACH_SCALAR(alpha);
-    REACH_SCALAR(beta);
     T *whole = LOCAL(expand)(fill, CUBLAS_OP_N, 0, 1, order, a, lda);
     int is_done = whole != NULL &&
                   (side == CUBLAS_SIDE_LEFT
@@ -349,10 +383,12 @@ PUBLIC cublasStatus_t FN(syrk)(cublasHandle_t handle, cublasFillMode_t fill, cub
     BEGIN(FN(syrk));
     int rows = form == CUBLAS_OP_N ? n : k;
     NEED(is_triangle(fill) && is_form(form) && n >= 0 && k >= 0 && lda >= (rows > 1 ? rows : 1) && ldc >= (n > 1 ? n : 1));
-    REACH(a, area(rows, form == CUBLAS_OP_N ? k : n, lda));
-    REACH(c, area(n, n, ldc));
+    NEED(!IS_COMPLEX || form != CUBLAS_OP_C); /* what is conjugated is herk's */
     REACH_SCALAR(alpha);
     REACH_SCALAR(beta);
+    if (*alpha != 0)
+        REACH(a, area(rows, form == CUBLAS_OP_N ? k : n, lda));
+    REACH(c, area(n, n, ldc));
     T *whole = malloc(sizeof(T) * ((size_t)n * n + 1));
     cublasOperation_t other = form == CUBLAS_OP_N ? CUBLAS_OP_T : CUBLAS_OP_N;
     int is_done = whole != NULL && LOCAL(multiply)(form, other, n, n, k, *alpha, a, lda, a, lda, 0, whole, n);
@@ -370,12 +406,14 @@ PUBLIC cublasStatus_t FN(trmm)(cublasHandle_t handle, cublasSideMode_t side, cub
                                int ldc) {
     BEGIN(FN(trmm));
     int order = side == CUBLAS_SIDE_LEFT ? m : n;
-    NEED(is_triangle(fill) && is_form(form) && m >= 0 && n >= 0);
+    NEED(is_side(side) && is_triangle(fill) && is_form(form) && m >= 0 && n >= 0);
     NEED(lda >= (order > 1 ? order : 1) && ldb >= (m > 1 ? m : 1) && ldc >= (m > 1 ? m : 1));
+    REACH_SCALAR(alpha);
+    if (*alpha == 0)
+        return LOCAL(gemm)(function, CUBLAS_OP_N, CUBLAS_OP_N, m, n, 0, 0, NULL, ldc, NULL, ldc, 0, c, ldc);
     REACH(a, area(order, order, lda));
     REACH(b, area(m, n, ldb));
     REACH(c, area(m, n, ldc));
-    REACH_SCALAR(alpha);
     T *whole = LOCAL(expand)(fill, form, diagonal == CUBLAS_DIAG_UNIT, 0, order, a, lda);
     T *found = malloc(sizeof(T) * ((size_t)m * n + 1)); /* b and c may be the same */
     int is_done = whole != NULL && found != NULL &&
@@ -392,37 +430,35 @@ PUBLIC cublasStatus_t FN(trsm)(cublasHandle_t handle, cublasSideMode_t side, cub
                                cublasDiagType_t diagonal, int m, int n, const T *alpha, const T *a, int lda, T *b, int ldb) {
     BEGIN(FN(trsm));
     int order = side == CUBLAS_SIDE_LEFT ? m : n;
-    NEED(is_triangle(fill) && is_form(form) && m >= 0 && n >= 0 && lda >= (order > 1 ? order : 1) && ldb >= (m > 1 ? m : 1));
+    NEED(is_side(side) && is_triangle(fill) && is_form(form) && m >= 0 && n >= 0);
+    NEED(lda >= (order > 1 ? order : 1) && ldb >= (m > 1 ? m : 1));
+    REACH_SCALAR(alpha);
+    if (*alpha == 0)
+        return LOCAL(gemm)(function, CUBLAS_OP_N, CUBLAS_OP_N, m, n, 0, 0, NULL, ldb, NULL, ldb, 0, b, ldb);
     REACH(a, area(order, order, lda));
     REACH(b, area(m, n, ldb));
-    REACH_SCALAR(alpha);
-    /* X * op(A) = B is op(A)^T * X^T = B^T: rows of B are solved with the transposed matrix. */
     int is_upper = (fill == CUBLAS_FILL_MODE_UPPER) == (form == CUBLAS_OP_N);
     T *whole = LOCAL(expand)(fill, form, diagonal == CUBLAS_DIAG_UNIT, 0, order, a, lda);
-    T *turned = whole == NULL || side == CUBLAS_SIDE_LEFT ? whole : malloc(sizeof(T) * ((size_t)n * n + 1));
-    if (turned == NULL) {
-        free(whole);
+    if (whole == NULL)
         return CUBLAS_STATUS_ALLOC_FAILED;
-    }
-    for (size_t place = 0; turned != whole && place < (size_t)n * n; place++)
-        turned[place % n * n + place / n] = whole[place];
     for (size_t j = 0; j < (size_t)n; j++)
         for (size_t i = 0; i < (size_t)m; i++)
             b[i + j * ldb] *= *alpha;
-    for (size_t one = 0; one < (size_t)(side == CUBLAS_SIDE_LEFT ? n : m); one++)
-        if (side == CUBLAS_SIDE_LEFT)
-            LOCAL(solve)(m, is_upper, turned, b + one * ldb, 1);
-        else
-            LOCAL(solve)(n, !is_upper, turned, b + one, ldb);
-    if (turned != whole)
-        free(turned);
+    if (side == CUBLAS_SIDE_RIGHT)
+        LOCAL(solve_right)(m, n, is_upper, whole, b, ldb);
+    for (size_t one = 0; side == CUBLAS_SIDE_LEFT && one < (size_t)n; one++)
+        LOCAL(solve)(m, is_upper, whole, b + one * ldb);
     free(whole);
     return CUBLAS_STATUS_SUCCESS;
 }
 PUBLIC cublasStatus_t FN_PLAIN(geam)(cublasHandle_t handle, cublasOperation_t a_form, cublasOperation_t b_form, int m, int n,
                                      const T *alpha, const T *a, int lda, const T *beta, const T *b, int ldb, T *c, int ldc) {
     BEGIN(FN_PLAIN(geam));
+    int a_rows = a_form == CUBLAS_OP_N ? m : n, b_rows = b_form == CUBLAS_OP_N ? m : n;
     NEED(is_form(a_form) && is_form(b_form) && m >= 0 && n >= 0 && ldc >= (m > 1 ? m : 1));
+    NEED(lda >= (a_rows > 1 ? a_rows : 1) && ldb >= (b_rows > 1 ? b_rows : 1));
+    /* In place nothing is turned, nor do columns move. */
+    NEED((c != a || (a_form == CUBLAS_OP_N && lda == ldc)) && (c != b || (b_form == CUBLAS_OP_N && ldb == ldc)));
     REACH_SCALAR(alpha);
     REACH_SCALAR(beta);
     if (*alpha != 0)
@@ -442,7 +478,7 @@ PUBLIC cublasStatus_t FN_PLAIN(dgmm)(cublasHandle_t handle, cublasSideMode_t sid
                                      int incx, T *c, int ldc) {
     BEGIN(FN_PLAIN(dgmm));
     int order = side == CUBLAS_SIDE_LEFT ? m : n;
-    NEED(m >= 0 && n >= 0 && lda >= (m > 1 ? m : 1) && ldc >= (m > 1 ? m : 1));
+    NEED(is_side(side) && m >= 0 && n >= 0 && lda >= (m > 1 ? m : 1) && ldc >= (m > 1 ? m : 1));
     REACH(a, area(m, n, lda));
     REACH(x, span(order, incx));
     REACH(c, area(m, n, ldc));
@@ -461,6 +497,7 @@ PUBLIC cublasStatus_t FN_PLAIN(dgmm)(cublasHandle_t handle, cublasSideMode_t sid
 #undef FN_REAL
 #undef FN_INDEX
 #undef LOCAL
+#undef IS_COMPLEX
 #undef CONJ
 #undef REAL
 #undef IMAGINARY

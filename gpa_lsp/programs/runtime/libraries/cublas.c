@@ -52,7 +52,7 @@ static cublasStatus_t begin(cublasHandle_t handle, const char *function) {
     return CUBLAS_STATUS_INVALID_VALUE
 #define REACH(operand, elements)                                                                                       \
     do                                                                                                                 \
-        if (!can_reach(function, operand, (elements) * sizeof *(operand)))                                             \
+        if (!can_reach(function, operand, elements, sizeof *(operand)))                                             \
             return CUBLAS_STATUS_EXECUTION_FAILED;                                                                     \
     while (0)
 #define REACH_SCALAR(operand)                                                                                          \
@@ -64,6 +64,7 @@ static cublasStatus_t begin(cublasHandle_t handle, const char *function) {
     while (0)
 
 static int is_form(cublasOperation_t form) { return form == CUBLAS_OP_N || form == CUBLAS_OP_T || form == CUBLAS_OP_C; }
+static int is_side(cublasSideMode_t side) { return side == CUBLAS_SIDE_LEFT || side == CUBLAS_SIDE_RIGHT; }
 static int is_triangle(cublasFillMode_t fill) { return fill == CUBLAS_FILL_MODE_LOWER || fill == CUBLAS_FILL_MODE_UPPER; }
 
 /* Elements between the first and the last of a vector, both with it; of a matrix. */
@@ -82,6 +83,7 @@ static ptrdiff_t first(int n, ptrdiff_t step) { return step < 0 ? (1 - (ptrdiff_
 #define FN_REAL(name) cublasS##name##_v2
 #define FN_INDEX(name) cublasIs##name##_v2
 #define LOCAL(name) s_##name
+#define IS_COMPLEX 0
 #define CONJ(x) (x)
 #define REAL(x) (x)
 #define IMAGINARY(x) 0
@@ -96,6 +98,7 @@ static ptrdiff_t first(int n, ptrdiff_t step) { return step < 0 ? (1 - (ptrdiff_
 #define FN_REAL(name) cublasD##name##_v2
 #define FN_INDEX(name) cublasId##name##_v2
 #define LOCAL(name) d_##name
+#define IS_COMPLEX 0
 #define CONJ(x) (x)
 #define REAL(x) (x)
 #define IMAGINARY(x) 0
@@ -110,6 +113,7 @@ static ptrdiff_t first(int n, ptrdiff_t step) { return step < 0 ? (1 - (ptrdiff_
 #define FN_REAL(name) cublasSc##name##_v2
 #define FN_INDEX(name) cublasIc##name##_v2
 #define LOCAL(name) c_##name
+#define IS_COMPLEX 1
 #define CONJ(x) conjf(x)
 #define REAL(x) crealf(x)
 #define IMAGINARY(x) cimagf(x)
@@ -124,6 +128,7 @@ static ptrdiff_t first(int n, ptrdiff_t step) { return step < 0 ? (1 - (ptrdiff_
 #define FN_REAL(name) cublasDz##name##_v2
 #define FN_INDEX(name) cublasIz##name##_v2
 #define LOCAL(name) z_##name
+#define IS_COMPLEX 1
 #define CONJ(x) conj(x)
 #define REAL(x) creal(x)
 #define IMAGINARY(x) cimag(x)
@@ -164,6 +169,19 @@ PRODUCTS(Z, c, double complex, z, 1)
 ROTATION(S, float)
 ROTATION(D, double)
 
+/* Complex numbers by a real one. */
+#define SCALE(P, type)                                                                                                 \
+    PUBLIC cublasStatus_t cublas##P##scal_v2(cublasHandle_t handle, int n, const type *alpha, type complex *x, int incx) { \
+        BEGIN(cublas##P##scal_v2);                                                                                     \
+        REACH(x, n > 0 && incx > 0 ? span(n, incx) : 0);                                                               \
+        REACH_SCALAR(alpha);                                                                                           \
+        for (int i = 0; i < n && incx > 0; i++)                                                                        \
+            x[(size_t)i * incx] *= *alpha;                                                                             \
+        return CUBLAS_STATUS_SUCCESS;                                                                                  \
+    }
+SCALE(Cs, float)
+SCALE(Zd, double)
+
 /* --- Matrices of mixed types: turned into float or double, multiplied, and turned back. --- */
 static double read_half(uint16_t bits) {
     int exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -180,8 +198,9 @@ static uint16_t write_half(double value) {
         return 0x7fff;
     if (size >= 65520)
         return sign | 0x7c00;
-    int exponent = 0;
-    frexp(size, &exponent);
+    int exponent = -14; /* also of zero */
+    if (size > 0)
+        frexp(size, &exponent);
     int scale = exponent < -13 ? 24 : 11 - exponent; /* below 2^-14 steps stay as they are */
     int steps = (int)nearbyint(ldexp(size, scale));  /* 1024 to 2048 where it is normal; 2048 carries into the exponent */
     return sign | (uint16_t)(scale == 24 ? steps : ((25 - scale) << 10) + steps - 1024);
@@ -210,8 +229,7 @@ static size_t size_of(cudaDataType type) {
     case CUDA_R_32I: return 4;
     case CUDA_R_64F:
     case CUDA_C_32F: return 8;
-    case CUDA_C_64F: return 16;
-    default: return 0;
+    default: return 16;
     }
 }
 static double complex read_one(cudaDataType type, const void *from, size_t place) {
@@ -232,7 +250,7 @@ static void write_one(cudaDataType type, void *into, size_t place, double comple
     case CUDA_R_16F: ((uint16_t *)into)[place] = write_half(creal(value)); return;
     case CUDA_R_16BF: ((uint16_t *)into)[place] = write_bfloat(creal(value)); return;
     case CUDA_R_32F: ((float *)into)[place] = (float)creal(value); return;
-    case CUDA_R_32I: ((int32_t *)into)[place] = (int32_t)creal(value); return;
+    case CUDA_R_32I: ((int32_t *)into)[place] = (int32_t)(uint32_t)(int64_t)creal(value); return; /* sums wrap */
     case CUDA_R_64F: ((double *)into)[place] = creal(value); return;
     case CUDA_C_32F: ((float complex *)into)[place] = (float complex)value; return;
     default: ((double complex *)into)[place] = value; return;
@@ -268,10 +286,9 @@ static cublasStatus_t multiply_mixed(const char *function, cublasOperation_t a_f
     NEED(is_form(a_form) && is_form(b_form) && m >= 0 && n >= 0 && k >= 0);
     for (int one = 0; one < 3; one++) {
         size_t bytes = size_of(all[one]->type);
-        if (bytes == 0)
-            return CUBLAS_STATUS_NOT_SUPPORTED;
         NEED(all[one]->step >= (all[one]->rows > 1 ? all[one]->rows : 1));
-        if (!can_reach(function, all[one]->elements, bytes * area(all[one]->rows, all[one]->columns, all[one]->step)))
+        int is_read = one == 2 || alpha != 0;
+        if (is_read && !can_reach(function, all[one]->elements, area(all[one]->rows, all[one]->columns, all[one]->step), bytes))
             return CUBLAS_STATUS_EXECUTION_FAILED;
         is_complex |= all[one]->type == CUDA_C_32F || all[one]->type == CUDA_C_64F;
         is_single &= all[one]->type == CUDA_R_32F;
@@ -309,12 +326,26 @@ static cudaDataType scale_type(cublasComputeType_t computing, cudaDataType c_typ
     default: return c_type == CUDA_C_32F ? CUDA_C_32F : CUDA_R_32F;
     }
 }
+/* Whether matrices of some types are multiplied in another one; a and b have the same. */
+static int is_combined(cudaDataType scale, cudaDataType a_type, cudaDataType c_type) {
+    switch (scale) {
+    case CUDA_R_16F: return a_type == CUDA_R_16F && c_type == CUDA_R_16F;
+    case CUDA_R_32I: return a_type == CUDA_R_8I && c_type == CUDA_R_32I;
+    case CUDA_R_32F:
+        return (c_type == CUDA_R_32F && (a_type == CUDA_R_8I || a_type == CUDA_R_16F || a_type == CUDA_R_16BF || a_type == CUDA_R_32F)) ||
+               (a_type == c_type && (a_type == CUDA_R_16F || a_type == CUDA_R_16BF));
+    default: return a_type == scale && c_type == scale;
+    }
+}
 static cublasStatus_t multiply_batch(cublasHandle_t handle, const char *function, cublasOperation_t a_form, cublasOperation_t b_form,
                                      int m, int n, int k, const void *alpha, const void *a, cudaDataType a_type, int lda,
                                      long long a_step, const void *b, cudaDataType b_type, int ldb, long long b_step,
                                      const void *beta, void *c, cudaDataType c_type, int ldc, long long c_step, int count,
                                      cudaDataType scale) {
     BEGIN_NAMED(function);
+    NEED(count >= 0);
+    if (a_type != b_type || !is_combined(scale, a_type, c_type))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     const char *scalar = alpha, *other = beta;
     REACH_SCALAR(scalar);
     REACH_SCALAR(other);

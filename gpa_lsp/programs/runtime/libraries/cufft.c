@@ -2,6 +2,7 @@
    calculation of complex Fourier series (1965); for lengths with large prime factors Bluestein, A linear filtering approach to the computation of the
    discrete Fourier transform (1970). */
 #include <complex.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -93,13 +94,14 @@ static void free_length(struct length *length) {
     free(length->work);
 }
 static int prepare(struct length *length, int n, int direction) {
-    memset(length, 0, sizeof *length);
     length->n = n;
     if (has_small_factors(n)) {
         length->roots = make_roots(n, direction);
         length->work = malloc(sizeof *length->work * n);
         return length->roots != NULL && length->work != NULL;
     }
+    if (n > 1 << 29)
+        return 0;
     int padded = 1;
     while (padded < 2 * n - 1)
         padded *= 2;
@@ -139,21 +141,15 @@ static void transform_line(const struct length *length, double complex *line, si
 }
 
 /* --- All dimensions --- */
-static int transform_all(const struct plan *plan, double complex *elements, size_t count, int direction) {
+static void transform_all(const struct plan *plan, const struct length *lengths, double complex *elements, size_t count) {
     size_t step = 1;
     for (int dimension = plan->rank - 1; dimension >= 0; dimension--) {
-        int n = plan->n[dimension];
-        struct length length;
-        int is_ready = prepare(&length, n, direction);
-        for (size_t first = 0; is_ready && first < count; first += step * n)
+        size_t n = plan->n[dimension];
+        for (size_t first = 0; first < count; first += step * n)
             for (size_t place = 0; place < step; place++)
-                transform_line(&length, elements + first + place, step);
-        free_length(&length);
-        if (!is_ready)
-            return 0;
+                transform_line(&lengths[dimension], elements + first + place, step);
         step *= n;
     }
-    return 1;
 }
 
 /* Offset of an element, whose indices are those of a place among all elements; mirrored: of the one whose value is the conjugate. */
@@ -174,17 +170,18 @@ static int is_real(cufftType type, int is_input) {
 }
 static int is_double(cufftType type) { return type == CUFFT_Z2Z || type == CUFFT_D2Z || type == CUFFT_Z2D; }
 
-/* Bytes of one side, from its first element to behind its last. */
-static size_t count_bytes(const struct plan *plan, const struct layout *layout, int is_input) {
+/* Elements of one side, from its first to behind its last; as many as there can be where there are more. */
+static size_t count_elements(const struct plan *plan, const struct layout *layout, int is_input) {
     int is_half = is_real(plan->type, !is_input); /* of a spectrum half of the last dimension is kept */
-    long long offset = 0;
+    __int128 offset = 0;
     for (int dimension = 0; dimension < plan->rank; dimension++) {
         int last = plan->n[dimension] - 1;
         offset = offset * layout->size[dimension] + (is_half && dimension == plan->rank - 1 ? plan->n[dimension] / 2 : last);
     }
-    size_t element = (is_double(plan->type) ? 8 : 4) * (is_real(plan->type, is_input) ? 1 : 2);
-    return (size_t)(offset * layout->step + (plan->batch - 1) * layout->distance + 1) * element;
+    offset = offset * layout->step + (__int128)(plan->batch - 1) * layout->distance + 1;
+    return offset < 1 || offset > LLONG_MAX ? SIZE_MAX : (size_t)offset;
 }
+static size_t element_bytes(cufftType type, int is_input) { return (is_double(type) ? 8 : 4) * (is_real(type, is_input) ? 1 : 2); }
 
 static double complex read_element(cufftType type, const void *from, long long place) {
     if (is_real(type, 1))
@@ -210,7 +207,7 @@ static cufftResult execute(cufftHandle handle, const char *function, cufftType t
     pthread_mutex_unlock(&plans_lock);
     if (plan.batch == 0 || plan.type != type)
         return CUFFT_INVALID_PLAN;
-    if (direction != CUFFT_FORWARD && direction != CUFFT_INVERSE)
+    if ((direction != CUFFT_FORWARD && direction != CUFFT_INVERSE) || from == NULL || to == NULL)
         return CUFFT_INVALID_VALUE;
     if (begin_work(function, plan.stream) != READY)
         return CUFFT_EXEC_FAILED;
@@ -220,25 +217,31 @@ static cufftResult execute(cufftHandle handle, const char *function, cufftType t
         real->distance = real->distance / plan.n[last] * padded;
         real->size[last] = padded;
     }
-    if (!can_reach(function, from, count_bytes(&plan, &plan.from, 1)) || !can_reach(function, to, count_bytes(&plan, &plan.to, 0)))
+    if (!can_reach(function, from, count_elements(&plan, &plan.from, 1), element_bytes(type, 1)) ||
+        !can_reach(function, to, count_elements(&plan, &plan.to, 0), element_bytes(type, 0)))
         return CUFFT_EXEC_FAILED;
     size_t count = 1;
     for (int dimension = 0; dimension < plan.rank; dimension++)
         count *= plan.n[dimension];
     double complex *elements = malloc(sizeof *elements * count);
+    struct length lengths[MOST_DIMENSIONS] = {{0}};
     int is_done = elements != NULL, half = plan.n[last] / 2;
+    for (int dimension = 0; is_done && dimension < plan.rank; dimension++)
+        is_done = prepare(&lengths[dimension], plan.n[dimension], direction);
     for (long long one = 0; is_done && one < plan.batch; one++) {
         for (size_t place = 0; place < count; place++) {
             int is_mirrored = is_real(type, 0) && (int)(place % plan.n[last]) > half;
             double complex value = read_element(type, from, one * plan.from.distance + find_offset(&plan, &plan.from, place, is_mirrored));
             elements[place] = is_mirrored ? conj(value) : value;
         }
-        is_done = transform_all(&plan, elements, count, direction);
-        for (size_t place = 0; is_done && place < count; place++)
+        transform_all(&plan, lengths, elements, count);
+        for (size_t place = 0; place < count; place++)
             if (!is_real(type, 1) || (int)(place % plan.n[last]) <= half)
                 write_element(type, to, one * plan.to.distance + find_offset(&plan, &plan.to, place, 0), elements[place]);
     }
     free(elements);
+    for (int dimension = 0; dimension < plan.rank; dimension++)
+        free_length(&lengths[dimension]);
     return is_done ? CUFFT_SUCCESS : CUFFT_ALLOC_FAILED;
 }
 #define EXECUTE(type, direction) return execute(plan, __func__, type, from, to, direction)
@@ -255,9 +258,11 @@ PUBLIC cufftResult cufftExecZ2D(cufftHandle plan, cufftDoubleComplex *from, cuff
 static struct plan *find_plan(cufftHandle handle) { return handle >= 0 && handle < MOST_PLANS ? plans[handle] : NULL; }
 
 PUBLIC cufftResult cufftCreate(cufftHandle *plan) {
+    if (plan == NULL)
+        return CUFFT_INVALID_VALUE;
     cufftResult result = CUFFT_ALLOC_FAILED;
     pthread_mutex_lock(&plans_lock);
-    for (int one = 0; one < MOST_PLANS; one++)
+    for (int one = 1; one < MOST_PLANS; one++) /* none is 0: programs set handles to it that have no plan */
         if (plans[one] == NULL) {
             plans[one] = calloc(1, sizeof **plans);
             *plan = one;
@@ -296,9 +301,12 @@ PUBLIC cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *n, int *fr
         return CUFFT_INVALID_TYPE;
     if (rank < 1 || rank > MOST_DIMENSIONS || n == NULL || batch < 1)
         return CUFFT_INVALID_SIZE;
-    for (int dimension = 0; dimension < rank; dimension++)
-        if (n[dimension] < 1)
+    long long room = 1LL << 40; /* for elements: no product below overflows */
+    for (int dimension = 0; dimension < rank; dimension++) {
+        if (n[dimension] < 1 || n[dimension] > room)
             return CUFFT_INVALID_SIZE;
+        room /= n[dimension];
+    }
     pthread_mutex_lock(&plans_lock);
     struct plan *found = find_plan(plan);
     cufftResult result = found == NULL || found->batch != 0 ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
@@ -359,6 +367,32 @@ PUBLIC cufftResult cufftSetStream(cufftHandle plan, cudaStream_t stream) {
 PUBLIC cufftResult cufftGetSize(cufftHandle plan, size_t *work_bytes) {
     *work_bytes = 0;
     return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
+}
+/* What a plan would need: the same as one that is made. */
+static cufftResult estimate(int rank, int z, int y, int x, cufftType type, int batch, size_t *work_bytes) {
+    int n[] = {z, y, x};
+    cufftHandle plan;
+    if (work_bytes == NULL)
+        return CUFFT_INVALID_VALUE;
+    *work_bytes = 0;
+    cufftResult result = cufftPlanMany(&plan, rank, n + MOST_DIMENSIONS - rank, NULL, 1, 0, NULL, 1, 0, type, batch);
+    return result == CUFFT_SUCCESS ? cufftDestroy(plan) : result;
+}
+PUBLIC cufftResult cufftEstimate1d(int x, cufftType type, int batch, size_t *work_bytes) {
+    return estimate(1, 1, 1, x, type, batch, work_bytes);
+}
+PUBLIC cufftResult cufftEstimate2d(int y, int x, cufftType type, size_t *work_bytes) { return estimate(2, 1, y, x, type, 1, work_bytes); }
+PUBLIC cufftResult cufftEstimate3d(int z, int y, int x, cufftType type, size_t *work_bytes) {
+    return estimate(3, z, y, x, type, 1, work_bytes);
+}
+PUBLIC cufftResult cufftGetSize1d(cufftHandle plan, int x, cufftType type, int batch, size_t *work_bytes) {
+    return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : estimate(1, 1, 1, x, type, batch, work_bytes);
+}
+PUBLIC cufftResult cufftGetSize2d(cufftHandle plan, int y, int x, cufftType type, size_t *work_bytes) {
+    return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : estimate(2, 1, y, x, type, 1, work_bytes);
+}
+PUBLIC cufftResult cufftGetSize3d(cufftHandle plan, int z, int y, int x, cufftType type, size_t *work_bytes) {
+    return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : estimate(3, z, y, x, type, 1, work_bytes);
 }
 PUBLIC cufftResult cufftSetWorkArea(cufftHandle plan, void *work) {
     (void)work;

@@ -17,12 +17,13 @@ struct curandGenerator_st {
     cudaStream_t stream;
     curandRngType_t type;
     int is_for_host;
-    uint64_t seed, place; /* of the next word */
+    uint64_t seed, offset, place; /* of the next word */
+    int is_drawn;                 /* the block that it stands in */
+    uint32_t block[4];
 };
 
-/* One of the words of a sequence. */
-static uint32_t draw(struct curandGenerator_st *generator) {
-    uint64_t place = generator->place++, block = place / 4;
+static void draw_block(struct curandGenerator_st *generator) {
+    uint64_t block = generator->place / 4;
     uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), 0, 0};
     uint32_t key[2] = {(uint32_t)generator->seed, (uint32_t)(generator->seed >> 32)};
     for (int round = 0; round < 10; round++) {
@@ -33,7 +34,18 @@ static uint32_t draw(struct curandGenerator_st *generator) {
         key[0] += 0x9E3779B9u;
         key[1] += 0xBB67AE85u;
     }
-    return counter[place % 4];
+    memcpy(generator->block, counter, sizeof counter);
+    generator->is_drawn = 1;
+}
+/* One of the words of a sequence. */
+static inline uint32_t draw(struct curandGenerator_st *generator) {
+    if (!generator->is_drawn || generator->place % 4 == 0)
+        draw_block(generator);
+    return generator->block[generator->place++ % 4];
+}
+static void start_anew(struct curandGenerator_st *generator) {
+    generator->place = generator->offset;
+    generator->is_drawn = 0;
 }
 /* Above 0, at most 1. */
 static float draw_float(struct curandGenerator_st *generator) { return ((draw(generator) >> 8) + 1) * 0x1p-24f; }
@@ -113,13 +125,14 @@ PUBLIC curandStatus_t curandSetPseudoRandomGeneratorSeed(curandGenerator_t gener
     if (generator == NULL)
         return CURAND_STATUS_NOT_INITIALIZED;
     generator->seed = seed;
-    generator->place = 0;
+    start_anew(generator);
     return CURAND_STATUS_SUCCESS;
 }
 PUBLIC curandStatus_t curandSetGeneratorOffset(curandGenerator_t generator, unsigned long long offset) {
     if (generator == NULL)
         return CURAND_STATUS_NOT_INITIALIZED;
-    generator->place = offset;
+    generator->offset = offset;
+    start_anew(generator);
     return CURAND_STATUS_SUCCESS;
 }
 PUBLIC curandStatus_t curandSetGeneratorOrdering(curandGenerator_t generator, curandOrdering_t order) {
@@ -139,7 +152,7 @@ PUBLIC curandStatus_t curandGenerateSeeds(curandGenerator_t generator) {
         return invalid;                                                                                                \
     if (begin_work(__func__, generator->stream) != READY)                                                    \
         return CURAND_STATUS_PREEXISTING_FAILURE;                                                                      \
-    if (!generator->is_for_host && !can_reach(__func__, into, count * sizeof *into))                                   \
+    if (!generator->is_for_host && !can_reach(__func__, into, count, sizeof *into))                                   \
         return CURAND_STATUS_LAUNCH_FAILURE;                                                                           \
     for (size_t i = 0; i < count; i++)                                                                                 \
         into[i] = expression;                                                                                          \

@@ -20,10 +20,11 @@ static inline enum readiness begin_work(const char *function, cudaStream_t strea
     return cudaStreamSynchronize(stream) == cudaSuccess ? READY : HAS_FAILED;
 }
 
-/* Whether an operand of some bytes is memory that the device sees; if not, gpa_lsp is told. */
-static inline int can_reach(const char *function, const void *operand, size_t bytes) {
-    if (bytes == 0)
+/* Whether an operand of some elements is memory that the device sees; if not, gpa_lsp is told. */
+static inline int can_reach(const char *function, const void *operand, size_t elements, size_t element_bytes) {
+    if (elements == 0)
         return 1;
+    size_t bytes = elements > SIZE_MAX / element_bytes ? SIZE_MAX : elements * element_bytes;
     uint64_t address = (uint64_t)(uintptr_t)operand, base, size;
     int is_host;
     int is_inside = gpa_lsp_runtime.find_range(address, &base, &size, &is_host) == cudaSuccess

@@ -1,0 +1,2 @@
+/* In place of the header of cuFFT's extensions where it is not installed: what it brings along. */
+#include "cufft.h"
