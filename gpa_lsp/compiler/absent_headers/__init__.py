@@ -1,7 +1,7 @@
 """Headers of NVIDIA's samples and libraries that sources include and nobody installed: what stands in their place.
 
-Those here are for building programs, too, and those in ``random``, where cuRAND is not installed. Those in ``device`` have other values
-than the real ones: kernels can be looked at with them, and nothing is built with them.
+Those here are for building programs, too, and those in ``cublas``, ``cufft`` and ``random``, where the library is not installed. Those in ``device``
+have less than the real ones, or other values: kernels can be looked at with them, and nothing is built with them.
 """
 
 from functools import cache

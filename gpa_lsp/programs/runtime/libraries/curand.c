@@ -57,16 +57,17 @@ static double draw_normal(struct curandGenerator_st *generator) {
     double radius = sqrt(-2 * log(draw_double(generator)));
     return radius * cos(2 * M_PI * draw_double(generator));
 }
+#define MOST_TURNS 1000 /* a few are enough; so many do not come */
 static unsigned int draw_poisson(struct curandGenerator_st *generator, double mean) {
     if (mean < 10) {
         double left = draw_double(generator), least = exp(-mean);
         unsigned int found = 0;
-        for (; left > least; found++)
+        for (; left > least && found < MOST_TURNS; found++)
             left *= draw_double(generator);
         return found;
     }
     double root = sqrt(mean), b = 0.931 + 2.53 * root, a = -0.059 + 0.02483 * b, v_r = 0.9277 - 3.6224 / (b - 2);
-    for (;;) {
+    for (int turn = 0; turn < MOST_TURNS; turn++) {
         double u = draw_double(generator) - 0.5, v = draw_double(generator), distance = 0.5 - fabs(u);
         double k = floor((2 * a / distance + b) * u + mean + 0.43);
         if (distance >= 0.07 && v <= v_r)
@@ -76,6 +77,7 @@ static unsigned int draw_poisson(struct curandGenerator_st *generator, double me
         if (log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (distance * distance) + b)) <= k * log(mean) - mean - lgamma(k + 1))
             return (unsigned int)k;
     }
+    return (unsigned int)mean;
 }
 
 static curandStatus_t create(curandGenerator_t *into, curandRngType_t type, int is_for_host, const char *function) {
