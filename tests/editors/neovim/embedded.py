@@ -44,6 +44,8 @@ class Neovim:
         places = {
             name: str(home / name) for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
         }
+        for place in places.values():  # two that start at once stumble over each other when both make them
+            (Path(place) / "nvim").mkdir(parents=True, exist_ok=True)
         self.process = subprocess.Popen(
             [program, "--embed", "-n", "-i", "NONE", "-u", configuration],
             stdin=subprocess.PIPE,

@@ -83,9 +83,15 @@ def read_opcode(line: str) -> str:
     return line.split(" // ", maxsplit=1)[0].rsplit("%", maxsplit=1)[-1].split(maxsplit=1)[0]
 
 
+@pytest.fixture
+def drawn(workspace: Path) -> Path:
+    """The workspace with a report of the kernel's own listing. It is written once: documents say when that was."""
+    write_profile(workspace / "saxpy.ncu-rep", LISTING, "name saxpy(float*, float*)")
+    return workspace
+
+
 def start_drawing(start_client: StartClient, workspace: Path, **environment: str) -> tuple[RawClient, str]:
     """A client that colours lines, and the document of its kernel."""
-    write_profile(workspace / "saxpy.ncu-rep", LISTING, "name saxpy(float*, float*)")
     client = start_client(environment)
     client.settings = {"pollSeconds": 0.1}
     client.initialize(workspace, initializationOptions={"client": {"heat": True}})
@@ -101,8 +107,8 @@ def wait_for_heat(client: RawClient, uri: str, version: int) -> dict[int, tuple[
     return {mark["line"]: (mark["kind"], mark["level"]) for mark in heat["marks"]}
 
 
-def test_heat_is_sent_for_instructions_too(start_client: StartClient, workspace: Path) -> None:
-    client, uri = start_drawing(start_client, workspace)
+def test_heat_is_sent_for_instructions_too(start_client: StartClient, drawn: Path) -> None:
+    client, uri = start_drawing(start_client, drawn)
     lines = open_document(client, uri).split("\n")
     marks = wait_for_heat(client, uri, 1)
     assert {read_opcode(lines[line]): mark for line, mark in marks.items()} == {
@@ -117,10 +123,10 @@ def test_heat_is_sent_for_instructions_too(start_client: StartClient, workspace:
 
 
 def test_columns_that_were_chosen_are_shown_and_kept_for_the_workspace(
-    start_client: StartClient, workspace: Path, tmp_path: Path
+    start_client: StartClient, drawn: Path, tmp_path: Path
 ) -> None:
     home = {"GPA_LSP_DATA_DIR": str(tmp_path / "data")}
-    client, uri = start_drawing(start_client, workspace, **home)
+    client, uri = start_drawing(start_client, drawn, **home)
     before = open_document(client, uri)
     usual = [column["name"] for column in execute(client, "listColumns", uri) if column["isShown"]]
     assert usual == ["share", "line", "reason"]
@@ -136,10 +142,10 @@ def test_columns_that_were_chosen_are_shown_and_kept_for_the_workspace(
     assert [column["isShown"] for column in offered] == sorted((one["isShown"] for one in offered), reverse=True)
     client.shut_down()
 
-    again, _ = start_drawing(start_client, workspace, **home)
+    again, _ = start_drawing(start_client, drawn, **home)
     assert open_document(again, uri) == text
-    elsewhere = workspace.parent / "elsewhere"
-    workspace.rename(elsewhere)
+    elsewhere = drawn.parent / "elsewhere"
+    drawn.rename(elsewhere)
     again.shut_down()
     other, other_uri = start_drawing(start_client, elsewhere, **home)
     assert "stalled by" in open_document(other, other_uri), "another workspace has its own choice"
