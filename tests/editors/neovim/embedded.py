@@ -60,7 +60,8 @@ class Neovim:
         self._responses: dict[int, tuple[Any, Any]] = {}
         self._changed = threading.Condition()
         self._packer = msgpack.Packer(unicode_errors="surrogateescape")
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         self.request("nvim_ui_attach", COLUMNS, ROWS, {"rgb": True, "ext_linegrid": True})
 
     def request(self, method: str, *arguments: Any) -> Any:
@@ -127,6 +128,9 @@ class Neovim:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        self._reader.join(
+            LIMIT_S
+        )  # before its pipe is closed: the next Neovim's may get the same number, and lose an answer to who still reads
         for stream in (self.process.stdin, self.process.stdout):
             assert stream is not None
             with contextlib.suppress(BrokenPipeError):
@@ -138,11 +142,10 @@ class Neovim:
         unpacker = msgpack.Unpacker(
             raw=False, unicode_errors="surrogateescape", ext_hook=_read_handle, strict_map_key=False
         )
-        with contextlib.suppress(ValueError, OSError):  # closed by quit()
-            while data := os.read(stream.fileno(), 1 << 16):
-                unpacker.feed(data)
-                for message in unpacker:
-                    self._take(message)
+        while data := os.read(stream.fileno(), 1 << 16):
+            unpacker.feed(data)
+            for message in unpacker:
+                self._take(message)
         with self._changed:
             self._changed.notify_all()
 

@@ -40,7 +40,7 @@ TIES = """
     local found = {}
     for _, buffer in ipairs(namespace and vim.api.nvim_list_bufs() or {}) do
       for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buffer, namespace, 0, -1, { details = true })) do
-        local text = vim.api.nvim_buf_get_lines(buffer, mark[2], mark[2] + 1, false)[1]
+        local text = vim.api.nvim_buf_get_lines(buffer, mark[2], mark[2] + 1, false)[1] or '' -- none, while it is replaced
         table.insert(found, { vim.api.nvim_buf_get_name(buffer), text, mark[4].sign_hl_group or mark[4].number_hl_group })
       end
     end
