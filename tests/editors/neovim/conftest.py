@@ -12,6 +12,7 @@ import pytest
 from tests.editors.neovim.embedded import PLUGIN, Neovim
 from tests.editors.neovim.reading import open_source
 from tests.editors.workspace import Workspace, make_workspace
+from tests.patience import LIMIT_S
 
 VERSIONS = ("0.10", "0.12")
 ROOT = PLUGIN.parents[1]
@@ -70,6 +71,7 @@ def make_init(options: str = "{}", more: str = "") -> str:
         vim.o.shortmess = vim.o.shortmess .. 'I'
         require('gpa_lsp').setup(vim.tbl_deep_extend('force', {{ cmd = {{ {sys.executable!r}, '-m', 'gpa_lsp.lsp' }} }}, {options}))
         vim.lsp.inlay_hint.enable(true)
+        vim.api.nvim_create_autocmd('LspAttach', {{ callback = function() require('gpa_lsp.rpc').answer_limit_ms = {1000 * LIMIT_S:.0f} end }})
         """) + textwrap.dedent(more)
 
 

@@ -11,6 +11,7 @@ from tests.editors.neovim.conftest import StartNeovim
 from tests.editors.neovim.embedded import PLUGIN, Neovim
 from tests.editors.neovim.reading import hover, open_source, put_cursor, wait_for_heat
 from tests.editors.workspace import VICTIM, Workspace
+from tests.patience import LIMIT_S
 
 LUA = sorted(PLUGIN.rglob("*.lua"))
 
@@ -63,6 +64,7 @@ def test_checkhealth_says_what_is_there(neovim: Neovim, workspace: Workspace) ->
         "require('gpa_lsp.options').choose({ cmd = { ... } })",
         str(Path(sys.executable).parent / "gpa-lsp"),
     )
+    neovim.lua("require('gpa_lsp.health').run_limit_ms = ...", int(1000 * LIMIT_S))
     neovim.lua("vim.cmd('checkhealth gpa_lsp')")
     text = neovim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
     assert "gpa-lsp 0." in text and "nvdisasm" in text and "ncu" in text
@@ -72,6 +74,17 @@ def test_checkhealth_says_what_is_there(neovim: Neovim, workspace: Workspace) ->
     neovim.command("checkhealth gpa_lsp")
     text = neovim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
     assert "/nowhere/gpa-lsp is not executable" in text and "pip install" in text
+
+
+def test_checkhealth_waits_for_no_program_for_ever(neovim: Neovim, tmp_path: Path) -> None:
+    hanging = tmp_path / "gpa-lsp"
+    hanging.write_text("#!/bin/sh\nexec sleep 3600\n")
+    hanging.chmod(0o755)
+    neovim.lua("require('gpa_lsp.options').choose({ cmd = { ... } })", str(hanging))
+    neovim.lua("require('gpa_lsp.health').run_limit_ms = 100")
+    neovim.lua("vim.cmd('checkhealth gpa_lsp')")
+    text = neovim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
+    assert f"{hanging} --version: no answer within 0.1 s" in text
 
 
 def test_nothing_deprecated_is_called(neovim: Neovim, workspace: Workspace) -> None:

@@ -3,7 +3,8 @@
 local M = {}
 
 local health = vim.health
-local run_limit_ms = 20000
+
+M.run_limit_ms = 20000
 
 --- What a program prints, or nil and why it did not.
 ---@param command string[]
@@ -13,7 +14,10 @@ local function run(command)
   if not is_started then
     return nil, tostring(process)
   end
-  local result = process:wait(run_limit_ms)
+  local result = process:wait(M.run_limit_ms)
+  if result.code == 124 then -- as Neovim says that it ended it
+    return nil, ('no answer within %g s'):format(M.run_limit_ms / 1000)
+  end
   if result.code ~= 0 then
     return nil, ('exit status %d %s'):format(result.code, result.stderr or '')
   end

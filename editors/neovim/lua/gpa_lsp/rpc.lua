@@ -4,9 +4,9 @@ local M = {}
 
 M.name = 'gpa_lsp'
 M.sass_scheme = 'gpa-sass'
+M.answer_limit_ms = 5000 -- how long Neovim may stand still for an answer
 
 local has_methods = vim.fn.has('nvim-0.11') == 1
-local answer_limit_ms = 5000
 
 --- Say something to the user.
 ---@param text string
@@ -87,9 +87,9 @@ end
 function M.request_sync(client, method, params)
   local response
   if has_methods then
-    response = client:request_sync(method, params, answer_limit_ms)
+    response = client:request_sync(method, params, M.answer_limit_ms)
   else
-    response = client.request_sync(method, params, answer_limit_ms)
+    response = client.request_sync(method, params, M.answer_limit_ms)
   end
   return response and M.without_nulls(response.result)
 end
