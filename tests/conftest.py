@@ -1,6 +1,7 @@
 """What every test may ask for: the corpus of real reports, our own fixtures, and hypothesis' two profiles."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ ROOT = Path(__file__).resolve().parent.parent
 os.environ.pop(
     "COLUMNS", None
 )  # whoever runs the tests may say how wide the screen is; what is printed elsewhere has no width
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so does a shell that runs them in its background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that the tests start are interrupted by some
 
 IS_NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 """One switch for all that is thorough rather than quick: fifty times as many examples, all fixtures instead of a sample, worst cases at full size."""

@@ -14,6 +14,7 @@ from gpa_lsp.compiler.model import CompiledUnit, CompilerFlags, CompilerKind
 from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
 from gpa_lsp.compiler.unit_cache import UNITS, UnitCache, make_key
 from tests.compiler.installed import require_nvrtc
+from tests.patience import LIMIT_S
 
 NVRTC = CompileSettings(choice=CompilerChoice.NVRTC)
 LONG_AGO_S = 1_000_000_000
@@ -84,7 +85,7 @@ def make_unit(size: int) -> CompiledUnit:
 
 def test_what_cannot_be_watched_is_not_kept(tmp_path: Path) -> None:
     cache = UnitCache()
-    young = write(tmp_path / "young.cuh", "", at_s=time.time())
+    young = write(tmp_path / "young.cuh", "", at_s=time.time() + LIMIT_S)
     for key, included in (
         ("macro", replace(NOTHING, is_whole=False)),
         ("young", replace(NOTHING, headers={young: b""})),

@@ -58,13 +58,22 @@ def build(
         _KEPT.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=_KEPT) as work:
             place_library(Path(work))
-            sources = [str(path) for path in (source, *others)]
+            sources = [str(_keep(path, kept)) for path in (source, *others)]
             command = [str(nvcc), "-std=c++17", *chosen, *sources, "-o", f"{work}/program", f"-L{work}", f"-I{SOURCES}"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
             assert done.returncode == 0, done.stdout + done.stderr
             Path(work, "program").replace(kept)
     shutil.copy(kept, program)
     return program
+
+
+def _keep(source: Path, program: Path) -> Path:
+    """Where a source stays for as long as its program, whose lines it is asked for; beside it, unless it is one of the project's own."""
+    if source.is_relative_to(ROOT):
+        return source
+    folder = program.with_suffix(".sources")
+    folder.mkdir(exist_ok=True)
+    return Path(shutil.copy(source, folder))
 
 
 def write(folder: Path, text: str, name: str = "program.cu") -> Path:
