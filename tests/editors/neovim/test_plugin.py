@@ -76,15 +76,26 @@ def test_checkhealth_says_what_is_there(neovim: Neovim, workspace: Workspace) ->
     assert "/nowhere/gpa-lsp is not executable" in text and "pip install" in text
 
 
-def test_checkhealth_waits_for_no_program_for_ever(neovim: Neovim, tmp_path: Path) -> None:
-    hanging = tmp_path / "gpa-lsp"
-    hanging.write_text("#!/bin/sh\nexec sleep 3600\n")
-    hanging.chmod(0o755)
-    neovim.lua("require('gpa_lsp.options').choose({ cmd = { ... } })", str(hanging))
-    neovim.lua("require('gpa_lsp.health').run_limit_ms = 100")
+@pytest.mark.parametrize(
+    ("script", "limit_ms", "reason"),
+    [
+        ("exec sleep 3600", 100, "no answer within 0.1 s"),
+        ("sleep 2; exit 0", 100, "no answer within 0.1 s"),
+        ("exit 124", int(1000 * LIMIT_S), "exit status 124"),
+    ],
+    ids=["hangs", "waits for its child", "says 124 itself"],
+)
+def test_checkhealth_waits_for_no_program_for_ever(
+    neovim: Neovim, tmp_path: Path, script: str, limit_ms: int, reason: str
+) -> None:
+    program = tmp_path / "gpa-lsp"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    neovim.lua("require('gpa_lsp.options').choose({ cmd = { ... } })", str(program))
+    neovim.lua("require('gpa_lsp.health').run_limit_ms = ...", limit_ms)
     neovim.lua("vim.cmd('checkhealth gpa_lsp')")
     text = neovim.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
-    assert f"{hanging} --version: no answer within 0.1 s" in text
+    assert f"{program} --version: {reason}" in text
 
 
 def test_nothing_deprecated_is_called(neovim: Neovim, workspace: Workspace) -> None:

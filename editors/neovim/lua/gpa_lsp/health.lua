@@ -4,7 +4,7 @@ local M = {}
 
 local health = vim.health
 
-M.run_limit_ms = 20000
+M.run_limit_ms = 20000 -- how long Neovim may stand still for a program
 
 --- What a program prints, or nil and why it did not.
 ---@param command string[]
@@ -15,7 +15,8 @@ local function run(command)
     return nil, tostring(process)
   end
   local result = process:wait(M.run_limit_ms)
-  if result.code == 124 then -- as Neovim says that it ended it
+  -- it was ended; what it started itself may still hold its output, and then there is no result
+  if not result or (result.code == 124 and result.signal ~= 0) then
     return nil, ('no answer within %g s'):format(M.run_limit_ms / 1000)
   end
   if result.code ~= 0 then
