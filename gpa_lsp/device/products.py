@@ -150,6 +150,25 @@ def _split_words(name: str) -> list[str]:
     return re.findall(r"[a-z0-9]+", _VENDOR_WORDS.sub("", name).lower())
 
 
+def note_choice(name: str | None) -> tuple[str, ...]:
+    """Which of several boards is taken for a name that a user gave.
+
+    >>> note_choice("A100")
+    ('A100 was taken as the A100 PCIe 40GB; it could be the A100 PCIe 80GB, A100 SXM4 40GB or A100 SXM4 80GB',)
+    >>> note_choice(None)
+    ()
+    """
+    if name is None:
+        return ()
+    taken = find_product(name).name
+    others = [one.name for one in list_products_named(name) if one.name != taken]
+    if not others:
+        return ()
+    *first, last = others
+    listed = f"{', '.join(first)} or {last}" if first else last
+    return (f"{name} was taken as the {taken}; it could be the {listed}",)
+
+
 def find_product_of(device: Device) -> Product | None:
     """The product a device is, by the name the driver reports; None when none has it, or its figures are of another variant."""
     if device.name is None:

@@ -1,7 +1,7 @@
 """The GPU a prediction is for."""
 
 from gpa_lsp.basis.errors import GpaError, Problem
-from gpa_lsp.device.products import Product, find_product, list_products_named, load_products
+from gpa_lsp.device.products import Product, find_product, load_products
 from gpa_lsp.volumes.devices import VolumeDevice, build_device, find_paper_device
 from gpa_lsp.volumes.model import VolumeMode
 
@@ -15,25 +15,6 @@ def choose_product(name: str | None, compute_capability: tuple[int, int]) -> Pro
     if name is not None:
         return find_product(name)
     return next((one for one in load_products() if one.compute_capability == compute_capability), None)
-
-
-def note_choice(name: str | None) -> tuple[str, ...]:
-    """Which of several boards is taken for a name that a user gave.
-
-    >>> note_choice("A100")
-    ('A100 was taken as the A100 PCIe 40GB; it could be the A100 PCIe 80GB, A100 SXM4 40GB or A100 SXM4 80GB',)
-    >>> note_choice(None)
-    ()
-    """
-    if name is None:
-        return ()
-    taken = find_product(name).name
-    others = [one.name for one in list_products_named(name) if one.name != taken]
-    if not others:
-        return ()
-    *first, last = others
-    listed = f"{', '.join(first)} or {last}" if first else last
-    return (f"{name} was taken as the {taken}; it could be the {listed}",)
 
 
 def choose_volume_device(product: Product | None, mode: VolumeMode) -> VolumeDevice | Problem:

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.device.products import note_choice
 from gpa_lsp.emulator.model import TraceSink
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file
 from gpa_lsp.prediction.built_modules import BuiltModule, examine_built, read_modules
 from gpa_lsp.prediction.comparing import compare_launches
 from gpa_lsp.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice, list_launches
-from gpa_lsp.prediction.machines import note_choice
 from gpa_lsp.prediction.model import DEFAULT_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction
 from gpa_lsp.prediction.predict import (
     DescribedLaunch,

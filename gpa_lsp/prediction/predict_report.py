@@ -8,7 +8,7 @@ from gpa_lsp.analyses.answers import Answer
 from gpa_lsp.basis.errors import InputError, Problem, spare_others
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.compiler.builds import build_unit
-from gpa_lsp.device.products import find_product_of
+from gpa_lsp.device.products import find_product_of, note_choice
 from gpa_lsp.emulator.model import TraceSink
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
 from gpa_lsp.prediction.compare_counts import compare_counts
@@ -16,7 +16,6 @@ from gpa_lsp.prediction.comparing import compare_launches
 from gpa_lsp.prediction.emulated_counts import count_launch
 from gpa_lsp.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice
 from gpa_lsp.prediction.launch_subject import LaunchSubject
-from gpa_lsp.prediction.machines import note_choice
 from gpa_lsp.prediction.measured_answer import answer_measured
 from gpa_lsp.prediction.measured_model import CountComparison
 from gpa_lsp.prediction.model import DEFAULT_PREDICTION, KernelPrediction, PredictionSettings, SourcePrediction

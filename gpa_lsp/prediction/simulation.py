@@ -17,11 +17,10 @@ from gpa_lsp.compiler.builds import read_build
 from gpa_lsp.compiler.model import CompiledUnit
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.device.model import Machine
-from gpa_lsp.device.products import Product, find_product
+from gpa_lsp.device.products import Product, find_product, note_choice
 from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
-from gpa_lsp.prediction.machines import note_choice
 from gpa_lsp.prediction.simulation_subjects import (
     PTX_REMEDY,
     Place,

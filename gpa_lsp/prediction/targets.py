@@ -7,8 +7,7 @@ from gpa_lsp.arch.lookup import find_architecture, list_architectures
 from gpa_lsp.basis.errors import UnsupportedInputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
-from gpa_lsp.device.products import Product, find_product
-from gpa_lsp.prediction.machines import note_choice
+from gpa_lsp.device.products import Product, find_product, note_choice
 from gpa_lsp.prediction.static_source import SourceStatics, examine_source
 
 Capability = tuple[int, int]

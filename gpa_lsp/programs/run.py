@@ -3,7 +3,7 @@
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,7 +12,7 @@ from gpa_lsp.basis.errors import GpaError, InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_seconds
 from gpa_lsp.binary.linkage_names import demangle
-from gpa_lsp.device.products import Product, find_product, list_products_named
+from gpa_lsp.device.products import Product, find_product, note_choice
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, WatchedCommand
 from gpa_lsp.programs.host_libraries import HostLibrary, build_host_library, find_host_library
@@ -78,15 +78,10 @@ def run_program(
     if not hasattr(os, "memfd_create"):
         raise GpaError("programs can be run on Linux only; kernels are emulated everywhere: gpa-lsp memory SOURCE")
     product = find_product(settings.machine)
-    others = list_products_named(settings.machine)[1:]
     program = examine_program(_find(command[0], surroundings.folder))
     headers = find_headers(program.path, program.runtime)
-    early = [f"kernels of {name} come as machine code, and are not emulated" for name in program.libraries]
     computed = _list_computed(program)
-    early += [library.describe() for library in computed.values()]
-    if others:
-        kinds = ", ".join(one.name for one in (product, *others))
-        early.append(f"{settings.machine} is one of {kinds}; the first was taken")
+    early = _list_early_notes(program, computed, settings.machine)
     for sentence in early:
         surroundings.tell(sentence)
     recorder = None if records is None else Recorder(settings.record_bytes, settings.recorded_launch)
@@ -120,6 +115,13 @@ def run_program(
 def _list_computed(program: ProgramFile) -> dict[str, HostLibrary]:
     """The libraries that are computed on the CPU, by the names that the program asks for."""
     return {name: library for name in program.needed if (library := find_host_library(name))}
+
+
+def _list_early_notes(program: ProgramFile, computed: Mapping[str, HostLibrary], machine: str) -> list[str]:
+    """What is to be known before the program starts, a sentence each."""
+    notes = [f"kernels of {name} come as machine code, and are not emulated" for name in program.libraries]
+    notes += [library.describe() for library in computed.values()]
+    return [*notes, *note_choice(machine)]
 
 
 def _make_opener(

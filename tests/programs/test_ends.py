@@ -468,7 +468,7 @@ def test_a_gpu_is_chosen_by_the_beginning_of_its_name(tmp_path: Path) -> None:
     found, _ = run("true", folder=tmp_path, machine="A100")
     assert found.machine == "A100 PCIe 40GB"
     assert found.notes == (
-        "A100 is one of A100 PCIe 40GB, A100 PCIe 80GB, A100 SXM4 40GB, A100 SXM4 80GB; the first was taken",
+        "A100 was taken as the A100 PCIe 40GB; it could be the A100 PCIe 80GB, A100 SXM4 40GB or A100 SXM4 80GB",
     )
     with pytest.raises(InputError, match="no known GPU is named 'A1000000'"):
         run("true", folder=tmp_path, machine="A1000000")
