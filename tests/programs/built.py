@@ -51,14 +51,14 @@ def build(
     program = folder / (name or source.stem)
     chosen = [*(("-lineinfo",) if has_lines else ()), *(options or SHARED_RUNTIME)]
     digest = hashlib.sha256(f"{nvcc.resolve()} {nvcc.stat().st_mtime} {chosen}".encode())
-    for path in (*sorted(SOURCES.glob("*.h")), *sorted(source.parent.glob("*.h*")), source, *others):
+    for path in (*sorted(SOURCES.glob("*.h")), *_list_headers(source), source, *others):
         digest.update(path.name.encode() + path.read_bytes())
     kept = _KEPT / digest.hexdigest()
     if not kept.exists():
         _KEPT.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=_KEPT) as work:
             place_library(Path(work))
-            sources = [str(_keep(path, kept)) for path in (source, *others)]
+            sources = [str(_keep(path, kept.with_suffix(".sources"), Path(work))) for path in (source, *others)]
             command = [str(nvcc), "-std=c++17", *chosen, *sources, "-o", f"{work}/program", f"-L{work}", f"-I{SOURCES}"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
             assert done.returncode == 0, done.stdout + done.stderr
@@ -67,13 +67,18 @@ def build(
     return program
 
 
-def _keep(source: Path, program: Path) -> Path:
-    """Where a source stays for as long as its program, whose lines it is asked for; beside it, unless it is one of the project's own."""
+def _keep(source: Path, folder: Path, work: Path) -> Path:
+    """Where a source stays as long as its program, whose lines are looked up in it: in a folder, with its headers, unless it is the project's own."""
     if source.is_relative_to(ROOT):
         return source
-    folder = program.with_suffix(".sources")
     folder.mkdir(exist_ok=True)
-    return Path(shutil.copy(source, folder))
+    for path in (*_list_headers(source), source):
+        Path(shutil.copy(path, work)).replace(folder / path.name)  # at once: another process may be compiling it
+    return folder / source.name
+
+
+def _list_headers(source: Path) -> list[Path]:
+    return sorted(source.parent.glob("*.h*"))
 
 
 def write(folder: Path, text: str, name: str = "program.cu") -> Path:
