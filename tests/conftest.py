@@ -15,8 +15,9 @@ os.environ.pop(
     "COLUMNS", None
 )  # whoever runs the tests may say how wide the screen is; what is printed elsewhere has no width
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so does a shell that runs them in its background
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that the tests start are interrupted by some
+# ignored where a shell runs the tests in its background, and then by programs that they start and interrupt
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 IS_NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 """One switch for all that is thorough rather than quick: fifty times as many examples, all fixtures instead of a sample, worst cases at full size."""

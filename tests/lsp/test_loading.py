@@ -208,7 +208,7 @@ async def test_what_somebody_looks_at_is_read_first(loading: Loading) -> None:
     loading.write("second", "1000\n/build/src/saxpy.cu\n", age_s=40)
     loading.write("third", "1000\n/build/src/scan.cu\n", age_s=50)
     loading.write("scan-named-after-it", "1000\nno lines", age_s=60)
-    loading.loader.put_first(["/work/scan.cu", "/work/saxpy.cu"])
+    loading.loader.put_first(["/src/scan.cu", "/src/saxpy.cu"])
     loading.start()
     assert await loading.read_all() == ["third", "scan-named-after-it", "second", "newest"]
 
@@ -218,7 +218,7 @@ async def test_what_is_opened_while_others_are_read_comes_next(loading: Loading)
         loading.write(f"{number}", f"1000\nkernel{number}.cu", age_s=10 + number)
     loading.start()
     await loading.wait(lambda: len(loading.readers.begun) == 1)
-    loading.loader.put_first(["/work/kernel3.cu"])
+    loading.loader.put_first(["/src/kernel3.cu"])
     assert await loading.read_all() == ["0", "3", "1", "2"]
 
 
@@ -243,9 +243,9 @@ async def test_a_profile_that_lies_elsewhere_is_read_once_it_is_included(
 def test_a_name_is_found_across_the_pieces_a_file_is_read_in(tmp_path: Path) -> None:
     path = tmp_path / "a.ncu-rep"
     path.write_bytes(b"x" * ((1 << 20) - 3) + b"saxpy.cu" + b"x" * 100)
-    assert rank_profiles([path, tmp_path / "gone", tmp_path], ["/work/saxpy.cu"]) == {path: 0}
-    assert rank_profiles([path], ["/work/axpy.cu", "/work/other.cu"]) == {path: 0}
-    assert rank_profiles([path], ["/work/other.cu"]) == {} == rank_profiles([path], [])
+    assert rank_profiles([path, tmp_path / "gone", tmp_path], ["/src/saxpy.cu"]) == {path: 0}
+    assert rank_profiles([path], ["/src/axpy.cu", "/src/other.cu"]) == {path: 0}
+    assert rank_profiles([path], ["/src/other.cu"]) == {} == rank_profiles([path], [])
 
 
 async def test_as_many_are_read_at_once_as_there_are_readers(loading: Loading) -> None:

@@ -5,12 +5,12 @@ import { isInside, keepAbsolute, cleanSearchPaths } from "../src/folders";
 
 test("a name that begins with dots is inside", () => {
   for (const name of ["", "python", ".venv/bin/python", "..venv/bin/python", ".../bin/python", "..", "a/../..venv/x"]) {
-    assert.equal(isInside("/work", path.posix.join("/work", name), path.posix), name !== "..", name);
+    assert.equal(isInside("/project", path.posix.join("/project", name), path.posix), name !== "..", name);
   }
-  assert.equal(isInside("/work", "/work/..venv/bin/python", path.posix), true);
-  assert.equal(isInside("/work/", "/work/..", path.posix), false);
-  assert.equal(isInside("/work", "/workshop/python", path.posix), false);
-  assert.equal(isInside("/work", "/usr/bin/python", path.posix), false);
+  assert.equal(isInside("/project", "/project/..venv/bin/python", path.posix), true);
+  assert.equal(isInside("/project/", "/project/..", path.posix), false);
+  assert.equal(isInside("/project", "/projects/python", path.posix), false);
+  assert.equal(isInside("/project", "/usr/bin/python", path.posix), false);
   assert.equal(isInside("/", "/usr/bin/python", path.posix), true);
 });
 

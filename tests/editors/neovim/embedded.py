@@ -128,9 +128,8 @@ class Neovim:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._reader.join(
-            LIMIT_S
-        )  # before its pipe is closed: the next Neovim's may get the same number, and lose an answer to who still reads
+        # before its pipe is closed: the next Neovim's pipe may get the same number, and lose an answer to this reader
+        self._reader.join(LIMIT_S)
         for stream in (self.process.stdin, self.process.stdout):
             assert stream is not None
             with contextlib.suppress(BrokenPipeError):
