@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from gpa_lsp.advice.model import Advice
 from gpa_lsp.agents.shelf import Shelf, ShelvedKernel
 from gpa_lsp.basis.errors import InputError
@@ -30,7 +28,7 @@ from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import read_plain
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.prediction_text import render_prediction
-from gpa_lsp.render.sampling_words import describe_time
+from gpa_lsp.render.sampling_words import describe_time, label_samples
 from gpa_lsp.report.compare import compare_reports
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report.names import list_named, shorten_name
@@ -331,8 +329,8 @@ class Answers:
             ):
                 continue
             count = int(totals[row])
-            reason = columns.reasons[int(np.argmax(columns.all_samples[row]))] if count else ""
-            samples = f"{_share(kernel, count)} {reason}" if count else "–"
+            label = label_samples(columns.reasons, columns.all_samples[row], kernel.total_samples)
+            samples = f"{format_count_of(count, 'sample')}: {label}" if count else "–"
             yield f"{places.show_offset(row)} {samples} | {columns.texts[row]} | {places.show(row)[0]}"
 
     def _find_places(self, kernel: KernelReport, file: str | None, line: int) -> list[SourceLine]:

@@ -190,39 +190,61 @@ def format_speedup(factor: float) -> str:
     """
     if not math.isfinite(factor):
         return UNKNOWN if math.isnan(factor) else "unlimited"
-    decimals = 2 if factor < 9.995 else 1 if factor < 99.95 else 0
-    return f"{factor:,.{decimals}f}×"
+    return f"{factor:,.{_count_decimals(factor)}f}×"
 
 
-def format_speedup_range(low: float, high: float) -> str:
-    """The interval of a speedup; empty where both ends look the same: an interval too narrow to print would only look exact.
+def floor_speedup(factor: float) -> float:
+    """Rounded down to the digits that :func:`format_speedup` prints: a bound is never printed larger than it is.
 
-    >>> format_speedup_range(1.31, 1.47), format_speedup_range(1.388, 1.391)
-    ('1.31× to 1.47×', '')
+    >>> format_speedup(floor_speedup(3.659)), format_speedup(floor_speedup(12.29)), format_speedup(floor_speedup(math.inf))
+    ('3.65×', '12.2×', 'unlimited')
     """
-    ends = (format_speedup(low), format_speedup(high))
+    if not math.isfinite(factor):
+        return factor
+    steps = 10 ** _count_decimals(factor)
+    return math.floor(round(factor * steps, 6)) / steps
+
+
+def _count_decimals(factor: float) -> int:
+    """Decimals of a speedup."""
+    return 2 if factor < 9.995 else 1 if factor < 99.95 else 0
+
+
+def format_speedup_range(low: float, high: float, bound: float = math.inf) -> str:
+    """The interval of a speedup, within its bound; empty where both ends look the same: too narrow to print, it would only look exact.
+
+    >>> format_speedup_range(1.31, 1.47), format_speedup_range(1.388, 1.391), format_speedup_range(1.2, 3.657, 3.657)
+    ('1.31× to 1.47×', '', '1.20× to 3.65×')
+    """
+    most = floor_speedup(bound)
+    ends = (format_speedup(min(low, most)), format_speedup(min(high, most)))
     return "" if ends[0] == ends[1] else " to ".join(ends)
 
 
-def format_gain_range(low: float, high: float) -> str:
-    """What a change gains, from the least to the most, rounded outwards to what a model can say.
+def format_gain_range(low: float, high: float, bound: float = math.inf) -> str:
+    """What a change gains, from the least to the most: rounded outwards to what a model can say, but never above its bound.
 
     >>> format_gain_range(3.177, 5.95), format_gain_range(1.13, 1.34), format_gain_range(1.018, 1.043), format_gain_range(5.3, 63.5)
     ('3–6×', '1.1–1.4×', '1.01–1.05×', '5–64×')
-    >>> format_gain_range(2.0, 2.0), format_gain_range(2.04, math.inf)
-    ('2×', '2× or more')
+    >>> format_gain_range(2.0, 2.0), format_gain_range(2.04, math.inf), format_gain_range(1.25, 3.657, 3.657)
+    ('2×', '2× or more', '1.2–3.65×')
     """
     is_close = high - low < 0.2
-    first = _round_gain(low, math.floor, is_close=is_close)
+    most = floor_speedup(bound)
+    first = _write_gain(min(_round_gain(low, math.floor, is_close=is_close), most))
     if not math.isfinite(high):
         return f"{first}× or more"
-    last = _round_gain(high, math.ceil, is_close=is_close)
+    last = _write_gain(min(_round_gain(high, math.ceil, is_close=is_close), most))
     return f"{first}×" if first == last else f"{first}–{last}×"
 
 
-def _round_gain(factor: float, outwards: Callable[[float], int], *, is_close: bool) -> str:
+def _round_gain(factor: float, outwards: Callable[[float], int], *, is_close: bool) -> float:
     steps = 100 if is_close else 10 if factor < 3 else 2 if factor < 10 else 1  # of 1
-    return f"{outwards(round(factor * steps, 6)) / steps:,.6g}"
+    return outwards(round(factor * steps, 6)) / steps
+
+
+def _write_gain(factor: float) -> str:
+    return f"{factor:,.6g}"
 
 
 def format_change(ratio: float) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.numbers import format_count, format_count_of, format_gain_range, format_percent
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_percent
 from gpa_lsp.basis.visible_text import make_one_line, make_visible
 from gpa_lsp.editor.lines.causes import CauseLine, RemedyAnchor
 from gpa_lsp.render.markdown_text import begin_paragraph
@@ -115,8 +115,10 @@ def label_remedy(anchor: RemedyAnchor, value: str = "") -> str:
         anchor: where it stands.
         value: what that is in the metric that somebody chose; empty for the share of the kernel that the advice is about.
     """
+    from gpa_lsp.render.advice_words import show_gain_range  # needs numpy, as above
+
     region = anchor.region
-    gain = format_gain_range(region.speedup.low, region.speedup.high)
+    gain = show_gain_range(region.speedup)
     if value:
         return f"{value} · {anchor.advice.title} {gain}"
     return f"{anchor.advice.title} {gain} · {format_percent(region.share.ratio)} of {anchor.shown.name}"

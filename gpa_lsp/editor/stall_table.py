@@ -272,13 +272,10 @@ def draw_instructions(columns: "InstructionColumns", indices: Sequence[int], tot
 
 def _draw_instruction(columns: "InstructionColumns", index: int, total: int) -> tuple[str, str]:
     from gpa_lsp.render.control_words import describe_control_of
+    from gpa_lsp.render.sampling_words import label_samples
 
     samples = columns.all_samples[index]
-    stalls = [position for position, reason in enumerate(columns.reasons) if describe_stall_reason(reason).is_stall]
-    top = max(stalls, key=lambda position: int(samples[position]), default=None)
-    remark = _format_part(int(samples.sum()), total)
-    if top is not None and samples[top]:
-        remark += f" {columns.reasons[top]}"
+    remark = label_samples(columns.reasons, samples, total)
     control = describe_control_of(columns, index)
     text = columns.texts[index] or "(no disassembly)"
     return f"/*{int(columns.pc_offsets[index]):04x}*/ {text}", f"{remark}; {control}" if control else remark

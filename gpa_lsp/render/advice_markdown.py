@@ -10,8 +10,6 @@ from gpa_lsp.basis.numbers import (
     format_count_of,
     format_percent,
     format_share,
-    format_speedup,
-    format_speedup_range,
 )
 from gpa_lsp.basis.prose import capitalize, join
 from gpa_lsp.basis.visible_text import make_one_line
@@ -25,6 +23,9 @@ from gpa_lsp.render.advice_words import (
     describe_scope,
     describe_small_regions,
     describe_speedup,
+    show_bound,
+    show_estimate,
+    show_interval,
 )
 from gpa_lsp.render.blame_words import describe_basis, describe_bounds
 from gpa_lsp.render.check_text import name_code_place, render_problem
@@ -110,7 +111,7 @@ class _KernelMarkdown:
         else:
             yield from self._explain_silence()
         for advice in self._shown:
-            title = f"<b>{format_speedup(advice.speedup.estimate)}</b> {html.escape(make_one_line(advice.title), quote=False)}"
+            title = f"<b>{show_estimate(advice.speedup)}</b> {html.escape(make_one_line(advice.title), quote=False)}"
             yield from _fold(title, self._render_advice(advice))
         by_code = [self._write_by_code(finding) for finding in kernel.code_findings or ()]
         if by_code:
@@ -138,9 +139,9 @@ class _KernelMarkdown:
         speedup = advice.speedup
         counted = bool(advice.matched_samples)
         return (
-            f"**{format_speedup(speedup.estimate)}**",
-            format_speedup_range(speedup.low, speedup.high),
-            format_speedup(speedup.bound),
+            f"**{show_estimate(speedup)}**",
+            show_interval(speedup),
+            show_bound(speedup),
             f"{escape_markdown(advice.title)} ({quote_code(advice.optimizer)})",
             advice.category.value,
             format_share(advice.share) if counted else BY_COUNTERS if advice.by_counters else "",
@@ -179,7 +180,7 @@ class _KernelMarkdown:
         words, place = describe_scope(region.scope, self._kernel, self._places)
         where = f"{escape_markdown(words)} {quote_code(place)}" if place else escape_markdown(words)
         share = BY_COUNTERS if advice.by_counters else f"{format_share(region.share)} of the samples"
-        facts = f"{share}, alone {format_speedup(region.speedup.estimate)}"
+        facts = f"{share}, alone {show_estimate(region.speedup)}"
         if region.hotspots:
             facts += f", {format_percent(region.density)} of them in the pairs shown"
         yield from ("", f"**{number}.** {where}: {facts}")

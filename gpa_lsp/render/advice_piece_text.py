@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from gpa_lsp.advice.model import Advice, Hotspot, Region
-from gpa_lsp.basis.numbers import format_count, format_percent, format_speedup
+from gpa_lsp.basis.numbers import format_count, format_percent
 from gpa_lsp.render.advice_words import (
     choose_regions,
     describe_hotspot,
@@ -13,6 +13,7 @@ from gpa_lsp.render.advice_words import (
     describe_scope,
     describe_small_regions,
     describe_speedup,
+    show_estimate,
     show_gain,
 )
 from gpa_lsp.render.instruction_places import InstructionPlaces
@@ -59,7 +60,7 @@ class AdviceText:
 
     def render(self, advice: Advice, every: Sequence[Advice]) -> Iterator[Line]:
         """One piece of advice, with those that share its samples named."""
-        head = f"  {format_speedup(advice.speedup.estimate)}"
+        head = f"  {show_estimate(advice.speedup)}"
         yield (
             (head.ljust(_BODY), style_of_share(1 - 1 / max(1.0, advice.speedup.estimate))),
             (advice.title, Style.TITLE),

@@ -6,9 +6,6 @@ A kernel takes at most :data:`MOST_LINES` lines. Everything else stands in the l
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-import numpy as np
-import numpy.typing as npt
-
 from gpa_lsp.advice.limiter_rules import relieves_unit
 from gpa_lsp.advice.model import AT_THE_LIMIT, Advice, SilenceStage
 from gpa_lsp.analyses.limiter.model import Limiter, LimiterKind
@@ -22,7 +19,6 @@ from gpa_lsp.basis.numbers import (
 )
 from gpa_lsp.basis.prose import NOTHING, Place, Sentence, count, factor, join, list_of, percent, say
 from gpa_lsp.blame.model import BlameCategory
-from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.advice_words import (
     NO_SASS,
     SMALL_SPEEDUP,
@@ -54,6 +50,7 @@ from gpa_lsp.render.markdown_text import escape_markdown, quote_code, write_sent
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.sampling_words import describe_time
 from gpa_lsp.render.silence_text import explain_silence
+from gpa_lsp.report.count import MainStall, find_main_stall
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.rows.scopes import Scope, ScopeKind
 
@@ -86,7 +83,8 @@ _LATER = "then"
 _ACCESSES = "memory_access"
 """The analysis that says why an access costs what it does."""
 
-_NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
+_ALMOST_ALL = 0.9
+"""Of the stalls that a line causes: the others are not worth a clause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,17 +319,29 @@ def _comes_after(limiter: Limiter | None, advice: Advice, first: Advice) -> bool
 
 def _find_cause(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRow]:
     """The place of the most stalls, by cause, else by where they were taken; nothing without stalls."""
-    found = _find_largest(kernel)
+    found = find_main_stall(kernel)
     if found is None:
         return
-    row, ratio, why = found
+    row = found.row
     place, code = _locate(kernel, row, places)
-    fact = _find_fact(kernel, row)
-    text = say("{share} of the samples are {why}", share=percent(ratio), why=why)
+    text = join((_describe_stall(kernel, found), _find_fact(kernel, row)), "; ")
     frame = InstructionPlaces(kernel, places).choose_frame(row)
     at = None if frame is None or not frame.line else Place(file=frame.file, line=frame.line)
     unhelped = NOTHING if _is_helped(kernel, row) else UNHELPED
-    yield ScreenRow(label="cause", place=place, code=code, text=join((text, fact, unhelped), "; "), at=at)
+    yield ScreenRow(label="cause", place=place, code=code, text=join((text, unhelped), "; "), at=at)
+
+
+def _describe_stall(kernel: KernelReport, stall: MainStall) -> Sentence:
+    """What the samples are stalled on, and how many more stalls the line causes where those are a visible part."""
+    share = percent(stall.samples / kernel.total_samples)
+    if isinstance(stall.what, BlameCategory):
+        text = say("{share} of the samples are stalled on {cause}", share=share, cause=describe_cause(stall.what))
+    else:
+        text = say("{share} of the samples are stalled there on {reason}", share=share, reason=stall.what)
+    if stall.samples >= _ALMOST_ALL * stall.line_samples:
+        return text
+    every = percent(stall.line_samples / kernel.total_samples)
+    return say("{text} ({every} with all stalls from this line)", text=text, every=every)
 
 
 def _is_helped(kernel: KernelReport, row: int) -> bool:
@@ -358,41 +368,6 @@ def _list_lines(scope: Scope) -> range:
     if not scope.line:
         return range(0)
     return range(scope.line, (scope.last_line or scope.line) + 1)
-
-
-def _find_largest(kernel: KernelReport) -> tuple[int, float, Sentence] | None:
-    """The instruction at whose line most stalls begin, their share of the samples, and what they are stalled on."""
-    total = kernel.total_samples
-    if not total or not len(kernel.instructions):
-        return None
-    columns = kernel.instructions
-    blame = kernel.blame
-    if blame is not None and len(blame.edges):
-        edges = blame.edges
-        stalls = np.where(np.isin(edges.category, _NO_STALLS), 0.0, edges.all_samples)
-        keys = _find_keys(columns.chain_index, edges.def_row)
-        sums = np.bincount(keys, weights=stalls)
-        if sums.max() > 0:
-            inside = keys == int(sums.argmax())
-            by_kind = np.bincount(edges.category[inside], weights=stalls[inside])
-            rows = np.bincount(edges.def_row[inside], weights=stalls[inside])
-            why = say("stalled on {cause}", cause=describe_cause(BlameCategory(int(by_kind.argmax()))))
-            return int(rows.argmax()), float(sums.max()) / total, why
-    stalls_by_row = columns.all_samples.copy()
-    for index, reason in enumerate(columns.reasons):
-        if not describe_stall_reason(reason).is_stall:
-            stalls_by_row[:, index] = 0
-    row = int(stalls_by_row.sum(axis=1).argmax())
-    if not stalls_by_row[row].sum():
-        return None
-    reason = columns.reasons[int(stalls_by_row[row].argmax())]
-    return row, float(stalls_by_row[row].sum()) / total, say("stalled there, mostly on {reason}", reason=reason)
-
-
-def _find_keys(chain_index: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Instructions of one line have one key; those without a line one each."""
-    chains = chain_index[rows].astype(np.int64)
-    return np.where(chains >= 0, chains, chain_index.max(initial=0) + 1 + rows)
 
 
 def _locate(kernel: KernelReport, row: int, places: PlaceNames) -> tuple[str, str]:
@@ -430,17 +405,14 @@ def _find_fact(kernel: KernelReport, row: int) -> Sentence:
 
 def _explain_none(kernel: KernelReport, places: PlaceNames) -> Sentence:
     """Why there is nothing to suggest, with the largest stall."""
-    found = _find_largest(kernel)
+    found = find_main_stall(kernel)
     if found is None:
         reasons = explain_silence(kernel)
         stage = next(iter(reasons), "")
         return join((stage, next(iter(reasons.get(stage, {})), "")), ": ")
-    place = _locate(kernel, found[0], places)[0]
-    by_reason = {
-        name: count.all_samples for name, count in kernel.by_reason.items() if describe_stall_reason(name).is_stall
-    }
-    reason = max(by_reason, key=lambda name: by_reason[name], default="stalls")
-    return say("no known suggestion for {reason} at {place}", reason=reason, place=place)
+    place = _locate(kernel, found.row, places)[0]
+    what = describe_cause(found.what) if isinstance(found.what, BlameCategory) else found.what
+    return say("no known suggestion for stalls on {what} at {place}", what=what, place=place)
 
 
 def _describe_refusals(kernel: KernelReport) -> Sentence:

@@ -1,8 +1,8 @@
 """The tables of causes and advice in one kernel's chapter of the text report."""
 
-from gpa_lsp.basis.numbers import format_count, format_percent, format_share, format_speedup, format_speedup_range
+from gpa_lsp.basis.numbers import format_count, format_percent, format_share
 from gpa_lsp.blame.model import BlameCategory
-from gpa_lsp.render.advice_words import BY_COUNTERS, describe_cause
+from gpa_lsp.render.advice_words import BY_COUNTERS, describe_cause, show_bound, show_estimate, show_interval
 from gpa_lsp.render.blame_words import NO_CAUSE, measure_causes
 from gpa_lsp.render.kernel_tables import Table
 from gpa_lsp.render.layout import Align, Column, Style, draw_bar, style_of_share
@@ -55,9 +55,9 @@ def build_advice_table(kernel: KernelReport, _: PlaceNames) -> Table:
     )
     rows = [
         (
-            (format_speedup(advice.speedup.estimate), style_of_share(1 - 1 / max(1.0, advice.speedup.estimate))),
-            (format_speedup_range(advice.speedup.low, advice.speedup.high), Style.PLAIN),
-            (format_speedup(advice.speedup.bound), Style.PLAIN),
+            (show_estimate(advice.speedup), style_of_share(1 - 1 / max(1.0, advice.speedup.estimate))),
+            (show_interval(advice.speedup), Style.PLAIN),
+            (show_bound(advice.speedup), Style.PLAIN),
             (
                 BY_COUNTERS if advice.by_counters else format_share(advice.share) if advice.matched_samples else "",
                 Style.PLAIN,

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpa_lsp.basis.numbers import format_count_of, format_duration_ns, format_launches, format_percent, format_speedup
+from gpa_lsp.basis.numbers import format_count_of, format_duration_ns, format_launches, format_percent
 from gpa_lsp.render.advice_piece_text import AdviceText, count_rest
 from gpa_lsp.render.advice_words import (
     NO_SASS,
     SECTION_TITLES,
     find_best_advice,
     name_best_advice,
+    show_estimate,
     summarise_advice,
 )
 from gpa_lsp.render.blame_words import describe_basis, describe_bounds
@@ -93,7 +94,7 @@ def _render_overview(
             (
                 (format_duration_ns(total or None), Style.PLAIN),
                 (format_percent(ratio) if total else "", style_of_share(ratio)),
-                ("" if best is None else format_speedup(best.speedup.estimate), Style.PLAIN),
+                ("" if best is None else show_estimate(best.speedup), Style.PLAIN),
                 (name_best_advice(kernel), Style.DIM if best is None else Style.PLAIN),
                 (names[kernel.name], Style.TITLE),
             )

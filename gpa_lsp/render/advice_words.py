@@ -8,6 +8,7 @@ from gpa_lsp.advice.model import AT_THE_LIMIT, LEAST_SPEEDUP, Advice, Category, 
 from gpa_lsp.analyses.limiter.model import NEAR_RATIO, LimiterKind
 from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import (
+    floor_speedup,
     format_count,
     format_count_of,
     format_gain_range,
@@ -146,23 +147,43 @@ def describe_formula(speedup: Speedup) -> Sentence:
     return say("the formula alone gives {uncapped}", uncapped=factor(speedup.uncapped))
 
 
+def show_estimate(speedup: Speedup) -> str:
+    """The expected speedup, never above its bound as printed: ``1.39×``."""
+    return format_speedup(min(speedup.estimate, floor_speedup(speedup.bound)))
+
+
+def show_interval(speedup: Speedup) -> str:
+    """The interval of a speedup: ``1.31× to 1.47×``; empty where it is too narrow to print."""
+    return format_speedup_range(speedup.low, speedup.high, speedup.bound)
+
+
+def show_bound(speedup: Speedup) -> str:
+    """The most that can be reached, rounded down."""
+    return format_speedup(floor_speedup(speedup.bound))
+
+
+def show_gain_range(speedup: Speedup) -> str:
+    """The range of a speedup in the digits that a model can say: ``1.3–1.5×``."""
+    return format_gain_range(speedup.low, speedup.high, speedup.bound)
+
+
 def describe_interval(speedup: Speedup) -> str:
     """The interval of the sample counts; empty where both ends look like the estimate: there the model's own error is the larger one."""
-    both = format_speedup_range(speedup.low, speedup.high)
+    both = show_interval(speedup)
     return f"range {both}" if both else ""
 
 
 def show_gain(speedup: Speedup) -> str:
     """An estimate with its interval: ``1.39× (1.31× to 1.47×)``."""
-    both = format_speedup_range(speedup.low, speedup.high)
-    return format_speedup(speedup.estimate) + (f" ({both})" if both else "")
+    both = show_interval(speedup)
+    return show_estimate(speedup) + (f" ({both})" if both else "")
 
 
 def describe_bound(speedup: Speedup) -> Sentence:
     """What can be reached at most, and why."""
     if not math.isfinite(speedup.bound):
         return say("no known upper bound")
-    return join((say("at most {bound}", bound=factor(speedup.bound)), speedup.bound_reason), ": ")
+    return join((say("at most {bound}", bound=factor(floor_speedup(speedup.bound))), speedup.bound_reason), ": ")
 
 
 def find_best_advice(kernel: KernelReport) -> Advice | None:
@@ -267,7 +288,7 @@ def describe_rivals(advice: Advice, every: Sequence[Advice]) -> str:
         every: all of its kernel.
     """
     rivals = [other for other in every if other.group == advice.group and other is not advice]
-    return ", ".join(f"{other.title} ({format_speedup(other.speedup.estimate)})" for other in rivals)
+    return ", ".join(f"{other.title} ({show_estimate(other.speedup)})" for other in rivals)
 
 
 def choose_regions(advice: Advice) -> Sequence[Region]:
@@ -338,7 +359,7 @@ def describe_limit_briefly(kernel: KernelReport) -> str:
 
 def describe_gain(advice: Advice) -> str:
     """The range of what a suggestion gains; empty where it promises nothing."""
-    return "" if advice.optimizer == AT_THE_LIMIT else format_gain_range(advice.speedup.low, advice.speedup.high)
+    return "" if advice.optimizer == AT_THE_LIMIT else show_gain_range(advice.speedup)
 
 
 def label_suggestion(advice: Advice) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from gpa_lsp.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.basis.numbers import UNKNOWN, Cell, Quantity, format_percent, format_speedup
 from gpa_lsp.basis.prose import NOTHING, Amount, Part, Sentence, join, percent, say
+from gpa_lsp.render.advice_words import show_estimate
 from gpa_lsp.render.changes_text import (
     LEAST_CHANGE_RATIO,
     VERDICT_WORDS,
@@ -134,7 +135,7 @@ def _render_kernel(
     yield from render_parts("by stall reason", found.reasons, lambda change: change.name, width)
     yield from render_parts("by line", found.lines, lambda change: _name_line(found, change, places), width)
     for advice in found.new_advice:
-        text = f"  new advice: {advice.title}, {format_speedup(advice.speedup.estimate)}"
+        text = f"  new advice: {advice.title}, {show_estimate(advice.speedup)}"
         yield from hang(((text, Style.PLAIN),), width)
 
 

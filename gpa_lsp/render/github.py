@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
-from gpa_lsp.basis.numbers import format_speedup
 from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.render.advice_notes import AdviceNote, describe_note
+from gpa_lsp.render.advice_words import show_estimate
 from gpa_lsp.render.check_text import name_place
 from gpa_lsp.render.finding_words import describe_code_finding, describe_finding, describe_problem
 from gpa_lsp.render.findings import Finding, list_code_findings
@@ -84,7 +84,7 @@ def _render_note(note: AdviceNote, places: PlaceNames) -> str:
         }
     elif note.kernel.profile_path is not None:
         properties = {"file": _slashed(places.show_path(note.kernel.profile_path))}
-    title = f"GPU advice: {note.advice.title}, {format_speedup(note.advice.speedup.estimate)}"
+    title = f"GPU advice: {note.advice.title}, {show_estimate(note.advice.speedup)}"
     return make_command("notice", describe_note(note, places), {**properties, "title": title})
 
 

@@ -1,5 +1,10 @@
 """How a kernel was sampled, in words: on which GPU, what is unknown of its samples, and the samples that are at none of its instructions."""
 
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
 from gpa_lsp.basis.figures import measure_share
 from gpa_lsp.basis.numbers import (
     format_count,
@@ -10,6 +15,7 @@ from gpa_lsp.basis.numbers import (
     format_share,
 )
 from gpa_lsp.render.layout import join_facts
+from gpa_lsp.report.count import find_top_stall
 from gpa_lsp.report.model import DeviceReport, KernelReport
 from gpa_lsp.simulator.accuracy import MODEL_ERROR
 
@@ -27,6 +33,22 @@ def describe_device(device: DeviceReport) -> str:
     if device.sm_clock_hz is not None:
         facts.append(format_hz(device.sm_clock_hz))
     return join_facts(facts)
+
+
+def label_samples(reasons: Sequence[str], samples: npt.NDArray[np.int64], total: int) -> str:
+    """The share of some samples and, with a share of its own where it is not all of them, the main stall reason.
+
+    >>> label_samples(("long_scoreboard", "selected"), np.array([84, 0]), 100)
+    '84 % long_scoreboard'
+    >>> label_samples(("long_scoreboard", "selected"), np.array([33, 36]), 100)
+    '69 %, 33 % long_scoreboard'
+    """
+    share = format_percent(int(samples.sum()) / total if total else 0.0)
+    top = find_top_stall(reasons, samples)
+    if top is None:
+        return share
+    of_reason = format_percent(top[1] / total if total else 0.0)
+    return f"{share} {top[0]}" if of_reason == share else f"{share}, {of_reason} {top[0]}"
 
 
 def describe_time(kernel: KernelReport, duration_ns: float | None) -> str:

@@ -6,7 +6,12 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from gpa_lsp.report.model import InstructionColumns, ReasonCount, ReasonCounts
+from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.blame.model import BlameCategory
+from gpa_lsp.profile.stall_reasons import describe_stall_reason
+from gpa_lsp.report.model import InstructionColumns, KernelReport, ReasonCount, ReasonCounts
+
+_NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
 
 def count_reasons(
@@ -50,3 +55,80 @@ def sum_rows(
 def sum_all(latency_samples: npt.NDArray[np.int64] | None) -> int | None:
     """All of some latency samples; None when they are unknown."""
     return None if latency_samples is None else int(latency_samples.sum())
+
+
+def find_top_stall(reasons: Sequence[str], samples: npt.NDArray[np.int64]) -> tuple[str, int] | None:
+    """The stall reason of most samples and how many these are; None where nothing stalled.
+
+    >>> find_top_stall(("long_scoreboard", "selected", "wait"), np.array([5, 9, 7]))
+    ('wait', 7)
+    """
+    stalls = [
+        (int(count), reason)
+        for count, reason in zip(samples.tolist(), reasons, strict=True)
+        if count and describe_stall_reason(reason).is_stall
+    ]
+    count, reason = max(stalls, key=lambda one: one[0], default=(0, ""))
+    return (reason, count) if count else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MainStall:
+    """The largest part of the stalls that one line causes, or, without causes, of those of one instruction.
+
+    Attributes:
+        row: the instruction with most of these stalls.
+        what: the kind of cause; the stall reason where causes are unknown.
+        samples: of this kind alone.
+        line_samples: all stalls that the line causes, of any kind.
+    """
+
+    row: int
+    what: BlameCategory | str
+    samples: float
+    line_samples: float
+
+
+def find_main_stall(kernel: KernelReport) -> MainStall | None:
+    """The main stall of the line that causes most; None without stalls."""
+    columns = kernel.instructions
+    if not kernel.total_samples or not len(columns):
+        return None
+    return _find_main_cause(kernel) or _find_main_reason(columns)
+
+
+def _find_main_cause(kernel: KernelReport) -> MainStall | None:
+    if kernel.blame is None or not len(kernel.blame.edges):
+        return None
+    edges = kernel.blame.edges
+    stalls = np.where(np.isin(edges.category, _NO_STALLS), 0.0, edges.all_samples)
+    keys = _find_keys(kernel.instructions.chain_index, edges.def_row)
+    sums = np.bincount(keys, weights=stalls)
+    line_samples = float(sums.max())
+    if line_samples <= 0:
+        return None
+    inside = keys == int(sums.argmax())
+    by_kind = np.bincount(edges.category[inside], weights=stalls[inside])
+    rows = np.bincount(edges.def_row[inside], weights=stalls[inside])
+    return MainStall(
+        row=int(rows.argmax()),
+        what=BlameCategory(int(by_kind.argmax())),
+        samples=float(by_kind.max()),
+        line_samples=line_samples,
+    )
+
+
+def _find_main_reason(columns: InstructionColumns) -> MainStall | None:
+    is_stall = [describe_stall_reason(reason).is_stall for reason in columns.reasons]
+    sums = np.where(is_stall, columns.all_samples, 0).sum(axis=1)
+    row = int(sums.argmax())
+    top = find_top_stall(columns.reasons, columns.all_samples[row])
+    if top is None:
+        return None
+    return MainStall(row=row, what=top[0], samples=float(top[1]), line_samples=float(sums[row]))
+
+
+def _find_keys(chain_index: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Instructions of one line have one key; those without a line one each."""
+    chains = chain_index[rows].astype(np.int64)
+    return np.where(chains >= 0, chains, chain_index.max(initial=0) + 1 + rows)

@@ -26,7 +26,7 @@ from gpa_lsp.report.model import KernelReport, Report
 from tests.conftest import ROOT, find_corpus
 from tests.editor.views import make_profile
 from tests.render.advice_examples import LIMITER, make_advice_example, make_advised, make_silent
-from tests.report_builder import build_report
+from tests.report_builder import build_kernel, build_report
 
 CORPUS = find_corpus()
 REPORTS = sorted(path for room in ("ncu", "pairs") for path in (CORPUS / room).glob("*.ncu-rep")) if CORPUS else []
@@ -80,7 +80,35 @@ def test_what_would_not_help_is_said_with_the_reason() -> None:
 def test_a_kernel_without_advice_has_its_limit_and_its_largest_stall() -> None:
     kernel = replace(make_silent(), limiter=LIMITER)
     assert [row.label for row in build_screen(kernel, "copy", PlaceNames()).rows] == ["limit", "cause", "none", "no"]
-    assert any("no known suggestion for long_scoreboard at copy.cu:3" in line for line in show(kernel))
+    assert any(
+        "no known suggestion for stalls on data from global memory at copy.cu:3" in line for line in show(kernel)
+    )
+
+
+def test_the_share_of_the_cause_is_that_of_the_stall_it_names() -> None:
+    kernel = build_kernel(
+        """
+        k.cu:6  LDG.E R2, [R4.64]      ; lg_throttle=33 selected=5
+        k.cu:7  FADD R3, R2, R2        ; long_scoreboard=20 selected=5
+        k.cu:8  STG.E [R4.64], R3      ; wait=16 selected=21
+    """,
+        blame="""
+        0 <- 0   lg_throttle      memory_throttle
+        1 <- 0   long_scoreboard  memory_global R2
+        2 <- 0   wait             execution_arithmetic
+    """,
+    )
+    text = next(row.text for row in build_screen(kernel, "k", PlaceNames()).rows if row.label == "cause")
+    assert text.startswith("33 % of the samples are stalled on the full queue for global and local memory")
+    assert "(69 % with all stalls from this line)" in text
+    by_reason = {name: count.all_samples for name, count in kernel.by_reason.items()}
+    assert by_reason["lg_throttle"] / kernel.total_samples == pytest.approx(0.33)
+
+
+def test_the_share_without_causes_is_that_of_the_reason_it_names() -> None:
+    kernel = build_kernel("k.cu:6  LDG.E R2, [R4.64]  ; lg_throttle=33 long_scoreboard=36 selected=31")
+    text = next(row.text for row in build_screen(kernel, "k", PlaceNames()).rows if row.label == "cause")
+    assert text.startswith("36 % of the samples are stalled there on long_scoreboard (69 % with")
 
 
 def test_the_largest_stall_that_no_suggestion_is_about_is_called_so() -> None:

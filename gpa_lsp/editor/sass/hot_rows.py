@@ -9,7 +9,6 @@ from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.sass.hints import name_instruction
 from gpa_lsp.editor.sass.jumps import locate_row
 from gpa_lsp.editor.sass.model import SassDocument, SassView
-from gpa_lsp.profile.stall_reasons import describe_stall_reason
 
 HotRow = tuple[Location, float, HeatKind, str]
 """Place, share of the kernel's samples, whether they were taken there or are blamed on it, a few words."""
@@ -85,23 +84,13 @@ def list_hot_rows(view: SassView) -> list[HotRow]:
 
 def label_row(view: SassView, heat: RowHeat) -> str:
     """``84 % long_scoreboard · /*0030*/ FFMA`` or ``causes 67 % · /*0020*/ LDG``."""
-    share = format_percent(heat.share_ratio)
+    from gpa_lsp.render.sampling_words import label_samples  # it needs numpy
+
     name = name_instruction(view.document, heat.row)
     if heat.words:
         return f"{heat.words} · {name}"
     if heat.kind is HeatKind.CAUSES:
-        return f"causes {share} · {name}"
-    reason = _find_reason(view, heat.row)
-    return f"{share} {reason} · {name}" if reason else f"{share} · {name}"
-
-
-def _find_reason(view: SassView, row: int) -> str | None:
-    """The stall reason of most samples; None for one that only issued."""
-    columns = view.document.shown.kernel.report.instructions
-    samples = columns.all_samples[row].tolist()
-    stalls = {
-        reason: count
-        for reason, count in zip(columns.reasons, samples, strict=True)
-        if count and describe_stall_reason(reason).is_stall
-    }
-    return max(stalls, key=lambda reason: stalls[reason], default=None)
+        return f"causes {format_percent(heat.share_ratio)} · {name}"
+    report = view.document.shown.kernel.report
+    columns = report.instructions
+    return f"{label_samples(columns.reasons, columns.all_samples[heat.row], report.total_samples)} · {name}"

@@ -7,7 +7,6 @@ known; while it is not, a client that asks for the edits of what is looked at ge
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gpa_lsp.basis.numbers import format_speedup
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.model import Action, ActionKind, CommandCall, Verification
 from gpa_lsp.editor.predicted.actions import list_description_actions, list_trial_actions
@@ -49,11 +48,15 @@ def make_fix_action(offered: OfferedFix, *, has_edits: bool = True) -> Action:
         offered: the fix.
         has_edits: with its edits; without them the client asks again.
     """
+    from gpa_lsp.render.advice_words import (
+        show_estimate,  # needs numpy, which the answer to initialize must not wait for
+    )
+
     fix, verdict = offered.fix, offered.verdict
     rewrite = fix.rewrite
     title = rewrite.title.replace("`", "")
     is_useless = verdict.state in (FixState.SAME, FixState.FAILED)
-    notes = [] if is_useless else [f"up to {format_speedup(fix.speedup.estimate)} estimated"]
+    notes = [] if is_useless else [f"up to {show_estimate(fix.speedup)} estimated"]
     notes += ["results may change"] if rewrite.changes_results else []
     words = f": {verdict.words}" if verdict.words else ""
     return Action(

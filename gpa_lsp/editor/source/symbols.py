@@ -1,6 +1,6 @@
 """The kernels of a source as its symbols, with their times; loops and calls with advice below them."""
 
-from gpa_lsp.basis.numbers import format_percent, format_speedup
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
 from gpa_lsp.editor.lines.causes import RemedyAnchor
 from gpa_lsp.editor.model import Range, Symbol, SymbolKind
@@ -73,12 +73,16 @@ def _list_children(view: DocumentView, anchor: KernelAnchor) -> list[Symbol]:
 
 
 def _make_child(view: DocumentView, remedy: RemedyAnchor) -> Symbol:
+    from gpa_lsp.render.advice_words import (
+        show_estimate,  # needs numpy, which the answer to initialize must not wait for
+    )
+
     scope = remedy.region.scope
     file = None if scope.file is None else remedy.shown.profile.files.get(scope.file)
     last = view.finder.find(file, scope.last_line) if file is not None and scope.last_line else None
     return Symbol(
         name=f"{scope.kind.value} in line {remedy.line}",
-        detail=f"{remedy.advice.title}: {format_speedup(remedy.region.speedup.estimate)}",
+        detail=f"{remedy.advice.title}: {show_estimate(remedy.region.speedup)}",
         kind=SymbolKind.EVENT,
         range=Range(
             start=view.positions.find_start(remedy.line), end=view.positions.find_end(max(last or 0, remedy.line))

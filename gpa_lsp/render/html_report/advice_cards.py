@@ -7,7 +7,7 @@ from markupsafe import Markup
 from gpa_lsp.advice.model import Advice, Hotspot, Region
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import shorten_paths, write_place
-from gpa_lsp.basis.numbers import format_percent, format_speedup
+from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.render.advice_words import (
     SECTION_TITLES,
     choose_regions,
@@ -20,6 +20,7 @@ from gpa_lsp.render.advice_words import (
     describe_rivals,
     describe_scope,
     describe_small_regions,
+    show_estimate,
     show_gain,
 )
 from gpa_lsp.render.html_report.addresses import KernelAddresses
@@ -156,7 +157,7 @@ class AdviceCards:
             title=advice.title,
             optimizer=advice.optimizer,
             change=SECTION_TITLES[advice.category],
-            estimate=format_speedup(speedup.estimate),
+            estimate=show_estimate(speedup),
             interval=describe_interval(speedup),
             bound=self._write(describe_bound(speedup)),
             formula=describe_formula(speedup),

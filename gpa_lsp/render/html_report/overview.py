@@ -11,10 +11,14 @@ from gpa_lsp.basis.numbers import (
     format_duration_ns,
     format_launches,
     format_percent,
-    format_speedup,
-    format_speedup_range,
 )
-from gpa_lsp.render.advice_words import describe_limit_briefly, find_best_advice, name_best_advice
+from gpa_lsp.render.advice_words import (
+    describe_limit_briefly,
+    find_best_advice,
+    name_best_advice,
+    show_estimate,
+    show_interval,
+)
 from gpa_lsp.render.finding_words import describe_problem
 from gpa_lsp.render.html_report.changes_section import ChangeSection
 from gpa_lsp.render.html_report.roofline_section import convert_roof
@@ -212,8 +216,8 @@ def _build_row(
         limiter=describe_limit_briefly(kernel),
         occupancy=find_occupancy(kernel),
         speedup=best.speedup.estimate if best is not None else 0.0,
-        estimate=format_speedup(best.speedup.estimate) if best is not None else "",
-        interval=format_speedup_range(best.speedup.low, best.speedup.high) if best is not None else "",
+        estimate=show_estimate(best.speedup) if best is not None else "",
+        interval=show_interval(best.speedup) if best is not None else "",
         advice=name_best_advice(kernel),
         change=change,
     )
