@@ -201,7 +201,7 @@ def floor_speedup(factor: float) -> float:
     """
     if not math.isfinite(factor):
         return factor
-    steps = 10 ** _count_decimals(factor)
+    steps = 10.0 ** _count_decimals(factor)
     return math.floor(round(factor * steps, 6)) / steps
 
 
