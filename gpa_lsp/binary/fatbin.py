@@ -7,6 +7,7 @@ Zstandard (CUDA 12.8 and later, read here) or LZ4 (before that and for ``-compre
 Source: blocks written by fatbinary of CUDA 13.0 in all its compression modes, compared with what was put in and with cuobjdump.
 """
 
+import io
 import struct
 from collections.abc import Iterator
 from enum import IntEnum
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.zstandard import ZstandardReader
 from gpa_lsp.binary.allowance import DAMAGED
 from gpa_lsp.binary.file_bytes import FileBytes
 
@@ -24,7 +26,6 @@ _ENTRY_HEAD = struct.Struct("<HHIQIIHHIIIQQQ")
 _SMALLEST_ENTRY_BYTES = _ENTRY_HEAD.size
 _COMPRESSED_LZ4 = 0x2000
 _COMPRESSED_ZSTANDARD = 0x8000
-_LARGEST_WINDOW_BYTES = 1 << 27
 _PIECE_BYTES = 1 << 20
 _WIDEST_GAP_BYTES = 1 << 16
 """Between blocks there is only what aligns them; gigabytes of something else are not searched for more."""
@@ -115,16 +116,12 @@ def unpack_entry(data: bytes | FileBytes, entry: FatbinEntry, *, path: Path | No
 
 def _decompress(stored: bytes, entry: FatbinEntry, path: Path | None) -> bytes:
     """Piece by piece and no further than just behind the claimed size, because both sizes in the file may lie."""
-    # Imported here because most images are not compressed and the start-up of a small report counts.
-    import zstandard
-
     unpacked = bytearray()
+    reader = ZstandardReader(io.BytesIO(stored))
     try:
-        decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES)
-        with decompressor.stream_reader(stored) as reader:
-            while len(unpacked) <= entry.unpacked_bytes and (piece := reader.read(_PIECE_BYTES)):
-                unpacked += piece
-    except zstandard.ZstdError as error:
+        while len(unpacked) <= entry.unpacked_bytes and (piece := reader.read(_PIECE_BYTES)):
+            unpacked += piece
+    except (EOFError, ValueError) as error:
         raise _damaged(f"the entry does not decompress ({error})", entry.start, path) from error
     return bytes(unpacked)
 

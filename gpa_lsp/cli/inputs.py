@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpa_lsp.basis.errors import InputError, ProblemSeverity
+from gpa_lsp.basis.errors import InputError, MissingToolError, ProblemSeverity
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.report.names import shorten_name
@@ -133,6 +133,13 @@ def parse_output_path(text: str, suffixes: Sequence[str]) -> Path:
     path = Path(text)
     if path.suffix.lower() not in suffixes:
         raise argparse.ArgumentTypeError(f"{text!r} does not end in {', '.join(suffixes)}")
+    if path.suffix.lower() in (".svg", ".png"):
+        from gpa_lsp.render.charts.pictures import check_drawing  # before the work, not after it
+
+        try:
+            check_drawing()
+        except MissingToolError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
     return path
 
 

@@ -29,30 +29,42 @@ from gpa_lsp.native.shared_library import describe_core
 from gpa_lsp.processes.python_children import isolate_code
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.programs.library import list_headers
-from gpa_lsp.render.charts.javascript import open_scripts
 from gpa_lsp.report_file.kept_reports import open_kept_reports
 
 _TIMEOUT_S = 10
 _HOST_ADDS = "compiling sources with host code, by nvcc"
 _HOST_INSTALL = "install a C++ compiler that nvcc knows"
 
-_LIBRARIES = (
-    ("numpy", "everything"),
-    ("pygls", "the language server"),
-    ("lsprotocol", "the language server"),
-    ("protobuf", "reading Nsight Compute reports"),
-    ("platformdirs", "finding the cache folder"),
-    ("tomli", "our own tables, and described launches"),
-    ("rich", "colours and progress bars"),
-    ("zstandard", "compressed Nsight Compute reports (.ncu-repz)"),
-    ("pycxxfilt", "readable names of C++ functions"),
-    ("jinja2", "pages of HTML"),
-    ("vl-convert-python", "charts in pages, SVG and PNG"),
-    ("tree-sitter", "hints that name the expressions of a source line"),
-    ("tree-sitter-cuda", "the same for CUDA C++"),
-    ("tree-sitter-python", "the same for Python"),
-    ("tree-sitter-fortran", "the same for Fortran"),
-    ("tree-sitter-julia", "the same for Julia"),
+# ordinary dependencies, by name on the package index: what each is used for
+_PACKAGES = {
+    "numpy": "arrays of instructions, samples and accesses",
+    "pygls": "the language server",
+    "lsprotocol": "messages of the language server",
+    "protobuf": "Nsight Compute reports",
+    "platformdirs": "folders of the cache and of the history",
+    "tomli": "architecture tables and launch descriptions",
+    "rich": "colours and progress bars in a terminal",
+    "jinja2": "HTML pages",
+    "networkx": "the graph of causes (gpa-lsp graph)",
+    "pyelftools": "lines of host code (profile --sampler cupti)",
+    "pycxxfilt": "readable names of C++ functions",
+    "tree-sitter": "parsing sources for advice and launches",
+    "tree-sitter-cuda": "the same in CUDA C++",
+    "tree-sitter-python": "the same in Python",
+    "tree-sitter-fortran": "the same in Fortran",
+    "tree-sitter-julia": "the same in Julia",
+}
+if sys.version_info < (3, 14):
+    _PACKAGES["backports.zstd"] = "Zstandard: .ncu-repz and device code"
+
+# packages of extras: name, extra, what each is used for
+_OPTIONAL_PACKAGES = (
+    ("cuda-bindings", "cuda", "measuring on a GPU of this machine"),
+    ("nvidia-cuda-nvrtc", "cuda", "compiling on save; gpa-lsp calibrate"),
+    ("vl-convert-python", "charts", "roofline and explore -o chart.svg or .png"),
+    ("pyarrow", "traces", "traces in files (gpa-lsp trace)"),
+    ("distributed", "dask", "explore --scheduler, on a Dask cluster"),
+    ("ipykernel", "jupyter", "gpa-lsp in notebooks"),
 )
 
 NVIDIA_PACKAGES = (
@@ -113,20 +125,23 @@ class Component:
     install: str
 
 
+def inspect_packages() -> tuple[Component, ...]:
+    """Look up the packages of the core and of the extras, and what each is used for."""
+    return (
+        *(_inspect_package(name, adds, f"pip install {name}") for name, adds in _PACKAGES.items()),
+        *(_inspect_package(name, adds, f"pip install 'gpa-lsp[{extra}]'") for name, extra, adds in _OPTIONAL_PACKAGES),
+    )
+
+
 def inspect_installation() -> tuple[Component, ...]:
-    """Look at everything, in the order it is worth reading. Nothing found missing is an error."""
+    """Look up programs, files and hardware, in the order worth reading. A missing one is no error."""
     return (
         _found("gpa-lsp", __version__, "itself"),
         _inspect_licences(),
         _inspect_python(),
-        *(_inspect_library(name, adds) for name, adds in _LIBRARIES),
         _inspect_tool("nvdisasm", "instruction texts, def-use and control flow", "pip install nvidia-cuda-nvdisasm"),
         _inspect_tool("cuobjdump", "device code in compressed fat binaries", "pip install nvidia-cuda-cuobjdump"),
         _inspect_ncu(),
-        _inspect_package("cuda-bindings", "looking up and measuring the ceilings of a GPU of this machine"),
-        _inspect_package(
-            "nvidia-cuda-nvrtc", "compiling kernels as they are edited, and the benchmarks of gpa-lsp calibrate"
-        ),
         _inspect_tool(
             "nvcc",
             "compiling sources with host code as they are edited",
@@ -137,8 +152,6 @@ def inspect_installation() -> tuple[Component, ...]:
         _inspect_collector(),
         _inspect_timing(),
         _inspect_core(),
-        _inspect_package("pyarrow", "keeping traces in files (gpa-lsp trace)", "traces"),
-        _inspect_package("distributed", "exploring on a Dask cluster (gpa-lsp explore --scheduler)", "dask"),
         *map(_inspect_outside_package, list_outside_packages()),
         _inspect_driver(),
         _inspect_architectures(),
@@ -174,23 +187,11 @@ def _inspect_python() -> Component:
     return _found("Python", f"{platform.python_version()} on {system}, {sys.executable}", "everything")
 
 
-def _inspect_library(name: str, adds: str) -> Component:
+def _inspect_package(name: str, adds: str, install: str) -> Component:
     try:
         return _found(name, importlib.metadata.version(name), adds)
     except importlib.metadata.PackageNotFoundError:
-        return Component(
-            name=name, state=State.MISSING, detail="not installed", adds=adds, install=f"pip install {name}"
-        )
-
-
-def _inspect_package(name: str, adds: str, extra: str = "cuda") -> Component:
-    """A package of an extra."""
-    part = _inspect_library(name, adds)
-    if part.state is State.FOUND:
-        return part
-    return Component(
-        name=name, state=part.state, detail=part.detail, adds=adds, install=f"pip install 'gpa-lsp[{extra}]'"
-    )
+        return Component(name=name, state=State.MISSING, detail="not installed", adds=adds, install=install)
 
 
 def _inspect_outside_package(package: OutsidePackage) -> Component:
@@ -355,7 +356,6 @@ def list_kept() -> Mapping[str, KeptFiles]:
     return {
         "analysed reports": open_kept_reports(),
         "disassembled functions": open_cache().files,
-        "scripts of charts": open_scripts(),
     }
 
 

@@ -1,6 +1,6 @@
 """Functions and lines of the host program: what its debugging information says of addresses. Read when it is wanted, of those images alone.
 
-pyelftools reads it (the extra ``[cupti]``); without it, or without debugging information, names come from the table of symbols or are not known.
+pyelftools reads it; without debugging information, names come from the table of symbols or are not known.
 """
 
 from bisect import bisect_right
@@ -39,11 +39,10 @@ def find_places(image: Path, offsets: Collection[int]) -> Mapping[int, tuple[Hos
         image: a program or library; what cannot be read has no places.
         offsets: from where it is loaded, as its own tables have them.
     """
-    try:
-        from elftools.common.exceptions import ELFError
-        from elftools.elf.elffile import ELFFile
-    except ImportError:
-        return {}
+    # imported here: measuring without DWARF does without it
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
     try:
         stream, size_bytes = open_regular_file(image)
     except InputError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpa_lsp.basis.errors import InputError, MissingToolError
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.locations import is_path_end, write_place
 from gpa_lsp.binary.model import name_resource
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency
@@ -36,7 +36,6 @@ def build_def_use_graph(kernel: KernelReport) -> "nx.DiGraph[int]":
 
     Raises:
         InputError: nothing was blamed: the kernel has no samples, or its code is not in the report.
-        MissingToolError: networkx is not installed.
     """
     blame = kernel.blame
     if blame is None:
@@ -44,12 +43,8 @@ def build_def_use_graph(kernel: KernelReport) -> "nx.DiGraph[int]":
             f"{kernel.name} has no def-use graph: it has no samples, or no causes were found",
             remedy="give a report with sampled stalls and its code",
         )
-    try:
-        import networkx as nx
-    except ModuleNotFoundError as error:
-        raise MissingToolError(
-            "networkx", needed_for="graphs of causes", install="pip install 'gpa-lsp[graph]' brings it"
-        ) from error
+    import networkx as nx  # as slow to import as numpy
+
     columns, edges = kernel.instructions, blame.edges
     graph: nx.DiGraph[int] = nx.DiGraph(
         kernel=kernel.name, mangled_name=kernel.mangled_name, unit="samples", total_samples=kernel.total_samples

@@ -57,7 +57,6 @@ def test_saved_reports_are_read_as_profiles_are(tmp_path: Path) -> None:
         write_report(report, stream)
     again = api.load(saved)
     assert [kernel.name for kernel in again.kernels] == [kernel.name for kernel in report.kernels]
-    pytest.importorskip("networkx")
     assert (
         api.def_use_graph(again.kernels[0]).number_of_edges() == api.def_use_graph(report.kernels[0]).number_of_edges()
     )

@@ -4,11 +4,11 @@ import struct
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.binary.fatbin import FATBIN_MAGIC, EntryKind, read_fatbin_entries, unpack_entry
 from tests.binary.seeds import CONTAINERS
+from tests.zstandard import zstd
 
 LZ4, ZSTANDARD = 0x2011, 0x8011
 
@@ -51,7 +51,7 @@ def test_fixture() -> None:
 
 def test_zstandard() -> None:
     text = b"spam " * 1000
-    data = block(entry(zstandard.compress(text), flags=ZSTANDARD, unpacked=len(text)))
+    data = block(entry(zstd.compress(text), flags=ZSTANDARD, unpacked=len(text)))
     (found,) = read_fatbin_entries(data)
     assert found.is_zstandard
     assert unpack_entry(data, found) == text
@@ -59,7 +59,7 @@ def test_zstandard() -> None:
 
 @pytest.mark.parametrize("claimed", [4999, 5001, 1 << 40], ids=["less", "more", "far more"])
 def test_zstandard_of_another_size(claimed: int) -> None:
-    data = block(entry(zstandard.compress(b"spam " * 1000), flags=ZSTANDARD, unpacked=claimed))
+    data = block(entry(zstd.compress(b"spam " * 1000), flags=ZSTANDARD, unpacked=claimed))
     (found,) = read_fatbin_entries(data)
     with pytest.raises(InputError, match="decompress"):
         unpack_entry(data, found)

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -269,6 +270,32 @@ def test_doctor_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(part["adds"] for part in parts.values())
 
 
+def test_doctor_lists_every_package_we_install_and_fits_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [text for name, texts in project["optional-dependencies"].items() if name != "dev" for text in texts]
+    asked_for = {re.split(r"[^\w.-]", text)[0] for text in (*project["dependencies"], *extras)}
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["doctor"]) == 0
+    table = capsys.readouterr().out.partition("Packages, and what they are used for\n")[2].partition("\n\n")[0]
+    listed = {line.split()[0]: line for line in table.splitlines()}
+    # programs and headers of NVIDIA are listed as what they are used as; cuda-bindings is what we use of cuda-python
+    nvidia = {name for name in asked_for if name.startswith("nvidia-")}
+    assert set(listed) - {"nvidia-cuda-nvrtc"} == asked_for - nvidia - {"cuda-python"} | {"cuda-bindings"}
+    assert [line for line in listed.values() if "…" in line or len(line) > 80] == []
+
+
+def test_a_picture_without_vl_convert_names_the_extra_before_any_work(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    for command in (["roofline", "no-such-report", "-o", "a.svg"], ["explore", "no-such-source", "-o", "a.png"]):
+        assert main(command) == 2
+        shown = " ".join(capsys.readouterr().err.split())
+        assert "pip install 'gpa-lsp[charts]', or write .html" in shown
+
+
 def test_doctor_says_what_predicting_takes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("gpa_lsp.cli.installation.HOST_COMPILERS", ("no-such-compiler",))
     assert main(["doctor", "--format", "json"]) == 0
@@ -444,7 +471,7 @@ def test_starting_loads_nothing_heavy(smooth: str) -> None:
     script = (
         "import sys; from gpa_lsp.cli.main import main; main(sys.argv[1:]); "
         "print(sorted({name.split('.')[0] for name in sys.modules} "
-        "& {'rich', 'networkx', 'pygls', 'lsprotocol', 'google', 'elftools', 'zstandard', 'typer', 'pydantic'}), file=sys.stderr)"
+        "& {'rich', 'networkx', 'pygls', 'lsprotocol', 'google', 'elftools', 'backports', 'vl_convert', 'typer', 'pydantic'}), file=sys.stderr)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, "check", smooth],

@@ -26,7 +26,6 @@ def _list_stacks(found: Run) -> list[tuple[HostFrame, ...]]:
 
 
 def test_a_c_program_by_functions_and_lines(tmp_path: Path) -> None:
-    pytest.importorskip("elftools")
     first, second, *_ = _list_stacks(run(tmp_path))
     assert [frame.function for frame in first] == ["launch_small", "train", "main"]
     assert [frame.function for frame in second] == ["launch_large", "train", "main"]
@@ -38,7 +37,6 @@ def test_a_c_program_by_functions_and_lines(tmp_path: Path) -> None:
 
 
 def test_without_debugging_information_there_are_names(tmp_path: Path) -> None:
-    pytest.importorskip("elftools")
     strip = shutil.which("strip")
     if strip is None:
         pytest.skip("strip is not installed")

@@ -72,7 +72,6 @@ def test_each_place_and_shape_is_measured_a_few_times(folder: Path, monkeypatch:
 def test_what_was_measured_is_advised_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("elftools")
     assert measure(folder, monkeypatch) == 0
     capsys.readouterr()
     assert main(["advise", "p.json"]) == 0
@@ -86,7 +85,6 @@ def test_what_was_measured_is_advised_on(
 
 
 def test_launches_from_different_places_are_told_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("elftools")
     assert measure(folder, monkeypatch) == 0
     (kernel,) = analyse([folder / "p.json"]).kernels
     places = list_launch_places(kernel)

@@ -18,6 +18,17 @@ def test_the_licence_goes_into_every_package() -> None:
     assert (ROOT / "editors" / "vscode" / "LICENSE").read_text(encoding="utf-8") == text
 
 
+def test_the_notices_of_the_chart_script_come_with_it() -> None:
+    """A page embeds the script whole, so whoever passes a page on passes the notices on."""
+    script = (ROOT / "gpa_lsp" / "render" / "charts" / "assets" / "vega.js").read_text(encoding="utf-8")
+    notices = (ROOT / ".github" / "chart_notices.js").read_text(encoding="utf-8")
+    assert script.startswith(notices) and notices.startswith("/*!")
+    for holder in ("Interactive Data Lab", "Mike Bostock", "Joachim Wester", "Simon Lydell", "Cynthia Brewer"):
+        assert holder in notices
+    assert "Redistributions in binary form must reproduce the above copyright notice" in notices
+    assert "</script" not in script.lower() and "<!--" not in script
+
+
 def test_what_nvidia_owns_is_named_where_it_is_installed() -> None:
     extras = PROJECT["optional-dependencies"]
     asked_for = [*PROJECT["dependencies"], *(text for name, texts in extras.items() if name != "dev" for text in texts)]

@@ -19,6 +19,7 @@ from tests.lsp.recorder import Recorder, find_strace, list_foreign
 from tests.lsp.test_robustness import make_project, wait_until
 from tests.lsp.test_safe_markdown import list_dangers
 from tests.lsp.test_server import find_children
+from tests.zstandard import zstd
 
 EVIL_NAME = "saxpy`[x](command:evil) ![i](https://e/x.png) <img src=x> \u202e\x1b[2J " + "A<" * 50_000
 TRAPS = (
@@ -246,14 +247,12 @@ def test_a_strange_repository_is_read_and_nothing_else(
 
 def write_bombs(folder: Path, outside: Path) -> list[str]:
     """Profiles that are small or empty and would become large, or that name other files; their names."""
-    import zstandard
-
     from gpa_lsp.profile.ncu.magic import REPORT_MAGIC
 
     with (folder / "sparse.ncu-rep").open("wb") as sparse:
         sparse.write(REPORT_MAGIC)
         sparse.truncate(2 << 30)
-    compressor = zstandard.ZstdCompressor(level=1).compressobj()
+    compressor = zstd.ZstdCompressor(level=1)
     parts = [compressor.compress(REPORT_MAGIC), *(compressor.compress(bytes(1 << 24)) for _ in range(32))]
     (folder / "zstd.ncu-repz").write_bytes(b"".join([*parts, compressor.flush()]))
     with zipfile.ZipFile(folder / "zip.ncu-repz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:

@@ -10,12 +10,12 @@ import zlib
 from collections.abc import Callable
 
 import pytest
-import zstandard
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.ncu import compression
 from tests.profile.report_builder import ReportBuilder, build_small_report
+from tests.zstandard import zstd
 
 Read = Callable[..., Profile]
 
@@ -30,11 +30,11 @@ def _zip(data: bytes, names: tuple[str, ...] = ("report.ncu-rep",)) -> bytes:
 
 def _zstd_frames(data: bytes) -> bytes:
     half = len(data) // 2
-    return zstandard.compress(data[:half]) + zstandard.compress(data[half:])
+    return zstd.compress(data[:half]) + zstd.compress(data[half:])
 
 
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
-    "zstd": zstandard.compress,
+    "zstd": zstd.compress,
     "zstd in two frames": _zstd_frames,
     "gzip": gzip.compress,
     "zlib": zlib.compress,
@@ -85,7 +85,7 @@ def test_a_bomb_stops_at_the_limit(read_bytes: Read, name: str, monkeypatch: pyt
 
 def test_a_large_report_is_spooled_to_disk(read_bytes: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "_IN_MEMORY_BYTES", 64)
-    assert len(read_bytes(zstandard.compress(build_small_report()), "test.ncu-repz").launches) == 1
+    assert len(read_bytes(zstd.compress(build_small_report()), "test.ncu-repz").launches) == 1
 
 
 def test_a_zip_of_several_files_is_refused(read_bytes: Read) -> None:
@@ -109,7 +109,7 @@ def test_compression_inside_the_container_says_how_to_convert(read_bytes: Read) 
     builder.add_session()
     plain = builder.build()
     with pytest.raises(UnsupportedInputError, match=r"compressed inside its container.*ncu --import"):
-        read_bytes(plain[:10] + zstandard.compress(plain[10:]), "test.ncu-repz")
+        read_bytes(plain[:10] + zstd.compress(plain[10:]), "test.ncu-repz")
 
 
 def test_text_that_starts_like_zlib_is_no_report(read_bytes: Read) -> None:

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +27,7 @@ from tests.patience import in_bounded_time
 from tests.profile.mutations import find_length_fields, mutate
 from tests.profile.native_writing import render_native
 from tests.profile.report_builder import BASE_ADDRESS, ReportBuilder, build_small_report, encode, encode_rule
+from tests.zstandard import zstd
 
 _CORPUS_SEEDS = ("rtx3070_daxpy_2022.3.ncu-rep", "rtx3070_scan_2020.3.ncu-rep")
 
@@ -46,7 +46,7 @@ def _build_many_entries() -> bytes:
 
 
 SEEDS = (build_small_report(), _build_many_entries())
-COMPRESSORS = (zstandard.compress, gzip.compress, zlib.compress, lzma.compress, bz2.compress)
+COMPRESSORS = (zstd.compress, gzip.compress, zlib.compress, lzma.compress, bz2.compress)
 
 
 @pytest.fixture(scope="module")

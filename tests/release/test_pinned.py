@@ -12,7 +12,7 @@ ACTIONS = sorted((ROOT / ".github" / "actions").glob("*/action.yml"))
 
 
 def name_of(requirement: str) -> str:
-    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-").replace(".", "-")
 
 
 def test_every_development_dependency_is_pinned_with_hashes_and_no_address() -> None:

@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from io import BytesIO
 
+import networkx as nx
 import pytest
 
 from gpa_lsp.render.graph_files import GRAPH_FORMATS, write_graph
@@ -13,8 +14,6 @@ from gpa_lsp.report.model import KernelReport
 from tests.hostile_names import EVERYTHING, find_unseen
 from tests.report.test_pairs import BLAME, LISTING
 from tests.report_builder import build_kernel
-
-nx = pytest.importorskip("networkx")
 
 
 @pytest.fixture

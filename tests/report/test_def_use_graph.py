@@ -1,5 +1,6 @@
 """The graph of causes: samples are conserved, words are those of the heaviest reason, parts are cut out around lines."""
 
+import networkx as nx
 import pytest
 
 from gpa_lsp.basis.errors import InputError
@@ -7,8 +8,6 @@ from gpa_lsp.report.def_use_graph import build_def_use_graph, cut_around
 from tests.conftest import ROOT
 from tests.report.test_pairs import BLAME, LISTING
 from tests.report_builder import build_kernel
-
-nx = pytest.importorskip("networkx")
 
 
 def test_samples_are_conserved() -> None:

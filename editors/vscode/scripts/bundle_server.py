@@ -20,15 +20,15 @@ REPOSITORY = BUNDLED.parent.parent.parent
 PURE = ("pygls", "lsprotocol", "cattrs", "attrs", "typing_extensions")
 """Only needed to speak the protocol, and of pure Python: these come along."""
 
-COMMAND_LINE_ONLY = ("rich",)
+COMMAND_LINE_ONLY = ("rich", "networkx")
 
 PROGRAMS = ("nvidia-cuda-nvdisasm", "nvidia-cuda-cuobjdump")
 """No modules: what needs SASS text says so when they are missing."""
 
-FOR_PAGES = ("jinja2", "vl-convert-python")
-"""Only the report's page needs them, and says so when they are missing: the server starts without."""
+# The server starts without them: pages and compressed reports name the one that is missing.
+FOR_SOME_FILES = ("jinja2", "backports.zstd")
 
-MODULES = {"protobuf": "google.protobuf"}
+MODULES = {"protobuf": "google.protobuf", "pyelftools": "elftools"}
 """Where the name to import is not the name of the package."""
 
 NOT_SERVED = (
@@ -125,7 +125,9 @@ def main() -> int:
             archive.writestr(ZipInfo(name), path.read_bytes())  # without times: the same files make the same archive
     requirements = read_requirements()
     names = [find_name(text) for text in requirements]
-    modules = {name: MODULES.get(name, name.replace("-", "_")) for name in names if name not in (*PROGRAMS, *FOR_PAGES)}
+    modules = {
+        name: MODULES.get(name, name.replace("-", "_")) for name in names if name not in (*PROGRAMS, *FOR_SOME_FILES)
+    }
     (BUNDLED / "requirements.txt").write_text("\n".join(requirements) + "\n", encoding="utf-8")
     (BUNDLED / "native.json").write_text(json.dumps(modules, indent=2) + "\n", encoding="utf-8")
     return 0

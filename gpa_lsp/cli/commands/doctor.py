@@ -20,9 +20,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from gpa_lsp.cli.installation import inspect_installation  # knows every part there is, and so imports a good deal
+    from gpa_lsp.cli.installation import inspect_installation, inspect_packages  # imports most of the package
 
-    components = inspect_installation()
+    components, packages = inspect_installation(), inspect_packages()
     if arguments.format == "json":
         rows = [
             {
@@ -32,32 +32,38 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
                 "adds": part.adds,
                 "install": part.install,
             }
-            for part in components
+            for part in (*components, *packages)
         ]
         terminal.print_safely(lambda: terminal.write_text(json.dumps({"components": rows}, indent=2) + "\n"))
     else:
-        terminal.print_safely(lambda: terminal.write_lines(_render(components, terminal.width)))
+        terminal.print_safely(lambda: terminal.write_lines(_render(components, packages, terminal.width)))
     return 0
 
 
-def _render(components: "Sequence[Component]", width: int | None) -> Iterator[Line]:
+def _render(components: "Sequence[Component]", packages: "Sequence[Component]", width: int | None) -> Iterator[Line]:
     columns = (
         Column(title=""),
         Column(title="", align=Align.LEFT),
         Column(title="", can_shrink=True, min_chars=30),
     )
-    rows: list[Sequence[Span]] = [
-        ((part.name, Style.TITLE), (part.state.value, _STATE_STYLES[part.state.value]), (part.detail, Style.PLAIN))
-        for part in components
-    ]
-    yield from lay_out_table(columns, rows, width=width, indent=0)
-    lacking = [part for part in components if part.state.value != "found"]
+    yield from lay_out_table(columns, [_make_row(part, part.detail) for part in components], width=width, indent=0)
+    yield ()
+    yield text_line("Packages, and what they are used for", Style.HEADING)
+    yield from lay_out_table(columns, [_make_row(part, part.adds) for part in packages], width=width, indent=0)
+    lacking = [part for part in (*components, *packages) if part.state.value != "found"]
     if not lacking:
         return
     yield ()
     yield text_line("What the missing parts would add", Style.HEADING)
     for part in lacking:
         yield from hang(((f"  {part.name}: ", Style.TITLE), (f"{part.adds}; {part.install}", Style.PLAIN)), width)
+
+
+def _make_row(part: "Component", words: str) -> Sequence[Span]:
+    """A row of the table; a package that is found shows its version as its state."""
+    state = part.state.value
+    shown = part.detail if words is part.adds and state == "found" else state
+    return (part.name, Style.TITLE), (shown, _STATE_STYLES[state]), (words, Style.PLAIN)
 
 
 COMMAND = Command(

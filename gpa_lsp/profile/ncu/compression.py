@@ -17,6 +17,7 @@ from typing import BinaryIO, Protocol, cast
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.basis.numbers import format_bytes
+from gpa_lsp.basis.zstandard import ZstandardReader
 from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC
 
 _MAX_BYTES = 4 << 30
@@ -24,7 +25,7 @@ _FREE_BYTES = 64 << 20
 _MAX_RATIO = 256
 """Reports are protobuf and ELF; anything that grows more than this beyond the first 64 MiB is not one."""
 _CHUNK_BYTES = 1 << 20
-_MAX_WINDOW_BYTES = 128 << 20
+_XZ_MEMORY_BYTES = 256 << 20
 _IN_MEMORY_BYTES = 64 << 20
 
 
@@ -53,7 +54,7 @@ def decompress(stream: BinaryIO, size_bytes: int, compression: str) -> Iterator[
             written = _copy(_OPENERS[compression](stream), cast(BinaryIO, target), size_bytes, compression)
         except (InputError, MemoryError):
             raise
-        except _find_errors() as error:
+        except _ERRORS as error:
             message = f"the {compression} data is damaged ({error})"
             raise InputError(
                 message, place="compressed stream", remedy="copy the file again or record it again"
@@ -78,15 +79,8 @@ def _copy(source: _Readable, target: BinaryIO, compressed_bytes: int, compressio
     return written
 
 
-def _open_zstd(stream: BinaryIO) -> _Readable:
-    import zstandard  # only for files that need it
-
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
-    return cast(_Readable, decompressor.stream_reader(stream, read_across_frames=True))
-
-
 def _open_xz(stream: BinaryIO) -> _Readable:
-    decompressor = lzma.LZMADecompressor(memlimit=2 * _MAX_WINDOW_BYTES)
+    decompressor = lzma.LZMADecompressor(memlimit=_XZ_MEMORY_BYTES)
 
     def inflate(size: int) -> bytes:
         data = stream.read(_CHUNK_BYTES) if decompressor.needs_input else b""
@@ -153,7 +147,7 @@ class _Inflater:
 
 
 _OPENERS: dict[str, Callable[[BinaryIO], _Readable]] = {
-    "zstd": _open_zstd,
+    "zstd": ZstandardReader,
     "gzip": lambda stream: cast(_Readable, gzip.GzipFile(fileobj=stream)),
     "xz": _open_xz,
     "bzip2": lambda stream: cast(_Readable, bz2.BZ2File(stream)),
@@ -163,19 +157,15 @@ _OPENERS: dict[str, Callable[[BinaryIO], _Readable]] = {
 }
 
 
-def _find_errors() -> tuple[type[BaseException], ...]:
-    """What the decompressors raise on damaged data, by their documentation and by mutation tests."""
-    import zstandard
-
-    return (
-        zstandard.ZstdError,
-        zlib.error,
-        lzma.LZMAError,
-        zipfile.BadZipFile,
-        EOFError,
-        OSError,
-        struct.error,
-        ValueError,
-        RuntimeError,
-        NotImplementedError,
-    )
+# what the decompressors raise on damaged data, by their documentation and by mutation tests
+_ERRORS = (
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    EOFError,
+    OSError,
+    struct.error,
+    ValueError,
+    RuntimeError,
+    NotImplementedError,
+)

@@ -3,6 +3,7 @@
 The engine ends the process at characters that XML does not have, so no text reaches it as it came.
 """
 
+import importlib.util
 from typing import Any
 
 from gpa_lsp.basis.errors import MissingToolError, ToolError
@@ -58,11 +59,22 @@ def draw_png(spec: dict[str, Any], dark: bool = False, scale: float = 2) -> byte
         raise ToolError("vl-convert", f"cannot draw the chart: {error}") from error
 
 
-def _load() -> Any:
-    try:
-        import vl_convert  # brings a JavaScript engine of 50 MB; only where charts are drawn
-    except ImportError as error:
+def check_drawing() -> None:
+    """Check that charts can be drawn, before anything slow is done for them.
+
+    Raises:
+        MissingToolError: vl-convert is not installed.
+    """
+    if importlib.util.find_spec("vl_convert") is None:
         raise MissingToolError(
-            "vl-convert-python", needed_for="drawing charts", install="pip install vl-convert-python"
-        ) from error
+            "vl-convert-python",
+            needed_for="a chart as SVG or PNG",
+            install="pip install 'gpa-lsp[charts]', or write .html, which a browser draws",
+        )
+
+
+def _load() -> Any:
+    check_drawing()
+    import vl_convert  # brings a JavaScript engine of 50 MB
+
     return vl_convert

@@ -68,9 +68,6 @@ def render_history_page(kernels: Sequence[KernelPast], zone: tzinfo | None = Non
 
     Returns:
         HTML that loads nothing.
-
-    Raises:
-        MissingToolError: vl-convert, which brings the JavaScript of the charts, is not installed.
     """
     names = shorten_distinctly(kernel.name for kernel in kernels)
     charts: dict[str, Mapping[str, Any]] = {}

@@ -14,7 +14,6 @@ from gpa_lsp.basis.glossary import TERMS
 from gpa_lsp.basis.numbers import format_count, format_count_of
 from gpa_lsp.basis.prose import Code, Part, Place, Sentence
 from gpa_lsp.basis.visible_text import make_lines_visible
-from gpa_lsp.render.charts.javascript import read_javascript
 from gpa_lsp.render.charts.themes import build_config
 from gpa_lsp.render.page.embedding import embed_json, embed_script, hash_script
 
@@ -85,6 +84,7 @@ def _mark_sentence(text: str) -> str:
 
 
 _SHELL = "gpa_lsp.render.page"
+_CHARTS = "gpa_lsp.render.charts"
 
 
 class _PackageTemplates(BaseLoader):
@@ -158,7 +158,8 @@ def render_page(
     Returns:
         HTML that loads nothing.
     """
-    libraries = (read_javascript(),) if draws_charts else ()
+    # its licence notices stand at its head, because whoever passes a page on passes the libraries on
+    libraries = (read_asset(_CHARTS, "vega.js"),) if draws_charts else ()
     embedded = [embed_script(text) for text in (*libraries, read_asset(_SHELL, "page.js"), *scripts)]
     sheets = [Markup(text) for text in (read_asset(_SHELL, "page.css"), *styles)]
     return (

@@ -56,9 +56,6 @@ def render_prediction_page(prediction: SourcePrediction) -> str:
 
     Returns:
         HTML that loads nothing.
-
-    Raises:
-        MissingToolError: vl-convert, which brings the JavaScript of the charts, is not installed.
     """
     charts: dict[str, Mapping[str, Any]] = {}
     sections = [

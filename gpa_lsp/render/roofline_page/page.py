@@ -33,9 +33,6 @@ def render_roofline_page(
 
     Returns:
         HTML that loads nothing.
-
-    Raises:
-        MissingToolError: vl-convert, which brings the JavaScript of the chart, is not installed.
     """
     earlier = () if before is None else before.kernels
     most = max(_LEAST_LAUNCHES, _MOST_LAUNCHES // max(1, len(report.kernels) + len(earlier)))

@@ -49,7 +49,7 @@ THIS SOFTWARE.
 
 fast-json-patch, Copyright (c) 2013, 2014, 2020 Joachim Wester
 json-stringify-pretty-compact, Copyright (c) 2014, 2016, 2017, 2019, 2021, 2022 Simon Lydell
-d3-geo holds code that is Copyright 2008-2012 Charles Karney
+d3-geo holds code that is Copyright 2008-2012 Charles Karney, d3-geo-projection code that is Copyright 2015 Ricky Reusser
 
 Permission is hereby granted, free of charge, to any person obtaining a copy
 of this software and associated documentation files (the "Software"), to deal
@@ -68,4 +68,18 @@ AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
 LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
 OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN
 THE SOFTWARE.
+
+ColorBrewer's colour schemes in d3-scale-chromatic
+Copyright 2002 Cynthia Brewer, Mark Harrower, and The Pennsylvania State University
+
+Licensed under the Apache License, Version 2.0 (the "License"); you may not use
+this file except in compliance with the License. You may obtain a copy of the
+License at
+
+http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software distributed
+under the License is distributed on an "AS IS" BASIS, WITHOUT WARRANTIES OR
+CONDITIONS OF ANY KIND, either express or implied. See the License for the
+specific language governing permissions and limitations under the License.
 */
