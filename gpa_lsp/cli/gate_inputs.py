@@ -195,6 +195,5 @@ def _describe_run(measurement: "Measurement") -> "GateKernel":
         figures={
             (metric, Origin.MEASURED): Figure(value=value) for metric, value in values.items() if value is not None
         },
-        times=measurement.times,
-        code_digest=measurement.code_digest,
+        work=measurement.work,
     )

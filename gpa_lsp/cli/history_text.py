@@ -22,6 +22,7 @@ _COLUMNS = (
     Column(title="since previous"),
     Column(title="since baseline"),
     Column(title="samples", align=Align.RIGHT, is_optional=True),
+    Column(title="id", align=Align.RIGHT),
     Column(title="best advice", can_shrink=True, is_optional=True),
     Column(title="profile", can_shrink=True, keeps_end=True, is_optional=True),
 )
@@ -58,12 +59,13 @@ def _make_row(row: RunRow, folder: Path | None, zone: tzinfo | None) -> tuple[Sp
     measurement = run.measurement
     baseline = ("baseline", Style.TITLE) if run.is_baseline else _describe_time(row.baseline)
     return (
-        (str(run.run_id), Style.PLAIN),
+        (str(run.number), Style.PLAIN),
         (format_moment(measurement.measured_ns, zone), Style.PLAIN),
         (_format_time(measurement), Style.PLAIN),
         _describe_time(row.previous),
         baseline,
         (format_count(measurement.total_samples), Style.PLAIN),
+        (f"@{run.run_id}", Style.DIM),
         (_describe_advice(measurement), Style.PLAIN),
         (show_path(measurement.profile or "", folder), Style.DIM),
     )
@@ -78,15 +80,19 @@ def _format_time(measurement: Measurement) -> str:
 def _describe_time(found: RunTime | None) -> Span:
     if found is None:
         return "", Style.PLAIN
-    launch = "" if found.is_same_launch else " (different launch)"
-    if found.verdict is Verdict.SAME_CODE:
+    _, judgement = found
+    time, verdict = judgement.time, judgement.verdict
+    doubt = f" ({judgement.note.partition(':')[0]})" if judgement.note else ""
+    if verdict is Verdict.OTHER_WORK:
+        return f"not compared{doubt}", Style.DIM
+    if verdict is Verdict.SAME_CODE:
         return "same code", Style.DIM
-    if found.time is None:
+    if time is None:
         return UNKNOWN, Style.DIM
-    if found.verdict is Verdict.NO_CHANGE:
-        return f"no change{launch}", Style.DIM
-    style = Style.TITLE if found.verdict is Verdict.FASTER else Style.WARNING
-    return f"{format_change(found.time.after / found.time.before - 1)}{launch}", style
+    if verdict is Verdict.NO_CHANGE:
+        return f"no change{doubt}", Style.DIM
+    style = Style.DIM if doubt else Style.TITLE if verdict is Verdict.FASTER else Style.WARNING
+    return f"{format_change(time.after / time.before - 1)}{doubt}", style
 
 
 def _describe_advice(measurement: Measurement) -> str:
@@ -141,6 +147,7 @@ def make_run(run: Run) -> dict[str, Any]:
     launch, cycles = measurement.launch, measurement.times.cycles
     return {
         "run": run.run_id,
+        "number": run.number,
         "is_baseline": run.is_baseline,
         "measured_unix_ns": measurement.measured_ns,
         "recorded_unix_ns": run.recorded_ns,
@@ -177,4 +184,10 @@ def _keep_finite(value: float) -> float | None:
 def _make_time(found: RunTime | None) -> dict[str, Any] | None:
     if found is None:
         return None
-    return {"run": found.before.run_id, "verdict": found.verdict.value, "time": make_time(found.time)}
+    before, judgement = found
+    return {
+        "run": before.run_id,
+        "verdict": judgement.verdict.value,
+        "note": judgement.note,
+        "time": make_time(judgement.time),
+    }

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from gpa_lsp.basis.locations import write_place
-from gpa_lsp.basis.numbers import format_dim3, format_speedup
+from gpa_lsp.basis.numbers import format_speedup
 from gpa_lsp.cli.history_text import make_run, show_path
 from gpa_lsp.history.model import RunChange
 from gpa_lsp.render.changes_text import (
     LEAST_CHANGE_RATIO,
     VERDICT_WORDS,
+    describe_both_times,
     describe_range,
-    describe_time,
     make_part,
     make_time,
     name_changed_line,
@@ -40,14 +40,17 @@ def render_run_change(
     before, after = change.before, change.after
     words, style = VERDICT_WORDS[change.verdict]
     name = shorten_name(after.measurement.name)
-    yield from hang(
-        ((name, Style.TITLE), (f"  {describe_time(change.time)}", Style.PLAIN), (f"  {words}", style)), width
+    times = describe_both_times(
+        change.verdict, change.time, (before.measurement.duration_ns, after.measurement.duration_ns)
     )
-    moments = [f"run {run.run_id} of {format_moment(run.measurement.measured_ns, zone)}" for run in (before, after)]
+    yield from hang(((name, Style.TITLE), (f"  {times}", Style.PLAIN), (f"  {words}", style)), width)
+    moments = [f"run {run.number} of {format_moment(run.measurement.measured_ns, zone)}" for run in (before, after)]
     yield from hang(((f"  {' → '.join(moments)}", Style.DIM),), width)
     if change.time is not None and change.verdict is not Verdict.SAME_CODE:
         yield from hang(((f"  {describe_range(change.time)}", Style.DIM),), width)
     yield from _render_warnings(change, width)
+    if change.verdict is Verdict.OTHER_WORK:
+        return
     ratio = change.instructions_ratio
     if ratio is not None and abs(ratio - 1) >= LEAST_CHANGE_RATIO:
         yield text_line(f"  executes {format_speedup(ratio)} the instructions")
@@ -73,14 +76,8 @@ def _render_warnings(change: RunChange, width: int | None) -> Iterator[Line]:
     if old.key.mangled_name != new.key.mangled_name:
         names = [shorten_name(measurement.name) for measurement in (old, new)]
         yield from hang(((f"  the kernels differ: {' → '.join(names)}", Style.WARNING),), width)
-    if old.key.device != new.key.device:
-        text = f"  the GPUs differ: {old.key.device or 'unknown'} → {new.key.device or 'unknown'}"
-        yield from hang(((text, Style.WARNING),), width)
-    if not change.is_same_launch:
-        launches = [
-            f"grid {format_dim3(launch.grid)} block {format_dim3(launch.block)}" for launch in (old.launch, new.launch)
-        ]
-        yield from hang(((f"  the launches differ: {' → '.join(launches)}", Style.WARNING),), width)
+    if change.note:
+        yield from hang(((f"  {change.note}", Style.WARNING),), width)
 
 
 def _name_line(part: PartChange, folder: Path | None) -> str:
@@ -94,7 +91,7 @@ def make_run_change_document(change: RunChange) -> dict[str, Any]:
         "before": make_run(change.before),
         "after": make_run(change.after),
         "verdict": change.verdict.value,
-        "is_same_launch": change.is_same_launch,
+        "note": change.note,
         "time": make_time(change.time),
         "instructions_ratio": change.instructions_ratio,
         "no_stalls": change.no_stalls,

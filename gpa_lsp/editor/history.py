@@ -110,7 +110,7 @@ def describe_past(history: KernelHistory | None, now_ns: int | None = None, zone
     for title, change in (("the last run", history.previous), ("the baseline", history.baseline)):
         if change is not None:
             moment = _name_moment(change, now_ns, zone)
-            words = f"since {title} ({moment}, run {change.before.run_id}): {_describe_fully(change)}"
+            words = f"since {title} ({moment}): {_describe_fully(change)}"
             rows.append(f"- {make_one_line(words)}")
             rows += [f"  - {make_one_line(words)}" for words in _list_place_changes(change)]
     if history.is_baseline:
@@ -122,7 +122,7 @@ def describe_past(history: KernelHistory | None, now_ns: int | None = None, zone
         [
             *((f"- {course}",) if course else ()),
             *rows,
-            f"- run {history.run.run_id} of the history; {format_count_of(history.run_count, 'run')} of this kernel on this GPU",
+            f"- {format_count_of(history.run_count, 'run')} of this kernel on this GPU",
         ]
     )
 
@@ -140,22 +140,24 @@ def _name_moment(change: RunChange, now_ns: int, zone: tzinfo | None) -> str:
 
 
 def _describe(change: RunChange, since: str) -> str:
-    launch = _describe_difference(change)
+    difference = _describe_difference(change)
+    if change.verdict is Verdict.OTHER_WORK:
+        return f"not compared since {since}{difference}"
     if change.verdict is Verdict.SAME_CODE:
         return f"same code as {_refer(since)}{_describe_drift(change.time)}"
     if change.time is None:
         return f"no time to compare since {since}"
     if change.verdict is Verdict.NO_CHANGE:
-        return f"no change since {since} (within {_format_noise(change.time)} noise){launch}"
-    return f"{format_change(_measure_change(change.time))} since {since}{launch}"
+        return f"no change since {since} (within {_format_noise(change.time)} noise){difference}"
+    return f"{format_change(_measure_change(change.time))} since {since}{difference}"
 
 
 def _describe_difference(change: RunChange) -> str:
-    """What else is not as it was: the template arguments, the launch."""
+    """What else is not as it was: the template arguments, the work."""
     old, new = (shorten_name(run.measurement.name) for run in (change.before, change.after))
     parts = [f"was {old}"] if old != new and "<" in old else []
-    if not change.is_same_launch:
-        parts.append("different launch")
+    if change.note:
+        parts.append(change.note)
     return f" ({', '.join(parts)})" if parts else ""
 
 
@@ -175,6 +177,8 @@ def _describe_drift(time: TimeChange | None) -> str:
 
 def _describe_fully(change: RunChange) -> str:
     time = change.time
+    if change.verdict is Verdict.OTHER_WORK:
+        return f"not compared{_describe_difference(change)}"
     if time is None:
         return "the same code" if change.verdict is Verdict.SAME_CODE else "one of the two has no time"
     if time.unit == "ns":

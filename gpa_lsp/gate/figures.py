@@ -10,7 +10,7 @@ from gpa_lsp.basis.locations import SourceLine
 from gpa_lsp.gate.model import TRAITS, Figure, GateKernel, Metric, Origin
 from gpa_lsp.prediction.model import KernelPrediction
 from gpa_lsp.ptx.model import Space
-from gpa_lsp.report.compare import digest_code, measure_times
+from gpa_lsp.report.compare import measure_work
 from gpa_lsp.report.differences import Trait, compare_traits
 from gpa_lsp.report.kernel_lines import find_body
 from gpa_lsp.report.model import KernelReport
@@ -40,8 +40,7 @@ def describe_kernel(
         mangled_name=kernel.mangled_name,
         name=kernel.name,
         figures=figures,
-        times=measure_times(kernel) if is_measured else None,
-        code_digest=digest_code(kernel) if is_measured else None,
+        work=measure_work(kernel) if is_measured else None,
         body=first,
         report=kernel,
     )

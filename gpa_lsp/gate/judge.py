@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.basis.prose import NOTHING
 from gpa_lsp.gate.model import (
     Budget,
     Budgets,
@@ -15,13 +16,25 @@ from gpa_lsp.gate.model import (
     Origin,
     Outcome,
 )
-from gpa_lsp.report.changes import LaunchTimes, PartChange, compare_times, measure_range
+from gpa_lsp.report.changes import (
+    LaunchTimes,
+    PartChange,
+    TimeJudgement,
+    Verdict,
+    compare_times,
+    judge_change,
+    measure_range,
+)
 from gpa_lsp.report.compare import compare_kernels
 from gpa_lsp.report.kernel_pairs import pair_by_name
 from gpa_lsp.report.names import shorten_name
 
 _ROUNDING = 1e-9
 """Beyond a limit by less than this share of it is no more than rounding."""
+
+# Metrics whose figures depend on the work, where they come from launches and not from code.
+_COUNTED = frozenset({Metric.INSTRUCTIONS, Metric.LOCAL_ACCESSES, Metric.SECTORS})
+_OF_LAUNCHES = frozenset({Origin.MEASURED, Origin.SIMULATED})
 
 
 def judge_kernels(base: Sequence[GateKernel], head: Sequence[GateKernel], budgets: Budgets) -> GateResult:
@@ -70,20 +83,30 @@ def find_budget(budgets: Budgets, metric: Metric, kernel: GateKernel) -> Budget 
 
 
 def _judge_pair(base: GateKernel, head: GateKernel, budgets: Budgets) -> list[GateRow]:
+    is_measured = base.work is not None and head.work is not None and base.time_origin is head.time_origin
+    judgement = judge_change(base.work, head.work) if is_measured and base.work and head.work else None
     found = [(metric, find_budget(budgets, metric, head)) for metric in Metric]
     return [
-        _judge_time(base, head, budget) if metric is Metric.TIME else _judge_figure(base, head, budget)
+        _judge_time(base, head, budget, judgement)
+        if metric is Metric.TIME
+        else _judge_figure(base, head, budget, judgement)
         for metric, budget in found
         if budget is not None
     ]
 
 
-def _judge_figure(base: GateKernel, head: GateKernel, budget: Budget) -> GateRow:
-    """By the surest origin that both have; a limit that needs nothing before takes the surest of what is after."""
+def _judge_figure(base: GateKernel, head: GateKernel, budget: Budget, judgement: TimeJudgement | None) -> GateRow:
+    """By the surest origin that both have; a limit that needs nothing before takes the surest of what is after.
+
+    What was counted while other work was done is not compared.
+    """
     is_alone = budget.limit.kind is LimitKind.VALUE
+    is_counted = judgement is not None and budget.metric in _COUNTED
+    note = judgement.note if judgement is not None and is_counted and not is_alone else NOTHING
+    is_other = judgement is not None and bool(note) and judgement.verdict is Verdict.OTHER_WORK
     for origin in Origin:
         before, after = (side.figures.get((budget.metric, origin)) for side in (base, head))
-        if after is None or (before is None and not is_alone):
+        if after is None or (before is None and not is_alone) or (is_other and origin in _OF_LAUNCHES):
             continue
         old = None if before is None else before.value
         bound = budget.limit.find_bound(old)
@@ -97,9 +120,10 @@ def _judge_figure(base: GateKernel, head: GateKernel, budget: Budget) -> GateRow
             before=old,
             after=after.value,
             bound=bound,
+            note=note if origin in _OF_LAUNCHES else NOTHING,
             line=after.line,
         )
-    return GateRow(kernel=head, base=base, budget=budget, outcome=Outcome.UNKNOWN, line=head.body)
+    return GateRow(kernel=head, base=base, budget=budget, outcome=Outcome.UNKNOWN, note=note, line=head.body)
 
 
 def _is_beyond(value: float, bound: float, *, is_better_high: bool) -> bool:
@@ -107,16 +131,16 @@ def _is_beyond(value: float, bound: float, *, is_better_high: bool) -> bool:
     return value < bound - room if is_better_high else value > bound + room
 
 
-def _judge_time(base: GateKernel, head: GateKernel, budget: Budget) -> GateRow:
+def _judge_time(base: GateKernel, head: GateKernel, budget: Budget, judgement: TimeJudgement | None) -> GateRow:
     if budget.limit.kind is LimitKind.VALUE:
         return _judge_time_alone(base, head, budget)
-    unknown = GateRow(kernel=head, base=base, budget=budget, outcome=Outcome.UNKNOWN, line=head.body)
-    if base.times is None or head.times is None or base.time_origin is not head.time_origin:
+    note = NOTHING if judgement is None else judgement.note
+    unknown = GateRow(kernel=head, base=base, budget=budget, outcome=Outcome.UNKNOWN, note=note, line=head.body)
+    if judgement is None or judgement.verdict is Verdict.OTHER_WORK or base.work is None or head.work is None:
         return unknown
-    times = [base.times, head.times]
+    time = judgement.time
     if budget.limit.kind is LimitKind.DIFFERENCE:  # is in nanoseconds
-        times = [LaunchTimes(cycles=None, ns=one.ns) for one in times]
-    time = compare_times(*times)
+        time = compare_times(*(LaunchTimes(cycles=None, ns=side.times.ns) for side in (base.work, head.work)))
     bound = None if time is None else budget.limit.find_bound(time.before)
     if time is None or bound is None:
         return unknown
@@ -124,7 +148,7 @@ def _judge_time(base: GateKernel, head: GateKernel, budget: Budget) -> GateRow:
     if _is_beyond(time.after, bound, is_better_high=False):
         is_clear = time.high > 0 and time.before / time.high > min(time.before, bound)
         outcome = Outcome.EXCEEDED if is_clear else Outcome.WITHIN_NOISE
-        if base.code_digest is not None and base.code_digest == head.code_digest:
+        if judgement.verdict is Verdict.SAME_CODE:
             outcome = Outcome.SAME_CODE
     return GateRow(
         kernel=head,
@@ -136,13 +160,14 @@ def _judge_time(base: GateKernel, head: GateKernel, budget: Budget) -> GateRow:
         after=time.after,
         bound=bound,
         time=time,
+        note=note,
         line=_find_slower_line(base, head, outcome) or head.body,
     )
 
 
 def _judge_time_alone(base: GateKernel, head: GateKernel, budget: Budget) -> GateRow:
     """A limit of the time itself, in nanoseconds."""
-    spread = None if head.times is None else head.times.ns
+    spread = None if head.work is None else head.work.times.ns
     if spread is None:
         return GateRow(kernel=head, base=base, budget=budget, outcome=Outcome.UNKNOWN, line=head.body)
     bound = budget.limit.amount
@@ -150,7 +175,7 @@ def _judge_time_alone(base: GateKernel, head: GateKernel, budget: Budget) -> Gat
     if spread.mean > bound:
         is_clear = measure_range(spread, "ns")[0] > bound
         outcome = Outcome.EXCEEDED if is_clear else Outcome.WITHIN_NOISE
-    old = None if base.times is None or base.times.ns is None else base.times.ns.mean
+    old = None if base.work is None or base.work.times.ns is None else base.work.times.ns.mean
     return GateRow(
         kernel=head,
         base=base,

@@ -7,7 +7,8 @@ from enum import Enum, StrEnum
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import SourceLine
 from gpa_lsp.basis.numbers import Quantity
-from gpa_lsp.report.changes import LaunchTimes, TimeChange
+from gpa_lsp.basis.prose import NOTHING, Sentence
+from gpa_lsp.report.changes import MeasuredWork, TimeChange
 from gpa_lsp.report.differences import Trait
 from gpa_lsp.report.model import KernelReport
 
@@ -88,8 +89,7 @@ class GateKernel:
         mangled_name: linkage name.
         name: readable name.
         figures: what is known, but for times.
-        times: per launch; None where nothing was measured.
-        code_digest: equal ones are the same instructions launched the same way; None where unknown.
+        work: its times, and what they were measured on; None where nothing was measured.
         body: the first line of its own body; None for code without lines.
         report: None for one that is remembered only.
     """
@@ -97,8 +97,7 @@ class GateKernel:
     mangled_name: str
     name: str
     figures: Mapping[tuple[Metric, Origin], Figure]
-    times: LaunchTimes | None
-    code_digest: str | None
+    work: MeasuredWork | None
     body: SourceLine | None = None
     report: KernelReport | None = field(default=None, repr=False)
 
@@ -186,7 +185,7 @@ class Outcome(Enum):
     SAME_CODE = "same code"
     """A time beyond the limit, of the same instructions launched the same way."""
     UNKNOWN = "unknown"
-    """One of the figures it needs is not known."""
+    """One of the figures it needs is not known, or the two were measured on other work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +202,7 @@ class GateRow:
         after: None where unknown.
         bound: the last value within the limit; None where unknown.
         time: of a time, with its range; None for others, and where one of the two has none.
+        note: why the two are not compared, or what may differ besides the code; empty where nothing is known to.
         line: to look at, as compiled after the change; None where no line is known.
     """
 
@@ -215,6 +215,7 @@ class GateRow:
     after: float | None = None
     bound: float | None = None
     time: TimeChange | None = None
+    note: Sentence = NOTHING
     line: SourceLine | None = None
 
 

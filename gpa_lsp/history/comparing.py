@@ -15,9 +15,7 @@ from gpa_lsp.history.model import (
 )
 from gpa_lsp.report.changes import (
     PartChange,
-    TimeChange,
     Verdict,
-    compare_times,
     explain_missing_stalls,
     is_beyond_counts,
     judge_change,
@@ -28,11 +26,25 @@ from gpa_lsp.report.line_map import map_edited_lines, split_lines
 _LineTable = Mapping[int, RememberedLine]
 
 
-def judge_runs(before: Measurement, after: Measurement) -> tuple[Verdict, TimeChange | None]:
-    """What became of a kernel's time."""
-    time = compare_times(before.times, after.times)
-    same_code = before.code_digest is not None and before.code_digest == after.code_digest
-    return judge_change(time, same_code=same_code), time
+def choose_comparable(run: Run, earlier: Iterable[Run]) -> tuple[Run, bool] | None:
+    """Choose the run to compare a run with: the last of the same work, else the last whose work may be the same, else the last.
+
+    Args:
+        run: the later one.
+        earlier: its predecessors, newest first; no more are taken than are looked at.
+
+    Returns:
+        The run, and whether the two can be compared; None where there is no predecessor.
+    """
+    first = possible = None
+    for one in earlier:
+        is_same_work = judge_change(one.measurement.work, run.measurement.work).is_same_work
+        if is_same_work:
+            return one, True
+        first = first or one
+        if is_same_work is None:
+            possible = possible or one
+    return (possible, True) if possible is not None else None if first is None else (first, False)
 
 
 def compare_runs(
@@ -50,23 +62,25 @@ def compare_runs(
         after_content: the later run's.
     """
     old, new = before.measurement, after.measurement
-    verdict, time = judge_runs(old, new)
+    judgement = judge_change(old.work, new.work)
+    is_other = judgement.verdict is Verdict.OTHER_WORK
     ratio = None
     if old.executed_instructions and new.executed_instructions:
         ratio = new.executed_instructions / old.executed_instructions
     pair = _Pair(old, new)
-    is_sampled = not explain_missing_stalls(old.total_samples, new.total_samples)
+    is_sampled = not is_other and not explain_missing_stalls(old.total_samples, new.total_samples)
     lines, gone = _compare_lines(pair, before_content, after_content) if is_sampled else ({}, ())
     return RunChange(
         before=before,
         after=after,
-        verdict=verdict,
-        time=time,
+        verdict=judgement.verdict,
+        time=judgement.time,
+        note=judgement.note,
         instructions_ratio=ratio,
         reasons=_compare_reasons(pair) if is_sampled else (),
         lines=lines,
         gone=gone,
-        places=_compare_places(old.places, new.places),
+        places=() if is_other else _compare_places(old.places, new.places),
     )
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.figures import Spread
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.history.comparing import judge_runs
+from gpa_lsp.basis.prose import NOTHING
+from gpa_lsp.history.comparing import choose_comparable
 from gpa_lsp.history.model import Measurement, Run, RunFilter
-from gpa_lsp.report.changes import measure_range
+from gpa_lsp.report.changes import judge_change, measure_range
 from gpa_lsp.report.time_course import TimeCourse, TimedRun
 
 if TYPE_CHECKING:  # a Python without SQLite must do without memory, not without everything else
@@ -32,21 +33,30 @@ class KernelCourse:
 
 
 def build_course(history: "History", run: Run, most: int = MOST_COURSE_RUNS) -> TimeCourse:
-    """A run and those before it.
+    """A run and those before it that did the same work.
 
     Args:
         history: open.
         run: the last one of the course.
-        most: runs at most.
+        most: runs at most, with those that did other work.
 
     Raises:
         InputError: the history cannot be read.
     """
-    return _make_course(history, [run, *history.list_predecessors(run, most - 1)])
+    return make_course(history, run, history.list_predecessors(run, most - 1))
+
+
+def make_course(history: "History", run: Run, earlier: Sequence[Run]) -> TimeCourse:
+    """Make the course of a run and those of its predecessors, newest first, that did the same work.
+
+    Raises:
+        InputError: the history cannot be read.
+    """
+    return _make_course(history, _choose_chain(run, earlier), len(earlier) + 1)
 
 
 def build_courses(history: "History", wanted: RunFilter, most: int | None) -> tuple[KernelCourse, ...]:
-    """Every kernel that matches, the one with the newest run first. Variants of a kernel in one profile have a course each.
+    """Every kernel that matches, the one with the newest run first. Variants of a kernel in one profile have a course each, and so has each size.
 
     Args:
         history: open.
@@ -62,17 +72,24 @@ def build_courses(history: "History", wanted: RunFilter, most: int | None) -> tu
         if run.run_id in claimed:
             continue
         earlier = history.list_predecessors(run, history.limits.runs_per_kernel)
-        own = itertools.takewhile(
-            lambda one: one.run_id not in claimed, earlier
-        )  # a past of two variants is shown once
-        chain = [run, *own]
-        claimed.update(one.run_id for one in chain)
-        found.append(KernelCourse(newest=run, course=_make_course(history, chain[:most])))
+        same_work = _choose_chain(run, earlier)
+        chain = list(itertools.takewhile(lambda one: one.run_id not in claimed, same_work))
+        claimed.update(one.run_id for one in chain)  # a past of two variants is shown once
+        found.append(KernelCourse(newest=run, course=_make_course(history, chain[:most], len(earlier) + 1)))
     return tuple(found)
 
 
-def _make_course(history: "History", chain: Sequence[Run]) -> TimeCourse:
-    """The course of some runs, newest first."""
+def _choose_chain(run: Run, earlier: Sequence[Run]) -> list[Run]:
+    """A run, the one to compare it with, the one to compare that with, and so on."""
+    chain, rest = [run], list(earlier)
+    while (found := choose_comparable(chain[-1], rest)) is not None and found[1]:
+        chain.append(found[0])
+        rest = rest[rest.index(found[0]) + 1 :]
+    return chain
+
+
+def _make_course(history: "History", chain: Sequence[Run], looked_at: int) -> TimeCourse:
+    """Make a course of some runs, newest first, that were chosen from so many."""
     measurements = [run.measurement for run in chain]
     unit = _choose_unit(measurements)
     timed = [
@@ -82,7 +99,7 @@ def _make_course(history: "History", chain: Sequence[Run]) -> TimeCourse:
     return TimeCourse(
         unit=unit,
         runs=tuple(reversed(timed)),
-        run_count=max(len(chain), history.count_runs(chain[0].measurement.key)),
+        run_count=max(looked_at, history.count_runs(chain[0].measurement.key)),
     )
 
 
@@ -97,20 +114,18 @@ def _make_timed(run: Run, before: Measurement | None, unit: str) -> TimedRun:
     measurement = run.measurement
     spread = _find_spread(measurement, unit)
     low, high = (None, None) if spread is None else measure_range(spread, unit)
-    is_same_launch = before is None or before.launch.is_like(measurement.launch)
-    verdict, change = None, None
-    if before is not None:
-        verdict, change = judge_runs(before, measurement)
+    judgement = None if before is None else judge_change(before.work, measurement.work)
+    change = None if judgement is None else judgement.time
     return TimedRun(
-        number=run.run_id,
+        number=run.number,
         measured_ns=measurement.measured_ns,
         time=None if spread is None else spread.mean,
         low=low,
         high=high,
         launch_count=0 if spread is None else spread.count,
-        verdict=verdict if is_same_launch else None,
+        verdict=None if judgement is None else judgement.verdict,
         change_ratio=None if change is None else change.after / change.before - 1,
-        is_same_launch=is_same_launch,
+        note=NOTHING if judgement is None else judgement.note,
         commit=measurement.commit,
         is_baseline=run.is_baseline,
     )

@@ -6,8 +6,8 @@ These objects cross the pipe from the server's worker process and are there befo
 from collections.abc import Mapping
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.prose import Sentence
-from gpa_lsp.report.changes import LaunchTimes, PartChange, TimeChange, Verdict, explain_missing_stalls
+from gpa_lsp.basis.prose import NOTHING, Sentence
+from gpa_lsp.report.changes import LaunchTimes, MeasuredWork, PartChange, TimeChange, Verdict, explain_missing_stalls
 from gpa_lsp.report.time_course import Commit, TimeCourse
 
 Place = tuple[str, int]
@@ -49,12 +49,6 @@ class RememberedLaunch:
     registers_per_thread: int | None
     shared_static_bytes: int | None
     shared_dynamic_bytes: int | None
-
-    def is_like(self, other: "RememberedLaunch") -> bool:
-        """The caller asked for the same, as far as both are known; registers and static shared memory are the compiler's."""
-        pairs = ((self.grid, other.grid), (self.block, other.block))
-        is_alike = all(mine == theirs or None in (mine, theirs) for mine, theirs in pairs)
-        return is_alike and self.shared_dynamic_bytes == other.shared_dynamic_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,22 +124,36 @@ class Measurement:
     commit: Commit | None = None
     places: tuple[RememberedPlace, ...] = ()
 
+    @property
+    def work(self) -> MeasuredWork:
+        """All that tells what work was measured."""
+        return MeasuredWork(
+            times=self.times,
+            device=self.key.device,
+            grid=self.launch.grid,
+            block=self.launch.block,
+            executed_instructions=self.executed_instructions,
+            code_digest=self.code_digest,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A measurement as it is kept.
 
     Attributes:
-        run_id: what people call it by; never given twice.
+        run_id: what commands call it by (``@12``); never given twice.
         measurement: what was measured.
         recorded_ns: when it was first read, since 1970.
         is_baseline: pinned, as what later ones are compared with.
+        number: among the runs of its kernel, by the time they were measured; the oldest is 1.
     """
 
     run_id: int
     measurement: Measurement
     recorded_ns: int
     is_baseline: bool
+    number: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,11 +259,12 @@ class RunChange:
         before: the earlier one.
         after: the later one.
         verdict: what became of the time.
-        time: None when one of the two has none.
+        time: None when one of the two has none, or they did not do the same work.
+        note: why the two are not compared, or what may differ besides the code; empty where nothing is known to.
         instructions_ratio: executed warp instructions after / before; None where not counted.
         reasons: by stall reason, largest change first; empty where one of the two has no samples.
         lines: line after → what became of it, under the file's local path where it has one; only lines one of the two keeps samples of.
-            Empty, as ``gone`` is, where one of the two has no samples.
+            Empty, as ``gone`` is, where one of the two has no samples, or they did not do the same work.
         gone: lines before that are not there any more, largest first.
         places: where it was launched from, and what became of the launches from there; empty where one of the two knows of one place only.
     """
@@ -269,11 +278,7 @@ class RunChange:
     lines: Mapping[Place, PartChange]
     gone: tuple[PartChange, ...]
     places: tuple[PlaceChange, ...] = ()
-
-    @property
-    def is_same_launch(self) -> bool:
-        """Both were launched alike."""
-        return self.before.measurement.launch.is_like(self.after.measurement.launch)
+    note: Sentence = NOTHING
 
     @property
     def no_stalls(self) -> Sentence:
@@ -287,7 +292,7 @@ class KernelHistory:
 
     Attributes:
         run: the measurement that is shown.
-        previous: since the last one before it on the same GPU; None when there is none.
+        previous: since the last one before it on the same GPU that did the same work, or where none did, since the last one; None when there is none.
         baseline: since the pinned one; None when none is pinned, or it is this one.
         run_count: measurements of this kernel on this GPU, this one included.
         other_device: the GPU of the latest earlier measurement, where there is none on this one; None otherwise.

@@ -1,27 +1,18 @@
 """The runs of each kernel as a list, with what changed from one to the next."""
 
+from collections.abc import Iterator
+
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.history.comparing import judge_runs
+from gpa_lsp.history.comparing import choose_comparable
 from gpa_lsp.history.model import KernelKey, Run, RunFilter
 from gpa_lsp.history.store import History
-from gpa_lsp.report.changes import TimeChange, Verdict
+from gpa_lsp.report.changes import TimeJudgement, judge_change
 
+# Predecessors that are looked at for one of the same work.
+_MOST_STEPS = 24
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunTime:
-    """A run's time beside an earlier one's.
-
-    Attributes:
-        before: the earlier run.
-        verdict: what became of the time.
-        time: None when one of the two has none.
-        is_same_launch: both were launched alike.
-    """
-
-    before: Run
-    verdict: Verdict
-    time: TimeChange | None
-    is_same_launch: bool
+RunTime = tuple[Run, TimeJudgement]
+"""An earlier run, and what became of the time since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +21,7 @@ class RunRow:
 
     Attributes:
         run: the run.
-        previous: beside the one before; None where there is none.
+        previous: beside the last one before it that did the same work, or where none did, the last one; None where there is none.
         baseline: beside the pinned one; None where none is, or it is this one.
     """
 
@@ -75,7 +66,7 @@ def build_overview(history: History, wanted: RunFilter, most_runs: int | None) -
         rows = tuple(
             RunRow(
                 run=run,
-                previous=_judge(history.find_previous(run), run),
+                previous=_judge(_find_previous(history, run), run),
                 baseline=_judge(history.find_baseline_of(run), run),
             )
             for run in runs[:most_runs]
@@ -87,6 +78,18 @@ def build_overview(history: History, wanted: RunFilter, most_runs: int | None) -
 def _judge(before: Run | None, after: Run) -> RunTime | None:
     if before is None or before.run_id == after.run_id:
         return None
-    old, new = before.measurement, after.measurement
-    verdict, time = judge_runs(old, new)
-    return RunTime(before=before, verdict=verdict, time=time, is_same_launch=old.launch.is_like(new.launch))
+    return before, judge_change(before.measurement.work, after.measurement.work)
+
+
+def _find_previous(history: History, run: Run) -> Run | None:
+    found = choose_comparable(run, _walk_back(history, run))
+    return None if found is None else found[0]
+
+
+def _walk_back(history: History, run: Run) -> Iterator[Run]:
+    for _ in range(_MOST_STEPS):
+        previous = history.find_previous(run)
+        if previous is None:
+            return
+        yield previous
+        run = previous

@@ -28,11 +28,13 @@ IS_KERNEL = "mangled_name = ? AND home = ? AND device = ? AND capability = ?"
 
 _SELECT = (
     "SELECT run.id, run.recorded_ns, run.measured_ns, run.profile, run.session, run.facts, kernel.mangled_name, kernel.home,"
-    " kernel.device, kernel.capability, kernel.baseline_id IS run.id FROM run JOIN kernel ON kernel.id = run.kernel_id"
+    " kernel.device, kernel.capability, kernel.baseline_id IS run.id, (SELECT count(*) FROM run AS earlier WHERE"
+    " earlier.kernel_id = run.kernel_id AND (earlier.measured_ns, earlier.id) <= (run.measured_ns, run.id))"
+    " FROM run JOIN kernel ON kernel.id = run.kernel_id"
 )
 
 
-_RUN_COLUMNS = (int, int, int, str | None, str, str, str, str, str, str, int)
+_RUN_COLUMNS = (int, int, int, str | None, str, str, str, str, str, str, int, int)
 """The kinds of what that selects."""
 
 _FILE_COLUMNS = (str, str | None, bytes | None, int)
@@ -68,7 +70,7 @@ def expect_run(connection: sqlite3.Connection, run_id: int) -> Run:
     """
     run = find_run(connection, run_id)
     if run is None:
-        raise InputError(f"run {run_id} is damaged", remedy=f"forget it: gpa-lsp history --delete {run_id}")
+        raise InputError(f"run @{run_id} is damaged", remedy=f"forget it: gpa-lsp history --delete @{run_id}")
     return run
 
 
@@ -213,8 +215,9 @@ def _iterate_runs(
     return (run for run in map(_read_run, rows) if run is not None)
 
 
-def _read_run(row: tuple[int, int, int, str | None, str, str, str, str, str, str, int]) -> Run | None:
-    run_id, recorded_ns, measured_ns, profile, session, facts, mangled_name, home, device, capability, is_baseline = row
+def _read_run(row: tuple[int, int, int, str | None, str, str, str, str, str, str, int, int]) -> Run | None:
+    run_id, recorded_ns, measured_ns, profile, session, facts, mangled_name, home, device, capability, *last = row
+    is_baseline, number = last
     try:
         check_columns(row, _RUN_COLUMNS)
         key = KernelKey(
@@ -224,4 +227,10 @@ def _read_run(row: tuple[int, int, int, str | None, str, str, str, str, str, str
     except ValueError as error:  # damaged rows among them
         _LOG.warning("run %d is damaged: %s", run_id, error)
         return None
-    return Run(run_id=run_id, measurement=measurement, recorded_ns=recorded_ns, is_baseline=bool(is_baseline))
+    return Run(
+        run_id=run_id,
+        number=number,
+        measurement=measurement,
+        recorded_ns=recorded_ns,
+        is_baseline=bool(is_baseline),
+    )

@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from gpa_lsp.basis.errors import GpaError, Problem, ProblemSeverity
-from gpa_lsp.history.courses import MOST_COURSE_RUNS, build_course
+from gpa_lsp.history.comparing import choose_comparable
+from gpa_lsp.history.courses import MOST_COURSE_RUNS, build_course, make_course
 from gpa_lsp.history.model import KernelHistory, Run, RunChange
 from gpa_lsp.report.time_course import TimeCourse
 
@@ -52,12 +53,13 @@ def remember_kernels(
 
 
 def compare_with_past(history: "History", run: Run) -> KernelHistory:
-    """What changed until a run, since the one before it and since the baseline; of the lines, those with a part of the kernel worth a word.
+    """What changed until a run, since the last of the same work and since the baseline; of the lines, those with a part of the kernel worth a word.
 
     Raises:
         InputError: the history cannot be read.
     """
-    previous = history.find_previous(run)
+    earlier = history.list_predecessors(run, MOST_COURSE_RUNS - 1)
+    previous, _ = choose_comparable(run, earlier) or (None, False)
     baseline = history.find_baseline_of(run)
     is_own = baseline is not None and baseline.run_id == run.run_id
     since_previous = None if previous is None else _keep_notable_lines(compare_recorded(history, previous, run))
@@ -71,7 +73,7 @@ def compare_with_past(history: "History", run: Run) -> KernelHistory:
         baseline=since_baseline,
         run_count=history.count_runs(run.measurement.key),
         other_device=history.find_other_device(run) if previous is None else None,
-        course=None if previous is None else build_course(history, run),
+        course=None if previous is None else make_course(history, run, earlier),
     )
 
 

@@ -94,11 +94,11 @@ class History:
         return run
 
     def find_run(self, run_id: int) -> Run | None:
-        """A run by its number; None when there is none."""
+        """A run by its row; None when there is none."""
         return self._database.read(lambda connection: queries.find_run(connection, run_id))
 
     def expect_run(self, run_id: int) -> Run:
-        """A run by its number.
+        """A run by its row.
 
         Raises:
             InputError: there is none.

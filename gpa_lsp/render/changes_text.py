@@ -25,6 +25,7 @@ VERDICT_WORDS: Mapping[Verdict, tuple[str, Style]] = {
     Verdict.NO_CHANGE: ("no change beyond the noise", Style.DIM),
     Verdict.SAME_CODE: ("no change: same instructions, same launch", Style.DIM),
     Verdict.UNKNOWN: ("no time to compare", Style.WARNING),
+    Verdict.OTHER_WORK: ("not compared", Style.WARNING),
 }
 
 
@@ -35,6 +36,16 @@ def describe_time(time: TimeChange | None) -> str:
     if time.unit == "ns":
         return f"{format_duration_ns(time.before)} → {format_duration_ns(time.after)}  {format_speedup(time.speedup)}"
     return f"{format_count(time.before)} → {format_count(time.after)} cycles  {format_speedup(time.speedup)}"
+
+
+def describe_both_times(
+    verdict: Verdict, time: TimeChange | None, durations_ns: tuple[float | None, float | None]
+) -> str:
+    """Both times; with their ratio where they are compared."""
+    if verdict is not Verdict.OTHER_WORK:
+        return describe_time(time)
+    before_ns, after_ns = durations_ns
+    return f"{format_duration_ns(before_ns)}, {format_duration_ns(after_ns)}"
 
 
 def describe_range(time: TimeChange) -> str:

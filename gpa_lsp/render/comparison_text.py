@@ -10,8 +10,8 @@ from gpa_lsp.render.advice_words import show_estimate
 from gpa_lsp.render.changes_text import (
     LEAST_CHANGE_RATIO,
     VERDICT_WORDS,
+    describe_both_times,
     describe_range,
-    describe_time,
     make_part,
     make_time,
     name_changed_line,
@@ -115,10 +115,11 @@ def _render_kernel(
     words, style = VERDICT_WORDS[found.verdict]
     old, new = names[found.before.name], names[found.after.name]
     name = old if _is_alike(found) else f"{old} → {new}"
-    yield from hang(
-        ((name, Style.TITLE), (f"  {describe_time(found.time)}", Style.PLAIN), (f"  {words}", style)), width
-    )
-    if found.verdict is Verdict.SAME_CODE:
+    times = describe_both_times(found.verdict, found.time, (found.before.duration_ns, found.after.duration_ns))
+    yield from hang(((name, Style.TITLE), (f"  {times}", Style.PLAIN), (f"  {words}", style)), width)
+    if found.note:
+        yield from hang(((f"  {found.note}", Style.WARNING),), width)
+    if found.verdict in (Verdict.SAME_CODE, Verdict.OTHER_WORK):
         return
     if found.time is not None:
         yield from hang(((f"  {describe_range(found.time)}", Style.DIM),), width)
@@ -249,6 +250,7 @@ def _make_kernel(found: KernelComparison) -> dict[str, Any]:
         "before": found.before.mangled_name,
         "after": found.after.mangled_name,
         "verdict": found.verdict.value,
+        "note": found.note,
         "time": make_time(found.time),
         "instructions_ratio": found.instructions_ratio,
         "limiters": [_make_limiter(kernel.limiter) for kernel in (found.before, found.after)],

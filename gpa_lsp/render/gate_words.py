@@ -41,12 +41,15 @@ def describe_row(row: GateRow, name: str) -> str:
         row: of the result.
         name: the kernel's, as it is shown.
     """
+    if row.outcome is Outcome.UNKNOWN and row.note:
+        return f"{row.budget.metric.words} of {name}: not compared ({row.note}), so the budget of {row.budget.text} was not judged"
     if row.outcome is Outcome.UNKNOWN:
         return f"{row.budget.metric.words} of {name}: not known {_name_sides(row)}, so the budget of {row.budget.text} was not judged"
     old, new = show_value(row, row.before), show_value(row, row.after)
     values = new if row.before is None else f"{old} → {new}"
     change = f", {text}" if (text := show_change(row)) else ""
-    return f"{row.budget.metric.words} of {name}: {values}{change} ({row.origin}), {_describe_outcome(row)}"
+    note = f"; {row.note}" if row.note else ""
+    return f"{row.budget.metric.words} of {name}: {values}{change} ({row.origin}), {_describe_outcome(row)}{note}"
 
 
 def _describe_outcome(row: GateRow) -> str:
@@ -67,7 +70,7 @@ def _name_sides(row: GateRow) -> str:
     lacking = [
         word
         for word, side in (("before", row.base), ("after", row.kernel))
-        if not any(found is metric for found, _ in side.figures) and (metric != "time" or side.times is None)
+        if not any(found is metric for found, _ in side.figures) and (metric != "time" or side.work is None)
     ]
     return " and ".join(lacking) or "in the same way before and after"
 

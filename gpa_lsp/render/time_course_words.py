@@ -98,6 +98,8 @@ def describe_course(course: TimeCourse, *, with_marks: bool = False) -> Sentence
         ),
         _describe_regressions(course, f"{REGRESSION} " if with_marks else ""),
     ]
+    if any(run.note for run in course.runs):
+        parts.append(say("work or clocks may differ"))
     if len(course.commits) > 1:
         is_ticked = with_marks and bool(_list_ticks(course))
         parts.append(
@@ -163,11 +165,10 @@ def describe_step(run: TimedRun) -> str:
     >>> describe_step(first)
     ''
     """
-    if not run.is_same_launch:
-        change = _write_change(run)
-        return f"{change}, different launch" if change else "different launch"
     if run.verdict is None:
         return ""
+    if run.note:
+        return ", ".join(filter(None, (_write_change(run), run.note)))
     if run.verdict in (Verdict.SLOWER, Verdict.FASTER):
         return f"{_write_change(run)}, {run.verdict.value}"
     return {Verdict.NO_CHANGE: "no change beyond the noise", Verdict.SAME_CODE: "same code"}.get(

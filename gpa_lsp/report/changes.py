@@ -5,13 +5,13 @@ by a server that has not loaded any.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from gpa_lsp.basis.figures import Spread, measure_share
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count, format_count_of, format_limit
-from gpa_lsp.basis.prose import NOTHING, Sentence, say
+from gpa_lsp.basis.numbers import format_count, format_count_of, format_dim3, format_hz, format_limit
+from gpa_lsp.basis.prose import NOTHING, Sentence, factor, join, say
 
 ASSUMED_NOISE_RATIO = 0.03
 """Run-to-run noise taken for granted where too few launches were measured to see it."""
@@ -22,6 +22,24 @@ ASSUMED_OVERHEAD_CYCLES = 1_000.0
 ASSUMED_OVERHEAD_NS = 1_000.0
 
 _ENOUGH_LAUNCHES = 3
+
+# Of executed instructions, after / before: more than this is other work where the code is the same (polling and contended atomics repeat a little),
+_SAME_CODE_LIMIT = 1.05
+# other work is possible where code and number of threads differ,
+_OTHER_LAUNCH_LIMIT = 1.5
+# and where the code differs only. In real pairs of one work, edits changed it by up to 2.1 times each way, but for -G (27) and removed atomics (6.8).
+_SAME_LAUNCH_LIMIT = 4.0
+# Executed instructions per thread that stay within this ratio while the threads change by more than that: another size, for threads that take
+# over the work of others execute more.
+_SCALED_LIMITS = ((1.02, 1.5), (1.25, 10.0))
+_SAME_THREADS_LIMIT = 1.02  # blocks of another shape round the threads up otherwise
+# SM clocks that differ by more than this ratio are worth saying: latencies of DRAM and L2 do not follow the clock.
+_CLOCK_LIMIT = 1.1
+_LEAST_FACTOR = 0.1  # below, a factor's two decimals say little
+_LEAST_CLOCK_NS = 10_000.0  # shorter launches do not tell the clock
+
+# Digits of a digest of code and launch that are of the code, and as many of the launch.
+CODE_DIGITS = 32
 
 
 class Verdict(Enum):
@@ -35,6 +53,8 @@ class Verdict(Enum):
     """The instructions and the launch are the same, so there is nothing a change could have done."""
     UNKNOWN = "unknown"
     """One of the two has no time."""
+    OTHER_WORK = "other_work"
+    """The two did not do the same work, so their times say nothing of the code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +68,43 @@ class LaunchTimes:
 
     cycles: Spread | None
     ns: Spread | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredWork:
+    """A kernel's times and all that tells what work they were measured on.
+
+    Attributes:
+        times: per launch.
+        device: name of the GPU; empty when unknown.
+        grid: blocks of the longest launch in x, y, z; None when unknown.
+        block: threads in x, y, z; None when unknown.
+        executed_instructions: warp instructions per launch; None where not counted.
+        code_digest: as :func:`~gpa_lsp.report.compare.digest_code` has it; None where the instructions are unknown.
+        is_simulated: the times come from a model.
+    """
+
+    times: LaunchTimes
+    device: str
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
+    executed_instructions: float | None
+    code_digest: str | None
+    is_simulated: bool = False
+
+    @property
+    def threads(self) -> int | None:
+        """Threads of the longest launch; None when unknown."""
+        if self.grid is None or self.block is None:
+            return None
+        return math.prod(self.grid) * math.prod(self.block) or None
+
+    @property
+    def clock_hz(self) -> float | None:
+        """The mean clock of the SMs; None where it is unknown or the launches are too short to tell."""
+        cycles, ns = self.times.cycles, self.times.ns
+        is_known = cycles is not None and ns is not None and ns.mean >= _LEAST_CLOCK_NS and cycles.mean > 0
+        return cycles.mean / ns.mean * 1e9 if is_known and cycles is not None and ns is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,19 +209,122 @@ def measure_range(spread: Spread, unit: str) -> tuple[float, float]:
     return max(0.0, spread.mean - half), spread.mean + half
 
 
-def judge_change(time: TimeChange | None, *, same_code: bool) -> Verdict:
-    """What a change of time means; ``same_code`` says that instructions and launch are the same.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeJudgement:
+    """What became of a kernel's time between two measurements, as far as the two can be compared.
 
-    >>> judge_change(None, same_code=True).value, judge_change(None, same_code=False).value
-    ('same_code', 'unknown')
+    Attributes:
+        verdict: in one word.
+        time: None where the two are not compared, and where one has no time.
+        note: why the two are not compared, or what may differ besides the code; empty where nothing is known to.
+        is_same_work: as far as is known; None where the work may differ.
     """
-    if same_code:
-        return Verdict.SAME_CODE
-    if time is None:
-        return Verdict.UNKNOWN
-    if time.low > 1:
-        return Verdict.FASTER
-    return Verdict.SLOWER if time.high < 1 else Verdict.NO_CHANGE
+
+    verdict: Verdict
+    time: TimeChange | None
+    note: Sentence = NOTHING
+    is_same_work: bool | None = True
+
+
+def judge_change(before: MeasuredWork, after: MeasuredWork) -> TimeJudgement:
+    """Ask whether two measurements did the same work, and if so, what became of the time.
+
+    Every view that compares two measurements of a kernel asks this.
+
+    >>> from dataclasses import replace
+    >>> times = LaunchTimes(cycles=None, ns=Spread(count=1, mean=2e6, minimum=None, maximum=None, standard_deviation=None))
+    >>> small = MeasuredWork(times=times, device="T4", grid=(8, 1, 1), block=(32, 1, 1), executed_instructions=800.0, code_digest=None)
+    >>> large = replace(small, grid=(80, 1, 1), executed_instructions=8000.0)
+    >>> judge_change(small, large).verdict.value, judge_change(small, large).note
+    ('other_work', 'other size: grid 8 → 80, 10.0× the instructions')
+    >>> judge_change(small, replace(large, executed_instructions=2000.0)).note
+    'work may differ: grid 8 → 80, 2.50× the instructions'
+    """
+    is_same_work, note = _judge_work(before, after)
+    if is_same_work is False:
+        return TimeJudgement(verdict=Verdict.OTHER_WORK, time=None, note=note, is_same_work=False)
+    time = compare_times(before.times, after.times)
+    verdict = Verdict.NO_CHANGE
+    if before.code_digest is not None and before.code_digest == after.code_digest:
+        verdict = Verdict.SAME_CODE
+    elif time is None:
+        verdict = Verdict.UNKNOWN
+    elif time.low > 1:
+        verdict = Verdict.FASTER
+    elif time.high < 1:
+        verdict = Verdict.SLOWER
+    doubt = NOTHING if time is None else note or _describe_clocks(before, after)
+    return TimeJudgement(verdict=verdict, time=time, note=doubt, is_same_work=is_same_work)
+
+
+def _judge_work(before: MeasuredWork, after: MeasuredWork) -> tuple[bool | None, Sentence]:
+    """Whether two measurements did the same work, and what says otherwise; None where the work may differ."""
+    if before.device and after.device and before.device != after.device:
+        return False, say("other GPU: {before} → {after}", before=before.device, after=after.device)
+    if before.is_simulated is not after.is_simulated:
+        return False, say("one of the two is simulated")
+    old, new = before.executed_instructions, after.executed_instructions
+    executed = new / old if old and new else None
+    threads = new_threads / old_threads if (old_threads := before.threads) and (new_threads := after.threads) else None
+    differences = join(_list_work_differences(before, after, executed), ", ")
+    if before.code_digest and after.code_digest and before.code_digest[:CODE_DIGITS] == after.code_digest[:CODE_DIGITS]:
+        kind = "data" if (before.grid, before.block) == (after.grid, after.block) else "size"
+        is_same = _judge_same_code(executed, threads, kind)
+    else:
+        kind, is_same = "size", _judge_other_code(executed, threads)
+    if is_same:
+        return True, NOTHING
+    if is_same is False:
+        return False, say("other {kind}: {differences}", kind=kind, differences=differences)
+    return None, say("work may differ: {differences}", differences=differences or say("the launches are unknown"))
+
+
+def _judge_same_code(executed: float | None, threads: float | None, kind: str) -> bool | None:
+    """Judge the work of one code by instructions and threads, after / before."""
+    is_same_size = threads is None or _is_within(threads, _SAME_THREADS_LIMIT)
+    if executed is None:  # threads of a loop in strides of the grid may share the same work
+        return True if is_same_size else None
+    if _is_within(executed, _SAME_CODE_LIMIT):
+        return True
+    # The same threads in blocks of another shape may execute more, as trees of a reduction do.
+    return None if is_same_size and kind == "size" and _is_within(executed, _OTHER_LAUNCH_LIMIT) else False
+
+
+def _judge_other_code(executed: float | None, threads: float | None) -> bool | None:
+    """Judge the work of two codes by instructions and threads, after / before: an edit may change both, so that neither alone proves other work."""
+    if threads is not None and _is_within(threads, _SAME_THREADS_LIMIT):
+        return True if executed is None or _is_within(executed, _SAME_LAUNCH_LIMIT) else None
+    if executed is None:
+        return None
+    if threads is not None:
+        per_thread = executed / threads
+        if any(_is_within(per_thread, limit) and not _is_within(threads, least) for limit, least in _SCALED_LIMITS):
+            return False
+        if _is_within(per_thread, _SCALED_LIMITS[0][0]):
+            return None
+    return True if _is_within(executed, _OTHER_LAUNCH_LIMIT) else None
+
+
+def _is_within(ratio: float, limit: float) -> bool:
+    return 1 / limit <= ratio <= limit
+
+
+def _list_work_differences(before: MeasuredWork, after: MeasuredWork, executed: float | None) -> Iterator[Sentence]:
+    for name, old, new in (("grid", before.grid, after.grid), ("block", before.block, after.block)):
+        if old is not None and new is not None and old != new:
+            yield say("{name} {old} → {new}", name=name, old=format_dim3(old), new=format_dim3(new))
+    if executed is not None and not _is_within(executed, _SAME_CODE_LIMIT):
+        is_far_less = executed < _LEAST_FACTOR
+        words = "{factor} fewer instructions" if is_far_less else "{factor} the instructions"
+        yield say(words, factor=factor(1 / executed if is_far_less else executed))
+
+
+def _describe_clocks(before: MeasuredWork, after: MeasuredWork) -> Sentence:
+    """Two clocks that differ notably; empty where they do not, or one is unknown."""
+    old, new = before.clock_hz, after.clock_hz
+    if old is None or new is None or _is_within(new / old, _CLOCK_LIMIT):
+        return NOTHING
+    return say("clocks differ: {old} → {new}", old=format_hz(old), new=format_hz(new))
 
 
 def explain_missing_stalls(before_samples: int, after_samples: int) -> Sentence:

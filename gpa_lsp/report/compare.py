@@ -9,10 +9,12 @@ import numpy as np
 from gpa_lsp.advice.model import LEAST_SPEEDUP, Advice, SilenceStage
 from gpa_lsp.basis.figures import Spread, measure_weighted_spread
 from gpa_lsp.report.changes import (
+    CODE_DIGITS,
     LaunchTimes,
+    MeasuredWork,
     PartChange,
     TimeChange,
-    compare_times,
+    Verdict,
     explain_missing_stalls,
     judge_change,
     order_changes,
@@ -71,16 +73,34 @@ def _compare_pairs(pairs: Sequence[tuple[KernelReport, KernelReport]]) -> tuple[
 
 
 def compare_kernels(before: KernelReport, after: KernelReport) -> KernelComparison:
-    """Lay two measurements side by side: of one kernel, or of two that do the same work."""
-    time = measure_time_change(before, after)
-    same_code = is_same_code(before, after)
+    """Lay two measurements side by side: of one kernel, or of two that do the same work.
+
+    Where they did not do the same work, nothing but that is said.
+    """
+    judgement = judge_change(measure_work(before), measure_work(after))
+    if judgement.verdict is Verdict.OTHER_WORK:
+        return KernelComparison(
+            before=before,
+            after=after,
+            verdict=judgement.verdict,
+            time=None,
+            note=judgement.note,
+            instructions_ratio=None,
+            differences=(),
+            reasons=(),
+            lines=(),
+            outcomes=(),
+            new_advice=(),
+        )
+    same_code, time = judgement.verdict is Verdict.SAME_CODE, judgement.time
     traits = {} if same_code else compare_traits(before, after)
     no_stalls = explain_missing_stalls(before.total_samples, after.total_samples)
     return KernelComparison(
         before=before,
         after=after,
-        verdict=judge_change(time, same_code=same_code),
+        verdict=judgement.verdict,
         time=time,
+        note=judgement.note,
         instructions_ratio=_compare_instructions(before, after),
         differences=tuple(difference for difference in traits.values() if difference.is_change),
         reasons=() if no_stalls else _compare_reasons(before, after),
@@ -93,32 +113,34 @@ def compare_kernels(before: KernelReport, after: KernelReport) -> KernelComparis
     )
 
 
-def is_same_code(before: KernelReport, after: KernelReport) -> bool:
-    """The two are the same instructions, launched the same way. False where the instructions are not known."""
-    digest = digest_code(before)
-    return digest is not None and digest == digest_code(after)
-
-
 def digest_code(kernel: KernelReport) -> str | None:
     """Equal for the same instructions with the same control codes, launched the same way; None where instructions or launch are not known.
 
     Returns:
-        64 hexadecimal digits, the same on every machine.
+        64 hexadecimal digits, the same on every machine: 32 of the instructions, then 32 of the launch.
     """
     columns = kernel.instructions
     is_launch_known = kernel.configuration.grid is not None and kernel.configuration.block is not None
     if not any(columns.texts) or not is_launch_known:
         return None
-    digest = hashlib.sha256(repr(dataclasses.astuple(kernel.configuration)).encode())
-    digest.update("\n".join(columns.texts).encode("utf-8", "surrogatepass"))
-    digest.update(columns.stall_cycles.astype(np.uint8).tobytes())
-    digest.update(columns.wait_mask.astype(np.uint8).tobytes())
-    return digest.hexdigest()
+    launch = hashlib.sha256(repr(dataclasses.astuple(kernel.configuration)).encode())
+    code = hashlib.sha256("\n".join(columns.texts).encode("utf-8", "surrogatepass"))
+    code.update(columns.stall_cycles.astype(np.uint8).tobytes())
+    code.update(columns.wait_mask.astype(np.uint8).tobytes())
+    return code.hexdigest()[:CODE_DIGITS] + launch.hexdigest()[:CODE_DIGITS]
 
 
-def measure_time_change(before: KernelReport, after: KernelReport) -> TimeChange | None:
-    """Time per launch before and after, with the range the speedup lies in; None when one of the two has no time."""
-    return compare_times(measure_times(before), measure_times(after))
+def measure_work(kernel: KernelReport) -> MeasuredWork:
+    """Gather all that tells what work a kernel was measured on."""
+    return MeasuredWork(
+        times=measure_times(kernel),
+        device=kernel.device.name or "",
+        grid=kernel.configuration.grid,
+        block=kernel.configuration.block,
+        executed_instructions=count_executed(kernel),
+        code_digest=digest_code(kernel),
+        is_simulated=kernel.is_simulated,
+    )
 
 
 def measure_times(kernel: KernelReport) -> LaunchTimes:

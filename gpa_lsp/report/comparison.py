@@ -45,7 +45,8 @@ class KernelComparison:
         before: the kernel before.
         after: the kernel after.
         verdict: what became of its time.
-        time: None when one of the two has none.
+        time: None when one of the two has none, or they did not do the same work.
+        note: why the two are not compared, or what may differ besides the code; empty where nothing is known to.
         instructions_ratio: executed warp instructions after / before; None where not counted.
         differences: of launch, code and counters; only what changed, and nothing where code and launch are the same.
         reasons: by stall reason, largest change first; empty where one of the two has no samples.
@@ -65,6 +66,7 @@ class KernelComparison:
     lines: tuple[PartChange, ...]
     outcomes: tuple[AdviceOutcome, ...]
     new_advice: tuple[Advice, ...]
+    note: Sentence = NOTHING
     no_stalls: Sentence = NOTHING
 
 

@@ -1,6 +1,7 @@
 """A kernel's time from one measurement to the next: what a history tells the pages and pictures, which do not know where it is kept."""
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.prose import NOTHING, Sentence
 from gpa_lsp.report.changes import Verdict
 
 SHORT_DIGEST = 8
@@ -34,15 +35,15 @@ class TimedRun:
     """One measurement.
 
     Attributes:
-        number: what people call the run by.
+        number: of the run among those of its kernel, the oldest first.
         measured_ns: when, since 1970.
         time: per launch, in the unit of the course; None where unknown.
         low: lower end of the range the time lies in, as far as its launches tell; None where the time is unknown.
         high: upper end.
         launch_count: launches the time is the mean of.
-        verdict: what became of the time since the run before; None for the first, and where the launches differ.
+        verdict: what became of the time since the run before; None for the first.
         change_ratio: what came or went, of the time before; None as ``verdict`` is, and where one has no time.
-        is_same_launch: launched like the run before; True for the first.
+        note: what may differ from the run before besides the code; empty where nothing is known to.
         commit: what was checked out here when it was measured; None where unknown.
         is_baseline: pinned.
     """
@@ -55,29 +56,29 @@ class TimedRun:
     launch_count: int
     verdict: Verdict | None = None
     change_ratio: float | None = None
-    is_same_launch: bool = True
+    note: Sentence = NOTHING
     commit: Commit | None = None
     is_baseline: bool = False
 
     @property
     def is_regression(self) -> bool:
-        """Slower than the run before by more than the launches of the two leave in doubt, other code in the same launch."""
-        return self.verdict is Verdict.SLOWER
+        """Slower than the run before by more than the launches of the two leave in doubt, other code and nothing else."""
+        return self.verdict is Verdict.SLOWER and not self.note
 
     @property
     def is_gain(self) -> bool:
-        """The verdict is faster."""
-        return self.verdict is Verdict.FASTER
+        """Faster than the run before, as far as is known by nothing but other code."""
+        return self.verdict is Verdict.FASTER and not self.note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeCourse:
-    """Measurements of one kernel, each compared with the one before.
+    """Measurements of one kernel doing the same work, each compared with the one before.
 
     Attributes:
         unit: of the times, ``ns`` or ``cycles``.
         runs: oldest first; the last one is what is shown.
-        run_count: runs there are, with older ones that are not listed.
+        run_count: runs there are, with older ones and those of other work, which are not listed.
     """
 
     unit: str

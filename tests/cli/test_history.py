@@ -187,10 +187,10 @@ def test_runs_that_are_hardly_comparable_are_compared_with_a_word(capsys: pytest
         history.record(make_recording(0))
         other = make_key(name="_Z5otherPf", device="NVIDIA A100")
         history.record(make_recording(1, key=other, grid=(7, 1, 1)))
-    assert main(["history", "--compare", "1", "2"]) == 0
+    assert main(["history", "--compare", "@1", "@2"]) == 0
     text = capsys.readouterr().out
-    assert "the GPUs differ: NVIDIA GeForce RTX 3070 → NVIDIA A100" in text
-    assert "the launches differ: grid 128 block 256 → grid 7 block 256" in text
+    assert "not compared" in text
+    assert "other GPU: NVIDIA GeForce RTX 3070 → NVIDIA A100" in text
     assert "the kernels differ" in text
 
 
@@ -291,7 +291,7 @@ def test_a_page_of_every_kernel(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", "--format", "html", "--kernel", "saxpy", "--limit", "1"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("<!doctype html>")
-    assert "1 older run" in printed
+    assert "1 run more, older" in printed
     assert '<h2 class="code">other' not in printed.partition("<main")[2].partition("</main>")[0]
 
 
@@ -335,3 +335,63 @@ def read_packed(page: Path) -> str:
     """What the page's script unpacks of its kernels."""
     found = re.findall(r'id="packed\d+">([^<]+)<', page.read_text(encoding="utf-8"))
     return "".join(gzip.decompress(base64.b64decode(packed)).decode() for packed in found)
+
+
+def record_three_sizes() -> None:
+    """One kernel measured on 1,000 elements, on 282,000, and on 1,000 again, now faster."""
+    with History.open() as history:
+        for second, blocks, time_ns in ((0, 8, 1630.0), (10, 2256, 460e3), (20, 8, 1200.0)):
+            code = "a" * 32 if second < 20 else "b" * 32
+            history.record(
+                make_recording(
+                    second,
+                    code=code + f"{blocks:032}",
+                    grid=(blocks, 1, 1),
+                    times_ns=(time_ns, time_ns, time_ns),
+                    executed=100.0 * blocks,
+                )
+            )
+
+
+def test_sizes_are_not_compared_with_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    record_three_sizes()
+    assert main(["history"]) == 0
+    text = capsys.readouterr().out
+    assert "not compared (other size)" in text
+    assert "+" not in text
+    (kernel,) = read_history(capsys)
+    newest, large, first = kernel["runs"]
+    assert (newest["since_previous"]["run"], newest["since_previous"]["verdict"]) == (1, "faster")
+    assert (large["since_previous"]["verdict"], large["since_previous"]["time"]) == ("other_work", None)
+    assert large["since_previous"]["note"] == "other size: grid 8 → 2,256, 282× the instructions"
+    assert first["since_previous"] is None
+    assert main(["history", "--html"]) == 0
+    page = capsys.readouterr().out
+    assert "slower in run" not in page
+    assert "1.63 µs → 1.20 µs over 2 runs; no regression" in page
+    assert main(["history", "--compare", "1", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "not compared" in text
+    assert "other size: grid 8 → 2,256" in text
+
+
+def test_runs_have_the_numbers_of_their_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    with History.open() as history:
+        for second in range(3):
+            history.record(make_recording(second, key=make_key(name="_Z5otherPf")))
+        for second in range(3, 5):
+            history.record(make_recording(second))
+    assert main(["history", "--kernel", "saxpy"]) == 0
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row.split()[0] for row in rows] == ["2", "1"]
+    assert [word for row in rows for word in row.split() if word.startswith("@")] == ["@5", "@4"]
+    assert main(["history", "--pin", "1"]) == 2
+    complaint = capsys.readouterr().err
+    assert "several kernels have a run 1" in complaint
+    assert "@1 (other)" in complaint
+    assert main(["history", "--pin", "1", "--kernel", "saxpy"]) == 0
+    assert main(["history", "--pin", "@2"]) == 0
+    assert main(["history", "--pin", "3"]) == 0
+    assert main(["history", "--pin", "4"]) == 2
+    with History.open() as history:
+        assert [run.run_id for run in history.list_runs() if run.is_baseline] == [4, 3]

@@ -57,7 +57,22 @@ def test_a_baseline_that_is_the_last_run_is_said_once() -> None:
         ({"code": "x"}, {"code": "x"}, "same code as at 12:00"),
         ({"code": "x", "times_ns": (1e6,)}, {"code": "x", "times_ns": (2e6,)}, "same code as at 12:00, yet +100 %"),
         ({"times_ns": ()}, {}, "no time to compare since 12:00"),
-        ({"times_ns": (4e6,)}, {"grid": (64, 1, 1)}, "−50 % since 12:00 (different launch)"),
+        ({"times_ns": (4e6,)}, {"grid": (64, 1, 1)}, "−50 % since 12:00"),
+        (
+            {"times_ns": (4e6,)},
+            {"grid": (64, 1, 1), "executed": 600.0},
+            "−50 % since 12:00 (work may differ: grid 128 → 64, 0.60× the instructions)",
+        ),
+        (
+            {"code": "c" * 32 + "1" * 32},
+            {"code": "c" * 32 + "2" * 32, "grid": (64, 1, 1), "executed": 500.0},
+            "not compared since 12:00 (other size: grid 128 → 64, 0.50× the instructions)",
+        ),
+        (
+            {"code": "x", "times_ns": (1630.0,)},
+            {"code": "x", "executed": 282e3},
+            "not compared since 12:00 (other data: 282× the instructions)",
+        ),
         ({"times_ns": (100.0, 100.0, 100.0)}, {"times_ns": (96.0, 96.0, 96.0)}, "−4.0 % since 12:00"),
     ],
 )
@@ -67,8 +82,11 @@ def test_honest_words(before: dict, after: dict, expected: str) -> None:
 
 def test_other_template_arguments_are_named() -> None:
     before = make_recording(0, key=make_key(name="void scale<32>(float*)"), times_ns=(4e6,))
-    after = make_recording(60, key=make_key(name="void scale<64>(float*)"), grid=(64, 1, 1))
-    assert brief(make_history(change(before, after))) == "−50 % since 12:00 (was scale<32>, different launch)"
+    after = make_recording(60, key=make_key(name="void scale<64>(float*)"), grid=(64, 1, 1), executed=None)
+    assert (
+        brief(make_history(change(before, after)))
+        == "−50 % since 12:00 (was scale<32>, work may differ: grid 128 → 64)"
+    )
 
 
 def test_the_same_code_as_the_baseline() -> None:
@@ -132,16 +150,16 @@ def test_of_the_same_code_no_line_is_said_to_have_changed() -> None:
 
 
 def test_the_page_names_runs_ranges_and_grounds() -> None:
-    after = make_recording(7200, times_ns=(2e6, 2e6, 2e6), grid=(64, 1, 1))
+    after = make_recording(7200, times_ns=(2e6, 2e6, 2e6), grid=(64, 1, 1), executed=None)
     history = make_history(
         change(make_recording(7320, times_ns=(2.5e6, 2.5e6, 2.5e6)), after, 2),
         change(make_recording(-90_000, times_ns=(2.01e6,), cycles=(9.0,)), after),
     )
     assert describe_past(history, NOW_NS, UTC).splitlines() == [
-        "- since the last run (14:02, run 2): 2.50 ms → 2.00 ms: −20 % (different launch); 3 and 3 launches",
-        "- since the baseline (20 Nov, run 1): 2.01 ms → 2.00 ms: no change beyond 3.0 % noise"
-        " (different launch); too few launches to see the noise; 3 % and the launch overhead assumed",
-        "- run 9 of the history; 3 runs of this kernel on this GPU",
+        "- since the last run (14:02): 2.50 ms → 2.00 ms: −20 % (work may differ: grid 128 → 64); 3 and 3 launches",
+        "- since the baseline (20 Nov): 2.01 ms → 2.00 ms: no change beyond 3.0 % noise"
+        " (work may differ: grid 128 → 64); too few launches to see the noise; 3 % and the launch overhead assumed",
+        "- 3 runs of this kernel on this GPU",
     ]
 
 

@@ -8,6 +8,7 @@ from gpa_lsp.gate.budgets import DEFAULT_BUDGETS, parse_limit
 from gpa_lsp.gate.figures import describe_kernel
 from gpa_lsp.gate.judge import judge_kernels
 from gpa_lsp.gate.model import Budget, Budgets, Figure, GateKernel, Metric, Origin, Outcome
+from gpa_lsp.render.gate_words import describe_row
 from tests.report_builder import build_kernel
 
 ROWS = (
@@ -24,7 +25,8 @@ def measure(*durations_us: float, name: str = "k", waits: int = 100) -> GateKern
 
 def change_code(kernel: GateKernel) -> GateKernel:
     """The same with other instructions."""
-    return replace(kernel, code_digest="other")
+    assert kernel.work is not None
+    return replace(kernel, work=replace(kernel.work, code_digest="other"))
 
 
 def limit(metric: Metric, value: object, kernel: str = "*") -> Budget:
@@ -60,6 +62,29 @@ def test_times_fail_beyond_the_budget_and_the_noise(
 
 def test_the_same_code_is_never_slower() -> None:
     assert judge(measure(1000.0), measure(2000.0)) == [Outcome.SAME_CODE]
+
+
+def scale(kernel: GateKernel, blocks: int, executed: float) -> GateKernel:
+    assert kernel.work is not None
+    return replace(kernel, work=replace(kernel.work, grid=(blocks, 1, 1), executed_instructions=executed))
+
+
+def test_other_work_is_not_judged_and_says_so() -> None:
+    base, head = scale(measure(1000.0), 8, 100.0), scale(measure(9000.0), 80, 1000.0)
+    budgets = Budgets(budgets=DEFAULT_BUDGETS.budgets)
+    (row,) = judge_kernels([base], [head], budgets).rows
+    assert row.outcome is Outcome.UNKNOWN
+    assert describe_row(row, "k") == (
+        "time per launch of k: not compared (other size: grid 8 → 80, 10.0× the instructions), so the budget of +3 % was not judged"
+    )
+    assert judge_kernels([base], [head], replace(budgets, fails_on_missing=True)).has_failed
+
+
+def test_a_budget_exceeded_by_what_may_be_other_work_fails_with_a_word() -> None:
+    base, head = scale(measure(1000.0), 8, 100.0), change_code(scale(measure(9000.0), 80, 2000.0))
+    (row,) = judge_kernels([base], [head], Budgets(budgets=DEFAULT_BUDGETS.budgets)).rows
+    assert row.outcome is Outcome.EXCEEDED
+    assert describe_row(row, "k").endswith("; work may differ: grid 8 → 80, 20.0× the instructions")
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def make_recording(
     grid: tuple[int, int, int] = (128, 1, 1),
     profile: str = "/project/run.ncu-rep",
     is_whole: bool = True,
+    executed: float | None = 1000.0,
 ) -> Recording:
     """A measurement ``measured`` seconds after noon. Unless said otherwise, every second is another one, of other code."""
     key = key or make_key()
@@ -66,7 +67,7 @@ def make_recording(
         total_samples=sum(reasons.values()),
         latency_samples=sum(reasons.values()) // 2,
         by_reason={name: (count, count // 2) for name, count in reasons.items()},
-        executed_instructions=1000.0,
+        executed_instructions=executed,
         code_digest=f"code of {measured}" if code is None else code or None,
         advice=(RememberedAdvice(optimizer="loop_unrolling", title="Unroll the loop", speedup=1.5),),
     )

@@ -123,9 +123,13 @@ def test_cycles_decide_where_both_have_them() -> None:
     assert found.verdict is Verdict.NO_CHANGE
 
 
-def test_another_launch_is_told() -> None:
-    assert compare(make_recording(0), make_recording(1)).is_same_launch
-    assert not compare(make_recording(0), make_recording(1, grid=(64, 1, 1))).is_same_launch
+def test_other_work_is_not_compared() -> None:
+    assert compare(make_recording(0), make_recording(1)).note == ""
+    small = make_recording(0, code="c" * 32 + "1" * 32, times_ns=(1630.0,))
+    large = make_recording(1, code="c" * 32 + "2" * 32, grid=(4096, 1, 1), executed=32_000.0, times_ns=(460e3,))
+    found = compare(small, large)
+    assert (found.verdict, found.time, found.lines, found.reasons) == (Verdict.OTHER_WORK, None, {}, ())
+    assert found.note == "other size: grid 128 → 4,096, 32.0× the instructions"
 
 
 def test_executed_instructions() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from gpa_lsp.history.courses import build_course, build_courses
 from gpa_lsp.history.model import Recording, Run, RunFilter
+from gpa_lsp.history.overview import build_overview
 from gpa_lsp.history.recording import build_recording
 from gpa_lsp.history.remember import find_courses
 from gpa_lsp.history.store import History
@@ -69,13 +70,31 @@ def test_ranges_are_what_changes_are_judged_by(history: History) -> None:
     assert (lone.low, lone.high) == (pytest.approx(1e6 - 15.5e3), pytest.approx(1e6 + 15.5e3))
 
 
-def test_another_launch_is_no_regression(history: History) -> None:
+def test_work_that_may_be_other_is_no_regression(history: History) -> None:
     history.record(make_recording(0, times_ns=(2e6,)))
-    run = history.record(make_recording(10, times_ns=(9e6,), grid=(1024, 1, 1)))
+    run = history.record(make_recording(10, times_ns=(9e6,), grid=(1024, 1, 1), executed=2000.0))
     course = build_course(history, run)
     assert course.regressions == ()
-    assert course.runs[1].is_same_launch is False
+    assert course.runs[1].note == "work may differ: grid 128 → 1,024, 2.00× the instructions"
     assert course.runs[1].change_ratio == pytest.approx(3.5)
+
+
+def test_each_size_is_compared_with_the_last_run_of_its_own(history: History) -> None:
+    runs = [
+        history.record(
+            make_recording(10 * second, times_ns=(1e3 * blocks,), grid=(blocks, 1, 1), executed=10.0 * blocks)
+        )
+        for second, blocks in enumerate((128, 4096, 128))
+    ]
+    assert [one.number for one in build_course(history, runs[2]).runs] == [1, 3]
+    assert [one.number for one in build_course(history, runs[1]).runs] == [2]
+    found = build_courses(history, RunFilter(), None)
+    assert sorted([one.number for one in course.course.runs] for course in found) == [[1, 3], [2]]
+    assert all(course.course.regressions == () for course in found)
+    (kernel,) = build_overview(history, RunFilter(), None)
+    assert [row.previous and row.previous[0].number for row in kernel.rows] == [1, 1, None]
+    assert kernel.rows[1].previous is not None
+    assert kernel.rows[1].previous[1].verdict is Verdict.OTHER_WORK
 
 
 def test_cycles_where_only_they_are_known(history: History) -> None:

@@ -122,7 +122,7 @@ def test_a_damaged_row_is_left_out_and_can_be_deleted(tmp_path: Path) -> None:
         assert history.find_run(1) is None
         assert history.read_lines(second).lines == ()
         assert history.read_lines(third).files[0].text is None
-        with pytest.raises(InputError, match="--delete 1"):
+        with pytest.raises(InputError, match="--delete @1"):
             history.pin(1)
         history.delete([1])
         assert history.count_runs(make_key()) == 2

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpa_lsp.basis.prose import say
 from gpa_lsp.render.charts.pictures import draw_svg
 from gpa_lsp.render.charts.time_course_chart import build_course_chart
 from gpa_lsp.render.html_report.history_section import build_history_section
@@ -98,7 +99,10 @@ def test_steps_of_a_list() -> None:
         "no time to compare",
     ]
     assert describe_step(replace(runs[3], verdict=Verdict.SAME_CODE)) == "same code"
-    assert describe_step(replace(runs[1], verdict=None, is_same_launch=False)) == "+100 %, different launch"
+    assert (
+        describe_step(replace(runs[1], note=say("work may differ: grid 8 → 80")))
+        == "+100 %, work may differ: grid 8 → 80"
+    )
 
 
 def draw(course: TimeCourse) -> ElementTree.Element:
@@ -179,7 +183,7 @@ def test_the_section_of_a_page_lists_every_run_newest_first() -> None:
         ["2", "2025-11-21 13:00", "2.00 ms", "1.96 to 2.04 ms", "5", "▲ +100 %, slower", "00000007 “Tile”"],
         ["1", "2025-11-21 12:00", "1.00 ms", "0.980 to 1.02 ms", "5", "", "unknown"],
     ]
-    assert section.rest == "6 older runs: gpa-lsp history --limit 0"
+    assert section.rest == "6 runs more, older or of another size: gpa-lsp history --limit 0"
 
 
 def test_a_single_run_has_a_list_and_no_chart() -> None:

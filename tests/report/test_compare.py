@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.report.changes import Verdict
-from gpa_lsp.report.compare import compare_kernels, compare_reports, digest_code, measure_time_change, pair_lines
+from gpa_lsp.report.compare import compare_kernels, compare_reports, digest_code, pair_lines
 from gpa_lsp.report.differences import Trait
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.taken import AdviceFate
@@ -72,29 +73,46 @@ def test_the_same_instructions_and_launch_are_no_change_whatever_the_times() -> 
 def test_another_launch_of_the_same_code_is_a_change() -> None:
     kernel = measured(build_kernel(BEFORE), 100_000)
     other = replace(kernel, configuration=replace(kernel.configuration, grid=(7, 1, 1)))
-    assert compare_kernels(kernel, measured(other, 50_000)).verdict is Verdict.FASTER
+    found = compare_kernels(kernel, measured(other, 50_000))
+    assert (found.verdict, found.note) == (Verdict.FASTER, "work may differ: grid 128 → 7")
+
+
+def test_other_sizes_of_the_same_code_are_not_compared() -> None:
+    kernel = measured(build_kernel(BEFORE, advice=ADVICE), 100_000)
+    small, large = (
+        replace(
+            kernel,
+            configuration=replace(kernel.configuration, grid=grid),
+            instructions=replace(kernel.instructions, executions=np.full(3, executions)),
+        )
+        for grid, executions in (((7, 1, 1), 100), ((2000, 1, 1), 28_200))
+    )
+    found = compare_kernels(small, measured(large, 9e9))
+    assert (found.verdict, found.time, found.outcomes, found.lines) == (Verdict.OTHER_WORK, None, (), ())
+    assert found.note == "other size: grid 7 → 2,000, 282× the instructions"
 
 
 def test_many_launches_show_their_own_noise() -> None:
-    steady = measure_time_change(
+    steady = compare_kernels(
         measured(build_kernel(BEFORE), 1000, 1001, 999, 1000), measured(build_kernel(AFTER), 990, 991, 989, 990)
-    )
+    ).time
     assert steady is not None
     assert steady.low > 1.0
-    noisy = measure_time_change(
+    noisy = compare_kernels(
         measured(build_kernel(BEFORE), 900, 1100, 1000), measured(build_kernel(AFTER), 850, 1150, 970)
-    )
+    ).time
     assert noisy is not None
     assert noisy.low < 1.0 < noisy.high
 
 
 def test_nanoseconds_serve_where_cycles_are_missing_on_one_side() -> None:
-    time = measure_time_change(
+    time = compare_kernels(
         measured(build_kernel(BEFORE), 4e6, unit="ns"), measured(build_kernel(AFTER), 2e6, unit="ns")
-    )
+    ).time
     assert time is not None
     assert (time.unit, time.speedup) == ("ns", 2.0)
-    assert measure_time_change(measured(build_kernel(BEFORE), 4e6, unit="ns"), measured(build_kernel(AFTER))) is None
+    unknown = compare_kernels(measured(build_kernel(BEFORE), 4e6, unit="ns"), measured(build_kernel(AFTER)))
+    assert unknown.time is None
 
 
 def test_without_times_nothing_is_claimed() -> None:

@@ -68,7 +68,8 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     comparison = compare_reports(before, after, arguments.pairs, lambda pair: _accept(pair, arguments, terminal))
     _say_errors((before,) if is_one else (before, after), terminal)
     terminal.print_safely(lambda: _print(comparison, arguments, terminal))
-    code = max(choose_exit_code(before), choose_exit_code(after), 0 if comparison.kernels else EXIT_BAD_INPUT)
+    is_compared = any(found.verdict is not Verdict.OTHER_WORK for found in comparison.kernels)
+    code = max(choose_exit_code(before), choose_exit_code(after), 0 if is_compared else EXIT_BAD_INPUT)
     slower = any(found.verdict is Verdict.SLOWER for found in comparison.kernels)
     return code or (_EXIT_SLOWER if arguments.fail_on_slower and slower else 0)
 

@@ -14,12 +14,13 @@ from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_filter_arguments
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from gpa_lsp.history.model import RunFilter
+    from gpa_lsp.history.model import Run, RunFilter
     from gpa_lsp.history.store import History
 
 _DEFAULT_LIMIT = 10
 _PAGE_LIMIT = 60
 _EXIT_DECLINED = 1
+_MOST_NAMED = 6  # runs in a message
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +52,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="FILE", type=Path, help="html: write to FILE instead of standard output"
     )
     parser.add_argument("--yes", action="store_true", help="do not ask before --clear")
+    parser.epilog = "RUN is the number that a run is listed by, where one kernel alone has it (--kernel and PATH choose), or its id, as @12."
     actions = parser.add_mutually_exclusive_group()
     actions.add_argument(
         "--record", metavar="PROFILE", nargs="+", type=Path, help="record these profiles or saved reports"
@@ -65,11 +67,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     actions.add_argument("--where", action="store_true", help="print the path and size of the history")
 
 
-def _parse_run(text: str) -> int:
+def _parse_run(text: str) -> str:
     number = text.removeprefix("@")
     if not (number.isascii() and number.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is not the number of a run")
-    return int(number)
+    return text
 
 
 def _parse_limit(text: str) -> int:
@@ -185,7 +187,7 @@ def _say_recorded(remembered: Any, arguments: argparse.Namespace, terminal: Term
         return
     lines = [
         (
-            (f"run {found.run.run_id}  ", Style.DIM),
+            (f"run {found.run.number}  ", Style.DIM),
             (shorten_name(found.run.measurement.name), Style.TITLE),
             (f"  {describe_change_briefly(found)}", Style.PLAIN),
         )
@@ -194,11 +196,31 @@ def _say_recorded(remembered: Any, arguments: argparse.Namespace, terminal: Term
     terminal.print_safely(lambda: terminal.write_lines(lines or [(("no measurement in it", Style.DIM),)]))
 
 
+def _find_run(history: "History", text: str, arguments: argparse.Namespace) -> "Run":
+    """Find a run by the number it is listed by among those of its kernel, or by its id (``@12``).
+
+    Raises:
+        InputError: there is none, or several kernels have a run of that number.
+    """
+    from gpa_lsp.report.names import shorten_name
+
+    if text.startswith("@"):
+        return history.expect_run(int(text[1:]))
+    found = [run for run in history.list_runs(_read_filter(arguments)) if run.number == int(text)]
+    if not found:
+        raise InputError(f"there is no run {text} in the history", remedy="gpa-lsp history lists the runs")
+    if len(found) > 1:
+        named = ", ".join(f"@{run.run_id} ({shorten_name(run.measurement.name)})" for run in found[:_MOST_NAMED])
+        more = " and others" if len(found) > _MOST_NAMED else ""
+        raise InputError(f"several kernels have a run {text}", remedy=f"give an id, or --kernel NAME: {named}{more}")
+    return found[0]
+
+
 def _compare(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.cli.run_change_text import make_run_change_document, render_run_change
     from gpa_lsp.history.remember import compare_recorded
 
-    before, after = (history.expect_run(run_id) for run_id in arguments.compare)
+    before, after = (_find_run(history, text, arguments) for text in arguments.compare)
     change = compare_recorded(history, before, after)
     if arguments.format == "json":
         _print_json(terminal, make_run_change_document(change))
@@ -208,13 +230,13 @@ def _compare(history: "History", arguments: argparse.Namespace, terminal: Termin
 
 
 def _pin(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
-    run = history.pin(arguments.pin)
-    terminal.complain(f"gpa-lsp: run {run.run_id} is the baseline of {_name(run.measurement.name)}")
+    run = history.pin(_find_run(history, arguments.pin, arguments).run_id)
+    terminal.complain(f"gpa-lsp: run {run.number} is the baseline of {_name(run.measurement.name)}")
     return 0
 
 
 def _unpin(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
-    run = history.expect_run(arguments.unpin)
+    run = _find_run(history, arguments.unpin, arguments)
     baseline = history.find_baseline_of(run)
     is_gone = baseline is not None and history.unpin(baseline.measurement.key)
     words = "no longer has a baseline" if is_gone else "had no baseline"
@@ -223,8 +245,12 @@ def _unpin(history: "History", arguments: argparse.Namespace, terminal: Terminal
 
 
 def _delete(history: "History", arguments: argparse.Namespace, terminal: Terminal) -> int:
-    history.delete(arguments.delete)
-    terminal.complain(f"gpa-lsp: {_count(len(set(arguments.delete)))} deleted")
+    rows = {
+        int(text[1:]) if text.startswith("@") else _find_run(history, text, arguments).run_id
+        for text in arguments.delete
+    }
+    history.delete(rows)
+    terminal.complain(f"gpa-lsp: {_count(len(rows))} deleted")
     return 0
 
 

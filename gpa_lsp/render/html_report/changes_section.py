@@ -8,8 +8,8 @@ from gpa_lsp.basis.numbers import UNKNOWN, format_percent, format_speedup
 from gpa_lsp.render.changes_text import (
     LEAST_CHANGE_RATIO,
     VERDICT_WORDS,
+    describe_both_times,
     describe_range,
-    describe_time,
     name_changed_line,
 )
 from gpa_lsp.render.comparison_text import FATE_WORDS, describe_limiters, describe_signs, list_differences
@@ -29,7 +29,7 @@ class ChangeSection:
         speedup: to sort by; 0 where unknown.
         tone: ``good``, ``warning`` or empty.
         text: time before and after, and the verdict.
-        range: what the speedup lies between, what limits the kernel, and that stalls are unknown; may be empty.
+        range: what may differ besides the code, what the speedup lies between, what limits the kernel, and that stalls are unknown; may be empty.
         tables: what changed, advice given before, stall reasons, lines.
     """
 
@@ -46,7 +46,7 @@ def build_change(found: KernelComparison) -> ChangeSection:
     words, _ = VERDICT_WORDS[found.verdict]
     tone = {Verdict.FASTER: "good", Verdict.SLOWER: "warning"}.get(found.verdict, "")
     tables: list[PageTable] = []
-    if found.verdict not in (Verdict.SAME_CODE, Verdict.UNKNOWN):
+    if found.verdict not in (Verdict.SAME_CODE, Verdict.UNKNOWN, Verdict.OTHER_WORK):
         files = shorten_paths({change.name for change in found.lines})
         tables = [
             _tabulate_differences(found),
@@ -58,13 +58,17 @@ def build_change(found: KernelComparison) -> ChangeSection:
         brief=format_speedup(found.time.speedup) if tone and found.time is not None else words.partition(":")[0],
         speedup=found.time.speedup if found.time is not None else 0.0,
         tone=tone,
-        text=f"{describe_time(found.time)} {words}".strip(),
-        range="" if found.verdict is Verdict.SAME_CODE else "; ".join(_list_remarks(found)),
+        text=f"{describe_both_times(found.verdict, found.time, (found.before.duration_ns, found.after.duration_ns))} {words}".strip(),
+        range="; ".join(_list_remarks(found)),
         tables=[table for table in tables if table.rows],
     )
 
 
 def _list_remarks(found: KernelComparison) -> Iterator[str]:
+    if found.note:
+        yield found.note
+    if found.verdict in (Verdict.SAME_CODE, Verdict.OTHER_WORK):
+        return
     if found.time is not None:
         yield describe_range(found.time)
     yield from (remark for remark in (describe_limiters(found), found.no_stalls) if remark)

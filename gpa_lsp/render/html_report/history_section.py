@@ -33,7 +33,7 @@ class HistorySection:
         number: of the chart among the kernel's; empty where fewer than two runs have a time.
         words: what the chart shows, for those who do not see it.
         table: its runs, newest first.
-        rest: how many older runs there are; may be empty.
+        rest: how many runs are not listed; may be empty.
     """
 
     summary: Sentence
@@ -66,7 +66,9 @@ def build_history_section(
         table=PageTable(
             title="Runs", columns=_COLUMNS, rows=[_make_row(course, run, zone) for run in reversed(course.runs)]
         ),
-        rest=f"{format_count_of(hidden, 'older run')}: gpa-lsp history --limit 0" if hidden > 0 else "",
+        rest=f"{format_count_of(hidden, 'run')} more, older or of another size: gpa-lsp history --limit 0"
+        if hidden > 0
+        else "",
     )
 
 
