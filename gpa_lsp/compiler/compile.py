@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from gpa_lsp.basis.errors import MissingToolError, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.basis.locations import read_escapes
 from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.compiler.device_part import HOST_LEFT_OUT, compile_device_part
 from gpa_lsp.compiler.host_code import HostCode, find_conditions, find_host_code
@@ -40,6 +41,7 @@ _REMEDIES = (
 _UNDECLARED = re.compile(
     r"is undefined|was not declared|unknown type name|is not a template|expected a|has not been declared"
 )
+_LINES_OF = re.compile(r'^\s*\.file\s+\d+\s+"([^"\n]*)"', re.MULTILINE)
 _LAUNCHING = re.compile(rb"<<<|\bcudaLaunch|\bcuLaunch|\bint\s+main\s*\(")
 _REMEDY = "no line is named: compile the source by itself to see more"
 
@@ -101,7 +103,7 @@ def compile_source(
     including = find_including(path) if is_launched_elsewhere else None
     if including is not None:
         whole = _compile_including(including, compile_text)
-        if not whole.has_failed and ".entry" in (whole.ptx or ""):
+        if ".entry" in (whole.ptx or "") and _has_lines_of(whole, path):
             return whole
     unit = compile_text(path, content, flags=flags)
     if including is not None or not unit.has_failed or not _is_fragment(path, unit):
@@ -109,7 +111,16 @@ def compile_source(
     including = find_including(path)
     doubt = "" if _is_saved(path, content, text) else "; what is not saved of it was not compiled"
     whole = unit if including is None else _compile_including(including, compile_text, doubt)
-    return unit if whole.has_failed else whole
+    return whole if _has_lines_of(whole, path) else unit
+
+
+def _has_lines_of(unit: CompiledUnit, path: Path) -> bool:
+    """Whether code of a unit stands in a file: a source may include it under a condition that does not hold."""
+    if unit.source is None:
+        return False
+    folder, real = unit.source.parent, os.path.realpath(path)
+    named = (read_escapes(found[1]) for found in _LINES_OF.finditer(unit.ptx or ""))
+    return any(os.path.realpath(folder / one) == real for one in named)
 
 
 def _is_saved(path: Path, content: bytes, text: str | None) -> bool:

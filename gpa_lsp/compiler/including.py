@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.compiler.missing_headers import include_with_search
+from gpa_lsp.compiler.model import CompilerFlags
+from gpa_lsp.compiler.project import search_flags
 from gpa_lsp.compiler.project_folder import find_project_folder
 
 _SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c", ".cuh", ".h", ".hpp")
@@ -14,27 +18,45 @@ _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"](?:[^<>"\n]*/)?([^<>"/\n
 _MOST_FILES = 500
 _MOST_BYTES = 1 << 20
 _DEEPEST = 4
+_MOST_ASKED = 40  # sources whose includes are followed for one fragment
 _SKIPPED = frozenset({"build", "node_modules", ".git", ".venv", "__pycache__"})
 
 
 def find_including(path: Path) -> Path | None:
     """A source that includes a file, directly or through headers; None where none is found near it.
 
+    Names in ``#include`` lines only propose sources: one is taken where its includes, followed as a compiler does, lead to this very file.
     Looked for in the file's own folder first, then in its project, in at most 500 files. CUDA sources come before others, near ones before far ones.
 
     Args:
         path: of the fragment, absolute.
     """
     includes = dict(_list_includes(path))
-    wanted = {path}
+    wanted, asked = {path}, 0
     for _ in range(_DEEPEST):
         names = {one.name for one in wanted}
         found = [one for one, included in includes.items() if one not in wanted and not names.isdisjoint(included)]
-        source = next((one for one in found if one.suffix in _SOURCES), None)
-        if source is not None or not found:
-            return source
+        for source in (one for one in found if one.suffix in _SOURCES):
+            asked += 1
+            if asked > _MOST_ASKED:
+                return None
+            if _leads_to(source, path):
+                return source
+        if not found:
+            return None
         wanted.update(found)
     return None
+
+
+def _leads_to(source: Path, path: Path) -> bool:
+    """Whether the include lines of a source, with the flags it is compiled with, lead to a file."""
+    flags, _ = search_flags(source)
+    try:
+        _, included = include_with_search(source, source.read_bytes(), flags or CompilerFlags(directory=source.parent))
+    except (OSError, InputError):
+        return False
+    real = os.path.realpath(path)
+    return any(one.name == path.name and os.path.realpath(one) == real for one in included.headers)
 
 
 def _list_includes(path: Path) -> Iterator[tuple[Path, frozenset[str]]]:

@@ -15,6 +15,7 @@ import gpa_lsp.compiler.commands as catalogue
 from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import is_path_end
 from gpa_lsp.compiler.command_lines import find_compile_commands
 from gpa_lsp.compiler.commands import CommandSource, CompileCommand
 from gpa_lsp.compiler.flags import build_flags
@@ -223,11 +224,21 @@ def choose_related(path: Path, commands: Sequence[CompileCommand]) -> CompileCom
     by_nearness = sorted(
         commands, key=lambda one: (not one.is_cuda, -_measure_nearness(path, one.file or one.directory))
     )
-    included = re.compile(rb'#[ \t]*include[ \t]*["<](?:[^"<>\n]*/)?' + re.escape(os.fsencode(path.name)) + rb'[">]')
+    included = re.compile(rb'#[ \t]*include[ \t]*["<]([^"<>\n]*' + re.escape(os.fsencode(path.name)) + rb')[">]')
     for command in by_nearness[:_MOST_READ]:
-        if command.file is not None and included.search(_read(command.file)):
+        if command.file is None:
+            continue
+        names = (os.fsdecode(found[1]) for found in included.finditer(_read(command.file)))
+        if any(_may_mean(command.file.parent / name, name, path) for name in names):
             return command
     return next((one for one in by_nearness if one.is_cuda), None)
+
+
+def _may_mean(beside: Path, name: str, path: Path) -> bool:
+    """Whether an include line may lead to a file: to the one beside the source where that is there, else to one that ends as the line says."""
+    if beside.exists():
+        return os.path.realpath(beside) == os.path.realpath(path)
+    return is_path_end(str(path), os.path.normpath(name).lstrip("./"))
 
 
 def _measure_nearness(path: Path, other: Path) -> int:

@@ -72,7 +72,7 @@ def read_launches(
     """The same with what the program reads taken for granted; None where that is not known."""
     if not any("<<" in one or "cudaLaunch" in one for one in (text, *(content for _, content in included))):
         return ()
-    host = join_texts(text, included, defined)
+    host = join_texts(text, included, defined, path=file)
     if "<<<" not in host.text and "cudaLaunch" not in host.text:
         return ()
     tree = read_tree(file, host.text)

@@ -3,12 +3,14 @@
 Lines that a condition leaves out are blank; where it cannot be told what a condition says, all its branches stay.
 """
 
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import is_path_end
 from gpa_lsp.sources.host_macros import MacroFunction, expand_launching
 from gpa_lsp.sources.host_syntax import parse_expression
 from gpa_lsp.sources.host_values import Number, combine, read_literal
@@ -69,24 +71,27 @@ def join_brackets(text: str) -> str:
     return _SPACED.sub(r"<<<\1\2>>>\3", text) if "<< " in text else text
 
 
-def join_texts(text: str, included: Sequence[tuple[str, str]] = (), defined: Sequence[str] = ()) -> HostText:
+def join_texts(
+    text: str, included: Sequence[tuple[str, str]] = (), defined: Sequence[str] = (), *, path: str = ""
+) -> HostText:
     r"""A source with its headers.
 
     Args:
         text: of the source.
         included: (path, text) of the project's headers.
         defined: macros as after ``-D``: ``NAME``, ``NAME=VALUE``.
+        path: of the source; its own headers come before others of the same name.
 
     >>> joined = join_texts('#include "a.h"\n#ifdef BIG\n#define N 9\n#else\n#define N 3\n#endif\n', [("/p/a.h", "#define BIG\n")])
     >>> joined.macros["N"], joined.text.count("\n"), joined.locate(8)
     ('9', 8, (1, '/p/a.h'))
     """
-    joining = _Joining({path: join_brackets(one) for path, one in included}, defined)
+    joining = _Joining({file: join_brackets(one) for file, one in included}, defined, path)
     parts = [joining.read(join_brackets(text))]
     files = []
     line = parts[0].count("\n") + 2
-    for path, kept in joining.kept.items():
-        files.append((line, path))
+    for file, kept in joining.kept.items():
+        files.append((line, file))
         parts.append(kept)
         line += kept.count("\n") + 1
     functions = {name: one for name, one in joining.functions.items() if one is not None}
@@ -99,8 +104,9 @@ def join_texts(text: str, included: Sequence[tuple[str, str]] = (), defined: Seq
 
 
 class _Joining:
-    def __init__(self, included: dict[str, str], defined: Sequence[str]) -> None:
+    def __init__(self, included: dict[str, str], defined: Sequence[str], path: str) -> None:
         self.included = included
+        self._path = path
         self.macros: dict[str, str | None] = dict(_OF_COMPILERS)
         self.functions: dict[str, MacroFunction | None] = {}
         self.kept: dict[str, str] = {}
@@ -170,13 +176,21 @@ class _Joining:
 
     def _include(self, rest: str, depth: int) -> None:
         found = _INCLUDE.match(rest)
-        name = found[1].replace("\\", "/").rpartition("../")[2].removeprefix("./") if found is not None else ""
-        path = next((one for one in self.included if name and f"/{one}".replace("\\", "/").endswith(f"/{name}")), None)
+        path = self._find(found[1].replace("\\", "/")) if found is not None else None
         if path is None or path in self._open or depth > _DEEPEST:
             return
         self._open.add(path)
+        outer, self._path = self._path, path
         kept = self.read(self.included[path], depth + 1)
+        self._path = outer
         self.kept.setdefault(path, kept)
+
+    def _find(self, name: str) -> str | None:
+        """The header that an include line means: the one beside the text it stands in, else one whose path ends so."""
+        beside = posixpath.normpath(posixpath.join(posixpath.dirname(self._path.replace("\\", "/")), name))
+        end = name.rpartition("../")[2].removeprefix("./")
+        ending = [one for one in self.included if end and is_path_end(one, end)]
+        return next((one for one in ending if one.replace("\\", "/") == beside), ending[0] if ending else None)
 
     def _decide(self, word: str, rest: str) -> bool | None:
         """Whether a condition holds; None where it cannot be told."""

@@ -281,3 +281,26 @@ def test_nvcc_alone_is_taken_at_its_word(tmp_path: Path) -> None:
     path.write_text(KERNEL + "int main() { cudaThreadExit(); }\n")
     choice = CompileSettings(choice=CompilerChoice.NVCC, keeps_units=False, limit_s=LIMIT_S)
     assert compile_source(path, settings=choice).has_failed
+
+
+def test_a_fragment_is_not_compiled_through_a_source_that_includes_another_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    for name in ("mine", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kernels.cu").write_text(f'extern "C" __global__ void {name}(float *a) {{ a[0] = 1; }}\n')
+    (tmp_path / "other" / "main.cu").write_text('#include "kernels.cu"\nint main() { return 0; }\n')
+    mine, other = (compile_source(tmp_path / name / "kernels.cu", settings=AUTOMATIC) for name in ("mine", "other"))
+    assert mine.ptx is not None and ".entry mine" in mine.ptx and not any("through" in one for one in mine.notes)
+    assert other.ptx is not None and ".entry other" in other.ptx
+    assert other.notes[0] == "compiled through main.cu, which includes it"
+
+
+def test_a_fragment_that_is_included_under_a_condition_that_does_not_hold_is_compiled_alone(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    fragment = tmp_path / "kernels.cu"
+    fragment.write_text('extern "C" __global__ void mine(float *a) { a[0] = 1; }\n')
+    (tmp_path / "main.cu").write_text(
+        f'#ifdef NEVER\n#include "kernels.cu"\n#endif\n{KERNEL}int main() {{ k<<<1, 32>>>(nullptr); }}\n'
+    )
+    unit = compile_source(fragment, settings=AUTOMATIC)
+    assert unit.ptx is not None and ".entry mine" in unit.ptx

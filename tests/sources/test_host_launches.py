@@ -373,3 +373,10 @@ def test_an_array_of_pointers_is_no_pointer() -> None:
         "float *rows[6]; float **held; cudaMalloc(&held, sizeof(rows)); k<<<sizeof(rows) / 8, 32>>>(held, 1);"
     )
     assert (launch.grid, launch.arguments[0].size_bytes) == ((6, 1, 1), 48)
+
+
+def test_a_header_beside_the_source_comes_before_others_of_its_name() -> None:
+    included = (("/p/other/sizes.h", "#define N 9\n"), ("/p/src/sizes.h", "#define N 3\n"))
+    text = '#include "sizes.h"\n__global__ void k(int n) {}\nint main() { k<<<N, 32>>>(N); }\n'
+    (launch,) = find_host_launches("/p/src/k.cu", text, included)
+    assert launch.grid == (3, 1, 1)
