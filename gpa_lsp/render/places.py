@@ -28,7 +28,7 @@ class PlaceNames:
         """The file on this machine; None when it is not here."""
         if self._locator is None:
             return None
-        return self._locator.locate(file, kernel.embedded_sources.get(file))
+        return self._locator.locate(file, kernel.embedded_sources.get(file), kernel.instructions.chains)
 
     def show_file(self, kernel: KernelReport, file: str) -> str:
         """The path to print: relative below the folder, absolute where it exists, as compiled otherwise."""

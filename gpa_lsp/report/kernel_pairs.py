@@ -134,7 +134,7 @@ class _Likeness:
         if self.code is not None and self.code >= _ALIKE:
             yield say("similar code ({alike})", alike=percent(self.code))
         if self.file:
-            yield say("the same source file")
+            yield say("source files of the same name")
         if self.name >= 0.5 or (self.work != 1 and (self.code or 0.0) < _ALIKE and not self.file):
             yield say("similar names")
 

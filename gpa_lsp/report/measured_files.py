@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from gpa_lsp.basis.file_stamps import Stamp, make_stamp
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.profile.opening import open_regular_file
 from gpa_lsp.report.line_map import split_lines
-from gpa_lsp.report.source_paths import SourceLocator
+from gpa_lsp.report.source_paths import SourceLocator, parse_compiled_path
 
 if TYPE_CHECKING:  # they bring numpy, and a server imports this module before its client has the answer to initialize
     from gpa_lsp.binary.model import SourceStamp
@@ -33,6 +34,7 @@ class Doubt(Enum):
     SAVED_SINCE = "was saved after it was measured"
     OTHER_LENGTH = "is not as long as what was compiled"
     ELSEWHERE = "is not on the disk of the server"
+    OTHER_CODE = "has the name of what was measured and does not seem to hold its code"
     UNREAD = "lies outside the workspace and was saved after it was measured"
 
 
@@ -106,6 +108,7 @@ def find_files(
             known.text = known.text if known.text is not None else kernel.embedded_sources.get(compiled_path)
             known.stamp = known.stamp or kernel.source_stamps.get(compiled_path)
             known.measured_ns = max(known.measured_ns, measured_ns)
+            known.kernels.append(kernel)
     found = (_find_file(path, source, locator, find_copy, find_committed) for path, source in sorted(sources.items()))
     return tuple(file for file in found if file is not None)
 
@@ -118,11 +121,13 @@ class _Source:
         text: its own copy.
         stamp: what the compiler saw.
         measured_ns: when the last of its kernels was measured.
+        kernels: compiled from it.
     """
 
     text: str | None = None
     stamp: "SourceStamp | None" = None
     measured_ns: int = 0
+    kernels: "list[KernelReport]" = field(default_factory=list)
 
 
 def _list_files(kernel: "KernelReport") -> set[str]:
@@ -132,7 +137,10 @@ def _list_files(kernel: "KernelReport") -> set[str]:
 def _find_file(
     compiled_path: str, source: _Source, locator: SourceLocator, find_copy: FindCopy, find_committed: FindText
 ) -> MeasuredFile | None:
-    local_path = locator.locate(compiled_path, source.text)
+    located = (locator.locate(compiled_path, source.text, kernel.instructions.chains) for kernel in source.kernels)
+    local_path = next((found for found in located if found is not None), None)
+    is_guess = local_path is None
+    local_path = local_path or locator.locate(compiled_path, source.text)
     may_read = local_path is not None
     local_path = local_path or locator.locate_outside(compiled_path)
     if local_path is None:
@@ -149,13 +157,18 @@ def _find_file(
         if doubt is not None and lines is not None:
             found = _compare_committed(lines, find_committed(Path(real_path), source.measured_ns), source.stamp)
             is_copy, lines, doubt = (True, found, None) if found is not None else (False, lines, doubt)
+    if not may_read:
+        doubt = doubt and Doubt.UNREAD
+    elif is_guess:
+        doubt = Doubt.OTHER_CODE
     return MeasuredFile(
         compiled_path=compiled_path,
         local_path=real_path,
         lines=None if lines is None else tuple(lines),
         saved_since=not is_copy and status.st_mtime_ns > source.measured_ns,
         is_verified=doubt is None,
-        doubt=doubt if may_read or doubt is None else Doubt.UNREAD,
+        doubt=doubt,
+        fits=doubt is not Doubt.OTHER_CODE or not parse_compiled_path(compiled_path).anchor,
         stamp=make_stamp(status),
         is_outside=not may_read,
     )

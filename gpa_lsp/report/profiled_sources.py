@@ -60,7 +60,9 @@ class ProfiledSources:
             found = self._read_located(question)
             if question not in self.answers:
                 self.answers[question] = _digest(found)
-            return found
+            # the same file, asked with the code: a question that is kept has to be asked again without any
+            is_it = found is None or self._locator.locate(file, chains=kernel.rows.chains) == self._locator.locate(file)
+            return found if is_it else None
 
         return read
 

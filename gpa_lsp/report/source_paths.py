@@ -8,11 +8,14 @@ import os
 import re
 import threading
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import InlineChain
+from gpa_lsp.report.families import find_family
+from gpa_lsp.report.names import demangle
 
 DEFAULT_MAX_FILES = 200_000
 """Files visited below the roots before the search for sources gives up."""
@@ -28,6 +31,14 @@ _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "d
 
 _FOREIGN_PREFIXES = (("usr",), ("opt",), ("library",), ("program files",), ("program files (x86)",), ("nix", "store"))
 """Where compilers and libraries live: a file of the same bare name in a work folder is not taken for one of theirs."""
+
+_MOST_EMPTY_RATIO = (
+    0.1  # of the measured lines: a compiler may give code to the line of a comment, but hardly ever does
+)
+_FEW_LINES = 4  # of which one may still be a comment's
+_EMPTY = re.compile(r"(?:\s*(?:|//.*|#(?!\s*(?:pragma|if|el|end|include|define|undef|line|error)).*))\Z")
+_FORTRAN = re.compile(r"\.(?:f|for|ftn|f\d\d|cuf)\Z", re.IGNORECASE)
+_MOST_KERNELS = 64  # whose code is remembered by file
 
 _WINDOWS_ROOT = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
@@ -100,31 +111,45 @@ class SourceLocator:
         self._confines = tuple(os.path.realpath(folder) for folder in folders) if is_confined else None
         self._index: dict[str, list[tuple[int, str]]] | None = None
         self._index_is_whole = True
-        self._answers: dict[tuple[str, str | None], Path | None] = {}
+        self._answers: dict[tuple[str, str | None, _FileCode | None], Path | None] = {}
+        self._codes: dict[int, tuple[Sequence[InlineChain], dict[str, _FileCode]]] = {}
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process looks for itself."""
-        return {**self.__dict__, "_index": None, "_index_is_whole": True, "_answers": {}, "_lock": None}
+        return {**self.__dict__, "_index": None, "_index_is_whole": True, "_answers": {}, "_codes": {}, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.Lock())
 
-    def locate(self, compiled_path: str, embedded_text: str | None = None) -> Path | None:
+    def locate(
+        self, compiled_path: str, embedded_text: str | None = None, chains: Sequence[InlineChain] | None = None
+    ) -> Path | None:
         """The file here that ``compiled_path`` means.
 
         Args:
             compiled_path: as in the line table, of any system; ``C:\\…`` works everywhere.
             embedded_text: the source as the profile carries it; decides between files that share an equally long tail.
+            chains: of the kernel that was compiled from it. A file that is not the one at the path itself must name the functions whose
+                lines these say it holds, and be as long; None where nothing is known of the code, and the name decides.
 
         Returns:
             An absolute path, or None when there is no such file or no way to tell which of several it is.
         """
         key = (compiled_path, embedded_text)
         with self._lock:
-            if key not in self._answers:
-                self._answers[key] = self._find(parse_compiled_path(compiled_path), embedded_text)
-            return self._answers[key]
+            code = None if chains is None or embedded_text is not None else self._find_code(chains).get(compiled_path)
+            if (*key, code) not in self._answers:
+                self._answers[*key, code] = self._find(parse_compiled_path(compiled_path), embedded_text, code)
+            return self._answers[*key, code]
+
+    def _find_code(self, chains: Sequence[InlineChain]) -> "dict[str, _FileCode]":
+        known = self._codes.get(id(chains))
+        if known is None:
+            if len(self._codes) >= _MOST_KERNELS:
+                self._codes.clear()
+            known = self._codes[id(chains)] = (chains, _list_code(chains))  # held, so that its identity stays its own
+        return known[1]
 
     def name_elsewhere(self, compiled_path: str) -> Path | None:
         """Where the user's mappings put a file, though this machine has none there: an editor on another machine may call it so.
@@ -167,30 +192,40 @@ class SourceLocator:
         real = os.path.realpath(file)
         return any(real.startswith(os.path.join(folder, "")) for folder in self._confines)  # noqa: PTH118
 
-    def _find(self, path: CompiledPath, embedded_text: str | None) -> Path | None:
+    def _find(self, path: CompiledPath, embedded_text: str | None, code: "_FileCode | None") -> Path | None:
         if not path.parts or any("\0" in part for part in path.parts):
             return None
         for source, target in self._mappings:
             rest = _strip_prefix(path, source)
             if rest is not None and self._may_read(target.joinpath(*rest)):
                 return Path(os.path.abspath(target.joinpath(*rest)))  # noqa: PTH100
-        direct = self._find_as_written(path)
-        return direct if direct is not None else self._find_by_tail(path, embedded_text)
+        direct = self._find_as_written(path, code)
+        return direct if direct is not None else self._find_by_tail(path, embedded_text, code)
 
-    def _find_as_written(self, path: CompiledPath) -> Path | None:
+    def _find_as_written(self, path: CompiledPath, code: "_FileCode | None") -> Path | None:
         if path.anchor == "//":
             return None  # asking for a share a report names would send this user's credentials to a stranger's server
         if path.anchor == "":
             candidates = [root.joinpath(*path.parts) for root in self._roots]
+            candidates = [one for one in candidates if self._may_read(one) and (code is None or _holds(one, code))]
         elif path.is_windows == (os.name == "nt"):
             candidates = [Path(path.anchor).joinpath(*path.parts)]
         else:
             candidates = []
         return next((candidate for candidate in candidates if self._may_read(candidate)), None)
 
-    def _find_by_tail(self, path: CompiledPath, embedded_text: str | None) -> Path | None:
+    def _find_by_tail(self, path: CompiledPath, embedded_text: str | None, code: "_FileCode | None") -> Path | None:
         named_alike = self._index_files().get(path.parts[-1].casefold(), [])
         candidates = [found for found in named_alike if self._may_read(self._roots[found[0]] / found[1])]
+        if (
+            code is not None
+        ):  # a whole path below a root, as containers mount it, is no coincidence; an end of one may be
+            whole = len(path.parts) if len(path.parts) > 1 and path.anchor else 0
+            candidates = [
+                one
+                for one in candidates
+                if _count_common_tail(path, one[1]) == whole or _holds(self._roots[one[0]] / one[1], code)
+            ]
         ranked = [(_count_common_tail(path, relative), root, relative) for root, relative in candidates]
         longest = max((common for common, _, _ in ranked), default=0)
         if longest == 0:
@@ -245,6 +280,65 @@ class SourceLocator:
                     continue
                 self._index.setdefault(entry.name.casefold(), []).append((number, relative))
         return left
+
+
+_FileCode = tuple[frozenset[str], frozenset[int]]
+"""Names of the functions whose bodies a file holds, as sources spell them, and the lines with code; names are those of kernels where it holds any."""
+
+
+def _list_code(chains: Sequence[InlineChain]) -> dict[str, _FileCode]:
+    """The code of a kernel by file as compiled."""
+    lines: dict[str, set[int]] = {}
+    names: dict[bool, dict[str, set[str]]] = {True: {}, False: {}}
+    for chain in chains:
+        for depth, frame in enumerate(chain, 1):
+            lines.setdefault(frame.file, set()).add(frame.line)
+            if frame.function:
+                names[depth == len(chain)].setdefault(frame.file, set()).add(frame.function)
+    return {
+        file: (_spell(names[True].get(file, set()) or names[False].get(file, set()), file), frozenset(found - {0}))
+        for file, found in lines.items()
+    }
+
+
+def _spell(functions: Iterable[str], file: str) -> frozenset[str]:
+    """The names that a source may give functions: Fortran's compilers write the module's before."""
+    spelled: set[str] = set()
+    for function in functions:
+        found = re.findall(r"[^\W\d]\w*", find_family(demangle(function), file).name.rpartition("::")[2])
+        if not found or found[0] == "operator":
+            continue
+        spelled.add(found[0].casefold())
+        if _FORTRAN.search(file):
+            parts = found[0].casefold().strip("_").split("_")
+            spelled.update("_".join(parts[start:]) for start in range(len(parts)))
+    return frozenset(spelled)
+
+
+def _holds(path: Path, code: _FileCode) -> bool:
+    """Whether a file names a function whose code it is said to hold, and has the lines."""
+    try:
+        if path.stat().st_size > _MAX_COMPARED_BYTES:
+            return False
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    names, lines = code
+    is_named = not names or not names.isdisjoint(re.findall(r"[^\W\d]\w*", text.casefold()))
+    return is_named and fits_lines(text.splitlines(), lines)
+
+
+def fits_lines(text: Sequence[str], measured: Collection[int]) -> bool:
+    """Whether lines that carry code exist and hold more than white space and comments.
+
+    Args:
+        text: lines of a source.
+        measured: 1-based.
+    """
+    if not measured or max(measured) > len(text):
+        return not measured
+    empty = sum(1 for line in measured if _EMPTY.match(text[line - 1]))
+    return empty <= max(_MOST_EMPTY_RATIO * len(measured), len(measured) >= _FEW_LINES)
 
 
 def _list_folder(folder: str) -> list["os.DirEntry[str]"]:

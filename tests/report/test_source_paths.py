@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from gpa_lsp.render.html_report.source_texts import SourceTexts
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.measured_files import Doubt, find_files
 from gpa_lsp.report.source_paths import SourceLocator, parse_compiled_path
+from tests.report_builder import build_kernel, build_report
 
 
 def put(path: Path, text: str = "x\n") -> Path:
@@ -187,3 +191,77 @@ def test_of_two_checkouts_the_first_root_is_meant(tmp_path: Path) -> None:
     (one / "old" / "src").mkdir(parents=True)
     (one / "old" / "src" / "k.cu").write_text("older")
     assert SourceLocator([one, two]).locate("/build/src/k.cu") is None  # twice in one root: nobody can tell
+
+
+LISTING = """
+    kernel@/gone/x/k.cu:1   LDG.E R2, [R4.64]  ; selected=4
+    kernel@/gone/x/k.cu:6   FMUL R2, R2, R2    ; long_scoreboard=96/90
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "is_it"),
+    [
+        (
+            "__global__ void kernel(float *p)\n{\n    int i = 0;\n    float a =\n        p[i];\n    p[i] = a * a;\n}\n",
+            True,
+        ),
+        (
+            "__global__ void other(float *p)\n{\n    int i = 0;\n    float a =\n        p[i];\n    p[i] = a * a;\n}\n",
+            False,
+        ),
+        ("__global__ void kernel(float *p)\n{\n    *p = 0;\n}\n", False),  # line 6 is not there
+        ("// kernel\n" * 40, False),  # comments have no code
+        ("", False),
+    ],
+)
+@pytest.mark.parametrize("where", ["another", "."])
+def test_a_file_of_the_same_name_is_taken_only_where_it_holds_the_code(
+    tmp_path: Path, text: str, is_it: bool, where: str
+) -> None:
+    there = put(tmp_path / where / "k.cu", text)
+    os.utime(there, (1, 1))
+    kernel, locator = build_kernel(LISTING), SourceLocator([tmp_path])
+    shown = PlaceNames(locator, tmp_path).show_line(kernel, "/gone/x/k.cu", 6)
+    assert (shown == f"{there.relative_to(tmp_path)}:6") is is_it
+    (file,) = find_files(build_report(kernel), locator, 0)
+    assert (file.fits, file.is_verified, file.doubt) == (is_it, is_it, None if is_it else Doubt.OTHER_CODE)
+    assert (SourceTexts(locator).read(kernel, "/gone/x/k.cu")[0] is not None) is is_it
+
+
+def test_the_file_with_the_code_is_found_among_others_of_its_name(tmp_path: Path) -> None:
+    code = "__global__ void kernel(float *p)\n{\n    int i = 0;\n    float a =\n        p[i];\n    p[i] = a * a;\n}\n"
+    put(tmp_path / "a" / "k.cu", code.replace("kernel", "other"))
+    there = put(tmp_path / "b" / "k.cu", code)
+    put(tmp_path / "k.cu", "int main() {}\n" * 9)
+    assert PlaceNames(SourceLocator([tmp_path])).locate(build_kernel(LISTING), "/gone/x/k.cu") == there
+
+
+def test_a_relative_path_says_no_more_than_its_name(tmp_path: Path) -> None:
+    put(tmp_path / "k.cu", "__global__ void other(float *p) { p[0] = 1; }\n" * 9)
+    kernel = build_kernel(LISTING.replace("/gone/x/k.cu", "k.cu"))
+    assert PlaceNames(SourceLocator([tmp_path])).locate(kernel, "k.cu") is None
+
+
+@pytest.mark.parametrize(
+    ("function", "file", "text"),
+    [
+        ("julia_scale_4477", "/gone/k.jl", "function scale(x)\n  x[1] = 2\nend\n"),
+        (
+            "_ZN8__main__5scaleB2v1B94cw51cXTLSUwv1sCUt9Ww0FEw09RRQPKzLTg4gaGKFsG2oMQGEYakJSQB1PQBk0Bynm21OiwU1a0UoLGhDpQE8oxrNQE_3dE5ArrayIfLi1E1C7mutable7alignedE",
+            "/gone/k.py",
+            "@cuda.jit\ndef scale(x):\n  x[0] = 2\n",
+        ),
+        ("solver_scale_", "/gone/k.cuf", "attributes(global) subroutine SCALE(x)\n  x(1) = 2\nend\n"),
+        ("solver_step_2_gpu", "/gone/k.F90", "subroutine step(x)\n  !$acc loop\n  x(1) = 2\nend\n"),
+        ("_ZN2ns5scaleIfEEvPT_", "/gone/k.cuh", "template <class T> __global__ void scale(T *x)\n{\n  x[0] = 2;\n}\n"),
+    ],
+)
+def test_kernels_are_found_by_the_names_their_languages_give_them(
+    tmp_path: Path, function: str, file: str, text: str
+) -> None:
+    there = put(tmp_path / "deep" / Path(file).name, text)
+    kernel = build_kernel(f"    {function}@{file}:2   LDG.E R2, [R4.64]  ; selected=4\n")
+    assert PlaceNames(SourceLocator([tmp_path])).locate(kernel, file) == there
+    put(there, text.lower().replace("scale", "other").replace("step", "other"))
+    assert PlaceNames(SourceLocator([tmp_path])).locate(kernel, file) is None

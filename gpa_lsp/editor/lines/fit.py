@@ -1,6 +1,5 @@
 """Whether a text can be what a kernel was measured on, where nobody can tell that it is: lines exist, carry code, and stand in their functions."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median_low
@@ -9,14 +8,10 @@ from typing import TYPE_CHECKING
 from gpa_lsp.editor.lines.anchors import find_definitions
 from gpa_lsp.report.measured_files import MeasuredFile
 from gpa_lsp.report.names import find_plain_name
+from gpa_lsp.report.source_paths import fits_lines
 
 if TYPE_CHECKING:  # numpy must not be imported before the client has its answer to initialize
     from gpa_lsp.report.model import KernelReport
-
-_MOST_EMPTY_RATIO = 0.1
-"""Of the measured lines. A compiler may give code to the line of a comment, but hardly ever does."""
-
-_EMPTY = re.compile(r"(?:\s*(?:|//.*|#(?!\s*(?:pragma|if|el|end|include|define|undef|line|error)).*))\Z")
 
 
 def judge_fit(files: Iterable[MeasuredFile], kernels: Sequence["KernelReport"]) -> tuple[MeasuredFile, ...]:
@@ -27,7 +22,9 @@ def judge_fit(files: Iterable[MeasuredFile], kernels: Sequence["KernelReport"]) 
         kernels: of the same.
     """
     return tuple(
-        file if file.is_verified or file.lines is None else replace(file, fits=_fits(file.lines, file, kernels))
+        file
+        if file.is_verified or file.lines is None
+        else replace(file, fits=file.fits and _fits(file.lines, file, kernels))
         for file in files
     )
 
@@ -43,10 +40,7 @@ def _fits(lines: Sequence[str], file: MeasuredFile, kernels: Sequence["KernelRep
         is_home = body is not None and body[0] == file.compiled_path
         if body is not None and is_home and not stands_in(body[1], find_plain_name(kernel.name), definitions):
             return False
-    if not measured or max(measured) > len(lines):
-        return not measured
-    empty = sum(1 for line in measured if _EMPTY.match(lines[line - 1]))
-    return empty <= _MOST_EMPTY_RATIO * len(measured)
+    return fits_lines(lines, measured)
 
 
 def stands_in(body: Sequence[int], name: str, definitions: Mapping[str, Sequence[int]]) -> bool:

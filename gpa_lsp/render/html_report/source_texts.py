@@ -6,7 +6,7 @@ from pathlib import Path
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import Doubt, find_doubt
 from gpa_lsp.report.model import KernelReport
-from gpa_lsp.report.source_paths import SourceLocator
+from gpa_lsp.report.source_paths import SourceLocator, fits_lines
 
 _MAX_SOURCE_BYTES = 16 << 20
 
@@ -48,7 +48,7 @@ class SourceTexts:
             if embedded not in self._split:
                 self._split[embedded] = split_lines(embedded)
             return self._split[embedded], ""
-        path = None if self._locator is None else self._locator.locate(file)
+        path = None if self._locator is None else self._locator.locate(file, chains=kernel.instructions.chains)
         if path is None:
             return None, ABSENT
         return self._read_here(path, kernel, file)
@@ -76,10 +76,5 @@ class SourceTexts:
             return None, UNREADABLE
         if doubt is None:
             return lines, ""
-        return (lines, UNVERIFIED) if _fits(kernel, file, lines) else (None, CHANGED)
-
-
-def _fits(kernel: KernelReport, file: str, lines: Sequence[str]) -> bool:
-    """Whether the lines that were measured are there, and hold anything."""
-    measured = (row.line for row in kernel.lines if row.file == file and row.line)
-    return all(line <= len(lines) and lines[line - 1].strip() for line in measured)
+        measured = [row.line for row in kernel.lines if row.file == file and row.line]
+        return (lines, UNVERIFIED) if fits_lines(lines, measured) else (None, CHANGED)
