@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from gpa_lsp.binary.tool_location import find_tool
 
@@ -32,6 +33,11 @@ settings.register_profile(
 )
 settings.load_profile("nightly" if IS_NIGHTLY else "ci")
 
+# Hypothesis draws constants that it reads from the sources of every imported module: 3 s in each worker, and other examples after any change of
+# any constant. It has no setting for that, so the ordinary run leaves its collection of constants empty; the nightly one tries them.
+if not IS_NIGHTLY:
+    providers._get_local_constants = lambda: providers._local_constants
+
 
 def examples(count: int) -> settings:
     """For a property that needs more or fewer examples than others: what one costs, and how soon they find what they can find.
@@ -44,9 +50,9 @@ def examples(count: int) -> settings:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two workers more than there are cores: editors wait for their servers, and servers for their workers."""
+    """One worker more than there are cores: editors wait for their servers, and servers for their workers."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores + 2, 4)
+    return min(cores + 1, 4)
 
 
 _LONG_FIRST = (

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from gpa_lsp.processes.search_paths import find_program
+from tests.patience import LIMIT_S
 
 
 def find_interpreter(minor: int) -> str:
@@ -14,7 +15,7 @@ def find_interpreter(minor: int) -> str:
         return sys.executable
     path = find_program(f"python3.{minor}")
     asked = [str(path), "-c", "import sys; print(sys.version_info[1], sys.executable)"]
-    done = None if path is None else subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+    done = None if path is None else subprocess.run(asked, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     if done is None or done.returncode != 0 or not done.stdout.startswith(f"{minor} "):
         pytest.skip(f"Python 3.{minor} is not installed")
     return done.stdout.split(maxsplit=1)[1].strip()

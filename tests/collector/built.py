@@ -19,12 +19,12 @@ from gpa_lsp.collector.records import CollectedProcess, read_processes
 from gpa_lsp.collector.run import CollectorSettings, make_environment
 from gpa_lsp.processes.search_paths import find_program
 from tests.conftest import ROOT
+from tests.patience import LIMIT_S
 
 FAKES = Path(__file__).parent / "fakes"
 CUBIN = ROOT / "fixtures" / "containers" / "built" / "shared_reduction_nvrtc12.sm_70.cubin"
 KERNEL = "_Z16shared_reductionPKiPiS1_"
 SAMPLES_OF_AN_INSTRUCTION = 11
-LIMIT_S = 300
 _KEPT = ROOT / ".pytest_cache" / "d" / "collector"
 
 

@@ -13,6 +13,7 @@ from gpa_lsp.profile.model import HostFrame
 from tests.collector.built import CUBIN, FAKES, KERNEL, Run, build, run
 from tests.collector.fakes import application as python_application
 from tests.interpreters import find_interpreter
+from tests.patience import LIMIT_S
 
 
 def _find_line(text: str, source: Path = FAKES / "application.c") -> int:
@@ -41,7 +42,7 @@ def test_without_debugging_information_there_are_names(tmp_path: Path) -> None:
     if strip is None:
         pytest.skip("strip is not installed")
     stripped = tmp_path / "application"
-    subprocess.run([strip, "--strip-debug", str(build().application), "-o", str(stripped)], check=True, timeout=60)
+    subprocess.run([strip, "--strip-debug", str(build().application), "-o", str(stripped)], check=True, timeout=LIMIT_S)
     found = run(tmp_path, command=[str(stripped), str(CUBIN), KERNEL, "1"])
     (stack,) = _list_stacks(found)
     assert [frame.function for frame in stack] == ["launch_small", "train", "main"]

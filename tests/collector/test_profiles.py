@@ -16,7 +16,7 @@ from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.read import read_profile
 from gpa_lsp.report.launch_places import list_launch_places
 from tests.collector.built import CUBIN, KERNEL, SAMPLES_OF_AN_INSTRUCTION, build, make_variables
-from tests.patience import wait_until
+from tests.patience import LIMIT_S, wait_until
 
 _PCS = 4
 
@@ -236,7 +236,7 @@ def test_ten_million_samples_take_bounded_memory(folder: Path) -> None:
         env={**os.environ, **variables},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=LIMIT_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

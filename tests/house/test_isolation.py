@@ -23,12 +23,11 @@ from tests.editors.made_up_gpu import make_gpu
 from tests.house.hostile_folder import HostileFolder, name_modules
 from tests.lsp.raw_client import RawClient
 from tests.lsp.test_robustness import make_project
-from tests.patience import wait_until
+from tests.patience import LIMIT_S, wait_until
 
 RUNNER = Path(__file__).with_name("run_in_folder.py")
 EXAMPLE = "example.gpa-profile.json"
 CUBIN = "cubins/sm_80/short_def_use_original.cubin"
-LIMIT_S = 120.0
 
 SOURCE = """\
 __global__ void gather(const float* x, float* y)
@@ -173,7 +172,7 @@ def test_no_command_and_no_child_runs_what_lies_in_the_folder(
     words = json.dumps([TIMED, *([name, *CASES[name][0]] for name in names)])
     done = subprocess.run(
         [sys.executable, runner, log_path, json.dumps(variables), words],
-        cwd=hostile.path, env=environment, capture_output=True, text=True, timeout=600, check=False,
+        cwd=hostile.path, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
     assert hostile.list_run() == []
     assert done.returncode == 0, done.stdout + done.stderr

@@ -11,6 +11,7 @@ from nbclient.exceptions import CellExecutionError
 
 from tests.conftest import ROOT
 from tests.notebook.test_marks import CALL, CELL
+from tests.patience import LIMIT_S
 
 EXAMPLE = ROOT / "fixtures" / "example.gpa-profile.json"
 RAW_KERNEL = '''\
@@ -63,7 +64,7 @@ class Notebook:
         )
         self.notebook = notebook
         client = NotebookClient(
-            notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": self.folder}}
+            notebook, timeout=int(LIMIT_S), kernel_name="python3", resources={"metadata": {"path": self.folder}}
         )
         client.execute(env=self.variables)
         return ["\n".join(map(read_output, cell.outputs)) for cell in notebook.cells[1:]]

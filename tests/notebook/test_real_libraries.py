@@ -13,6 +13,7 @@ import pytest
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.tool_location import find_tool
 from tests.notebook.test_in_jupyter import Notebook
+from tests.patience import LIMIT_S
 
 NUMBA = """\
 from pathlib import Path
@@ -80,7 +81,7 @@ def write_profile(folder: Path) -> None:
     """Of ``code.cubin``, or of ``code.ptx``, in ``run.gpa-profile.json``."""
     if (folder / "code.ptx").exists():
         command = [str(find_tool("ptxas")), "-lineinfo", "-arch=sm_80", "-o", "code.cubin", "code.ptx"]
-        subprocess.run(command, cwd=folder, check=True, timeout=60)
+        subprocess.run(command, cwd=folder, check=True, timeout=LIMIT_S)
     (function,) = (one for one in read_cubin((folder / "code.cubin").read_bytes()).functions.values() if one.is_entry)
     samples = [
         {

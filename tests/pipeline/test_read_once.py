@@ -23,6 +23,7 @@ from gpa_lsp.report.profiled_sources import ProfiledSources
 from gpa_lsp.rows.model import KernelRows
 from gpa_lsp.sources import cuda_functions, line_parts, trees
 from tests.conftest import ROOT
+from tests.patience import LIMIT_S
 from tests.profile.report_builder import ReportBuilder
 
 BASE = 0x7F0000000000
@@ -93,7 +94,7 @@ def judge_many(folder: Path, count: int) -> Report:
         for number in range(count)
     )
     assembly.write_text(HEAD + "".join(kernels))
-    subprocess.run([ptxas, "-arch=sm_80", "-lineinfo", assembly, "-o", cubin], check=True, timeout=60)
+    subprocess.run([ptxas, "-arch=sm_80", "-lineinfo", assembly, "-o", cubin], check=True, timeout=LIMIT_S)
     functions = sorted(read_cubin(cubin.read_bytes()).functions.values(), key=lambda one: one.name)
     starts = {function.name: BASE + APART * number for number, function in enumerate(functions)}
     text = "".join(

@@ -16,6 +16,7 @@ from gpa_lsp.prediction.predict_build import predict_build
 from gpa_lsp.prediction.templates import write_build_templates
 from tests.conftest import ROOT
 from tests.emulator.kernels.compiling import compile_ptx
+from tests.patience import LIMIT_S
 from tests.prediction.kernels import LAUNCHES, SOURCE
 
 
@@ -31,7 +32,7 @@ def build(*flags: str) -> Path:
         pytest.skip("needs nvcc and a host compiler")
     targets = flags or ("-gencode", "arch=compute_80,code=[sm_80,compute_80]")
     command = [str(nvcc.program), "-c", "-lineinfo", *targets, str(source), "-o", str(folder / "kernels.o")]
-    subprocess.run(command, check=True, capture_output=True, env=build_environment(nvcc, folder), timeout=120)
+    subprocess.run(command, check=True, capture_output=True, env=build_environment(nvcc, folder), timeout=LIMIT_S)
     return folder / "kernels.o"
 
 

@@ -13,6 +13,7 @@ from gpa_lsp.basis.errors import InputError
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.profile.model import Profile
 from gpa_lsp.profile.read import read_profile
+from tests.patience import LIMIT_S
 from tests.profile.flat_buffers import REASONS, Buffer, Pc, write_dump
 
 FIRST = Pc(crc=0xC0FFEE, offset=0x20, index=4, name="_Z6kernelPf", reasons=((7, 30), (9, 20), (11, 3)))
@@ -128,7 +129,7 @@ def test_files_that_the_library_of_nvidia_writes(tmp_path: Path) -> None:
         str(library),
         f"-Wl,-rpath,{library.parent}",
     ]
-    subprocess.run([*command, "-Wl,--allow-shlib-undefined", "-o", str(program)], check=True, timeout=300)
+    subprocess.run([*command, "-Wl,--allow-shlib-undefined", "-o", str(program)], check=True, timeout=LIMIT_S)
     lines = [f"reason {index} {name}" for index, name in REASONS.items()]
     for buffer in BUFFERS:
         lines.append(f"buffer {buffer.total} {buffer.dropped} {buffer.foreign}")
@@ -136,7 +137,7 @@ def test_files_that_the_library_of_nvidia_writes(tmp_path: Path) -> None:
             reasons = " ".join(f"{index} {samples}" for index, samples in pc.reasons)
             lines.append(f"pc {pc.crc} {pc.offset} {pc.index} {pc.name} {pc.correlation} {len(pc.reasons)} {reasons}")
     written = tmp_path / "written.dat"
-    subprocess.run([program, written], input="\n".join(lines), text=True, check=True, timeout=60)
+    subprocess.run([program, written], input="\n".join(lines), text=True, check=True, timeout=LIMIT_S)
     theirs, ours = read_profile(written), read(tmp_path, write_dump(BUFFERS))
     assert count(theirs) == count(ours)
     assert theirs.sampling == ours.sampling

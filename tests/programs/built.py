@@ -17,12 +17,12 @@ from gpa_lsp.programs.library import build_libraries, list_headers
 from gpa_lsp.programs.model import ProgramRun, RunSettings
 from gpa_lsp.programs.run import Surroundings, run_program
 from tests.conftest import ROOT
+from tests.patience import LIMIT_S
 
 SOURCES = ROOT / "fixtures" / "programs"
 SHARED_RUNTIME = ("-cudart", "shared", "-gencode", "arch=compute_80,code=compute_80")
 MACHINE = "A100 PCIe 40GB"
 _KEPT = ROOT / ".pytest_cache" / "d" / "programs"
-_LIMIT_S = 300
 
 
 @cache
@@ -60,7 +60,7 @@ def build(
             place_library(Path(work))
             sources = [str(_keep(path, kept.with_suffix(".sources"), Path(work))) for path in (source, *others)]
             command = [str(nvcc), "-std=c++17", *chosen, *sources, "-o", f"{work}/program", f"-L{work}", f"-I{SOURCES}"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
             assert done.returncode == 0, done.stdout + done.stderr
             Path(work, "program").replace(kept)
     shutil.copy(kept, program)

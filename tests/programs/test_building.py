@@ -9,9 +9,8 @@ from gpa_lsp.basis.errors import InputError, ToolError
 from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.programs.build import build_program
+from tests.patience import LIMIT_S
 from tests.programs.built import SOURCES, require_compiler, run
-
-_LIMIT_S = 300.0
 
 
 def build_project(name: str, command: str, folder: Path) -> Path:
@@ -25,7 +24,7 @@ def build_project(name: str, command: str, folder: Path) -> Path:
     shutil.copytree(SOURCES / name, project)
     printed = bytearray()
     try:
-        build_program(command, folder=project, limit_s=_LIMIT_S, take=printed.extend)
+        build_program(command, folder=project, limit_s=LIMIT_S, take=printed.extend)
     except ToolError as error:
         raise AssertionError(printed.decode()) from error
     return project
@@ -104,7 +103,7 @@ def test_a_host_compiler_that_links_the_static_runtime_gets_the_shared_one(tmp_p
     (tmp_path / "reduce.cu").write_text(_REDUCE)
     printed = bytearray()
     try:
-        build_program("make -B", folder=tmp_path, limit_s=_LIMIT_S, take=printed.extend)
+        build_program("make -B", folder=tmp_path, limit_s=LIMIT_S, take=printed.extend)
     except ToolError as error:
         raise AssertionError(printed.decode()) from error
     assert run(tmp_path / "reduce")[1] == "256\n"
@@ -113,13 +112,13 @@ def test_a_host_compiler_that_links_the_static_runtime_gets_the_shared_one(tmp_p
 @pytest.mark.parametrize(("command", "message"), [("", "is empty"), ('make "', "close its quotes")])
 def test_a_build_command_that_is_none_is_named(command: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        build_program(command, folder=tmp_path, limit_s=_LIMIT_S, take=bytearray().extend)
+        build_program(command, folder=tmp_path, limit_s=LIMIT_S, take=bytearray().extend)
 
 
 def test_a_build_that_fails_says_so(tmp_path: Path) -> None:
     require_compiler()
     with pytest.raises(ToolError, match="the build failed: exit status 3"):
-        build_program('sh -c "exit 3"', folder=tmp_path, limit_s=_LIMIT_S, take=bytearray().extend)
+        build_program('sh -c "exit 3"', folder=tmp_path, limit_s=LIMIT_S, take=bytearray().extend)
 
 
 _FOR_NEWER_GPUS = """
@@ -140,7 +139,7 @@ def test_code_for_newer_gpus_alone_is_built_for_those(tmp_path: Path) -> None:
     require_compiler()
     (tmp_path / "count.cu").write_text(_FOR_NEWER_GPUS)
     printed = bytearray()
-    build_program("nvcc -arch=sm_90 count.cu -o count", folder=tmp_path, limit_s=_LIMIT_S, take=printed.extend)
+    build_program("nvcc -arch=sm_90 count.cu -o count", folder=tmp_path, limit_s=LIMIT_S, take=printed.extend)
     assert b"error" not in printed
     assert run(tmp_path / "count", machine="H100 PCIe")[1] == "1\n"
     found, _ = run(tmp_path / "count")

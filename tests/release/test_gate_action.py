@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.editors.workspace import make_workspace, write_profile
 from tests.pairs.made_up_profile import FIXTURES
+from tests.patience import LIMIT_S
 
 yaml = pytest.importorskip("yaml", reason="needs PyYAML, which the pinned requirements hold")
 
@@ -78,7 +79,7 @@ class Runner:
         (self.folder / "temp").mkdir(exist_ok=True)
         command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)]
         done = subprocess.run(
-            command, cwd=self.checkout, env=variables, capture_output=True, text=True, timeout=120, check=False
+            command, cwd=self.checkout, env=variables, capture_output=True, text=True, timeout=LIMIT_S, check=False
         )
         self.log += done.stdout + done.stderr
         lines = files["GITHUB_OUTPUT"].read_text().splitlines()

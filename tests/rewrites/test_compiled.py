@@ -12,6 +12,7 @@ from gpa_lsp.rewrites.applying import apply_edits
 from gpa_lsp.rewrites.find import find_rewrites
 from gpa_lsp.rewrites.model import Rewrite, RewriteContext
 from tests.fixtures_manifest.manifest import FIXTURES
+from tests.patience import LIMIT_S
 from tests.rewrites.notation import plain
 from tests.rewrites.test_properties import list_optimizers
 
@@ -98,7 +99,7 @@ def compile_source(text: str, directory: Path) -> None:
     source = directory / "k.cu"
     source.write_text(text, encoding="utf-8")
     command = [NVCC or "", "-arch=sm_80", "-cubin", "-o", str(directory / "k.cubin"), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{text}"
 
 

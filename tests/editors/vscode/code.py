@@ -16,7 +16,7 @@ from tests.patience import PATIENCE, wait_until
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
 EXTENSION = ROOT / "editors" / "vscode"
-LIMIT_S = 10 * ONE_LIMIT_S
+LIMIT_S = 6 * ONE_LIMIT_S
 """Of a whole suite: each of its tests has a limit of its own."""
 
 

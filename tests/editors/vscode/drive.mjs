@@ -14,7 +14,7 @@ const { editors, extension, neighbours, suite, workspace, scratch, screenshots, 
 const requireFromEditors = createRequire(join(editors, "playwright", "package.json"));
 const { chromium } = requireFromEditors("playwright-core");
 
-const LIMIT_MS = 120_000 * Number(process.env.GPA_LSP_TEST_PATIENCE ?? 1);
+const LIMIT_MS = 600_000 * Number(process.env.GPA_LSP_TEST_PATIENCE ?? 1);
 const tell = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 const log = (text) => process.stderr.write(`${text}\n`);
 

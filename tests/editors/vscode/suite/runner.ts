@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { report, screenshot } from "./desk";
 
-const LIMIT_MS = 120_000 * Number(process.env.GPA_LSP_TEST_PATIENCE ?? 1);
+const LIMIT_MS = 600_000 * Number(process.env.GPA_LSP_TEST_PATIENCE ?? 1);
 
 export type Test = readonly [name: string, body: () => Promise<void>];
 

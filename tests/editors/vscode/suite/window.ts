@@ -9,7 +9,7 @@ import { answerNotification, api, facts, lensTitles, openExtension, openSource, 
 import { runTests, type Test, until } from "./runner";
 
 const isFirst = process.env.GPA_TEST_WINDOW === "first";
-const LIMIT_MS = 110_000 * Number(process.env.GPA_LSP_TEST_PATIENCE ?? 1);
+const LIMIT_MS = 550_000 * Number(process.env.GPA_LSP_TEST_PATIENCE ?? 1);
 
 /** Windows wait for each other by files beside the profiler's notes. */
 function say(word: string): void {
