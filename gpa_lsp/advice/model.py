@@ -156,6 +156,7 @@ class Advice:
         reasons: what the estimate rests on, one clause each: formula, samples, clamps.
         by_counters: the kernel was not sampled: shares and samples say nothing, and estimate and places come from counters alone.
         relieves_limiter: it takes work from what limits the kernel; None as long as nobody has looked.
+        contexts: of a kernel with several launch contexts, the positions of those it is about; empty where it is about all that were judged.
         rank_reason: why it does not stand where its estimate would put it, one clause; empty where it does.
     """
 
@@ -175,6 +176,7 @@ class Advice:
     rank_reason: Sentence = NOTHING
     by_counters: bool = False
     relieves_limiter: bool | None = None
+    contexts: tuple[int, ...] = ()
 
     @property
     def hotspots(self) -> tuple[Hotspot, ...]:

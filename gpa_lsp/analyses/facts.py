@@ -21,11 +21,13 @@ class KernelFacts(SharedFacts):
         kernel: the joined kernel.
         blame: None for code without samples.
         roofline: None when there is none.
+        main: of a kernel with several launch contexts, the facts of the heaviest, which tell what limits it; None where there is one.
     """
 
     kernel: Kernel
     blame: KernelBlame | None
     roofline: KernelRoofline | None
+    main: "KernelFacts | None" = None
 
     @property
     def architecture(self) -> Architecture | None:

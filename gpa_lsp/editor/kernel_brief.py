@@ -17,7 +17,7 @@ class KernelBrief:
         time: it took.
         limit: what limits it, or what most samples are stalled on.
         suggestion: what to do first.
-        places: that launched it.
+        places: that launched it, else how many launch contexts there are.
     """
 
     time: str
@@ -30,6 +30,7 @@ def make_brief(report: "KernelReport") -> KernelBrief:
     """The words about a kernel."""
     # They need numpy, which the answer to initialize must not wait for.
     from gpa_lsp.render.advice_words import describe_limit_briefly, find_first_suggestion, label_suggestion
+    from gpa_lsp.render.context_words import count_contexts
     from gpa_lsp.render.launch_place_words import describe_places_briefly
     from gpa_lsp.render.sampling_words import describe_time
     from gpa_lsp.report.launch_places import list_launch_places
@@ -43,7 +44,7 @@ def make_brief(report: "KernelReport") -> KernelBrief:
         time=time,
         limit=describe_limit_briefly(report) or ("" if report.lacks_sass and first else _describe_top_reason(report)),
         suggestion="" if first is None else label_suggestion(first),
-        places=describe_places_briefly(list_launch_places(report)),
+        places=describe_places_briefly(list_launch_places(report)) or count_contexts(report),
     )
 
 

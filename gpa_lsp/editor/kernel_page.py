@@ -53,6 +53,7 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, c
 def describe_verdict(shown: VisibleKernel) -> str:
     """What limits a kernel and what to do first, in two lines of Markdown; empty where neither is known."""
     from gpa_lsp.render.advice_words import describe_gain, describe_limit, describe_suggestion, find_first_suggestion
+    from gpa_lsp.render.context_words import describe_contexts
     from gpa_lsp.render.markdown_text import write_sentence
 
     report = shown.kernel.report
@@ -63,6 +64,7 @@ def describe_verdict(shown: VisibleKernel) -> str:
     if first is not None:
         gain = describe_gain(first)
         lines.append(f"**first** {f'{gain} ' if gain else ''}{write_sentence(describe_suggestion(first))}")
+    lines.extend(f"**in** {write_sentence(one)}" for one in describe_contexts(report))
     return "  \n".join(lines)
 
 
@@ -78,6 +80,7 @@ def describe_kernel(shown: VisibleKernel) -> str:
     parts.append(describe_roofs_of(shown))
     parts.append(describe_past(shown.kernel.history))
     parts.append(describe_places(shown, heading="## Launched from"))
+    parts.append(_draw_contexts(report))
     parts.append(draw_reasons(report.by_reason, report.total_samples, "of kernel"))
     lines = [
         (
@@ -104,6 +107,18 @@ def describe_kernel(shown: VisibleKernel) -> str:
         parts.append("## What NVIDIA's rules said")
         parts.extend(dict.fromkeys(make_one_line(f"**{rule.rule}**: {rule.text}") for rule in rules))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _draw_contexts(report: "KernelReport") -> str:
+    """The launch contexts, Markdown; empty where there is one."""
+    from gpa_lsp.render.context_words import build_context_table
+    from gpa_lsp.render.places import PlaceNames
+
+    table = build_context_table(report, PlaceNames())
+    if not table.rows:
+        return ""
+    rows = [[make_one_line(text) for text, _ in row] for row in table.rows]
+    return f"## {table.title}\n\n{draw_table([one.title for one in table.columns], rows, text_columns=(3, 4, 5))}"
 
 
 def describe_places(shown: VisibleKernel, heading: str = "") -> str:
@@ -134,6 +149,7 @@ def _describe_answers(report: "KernelReport") -> str:
 
 def _describe_launch(report: "KernelReport") -> str:
     launch = report.configuration
+    from gpa_lsp.render.context_words import name_shape
     from gpa_lsp.render.sampling_words import describe_quiet, list_sampling_facts
 
     facts = list_sampling_facts(report) if report.total_samples else []
@@ -142,7 +158,7 @@ def _describe_launch(report: "KernelReport") -> str:
     parts = [
         "; ".join([format_count_of(report.total_samples, "sample"), *facts]),
         f"grid {format_dim3(launch.grid)}",
-        f"block {format_dim3(launch.block)}",
+        " ".join(filter(None, (f"block {format_dim3(launch.block)}", name_shape(report)))),
     ]
     if launch.registers_per_thread is not None:
         parts.append(f"{launch.registers_per_thread} registers per thread")

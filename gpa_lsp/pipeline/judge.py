@@ -10,14 +10,18 @@ from pathlib import Path
 
 from gpa_lsp.advice.advise import advise_kernel
 from gpa_lsp.advice.find_statics import find_access_findings
+from gpa_lsp.advice.launch_contexts import combine_advice
+from gpa_lsp.advice.model import KernelAdvice
 from gpa_lsp.analyses.analyse_kernel import analyse_kernel, judge_kernel
 from gpa_lsp.analyses.facts import KernelFacts
+from gpa_lsp.analyses.limiter.find import find_limiter
 from gpa_lsp.analyses.roofline.place import place_kernel
 from gpa_lsp.analyses.roofline_model import KernelRoofline
 from gpa_lsp.basis.errors import Problem, ToolError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.containers import find_cubins, recognise_container
 from gpa_lsp.blame.blame import blame_kernel
+from gpa_lsp.blame.model import KernelBlame
 from gpa_lsp.device.kept_roofs import KeptRoofs
 from gpa_lsp.pipeline.way import Progress, TakeKernel, Way
 from gpa_lsp.profile.model import Launch, LaunchOutline, OpenedProfile, Profile
@@ -28,6 +32,7 @@ from gpa_lsp.report.names import list_named
 from gpa_lsp.report.profiled_sources import ProfiledSources, SourceQuestion
 from gpa_lsp.report_file.kept_reports import PackedKernels, pack_kernels
 from gpa_lsp.rows.join import disassemble_ahead, join_profile
+from gpa_lsp.rows.launch_contexts import group_contexts
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
 
@@ -346,7 +351,7 @@ class _Judge:
         if known is None or known.mangled_name != kernel.mangled_name:
             report = self._gatherer.gather(_judge_kernel(kernel, self.way, self._sources, self._roofs, problems))
         else:
-            report = _complete(known, kernel, self._roofs, problems)
+            report = _complete(known, kernel, self.way, self._roofs, problems)
         kernel.rows.forget()
         found = _Judged(report=report, problems=tuple(problems))
         if number is not None:
@@ -384,28 +389,96 @@ def _judge_kernel(
 ) -> AnalysedKernel:
     """Without samples there is nothing to attribute, but questions and counters all the same; without a launch no advice either."""
     assert way.blamer is not None
-    moved = blame_kernel(kernel, way.blamer) if kernel.total_samples or kernel.longest_launch is not None else None
+    moved = _blame(kernel, way)
     blame = moved if kernel.total_samples else None
-    roofline = _place(kernel, roofs)
-    facts = KernelFacts(kernel, blame, roofline)
+    read_source = sources.reader_for(kernel)
+    parts = [_Context(one, way, read_source, roofs, problems) for one in kernel.contexts]
+    facts = KernelFacts(kernel, blame, _place(kernel, roofs), parts[0].facts if parts else None)
     analyses = analyse_kernel(facts) if way.answers else None
     limiter, doubts = judge_kernel(facts)
     problems.extend((*(analyses.problems if analyses is not None else ()), *doubts))
-    read_source = sources.reader_for(kernel)
     found, failed = find_access_findings(kernel, read_source)
     problems.extend(failed)
     if moved is None:
         return AnalysedKernel(kernel=kernel, analyses=analyses, limiter=limiter, code_findings=found)
-    advice, met = advise_kernel(kernel, moved, read_source, roofline, facts)
-    problems.extend((*moved.problems, *met))
+    problems.extend(moved.problems)
+    contexts = tuple(part.advise() for part in parts)
     return AnalysedKernel(
-        kernel=kernel, blame=blame, advice=advice, analyses=analyses, limiter=limiter, code_findings=found
+        kernel=kernel,
+        blame=blame,
+        advice=_advise(facts, moved, contexts, read_source, problems),
+        analyses=analyses,
+        limiter=limiter,
+        code_findings=found,
+        contexts=contexts,
     )
 
 
-def _complete(known: KernelReport, kernel: Kernel, roofs: KeptRoofs | None, problems: list[Problem]) -> KernelReport:
+def _blame(kernel: Kernel, way: Way) -> KernelBlame | None:
+    assert way.blamer is not None
+    return blame_kernel(kernel, way.blamer) if kernel.total_samples or kernel.longest_launch is not None else None
+
+
+def _advise(
+    facts: KernelFacts,
+    moved: KernelBlame,
+    contexts: Sequence[AnalysedKernel],
+    read_source: Callable[[str], str | None],
+    problems: list[Problem],
+) -> KernelAdvice:
+    """The advice on a kernel; where its launches are of several contexts, that on them together."""
+    kernel = facts.kernel
+    if not contexts:
+        advice, met = advise_kernel(kernel, moved, read_source, facts.roofline, facts)
+        problems.extend(met)
+        return advice
+    ratios = [ratio for _, ratio in group_contexts(kernel.launches)]
+    parts = [(ratio, one.advice) for ratio, one in zip(ratios, contexts, strict=False) if one.advice is not None]
+    dropped = sum(launch.sampling.dropped_samples or 0 for launch in kernel.launches)
+    return combine_advice(parts, find_limiter(facts), kernel.total_samples, dropped)
+
+
+class _Context:
+    """A launch context of a kernel, judged by itself.
+
+    Args:
+        kernel: of its launches alone.
+        way: how.
+        read_source: gives the texts it was compiled from.
+        roofs: finds measured roofs.
+        problems: what goes wrong is added here.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        way: Way,
+        read_source: Callable[[str], str | None],
+        roofs: KeptRoofs | None,
+        problems: list[Problem],
+    ) -> None:
+        self._moved = _blame(kernel, way)
+        self._read_source, self._problems = read_source, problems
+        blame = self._moved if kernel.total_samples else None
+        self.facts = KernelFacts(kernel, blame, _place(kernel, roofs))
+
+    def advise(self) -> AnalysedKernel:
+        """What limits it, and what to do."""
+        kernel, moved = self.facts.kernel, self._moved
+        limiter, doubts = judge_kernel(self.facts)
+        assert moved is not None  # a context has launches
+        advice, met = advise_kernel(kernel, moved, self._read_source, self.facts.roofline, self.facts)
+        self._problems.extend(one for one in (*doubts, *met) if one not in self._problems)
+        return AnalysedKernel(kernel=kernel, limiter=limiter, advice=advice)
+
+
+def _complete(
+    known: KernelReport, kernel: Kernel, way: Way, roofs: KeptRoofs | None, problems: list[Problem]
+) -> KernelReport:
     """A kernel that was judged before, with the answers that nobody asked for then."""
-    analyses = analyse_kernel(KernelFacts(kernel, known.blame, _place(kernel, roofs)))
+    main = kernel.contexts[0] if kernel.contexts else None
+    first = None if main is None else KernelFacts(main, _blame(main, way), _place(main, roofs))
+    analyses = analyse_kernel(KernelFacts(kernel, known.blame, _place(kernel, roofs), first))
     problems.extend(analyses.problems)
     return replace(known, analyses=analyses)
 

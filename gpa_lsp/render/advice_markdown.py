@@ -29,10 +29,11 @@ from gpa_lsp.render.advice_words import (
 )
 from gpa_lsp.render.blame_words import describe_basis, describe_bounds
 from gpa_lsp.render.check_text import name_code_place, render_problem
+from gpa_lsp.render.context_words import build_context_table
 from gpa_lsp.render.finding_words import describe_code_finding
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.instruction_places import InstructionPlaces
-from gpa_lsp.render.layout import read_plain
+from gpa_lsp.render.layout import Align, read_plain
 from gpa_lsp.render.markdown_text import escape_markdown, quote_code, write_cell, write_sentence
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.rule_estimates import list_estimates
@@ -106,6 +107,7 @@ class _KernelMarkdown:
         if bounds:
             yield from ("", f"{write_sentence(capitalize(bounds))}.")
         yield ""
+        yield from self._render_contexts()
         if self._shown:
             yield from self._render_summary()
         else:
@@ -120,6 +122,13 @@ class _KernelMarkdown:
         basis = [f"- **{name}**: {escape_markdown(sentence)}" for name, sentence in describe_basis(kernel)]
         if basis:
             yield from _fold("Basis", basis)
+
+    def _render_contexts(self) -> Iterator[str]:
+        table = build_context_table(self._kernel, self._places)
+        if table.rows:
+            titles = [f"{one.title}:" if one.align is Align.RIGHT else one.title for one in table.columns]
+            yield from _render_table(titles, ([escape_markdown(text) for text, _ in row] for row in table.rows))
+            yield ""
 
     def _write_by_code(self, finding: CodeFinding) -> str:
         place = name_code_place(self._kernel, finding, self._places)

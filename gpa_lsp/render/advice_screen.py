@@ -31,6 +31,7 @@ from gpa_lsp.render.advice_words import (
     is_small,
 )
 from gpa_lsp.render.check_text import render_problem, render_problems
+from gpa_lsp.render.context_words import describe_contexts
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.layout import (
@@ -146,6 +147,7 @@ def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Screen:
         )
     if not every:
         rows.append(ScreenRow(label="none", text=_explain_none(kernel, places)))
+    rows.extend(ScreenRow(label="in", text=one) for one in describe_contexts(kernel))
     rows.extend(_list_by_code(kernel, places))
     refused = _describe_refusals(kernel)
     if refused:

@@ -14,6 +14,7 @@ from gpa_lsp.render.advice_words import (
 )
 from gpa_lsp.render.blame_words import describe_basis, describe_bounds
 from gpa_lsp.render.check_text import name_code_place, render_problems
+from gpa_lsp.render.context_words import build_context_table
 from gpa_lsp.render.finding_words import describe_code_finding
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.layout import (
@@ -113,6 +114,11 @@ def _render_kernel(
     best = find_best_advice(kernel)
     if best is not None:
         yield from wrap(f"best: {summarise_advice(best)}", width)
+    contexts = build_context_table(kernel, places)
+    if contexts.rows:
+        yield EMPTY_LINE
+        yield text_line(contexts.title, Style.HEADING)
+        yield from lay_out_table(contexts.columns, contexts.rows, width=width)
     advice = kernel.advice.advice if kernel.advice is not None else ()
     for category, title in SECTION_TITLES.items():
         found = [one for one in advice if one.category is category]

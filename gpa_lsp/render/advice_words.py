@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gpa_lsp.advice.model import AT_THE_LIMIT, LEAST_SPEEDUP, Advice, Category, Hotspot, Region, SilenceStage, Speedup
-from gpa_lsp.analyses.limiter.model import NEAR_RATIO, LimiterKind
+from gpa_lsp.analyses.limiter.model import NEAR_RATIO, Limiter, LimiterKind
 from gpa_lsp.basis.locations import write_place
 from gpa_lsp.basis.numbers import (
     floor_speedup,
@@ -346,7 +346,11 @@ def describe_limit(kernel: KernelReport) -> Sentence:
 
 def describe_limit_briefly(kernel: KernelReport) -> str:
     """The beginning of the limiter's sentence, for a lens or a table; empty where it is unknown."""
-    limiter = kernel.limiter
+    return shorten_limit(kernel.limiter)
+
+
+def shorten_limit(limiter: Limiter | None) -> str:
+    """The beginning of a limiter's sentence; empty where it is unknown."""
     if limiter is None or limiter.kind is LimiterKind.UNKNOWN:
         return ""
     if limiter.kind is LimiterKind.LATENCY:

@@ -15,6 +15,7 @@ from gpa_lsp.basis.numbers import (
 from gpa_lsp.render.advice_tables import build_advice_table, build_cause_table
 from gpa_lsp.render.advice_words import NO_SASS
 from gpa_lsp.render.answer_text import render_answers
+from gpa_lsp.render.context_words import build_context_table, name_shape
 from gpa_lsp.render.kernel_tables import (
     TableBuilder,
     build_function_table,
@@ -34,6 +35,7 @@ _NAME_CHARS = 400
 
 _TABLES: Sequence[TableBuilder] = (
     build_advice_table,
+    build_context_table,
     build_state_table,
     build_cause_table,
     build_function_table,
@@ -96,7 +98,8 @@ def _describe_launches(kernel: KernelReport) -> str:
         if times is not None
         else format_launches(times)
     ]
-    return join_facts([*facts, *_describe_configuration(kernel.configuration)])
+    shape = name_shape(kernel)
+    return join_facts([*facts, *_describe_configuration(kernel.configuration), *([shape] if shape else [])])
 
 
 def _describe_configuration(configuration: LaunchConfiguration) -> list[str]:

@@ -12,7 +12,7 @@ from gpa_lsp.advice.static_model import StaticFinding
 from gpa_lsp.analyses.limiter.model import Limiter
 from gpa_lsp.analyses.model import KernelAnalyses
 from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
-from gpa_lsp.basis.figures import Spread, measure_spread
+from gpa_lsp.basis.figures import Spread, measure_spread, sum_known
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import SourceLine
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns
@@ -32,6 +32,7 @@ from gpa_lsp.report.model import (
     FunctionRow,
     KernelReport,
     LaunchConfiguration,
+    LaunchContext,
     LaunchReport,
     PlaceSamples,
     Report,
@@ -39,6 +40,7 @@ from gpa_lsp.report.model import (
 )
 from gpa_lsp.report.names import demangle, shorten_name
 from gpa_lsp.rows.calls import estimate_called_samples
+from gpa_lsp.rows.launch_contexts import group_contexts
 from gpa_lsp.rows.model import OUTSIDE_MODULE, FunctionSamples, Kernel, PlacedSamples
 
 
@@ -103,6 +105,7 @@ class AnalysedKernel:
         analyses: None where nobody asked.
         limiter: what limits it; None where nobody asked, or the search failed.
         code_findings: what its code alone says where nothing measured says it; None where it could not be followed.
+        contexts: its launch contexts that were judged by themselves, heaviest first.
     """
 
     kernel: Kernel
@@ -111,6 +114,7 @@ class AnalysedKernel:
     analyses: KernelAnalyses | None = None
     limiter: Limiter | None = None
     code_findings: tuple[StaticFinding, ...] | None = ()
+    contexts: tuple["AnalysedKernel", ...] = ()
 
 
 def gather_report(kernels: Iterable[AnalysedKernel], problems: Sequence[Problem] = ()) -> Report:
@@ -191,7 +195,31 @@ def _gather_kernel(analysed: AnalysedKernel, stamps: Mapping[str, SourceStamp]) 
         code_findings=None if analysed.code_findings is None else tuple(map(_keep_finding, analysed.code_findings)),
         code=build_kernel_code(kernel),
         places=_gather_places(kernel),
+        contexts=tuple(_gather_contexts(analysed, launches)),
+        other_contexts=max(0, len(group_contexts(kernel.launches)) - len(analysed.contexts))
+        if analysed.contexts
+        else 0,
     )
+
+
+def _gather_contexts(analysed: AnalysedKernel, launches: Sequence[LaunchReport]) -> Iterator[LaunchContext]:
+    """The contexts with their parts of the whole."""
+    groups = group_contexts(analysed.kernel.launches)
+    for context, (group, ratio) in zip(analysed.contexts, groups, strict=False):
+        numbers = {launch.index for launch in group}
+        own = tuple(launch for launch in launches if launch.index in numbers)
+        duration = measure_launch_spread(own, lambda launch: launch.duration_ns)
+        yield LaunchContext(
+            configuration=own[0].configuration,
+            call_stack=own[0].call_stack,
+            launches=tuple(launch.index for launch in own),
+            launch_count=sum_known(launch.launch_count for launch in own),
+            ratio=ratio,
+            duration_ns=duration.mean if duration else None,
+            total_samples=context.kernel.total_samples,
+            limiter=context.limiter,
+            advice=context.advice,
+        )
 
 
 def _keep_finding(finding: StaticFinding) -> CodeFinding:
@@ -216,8 +244,9 @@ def _spread_samples(launches: Sequence[LaunchReport]) -> Spread | None:
 
 def _choose_configuration(kernel: Kernel, launches: Sequence[LaunchReport]) -> LaunchConfiguration:
     """That of the longest launch; for code without a profile, what the compiler fixed."""
+    longest = kernel.longest_launch
     if launches:
-        return max(launches, key=lambda launch: launch.duration_ns or 0.0).configuration
+        return next((one for one in launches if longest and one.index == longest.index), launches[0]).configuration
     function = kernel.functions[0].function
     return LaunchConfiguration(
         grid=(0, 0, 0),

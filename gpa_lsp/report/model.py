@@ -147,6 +147,33 @@ class LaunchReport:
         return (self.duration_ns or 0.0) * (self.launch_count or 0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchContext:
+    """The launches of a kernel with one configuration from one host path, judged by themselves.
+
+    Attributes:
+        configuration: of these launches.
+        call_stack: as of :class:`LaunchReport`.
+        launches: their indices.
+        launch_count: executions they stand for; None when that of an aggregate is unknown.
+        ratio: part of the kernel's time; of its samples, or else launches, where the times are not known.
+        duration_ns: mean over the launches; None when unknown.
+        total_samples: of these launches.
+        limiter: what limits it; None where the search failed.
+        advice: on it; None where nobody was asked.
+    """
+
+    configuration: LaunchConfiguration
+    call_stack: tuple[str, ...]
+    launches: tuple[int, ...]
+    launch_count: int | None
+    ratio: float
+    duration_ns: float | None
+    total_samples: int
+    limiter: Limiter | None
+    advice: KernelAdvice | None
+
+
 class FunctionRole(Enum):
     """What a function is to its kernel."""
 
@@ -351,7 +378,8 @@ class KernelReport:
         mangled_name: linkage name.
         profile_path: the profile it was measured in; None when it came from no file.
         measured_unix_s: when; None when unknown.
-        configuration: of its longest launch; without launches, grid and block are zeros. An aggregate whose launches differ has neither.
+        configuration: of its longest launch, in the heaviest of several launch contexts; without launches, grid and block are zeros. An
+            aggregate whose launches differ has neither.
         device: the GPU.
         duration_ns: mean over launches; None when unknown.
         duration_spread_ns: mean, min, max, standard deviation; None when unknown.
@@ -368,9 +396,11 @@ class KernelReport:
         embedded_sources: path as compiled → text at the time of measuring, where the profile has it.
         source_stamps: path as compiled → what the source looked like to the compiler, where it wrote that down. Not saved with a report.
         blame: samples moved to their causes, on the rows of ``instructions``; None for code without samples.
-        advice: remedies, and why the others have none; None where nobody was asked.
+        advice: remedies, and why the others have none, weighted by time where there are several launch contexts; None where nobody was asked.
         analyses: the roofline and the answers to the other questions; None where nobody asked.
-        limiter: what limits it, in its longest launch; None where nobody asked.
+        limiter: what limits it, in the longest launch of its heaviest launch context; None where nobody asked.
+        contexts: its launches by configuration and host path, heaviest first; empty where all are of one context.
+        other_contexts: contexts of less time that were not judged by themselves.
         code_findings: what the machine code alone says of requests to memory and branches that nobody counted, weightiest first; None where it
             could not be followed.
         code: what the instructions do, on the rows of ``instructions``; None in reports read from a file: it is not saved with a report.
@@ -404,6 +434,8 @@ class KernelReport:
     code_findings: tuple[CodeFinding, ...] | None = ()
     code: KernelCode | None = field(default=None, compare=False)
     places: tuple[PlaceSamples, ...] = ()
+    contexts: tuple[LaunchContext, ...] = ()
+    other_contexts: int = 0
 
     @property
     def total_duration_ns(self) -> float:

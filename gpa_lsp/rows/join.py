@@ -14,6 +14,7 @@ from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.disassembler import disassemble, read_ahead
 from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin, Instructions
 from gpa_lsp.profile.model import Launch, Module, Profile
+from gpa_lsp.rows.launch_contexts import split_kernel
 from gpa_lsp.rows.model import Kernel
 from gpa_lsp.rows.place import PlacedKernel, place_kernel
 from gpa_lsp.rows.scatter import scatter_function, scatter_outside
@@ -60,8 +61,9 @@ def join_profile(
         if progress is not None:
             progress("joining kernels", number, len(placed))
         try:
-            kernel = _join(candidate, profile, texts, problems)
-            check_kernel(kernel)
+            kernel = split_kernel(_join(candidate, profile, texts, problems), candidate)
+            for checked in (kernel, *kernel.contexts):
+                check_kernel(checked)
         except GpaError as error:
             problems.append(_locate(error, profile, candidate.launches[0].launch))
             continue
@@ -228,7 +230,8 @@ def _find_architecture(launch: Launch, placed: PlacedKernel, problems: list[Prob
 def group_launches(launches: Iterable[Launch]) -> tuple[tuple[Launch, ...], ...]:
     """Launches by kernel: same linkage name, same loaded module, same kind of GPU.
 
-    Launch configurations may differ within a group: the code is the same, and so are the lines; figures per launch stay apart.
+    Launch configurations may differ within a group: the code is the same, and so are the lines. What depends on the configuration is asked per
+    launch context (:mod:`gpa_lsp.rows.launch_contexts`).
 
     Returns:
         Groups in the order of their first launch; launches in profile order within.

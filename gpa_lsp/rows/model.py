@@ -378,6 +378,8 @@ class Kernel(SharedFacts):
         launches: in profile order, failed ones included.
         reasons: the k stall reasons, sorted; the union over launches.
         functions: the kernel first, then device functions by name, then :data:`OUTSIDE_MODULE` if anything was sampled there.
+        contexts: where launches differ in configuration or host path (:mod:`gpa_lsp.rows.launch_contexts`), the kernel as the launches of each
+            context show it, on the same rows: the heaviest contexts, most time first. Empty where all launches are of one.
     """
 
     mangled_name: str
@@ -390,6 +392,7 @@ class Kernel(SharedFacts):
     launches: tuple[Launch, ...]
     reasons: tuple[str, ...]
     functions: tuple[FunctionSamples, ...]
+    contexts: tuple["Kernel", ...] = ()
     _metrics: dict[str, float | None] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @property
@@ -409,7 +412,7 @@ class Kernel(SharedFacts):
 
     @property
     def longest_launch(self) -> Launch | None:
-        """The longest launch that has numbers; of those without a time, the first. None without any."""
+        """The longest launch that has numbers, of the heaviest launch context; of equally long ones that with most samples. None without any."""
         return self.once(_find_longest_launch)
 
     def metric(self, *names: str) -> float | None:
@@ -432,8 +435,16 @@ def _list_rows(kernel: Kernel) -> KernelRows:
 
 
 def _find_longest_launch(kernel: Kernel) -> Launch | None:
+    if kernel.contexts:
+        return kernel.contexts[0].longest_launch
     usable = [launch for launch in kernel.launches if launch.failure is None]
-    return max(usable, key=lambda launch: launch.read_number("gpu__time_duration.sum") or 0.0, default=None)
+    return max(usable, key=_measure_launch, default=None)
+
+
+def _measure_launch(launch: Launch) -> tuple[float, int]:
+    """Duration, and samples where that is the same."""
+    samples = 0 if launch.samples is None else launch.samples.total_samples
+    return launch.read_number("gpu__time_duration.sum") or 0.0, samples
 
 
 _UNKNOWN_OPCODE = Opcode(name="", description="", is_known=False)

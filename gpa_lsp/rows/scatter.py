@@ -1,6 +1,8 @@
 """Lay the samples, execution counts and counters of a placed kernel over its instructions, one function section at a time."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,19 +43,6 @@ def scatter_function(
     """
     function = placed.cubin.functions.get(name) if placed.cubin is not None else None
     pc_offsets = _list_offsets(name, placed, function)
-    sums = (np.zeros((len(pc_offsets), len(reasons)), np.int64), np.zeros((len(pc_offsets), len(reasons)), np.int64))
-    executions = np.full(len(pc_offsets), -1, dtype=np.int64)
-    places = _PlaceSums(placed)
-    for launch in placed.launches:
-        span = _find_span(name, launch)
-        if span is not None:
-            start, end = span
-            samples = launch.launch.samples
-            if samples is not None:
-                inside = (samples.addresses >= start) & (samples.addresses < end)
-                rows = _add_samples(launch, inside, (pc_offsets.astype(np.uint64) + start), reasons, sums)
-                places.add(launch, inside, rows, reasons)
-            _add_counts((launch.executed_addresses, launch.executions), span, pc_offsets, executions)
     lines = _read_lines(placed.cubin, name, problems)
     graph = (
         build_flow_graph(function, instructions, lines) if function is not None and instructions is not None else None
@@ -70,31 +59,61 @@ def scatter_function(
         chain_index=index_chains(function, lines, pc_offsets),
         routine_index=index_routines(function, pc_offsets),
         pc_offsets=pc_offsets,
-        all_samples=sums[0],
-        latency_samples=sums[1] if placed.is_split else None,
-        executions=executions,
-        counters=_gather_counters(name, placed.launches, pc_offsets),
-        places=places.make(),
+        **_sum_launches(name, placed, reasons, pc_offsets),
     )
+
+
+def narrow_function(function: FunctionSamples, placed: PlacedKernel, reasons: Sequence[str]) -> FunctionSamples:
+    """A function with the samples of some launches, on the same rows.
+
+    Args:
+        function: of all launches.
+        placed: the kernel with the launches that count.
+        reasons: columns of the function.
+    """
+    if function.name == OUTSIDE_MODULE:
+        sums = _sum_outside(placed, reasons, function.pc_offsets.astype(np.uint64))
+    else:
+        sums = _sum_launches(function.name, placed, reasons, function.pc_offsets)
+    return replace(function, **sums)
+
+
+def _sum_launches(
+    name: str, placed: PlacedKernel, reasons: Sequence[str], pc_offsets: npt.NDArray[np.int64]
+) -> dict[str, Any]:
+    """What the launches sampled and counted in a function of the module, by field of :class:`FunctionSamples`."""
+    sums = (np.zeros((len(pc_offsets), len(reasons)), np.int64), np.zeros((len(pc_offsets), len(reasons)), np.int64))
+    executions = np.full(len(pc_offsets), -1, dtype=np.int64)
+    places = _PlaceSums(placed)
+    for launch in placed.launches:
+        span = _find_span(name, launch)
+        if span is not None:
+            start, end = span
+            samples = launch.launch.samples
+            if samples is not None:
+                inside = (samples.addresses >= start) & (samples.addresses < end)
+                rows = _add_samples(launch, inside, (pc_offsets.astype(np.uint64) + start), reasons, sums)
+                places.add(launch, inside, rows, reasons)
+            _add_counts((launch.executed_addresses, launch.executions), span, pc_offsets, executions)
+    return {
+        "all_samples": sums[0],
+        "latency_samples": sums[1] if placed.is_split else None,
+        "executions": executions,
+        "counters": _gather_counters(name, placed.launches, pc_offsets),
+        "places": places.make(),
+    }
 
 
 def scatter_outside(placed: PlacedKernel, reasons: Sequence[str]) -> FunctionSamples | None:
     """The samples no function of the module explains, by absolute address; None when there are none."""
-    parts: list[tuple[PlacedLaunch, npt.NDArray[np.bool_]]] = []
-    addresses: list[npt.NDArray[np.uint64]] = []
-    for launch in placed.launches:
-        samples = launch.launch.samples
-        if samples is not None:
-            outside = launch.addresses.locate(samples.addresses) < 0
-            parts.append((launch, outside))
-            addresses.append(samples.addresses[outside])
+    addresses = [
+        samples.addresses[_find_outside(launch)]
+        for launch in placed.launches
+        if (samples := launch.launch.samples) is not None
+    ]
     rows = find_distinct(np.concatenate(addresses)) if addresses else np.zeros(0, dtype=np.uint64)
     if len(rows) == 0:
         return None
-    sums = (np.zeros((len(rows), len(reasons)), np.int64), np.zeros((len(rows), len(reasons)), np.int64))
-    places = _PlaceSums(placed)
-    for launch, outside in parts:
-        places.add(launch, outside, _add_samples(launch, outside, rows, reasons, sums), reasons)
     return FunctionSamples(
         name=OUTSIDE_MODULE,
         function=None,
@@ -105,11 +124,30 @@ def scatter_outside(placed: PlacedKernel, reasons: Sequence[str]) -> FunctionSam
         chain_index=np.full(len(rows), -1, dtype=np.int32),
         routine_index=np.zeros(len(rows), dtype=np.int32),
         pc_offsets=rows.astype(np.int64),
-        all_samples=sums[0],
-        latency_samples=sums[1] if placed.is_split else None,
         executions=np.full(len(rows), -1, dtype=np.int64),
-        places=places.make(),
+        **_sum_outside(placed, reasons, rows),
     )
+
+
+def _find_outside(launch: PlacedLaunch) -> npt.NDArray[np.bool_]:
+    """Which sampled addresses of a launch no function of the module explains."""
+    assert launch.launch.samples is not None
+    return launch.addresses.locate(launch.launch.samples.addresses) < 0
+
+
+def _sum_outside(placed: PlacedKernel, reasons: Sequence[str], rows: npt.NDArray[np.uint64]) -> dict[str, Any]:
+    """What the launches sampled outside the module, by field of :class:`FunctionSamples`."""
+    sums = (np.zeros((len(rows), len(reasons)), np.int64), np.zeros((len(rows), len(reasons)), np.int64))
+    places = _PlaceSums(placed)
+    for launch in placed.launches:
+        if launch.launch.samples is not None:
+            outside = _find_outside(launch)
+            places.add(launch, outside, _add_samples(launch, outside, rows, reasons, sums), reasons)
+    return {
+        "all_samples": sums[0],
+        "latency_samples": sums[1] if placed.is_split else None,
+        "places": places.make(),
+    }
 
 
 class _PlaceSums:

@@ -47,8 +47,8 @@ _RUNNING = ("selected", "not_selected")
 
 
 def find_limiter(facts: KernelFacts) -> Limiter:
-    """What limits a kernel."""
-    return facts.once(_find_limiter)
+    """What limits a kernel; of several launch contexts the heaviest."""
+    return find_limiter(facts.main) if facts.main is not None else facts.once(_find_limiter)
 
 
 def _find_limiter(facts: KernelFacts) -> Limiter:

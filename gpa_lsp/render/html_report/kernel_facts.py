@@ -16,6 +16,7 @@ from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.render.advice_words import NO_SASS, describe_cause
 from gpa_lsp.render.blame_words import NO_CAUSE, measure_causes
+from gpa_lsp.render.context_words import build_context_table, name_shape
 from gpa_lsp.render.html_report.tables import Cell, Meter, PageTable, convert_text_table
 from gpa_lsp.render.kernel_tables import build_function_table, build_launch_table, build_loop_table
 from gpa_lsp.render.launch_place_words import describe_place_time
@@ -46,7 +47,8 @@ def list_facts(kernel: KernelReport, profile: str, measured: str) -> list[tuple[
     if kernel.launches:
         facts.append(("Time", format_duration_spread(kernel.duration_spread_ns)))
         facts.append(("Launches", "unknown" if kernel.launch_count is None else format_count(kernel.launch_count)))
-        facts.append(("Grid × block", f"{format_dim3(configuration.grid)} × {format_dim3(configuration.block)}"))
+        shape = f"{format_dim3(configuration.grid)} × {format_dim3(configuration.block)}"
+        facts.append(("Grid × block", " ".join(filter(None, (shape, name_shape(kernel))))))
     else:
         facts.append(("Time", "not measured"))
     if configuration.registers_per_thread is not None:
@@ -149,6 +151,12 @@ def list_tables(kernel: KernelReport) -> list[PageTable]:
 def tabulate_launches(kernel: KernelReport) -> PageTable | None:
     """The launches; None where there is one and it went well."""
     table = convert_text_table(build_launch_table(kernel, PlaceNames()))
+    return table if table.rows else None
+
+
+def tabulate_contexts(kernel: KernelReport) -> PageTable | None:
+    """The launch contexts; None where all launches are of one."""
+    table = convert_text_table(build_context_table(kernel, PlaceNames()))
     return table if table.rows else None
 
 

@@ -140,6 +140,7 @@ def _render(
         "answers": [section for section in sections if roofline is None or section is not of_roofline],
         "has_code": bool(len(kernel.instructions)),
         "launches": kernel_facts.tabulate_launches(kernel),
+        "launch_contexts": kernel_facts.tabulate_contexts(kernel),
         "contexts": contexts,
         "contexts_rest": contexts_rest,
         "remarks": kernel_facts.list_remarks(kernel),

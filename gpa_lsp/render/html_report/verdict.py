@@ -8,6 +8,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count_of, format_dim3
 from gpa_lsp.basis.prose import Place, capitalize
 from gpa_lsp.render.advice_screen import ScreenRow, build_screen
+from gpa_lsp.render.context_words import name_shape
 from gpa_lsp.render.html_report.addresses import KernelAddresses
 from gpa_lsp.render.html_report.source_texts import SourceTexts
 from gpa_lsp.render.layout import join_facts
@@ -100,7 +101,8 @@ def _describe_launch(kernel: KernelReport) -> list[str]:
     configuration = kernel.configuration
     facts = []
     if kernel.launches:
-        facts.append(f"grid {format_dim3(configuration.grid)} × block {format_dim3(configuration.block)}")
+        shape = f"grid {format_dim3(configuration.grid)} × block {format_dim3(configuration.block)}"
+        facts.append(" ".join(filter(None, (shape, name_shape(kernel)))))
     if configuration.registers_per_thread is not None:
         facts.append(f"{format_count_of(configuration.registers_per_thread, 'register')} per thread")
     if kernel.total_samples:

@@ -1,0 +1,212 @@
+"""One kernel launched in several ways: each launch context is judged by its own samples and shape, and all of them are shown together."""
+
+import copy
+import io
+import itertools
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpa_lsp.advice.model import KernelAdvice
+from gpa_lsp.cli.main import main
+from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly, describe_verdict
+from gpa_lsp.editor.snapshot import VisibleKernel
+from gpa_lsp.pipeline import analyse
+from gpa_lsp.render.advice_screen import MOST_LINES, build_screen, render_screen
+from gpa_lsp.render.layout import read_plain
+from gpa_lsp.render.places import PlaceNames
+from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.report_file.store import read_report, write_report
+from gpa_lsp.rows.launch_contexts import MOST_CONTEXTS
+from tests.conftest import ROOT
+from tests.editor.views import make_profile
+from tests.render.html_report.test_page import unpack
+
+EXAMPLE = ROOT / "fixtures" / "example.gpa-profile.json"
+
+Launch = dict[str, Any]
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes a profile of the example's first kernel with some launches, and gives its path."""
+    for path in ("short_def_use_original.cubin", "inline_chain_original.cubin"):
+        target = tmp_path / "cubins" / "sm_80" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "fixtures" / "cubins" / "sm_80" / path, target)
+
+    def write_profile(*launches: Launch, name: str = "some") -> Path:
+        profile = json.loads(EXAMPLE.read_text())
+        profile["launches"] = launches
+        path = tmp_path / f"{name}.gpa-profile.json"
+        path.write_text(json.dumps(profile))
+        return path
+
+    return write_profile
+
+
+def make_launch(grid: int = 1024, *, time_ns: float = 186240.0, stack: Sequence[str] = (), **reasons: int) -> Launch:
+    """A launch of the example's kernel: its grid, its time, the lines of ``main`` that made it, and factors of samples by stall reason."""
+    launch: Launch = copy.deepcopy(json.loads(EXAMPLE.read_text())["launches"][0])
+    launch["grid"] = [grid, 1, 1]
+    launch["metrics"]["gpu__time_duration.sum"] = time_ns
+    if stack:
+        launch["call_stack"] = [{"function": "main", "file": "app.cu", "line": int(line)} for line in stack]
+    for sample in launch["samples"]:
+        for reason, counts in sample["by_reason"].items():
+            factor = reasons.get(reason, 1)
+            counts.update({kind: factor * number for kind, number in counts.items()})
+    return launch
+
+
+def judge(path: Path) -> KernelReport:
+    (kernel,) = analyse([path]).kernels
+    return kernel
+
+
+def list_gains(advice: KernelAdvice | None) -> list[tuple[str, float, float, float]]:
+    assert advice is not None
+    return [(one.optimizer, one.speedup.low, one.speedup.estimate, one.speedup.high) for one in advice.advice]
+
+
+def read_screen(kernel: KernelReport, width: int | None = None) -> list[str]:
+    return [read_plain(line) for line in render_screen(build_screen(kernel, "k", PlaceNames()), width)]
+
+
+LARGE, SMALL = make_launch(4096), make_launch(8, barrier=1, long_scoreboard=3)
+
+
+def test_each_context_is_judged_as_if_it_were_alone(write: Write) -> None:
+    both = judge(write(LARGE, SMALL, name="both"))
+    assert [one.configuration.grid for one in both.contexts] == [(4096, 1, 1), (8, 1, 1)]
+    for context, launch in zip(both.contexts, (LARGE, SMALL), strict=True):
+        alone = judge(write(launch, name="alone"))
+        assert context.limiter == alone.limiter
+        assert list_gains(context.advice) == list_gains(alone.advice)
+        assert context.total_samples == alone.total_samples
+    assert sum(one.total_samples for one in both.contexts) == both.total_samples
+
+
+def test_a_remedy_of_the_kernel_weighs_its_contexts_by_time(write: Write) -> None:
+    kernel = judge(write(make_launch(4096, time_ns=300e3), make_launch(8, time_ns=100e3)))
+    assert kernel.advice is not None
+    assert [one.ratio for one in kernel.contexts] == [0.75, 0.25]
+    per_context = [
+        {one.optimizer: one.speedup.estimate for one in (context.advice.advice if context.advice else ())}
+        for context in kernel.contexts
+    ]
+    for one in kernel.advice.advice:
+        left = sum(
+            context.ratio / gains.get(one.optimizer, 1.0)
+            for context, gains in zip(kernel.contexts, per_context, strict=True)
+        )
+        assert one.speedup.estimate == pytest.approx(1 / left)
+        assert one.speedup.low <= one.speedup.estimate <= one.speedup.high <= one.speedup.bound
+    assert kernel.limiter == kernel.contexts[0].limiter
+    partial = {one.optimizer: one.contexts for one in kernel.advice.advice if one.contexts}
+    assert partial["block_increase"] == (1,)
+
+
+def test_the_answer_is_the_same_for_any_order_of_launches(write: Write) -> None:
+    launches = (LARGE, SMALL, make_launch(64), make_launch(64, wait=2))
+    found = []
+    for number, order in enumerate(itertools.permutations(launches)):
+        if number % 5:
+            continue
+        kernel = judge(write(*order, name="k"))
+        screen = [line.replace("launch 0", "launch").replace("launch 3", "launch") for line in read_screen(kernel)]
+        answers = [answer.summary for answer in kernel.analyses.answers] if kernel.analyses else []
+        gains = [list_gains(one.advice) for one in kernel.contexts]
+        found.append((screen, answers, list_gains(kernel.advice), gains, kernel.configuration))
+    assert len(found) > 3
+    assert all(one == found[0] for one in found)
+
+
+def test_the_order_of_files_does_not_matter(write: Write) -> None:
+    paths = [write(LARGE, name="a"), write(make_launch(4096, wait=2), name="b")]
+    first, second = (
+        [(one.profile_path, one.total_samples) for one in analyse(order).kernels] for order in (paths, paths[::-1])
+    )
+    assert first == second
+
+
+def test_launches_of_one_configuration_stay_one_subject(write: Write) -> None:
+    one, many = judge(write(LARGE, name="one")), judge(write(LARGE, LARGE, LARGE, name="many"))
+    assert many.contexts == ()
+    assert many.other_contexts == 0
+    assert not any(line.startswith("  in ") for line in read_screen(many))
+    assert [name for name, *_ in list_gains(one.advice)] == [name for name, *_ in list_gains(many.advice)]
+
+
+def test_host_paths_are_contexts_and_failed_launches_are_none(write: Write) -> None:
+    failed = make_launch(0) | {"failure": "the profiler failed on this launch", "samples": []}
+    here, there = make_launch(stack=["12"]), make_launch(stack=["40"])
+    kernel = judge(write(here, there, here, failed))
+    assert [one.launches for one in kernel.contexts] == [(0, 2), (1,)]
+    (line,) = [line for line in read_screen(kernel) if line.startswith("  in ")]
+    assert "from app.cu:12 (67 % of the time) and from app.cu:40 (33 % of the time): the same limit and advice" in line
+
+
+def test_every_view_names_the_contexts(write: Write, tmp_path: Path) -> None:
+    path = write(LARGE, SMALL)
+    kernel = judge(path)
+    shown = make_profile(kernel, texts={})
+    visible = VisibleKernel(name="k", profile=shown, kernel=shown.kernels[0])
+    page = tmp_path / "page.html"
+    assert main(["report", str(path), "--html", "-o", str(page)]) == 0
+    printed = {
+        "hover": describe_verdict(visible),
+        "page": describe_kernel(visible),
+        "html": str(unpack(page.read_text())),
+    }
+    for name, words in {
+        "advise": ["advise"],
+        "details": ["advise", "--details"],
+        "markdown": ["advise", "--details", "--format", "markdown"],
+        "report": ["report"],
+    }.items():
+        with redirect_stdout(io.StringIO()) as out:
+            assert main([*words, str(path)]) == 0
+        printed[name] = out.getvalue()
+    for name, text in printed.items():
+        assert "grid 4,096, block 256" in text, name
+        assert "grid 8, block 256" in text, name
+    assert "2 launch contexts" in describe_kernel_briefly(visible, 200)
+
+
+def test_hundreds_of_contexts_stay_readable(write: Write) -> None:
+    launches = [make_launch(64 + number, time_ns=186e3 + 100.0 * number) for number in range(300)]
+    kernel = judge(write(*launches))
+    assert len(kernel.contexts) == MOST_CONTEXTS
+    assert kernel.other_contexts == 300 - MOST_CONTEXTS
+    assert kernel.contexts[0].configuration.grid == (363, 1, 1)
+    lines = read_screen(kernel, 100)
+    assert len(lines) <= MOST_LINES
+    assert any("292 other launch contexts with 9" in line.replace("\n", " ") for line in read_screen(kernel))
+    assert kernel.advice is not None
+    assert kernel.advice.advice, "what is unseen does not silence what was seen"
+    for one in kernel.advice.advice:
+        assert one.speedup.low <= 1.05, "what was not judged may gain nothing"
+
+
+def test_a_saved_report_keeps_its_contexts_and_older_ones_have_none(write: Write) -> None:
+    kernel = judge(write(LARGE, SMALL))
+    path = Path(kernel.profile_path or "").with_name("saved.json")
+    with path.open("w") as stream:
+        write_report(Report(problems=(), kernels=(kernel,)), stream)
+    assert read_report(path).kernels[0].contexts == kernel.contexts
+    saved = json.loads(path.read_text())
+    for one in saved["kernels"]:
+        del one["contexts"], one["other_contexts"]
+        for advice in one["advice"]:
+            del advice["contexts"]
+    path.write_text(json.dumps(saved))
+    (old,) = read_report(path).kernels
+    assert old.contexts == ()
+    assert old.advice is not None
