@@ -35,7 +35,6 @@ _FOREIGN_PREFIXES = (("usr",), ("opt",), ("library",), ("program files",), ("pro
 _MOST_EMPTY_RATIO = (
     0.1  # of the measured lines: a compiler may give code to the line of a comment, but hardly ever does
 )
-_FEW_LINES = 4  # of which one may still be a comment's
 _EMPTY = re.compile(r"(?:\s*(?:|//.*|#(?!\s*(?:pragma|if|el|end|include|define|undef|line|error)).*))\Z")
 _FORTRAN = re.compile(r"\.(?:f|for|ftn|f\d\d|cuf)\Z", re.IGNORECASE)
 _MOST_KERNELS = 64  # whose code is remembered by file
@@ -338,7 +337,7 @@ def fits_lines(text: Sequence[str], measured: Collection[int]) -> bool:
     if not measured or max(measured) > len(text):
         return not measured
     empty = sum(1 for line in measured if _EMPTY.match(text[line - 1]))
-    return empty <= max(_MOST_EMPTY_RATIO * len(measured), len(measured) >= _FEW_LINES)
+    return empty <= _MOST_EMPTY_RATIO * len(measured)
 
 
 def _list_folder(folder: str) -> list["os.DirEntry[str]"]:

@@ -6,7 +6,7 @@ from statistics import median_low
 from typing import TYPE_CHECKING
 
 from gpa_lsp.editor.lines.anchors import find_definitions
-from gpa_lsp.report.measured_files import MeasuredFile
+from gpa_lsp.report.measured_files import Doubt, MeasuredFile
 from gpa_lsp.report.names import find_plain_name
 from gpa_lsp.report.source_paths import fits_lines
 
@@ -23,8 +23,8 @@ def judge_fit(files: Iterable[MeasuredFile], kernels: Sequence["KernelReport"]) 
     """
     return tuple(
         file
-        if file.is_verified or file.lines is None
-        else replace(file, fits=file.fits and _fits(file.lines, file, kernels))
+        if file.is_verified or file.lines is None or file.doubt is Doubt.OTHER_CODE  # judged where it was found
+        else replace(file, fits=_fits(file.lines, file, kernels))
         for file in files
     )
 
