@@ -1,21 +1,34 @@
 """Packs the server and its pure Python libraries into ``bundled/server.zip``.
 
-That is the package itself and the libraries that only speak the protocol; beside it, two lists of what the user's interpreter must have. To be run by
-a Python in which the server is installed: its libraries are the ones that are packed.
+That is the package itself and the libraries that only speak the protocol; beside it, two lists of what the user's interpreter must have: modules to
+look for, and packages to install, with versions and hashes. To be run by a Python in which the server is installed: its libraries are packed.
 
 One archive and not files: six hundred of them make an extension a third larger. It is not compressed, because the extension's own archive is.
 """
 
-import json
-import re
 import sys
-import tomllib
-from importlib.metadata import distribution
-from pathlib import Path
-from zipfile import ZIP_STORED, ZipFile, ZipInfo
+
+REMEDY = (
+    "Install the server into a Python (3.11 or later) and name that one, in editors/vscode: "
+    "python3 -m venv .venv && .venv/bin/pip install ../.. && PYTHON=.venv/bin/python npm run package"
+)
+
+if sys.version_info < (3, 11):  # noqa: UP036 - any Python may be asked to run it, and the next lines need this one
+    sys.exit(f"{sys.executable} is Python {sys.version.split()[0]}, too old to pack the server. {REMEDY}")
+
+import json  # noqa: E402
+import re  # noqa: E402
+import tomllib  # noqa: E402
+from importlib.metadata import PackageNotFoundError, distribution  # noqa: E402
+from pathlib import Path  # noqa: E402
+from zipfile import ZIP_STORED, ZipFile, ZipInfo  # noqa: E402
 
 BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
 REPOSITORY = BUNDLED.parent.parent.parent
+
+# Every package of the project's, with its version, its hashes and a comment that says which packages need it.
+PINNED = REPOSITORY / ".github" / "requirements-dev.txt"
+ENTRY = re.compile(r"^(?P<name>[\w.-]+)==\S+.*\n(?:    .*\n?)+", re.MULTILINE)
 
 PURE = ("pygls", "lsprotocol", "cattrs", "attrs", "typing_extensions")
 """Only needed to speak the protocol, and of pure Python: these come along."""
@@ -76,6 +89,35 @@ def find_name(requirement: str) -> str:
     return re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
 
 
+def normalise(name: str) -> str:
+    """Name of a package in the one spelling that all of its spellings share."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pin(names: list[str]) -> str:
+    """Requirements of pip: these packages and what they need, with versions and hashes.
+
+    Raises:
+        ValueError: one of them is not pinned.
+    """
+    entries = [(normalise(entry["name"]), entry[0]) for entry in ENTRY.finditer(PINNED.read_text(encoding="utf-8"))]
+    wanted = {normalise(name) for name in names}
+    missing = wanted - {name for name, _ in entries}
+    if missing:
+        raise ValueError(f"{PINNED} does not pin {', '.join(sorted(missing))}: refresh it as CONTRIBUTING.md says")
+    count = 0
+    while len(wanted) > count:
+        count = len(wanted)
+        wanted |= {name for name, entry in entries if wanted & find_dependants(entry)}
+    text = "".join(entry.rstrip() + "\n" for name, entry in entries if name in wanted)
+    return re.sub(r"^    #.*\n", "", text, flags=re.MULTILINE)
+
+
+def find_dependants(entry: str) -> set[str]:
+    """Packages that need the one of an entry, as its comment says."""
+    return {normalise(name) for name in re.findall(r"^    #(?: via|  ) +([\w.-]+)$", entry, re.MULTILINE)}
+
+
 def find_library_files(name: str) -> dict[str, Path]:
     """Modules of an installed package, and its licence, by their place in the archive.
 
@@ -115,21 +157,39 @@ def find_server_files() -> dict[str, Path]:
     }
 
 
-def main() -> int:
-    """Make the archive and the lists."""
+def pack() -> None:
+    """Make the archive and the lists.
+
+    Raises:
+        PackageNotFoundError: a library is not installed.
+        ValueError: it cannot be packed, or a package is not pinned.
+    """
     files = find_server_files()
     for name in PURE:
         files |= find_library_files(name)
     with ZipFile(BUNDLED / "server.zip", "w", ZIP_STORED) as archive:
         for name, path in sorted(files.items()):
             archive.writestr(ZipInfo(name), path.read_bytes())  # without times: the same files make the same archive
-    requirements = read_requirements()
-    names = [find_name(text) for text in requirements]
+    names = [find_name(text) for text in read_requirements()]
     modules = {
         name: MODULES.get(name, name.replace("-", "_")) for name in names if name not in (*PROGRAMS, *FOR_SOME_FILES)
     }
-    (BUNDLED / "requirements.txt").write_text("\n".join(requirements) + "\n", encoding="utf-8")
+    (BUNDLED / "requirements.txt").write_text(pin(names), encoding="utf-8")
     (BUNDLED / "native.json").write_text(json.dumps(modules, indent=2) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    """Pack, or say in a sentence why that cannot be done."""
+    try:
+        pack()
+    except PackageNotFoundError as error:
+        sys.stderr.write(
+            f"{error.name} is not installed in {sys.executable}, and is packed with the server. {REMEDY}\n"
+        )
+        return 1
+    except (ValueError, OSError) as error:
+        sys.stderr.write(f"The server cannot be packed: {error}\n")
+        return 1
     return 0
 
 

@@ -16,7 +16,8 @@ import {
   RequestType,
   State,
 } from "vscode-languageclient/node";
-import { offerRemedies } from "./environment";
+import { type Absence, tellCrash, tellNothing } from "./absence";
+import type { EnvironmentMaker } from "./environment";
 import { cleanSearchPaths } from "./folders";
 import { BUNDLED, readSurroundings } from "./interpreters";
 import { placeDocument, toProtocol } from "./placement";
@@ -50,8 +51,12 @@ export class Connection implements Disposable {
   readonly #output = new EventEmitter<Output>();
   readonly #running = new EventEmitter<boolean>();
   readonly #page = new EventEmitter<Page>();
+  readonly #absent = new EventEmitter<Absence | undefined>();
   readonly #hovers = languages.registerHoverProvider(AFTER_OTHERS, { provideHover: (document, position, token) => this.#findHover(document, position, token) });
+  readonly #environment: EnvironmentMaker;
   #client: LanguageClient | undefined;
+  #absence: Absence | undefined;
+  #isWanted = false;
   #turn: Promise<void> = Promise.resolve();
 
   readonly onHeat = this.#heat.event;
@@ -60,20 +65,41 @@ export class Connection implements Disposable {
   readonly onRunning = this.#running.event;
   /** A lens was clicked that shows a page. */
   readonly onPage = this.#page.event;
+  /** Why there is no server; undefined once one is looked for again. */
+  readonly onAbsence = this.#absent.event;
 
-  constructor(context: ExtensionContext, log: LogOutputChannel) {
+  constructor(context: ExtensionContext, log: LogOutputChannel, environment: EnvironmentMaker) {
     this.#context = context;
     this.#log = log;
+    this.#environment = environment;
   }
 
   get isRunning(): boolean {
     return this.#client?.state === State.Running;
   }
 
+  /** Why no server runs. */
+  get absence(): Absence | undefined {
+    return this.#absence;
+  }
+
+  /** Start the server unless that was done already, and wait until it runs or cannot. */
+  start(): Promise<void> {
+    return this.#isWanted ? this.#turn : this.restart();
+  }
+
   /** Start the server, or restart it; one start or stop after the other. */
   restart(): Promise<void> {
-    this.#turn = this.#turn.then(() => this.#stop()).then(() => this.#start()).catch((error: unknown) => this.#log.error(String(error)));
+    this.#isWanted = true;
+    this.#turn = this.#turn.then(() => this.#stop()).then(() => this.#start()).catch((error: unknown) => this.#lack(tellCrash(String(error))));
     return this.#turn;
+  }
+
+  /** Restart the server where one runs or was looked for. */
+  async restartIfWanted(): Promise<void> {
+    if (this.#isWanted) {
+      await this.restart();
+    }
   }
 
   stop(): Promise<void> {
@@ -83,7 +109,7 @@ export class Connection implements Disposable {
 
   dispose(): void {
     void this.stop();
-    for (const disposable of [this.#heat, this.#status, this.#output, this.#running, this.#page, this.#hovers]) {
+    for (const disposable of [this.#heat, this.#status, this.#output, this.#running, this.#page, this.#absent, this.#hovers]) {
       disposable.dispose();
     }
   }
@@ -115,10 +141,10 @@ export class Connection implements Disposable {
   }
 
   async #start(): Promise<void> {
+    this.#lack(undefined);
     const found = await resolveServer(await readSurroundings(this.#context, this.#log));
     if (found.kind === "nothing") {
-      this.#log.error(found.reason);
-      void offerRemedies(this.#context, found, () => void this.restart());
+      this.#lack(tellNothing(found));
       return;
     }
     this.#log.info(`Server from ${found.origin}: ${[found.command, ...found.args].join(" ")}${found.isBundled ? " (bundled)" : ""}`);
@@ -126,9 +152,29 @@ export class Connection implements Disposable {
     client.onNotification(HEAT, (heat: Heat) => this.#heat.fire(heat));
     client.onNotification(STATUS, (status: Status) => this.#status.fire(status));
     client.onNotification(OUTPUT, (output: Output) => this.#output.fire(output));
-    client.onDidChangeState(({ newState }) => this.#running.fire(newState === State.Running));
+    client.onDidChangeState(({ newState }) => this.#follow(client, newState));
     this.#client = client;
     await client.start();
+    if (found.isOutdated === true) {
+      void this.#environment.renew(found.command).then((isMade) => (isMade ? this.restart() : undefined));
+    }
+  }
+
+  /** A server that ends by itself is started again by the client, a few times. */
+  #follow(client: LanguageClient, state: State): void {
+    const isRunning = state === State.Running;
+    this.#running.fire(isRunning);
+    if (client === this.#client && state !== State.Starting) {
+      this.#lack(isRunning ? undefined : tellCrash("It ended by itself."));
+    }
+  }
+
+  #lack(absence: Absence | undefined): void {
+    if (absence !== undefined) {
+      this.#log.error(absence.reason);
+    }
+    this.#absence = absence;
+    this.#absent.fire(absence);
   }
 
   #makeExecutable(found: ServerCommand): Executable {

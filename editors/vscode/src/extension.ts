@@ -1,10 +1,12 @@
 /** The client: it starts the server, draws what it says, and turns keys into questions. It computes nothing. */
 
-import { commands, ConfigurationTarget, type ExtensionContext, type Uri, window, workspace } from "vscode";
+import { commands, ConfigurationTarget, type ExtensionContext, type TextDocument, type Uri, window, workspace } from "vscode";
 import { ChainTree, openLink } from "./chain";
 import { Connection } from "./client";
 import { chooseColumns, listInstructions, listInstructionsBy } from "./columns";
 import { HeatView } from "./heat";
+import { LANGUAGES, mayHoldKernels } from "./concern";
+import { EnvironmentMaker } from "./environment";
 import { findPythonEnvironments } from "./interpreters";
 import { JumpMemory } from "./jumpMemory";
 import { chooseCause, goBack, goToHotLine, jump } from "./jumps";
@@ -13,16 +15,18 @@ import { answerMeasuring, chooseMetric } from "./metrics";
 import { MeasuringOutput } from "./output";
 import { ReportPanel } from "./page";
 import { toProtocol } from "./placement";
-import type { HeatMark, Status } from "./protocol";
+import { type HeatMark, SASS_SCHEME, type Status } from "./protocol";
 import { recordLaunches } from "./recording";
 import { CursorSync, toggleSass } from "./sass";
 import { areTiesShown, isHeatEnabled, readInterpreter, readPath, SECTION, SERVER_SETTINGS } from "./settings";
+import { SetUp } from "./setUp";
 import { showMenu, StatusItem } from "./status";
 import { TieView } from "./ties";
 
 /** What other extensions, and the tests, can see. */
 export interface Api {
   readonly isRunning: boolean;
+  readonly absence: Connection["absence"];
   readonly status: Status | undefined;
   readonly statusBar: readonly string[];
   readonly measuringOutput: string;
@@ -35,9 +39,19 @@ export interface Api {
 
 let connection: Connection | undefined;
 
+/** Commands that ask the server nothing. All others start it, and show why where they cannot. */
+const WITHOUT_SERVER = ["gpa.setUp", "gpa.createEnvironment", "gpa.restart", "gpa.showOutput", "gpa.back", "gpa.openLink", "gpa.toggleHeat", "gpa.toggleTies"];
+
+/** What the server reads besides sources. */
+const PROFILES = "**/*.{ncu-rep,ncu-repz,gpa-profile.json,launch.toml}";
+
+/** Settings of users who have set up what a server does, wherever the profiles are. */
+const SET_UP = ["profile.command", "profileGlobs", "emulation.recordCommand"];
+
 export function activate(context: ExtensionContext): Api {
   const log = window.createOutputChannel("GPU Performance Advisor", { log: true });
-  const server = new Connection(context, log);
+  const environment = new EnvironmentMaker(context, log);
+  const server = new Connection(context, log, environment);
   const memory = new JumpMemory();
   const heat = new HeatView(server);
   const sync = new CursorSync(server);
@@ -46,7 +60,8 @@ export function activate(context: ExtensionContext): Api {
   const status = new StatusItem(server);
   const output = new MeasuringOutput(server);
   const report = new ReportPanel(server);
-  context.subscriptions.push(log, server, heat, sync, ties, chain, status, output, report);
+  const setUp = new SetUp(server, environment);
+  context.subscriptions.push(log, environment, server, heat, sync, ties, chain, status, output, report, setUp);
   connection = server;
 
   const forward = (command: string) => () => server.run(command);
@@ -93,24 +108,31 @@ export function activate(context: ExtensionContext): Api {
     "gpa.restart": () => server.restart(),
     "gpa.showOutput": () => (["measuring", "recording"].includes(status.present?.state ?? "") || output.text !== "" ? output.show() : log.show(true)),
     "gpa.menu": () => showMenu(status.present),
+    "gpa.setUp": () => setUp.show(),
+    "gpa.createEnvironment": () => setUp.createEnvironment(),
   };
   for (const [command, handler] of Object.entries(handlers)) {
-    context.subscriptions.push(commands.registerCommand(command, handler as (...args: unknown[]) => unknown));
+    const run = handler as (...args: unknown[]) => unknown;
+    context.subscriptions.push(commands.registerCommand(command, WITHOUT_SERVER.includes(command) ? run : async (...args: unknown[]) => {
+      await server.start();
+      return server.absence === undefined ? run(...args) : setUp.show();
+    }));
   }
   context.subscriptions.push(
     workspace.onDidChangeConfiguration((event) => {
       if (SERVER_SETTINGS.some((name) => event.affectsConfiguration(name))) {
-        void server.restart();
+        void server.restartIfWanted();
       } else if (event.affectsConfiguration(SECTION)) {
         void server.sendSettings();
       }
     }),
     workspace.onDidGrantWorkspaceTrust(() => void server.run("gpaLsp.setTrust", true)),
   );
-  void server.restart();
+  startWhenConcerned(context, server);
   void followPythonExtension(context, server);
   return {
     get isRunning() { return server.isRunning; },
+    get absence() { return server.absence; },
     get status() { return status.present; },
     get statusBar() { return status.texts; },
     get measuringOutput() { return output.text; },
@@ -120,6 +142,35 @@ export function activate(context: ExtensionContext): Api {
     chain,
     report,
   };
+}
+
+/** Start the server with the first text that may hold GPU code or the first profile: an editor of Python or C++ alone costs no process. */
+function startWhenConcerned(context: ExtensionContext, server: Connection): void {
+  const watcher = workspace.createFileSystemWatcher(PROFILES, false, true, true);
+  const start = () => {
+    for (const disposable of listeners) {
+      disposable.dispose();
+    }
+    void server.start();
+  };
+  const look = (document: TextDocument) => {
+    if (["file", SASS_SCHEME].includes(document.uri.scheme) && LANGUAGES.includes(document.languageId) && mayHoldKernels(document.languageId, document.getText())) {
+      start();
+    }
+  };
+  const listeners = [watcher, watcher.onDidCreate(start), workspace.onDidOpenTextDocument(look), workspace.onDidSaveTextDocument(look)];
+  context.subscriptions.push(...listeners);
+  const settings = workspace.getConfiguration(SECTION);
+  if (SET_UP.some((name) => isSet(settings.inspect(name)))) {
+    start();
+    return;
+  }
+  workspace.textDocuments.forEach(look);
+  void Promise.resolve(workspace.findFiles(PROFILES, undefined, 1)).then((found) => found.length > 0 && start()); // in a large workspace it may take minutes
+}
+
+function isSet(places: { readonly globalValue?: unknown; readonly workspaceValue?: unknown; readonly workspaceFolderValue?: unknown } | undefined): boolean {
+  return [places?.globalValue, places?.workspaceValue, places?.workspaceFolderValue].some((value) => value !== undefined);
 }
 
 async function showPrediction(report: ReportPanel): Promise<void> {
@@ -142,7 +193,7 @@ async function followPythonExtension(context: ExtensionContext, server: Connecti
   const environments = await findPythonEnvironments().catch(() => undefined);
   const listener = environments?.onDidChangeActiveEnvironmentPath(() => {
     if (readPath().length === 0 && readInterpreter() === "") {
-      void server.restart();
+      void server.restartIfWanted();
     }
   });
   if (listener !== undefined) {

@@ -1,14 +1,16 @@
 /** The surroundings in which the server is looked for: settings, the Python extension, the path, and what interpreters say about themselves. */
 
 import { execFile } from "node:child_process";
-import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { accessSync, constants, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import * as path from "node:path";
 import { type Event, type ExtensionContext, extensions, type LogOutputChannel, type Uri, workspace } from "vscode";
 import { isInside, keepAbsolute, cleanSearchPaths } from "./folders";
-import type { Probe, Surroundings } from "./python";
+import type { OwnEnvironment, Probe, Surroundings } from "./python";
 import { readImportStrategy, readInterpreter, readPath } from "./settings";
 
-const PROBE_LIMIT_MS = 15_000;
+/** An interpreter on a cold network drive of a busy machine still answers within it. */
+const PROBE_LIMIT_MS = 60_000;
 
 /** The part of the Python extension's interface that is used here. */
 interface PythonEnvironments {
@@ -25,8 +27,8 @@ export async function readSurroundings(context: ExtensionContext, log: LogOutput
     interpreter: readInterpreter(),
     importStrategy: readImportStrategy(),
     selectedInterpreter: await findSelectedInterpreter(log),
-    ownInterpreter: findOwnInterpreter(context),
-    find: findProgram,
+    ownEnvironments: listOwnEnvironments(context),
+    find: (program) => findProgram(program),
     probe: (interpreter) => probe(context, interpreter, log),
   };
 }
@@ -36,7 +38,7 @@ export async function findPythonEnvironments(): Promise<PythonEnvironments | und
   return extension && (await extension.activate()).environments;
 }
 
-async function findSelectedInterpreter(log: LogOutputChannel): Promise<string | undefined> {
+export async function findSelectedInterpreter(log: LogOutputChannel): Promise<string | undefined> {
   try {
     const environments = await findPythonEnvironments();
     const folder = workspace.workspaceFolders?.[0]?.uri;
@@ -68,21 +70,38 @@ function followLinks(folder: string): string {
   }
 }
 
-export function ownEnvironmentFolder(context: ExtensionContext): string {
-  return path.join(context.globalStorageUri.fsPath, "environment");
+/** Packages of an environment for the server, with versions and hashes. */
+export const requirementsOf = (context: ExtensionContext): string => context.asAbsolutePath(path.join(BUNDLED, "requirements.txt"));
+
+/** Where this version of the extension has its environment: other packages, another folder. Undefined in a copy that was built without the server. */
+export function ownEnvironmentFolder(context: ExtensionContext): string | undefined {
+  try {
+    const digest = createHash("sha256").update(readFileSync(requirementsOf(context))).digest("hex").slice(0, 16);
+    return path.join(context.globalStorageUri.fsPath, `environment-${digest}`);
+  } catch {
+    return undefined;
+  }
 }
 
-function findOwnInterpreter(context: ExtensionContext): string | undefined {
-  const inside = process.platform === "win32" ? ["Scripts", "python.exe"] : ["bin", "python"];
-  const interpreter = path.join(ownEnvironmentFolder(context), ...inside);
-  return isProgram(interpreter) ? interpreter : undefined;
+export const interpreterOf = (environment: string): string => path.join(environment, ...(process.platform === "win32" ? ["Scripts", "python.exe"] : ["bin", "python"]));
+
+function listOwnEnvironments(context: ExtensionContext): readonly OwnEnvironment[] {
+  const storage = context.globalStorageUri.fsPath;
+  const present = ownEnvironmentFolder(context);
+  let names: readonly string[];
+  try {
+    names = readdirSync(storage).filter((name) => /^environment(-[0-9a-f]{16})?$/.test(name)); // without a digest: made by 0.1.0
+  } catch {
+    return []; // nothing was ever stored
+  }
+  const all = names.map((name) => path.join(storage, name)).map((folder) => ({ interpreter: interpreterOf(folder), isOutdated: folder !== present }));
+  return all.sort((one, other) => Number(one.isOutdated) - Number(other.isOutdated));
 }
 
 /** Only full paths are looked at: "." on the path would mean a program of the workspace. Of one that nobody trusts none is taken at all. */
-export function findProgram(name: string): string | undefined {
-  const folders = keepAbsolute(process.env.PATH ?? "").split(path.delimiter).filter((folder) => folder !== "");
+export function findProgram(name: string, folders: readonly string[] = keepAbsolute(process.env.PATH ?? "").split(path.delimiter)): string | undefined {
   const file = process.platform === "win32" ? `${name}.exe` : name;
-  const programs = folders.map((folder) => path.join(folder, file)).filter(isProgram);
+  const programs = folders.filter((folder) => folder !== "").map((folder) => path.join(folder, file)).filter(isProgram);
   return programs.find((program) => workspace.isTrusted || !isInWorkspace(program));
 }
 
@@ -95,7 +114,7 @@ function isProgram(file: string): boolean {
   }
 }
 
-function probe(context: ExtensionContext, interpreter: string, log: LogOutputChannel): Promise<Probe | undefined> {
+export function probe(context: ExtensionContext, interpreter: string, log: LogOutputChannel): Promise<Probe | undefined> {
   const script = context.asAbsolutePath(path.join(BUNDLED, "tool", "probe.py"));
   return new Promise((resolve) => {
     const env = cleanSearchPaths(process.env);

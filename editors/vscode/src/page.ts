@@ -4,6 +4,7 @@ import {
   type CancellationToken, commands, type CustomDocument, type CustomReadonlyEditorProvider, type Disposable, RelativePattern, Uri, ViewColumn, type Webview,
   type WebviewPanel, window, workspace,
 } from "vscode";
+import { drawAbsence, drawSentence, REMEDY_COMMANDS } from "./absence";
 import type { Connection } from "./client";
 import { toProtocol } from "./placement";
 import { type Page, SHOW_PREDICTION } from "./protocol";
@@ -16,8 +17,8 @@ const CONTEXT_KEY = "gpaLsp.pageFocus";
 
 const CHANGE_DELAY_MS = 500;
 
-/** The page brings its own policy: no network, and no scripts but its own. It needs no file of ours. */
-const WEBVIEW_OPTIONS = { enableScripts: true, localResourceRoots: [] };
+/** The page brings its own policy: no network, and no scripts but its own. It needs no file of ours. Where there is no server, a page in its place has remedies. */
+const WEBVIEW_OPTIONS = { enableScripts: true, enableCommandUris: REMEDY_COMMANDS, localResourceRoots: [] };
 
 /** What the page says: it is there, or somebody wants to see a line of a source. */
 interface Said {
@@ -111,11 +112,20 @@ class PageView implements Disposable {
 
   /** A sentence in place of a page. */
   say(text: string): void {
-    const escaped = text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
+    this.#replace(drawSentence(text));
+  }
+
+  /** Why there is no page, with what helps, unless one is shown that was loaded before. */
+  tellAbsence(name: string): void {
+    const { absence } = this.#connection;
+    if (absence !== undefined && !this.#isReady) {
+      this.#replace(drawAbsence(absence, `${name} cannot be shown: the GPU advisor has no server to run`));
+    }
+  }
+
+  #replace(html: string): void {
     this.#isReady = false;
-    this.#webview.html = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>GPU Report</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<style>body { font: 1rem var(--vscode-font-family, sans-serif); padding: 1rem; }</style></head><body><main><p role="status">${escaped}</p></main></body></html>`;
+    this.#webview.html = html;
   }
 
   dispose(): void {
@@ -299,7 +309,7 @@ export class ReportFiles implements CustomReadonlyEditorProvider, Disposable {
       clearTimeout(timer);
       timer = setTimeout(load, CHANGE_DELAY_MS); // a profiler writes its file in parts
     };
-    const listeners = [watcher, watcher.onDidChange(again), watcher.onDidCreate(again), this.#connection.onRunning((isRunning) => isRunning && load())];
+    const listeners = [watcher, watcher.onDidChange(again), watcher.onDidCreate(again), this.#connection.onRunning((isRunning) => isRunning && load()), this.#connection.onAbsence(() => view.tellAbsence(name))];
     panel.onDidDispose(() => {
       clearTimeout(timer);
       this.#views.delete(key);
@@ -308,15 +318,19 @@ export class ReportFiles implements CustomReadonlyEditorProvider, Disposable {
       }
     });
     view.say(`Reading ${name} …`);
-    load();
+    void this.#connection.start().then(load);
   }
 
   async #load(uri: Uri, name: string, where: AskedPlace, view: PageView, cancelled: CancellationToken): Promise<void> {
     const turn = view.begin();
     try {
       const page = await this.#connection.run<Page | { readonly failure: string } | null>("gpaLsp.openReport", toProtocol(uri), ...where);
-      if (cancelled.isCancellationRequested || page === undefined || !view.isLatest(turn)) {
-        return; // it was closed, it is being asked for again, or there is no server yet: it is asked once it runs
+      if (cancelled.isCancellationRequested || !view.isLatest(turn)) {
+        return; // it was closed, or it is being asked for again
+      }
+      if (page === undefined) {
+        view.tellAbsence(name); // it is asked for once there is a server
+        return;
       }
       if (page === null || "failure" in page) {
         view.say(page === null ? `${name} is not a file on the disk of the server.` : page.failure);

@@ -1,7 +1,7 @@
 /** The settings that this extension itself reads; all others are the server's. */
 
 import * as os from "node:os";
-import { workspace } from "vscode";
+import { ConfigurationTarget, workspace } from "vscode";
 import type { ImportStrategy } from "./python";
 
 export const SECTION = "gpaLsp";
@@ -19,6 +19,20 @@ export function readPath(): readonly string[] {
 
 export function readInterpreter(): string {
   return fillIn(read("interpreter", ""));
+}
+
+/** Remove the interpreter from every place in the settings that names one. */
+export async function forgetInterpreter(): Promise<void> {
+  const settings = workspace.getConfiguration(SECTION);
+  const places = settings.inspect("interpreter");
+  const targets = [
+    [places?.globalValue, ConfigurationTarget.Global], [places?.workspaceValue, ConfigurationTarget.Workspace], [places?.workspaceFolderValue, ConfigurationTarget.WorkspaceFolder],
+  ] as const;
+  for (const [value, target] of targets) {
+    if (value !== undefined) {
+      await settings.update("interpreter", undefined, target);
+    }
+  }
 }
 
 export function readImportStrategy(): ImportStrategy {

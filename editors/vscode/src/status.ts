@@ -1,6 +1,7 @@
 /** The items in the status bar, what the server does and what lines show, and the menu behind the first. */
 
 import { commands, type Disposable, type QuickPickItem, StatusBarAlignment, ThemeColor, window } from "vscode";
+import type { Absence } from "./absence";
 import type { Connection } from "./client";
 import { USUAL } from "./metrics";
 import type { Status } from "./protocol";
@@ -25,7 +26,7 @@ export class StatusItem implements Disposable {
     this.#item.name = "GPU Performance Advisor";
     this.#metric.name = "GPU Performance Advisor: What Is Shown";
     this.#metric.command = "gpa.chooseMetric";
-    this.#disposables = [connection.onStatus((status) => this.#take(status)), connection.onRunning((isRunning) => !isRunning && this.#leave())];
+    this.#disposables = [connection.onStatus((status) => this.#take(status)), connection.onRunning((isRunning) => !isRunning && this.#leave()), connection.onAbsence((absence) => this.#lack(absence))];
   }
 
   get present(): Status | undefined {
@@ -51,13 +52,9 @@ export class StatusItem implements Disposable {
   #take(status: Status): void {
     this.#status = status;
     const text = status.text.length > MOST_CHARACTERS ? `${status.text.slice(0, MOST_CHARACTERS - 1).trimEnd()}…` : status.text;
-    this.#item.text = `$(${ICONS[status.state]}) ${text}`;
     const isAsking = status.state === "asking";
-    this.#item.tooltip = `GPU Performance Advisor: ${isAsking ? `${status.question} (click to answer)` : status.text}${status.detail === "" ? "" : `\n${status.detail}`}`;
-    this.#item.accessibilityInformation = { label: `GPU Performance Advisor: ${status.text}`, role: "button" };
-    this.#item.command = isAsking ? "gpa.answerMeasuring" : "gpa.menu";
-    this.#item.backgroundColor = isAsking || status.state === "failed" ? new ThemeColor("statusBarItem.warningBackground") : undefined;
-    this.#item.show();
+    const tooltip = `${isAsking ? `${status.question} (click to answer)` : status.text}${status.detail === "" ? "" : `\n${status.detail}`}`;
+    this.#show(`$(${ICONS[status.state]}) ${text}`, status.text, tooltip, isAsking ? "gpa.answerMeasuring" : "gpa.menu", isAsking || status.state === "failed");
     this.#showMetric(status);
     void commands.executeCommand("setContext", `${SECTION}.hasKernels`, status.kernels > 0);
     void commands.executeCommand("setContext", `${SECTION}.measuring`, isRunning(status));
@@ -75,9 +72,31 @@ export class StatusItem implements Disposable {
     }
   }
 
+  /** Without a server the item says why, until there is one. */
+  #lack(absence: Absence | undefined): void {
+    if (absence === undefined) {
+      if (this.#status === undefined) {
+        this.#show("$(sync~spin) GPU advisor: starting", "starting", "The server is starting (click for the log)", "gpa.showOutput", false);
+      }
+      return;
+    }
+    const [remedy] = absence.remedies;
+    const tooltip = `${absence.reason}\n${absence.advice}\nClick for details and for "${remedy.title}".`;
+    this.#show(`$(warning) GPU advisor: ${absence.brief}`, absence.brief, tooltip, "gpa.setUp", true);
+  }
+
+  #show(text: string, label: string, tooltip: string, command: string, isWarning: boolean): void {
+    this.#item.text = text;
+    this.#item.tooltip = `GPU Performance Advisor: ${tooltip}`;
+    this.#item.accessibilityInformation = { label: `GPU Performance Advisor: ${label}`, role: "button" };
+    this.#item.command = command;
+    this.#item.backgroundColor = isWarning ? new ThemeColor("statusBarItem.warningBackground") : undefined;
+    this.#item.show();
+  }
+
+  /** What the server said counts no longer; the item goes on saying why there is none. */
   #leave(): void {
     this.#status = undefined;
-    this.#item.hide();
     this.#metric.hide();
     void commands.executeCommand("setContext", `${SECTION}.measuring`, false);
   }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { drawAbsence, REMEDY_COMMANDS, tellCrash, tellNothing } from "../src/absence";
 import { type Probe, resolveServer, type Resolution, type Surroundings } from "../src/python";
 
 const WITH_SERVER: Probe = { version: [3, 12], server: "0.1.0", missing: ["tree-sitter"] };
@@ -11,6 +12,7 @@ interface World {
   readonly settings?: Partial<Pick<Surroundings, "path" | "interpreter" | "importStrategy">>;
   readonly selected?: string;
   readonly own?: string;
+  readonly outdated?: string;
   readonly programs?: Readonly<Record<string, string>>;
   readonly probes?: Readonly<Record<string, Probe>>;
 }
@@ -19,7 +21,7 @@ async function resolve(world: World): Promise<{ readonly found: Resolution; read
   const asked: string[] = [];
   const found = await resolveServer({
     path: [], interpreter: "", importStrategy: "fromEnvironment", ...world.settings,
-    selectedInterpreter: world.selected, ownInterpreter: world.own,
+    selectedInterpreter: world.selected, ownEnvironments: [...(world.own === undefined ? [] : [{ interpreter: world.own, isOutdated: false }]), ...(world.outdated === undefined ? [] : [{ interpreter: world.outdated, isOutdated: true }])],
     find: (program) => world.programs?.[program],
     probe: async (interpreter) => (asked.push(interpreter), world.probes?.[interpreter]),
   });
@@ -83,4 +85,42 @@ test("without anything that can serve, the answer names what is missing in the o
 test("an old Python is told so", async () => {
   const { found } = await resolve({ settings: { interpreter: "/old/python" }, probes: { "/old/python": OLD } });
   assert.match(found.kind === "nothing" ? found.reason : "", /Python 3\.10; the server needs 3\.11/);
+});
+
+test("a Python that is too old does not hide a later one under its full name", async () => {
+  const { found } = await resolve({ programs: { python3: "/bin/python3", "python3.12": "/bin/python3.12" }, probes: { "/bin/python3": OLD, "/bin/python3.12": WITH_LIBRARIES } });
+  assert.equal(found.kind === "command" && found.command, "/bin/python3.12");
+});
+
+test("the environment of another version of the extension serves, and is known as such", async () => {
+  const { found } = await resolve({ own: "/own/python", outdated: "/before/python", probes: { "/before/python": WITH_LIBRARIES } });
+  assert.deepEqual(found.kind === "command" && [found.command, found.isOutdated], ["/before/python", true]);
+  const { found: present } = await resolve({ own: "/own/python", outdated: "/before/python", probes: { "/own/python": WITH_LIBRARIES, "/before/python": WITH_LIBRARIES } });
+  assert.deepEqual(present.kind === "command" && [present.command, present.isOutdated], ["/own/python", undefined]);
+});
+
+for (const [brief, world] of [
+  ["no Python", {}],
+  ["Python 3.10 is too old", { programs: { python3: "/bin/python3" }, probes: { "/bin/python3": OLD } }],
+  ["Python packages are missing", { programs: { python3: "/bin/python3" }, probes: { "/bin/python3": BARE } }],
+  ["Python does not start", { own: "/own/python" }],
+] as const) {
+  test(`without a server (${brief}) the first remedy makes an environment, and the page has it first`, async () => {
+    const { found } = await resolve(world);
+    assert.equal(found.kind, "nothing");
+    if (found.kind === "nothing") {
+      const absence = tellNothing(found);
+      assert.equal(absence.brief, brief);
+      assert.equal(absence.remedies[0].command, "gpa.createEnvironment");
+      const page = drawAbsence(absence);
+      assert.match(page, /<a class="button"[^>]*>Create Environment…<\/a>/);
+      assert.equal(/command:([\w.]+)/.exec(page)?.[1], "gpa.createEnvironment");
+      assert.ok(page.includes(found.reason));
+      assert.ok([...page.matchAll(/command:([\w.]+)/g)].every(([, command]) => REMEDY_COMMANDS.includes(command ?? "")));
+    }
+  });
+}
+
+test("a page shows names of files as text", () => {
+  assert.ok(!drawAbsence(tellCrash("<script>"), "<b>.ncu-rep").match(/<script|<b>/));
 });

@@ -31,7 +31,8 @@ async function takeStill(page, options) {
 
 /** Answers the suite: every request is {action, …} and gets {result} or {error}. */
 function openDesk(page) {
-  const find = ({ selector, text }) => page().locator(selector, text === undefined ? undefined : { hasText: text });
+  const inWebview = () => page().frameLocator("iframe.webview.ready").first().frameLocator("iframe#active-frame");
+  const find = ({ selector, text, webview }) => (webview ? inWebview() : page()).locator(selector, text === undefined ? undefined : { hasText: text });
   const actions = {
     result: async (request) => tell(request),
     screenshot: async ({ name, clip }) => {
@@ -76,7 +77,7 @@ function startServer(deskPort) {
     join(editors, "node", "node_modules", "node", "bin", "node"),
     [
       join(root, "out", "server-main.js"), "--host", "127.0.0.1", "--port", "0", "--without-connection-token", "--accept-server-license-terms",
-      "--enable-smoke-test-driver", "--telemetry-level", "off", "--user-data-dir", folders[0], "--server-data-dir", folders[1], "--extensions-dir", folders[2],
+      "--enable-smoke-test-driver", "--force-disable-user-env", "--telemetry-level", "off", "--user-data-dir", folders[0], "--server-data-dir", folders[1], "--extensions-dir", folders[2],
       ...(configuration.trusted ? ["--disable-workspace-trust"] : []),
     ],
     { detached: true, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...configuration.environment, GPA_TEST_DESK: String(deskPort) } },

@@ -36,8 +36,16 @@ def unpack(folder: Path) -> Path:
 
 
 def remove_unused(folder: Path) -> None:
-    """Remove copies that nobody uses any more."""
-    for copy in [*folder.glob("server-*"), *folder.glob("partial-*")]:
+    """Remove copies of the server, and environments made for it, that nobody uses any more."""
+    storage = folder.parent
+    if Path(sys.prefix).parent == storage:
+        os.utime(sys.prefix)
+    for copy in (
+        *folder.glob("server-*"),
+        *folder.glob("partial-*"),
+        *storage.glob("environment*"),
+        *storage.glob("partial-*"),
+    ):
         if copy.stat().st_mtime < time.time() - UNUSED_S:
             shutil.rmtree(copy, ignore_errors=True)
 

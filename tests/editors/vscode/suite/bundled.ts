@@ -34,7 +34,7 @@ const tests: readonly Test[] = [
     const before = settings.get<string>("interpreter");
     await settings.update("interpreter", facts.bareInterpreter, vscode.ConfigurationTarget.Workspace);
     await waitForNotification("lacks");
-    await waitForNotification("Create an environment with what it lacks");
+    await waitForNotification("The extension can make a Python environment of its own");
     await waitFor(".notification-list-item .monaco-button", "Create Environment");
     await screenshot("no-server-dark");
     assert.equal(api.isRunning, false);

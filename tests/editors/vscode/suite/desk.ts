@@ -37,4 +37,7 @@ export const waitFor = (selector: string, text?: string, state: "visible" | "hid
 /** What is typed goes to the list that opened, and to nothing behind it. */
 export const waitForPicker = () => waitFor(".quick-input-widget input:focus");
 export const attributes = (selector: string, name: string) => ask<readonly string[]>({ action: "attributes", selector, name });
+/** In the page of an extension that is shown. */
+export const clickInPage = (selector: string, text?: string) => ask<null>({ action: "click", selector, text, webview: true });
+export const textsInPage = (selector: string) => ask<readonly string[]>({ action: "texts", selector, webview: true });
 export const styles = (selector: string, property: string) => ask<readonly string[]>({ action: "styles", selector, property });

@@ -10,6 +10,10 @@ export interface Facts {
   readonly control: string;
   /** A Python without any library. */
   readonly bareInterpreter: string;
+  /** A file that says how the package index behaves. */
+  readonly index?: string;
+  /** The folder in which the extension keeps things. */
+  readonly storage?: string;
   /** 0-based lines of the source. */
   readonly lines: Readonly<Record<"cause" | "victim" | "loop" | "doubles" | "dividing" | "kernel", number>>;
   /** Where a GPU that is made up finds its times. */
@@ -19,6 +23,7 @@ export interface Facts {
 /** The part of the extension's interface that is looked at. */
 export interface Api {
   readonly isRunning: boolean;
+  readonly absence: { readonly brief: string; readonly reason: string } | undefined;
   readonly status: { readonly state: string; readonly text: string; readonly profiles: number; readonly kernels: number; readonly question?: string } | undefined;
   readonly statusBar: readonly string[];
   readonly measuringOutput: string;
