@@ -7,10 +7,11 @@ from pathlib import Path
 
 from gpa_lsp.advice.model import Advice
 from gpa_lsp.agents.shelf import Shelf, ShelvedKernel
-from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.basis.locations import SourceLine, is_path_end, write_place
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns, format_percent
 from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.compiler.model import CompiledUnit
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.render.advice_piece_text import AdviceText
 from gpa_lsp.render.advice_screen import build_screen
@@ -43,6 +44,7 @@ _FOOT_BYTES = 150
 _TAIL_BYTES = 160
 """Of the last line, without the call in it."""
 _MOST_PAIRS = 4
+_MOST_REASONS = 4
 _LEAST_PAIR_SHARE = 0.005
 
 MEASURED = "measured"
@@ -139,6 +141,8 @@ class Answers:
             start: the first row.
         """
         paths = self._shelf.list_reports(report)
+        if paths and not any(self._shelf.read(path).kernels for path in paths):
+            self._shelf.expect(paths[0])
         rows = [row for path in paths for row in self._list_rows(path)]
         if not paths:
             return "no report lies here; record one: gpa-lsp profile -o profile.ncu-rep -- ./app"
@@ -209,10 +213,17 @@ class Answers:
             kernel: name; None for all.
             start: the first row.
         """
-        reports = [self._choose(self._shelf.read(self._shelf.find_file(name)), kernel) for name in (before, after)]
+        reports = [self._choose(self._shelf.expect(self._shelf.find_file(name)), kernel) for name in (before, after)]
         comparison = compare_reports(reports[0], reports[1], [], lambda _: False)
+        if not comparison.kernels:
+            names = (sorted({shorten_name(one.name) for one in report.kernels}) for report in reports)
+            held = "; ".join(
+                f"{file}: {', '.join(every) or 'none'}" for file, every in zip((before, after), names, strict=True)
+            )
+            raise InputError("no kernel is in both reports", remedy=f"there are {held}")
         lines = [read_plain(line) for line in render_comparison(comparison, self._places, None)]
         rows = [line for line in lines if line.strip()]
+        rows[:0] = [f"{replace(one, path=None)}" for report in reports for one in report.problems[:_MOST_REASONS]]
         origins = [_name_origin(one.kernels) for one in reports]
         return fit(
             [f"{before} ({origins[0]}) → {after} ({origins[1]})"],
@@ -230,8 +241,13 @@ class Answers:
             start: the first row.
         """
         prediction = predict_source(self._shelf.find_file(source), kernel=kernel)
+        lost = [replace(one, path=None) for one in prediction.problems if one.severity is ProblemSeverity.ERROR]
         lines = [read_plain(line) for line in render_prediction(prediction, folder=self._shelf.folder)]
-        rows = [line for line in lines if line.strip()]
+        if not prediction.kernels:
+            reasons = [*_list_compiler_errors(prediction.statics.unit), *map(str, lost), *lines]
+            why = "; ".join(reasons[:_MOST_REASONS]) or "no kernel is in it"
+            raise InputError(f"nothing is predicted of {source}: {why}")
+        rows = [*(f"error: {one}" for one in lost), *(line for line in lines if line.strip())]
         return fit([f"{source}, {EMULATED}"], rows, start, write_call("predict", source=source, kernel=kernel))
 
     def sass(self, kernel: str | None = None, file: str | None = None, line: int | None = None, start: int = 0) -> str:
@@ -351,6 +367,14 @@ class Answers:
             return report
         found = list_named(kernel, report.kernels, lambda one: (one.mangled_name, one.name))
         return Report(problems=report.problems, kernels=tuple(found))
+
+
+def _list_compiler_errors(unit: CompiledUnit) -> list[str]:
+    return [
+        f"{'' if one.line is None else f'line {one.line}: '}{one.text}"
+        for one in unit.messages
+        if one.severity is ProblemSeverity.ERROR
+    ]
 
 
 _LABELS = frozenset({"limit", "cause", "none", "small"})

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.pipeline import load
 from gpa_lsp.profile.read import list_suffixes
@@ -95,6 +95,19 @@ class Shelf:
         self._read.move_to_end(key)
         return self._read[key]
 
+    def expect(self, path: Path) -> Report:
+        """A report with kernels.
+
+        Raises:
+            InputError: it cannot be read, or has none.
+        """
+        report = self.read(path)
+        if not report.kernels:
+            why = next((one for one in report.problems if one.severity is ProblemSeverity.ERROR), None)
+            message = "it has no kernel" if why is None else why.message
+            raise InputError(f"{self.show(path)}: {message}", remedy=why.remedy if why is not None else None)
+        return report
+
     def list_kernels(self, path: Path) -> Iterator[ShelvedKernel]:
         """Those of a report, the one that took longest first."""
         report = self.read(path)
@@ -123,6 +136,8 @@ class Shelf:
                 return found[0]
         if not paths:
             raise InputError("no report lies here", remedy="record one: gpa-lsp profile -o profile.ncu-rep -- ./app")
+        for path in paths:
+            self.expect(path)  # says why one of them has none
         raise InputError(
             "the reports have no kernel" if wanted is None else f"no kernel has the id or name {wanted!r}",
             remedy="list_kernels lists them",

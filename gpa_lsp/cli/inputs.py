@@ -3,11 +3,11 @@
 import argparse
 import copy
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpa_lsp.basis.errors import InputError, MissingToolError, ProblemSeverity
+from gpa_lsp.basis.errors import InputError, MissingToolError, Problem, ProblemSeverity
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.report.names import shorten_name
@@ -161,8 +161,12 @@ def add_expand_argument(parser: argparse.ArgumentParser) -> None:
 
 def choose_exit_code(report: "Report") -> int:
     """2 when an input, or a kernel in one, could not be used, although the others were; else 0."""
-    bad = any(problem.severity is ProblemSeverity.ERROR for problem in report.problems)
-    return EXIT_BAD_INPUT if bad else 0
+    return judge_problems(report.problems)
+
+
+def judge_problems(problems: Iterable[Problem]) -> int:
+    """Choose the exit code of an answer with these problems: where a part of what was asked for is missing, it is no success."""
+    return EXIT_BAD_INPUT if any(problem.severity is ProblemSeverity.ERROR for problem in problems) else 0
 
 
 def locate_sources(arguments: argparse.Namespace) -> "SourceLocator":

@@ -8,9 +8,9 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError, ProblemSeverity
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.numbers import format_count_of, format_number
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
@@ -254,8 +254,8 @@ def complain_of(prediction: "SourcePrediction", terminal: Terminal) -> int:
     for problem in prediction.problems:
         terminal.complain(f"{problem.severity.value}: {problem}")
     _complain_of_nothing(prediction, terminal)
-    failed = any(problem.severity is ProblemSeverity.ERROR for problem in prediction.problems)
-    return EXIT_BAD_INPUT if unit.has_failed or failed else 0
+    own = (problem for kernel in prediction.kernels for problem in kernel.problems)
+    return EXIT_BAD_INPUT if unit.has_failed else judge_problems((*prediction.problems, *own))
 
 
 def _complain_of_nothing(prediction: "SourcePrediction", terminal: Terminal) -> None:

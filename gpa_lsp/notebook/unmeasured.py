@@ -50,7 +50,7 @@ def _predict(path: Path, text: CellText, launches: Path) -> Shown:
     problems = tuple(str(problem) for problem in prediction.problems)
     lead = "emulated and predicted from the described launches: nothing was measured"
     return Shown(
-        notes=(lead, *problems),
+        notes=(*((lead,) if prediction.kernels else ("nothing is predicted",)), *problems),
         cells=_mark(prediction.statics, text),
         text=join_lines(render_prediction(prediction, folder=path.parent)),
         page=render_prediction_page(prediction) if prediction.kernels else "",

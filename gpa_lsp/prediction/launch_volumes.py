@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gpa_lsp.analyses.answers import Answer
-from gpa_lsp.basis.errors import InputError, Problem, spare_others
+from gpa_lsp.basis.errors import Problem, ProblemSeverity, spare_others
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.device.products import Product
 from gpa_lsp.emulator.model import Emulation
@@ -78,9 +78,8 @@ def predict_volumes_of(
     continuation = None if trace is None or is_whole else continue_trace(trace, lanes, executed)
     if trace is None or not counted.is_complete or (continuation is None and not is_whole):
         why = "data volumes are not predicted: the blocks traced for the addresses did not run to their end"
-        problems.append(
-            Problem.from_error(InputError(why, remedy="give more time or memory, or describe a smaller launch"))
-        )
+        remedy = "give more time or memory, or describe a smaller launch"
+        problems.append(Problem(severity=ProblemSeverity.WARNING, message=why, remedy=remedy))  # the user's own limit
         return LaunchVolumes()
     piece = PieceRows(trace) if piece is None else piece
     with spare_others("predicting data volumes", problems):

@@ -116,8 +116,8 @@ def list_frames(analyses: TraceAnalyses, instruction: int) -> tuple[Frame, ...]:
 
 
 def _clean(chain: InlineChain | None) -> InlineChain:
-    """A chain that begins with line 0 has no lines."""
-    return chain if chain is not None and chain[0].line != 0 else ()
+    """A chain that is empty or begins with line 0 has no lines."""
+    return chain if chain and chain[0].line != 0 else ()
 
 
 def find_place(analyses: TraceAnalyses, instruction: int) -> CodePlace:

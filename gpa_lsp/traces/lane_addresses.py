@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import field
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +79,7 @@ def check_trace(trace: Trace) -> None:
     """See that a trace's indexes lead somewhere, before anything is looked up by them.
 
     Raises:
-        InputError: a row names an instruction or an address the trace does not have, or has no lanes.
+        InputError: a row names an instruction, a warp or an address the trace does not have, or has no lanes.
     """
     if len(trace.instructions) > MOST_INSTRUCTIONS or len(trace.buffers) > MOST_ARRAYS:
         raise InputError(
@@ -91,6 +92,14 @@ def check_trace(trace: Trace) -> None:
         if len(rows) and int(rows.instruction.max()) >= len(trace.instructions):
             raise InputError(
                 f"{name} names an instruction the trace does not have",
+                place=f"kernel {trace.kernel}",
+                remedy="record the trace again",
+            )
+    warps = -(-prod(trace.block_threads) // WARP_LANES)
+    for column, name in ((accesses.warp, "an access"), (branches.warp, "a branch"), (trace.entries.warp, "an entry")):
+        if len(column) and int(column.max()) >= warps:
+            raise InputError(
+                f"{name} names warp {int(column.max())} of {warps} in a block, counted from 0",
                 place=f"kernel {trace.kernel}",
                 remedy="record the trace again",
             )

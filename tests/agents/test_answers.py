@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.agents.answers import MOST_BYTES, Answers
+from gpa_lsp.agents.questions import NoAnswerError, Questions
 from gpa_lsp.basis.errors import GpaError, InputError
 from tests.conftest import ROOT
 from tests.editors.workspace import make_workspace, write_profile
@@ -138,3 +139,48 @@ def test_a_folder_without_reports(tmp_path: Path) -> None:
 def test_a_damaged_report_is_named(folder: Path) -> None:
     (folder / "broken.ncu-rep").write_bytes(b"NVR\0garbage")
     assert "broken.ncu-rep" in Answers(folder).list_kernels()
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("__global__ void k(int *p) { *p = 1 }\nint broken(\n", "line 1: expected a"),
+        ("int main() { return 0; }\n", "no kernel is in it"),
+        ("__global__ void k(int *p) { *p = 1; }\n", "No launch is described"),
+    ],
+)
+def test_what_cannot_be_predicted_is_no_answer(folder: Path, source: str, expected: str) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs NVRTC (the extra [cuda])")
+    (folder / "k.cu").write_text(source)
+    with pytest.raises(NoAnswerError, match="nothing is predicted of k") as caught:
+        Questions(folder).ask("predict", {"source": "k.cu"})
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("list_kernels", {"report": "bad.ncu-rep"}),
+        ("compare", {"before": "example.gpa-profile.json", "after": "bad.ncu-rep"}),
+        ("compare", {"before": "bad.ncu-rep", "after": "bad.ncu-rep"}),
+    ],
+)
+def test_a_report_that_cannot_be_read_is_no_answer(folder: Path, tool: str, arguments: dict[str, str]) -> None:
+    (folder / "bad.ncu-rep").write_bytes(b"rubbish" * 100)
+    with pytest.raises(NoAnswerError, match=r"bad\.ncu-rep: "):
+        Questions(folder).ask(tool, arguments)
+
+
+def test_reports_that_have_no_kernel_in_common_are_not_compared(folder: Path) -> None:
+    write_profile(make_workspace(folder / "project"), "original", folder / "other.gpa-profile.json")
+    with pytest.raises(
+        NoAnswerError, match=r"no kernel is in both reports; there are .*other\.gpa-profile\.json: .*relax"
+    ):
+        Questions(folder).ask("compare", {"before": "example.gpa-profile.json", "after": "other.gpa-profile.json"})
+
+
+def test_where_every_report_is_broken_the_reason_is_told(tmp_path: Path) -> None:
+    (tmp_path / "bad.ncu-rep").write_bytes(b"rubbish" * 100)
+    for tool, arguments in (("list_kernels", {}), ("advise", {}), ("sass", {})):
+        with pytest.raises(NoAnswerError, match=r"bad\.ncu-rep: "):
+            Questions(tmp_path).ask(tool, arguments)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.basis.locations import Frame
+from gpa_lsp.cli.main import main
 from gpa_lsp.emulator.trace import (
     ACCESS_DTYPES,
     BRANCH_DTYPES,
@@ -251,3 +252,87 @@ def test_what_pyarrow_says_stands_on_one_line(tmp_path: Path, name: str) -> None
             list(read_pieces(tmp_path / "t"))
         except InputError as error:
             assert "\n" not in str(error)
+
+
+def ask_memory(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    code = main(["memory", str(folder)])
+    printed = capsys.readouterr()
+    return code, printed.out + printed.err
+
+
+def edit_head(folder: Path, key: str, value: object) -> None:
+    path = folder / "trace.json"
+    document = json.loads(path.read_text())
+    *holders, last = key.split("/")
+    held = document
+    for one in holders:
+        held = held[int(one)] if isinstance(held, list) else held[one]
+    held[last] = value
+    path.write_text(json.dumps(document))
+
+
+def make_plain_piece() -> Trace:
+    """A load by both warps of a block, each with one branch, none of whose numbers is out of bounds."""
+    piece = make_piece([0], [0xFFFFFFFF, 0xFFFFFFFF])
+    bytes_each = np.full(2, 4, dtype=ACCESS_DTYPES["bytes"])
+    return replace(
+        piece, accesses=replace(piece.accesses, bytes=bytes_each, space=np.full_like(bytes_each, int(Space.GLOBAL)))
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("instructions/0/chain", []),
+        ("instructions/0/chain", None),
+        ("instructions/0/chain", [{"file": "", "line": 0, "function": ""}]),
+        ("buffers", []),
+        ("buffers/0/size_bytes", 0),
+        ("buffers/0/name", ""),
+        ("kernel", ""),
+        ("origin", ""),
+    ],
+)
+def test_what_a_trace_may_lack_costs_no_answer(tmp_path, capsys, key, value):
+    write(tmp_path / "t", make_plain_piece())
+    edit_head(tmp_path / "t", key, value)
+    code, text = ask_memory(tmp_path / "t", capsys)
+    assert code == 0, text
+    assert "Arrays" in text
+    assert "failed" not in text
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "place"),
+    [
+        ("grid", [0, 1, 1], "/grid"),
+        ("grid", [-4, 1, 1], "/grid"),
+        ("grid", [1 << 31, 65535, 65535], "/grid"),
+        ("block_threads", [0, 1, 1], "/block_threads"),
+        ("block_threads", [2048, 1, 1], "/block_threads"),
+        ("block_threads", [32, 1, 1], "names warp 1 of 1"),
+        ("buffers/0/base", -1, "/buffers/0/base"),
+        ("buffers/0/size_bytes", -1, "/buffers/0/size_bytes"),
+        ("pieces", 0, "holds 1 pieces"),
+        ("instructions", [], "names instruction"),
+    ],
+)
+def test_sizes_that_are_none_are_told_with_their_place(tmp_path, capsys, key, value, place):
+    write(tmp_path / "t", make_plain_piece())
+    edit_head(tmp_path / "t", key, value)
+    code, text = ask_memory(tmp_path / "t", capsys)
+    assert code == 2
+    assert place in text
+    assert "fault of gpa-lsp" not in text
+
+
+def test_a_question_that_fails_leaves_no_success(tmp_path, capsys, monkeypatch):
+    def fail(analyses):
+        raise ValueError("nobody expected it")
+
+    write(tmp_path / "t", make_plain_piece())
+    monkeypatch.setattr("gpa_lsp.prediction.trace_answers.list_line_facts", fail)
+    code, text = ask_memory(tmp_path / "t", capsys)
+    assert code == 2
+    assert "the facts of lines failed" in text
+    assert "Arrays" in text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.numbers import format_number
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import parse_count, parse_output_path
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count, parse_output_path
 from gpa_lsp.cli.predictions import add_memory_argument, check_is_source, parse_number, parse_seconds
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import parse_architecture
@@ -148,7 +148,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.print_safely(lambda: _print(exploration, arguments, terminal))
     else:
         _write(exploration, arguments.output)
-    return 0
+    return 0 if any(one.seconds is not None for one in exploration.ranked) else EXIT_BAD_INPUT
 
 
 def _prepare(arguments: argparse.Namespace) -> "ExplorationSubject":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import parse_count, write_file
+from gpa_lsp.cli.inputs import judge_problems, parse_count, write_file
 from gpa_lsp.cli.predictions import (
     InputKind,
     add_prediction_arguments,
@@ -85,7 +85,7 @@ def _run_saved(arguments: argparse.Namespace, terminal: Terminal) -> int:
         is_paper=arguments.paper,
     )
     _put(_renderers_of_saved(saved, arguments), arguments, terminal)
-    return 0
+    return judge_problems(saved.problems)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError, ProblemSeverity
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns, format_number, format_percent
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, write_file
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems, write_file
 from gpa_lsp.cli.predictions import InputKind, add_source_arguments, find_kind, parse_seconds, parse_size
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
@@ -103,7 +103,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if simulation.estimates:
         lines = [line for one in simulation.estimates for line in _describe_estimate(one)]
         terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, ""])))
-        return EXIT_BAD_INPUT if any(one.severity is ProblemSeverity.ERROR for one in simulation.problems) else 0
+        return judge_problems(simulation.problems)
     if not simulation.launches:
         return EXIT_BAD_INPUT
     from gpa_lsp.simulator.profile_document import make_document
@@ -114,7 +114,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, f"written to {output}", ""])))
     if compares:
         _compare(arguments, output, terminal)
-    return EXIT_BAD_INPUT if any(one.severity is ProblemSeverity.ERROR for one in simulation.problems) else 0
+    return judge_problems(simulation.problems)
 
 
 def _simulate(arguments: argparse.Namespace, progress: ProgressBar) -> "Simulation":

@@ -1,11 +1,12 @@
 """What is said once of a trace: its kernel, launch, instructions and arrays, as the JSON file of its folder."""
 
 import json
+from math import prod
 from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_bytes
+from gpa_lsp.basis.numbers import format_bytes, format_count, format_dim3
 from gpa_lsp.basis.whole_files import open_whole
 from gpa_lsp.emulator.trace import TRACE_FORMAT, Buffer, StaticInstruction, Trace
 from gpa_lsp.report_file.json_records import make_record, read_record
@@ -13,6 +14,9 @@ from gpa_lsp.report_file.json_records import make_record, read_record
 HEAD_NAME = "trace.json"
 MAX_HEAD_BYTES = 256 << 20
 """Larger ones are refused; it holds one object per static instruction."""
+
+MAX_BLOCKS = 1 << 32  # columns hold the index of a block in as many bits
+MAX_BLOCK_THREADS = 1024
 
 _PREFIX = "gpa-lsp/trace/"
 _REMEDY = "trace the kernel again with gpa-lsp trace"
@@ -91,6 +95,7 @@ def read_head(folder: Path) -> TraceHead:
         message = f"is a trace of format {str(written)[:80]!r}; this version reads {TRACE_FORMAT}"
         raise UnsupportedInputError(message, path=path, remedy=_REMEDY)
     head = read_record(document, TraceHead, path=path, remedy=_REMEDY)
+    _check_launch(head, path)
     if [one.index for one in head.instructions] != list(range(len(head.instructions))):
         raise InputError("are not numbered from 0 on", path=path, place="/instructions", remedy=_REMEDY)
     for one in head.instructions:
@@ -99,3 +104,24 @@ def read_head(folder: Path) -> TraceHead:
             message = f"number {one.index} names one that does not come before it"
             raise InputError(message, path=path, place="/instructions", remedy=_REMEDY)
     return head
+
+
+def _check_launch(head: TraceHead, path: Path) -> None:
+    """See that the sizes of a launch and its arrays are sizes.
+
+    Raises:
+        InputError: one is not.
+    """
+    for name, sizes, most in (
+        ("grid", head.grid, MAX_BLOCKS),
+        ("block_threads", head.block_threads, MAX_BLOCK_THREADS),
+    ):
+        if min(sizes) < 1 or prod(sizes) > most:
+            message = (
+                f"is {format_dim3(sizes)}, not at least 1 in each direction and {format_count(most)} in all at most"
+            )
+            raise InputError(message, path=path, place=f"/{name}", remedy=_REMEDY)
+    for number, buffer in enumerate(head.buffers):
+        for name, value in (("base", buffer.base), ("size_bytes", buffer.size_bytes)):
+            if value < 0:
+                raise InputError(f"is {value}, below 0", path=path, place=f"/buffers/{number}/{name}", remedy=_REMEDY)
