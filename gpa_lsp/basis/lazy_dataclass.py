@@ -6,12 +6,12 @@ start of a command, most of it for methods that nobody calls. :func:`dataclass` 
 or printed.
 
 Only plain slotted dataclasses are written late. The other options (``order``, ``weakref_slot``, ``ClassVar``, ``InitVar``, ``KW_ONLY``, no slots) go
-to the standard library at once.
+to the standard library at once. Fields that are or hold numpy arrays are compared by what the arrays hold, where the standard library raises.
 """
 
 import dataclasses
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
@@ -223,8 +223,35 @@ class _LateClass:
             model = _WRITE_NOW(**self._options)(type(self.slotted)(self.slotted.__name__, self._bases, namespace))
             for name in (*self._methods, *_ATTRIBUTES, "__replace__"):
                 if name != "__init__" and name in model.__dict__:  # that one knows nothing of slots
-                    setattr(self.slotted, name, model.__dict__[name])
+                    written = model.__dict__[name]
+                    setattr(self.slotted, name, _compare_arrays_too(written) if name == "__eq__" else written)
             self._is_written = True
+
+
+def _compare_arrays_too(written: Callable[[object, object], bool]) -> Callable[[object, object], bool]:
+    """``__eq__`` for fields that are, or hold, numpy arrays as well, which have no truth of their own."""
+
+    def compare(self: Any, other: Any) -> bool:
+        try:
+            return written(self, other)
+        except ValueError:
+            fields = [field.name for field in dataclasses.fields(self) if field.compare]
+            return all(_is_same(getattr(self, name), getattr(other, name)) for name in fields)
+
+    return compare
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    if hasattr(one, "shape") or hasattr(other, "shape"):
+        is_alike = getattr(one, "shape", None) == getattr(other, "shape", None)
+        return is_alike and bool((one == other).all())
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_is_same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list | tuple) and type(one) is type(other):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return bool(one == other)
 
 
 class _LateAttribute:

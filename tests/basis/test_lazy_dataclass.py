@@ -9,6 +9,7 @@ import threading
 from dataclasses import field
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -213,3 +214,32 @@ def test_every_type_of_the_package_can_be_written() -> None:
                 ]
                 count += 1
     assert count > 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    values: Any
+    others: Any = ()
+    cache: Any = field(default=None, compare=False)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        (np.array([1, 2]), np.array([1, 2]), True),
+        (np.array([1, 2]), np.array([1, 3]), False),
+        (np.array([1, 2]), np.array([1, 2, 3]), False),
+        (np.array([1]), np.array([1, 1]), False),
+        (np.array([1, 2]), None, False),
+        ((np.array([1, 2]), "a"), (np.array([1, 2]), "a"), True),
+        ([np.array([1, 2])], (np.array([1, 2]),), False),
+        ({"a": np.array([1, 2])}, {"a": np.array([1, 2])}, True),
+        ({"a": np.array([1, 2])}, {"b": np.array([1, 2])}, False),
+        ((np.array([1, 2]),), (np.array([1, 2]), 3), False),
+    ],
+)
+def test_fields_that_hold_arrays_are_compared_by_what_they_hold(one: Any, other: Any, is_same: bool) -> None:
+    cached = Rows(values=one, cache=np.array([7, 8]))
+    assert (cached == Rows(values=other, cache=np.array([9]))) is is_same
+    assert (Rows(values=0, others=(cached,)) == Rows(values=0, others=(Rows(values=other),))) is is_same
+    assert (Rows(values=one) in [Rows(values=other)]) is is_same

@@ -59,3 +59,10 @@ def test_ways_that_lanes_took_apart_meet_in_what_nobody_knows() -> None:
     assert list_patterns(apart.format(with_="0") + LOAD.format(index="%r12")) == [WarpPattern.UNKNOWN]
     of_all = "setp.eq.u32 %p1, %r11, 3; mov.u32 %r12, 5; @%p1 bra E; mov.u32 %r12, 9; E:"
     assert list_patterns(of_all + LOAD.format(index="%r12")) == [WarpPattern.UNIFORM]
+
+
+@pytest.mark.parametrize(("second", "pattern"), [("1", WarpPattern.STRIDED), ("2", WarpPattern.CONTIGUOUS)])
+def test_a_condition_of_lanes_that_two_ways_compute_alike_or_not(second: str, pattern: WarpPattern) -> None:
+    way = "and.b32 %r13, %r10, 3; setp.eq.u32 %p2, %r13, {};"
+    body = f"setp.eq.u32 %p1, %r11, 3; @%p1 bra T; {way.format(1)} bra E; T: {way.format(second)} E: @!%p2 bra D;"
+    assert list_patterns(f"{body} {LOAD.format(index='%r10')} D:") == [pattern]
