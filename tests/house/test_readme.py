@@ -12,7 +12,7 @@ PICTURES = ROOT / ".github" / "pictures"
 
 
 def test_it_is_short_and_its_pictures_are_small() -> None:
-    assert len(TEXT.encode()) <= 12 * 1024
+    assert len(TEXT.encode()) <= 8 * 1024
     assert {path.name: path.stat().st_size for path in PICTURES.iterdir() if path.stat().st_size > 200_000} == {}
 
 
