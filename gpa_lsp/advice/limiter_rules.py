@@ -173,10 +173,13 @@ def rank_by_limiter(limiter: Limiter, advice: Sequence[Advice], reliefs: Mapping
         return relieves_limiter(limiter, reliefs[one.optimizer]) if known is None else known
 
     by_estimate = sorted(advice, key=_rank)
-    ranked = sorted(by_estimate, key=lambda one: (one.optimizer != "debug_build", not comes_first(one)))
+    build = "debug_build" if limiter.kind is LimiterKind.BUILD else ""
+    ranked = sorted(by_estimate, key=lambda one: (one.optimizer != build, not comes_first(one)))
     places = {one.optimizer: place for place, one in enumerate(by_estimate)}
     return tuple(
-        one if places[one.optimizer] == place else replace(one, rank_reason=_explain(unit, one, comes_first(one)))
+        one
+        if places[one.optimizer] == place
+        else replace(one, rank_reason=_explain(unit, comes_first(one) or one.optimizer == build))
         for place, one in enumerate(ranked)
     )
 
@@ -195,12 +198,11 @@ def _rank(advice: Advice) -> tuple[float, float, float, str]:
     return -speedup.estimate, -speedup.uncapped, -advice.matched_samples, advice.optimizer
 
 
-def _explain(unit: Limit | None, advice: Advice, comes_first: bool) -> Sentence:
+def _explain(unit: Limit | None, comes_first: bool) -> Sentence:
     what = "more parallel work" if unit is None else f"less work for {unit.label.removeprefix('The ')}"
-    is_first = comes_first or advice.optimizer == "debug_build"
     return (
         say("comes before larger estimates: the limiter needs {what}", what=what)
-        if is_first
+        if comes_first
         else say("comes behind {what}, which the limiter needs", what=what)
     )
 

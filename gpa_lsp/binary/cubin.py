@@ -13,6 +13,7 @@ a function's symbol is its run-time address.
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,8 @@ LINE_SECTION = ".debug_line"
 PTX_LINE_SECTION = ".nv_debug_line_sass"
 _DEBUG_REGISTER_SECTION = ".nv_debug_info_reg_sass"
 """Which registers hold which variables: nvcc writes it with -G alone, and -lineinfo does not."""
+_DEBUG_TYPE_SECTION = ".nv_debug_info_reg_type"
+"""The types of those registers, function by function: name, NUL, number as 32 bits, as many bytes. Found in images of CUDA 13."""
 PTX_TEXT_PREFIX = ".nv_debug_ptx_txt"
 
 _TEXT_PREFIX = ".text."
@@ -145,8 +148,26 @@ def read_cubin(image: bytes, *, path: Path | None = None) -> Cubin:
         has_lines=_holds(elf, LINE_SECTION),
         has_ptx_lines=_holds(elf, PTX_LINE_SECTION)
         and any(name.startswith(PTX_TEXT_PREFIX) for name in elf.section_names),
-        is_debug_build=_holds(elf, _DEBUG_REGISTER_SECTION),
+        debug_functions=_read_debug_functions(elf, functions),
     )
+
+
+def _read_debug_functions(elf: ElfImage, functions: Mapping[str, Function]) -> frozenset[str]:
+    """The functions that were compiled with -G; all of them where the image does not say which."""
+    if not _holds(elf, _DEBUG_REGISTER_SECTION):
+        return frozenset()
+    table = elf.find_section(_DEBUG_TYPE_SECTION)
+    data = b"" if table is None else elf.section_bytes(table)
+    found, start = set(), 0
+    while start < len(data):
+        end = data.find(b"\0", start)
+        counted = end + 5
+        if end < 0 or counted > len(data):
+            return frozenset(functions)
+        found.add(data[start:end].decode(errors="replace"))
+        start = counted + int.from_bytes(data[end + 1 : counted], "little")
+    known = found & functions.keys()
+    return frozenset(known or functions)
 
 
 def read_architecture(elf: ElfImage) -> int:

@@ -308,7 +308,7 @@ class Cubin(SharedFacts):
         indirect_calls: who may call whom through pointers, one entry per prototype.
         has_lines: there is a ``.debug_line``.
         has_ptx_lines: there is a ``.nv_debug_line_sass`` with its PTX.
-        is_debug_build: compiled for a debugger (nvcc -G): without optimization.
+        debug_functions: mangled names of those compiled for a debugger (nvcc -G): without optimization.
     """
 
     path: Path | None
@@ -321,7 +321,7 @@ class Cubin(SharedFacts):
     indirect_calls: tuple[IndirectCalls, ...] = ()
     has_lines: bool
     has_ptx_lines: bool
-    is_debug_build: bool = False
+    debug_functions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ TEXT = """
 def make_subject(metrics: dict[str, float] | None = None, *, blocks: int = 64, is_debug: bool = False) -> Subject:
     kernel = write_kernel(TEXT, metrics=metrics, grid=(blocks, 1, 1))
     if is_debug:
-        kernel = replace(kernel, cubin=replace(make_cubin([]), is_debug_build=True))
+        kernel = replace(kernel, cubin=replace(make_cubin([]), debug_functions=frozenset({kernel.mangled_name})))
     return build_subject(kernel, make_blame(kernel))
 
 

@@ -182,3 +182,22 @@ def test_resources_as_cuobjdump_says() -> None:
             if function.is_entry:  # for device functions the tool says 0
                 said_of_it = (numbers["REG"], numbers["SHARED"])
                 assert (function.registers, function.shared_static_bytes) == said_of_it, (path, name)
+
+
+def test_functions_compiled_for_a_debugger_are_told_from_the_others() -> None:
+    """Only the helper ``f`` that was linked beside the optimized kernel ``k`` is one."""
+    optimized = read_cubin(two_functions().build())
+    assert optimized.debug_functions == frozenset()
+    builder = two_functions()
+    builder.add(".nv_debug_info_reg_sass", b"f\0\x01\0\0\0" + bytes(16))
+    builder.add(".nv_debug_info_reg_type", b"f\0\x02\0\0\0\x0e\x0e")
+    assert read_cubin(builder.build()).debug_functions == {"f"}
+
+
+@pytest.mark.parametrize("types", [None, b"f\0\x02", b"f", b"other\0\0\0\0\0"])
+def test_where_an_image_does_not_say_which_functions_all_are(types: bytes | None) -> None:
+    builder = two_functions()
+    builder.add(".nv_debug_info_reg_sass", bytes(16))
+    if types is not None:
+        builder.add(".nv_debug_info_reg_type", types)
+    assert read_cubin(builder.build()).debug_functions == {"k", "f"}

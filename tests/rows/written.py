@@ -25,7 +25,7 @@ import numpy as np
 from gpa_lsp.arch.lookup import find_architecture
 from gpa_lsp.basis.locations import Frame, InlineChain
 from gpa_lsp.binary.listing import parse_listing
-from gpa_lsp.binary.model import INSTRUCTION_BYTES, LineTable, SubFunction
+from gpa_lsp.binary.model import INSTRUCTION_BYTES, Cubin, LineTable, SubFunction
 from gpa_lsp.control_flow.build import build_flow_graph
 from gpa_lsp.profile.model import Device, Metric, Module, StallSamples
 from gpa_lsp.profile.sampling import Sampling
@@ -77,7 +77,7 @@ def write_kernel(
         split: ``unknown`` where nobody tells latency samples from the others.
         launch: ``unknown`` where nobody knows grid and block.
         dropped: samples that were lost; None where nobody knows.
-        build: ``debug`` where the code was compiled for a debugger.
+        build: ``debug`` where the code was compiled for a debugger, ``debug:NAME`` where one of its functions was.
     """
     sections = _split_sections(text, name)
     reasons = tuple(sorted({reason for lines in sections.values() for line in lines for reason in _read_samples(line)}))
@@ -110,13 +110,17 @@ def write_kernel(
         name=name,
         profile_path=None,
         module=Module(module_id=1, image=None, compute_capability=compute_capability, sources=dict(sources or {})),
-        cubin=replace(make_cubin([]), is_debug_build=True) if build == "debug" else None,
+        cubin=_make_debug_cubin(build.partition(":")[2] or name) if build.startswith("debug") else None,
         device=device,
         architecture=find_architecture(compute_capability),
         launches=(measured,),
         reasons=reasons,
         functions=functions,
     )
+
+
+def _make_debug_cubin(function: str) -> Cubin:
+    return replace(make_cubin([]), debug_functions=frozenset({function}))
 
 
 def _split_sections(text: str, name: str) -> dict[str, list[str]]:

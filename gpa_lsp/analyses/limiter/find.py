@@ -54,7 +54,7 @@ def find_limiter(facts: KernelFacts) -> Limiter:
 def _find_limiter(facts: KernelFacts) -> Limiter:
     limits = list_limits(facts)
     cubin = facts.kernel.cubin
-    if cubin is not None and cubin.is_debug_build:
+    if cubin is not None and facts.kernel.mangled_name in cubin.debug_functions:
         return _blame_build(limits)
     slice_ratio = find_serial_slice(facts)
     if slice_ratio is not None:
@@ -97,7 +97,7 @@ def _blame_build(limits: tuple[Limit, ...]) -> Limiter:
         next_factor=None,
         confidence=Confidence.SURE,
         sentence=say(
-            "Debug build: compiled with -G, so nothing is optimized. No other figure counts before that is gone."
+            "Debug build: compiled with -G, so nothing is optimized. Rebuild without -G first; other figures do not apply."
         ),
         limits=limits,
     )

@@ -131,7 +131,7 @@ def test_atomics_of_one_address_fill_one_slice_of_l2() -> None:
 
 def test_a_debug_build_is_said_before_everything_else() -> None:
     kernel = write(dram__cycles_active=95.0)
-    limiter = judge(replace(kernel, cubin=replace(make_cubin([]), is_debug_build=True)))
+    limiter = judge(replace(kernel, cubin=replace(make_cubin([]), debug_functions=frozenset({kernel.mangled_name}))))
     assert (limiter.kind, limiter.unit) == (LimiterKind.BUILD, "debug")
 
 
