@@ -43,6 +43,11 @@ _QUEUES = {
     "tex_throttle": ("texture", "The texture queue"),
 }
 
+_DERIVED = " by the roofline"
+"""Beside a unit whose use follows from what the kernel achieves of its peak."""
+
+_MEMORY = frozenset({"dram", "l2", "l1"})
+
 _RUNNING = ("selected", "not_selected")
 
 
@@ -63,9 +68,15 @@ def _find_limiter(facts: KernelFacts) -> Limiter:
     if not limits or all(limit.unit == "sm" for limit in limits):
         return _know_nothing(limits)
     first = limits[0]
+    if (
+        all(limit.is_derived for limit in limits)
+        and first.nearness < BUSY_RATIO
+        and not _MEMORY & {one.unit for one in limits}
+    ):
+        return _know_nothing(limits)  # a pipe that is not busy says nothing of the memory
     active = 1.0 if idle is None else 1.0 - idle
     if first.nearness >= FULL_RATIO:
-        return _blame_unit(limits, Confidence.SURE)
+        return _blame_unit(limits, Confidence.LIKELY if first.is_derived else Confidence.SURE)
     latency = max(0.0, active - first.nearness)
     if idle is not None and idle >= IDLE_RATIO and idle >= latency:
         return _blame_parallelism(facts, limits, idle)
@@ -137,7 +148,7 @@ def _blame_unit(limits: tuple[Limit, ...], confidence: Confidence) -> Limiter:
             label=first.label,
             busy=percent(first.busy_ratio),
             sustained=sustained,
-            by=f" with {first.by}" if first.by else "",
+            by=f" with {first.by}" if first.by else _DERIVED * first.is_derived,
         ),
         limits=limits,
     )
@@ -215,6 +226,7 @@ def _blame_latency(facts: KernelFacts, limits: tuple[Limit, ...]) -> Limiter:
     counts = {reason: facts.rows.count_reason(reason) for reason in facts.kernel.reasons if reason not in _RUNNING}
     reason = max(counts, key=lambda name: (counts[name], name), default=None) if total else None
     following, factor = _find_next(limits, 1.0)
+    is_derived = all(limit.is_derived for limit in limits)
     if reason in _QUEUES and counts[reason] >= FULL_QUEUE_RATIO * total:
         return _blame_queue(facts, limits, reason, counts[reason] / total)
     if reason is None or not counts[reason]:
@@ -228,11 +240,13 @@ def _blame_latency(facts: KernelFacts, limits: tuple[Limit, ...]) -> Limiter:
         busy_ratio=ratio,
         next=following,
         next_factor=factor,
-        confidence=Confidence.SURE if first.nearness < BUSY_RATIO and reason else Confidence.LIKELY,
+        confidence=Confidence.SURE if first.nearness < BUSY_RATIO and reason and not is_derived else Confidence.LIKELY,
         sentence=say(
-            "Latency: no unit is more than {busy} busy ({label}){stalls}.",
+            "Latency: no unit is{known} more than {busy} busy ({label}{by}){stalls}.",
+            known=" known to be" * is_derived,
             busy=percent(first.busy_ratio),
             label=first.label.removeprefix("The "),
+            by="," * first.is_derived + _DERIVED * first.is_derived,
             stalls=stalls,
         ),
         limits=limits,

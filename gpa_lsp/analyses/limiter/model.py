@@ -46,6 +46,7 @@ class Limit:
         sustained_ratio: share of its peak that such a unit was seen to sustain.
         metric: the profiler's name of what was counted, without suffix; empty where it is computed from others.
         by: what of it is busy, for people, e.g. ``wavefronts``; may be empty.
+        is_derived: nobody counted it: it is what the kernel achieves of the roof, by its bytes or operations.
     """
 
     unit: str
@@ -54,6 +55,7 @@ class Limit:
     sustained_ratio: float
     metric: str = ""
     by: str = ""
+    is_derived: bool = False
 
     @property
     def nearness(self) -> float:

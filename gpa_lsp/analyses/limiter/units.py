@@ -8,7 +8,8 @@ from gpa_lsp.analyses.balance.units import find_unit, measure_units
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.limiter.model import REQUESTS, Limit
 from gpa_lsp.analyses.roofline.busy_units import read_busy_units
-from gpa_lsp.device.model import L1_CEILING, L2_CEILING, find_dram_ceiling
+from gpa_lsp.analyses.roofline_model import Roofline
+from gpa_lsp.device.model import L1_CEILING, L2_CEILING, MemoryLevel, OperationKind, find_dram_ceiling
 from gpa_lsp.profile.model import Launch
 
 _FAMILIES = (
@@ -54,6 +55,22 @@ _WHOLE = (
 )
 """Throughputs of whole parts, which older and smaller reports have in place of their members."""
 
+_NO_PIPES = frozenset({"dram", "l2", "l1", "shared", "texture", "memory", "sm"})
+"""Parts of the memory, and the SM as a whole."""
+
+_ROOFED: dict[MemoryLevel | OperationKind | None, tuple[str, str]] = {
+    MemoryLevel.DRAM: ("dram", "DRAM"),
+    MemoryLevel.L2: ("l2", "L2"),
+    MemoryLevel.L1: ("l1", "L1 load/store"),
+    MemoryLevel.SHARED: ("shared", "Shared memory"),
+    OperationKind.FP64: ("fp64", "The FP64 pipe"),
+    OperationKind.FP32: ("fma", "The FMA pipe"),
+    OperationKind.FP16: ("fp16", "The FP16 pipe"),
+    OperationKind.SPECIAL: ("xu", "The XU pipe"),
+    **{kind: ("tensor", "The tensor pipe") for kind in OperationKind if kind.name.startswith("TENSOR")},
+}
+"""Roof → the part of the GPU it is the peak of. Integer operations are shared between two pipes."""
+
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 
 _SAME_PIPE = 0.9
@@ -94,6 +111,11 @@ def _list_limits(facts: KernelFacts) -> tuple[Limit, ...]:
         known = found.get(limit.unit)
         if known is None or (limit.metric and limit.nearness > known.nearness):
             found[limit.unit] = limit
+    counted = found.keys() | ({"shared"} if "l1" in found else set())  # shared memory is a part of L1
+    has_pipes = bool(counted - _NO_PIPES)  # then those that are missing were not worth the profiler's while
+    for limit in _derive_from_roofs(facts):
+        if limit.unit not in counted and (limit.unit in _NO_PIPES or not has_pipes):
+            found[limit.unit] = limit
     if {"dram", "l2", "l1"} & found.keys():
         found.pop("memory", None)
     fp64, tensor = found.get("fp64"), found.get("tensor")
@@ -128,6 +150,36 @@ def _read_whole(facts: KernelFacts) -> Iterator[Limit]:
         percent = facts.metric(*(f"{name}{_ELAPSED}" for name in names))
         if percent is not None and 0 <= percent <= 200:
             yield Limit(unit=unit, label=label, busy_ratio=percent / 100, sustained_ratio=_find_ceiling(facts, unit))
+
+
+def _derive_from_roofs(facts: KernelFacts) -> Iterator[Limit]:
+    """What the longest launch achieves of the roofs that are known for sure, for parts of which no percentage was collected."""
+    line = _find_roofline(facts)
+    if line is None or facts.roofline is None:
+        return
+    machine = facts.roofline.machine
+    sure_levels = {one.level for one in machine.bandwidths if one.is_certain}
+    exact_levels = {one.level for one in line.traffic if one.is_exact}
+    sure_kinds = {one.kind for one in machine.peaks if one.is_certain}
+    exact_kinds = {one.kind for one in line.operations if one.is_exact}
+    for roof in line.roofs:
+        is_sure = roof.level in sure_levels & exact_levels or roof.kind in sure_kinds & exact_kinds
+        unit, label = _ROOFED.get(roof.level or roof.kind, ("", ""))
+        if is_sure and unit:
+            yield Limit(
+                unit=unit,
+                label=label,
+                busy_ratio=roof.share_ratio,
+                sustained_ratio=_find_ceiling(facts, unit),
+                is_derived=True,
+            )
+
+
+def _find_roofline(facts: KernelFacts) -> Roofline | None:
+    """Where the longest launch stands."""
+    if facts.roofline is None or facts.longest is None:
+        return None
+    return next((one for one in facts.roofline.launches if one.launch_index == facts.longest.index), None)
 
 
 def _measure_shared_part(launch: Launch) -> float:

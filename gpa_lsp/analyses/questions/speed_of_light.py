@@ -45,7 +45,7 @@ def _answer(facts: KernelFacts) -> Answer:
         return Answer(
             analysis=_NAME,
             title=_TITLE,
-            summary=say("Unknown: the profiler's throughputs were not collected."),
+            summary=_quote(find_limiter(facts)),
             missing=(
                 lack(
                     "throughputs and their parts",
@@ -64,6 +64,13 @@ def _answer(facts: KernelFacts) -> Answer:
         bars=tuple(bar for one in known for bar in _list_bars(one)),
         tables=tuple(_build_table(one) for one in known),
     )
+
+
+def _quote(limiter: Limiter) -> Sentence:
+    """What is known of the units where the profiler's throughputs are not."""
+    if limiter.kind is LimiterKind.UNKNOWN:
+        return say("Unknown: the profiler's throughputs were not collected.")
+    return join([limiter.verdict, say("The profiler's throughputs were not collected.")])
 
 
 def _read_breakdowns(facts: KernelFacts) -> Iterator[Breakdown]:
