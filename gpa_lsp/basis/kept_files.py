@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from gpa_lsp.basis.entry_points import list_outside_packages
+from gpa_lsp.basis.whole_files import atomic_write
 
 _LOG = logging.getLogger(__name__)
 
@@ -75,21 +76,13 @@ class KeptFiles:
 
     def store(self, key: str, content: bytes) -> None:
         """Keep something. Call :meth:`trim` when done storing."""
-        unfinished: Path | None = None
         try:
-            import tempfile  # readers, whose start it would slow, write nothing
-
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle, name = tempfile.mkstemp(dir=self.folder, suffix=_UNFINISHED_SUFFIX)
-            unfinished = Path(name)
-            with os.fdopen(handle, "wb") as stream:
+            with atomic_write(self._find(key), encoding=None, mode=0o600) as stream:
                 stream.write(hashlib.sha256(content).digest())
                 stream.write(content)
-            unfinished.replace(self._find(key))
         except OSError as error:
             _LOG.debug("not kept in %s: %s", self.folder, error)
-            if unfinished is not None:
-                _remove(unfinished)
 
     def remove(self, key: str) -> None:
         """Keep something no more."""

@@ -6,10 +6,14 @@ import importlib
 import io
 import pickle
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import fill_fields, read_fields
 from gpa_lsp.basis.prose import Sentence
+
+_T = TypeVar("_T")
 
 _PROTOCOL = 5
 
@@ -26,12 +30,33 @@ def pack_records(records: object) -> bytes:
 
 
 def unpack_records(content: bytes) -> Any:
-    """What was packed.
+    """Records that were packed.
 
     Raises:
         pickle.UnpicklingError: something else is in it. Bytes that are none of :func:`pack_records` may raise anything.
     """
     return _RecordUnpickler(io.BytesIO(content)).load()
+
+
+def read_records(path: Path, kind: type[_T]) -> _T:
+    """A record from a file of packed ones.
+
+    Args:
+        path: the file.
+        kind: of the record.
+
+    Raises:
+        InputError: it cannot be read, or holds something else.
+    """
+    try:
+        found = unpack_records(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path=path) from error
+    except Exception as error:  # whatever damaged bytes lead to
+        raise InputError(f"holds no records of this version ({error})", path=path, remedy="make it again") from error
+    if not isinstance(found, kind):
+        raise InputError(f"holds a {type(found).__name__}, not a {kind.__name__}", path=path, remedy="make it again")
+    return found
 
 
 class PackedRecord:

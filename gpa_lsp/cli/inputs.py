@@ -3,11 +3,11 @@
 import argparse
 import copy
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpa_lsp.basis.errors import InputError, MissingToolError, Problem, ProblemSeverity
+from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.report.names import shorten_name
@@ -110,37 +110,6 @@ def parse_count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
-
-
-def write_file(text: str, path: Path) -> None:
-    """Write what a command made to a file, whole or not at all.
-
-    Raises:
-        InputError: it cannot be written.
-    """
-    from gpa_lsp.basis.whole_files import open_whole
-
-    try:
-        with open_whole(path, errors="backslashreplace") as stream:
-            stream.write(text)
-    except OSError as error:
-        message = f"cannot be written: {error.strerror or error}"
-        raise InputError(message, path=path, remedy="choose another file") from error
-
-
-def parse_output_path(text: str, suffixes: Sequence[str]) -> Path:
-    """An argument that is a file to write, whose suffix says what it is to hold."""
-    path = Path(text)
-    if path.suffix.lower() not in suffixes:
-        raise argparse.ArgumentTypeError(f"{text!r} does not end in {', '.join(suffixes)}")
-    if path.suffix.lower() in (".svg", ".png"):
-        from gpa_lsp.render.charts.pictures import check_drawing  # before the work, not after it
-
-        try:
-            check_drawing()
-        except MissingToolError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-    return path
 
 
 def name_places(arguments: argparse.Namespace) -> "PlaceNames":

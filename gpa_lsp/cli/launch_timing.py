@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.basis.numbers import format_count_of, format_dim3, format_timed_ns
 from gpa_lsp.cli.cupti_profile import check_output, explain_forbidden, find_period
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count, write_file
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
+from gpa_lsp.cli.outputs import write_file
 from gpa_lsp.cli.predictions import InputKind, find_kind
 from gpa_lsp.cli.static_check import SUFFIXES
 from gpa_lsp.cli.terminal import Terminal

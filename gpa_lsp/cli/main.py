@@ -17,6 +17,7 @@ from gpa_lsp.basis.errors import GpaError, MissingToolError
 from gpa_lsp.cli import commands
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_INTERRUPTED
+from gpa_lsp.cli.outputs import check_outputs
 from gpa_lsp.cli.terminal import Terminal
 
 _GARBAGE_THRESHOLD = 200_000
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return leave.code if isinstance(leave.code, int) else EXIT_BAD_INPUT
     terminal = Terminal(sys.stdout, sys.stderr, parsed.color)
     try:
+        check_outputs(parsed)
         return found[parsed.command].run(parsed, terminal)
     except GpaError as error:
         terminal.complain(f"gpa-lsp: error: {error}")

@@ -9,7 +9,6 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.collect.variables import Command
 
 logger = logging.getLogger(__name__)
@@ -132,14 +132,8 @@ class Allowance:
         document = {"schema": SCHEMA, "allowed": [_make_row(entry) for entry in entries]}
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor, name = tempfile.mkstemp(prefix=f".{_FILE_NAME}.", dir=self.file.parent)  # mode 0600
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    json.dump(document, file, indent=1)
-                Path(name).replace(self.file)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
+            with atomic_write(self.file, mode=0o600) as stream:
+                json.dump(document, stream, indent=1)
         except OSError as error:
             message = f"cannot be written: {error.strerror or error}"
             raise InputError(message, path=self.file, remedy=f"set {FOLDER_VARIABLE} to a folder of yours") from error

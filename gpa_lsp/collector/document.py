@@ -1,8 +1,6 @@
 """The rows of a run as a native profile (``gpa-lsp/profile/2``): :func:`make_profile`."""
 
-import contextlib
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import numpy.typing as npt
 from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count_of
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.collector.call_stacks import build_call_stacks, find_common
 from gpa_lsp.collector.choosing import Launches, Selection, TimedLaunch
 from gpa_lsp.collector.modules import LoadedModule, LoadedModules
@@ -48,17 +47,15 @@ def write_profile(profile: CollectedProfile, output: Path) -> None:
     Raises:
         InputError: it cannot be written.
     """
-    partial = output.with_name(f"{output.name}.{os.getpid()}.part")
     try:
         for name, content in profile.cubins.items():
             path = output.parent / name
             path.parent.mkdir(exist_ok=True)
-            path.write_bytes(content)
-        partial.write_text(json.dumps(profile.document), encoding="utf-8")
-        partial.replace(output)
+            with atomic_write(path, encoding=None) as stream:
+                stream.write(content)
+        with atomic_write(output) as stream:
+            json.dump(profile.document, stream)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
         reason = error.strerror or str(error)
         raise InputError(f"cannot be written ({reason})", path=output, remedy="choose another place with -o") from error
 

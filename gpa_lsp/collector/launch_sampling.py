@@ -3,7 +3,6 @@ without it."""
 
 import json
 import os
-import pickle
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -12,7 +11,8 @@ from typing import Any
 
 from gpa_lsp.basis.errors import GpaError, Problem, ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.packed_records import pack_records
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.collector.choosing import Selection
 from gpa_lsp.collector.library import Cupti, find_cupti
 from gpa_lsp.collector.run import CollectedRun, CollectorSettings, collect
@@ -89,7 +89,7 @@ def _run(timings: LaunchTimings, output: Path, cupti: Cupti, period_exponent: in
     settings = CollectorSettings(period_exponent=period_exponent, limit_s=limit_s)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         held, complaints = Path(name) / "jobs", Path(name) / "complaints"
-        held.write_bytes(pickle.dumps(jobs))
+        held.write_bytes(pack_records(tuple(jobs)))
         with Path(os.devnull).open("r+b") as nothing, complaints.open("wb") as errors:
             streams = (nothing.fileno(), nothing.fileno(), errors.fileno())
             run = collect(isolate_module(_MODULE, str(held)), settings, cupti, output, _ALL, streams=streams)
@@ -129,7 +129,7 @@ def _give_up(document: dict[str, Any], output: Path, reason: str, *, is_forbidde
 
 def _write(document: dict[str, Any], output: Path) -> None:
     try:
-        with open_whole(output) as stream:
+        with atomic_write(output) as stream:
             json.dump(document, stream)
     except OSError as error:
         raise GpaError(f"{output} cannot be written: {error.strerror or error}") from error

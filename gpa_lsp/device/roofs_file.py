@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.device.empirical_model import ClockDomain, EmpiricalBandwidth, EmpiricalPeak, EmpiricalRoofs
 from gpa_lsp.device.model import MemoryLevel, OperationKind
 from gpa_lsp.device.roofs_elements import MAX_CLOCK_HZ, RoofsElement, read_json
@@ -75,7 +75,7 @@ def write_roofs(roofs: EmpiricalRoofs, path: Path) -> None:
     text = json.dumps(_describe(roofs), indent=2, allow_nan=False) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open_whole(path, encoding="ascii") as stream:
+        with atomic_write(path, encoding="ascii") as stream:
             stream.write(text)
     except OSError as error:
         message = f"cannot be written: {error.strerror or error}"

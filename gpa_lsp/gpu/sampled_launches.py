@@ -3,13 +3,13 @@
 Each launch is made :data:`LAUNCHES` times; the last one is what was asked for, and finds the GPU as a timed launch does.
 """
 
-import pickle
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.basis.packed_records import read_records
 from gpa_lsp.gpu.local_gpu import LocalGpu
 from gpa_lsp.gpu.timing import find_flush
 from gpa_lsp.gpu.timing_jobs import TimingJob
@@ -42,7 +42,7 @@ def make_launches(jobs: Sequence[TimingJob], driver: Any = None) -> None:
 def main() -> int:
     """Do the jobs of the file that the command line names."""
     try:
-        make_launches(pickle.loads(Path(sys.argv[1]).read_bytes()))  # of a folder of ours that nobody else writes to
+        make_launches(read_records(Path(sys.argv[1]), tuple))
     except GpaError as error:
         sys.stderr.write(f"{error}\n")
         return 1

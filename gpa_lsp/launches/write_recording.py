@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.launches.model import TextureInput
 from gpa_lsp.launches.pointer_uses import PointerUse
 from gpa_lsp.launches.read_launches import SUFFIX
@@ -82,7 +82,7 @@ def write_recording(recording: Recording, folder: Path, stem: str) -> Path:
     """
     path = folder / f"{stem}{SUFFIX}"
     text = _Writer(recording, folder, stem).write()
-    with open_whole(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(text)
     return path
 
@@ -212,7 +212,8 @@ class _Writer:
             return {}
         self._files += 1
         file = f"{self._stem}.{self._files}.bin"
-        data.tofile(self._folder / file)
+        with atomic_write(self._folder / file, encoding=None) as stream:
+            stream.write(np.ascontiguousarray(data).data)
         return {"fill": "file", "file": file}
 
     def _write_texture(self, name: str, handle: int, texture: TextureInput) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from lsprotocol import types
 
 from gpa_lsp.basis.visible_text import make_visible
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.editor.model import Location
 from gpa_lsp.lsp.outgoing import make_shown
 from gpa_lsp.lsp.protocol_types import make_range
@@ -171,7 +172,8 @@ class Client:
         """Open a text beside the sources; where the client cannot be asked to, say in which file it is."""
         name = "".join(character if character.isalnum() or character in "-_." else "_" for character in title)[:80]
         path = self.make_folder() / f"{name}.md"
-        path.write_text(markdown, encoding="utf-8", errors="replace")
+        with atomic_write(path, errors="replace") as stream:
+            stream.write(markdown)
         if self.can("window.show_document.support"):
             params = types.ShowDocumentParams(uri=path.as_uri(), take_focus=True)
             self.start(self.ask(types.WINDOW_SHOW_DOCUMENT, params))

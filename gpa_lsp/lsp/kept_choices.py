@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.collect.allowance import find_allowance_file
 
 _LOG = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class KeptChoices:
         file = self._find_file()
         try:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with open_whole(file) as stream:
+            with atomic_write(file) as stream:
                 json.dump({"schema": SCHEMA, "workspaces": latest}, stream, indent=1)
         except OSError as error:
             _LOG.warning("%s cannot be written, so that what was chosen is forgotten with the server: %s", file, error)

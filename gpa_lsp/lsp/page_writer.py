@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import GpaError, ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.lsp.profile_messages import ProfileJob
 from gpa_lsp.processes.worker import Tell, Work
 
@@ -66,7 +66,7 @@ def _write(job: PageJob) -> PageWritten:
     if failures and not report.kernels:
         return PageWritten(failure=str(failures[0]))
     courses = _find_courses(report) if asked.keeps_history else {}
-    with open_whole(job.target, errors="backslashreplace") as stream:
+    with atomic_write(job.target, errors="backslashreplace") as stream:
         stream.write(render_html_report(report, locator=locator, courses=courses))
     return PageWritten(kernels=tuple(kernel.mangled_name for kernel in report.kernels))
 

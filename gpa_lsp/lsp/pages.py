@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from gpa_lsp.basis.errors import GpaError, MissingToolError
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.lsp.client import Client
 from gpa_lsp.lsp.page_writer import PageJob, PageWritten
@@ -107,7 +107,7 @@ def write_page(kernels: Sequence[VisibleKernel], path: Path) -> None:
     from gpa_lsp.report.model import Report
 
     report = Report(problems=(), kernels=tuple(restore_sources(shown) for shown in kernels))
-    with open_whole(path, errors="backslashreplace") as stream:
+    with atomic_write(path, errors="backslashreplace") as stream:
         stream.write(render_html_report(report, courses=_list_courses(kernels)))
 
 

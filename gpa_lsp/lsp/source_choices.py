@@ -5,7 +5,7 @@ import logging
 import os
 from pathlib import Path
 
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.editor.settings import UnverifiedChoice
 from gpa_lsp.history.location import find_database
 
@@ -42,7 +42,7 @@ class SourceChoices:
         try:
             file = self._find_file()
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open_whole(file) as stream:
+            with atomic_write(file) as stream:
                 json.dump(document, stream, indent=1)
         except OSError as error:
             logger.warning("what was chosen about sources is not remembered: %s", error)

@@ -10,6 +10,7 @@ from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.profile import readers
 from gpa_lsp.profile.model import LaunchOutline, OpenedProfile, Profile
+from gpa_lsp.profile.native import SIMULATING_TOOL
 from gpa_lsp.profile.opening import read_head
 from gpa_lsp.profile.readers import Reader
 from gpa_lsp.profile.validity import check_profile
@@ -49,6 +50,16 @@ def read_profile(path: Path) -> Profile:
     except InputError as error:
         raise error.at(path) from None
     return _check(profile)
+
+
+def is_measurement(path: Path) -> bool:
+    """Whether a file is a profile that was measured, not one that was simulated, by its first bytes.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    head = read_head(path)
+    return SIMULATING_TOOL.encode() not in head and any(one.recognises(head, path) for one in find_readers())
 
 
 @contextmanager

@@ -4,11 +4,12 @@ import hashlib
 import json
 import re
 import shutil
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.programs.model import KernelRuns, ProgramRun, RecordedLaunch
 
 _HEADING = "# Launches recorded while a program ran; recording again replaces this file.\n"
@@ -110,19 +111,26 @@ def _find_data(description: Path) -> Path:
 
 
 def _write(description: Path, launches: list[RecordedLaunch]) -> None:
+    """Write one description; where it cannot be written, what an earlier recording left stays."""
     data = _find_data(description)
-    shutil.rmtree(data, ignore_errors=True)
     digest = hashlib.sha256()
     parts = []
-    for one in launches:
-        text = one.description.read_text(encoding="utf-8")
-        for name in _FILE.findall(text):
-            data.mkdir(exist_ok=True)
-            file = json.loads(name)
-            shutil.copyfile(one.description.with_name(file), data / file)
-            digest.update((data / file).read_bytes())
-        parts.append(_FILE.sub(lambda match: f"file = {json.dumps(f'{data.name}/{json.loads(match[1])}')}", text))
-    # The data is named, so that other data makes another description: whoever looks at the text alone emulates it again.
-    heading = f"{_HEADING}# Data: {digest.hexdigest()[:_DIGEST_LETTERS]}\n"
-    with open_whole(description) as stream:
-        stream.write("\n".join([heading, *parts]))
+    with tempfile.TemporaryDirectory(prefix=f".{data.name[:40]}.", dir=data.parent) as made:
+        written = Path(made, "data")
+        for one in launches:
+            text = one.description.read_text(encoding="utf-8")
+            for name in _FILE.findall(text):
+                written.mkdir(exist_ok=True)
+                file = json.loads(name)
+                shutil.copyfile(one.description.with_name(file), written / file)
+                digest.update((written / file).read_bytes())
+            parts.append(_FILE.sub(lambda match: f"file = {json.dumps(f'{data.name}/{json.loads(match[1])}')}", text))
+        # The data is named, so that other data makes another description: whoever looks at the text alone emulates it again.
+        heading = f"{_HEADING}# Data: {digest.hexdigest()[:_DIGEST_LETTERS]}\n"
+        with atomic_write(description) as stream:
+            stream.write("\n".join([heading, *parts]))
+            stream.flush()
+            if data.exists():
+                data.rename(Path(made, "earlier"))
+            if written.exists():
+                written.rename(data)

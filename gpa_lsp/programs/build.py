@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import shutil
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import wait
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError, MissingToolError, ToolError
 from gpa_lsp.basis.kept_files import find_cache_folder
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.compiler.absent_headers import FOLDER as ABSENT_HEADERS
 from gpa_lsp.compiler.header_folders import find_cuda_headers
@@ -197,10 +197,7 @@ def _keep_for_cmake(library: Path, name: str) -> None:
     """Where CMake looks for libraries last: in ``lib`` below folders of programs. It writes down where it found them, so they stay."""
     target = _place_wrapper() / "lib" / name
     target.parent.mkdir(exist_ok=True, mode=0o700)
-    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as stream:
-        shutil.copyfileobj(library.open("rb"), stream)
-    Path(stream.name).chmod(0o700)
-    Path(stream.name).replace(target)
+    _place(library, target)
 
 
 def _place_wrapper() -> Path:
@@ -209,11 +206,14 @@ def _place_wrapper() -> Path:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     source, target = _SOURCES / TOOL, folder / TOOL
     if not target.exists() or target.read_bytes() != source.read_bytes():
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as stream:
-            shutil.copyfileobj(source.open("rb"), stream)
-        Path(stream.name).chmod(0o700)
-        Path(stream.name).replace(target)
+        _place(source, target)
     return folder
+
+
+def _place(file: Path, target: Path) -> None:
+    """Copy a file to where programs are started from."""
+    with atomic_write(target, encoding=None, mode=0o700) as stream:
+        stream.write(file.read_bytes())
 
 
 def _list_architectures(nvcc: Path) -> list[int]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.binary.elf import ELF_MAGIC
 
 _FAT_BINARY = (0xBA55ED50).to_bytes(4, "little")
@@ -29,7 +30,8 @@ def place_image(content: bytes, folder: Path) -> Path:
         content, suffix = (content, suffix) if ptx is None else (ptx, ".ptx")
     path = folder / f"{hashlib.sha256(content).hexdigest()[:_NAME_DIGITS]}{suffix}"
     try:
-        path.write_bytes(content.rstrip(b"\0") if suffix == ".ptx" else content)
+        with atomic_write(path, encoding=None) as stream:
+            stream.write(content.rstrip(b"\0") if suffix == ".ptx" else content)
     except OSError as error:
         raise GpaError(f"{path} cannot be written: {error.strerror or error}") from error
     return path

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_bytes, format_count_of
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.emulator.resident import ResidentMemory
 from gpa_lsp.launches.model import TextureInput
@@ -132,7 +133,8 @@ class Recorder:
             return None
         folder.mkdir(parents=True, exist_ok=True)
         module = folder / tally.module.path.name
-        module.write_bytes(tally.module.path.read_bytes())
+        with atomic_write(module, encoding=None) as stream:
+            stream.write(tally.module.path.read_bytes())
         stem = self._choose_stem(find_bare_name(tally.facts.kernel.name))
         return RecordedLaunch(
             description=write_recording(_make_recording(tally, kept.snapshot), folder, stem),

@@ -9,6 +9,7 @@ import numpy as np
 from gpa_lsp.basis.errors import GpaError, InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_bytes
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.compiler.builds import read_build
 from gpa_lsp.launches.model import TextureInput
@@ -97,7 +98,8 @@ def _describe(launch: RawLaunch, images: Path, folder: Path, stem: str, held: He
         description = write_recording(_make_recording(launch, found, held), folder, stem)
         if held is not None and held.source:
             source = folder / f"{stem}.cu"
-            source.write_text(held.source, encoding="utf-8")
+            with atomic_write(source) as stream:
+                stream.write(held.source)
     kept = set(launch.variables.values())
     return Recorded(
         kernel=launch.kernel,

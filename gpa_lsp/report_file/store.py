@@ -10,7 +10,7 @@ from gpa_lsp import __version__
 from gpa_lsp.basis.errors import InputError, Problem, UnsupportedInputError
 from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.basis.prose import Part
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report_file.json_records import read_with
 from gpa_lsp.report_file.json_values import Lines, SentenceText, Writing
@@ -50,11 +50,8 @@ def write_report(
     chunks = _Layout(indent).list_chunks(_list_members(report, Writing(is_expanded=is_expanded), findings))
     if not isinstance(target, Path):
         target.writelines(chunks)
-    elif target.exists() and not target.is_file():
-        with target.open("w", encoding="ascii") as stream:
-            stream.writelines(chunks)
     else:
-        with open_whole(target, encoding="ascii") as stream:
+        with atomic_write(target, encoding="ascii") as stream:
             stream.writelines(chunks)
 
 

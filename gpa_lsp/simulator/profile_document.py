@@ -14,7 +14,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.binary.model import Cubin
 from gpa_lsp.device.model import Machine
-from gpa_lsp.profile.native import FORMAT
+from gpa_lsp.profile.native import FORMAT, SIMULATING_TOOL
 from gpa_lsp.rows.model import Kernel, KernelRows
 from gpa_lsp.simulator.access_counts import count_instructions
 from gpa_lsp.simulator.accuracy import MODEL_ERROR
@@ -26,7 +26,6 @@ from gpa_lsp.simulator.warp_walk import KernelWalk
 
 SIMULATED_METRIC = "gpa_lsp__simulated"
 """1 in every launch that was simulated, and in no other."""
-TOOL = "gpa-lsp simulate"
 
 
 _FIRST_ADDRESS = 0x10000
@@ -74,7 +73,7 @@ def make_document(
         modules.append(_make_module(len(images) - 1, one.kernel, sources))
     return {
         "format": FORMAT,
-        "tool_version": TOOL,
+        "tool_version": SIMULATING_TOOL,
         "modules": modules,
         "launches": [
             _make_launch(one, None if one.kernel.cubin is None else images[one.kernel.cubin.image]) for one in launches

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.whole_files import atomic_write
 
 
 def test_a_text_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
     target = tmp_path / "a.json"
     target.write_text("old")
-    with open_whole(target) as stream:
+    with atomic_write(target) as stream:
         stream.write("new\n")
         assert target.read_text() == "old"
     assert target.read_bytes() == b"new\n"
@@ -19,7 +19,7 @@ def test_a_text_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
 
 
 def test_bytes(tmp_path: Path) -> None:
-    with open_whole(tmp_path / "a", encoding=None) as stream:
+    with atomic_write(tmp_path / "a", encoding=None) as stream:
         stream.write(b"\0\xff")
     assert (tmp_path / "a").read_bytes() == b"\0\xff"
 
@@ -27,7 +27,7 @@ def test_bytes(tmp_path: Path) -> None:
 def test_what_fails_leaves_nothing_and_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "a"
     target.write_text("old")
-    with pytest.raises(RuntimeError), open_whole(target) as stream:
+    with pytest.raises(RuntimeError), atomic_write(target) as stream:
         stream.write("half")
         raise RuntimeError
     assert target.read_text() == "old"
@@ -35,16 +35,16 @@ def test_what_fails_leaves_nothing_and_the_old_file(tmp_path: Path) -> None:
 
 
 def test_errors_of_an_encoding_are_the_callers_choice(tmp_path: Path) -> None:
-    with open_whole(tmp_path / "a", errors="backslashreplace") as stream:
+    with atomic_write(tmp_path / "a", errors="backslashreplace") as stream:
         stream.write("\ud800")
     assert (tmp_path / "a").read_bytes() == b"\\ud800"
-    with pytest.raises(UnicodeEncodeError), open_whole(tmp_path / "b") as stream:
+    with pytest.raises(UnicodeEncodeError), atomic_write(tmp_path / "b") as stream:
         stream.write("\ud800")
     assert not (tmp_path / "b").exists()
 
 
 def test_a_folder_that_is_not_there_is_the_systems_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), open_whole(tmp_path / "no" / "a"):
+    with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "no" / "a"):
         pass
 
 
@@ -56,7 +56,7 @@ def test_permissions_are_those_of_the_old_file_or_of_the_mask(tmp_path: Path) ->
     mask = os.umask(0o027)
     try:
         for target in (old, new):
-            with open_whole(target) as stream:
+            with atomic_write(target) as stream:
                 stream.write("x")
     finally:
         os.umask(mask)

@@ -1,18 +1,23 @@
 """Times of described launches at the end of the kernel's first line."""
 
+import os
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from gpa_lsp.basis.packed_records import pack_records
 from gpa_lsp.editor.abilities import Abilities
 from gpa_lsp.editor.document_view import OpenDocument, build_view
 from gpa_lsp.editor.metrics import LineMetric, MetricKind
 from gpa_lsp.editor.model import Hint
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.source.hints import MOST_CHARS, list_hints
-from gpa_lsp.editor.timed.results import LaunchTime, TimedJob, TimedResult
+from gpa_lsp.editor.timed.results import LaunchTime, SampleJob, SampleResult, TimedJob, TimedResult
 from gpa_lsp.editor.timed.view import TimedState, make_state
+from gpa_lsp.editor.timed.worker import WORK
 from tests.editor.predictions import JOB, NAME, SOURCE, TEXT
 from tests.editor.views import make_knowledge, make_profile, make_snapshot
 from tests.report_builder import build_kernel
@@ -116,3 +121,19 @@ def test_times_are_switched_like_other_hints() -> None:
 
 def test_a_lens_at_the_end_of_the_line_is_not_repeated() -> None:
     assert list_all(time(BEFORE), abilities=Abilities(line_end_lenses=True)) == []
+
+
+def test_what_is_kept_between_timing_and_sampling_runs_nothing(tmp_path: Path) -> None:
+    """A file that somebody else put in the place of what was timed is refused, not executed."""
+
+    class Trap:
+        def __reduce__(self) -> object:
+            return os.mkdir, (str(tmp_path / "sprung"),)
+
+    kept = tmp_path / "timings"
+    for content in (pickle.dumps(Trap()), pack_records(("no", "timings")), b"", b"\x80\x05garbage"):
+        kept.write_bytes(content)
+        result = WORK.do(SampleJob(kept=kept, target=tmp_path / "t.gpa-profile.json"), lambda _: None)
+        assert isinstance(result, SampleResult)
+        assert "timings: holds" in result.reason and "make it again" in result.reason
+    assert not (tmp_path / "sprung").exists()

@@ -5,10 +5,10 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from gpa_lsp.basis.catalogue import list_members
-from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
+from gpa_lsp.basis.errors import Problem, ProblemSeverity
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import (
     add_expand_argument,
@@ -18,6 +18,7 @@ from gpa_lsp.cli.inputs import (
     name_places,
     parse_count,
 )
+from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file, write_with
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _DEFAULT_TOP = 10
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
     parser.add_argument("--format", choices=_FORMATS, default="text", help="how to print (default: text)")
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of standard output")
+    add_output_argument(parser, "write to FILE instead of standard output")
     add_expand_argument(parser)
     parser.add_argument(
         "--details",
@@ -73,19 +74,19 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     report = load_report(arguments, terminal, blamer=arguments.blamer)
     report = replace(report, problems=(*report.problems, *_find_other_blamers(report, arguments.blamer)))
-    if arguments.output is None:
+    if is_printed(arguments.output):
         terminal.print_safely(lambda: _print(report, arguments, terminal))
+    elif arguments.format == "json":
+        write_with(arguments.output, lambda stream: _write_json(report, stream, arguments), encoding="ascii")
     else:
-        _write_file(report, arguments)
+        write_file(_render(report, arguments), arguments.output)
     return choose_exit_code(report) or _judge(report, arguments.fail_on_speedup)
 
 
 def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
     """Each format's renderer is loaded only when it is asked for."""
     if arguments.format == "json":
-        from gpa_lsp.report_file.store import write_report
-
-        write_report(report, terminal.out, is_expanded=arguments.expand)
+        _write_json(report, terminal.out, arguments)
     elif arguments.format == "text":
         terminal.write_lines(_render_text(report, arguments, terminal.width))
     else:
@@ -139,17 +140,10 @@ def _render_notes(report: "Report", places: "PlaceNames", form: str) -> str:
     return "".join(line + "\n" for line in render_advice_github(report, notes, places))
 
 
-def _write_file(report: "Report", arguments: argparse.Namespace) -> None:
-    try:
-        if arguments.format == "json":
-            from gpa_lsp.report_file.store import write_report
+def _write_json(report: "Report", target: TextIO, arguments: argparse.Namespace) -> None:
+    from gpa_lsp.report_file.store import write_report
 
-            write_report(report, arguments.output, is_expanded=arguments.expand)
-        else:
-            arguments.output.write_text(_render(report, arguments), encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        message = f"cannot be written: {error.strerror or error}"
-        raise InputError(message, path=arguments.output, remedy="choose another file") from error
+    write_report(report, target, is_expanded=arguments.expand)
 
 
 def _find_other_blamers(report: "Report", blamer: str | None) -> list[Problem]:

@@ -1,12 +1,12 @@
 """``gpa-lsp calibrate``: measure the ceilings of a GPU of this computer."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import GpaError, InputError
 from gpa_lsp.basis.numbers import format_bytes, format_count_of
 from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -20,12 +20,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", metavar="N", type=int, default=0, help="which GPU, by the driver's number (default: 0)"
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        help="write the ceilings to FILE (default: the user's data folder, where reports of this GPU find them)",
+    add_output_argument(
+        parser, "write the ceilings to FILE (default: the user's data folder, where reports of this GPU find them)"
     )
     parser.add_argument("--quick", action="store_true", help="shorter and fewer runs: a first impression")
     parser.add_argument(
@@ -42,22 +38,14 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.device.calibration.calibrate import calibrate_attached  # loads only when something is measured
     from gpa_lsp.device.roofs_file import find_roofs_folder, name_roofs_file, write_roofs
 
+    refuse_standard_output(arguments.output, "a table of ceilings")
     found = calibrate_attached(arguments.device, is_quick=arguments.quick, tell=terminal.complain)
     target = arguments.output or find_roofs_folder() / name_roofs_file(found.facts.name)
-    _make_folder(target)
     write_roofs(found.roofs, target)
     lines = render_calibration(found, _find_theory(found, arguments.device), terminal.width)
     terminal.print_safely(lambda: terminal.write_lines(lines))
     terminal.complain(f"written to {target}")
     return 0
-
-
-def _make_folder(target: Path) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        message = f"the folder cannot be created: {error.strerror or error}"
-        raise InputError(message, path=target.parent, remedy="choose another place with -o") from error
 
 
 def _find_theory(found: "Calibration", device: int) -> "Machine | None":

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, cast
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import parse_count, write_file
+from gpa_lsp.cli.inputs import parse_count
+from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_output
 from gpa_lsp.cli.predictions import parse_seconds, parse_size
 from gpa_lsp.cli.program_end import find_exit_code
 from gpa_lsp.cli.terminal import Terminal
@@ -95,14 +96,14 @@ def _add_what_is_kept(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="how to tell what was seen (default: text)"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="tell it in a file, not behind the output")
+    add_output_argument(parser, "tell it in FILE, not after the program's output")
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     application = arguments.application[1:] if arguments.application[:1] == ["--"] else arguments.application
     if not application:
         raise InputError("no program to run", remedy="give it after two dashes: gpa-lsp emulate -- ./app")
-    if arguments.format == "json" and arguments.output is None:
+    if arguments.format == "json" and is_printed(arguments.output):
         raise InputError("standard output is the program's own", remedy="name a file for the JSON with -o FILE")
     with ExitStack() as stack:
         return _emulate(arguments, application, lambda: _choose_folder(arguments, stack), terminal)
@@ -174,15 +175,15 @@ def _tell(
     from gpa_lsp.render.layout import join_lines
     from gpa_lsp.render.program_text import render_program
 
-    if arguments.output is None:
+    if is_printed(arguments.output):
         lines = render_program(run, kernels, terminal.width, folder=Path.cwd())
         terminal.print_safely(lambda: terminal.write_lines(lines))
     elif arguments.format == "text":
-        write_file(join_lines(render_program(run, kernels, folder=Path.cwd())), arguments.output)
+        write_output(join_lines(render_program(run, kernels, folder=Path.cwd())), arguments.output, terminal)
     else:
         from gpa_lsp.render.program_json import make_program
 
-        write_file(json.dumps(make_program(run, kernels, described), indent=2) + "\n", arguments.output)
+        write_output(json.dumps(make_program(run, kernels, described), indent=2) + "\n", arguments.output, terminal)
 
 
 def _tell_records(run: "ProgramRun", terminal: Terminal) -> None:

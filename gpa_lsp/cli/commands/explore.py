@@ -3,14 +3,14 @@
 import argparse
 import json
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.numbers import format_number
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count, parse_output_path
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
+from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file
 from gpa_lsp.cli.predictions import add_memory_argument, check_is_source, parse_number, parse_seconds
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import parse_architecture
@@ -118,13 +118,7 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", metavar="N", type=parse_count, help="processes (default: one per core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="evaluate on the Dask cluster of this scheduler")
     parser.add_argument("--resume", metavar="FILE", type=Path, help="keep results in FILE, and resume from it")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=partial(parse_output_path, suffixes=_SUFFIXES),
-        help="write the result (.html, .svg, .png or .json)",
-    )
+    add_output_argument(parser, "write the result (.html, .svg, .png or .json)", suffixes=_SUFFIXES)
     parser.add_argument(
         "--top",
         metavar="N",
@@ -144,10 +138,10 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     space = _build_variants(arguments, subject) if is_simulated else _build_space(arguments, arguments.block, subject)
     space = tuple(sorted({*space, subject.current}))  # what the launch has now is always compared
     exploration = _explore(subject, space, arguments, terminal)
-    if arguments.output is None:
+    if is_printed(arguments.output):
         terminal.print_safely(lambda: _print(exploration, arguments, terminal))
     else:
-        _write(exploration, arguments.output)
+        write_file(_draw(exploration, arguments.output.suffix.lower()), arguments.output)
     return 0 if any(one.seconds is not None for one in exploration.ranked) else EXIT_BAD_INPUT
 
 
@@ -266,14 +260,6 @@ def _print(exploration: "Exploration", arguments: argparse.Namespace, terminal: 
     most = arguments.top or len(exploration.ranked)
     answer = answer_exploration(exploration, most_rows=most)
     terminal.write_lines(render_answer(answer, None, None, terminal.width, max_rows=most + 1))
-
-
-def _write(exploration: "Exploration", path: Path) -> None:
-    try:
-        path.write_bytes(_draw(exploration, path.suffix.lower()))
-    except OSError as error:
-        message = f"cannot be written: {error.strerror or error}"
-        raise InputError(message, path=path, remedy="choose another file") from error
 
 
 def _draw(exploration: "Exploration", suffix: str) -> bytes:

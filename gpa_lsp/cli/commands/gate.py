@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.gate_inputs import HISTORY, GateSide, load_remembered, load_side
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_filter_arguments, name_places, write_file
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_filter_arguments, name_places
+from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output, write_file
 from gpa_lsp.cli.static_check import parse_architecture
 from gpa_lsp.cli.terminal import Terminal
 
@@ -49,16 +50,17 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("text", "json", "github"), default="text", help="how to print (default: text)"
     )
-    parser.add_argument("--sarif", metavar="FILE", type=Path, help="also write what exceeds a budget to FILE, as SARIF")
-    parser.add_argument(
-        "--summary",
-        metavar="FILE",
-        type=Path,
-        help=f"also write a summary to FILE, as Markdown (default: append it to ${_SUMMARY_VARIABLE} where that is set)",
+    add_output_argument(parser, "also write what exceeds a budget to FILE, as SARIF", option="--sarif")
+    add_output_argument(
+        parser,
+        f"also write a summary to FILE, as Markdown (default: append it to ${_SUMMARY_VARIABLE} where that is set)",
+        option="--summary",
     )
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    for path in (arguments.sarif, arguments.summary):
+        refuse_standard_output(path, "what is written beside the answer")
     from gpa_lsp.gate.judge import judge_kernels  # loads numpy, which --help and --version do without
 
     budgets = _read_budgets(arguments)

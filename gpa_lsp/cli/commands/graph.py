@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import choose_exit_code, load_report, parse_count, write_file
+from gpa_lsp.cli.inputs import choose_exit_code, load_report, parse_count
+from gpa_lsp.cli.outputs import add_output_argument, write_output
 from gpa_lsp.cli.terminal import Terminal
 
 _FORMATS = ("dot", "graphml", "json")
@@ -32,7 +33,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default=_STEPS,
         help=f"how many edges are followed from those lines (default: {_STEPS})",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write it here instead of printing it")
+    add_output_argument(parser, "write to FILE instead of standard output")
 
 
 def _parse_line(text: str) -> tuple[str | None, int]:
@@ -60,11 +61,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.complain(
             f"{report.kernels[0].name} is written; {others} more kernels have {arguments.kernel!r} in their names"
         )
-    text = write_graph(graph, arguments.format)
-    if arguments.output is None:
-        terminal.print_safely(lambda: terminal.write_text(text))
-    else:
-        write_file(text, arguments.output)
+    write_output(write_graph(graph, arguments.format), arguments.output, terminal)
     return choose_exit_code(report)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_filter_arguments
+from gpa_lsp.cli.outputs import add_output_argument, write_output
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -48,9 +49,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         const="html",
         help="the same as --format html: one page with the time of each kernel over its runs, which opens from disk without a network",
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=Path, help="html: write to FILE instead of standard output"
-    )
+    add_output_argument(parser, "html: write to FILE instead of standard output")
     parser.add_argument("--yes", action="store_true", help="do not ask before --clear")
     parser.epilog = "RUN is the number that a run is listed by, where one kernel alone has it (--kernel and PATH choose), or its id, as @12."
     actions = parser.add_mutually_exclusive_group()
@@ -143,14 +142,7 @@ def _write_page(history: "History", arguments: argparse.Namespace, terminal: Ter
 
     limit = _PAGE_LIMIT if arguments.limit is None else arguments.limit
     page = draw_history(history, _read_filter(arguments), limit or None, Path.cwd())
-    if arguments.output is None:
-        terminal.print_safely(lambda: terminal.write_page(page))
-        return 0
-    try:
-        arguments.output.write_text(page, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        message = f"cannot be written: {error.strerror or error}"
-        raise InputError(message, path=arguments.output, remedy="choose another file") from error
+    write_output(page, arguments.output, terminal, is_page=True)
     return 0
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import judge_problems, parse_count, write_file
+from gpa_lsp.cli.inputs import judge_problems, parse_count
+from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_output
 from gpa_lsp.cli.predictions import (
     InputKind,
     add_prediction_arguments,
@@ -48,7 +49,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("text", "json", "html"), default="text", help="how to print (default: text)"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to a file")
+    add_output_argument(parser, "write to FILE instead of standard output")
     parser.add_argument("--top", metavar="N", type=parse_count, help="text: at most N rows per table (0 for all)")
     parser.add_argument(
         "--fail-on",
@@ -141,15 +142,11 @@ def _find_most(arguments: argparse.Namespace) -> int | None:
 
 
 def _put(renderers: _Renderers, arguments: argparse.Namespace, terminal: Terminal) -> None:
-    if arguments.output is not None:
-        write_file(_render(renderers, arguments.format), arguments.output)
-        return
-    if arguments.format == "text":
+    if is_printed(arguments.output) and arguments.format == "text":
         terminal.print_safely(lambda: terminal.write_lines(renderers.lines(terminal.width)))
         return
     text = _render(renderers, arguments.format)
-    write = terminal.write_page if arguments.format == "html" else terminal.write_text
-    terminal.print_safely(lambda: write(text))
+    write_output(text, arguments.output, terminal, is_page=arguments.format == "html")
 
 
 def _render(renderers: _Renderers, name: str) -> str:

@@ -11,6 +11,7 @@ from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.cupti_profile import CUPTI_OUTPUT, add_cupti_arguments, check_output, complain, profile_with_cupti
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
 from gpa_lsp.cli.launch_timing import add_timing_arguments, run_timing, wants_timing
+from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -27,13 +28,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_control_arguments(parser.add_argument_group("how it is measured"))
     add_cupti_arguments(parser.add_argument_group("how it is measured without Nsight Compute"))
     add_timing_arguments(parser.add_argument_group("described launches, timed without Nsight Compute"))
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        help=f"the report (default: {_DEFAULT_OUTPUT}; with --sampler cupti {CUPTI_OUTPUT}; with --launch or --replay their name with "
+    add_output_argument(
+        parser,
+        f"the report (default: {_DEFAULT_OUTPUT}; with --sampler cupti {CUPTI_OUTPUT}; with --launch or --replay their name with "
         ".timed.gpa-profile.json)",
+        is_measurement=True,
     )
     parser.add_argument(
         "--ncu", metavar="PATH", help="Nsight Compute's program (default: $GPA_LSP_NCU, PATH, usual folders)"
@@ -125,6 +124,7 @@ def _add_control_arguments(group: "argparse._ArgumentGroup") -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    refuse_standard_output(arguments.output, "a measurement")
     if wants_timing(arguments):
         return run_timing(arguments, terminal)
     from gpa_lsp.collect.recipe import build_command

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import parse_count
+from gpa_lsp.cli.outputs import refuse_standard_output
 from gpa_lsp.cli.predictions import parse_seconds, parse_size
 from gpa_lsp.cli.program_end import find_exit_code
 from gpa_lsp.cli.terminal import Terminal
@@ -49,6 +50,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    refuse_standard_output(arguments.output, "a recording")
     application = arguments.application[1:] if arguments.application[:1] == ["--"] else arguments.application
     if not application:
         message = "no program to run"

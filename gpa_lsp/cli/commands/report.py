@@ -17,6 +17,7 @@ from gpa_lsp.cli.inputs import (
     name_places,
     parse_count,
 )
+from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file, write_with
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the same as --format html: one page with everything, which opens from disk without a network; on a terminal without -o it is "
         "written to a new file here, named after the profile",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of standard output")
+    add_output_argument(parser, "write to FILE instead of standard output")
     parser.add_argument(
         "--before", metavar="PATH", type=Path, help="html: an earlier profile; the page shows how each kernel changed"
     )
@@ -66,15 +67,12 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.output is None and arguments.format == "html" and terminal.is_interactive:
         arguments.output = _choose_file(arguments.paths[0])
         terminal.complain(f"writing {arguments.output}")
-    if arguments.output is None:
+    if is_printed(arguments.output):
         terminal.print_safely(lambda: _print(report, arguments, terminal))
+    elif arguments.format == "json":
+        write_with(arguments.output, lambda stream: _write_json(report, stream, arguments), encoding="ascii")
     else:
-        try:
-            _write_file(report, arguments, terminal)
-        except OSError as error:
-            raise InputError(
-                f"cannot be written: {error.strerror or error}", path=arguments.output, remedy="choose another file"
-            ) from error
+        write_file(_render(report, arguments, terminal), arguments.output)
     return choose_exit_code(report)
 
 
@@ -91,22 +89,16 @@ def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) 
     terminal.write_lines(lines)
 
 
-def _write_file(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> None:
+def _render(report: "Report", arguments: argparse.Namespace, terminal: Terminal) -> str:
     if arguments.format == "html":
-        page = _render_page(report, arguments, terminal)
-        arguments.output.write_text(page, encoding="utf-8", errors="backslashreplace")
-        return
-    if arguments.format == "json":
-        _write_json(report, arguments.output, arguments)
-        return
+        return _render_page(report, arguments, terminal)
     from gpa_lsp.render.layout import join_lines
     from gpa_lsp.render.text import render_report
 
-    text = join_lines(render_report(report, name_places(arguments), max_rows=arguments.top))
-    arguments.output.write_text(text, encoding="utf-8", errors="backslashreplace")
+    return join_lines(render_report(report, name_places(arguments), max_rows=arguments.top))
 
 
-def _write_json(report: "Report", target: Path | TextIO, arguments: argparse.Namespace) -> None:
+def _write_json(report: "Report", target: TextIO, arguments: argparse.Namespace) -> None:
     from gpa_lsp.report_file.store import write_report  # each format loads its own renderer
 
     write_report(

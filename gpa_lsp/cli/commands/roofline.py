@@ -3,11 +3,9 @@
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.inputs import (
     add_input_arguments,
@@ -16,8 +14,8 @@ from gpa_lsp.cli.inputs import (
     load_report,
     name_places,
     parse_count,
-    parse_output_path,
 )
+from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -32,12 +30,8 @@ _HERE = "here"
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_input_arguments(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=partial(parse_output_path, suffixes=_SUFFIXES),
-        help="write an interactive page (.html) or a picture (.svg, .png) instead of printing",
+    add_output_argument(
+        parser, "write an interactive page (.html) or a picture (.svg, .png) instead of printing", suffixes=_SUFFIXES
     )
     parser.add_argument(
         "--before", metavar="PATH", type=Path, help="the same program before a change; arrows show how kernels moved"
@@ -76,10 +70,10 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     report = _put_under(load_report(arguments, terminal), choose_machine)
     before = load_before(arguments, terminal)
     before = None if before is None else _put_under(before, choose_machine)
-    if arguments.output is None:
+    if is_printed(arguments.output):
         terminal.print_safely(lambda: _print(report, before, arguments, terminal))
     else:
-        _write_file(report, before, arguments)
+        write_file(_draw(report, before, arguments), arguments.output)
         for problem in (*report.problems, *(before.problems if before is not None else ())):
             terminal.complain(f"{problem.severity.value}: {problem}")
     return choose_exit_code(report) or (choose_exit_code(before) if before is not None else 0)
@@ -98,15 +92,6 @@ def _print(report: "Report", before: "Report | None", arguments: argparse.Namesp
         max_kernels=arguments.top or None,
     )
     terminal.write_lines(lines)
-
-
-def _write_file(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> None:
-    content = _draw(report, before, arguments)
-    try:
-        arguments.output.write_bytes(content)
-    except OSError as error:
-        message = f"cannot be written: {error.strerror or error}"
-        raise InputError(message, path=arguments.output, remedy="choose another file") from error
 
 
 def _draw(report: "Report", before: "Report | None", arguments: argparse.Namespace) -> bytes:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns, format_number, format_percent
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems, write_file
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
+from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output, write_file
 from gpa_lsp.cli.predictions import InputKind, add_source_arguments, find_kind, parse_seconds, parse_size
 from gpa_lsp.cli.progress import ProgressBar
 from gpa_lsp.cli.static_check import SUFFIXES, parse_architecture
@@ -72,13 +73,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="of a report: also print measured and simulated samples side by side, by stall reason and line, and how far they agree",
     )
-    parser.add_argument("--page", metavar="FILE", type=Path, help="write that comparison as a page of HTML")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="PROFILE",
-        type=Path,
-        help=f"the profile to write (default: SOURCE with {_SUFFIX} in place of its suffix, in the current folder)",
+    add_output_argument(parser, "write that comparison as a page of HTML", option="--page")
+    add_output_argument(
+        parser, f"the profile to write (default: SOURCE with {_SUFFIX} in place of its suffix, in the current folder)"
     )
 
 
@@ -89,6 +86,8 @@ def _parse_executions(text: str) -> int:
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    refuse_standard_output(arguments.output, "a profile")
+    refuse_standard_output(arguments.page, "a page beside what is printed")
     compares = arguments.compare or arguments.page is not None
     if compares and not _is_report(arguments.source):
         message = "nothing of it was measured that could be compared"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, write_file
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
+from gpa_lsp.cli.outputs import is_printed, refuse_standard_output, write_output
 from gpa_lsp.cli.predictions import (
     InputKind,
     add_prediction_arguments,
@@ -64,6 +65,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise InputError(message, path=arguments.source, remedy="give a source; gpa-lsp memory reads traces")
     from gpa_lsp.prediction.trace_files.write import TraceWriter
 
+    refuse_standard_output(arguments.output, "a trace")
     folder = arguments.output or Path(arguments.source.with_suffix(".trace").name)
     if arguments.on == "gpu":
         return _trace_on_gpu(arguments, folder, terminal)
@@ -169,13 +171,13 @@ def _print_templates(arguments: argparse.Namespace, terminal: Terminal) -> int:
             compute_capability=arguments.arch,
         )
     output = arguments.output
-    if output is None:
-        terminal.print_safely(lambda: terminal.write_text(written))
+    if is_printed(output):
+        write_output(written, output, terminal)
         return 0
     if output.is_file() and output.stat().st_size:
         message, remedy = "holds something already", "name another file, or append to it with >>"
         raise InputError(message, path=output, remedy=remedy)
-    write_file(written, output)
+    write_output(written, output, terminal)
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from gpa_lsp.basis.errors import GpaError, InputError, Problem
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_dim3, format_duration_ns, format_update_bytes
 from gpa_lsp.basis.visible_text import make_one_line
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.compiler.settings import CompileSettings
 from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import (
@@ -183,7 +183,7 @@ def _write_page(job: PageJob, tell: Tell) -> PageResult:
 
     try:
         found = predict(job.base, tell)
-        with open_whole(job.target, errors="backslashreplace") as stream:
+        with atomic_write(job.target, errors="backslashreplace") as stream:
             stream.write(render_prediction_page(found))
     except (GpaError, OSError) as error:
         return PageResult(failure=str(error))

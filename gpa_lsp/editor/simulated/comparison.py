@@ -3,7 +3,7 @@
 import json
 
 from gpa_lsp.basis.errors import GpaError
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult
 from gpa_lsp.pipeline import analyse
 from gpa_lsp.prediction.simulation import SimulationSettings, simulate_report
@@ -32,12 +32,12 @@ def _write(job: ComparisonJob, tell: Tell) -> str:
     found = simulate_report(job.profile, kernel=job.kernel, launches=job.launches, settings=settings, progress=report)
     if not found.launches:
         return "; ".join(map(str, found.problems))
-    with open_whole(job.simulated) as stream:
+    with atomic_write(job.simulated) as stream:
         stream.write(json.dumps(make_document(found.launches, found.problems)) + "\n")
     sides = [analyse([one], kernel_filter=job.kernel, answers=False).kernels for one in (job.profile, job.simulated)]
     answers = [answer_comparison(one) for one in compare_simulated(*sides)]
     if not answers:
         return "the kernel has no samples"
-    with open_whole(job.page, errors="backslashreplace") as stream:
+    with atomic_write(job.page, errors="backslashreplace") as stream:
         stream.write(render_comparison_page(job.profile.name, answers))
     return ""

@@ -5,7 +5,7 @@ import time
 
 from gpa_lsp.basis.errors import GpaError, InputError, ProblemSeverity
 from gpa_lsp.basis.numbers import format_duration_ns, format_percent
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.editor.predicted.machines import choose_machine
 from gpa_lsp.editor.predicted.results import PredictedJob
@@ -131,7 +131,7 @@ def _write_profile(job: SimulationJob, found: Simulation) -> None:
     if not found.launches:
         return
     document = make_document(found.launches, found.problems, {str(job.base.path): job.base.text})
-    with open_whole(job.target) as stream:
+    with atomic_write(job.target) as stream:
         stream.write(json.dumps(document) + "\n")
 
 

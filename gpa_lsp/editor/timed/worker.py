@@ -3,12 +3,12 @@ with it. The other one samples, so that it can be ended without that.
 """
 
 import hashlib
-import pickle
 from pathlib import Path
 
 from gpa_lsp.basis.errors import GpaError, MissingToolError
 from gpa_lsp.basis.numbers import format_dim3
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.packed_records import pack_records, read_records
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.editor.predicted.worker import choose_compile_settings
 from gpa_lsp.editor.timed.results import (
     Job,
@@ -83,16 +83,15 @@ def _digest(content: bytes) -> str:
 
 
 def _keep(timings: LaunchTimings, path: Path) -> None:
-    with open_whole(path, encoding=None) as stream:
-        pickle.dump(timings, stream)
+    with atomic_write(path, encoding=None) as stream:
+        stream.write(pack_records(timings))
 
 
 def _sample(job: SampleJob) -> SampleResult:
     from gpa_lsp.collector.launch_sampling import sample_launches
 
     try:
-        timings: LaunchTimings = pickle.loads(job.kept.read_bytes())  # of a folder of ours that nobody else writes to
-        found = sample_launches(timings, job.target)
+        found = sample_launches(read_records(job.kept, LaunchTimings), job.target)
     except (GpaError, OSError) as error:
         return SampleResult(reason=str(error))
     return SampleResult(samples=sum(found.samples), reason="; ".join(one.message for one in found.problems))

@@ -4,16 +4,18 @@ The first line says what was explored; each further line is one configuration. L
 cut off by a crash is dropped.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from gpa_lsp.basis.errors import InputError, MismatchError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_bytes
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.prediction.exploration.model import RankedConfiguration
 from gpa_lsp.report_file.json_records import make_record, read_record
 
@@ -64,12 +66,13 @@ class Journal:
         try:
             size = path.stat().st_size if path.exists() else 0
             kept = self._read(subject, size) if size else 0
-            self._stream: IO[bytes] = path.open("r+b" if size else "xb")
+            if not kept:
+                with atomic_write(path, encoding=None) as stream:
+                    stream.write(_write_line({"format": JOURNAL_FORMAT, **make_record(subject)}))
+            self._stream = path.open("r+b", buffering=0)
             if kept:
                 self._stream.truncate(kept)
-                self._stream.seek(kept)
-            else:
-                self._append({"format": JOURNAL_FORMAT, **make_record(subject)})
+            self._end = self._stream.seek(0, os.SEEK_END)
         except OSError as error:
             raise self._fail(error) from error
 
@@ -117,16 +120,19 @@ class Journal:
         Raises:
             InputError: it cannot be written.
         """
+        lines = b"".join(_write_line(make_record(one)) for one in found)
         try:
-            for one in found:
-                self._append(make_record(one))
-            self._stream.flush()
+            written = 0
+            while written < len(lines):
+                written += self._stream.write(lines[written:])
             os.fsync(self._stream.fileno())
         except OSError as error:
+            with contextlib.suppress(OSError):
+                self._stream.truncate(
+                    self._end
+                )  # half a line would be dropped when it is read; nobody else shall meet it
             raise self._fail(error) from error
-
-    def _append(self, record: dict[str, Any]) -> None:
-        self._stream.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+        self._end += len(lines)
 
     def _fail(self, error: OSError) -> InputError:
         return InputError(f"cannot be used: {error.strerror or error}", path=self._path, remedy="choose another file")
@@ -139,3 +145,7 @@ class Journal:
     ) -> None:
         del kind, error, traceback
         self._stream.close()
+
+
+def _write_line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_bytes, format_count, format_dim3
-from gpa_lsp.basis.whole_files import open_whole
+from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.emulator.trace import TRACE_FORMAT, Buffer, StaticInstruction, Trace
 from gpa_lsp.report_file.json_records import make_record, read_record
 
@@ -61,13 +61,13 @@ def take_head(trace: Trace, *, is_complete: bool, pieces: int) -> TraceHead:
     )
 
 
-def write_head(head: TraceHead, folder: Path) -> None:
-    """Write it.
+def write_head(head: TraceHead, path: Path) -> None:
+    """Write it as a file.
 
     Raises:
         OSError: it cannot be written.
     """
-    with open_whole(folder / HEAD_NAME) as stream:
+    with atomic_write(path) as stream:
         json.dump({"format": TRACE_FORMAT, **make_record(head)}, stream, separators=(",", ":"))
 
 

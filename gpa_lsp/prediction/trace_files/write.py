@@ -24,10 +24,11 @@ NAMES = (ACCESSES_NAME, BRANCHES_NAME, ENTRIES_NAME, BLOCKS_NAME)
 class TraceWriter:
     """A :class:`~gpa_lsp.emulator.model.TraceSink` that writes.
 
-    Used as a context manager: without an error the head is written last, so that a folder without one is a trace that was never finished.
+    Used as a context manager: the files get their names when all of them are written, the head last, so that an error leaves what was there, and
+    a folder without a head is a trace that was never finished.
 
     Args:
-        folder: made when it is missing. Files of an earlier trace in it are replaced; a folder that holds other things is refused.
+        folder: made when it is missing. Files of an earlier trace in it are replaced at the end; a folder that holds other things is refused.
 
     Raises:
         InputError: the folder cannot be used.
@@ -41,7 +42,7 @@ class TraceWriter:
         self._last: Trace | None = None
         self._pieces = 0
         self._is_complete = True
-        _clear(folder)
+        _prepare(folder)
 
     def add(self, piece: Trace) -> None:
         """Write one piece.
@@ -71,7 +72,7 @@ class TraceWriter:
         """One row group, however many rows: the reader takes them apart by it."""
         _, parquet = load_pyarrow()
         if name not in self._writers:
-            self._writers[name] = parquet.ParquetWriter(self._folder / name, table.schema, compression="zstd")
+            self._writers[name] = parquet.ParquetWriter(_part(self._folder, name), table.schema, compression="zstd")
         self._writers[name].write_table(table, row_group_size=max(1, table.num_rows))
 
     def __enter__(self) -> "TraceWriter":
@@ -81,32 +82,48 @@ class TraceWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         del error, traceback
-        for writer in self._writers.values():
-            with contextlib.suppress(OSError) if kind is not None else contextlib.nullcontext():
-                writer.close()
-        if self._last is None:
+        try:
+            for writer in self._writers.values():
+                with contextlib.suppress(OSError) if kind is not None else contextlib.nullcontext():
+                    writer.close()
+            if kind is None and self._last is not None:
+                head = take_head(self._last, is_complete=self._is_complete, pieces=self._pieces)
+                write_head(head, _part(self._folder, HEAD_NAME))
+                _give_names(self._folder)
+        except OSError as failure:
+            raise _fail_to_write(self._folder, failure) from failure
+        finally:
             with contextlib.suppress(OSError):
-                self._folder.rmdir()  # nothing was traced: an empty folder would look like something
-        if kind is None and self._last is not None:
-            head = take_head(self._last, is_complete=self._is_complete, pieces=self._pieces)
-            try:
-                write_head(head, self._folder)
-            except OSError as failure:
-                raise _fail_to_write(self._folder, failure) from failure
+                _remove_parts(self._folder)
+                self._folder.rmdir()  # only where it is empty: nothing was traced
 
 
-def _clear(folder: Path) -> None:
-    """Leave nothing of an earlier trace, and touch nothing else."""
+def _part(folder: Path, name: str) -> Path:
+    return folder / f".{name}.part"
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folder; what an ended process left unfinished in it goes."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _remove_parts(folder)
         others = sorted(path.name for path in folder.iterdir() if path.name not in (*NAMES, HEAD_NAME))
-        if others:
-            message = f"the folder holds other things ({others[0]})"
-            raise InputError(message, path=folder, remedy="choose an empty folder, or one that is not there")
-        for name in (HEAD_NAME, *NAMES):
-            (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise _fail_to_write(folder, error) from error
+    if others:
+        message = f"the folder holds other things ({others[0]})"
+        raise InputError(message, path=folder, remedy="choose an empty folder, or one that is not there")
+
+
+def _give_names(folder: Path) -> None:
+    (folder / HEAD_NAME).unlink(missing_ok=True)
+    for name in (*NAMES, HEAD_NAME):
+        _part(folder, name).replace(folder / name)
+
+
+def _remove_parts(folder: Path) -> None:
+    for name in (*NAMES, HEAD_NAME):
+        _part(folder, name).unlink(missing_ok=True)
 
 
 def _fail_to_write(folder: Path, error: OSError) -> InputError:

@@ -48,5 +48,8 @@ FORMAT_FAMILY = "gpa-lsp/profile/"
 SUFFIX = ".gpa-profile.json"
 """How such files are named, so that they are found in a workspace."""
 
+# the ``tool_version`` of profiles that were simulated; every other one was measured
+SIMULATING_TOOL = "gpa-lsp simulate"
+
 DURATION_METRIC = "gpu__time_duration.sum"
 """Run time of a launch in ns, by Nsight Compute's name."""

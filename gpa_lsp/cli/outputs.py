@@ -1,0 +1,201 @@
+"""Where commands write: options that name a file to write, what may not be replaced by it, and the writing."""
+
+import argparse
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpa_lsp.basis.errors import GpaError, InputError, MissingToolError
+from gpa_lsp.basis.whole_files import atomic_write
+from gpa_lsp.cli.terminal import Terminal
+
+# what -o calls standard output
+STANDARD_OUTPUT = Path("-")
+
+_PICTURES = (".svg", ".png")
+_OTHER_FILE = "choose another file"
+_DESCRIPTION_SUFFIX = ".launch.toml"
+
+
+class _StoreOutput(argparse.Action):
+    """Keep the path, and that it is one to write."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        setattr(namespace, self.dest, values)
+        namespace.outputs = {**getattr(namespace, "outputs", {}), self.dest: values}
+
+
+class _StoreMeasurement(_StoreOutput):
+    """Keep the path of a measurement, which may replace an earlier one."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        super().__call__(parser, namespace, values, option_string)
+        namespace.is_measuring = True
+
+
+def add_output_argument(
+    parser: "argparse.ArgumentParser | argparse._ArgumentGroup",
+    what: str,
+    *,
+    option: str | None = None,
+    suffixes: Sequence[str] = (),
+    is_measurement: bool = False,
+) -> None:
+    """``-o FILE``, or another option that names a file to write.
+
+    Args:
+        parser: gets the option.
+        what: is written, for the help.
+        option: its long name; None for ``-o`` and ``--output``.
+        suffixes: one of which the name has, because it says what the file is to hold; empty where any name will do.
+        is_measurement: what is written is a measurement itself, and may take the place of an earlier one.
+    """
+
+    def parse(text: str) -> Path:
+        path = Path(text)
+        if suffixes and path != STANDARD_OUTPUT and path.suffix.lower() not in suffixes:
+            raise argparse.ArgumentTypeError(f"{text!r} does not end in {', '.join(suffixes)}")
+        if path.suffix.lower() in _PICTURES and suffixes:
+            from gpa_lsp.render.charts.pictures import check_drawing  # before the work, not after it
+
+            try:
+                check_drawing()
+            except MissingToolError as error:
+                raise argparse.ArgumentTypeError(str(error)) from error
+        return path
+
+    names = ("-o", "--output") if option is None else (option,)
+    action = _StoreMeasurement if is_measurement else _StoreOutput
+    parser.add_argument(*names, metavar="FILE", type=parse, action=action, help=what)
+
+
+def check_outputs(arguments: argparse.Namespace) -> None:
+    """Refuse, before any work is done, files that cannot be written, and those whose loss could not be made good.
+
+    Raises:
+        InputError: an output is an input, another output, a measurement, a folder, or in a folder that is not there.
+    """
+    outputs: dict[str, Path] = getattr(arguments, "outputs", {})
+    inputs = {_identify(path) for path in _list_inputs(arguments)} - {None} if outputs else set()
+    written: set[tuple[int, int] | str] = set()
+    for path in outputs.values():
+        if path == STANDARD_OUTPUT:
+            continue
+        _check_place(path)
+        identity = _identify(path)
+        if identity in inputs:
+            raise InputError("is an input of this command and would be replaced", path=path, remedy=_OTHER_FILE)
+        name = identity or os.path.realpath(path)
+        if name in written:
+            raise InputError("is named twice as a file to write", path=path, remedy="give each output its own file")
+        written.add(name)
+        if identity is not None and not getattr(arguments, "is_measuring", False) and _is_measurement(path):
+            message = "is a measurement and would be replaced"
+            raise InputError(message, path=path, remedy=f"{_OTHER_FILE}, or remove this one first")
+
+
+def _list_inputs(arguments: argparse.Namespace) -> Iterator[Path]:
+    """Every path of a command line that is not written, the descriptions beside sources, and programs to run with their arguments."""
+    for name, value in vars(arguments).items():
+        if name in arguments.outputs or name == "outputs":
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, Path):
+                yield one
+                if one.suffix:
+                    yield one.with_suffix(_DESCRIPTION_SUFFIX)
+            elif isinstance(one, str) and name == "application":
+                yield Path(one)
+
+
+def _check_place(path: Path) -> None:
+    try:
+        if path.is_dir():
+            raise InputError("is a folder", path=path, remedy="name a file in it")
+        if not path.parent.is_dir():
+            raise InputError("there is no such folder", path=path.parent, remedy="create it, or choose another place")
+    except (OSError, ValueError) as error:
+        raise _fail(path, error) from error
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    """Device and number of a regular file, the same through every link; None for anything else."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
+def _is_measurement(path: Path) -> bool:
+    """Whether a file is a profile of a GPU, which cannot be made again from anything on disk."""
+    from gpa_lsp.profile.read import is_measurement  # asks the readers
+
+    try:
+        return is_measurement(path)
+    except GpaError:
+        return False
+
+
+def write_output(text: str, output: Path | None, terminal: Terminal, *, is_page: bool = False) -> None:
+    """Write what a command made to the file that was asked for, whole or not at all, or to standard output.
+
+    Args:
+        text: what to write.
+        output: as the option gives it; None where it was not given.
+        terminal: of the command.
+        is_page: the text is HTML.
+
+    Raises:
+        InputError: the file cannot be written; what was there is still there.
+    """
+    if output is None or output == STANDARD_OUTPUT:
+        write = terminal.write_page if is_page else terminal.write_text
+        terminal.print_safely(lambda: write(text))
+    else:
+        write_file(text, output)
+
+
+def write_file(content: str | bytes, path: Path) -> None:
+    """Write a file, whole or not at all.
+
+    Raises:
+        InputError: as :func:`write_output`.
+    """
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    write_with(path, lambda stream: stream.write(data), encoding=None)
+
+
+def write_with(path: Path, write: Callable[[Any], Any], *, encoding: str | None) -> None:
+    """Write a file, whole or not at all, by a function that gets its stream.
+
+    Raises:
+        InputError: as :func:`write_output`.
+    """
+    try:
+        with atomic_write(path, encoding=encoding) as stream:
+            write(stream)
+    except (OSError, ValueError) as error:
+        raise _fail(path, error) from error
+
+
+def _fail(path: Path, error: Exception) -> InputError:
+    reason = getattr(error, "strerror", None) or error
+    return InputError(f"cannot be written: {reason}", path=path, remedy=_OTHER_FILE)
+
+
+def is_printed(output: Path | None) -> bool:
+    """Whether what a command makes goes to standard output."""
+    return output is None or output == STANDARD_OUTPUT
+
+
+def refuse_standard_output(path: Path | None, what: str) -> None:
+    """Raise where ``-`` is given for something that cannot be printed.
+
+    Raises:
+        InputError: it is.
+    """
+    if path == STANDARD_OUTPUT:
+        raise InputError(f"{what} cannot be written to standard output", remedy="name a file or folder with -o")

@@ -1,0 +1,214 @@
+"""One way to write files, to read kept objects, and to start programs: whatever else does so stands in a list here, with the reason."""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "gpa_lsp"
+
+# file or folder of the package → why it writes by other means than ``basis.whole_files.atomic_write``
+WRITING = {
+    "basis/whole_files.py": "is that way",
+    "binary/cuobjdump.py": "a temporary folder of the process",
+    "binary/nvdisasm.py": "a temporary folder of the process",
+    "cli/commands/gate.py": "appends to the summary of a GitHub job, which other steps append to",
+    "cli/terminal.py": "stands in for a closed standard stream",
+    "collect/allowance.py": "gives a damaged file another name",
+    "collector/launch_sampling.py": "a temporary folder of the process",
+    "collector/library.py": "a temporary folder of the process",
+    "collect/measured_reports.py": "moves a whole report to where it is kept",
+    "compiler/nvcc_command.py": "a temporary folder of the process",
+    "compiler/ptx_files.py": "a temporary folder of the process",
+    "editor/verified/worker.py": "a temporary folder of the process",
+    "history/database.py": "SQLite's own transactions; a lock beside the file; gives a damaged file another name",
+    "history/location.py": "an empty file for SQLite, with the user's permissions",
+    "native/shared_library.py": "a temporary folder of the process",
+    "notebook/measure.py": "a temporary folder of the process",
+    "notebook/unmeasured.py": "a temporary folder of the process",
+    "prediction/exploration/journal.py": "appends to a journal, and takes back what found no room",
+    "prediction/simulated_limiter.py": "a temporary folder of the process",
+    "prediction/trace_files/write.py": "files of Parquet that get their names when all are whole",
+    "programs/beside_sources.py": "a temporary folder that gets its name when it is whole",
+    "programs/build.py": "links and linker scripts in a temporary folder of the build",
+    "programs/host_libraries.py": "a temporary folder of the process",
+    "programs/library.py": "a temporary folder of the process",
+    "programs/linking.py": "a temporary folder of the process",
+    "programs/session.py": "a file in memory",
+    "record/held_kernels.py": "the user's program, which imports nothing of ours; a temporary folder",
+    "record/library.py": "a temporary folder of the process",
+    "record/python_programs.py": "a temporary folder of the process",
+    "agents/pipes.py": "pipes of the process",
+    "processes": "pipes of children",
+}
+
+# file → why it reads or makes pickles
+PICKLING = {
+    "basis/packed_records.py": "makes nothing but records; keeps a cache and messages",
+    "pipeline/judge.py": "from the process to its own children, through their pipes",
+    "processes/frames.py": "pipes between a process and its children",
+    "processes/supervision.py": "pipes between a process and its children",
+    "processes/worker.py": "pipes between a process and its children",
+}
+
+# file → why it starts a process by other means than ``processes``
+STARTING = {
+    "cli/commands/profile.py": "Nsight Compute's help, with a limit",
+    "cli/installation.py": "versions of tools, with a limit; the driver in an isolated child",
+    "collect/foreground.py": "the user's own command in their terminal, which Ctrl-C reaches",
+    "processes": "is that way",
+}
+
+OPENING = {"open", "fdopen", "NamedTemporaryFile", "mkstemp", "SpooledTemporaryFile"}
+WRITERS = {
+    *("write_text", "write_bytes", "copyfile", "copy", "copy2", "copytree", "copyfileobj", "move", "rename", "replace"),
+    *("link", "symlink", "symlink_to", "hardlink_to", "touch", "tofile", "ParquetWriter", "memfd_create", "truncate"),
+}
+STARTERS = {"Popen", "run", "call", "check_call", "check_output", "system", "popen", "fork", "forkpty", "posix_spawn"}
+SHELLING = {"create_subprocess_exec", "create_subprocess_shell", "startfile"}
+PICKLERS = {"pickle", "shelve", "marshal", "dill", "joblib", "cloudpickle"}
+
+
+@cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def list_calls(path: Path) -> Iterator[tuple[ast.Call, str, str]]:
+    """Calls with the name of what is called and what stands before it."""
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield node, node.func.attr, ast.unparse(node.func.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node, node.func.id, ""
+
+
+def list_imported(path: Path) -> set[str]:
+    """Names of modules a file imports, and of what it takes from them."""
+    found = set()
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
+    return found
+
+
+def opens_to_write(call: ast.Call, name: str, before: str, assigned: Mapping[str, str]) -> bool:
+    """Whether a call opens something that it may write to, as far as its arguments say; what they leave open counts."""
+    if name in ("NamedTemporaryFile", "mkstemp"):
+        return True
+    if before == "os" and name == "open":
+        named = {node.id for node in ast.walk(call) if isinstance(node, ast.Name)}
+        flags = ast.unparse(call) + "".join(text for name, text in assigned.items() if name in named)
+        return any(flag in flags for flag in ("O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND", "O_TRUNC"))
+    place = 1 if name == "fdopen" or before in ("", "io", "gzip", "lzma", "bz2", "zipfile", "tarfile", "codecs") else 0
+    given = [one.value for one in call.keywords if one.arg == "mode"] or call.args[place : place + 1]
+    modes = [node.value for one in given for node in ast.walk(one) if isinstance(node, ast.Constant)]
+    return any(isinstance(mode, str) and len(mode) <= 4 and set(mode) & set("wax+") for mode in modes)
+
+
+def changes_files(call: ast.Call, name: str, before: str) -> bool:
+    """Whether a method that writes is one of a path: not of a string, a record, a stream or the memory of a GPU."""
+    last = before.rpartition(".")[2]
+    if name == "replace":  # str.replace has two arguments, dataclasses.replace has keywords
+        return (len(call.args) == 1 and not call.keywords) or before == "os"
+    if name in ("write_text", "write_bytes"):
+        return last not in ("terminal", "arena") and before != ""
+    if name == "copy":
+        return before == "shutil"
+    if name == "rename":
+        return last not in ("found", "kept")  # reports
+    return name not in ("call", "link", "move", "truncate") or before in ("os", "shutil") or "stream" in last
+
+
+def writes(path: Path) -> list[int]:
+    found = []
+    values = [node for node in ast.walk(parse(path)) if isinstance(node, ast.Assign)]
+    assigned = {ast.unparse(node.targets[0]): ast.unparse(node.value) for node in values}
+    for call, name, before in list_calls(path):
+        is_opening = name in OPENING and opens_to_write(call, name, before, assigned)
+        if is_opening or (name in WRITERS and before and changes_files(call, name, before)):
+            found.append(call.lineno)
+    return found
+
+
+def pickles(path: Path) -> list[int]:
+    imported = {name.partition(".")[0] for name in list_imported(path)}
+    loads = [
+        call.lineno for call, name, _ in list_calls(path) if name == "load" and "allow_pickle" in ast.unparse(call)
+    ]
+    return [1, *loads] if imported & PICKLERS else loads
+
+
+def starts(path: Path) -> list[int]:
+    found = []
+    for call, name, before in list_calls(path):
+        is_module = before in ("subprocess", "os", "asyncio", "pty", "multiprocessing")
+        if name in SHELLING or (is_module and (name in STARTERS or name.startswith(("exec", "spawn")))):
+            found.append(call.lineno)
+    direct = {f"subprocess.{name}" for name in STARTERS} | {"os.system", "os.popen", "os.fork", "multiprocessing"}
+    return [*found, *([1] if list_imported(path) & direct else [])]
+
+
+def list_others(find: Callable[[Path], list[int]], known: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Places that are in no list, and entries of a list that have no place any more."""
+    others, used = [], set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        entry = next((one for one in known if name == one or name.startswith(f"{one}/")), None)
+        lines = find(path)
+        if lines and entry is None:
+            others += [f"gpa_lsp/{name}:{line}" for line in lines]
+        elif lines and entry is not None:
+            used.add(entry)
+    return others, sorted(set(known) - used)
+
+
+def test_files_are_written_whole_or_not_at_all() -> None:
+    """By ``atomic_write``: a full disk, or an end in the middle, costs nothing that was there and leaves nothing behind."""
+    assert list_others(writes, WRITING) == ([], [])
+
+
+def test_kept_objects_are_records() -> None:
+    """By ``packed_records`` or as JSON: what lies in a file is data and runs nothing when it is read."""
+    assert list_others(pickles, PICKLING) == ([], [])
+
+
+def test_programs_are_started_by_one_room() -> None:
+    """By ``processes``: isolated from the current folder, with a limit, and ended with their parent."""
+    assert list_others(starts, STARTING) == ([], [])
+
+
+def test_the_search_finds_each_way(tmp_path: Path) -> None:
+    cases = {
+        writes: (
+            "open(p, 'w')", "p.open('a')", "p.open(mode='xb')", "open(p, 'r+b')", "p.write_text(t)", "p.write_bytes(t)", "shutil.copy(a, b)",
+            "shutil.move(a, b)", "os.replace(a, b)", "p.replace(q)", "p.rename(q)", "os.fdopen(h, 'wb')", "os.open(p, os.O_WRONLY)",
+            "gzip.open(p, 'wt')", "tempfile.NamedTemporaryFile()", "data.tofile(p)", "p.open('rb' if size else 'xb')",
+        ),
+        pickles: ("import pickle", "from pickle import loads", "import shelve", "np.load(p, allow_pickle=True)"),
+        starts: (
+            "subprocess.run(c)", "subprocess.Popen(c)", "os.system(c)", "os.execvp(a, b)", "asyncio.create_subprocess_exec(c)",
+            "from subprocess import Popen", "os.posix_spawn(a, b, c)", "os.spawnv(m, a, b)", "import multiprocessing",
+        ),
+    }  # fmt: skip
+    plain = (
+        "p.open('rb')",
+        "open(p)",
+        "text.replace('a', 'b')",
+        "replace(one, a=1)",
+        "np.load(p)",
+        "import json",
+        "worker.run(job)",
+    )
+    for number, (find, text) in enumerate((find, text) for find, texts in cases.items() for text in texts):
+        path = tmp_path / f"{number}.py"
+        path.write_text(text)
+        assert find(path), text
+    for number, text in enumerate(plain):
+        path = tmp_path / f"plain{number}.py"
+        path.write_text(text)
+        assert [find(path) for find in cases] == [[], [], []], text
