@@ -56,6 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "folder"
     made.mkdir()
     monkeypatch.chdir(made)
+    monkeypatch.setenv("GPA_LSP_DATA_DIR", str(tmp_path / "data"))
     (made / "k.cu").write_text(SOURCE)
     (made / "k.launch.toml").write_text(DESCRIPTION)
     shutil.copy(PROFILE, made / "p.gpa-profile.json")
@@ -87,6 +88,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_new(
     name: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words, option, target = WRITING[name]
+    assert name != "history" or main(["history", "--record", "p.gpa-profile.json"]) == 0
     assert (
         main([*words, option, "first" + Path(target).suffix.replace(".json", ".gpa-profile.json")]) == 0
     )  # fills the cache
@@ -97,7 +99,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_new(
         else:
             (folder / target).unlink()
         before = list_contents(folder)
-        with full_disk(1 << 19 if name == "history" else 64):  # reading a database takes room, too
+        with full_disk(1 << 17 if name == "history" else 64):  # reading a database takes room, too
             code = main([*words, option, target])
         said = capsys.readouterr().err
         assert (code, list_contents(folder)) == (2, before), said
