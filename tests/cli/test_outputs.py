@@ -99,7 +99,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_new(
         else:
             (folder / target).unlink()
         before = list_contents(folder)
-        with full_disk(1 << 17 if name == "history" else 64):  # reading a database takes room, too
+        with full_disk(1 << 16 if name == "history" else 64):  # reading a database takes room, too
             code = main([*words, option, target])
         said = capsys.readouterr().err
         assert (code, list_contents(folder)) == (2, before), said
