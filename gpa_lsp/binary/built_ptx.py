@@ -12,6 +12,7 @@ from gpa_lsp.binary.elf import NO_BITS, read_elf
 from gpa_lsp.binary.fatbin import EntryKind, FatbinEntry, read_fatbin_entries, unpack_entry
 from gpa_lsp.binary.file_bytes import FileBytes
 from gpa_lsp.binary.tool_location import require_tool
+from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
 
 _SECTIONS = (".nv_fatbin", "__nv_relfatbin")
@@ -72,7 +73,11 @@ def _extract(path: Path, limit_bytes: int) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         command = [str(tool), "-xptx", "all", str(path.resolve())]
-        limits = RunLimits(limit_s=_LIMIT_S, memory_limit_bytes=_MEMORY_LIMIT_BYTES, largest_file_bytes=limit_bytes)
+        limits = RunLimits(
+            time=TimeLimits.for_work(_LIMIT_S),
+            memory_limit_bytes=_MEMORY_LIMIT_BYTES,
+            largest_file_bytes=limit_bytes,
+        )
         is_well, output = run_command(_TOOL, command, folder=folder, environment={}, limits=limits)
         if not is_well and not any(phrase in output for phrase in _NOTHING_FOUND):
             raise ToolError(_TOOL, f"could not read {path.name}", output=output[-2000:])

@@ -11,6 +11,7 @@ from pathlib import Path
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.collect.model import CommandResult
 from gpa_lsp.collect.output_lines import OutputLines
+from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import CommandEnd, Ending, WatchedCommand
 
 logger = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class CommandRun:
             command,
             folder=folder,
             environment=os.environ if environment is None else environment,
-            limit_s=timeout_s,
+            limits=TimeLimits.by_clock(timeout_s),
             take=self._take,
         )
         self._supervision = self._loop.create_task(self._supervise())

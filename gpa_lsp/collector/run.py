@@ -15,6 +15,7 @@ from gpa_lsp.collector.library import Cupti, build_library
 from gpa_lsp.collector.records import CollectedProcess, Mode, read_processes
 from gpa_lsp.collector.troubles import is_forbidden
 from gpa_lsp.processes.python_children import PythonChild
+from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, WatchedCommand
 
 NO_LIMIT_S = 10.0 * 365 * 24 * 3600
@@ -115,7 +116,7 @@ def collect(
         is_interrupted = False
         try:
             running = WatchedCommand(
-                words, folder=Path.cwd(), environment=environment, limit_s=settings.limit_s, take=lambda piece: None,
+                words, folder=Path.cwd(), environment=environment, limits=TimeLimits.by_clock(settings.limit_s), take=lambda piece: None,
                 streams=streams, temporary=folder,
             )  # fmt: skip
         except OSError as error:

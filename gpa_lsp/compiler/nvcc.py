@@ -14,6 +14,7 @@ from gpa_lsp.compiler.model import CompiledUnit, CompilerKind, CompilerMessage
 from gpa_lsp.compiler.nvcc_command import NvccCommand, prepare_command
 from gpa_lsp.compiler.nvcc_location import TOOL, NvccInstallation, build_environment
 from gpa_lsp.compiler.source_text import find_text_line
+from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
 
 _LARGEST_RESULT_BYTES = 512 << 20
@@ -43,7 +44,7 @@ def compile_with_nvcc(job: CompileJob, installation: NvccInstallation) -> Compil
             folder=folder,
             environment=build_environment(installation, folder),
             limits=RunLimits(
-                limit_s=job.settings.limit_s,
+                time=TimeLimits.for_work(job.settings.limit_s),
                 memory_limit_bytes=job.settings.memory_limit_bytes,
                 is_cancelled=job.is_cancelled,
             ),

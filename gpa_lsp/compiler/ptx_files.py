@@ -13,6 +13,7 @@ from gpa_lsp.binary.file_bytes import FileBytes
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.compiler.model import CompiledUnit, CompilerKind
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS
+from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
 
 _TOOL = "ptxas"
@@ -113,7 +114,7 @@ def _assemble(path: Path, architecture: str) -> _Assembled:
         image = folder / "image.cubin"
         command = [str(tool), "-lineinfo", "-arch", architecture, "-o", str(image), str(path.resolve())]
         limits = RunLimits(
-            limit_s=DEFAULT_SETTINGS.limit_s,
+            time=TimeLimits.for_work(DEFAULT_SETTINGS.limit_s),
             memory_limit_bytes=DEFAULT_SETTINGS.memory_limit_bytes,
             largest_file_bytes=_LARGEST_IMAGE_BYTES,
         )

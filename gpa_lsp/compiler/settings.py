@@ -23,7 +23,7 @@ class CompileSettings:
 
     Attributes:
         choice: of the compiler.
-        limit_s: seconds a compiler may take; it is ended then.
+        limit_s: seconds of processor time a compiler may take; it is ended then.
         memory_limit_bytes: address space of each process of nvcc.
         workspace: folder whose programs are never run, whatever ``PATH`` says; None for the source's own folder.
         keeps_units: what was compiled before is given again while nothing it depends on has changed.

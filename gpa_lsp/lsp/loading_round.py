@@ -24,6 +24,7 @@ from gpa_lsp.lsp.profile_messages import (
 from gpa_lsp.lsp.reading_order import rank_profiles
 from gpa_lsp.lsp.threads import call_in_thread
 from gpa_lsp.processes.frames import Step
+from gpa_lsp.processes.supervision import WorkerLostError
 from gpa_lsp.report.measured_files import MeasuredFile
 
 logger = logging.getLogger(__name__)
@@ -205,7 +206,11 @@ class LoadingRound:
                 queue.advance(path, message.done / message.total if message.total else 0.0)
                 self._shelf.report(self._describe_step(path, message), queue.ratio)
 
-        end = await self._read_with(path, take)
+        def forget() -> None:
+            files.clear()
+            kernels.clear()
+
+        end = await self._read_with(path, take, forget)
         copies = queue.finish(path)
         if isinstance(end, ProfileFailed):
             self._identical.remove(path, stamp)
@@ -220,8 +225,15 @@ class LoadingRound:
                 queue.put_back(copy)
         self._open_lanes()
 
-    async def _read_with(self, path: Path, take: Callable[[ProfileMessage], None]) -> ProfileEnd:
+    async def _read_with(
+        self, path: Path, take: Callable[[ProfileMessage], None], forget: Callable[[], None]
+    ) -> ProfileEnd:
         try:
+            try:
+                return await self._readers.read(self._make_job(path), take)
+            except WorkerLostError as error:
+                logger.warning("%s: %s; it is read again", path, error)
+            forget()
             return await self._readers.read(self._make_job(path), take)
         except Exception as error:
             if not isinstance(error, ToolError | ConnectionError):

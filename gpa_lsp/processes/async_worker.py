@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gpa_lsp.basis.errors import ToolError
-from gpa_lsp.processes.supervision import Exchange, Worker, WorkerKind
+from gpa_lsp.processes.supervision import Exchange, Worker, WorkerKind, WorkerLostError
 
 logger = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
+
+_RETRIES = 1  # a process that is stopped or killed from outside says nothing about its job; two say enough
 
 
 class AsyncWorker:
@@ -32,17 +34,29 @@ class AsyncWorker:
     async def do(
         self, job: object, *, limit_s: float, tell: Callable[[Any], object] | None = None, is_per_message: bool = False
     ) -> Any:
-        """The result of a job. Cancelling the task that waits for it kills the process; the next job starts another.
+        """The result of a job, which is tried again once where its process died or hangs.
+
+        Cancelling the task that waits for it kills the process; the next job starts another.
 
         Args:
             job: can be pickled.
-            limit_s: the process is ended after this time.
+            limit_s: seconds of processor time that the process may take for it.
             tell: told what it says before the result, e.g. how far it is.
-            is_per_message: the time begins again whenever it says something.
+            is_per_message: the time begins again whenever it says something. Who puts together what is said tries again for itself.
 
         Raises:
-            ToolError: the process died, or hangs.
+            ToolError: the process died or hangs, twice, or took too long.
         """
+        for _ in range(0 if is_per_message else _RETRIES):
+            try:
+                return await self._do(job, limit_s=limit_s, tell=tell, is_per_message=is_per_message)
+            except WorkerLostError as error:
+                logger.warning("%s; its job is tried again", error)
+        return await self._do(job, limit_s=limit_s, tell=tell, is_per_message=is_per_message)
+
+    async def _do(
+        self, job: object, *, limit_s: float, tell: Callable[[Any], object] | None, is_per_message: bool
+    ) -> Any:
         loop = asyncio.get_running_loop()
         async with self._is_free:
             exchange = Exchange(

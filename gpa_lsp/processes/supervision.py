@@ -20,9 +20,9 @@ from typing import Any
 
 from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_seconds
 from gpa_lsp.processes.frames import Answer, Beat, Job, pack, read_message
 from gpa_lsp.processes.python_children import isolate_module
+from gpa_lsp.processes.time_limits import TimeLimits, read_processor_time
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +76,10 @@ class WorkerKind:
     is_quiet: bool = False
 
 
+class WorkerLostError(ToolError):
+    """A process died or hangs, which may be no fault of its job: another process may do that."""
+
+
 class Worker:
     """One process, one job at a time.
 
@@ -106,13 +110,14 @@ class Worker:
 
         Args:
             job: can be pickled.
-            limit_s: the process is ended after this time.
+            limit_s: seconds of processor time that the process may take for it; see :meth:`TimeLimits.for_work`.
             is_cancelled: asked again and again; True ends the process.
             tell: told, in a thread of its own, what the process says before the result.
             work: what the job is, for errors, such as ``compiling k.cu``.
 
         Raises:
-            ToolError: the process died, hangs, took too long or was cancelled.
+            WorkerLostError: the process died, or hangs.
+            ToolError: it took too long or was cancelled.
         """
         exchange = Exchange(self, job, limit_s=limit_s, tell=tell, work=work)
         try:
@@ -160,12 +165,13 @@ class Exchange:
         work: str = "",
     ) -> None:
         self._worker = worker
-        self._limit_s = limit_s
+        self._limits = TimeLimits.for_work(limit_s)
         self._tell = tell
         self._is_per_message = is_per_message
         self._work = f" {work}" if work else ""
         self._silence = Silence(worker.kind.patience)
         self._waited_s = 0.0
+        self._spent_before_s: float | None = None
         self._told = self._told_before = 0
         self._signs = self._signs_before = 0
         self._process: _Process | None = None
@@ -185,12 +191,17 @@ class Exchange:
         told, signs = self._told, self._signs
         has_told, has_said = told != self._told_before, signs != self._signs_before
         self._told_before, self._signs_before = told, signs
-        self._waited_s = self.pause_s if self._is_per_message and has_told else self._waited_s + self.pause_s
-        if self._waited_s >= self._limit_s:
-            raise self.fail(f"did not end within {format_seconds(self._limit_s)}")
+        self._waited_s += self.pause_s
+        spent_s = None if self._process is None else self._process.read_processor_time()
+        if self._spent_before_s is None or (self._is_per_message and has_told):
+            self._waited_s, self._spent_before_s = self.pause_s, spent_s
+        if spent_s is not None and self._spent_before_s is not None:
+            spent_s -= self._spent_before_s
+        if excess := self._limits.find_excess(spent_s, self._waited_s):
+            raise self.fail(excess.removeprefix("it "))
         process_id = self._worker.process_id
         if process_id is not None and self._silence.is_final(process_id, has_said=has_said):
-            raise self.fail("was stopped or hangs, and was ended")
+            raise WorkerLostError(self._worker.kind.title, f"was stopped or hangs, and was ended{self._work}")
 
     def give_up(self) -> None:
         """Kill the process, unless it has answered; the future is done soon."""
@@ -245,7 +256,7 @@ class Exchange:
                 return None
             how = f"with status {status}" if status >= 0 else f"by signal {-status}"
             words = f"ended {how} before it was done{self._work}, perhaps for lack of memory"
-            raise ToolError(self._worker.kind.title, words) from None
+            raise WorkerLostError(self._worker.kind.title, words) from None
         process.has_answered = True
         return message
 
@@ -290,6 +301,9 @@ class _Process:
 
     def receive(self) -> object:
         return read_message(self._answers.read)
+
+    def read_processor_time(self) -> float | None:
+        return read_processor_time(self._process) if self.is_running else None
 
     def kill(self) -> None:
         """And all it started."""

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import IO
@@ -45,6 +46,11 @@ class TimeLimits:
         """So much processor time, and patience for a busy machine."""
         return cls(processor_s=processor_s, clock_s=CLOCK_PER_PROCESSOR * processor_s)
 
+    @classmethod
+    def by_clock(cls, clock_s: float) -> "TimeLimits":
+        """So much time by the clock, for what waits for a person, a network or a GPU."""
+        return cls(processor_s=inf, clock_s=clock_s)
+
     def find_excess(self, processor_s: float | None, clock_s: float) -> str | None:
         """What a run that took so long has exceeded, as the rest of a sentence; None when nothing. Unknown processor time exceeds nothing.
 
@@ -54,10 +60,13 @@ class TimeLimits:
         >>> limits.find_excess(0.5, 301.0)
         'it did not end within 300 s, in which it had 0.5 s of processor time'
         """
-        if processor_s is not None and processor_s > self.processor_s:
+        is_excess = clock_s > self.clock_s or (processor_s is not None and processor_s > self.processor_s)
+        return self.describe_excess(processor_s) if is_excess else None
+
+    def describe_excess(self, processor_s: float | None) -> str:
+        """What a run that was ended has exceeded, as the rest of a sentence."""
+        if processor_s is not None and processor_s >= self.processor_s:
             return f"it did not end within {format_seconds(self.processor_s)} of processor time"
-        if clock_s <= self.clock_s:
-            return None
         had = "" if processor_s is None else f", in which it had {format_seconds(processor_s)} of processor time"
         return f"it did not end within {format_seconds(self.clock_s)}{had}"
 

@@ -32,6 +32,9 @@ GRACE_S = 0.04
 KILL_LIMIT_S = 2.0
 """After which processes that cannot be killed (of another user, or stuck in a driver) are left alone and named."""
 
+LOOK_S = 0.25
+"""Shortest time between two looks at what processors have done."""
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -171,7 +174,7 @@ def main(arguments: list[str]) -> int:
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     wakeup, asked_to_end = _listen_for_signals()
     if wait_for([0], 0):
-        _conclude(options, {"ending": "cancelled", "status": None, "duration_s": 0.0, "left": []})
+        _conclude(options, {"ending": "cancelled", "status": None, "duration_s": 0.0, "processor_s": 0.0, "left": []})
         return 0  # before it began
     started_s = time.monotonic()
     given = options["streams"]
@@ -190,12 +193,13 @@ def main(arguments: list[str]) -> int:
         _say({"not_started": number, "words": _describe(error, command[0])})
         return 0
     watch = Watch(process.pid)
-    ending = _wait_for_end(watch, wakeup, asked_to_end, started_s + options["limit_s"])
-    duration_s = time.monotonic() - started_s
+    ending = _wait_for_end(watch, wakeup, asked_to_end, started_s, options)
+    duration_s, processor_s = time.monotonic() - started_s, measure_processor_time()
     left = watch.end_all(wakeup)
     process.returncode = 0  # its status was taken here; it must not look for it
     status = None if watch.wait_status is None else os.waitstatus_to_exitcode(watch.wait_status)
-    _conclude(options, {"ending": ending, "status": status, "duration_s": duration_s, "left": left})
+    spent = {"duration_s": duration_s, "processor_s": processor_s}
+    _conclude(options, {"ending": ending, "status": status, **spent, "left": left})
     return 0
 
 
@@ -212,16 +216,35 @@ def _listen_for_signals() -> tuple[int, list[int]]:
     return read_end, asked
 
 
-def _wait_for_end(watch: Watch, wakeup: int, asked_to_end: list[int], deadline_s: float) -> str:
+def _wait_for_end(
+    watch: Watch, wakeup: int, asked_to_end: list[int], started_s: float, options: "dict[str, float]"
+) -> str:
+    cores = os.cpu_count() or 1
     while True:
         watch.reap()
         if watch.wait_status is not None:
             return "ended"
-        left_s = deadline_s - time.monotonic()
-        if left_s <= 0:
+        left_s = started_s + options["clock_s"] - time.monotonic()
+        # Several processes use no more than all cores at once, so nobody need look sooner.
+        unused_s = options["processor_s"] - (measure_processor_time() or 0.0)
+        if left_s <= 0 or unused_s <= 0:
             return "timed out"
-        if 0 in wait_for([0, wakeup], min(left_s, 3600.0)) or asked_to_end:
+        if 0 in wait_for([0, wakeup], min(left_s, max(LOOK_S, unused_s / cores), 3600.0)) or asked_to_end:
             return "cancelled"
+
+
+def measure_processor_time() -> float | None:
+    """Seconds that processors worked on the command and all it started, ended or not; None where the system does not say."""
+    if not _IS_LINUX:
+        return None
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ticks = 0
+    for process_id in find_descendants(os.getpid()):
+        with contextlib.suppress(OSError, ValueError, IndexError):  # it may end while we read
+            # user and system time, its own and of its ended children, behind a name that may hold anything
+            words = _read_file(f"/proc/{process_id}/stat").rpartition(b")")[2].split()
+            ticks += sum(map(int, words[11:15]))
+    return ended.ru_utime + ended.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _limit_command(options: dict[str, int]) -> None:

@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
         number = (error.errno if isinstance(error, OSError) else None) or errno.ENOEXEC
         _say({"not_started": number, "words": f"{command[0]}: {error}"})
         return 0
-    ending = _wait_for_end(process, wanted_end, started_s + options["limit_s"])
+    ending = _wait_for_end(process, wanted_end, started_s + options["clock_s"])
     duration_s = time.monotonic() - started_s
     if not is_in_job:
         system = os.environ.get("SYSTEMROOT", "C:\\Windows")
@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
             capture_output=True,
             check=False,
         )
-    _say({"ending": ending, "status": process.poll(), "duration_s": duration_s, "left": []})
+    _say({"ending": ending, "status": process.poll(), "duration_s": duration_s, "processor_s": None, "left": []})
     os._exit(0)  # closes the job
 
 

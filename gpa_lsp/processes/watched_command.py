@@ -19,8 +19,8 @@ from typing import Any
 
 from gpa_lsp.basis.errors import ToolError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_seconds
 from gpa_lsp.processes.python_children import isolate_script
+from gpa_lsp.processes.time_limits import TimeLimits
 
 TEMPORARY = "gpa-lsp-"
 """Begins the name of a folder that is removed with the command that ran in it."""
@@ -67,6 +67,7 @@ class CommandEnd:
         ending: how the command ended.
         status: its exit status; minus the number of the signal that ended it; None when it has none.
         duration_s: from start to end; None when unknown.
+        processor_s: that processors worked on it and all it started; None when unknown.
         left_running: processes that could not be ended, because they belong to another user or hang in the kernel.
         error: the system's number of the error why it was not started; None when it was.
         words: the same for people.
@@ -75,6 +76,7 @@ class CommandEnd:
     ending: Ending
     status: int | None = None
     duration_s: float | None = None
+    processor_s: float | None = None
     left_running: tuple[int, ...] = ()
     error: int | None = None
     words: str = ""
@@ -85,13 +87,13 @@ class RunLimits:
     """What a run may take.
 
     Attributes:
-        limit_s: seconds.
+        time: of a processor and by the clock; for tools that work, and do not wait, :meth:`TimeLimits.for_work`.
         memory_limit_bytes: address space of each process.
         is_cancelled: asked again and again; True ends the run.
         largest_file_bytes: of each file it writes.
     """
 
-    limit_s: float
+    time: TimeLimits
     memory_limit_bytes: int
     is_cancelled: Callable[[], bool] | None = None
     largest_file_bytes: int = _LARGEST_FILE_BYTES
@@ -104,7 +106,7 @@ class WatchedCommand:
         command: program and arguments; no shell looks at them.
         folder: it runs in.
         environment: it is run with.
-        limit_s: seconds it may take.
+        limits: the time it may take.
         take: gets, in a thread of its own, what it prints, both streams together; it is read no further before that returns.
         memory_bytes: address space of each of its processes; 0 for no limit of either.
         file_bytes: of each file it writes.
@@ -124,7 +126,7 @@ class WatchedCommand:
         *,
         folder: Path,
         environment: Mapping[str, str],
-        limit_s: float,
+        limits: TimeLimits,
         take: Callable[[bytes], object],
         memory_bytes: int = 0,
         file_bytes: int = 0,
@@ -136,7 +138,8 @@ class WatchedCommand:
         given = None if streams is None else [os.dup(stream) for stream in streams]
         options = {
             "folder": str(folder),
-            "limit_s": limit_s,
+            "processor_s": limits.processor_s,
+            "clock_s": limits.clock_s,
             "memory_bytes": memory_bytes,
             "file_bytes": file_bytes,
             "temporary": "" if temporary is None else str(temporary),
@@ -158,7 +161,7 @@ class WatchedCommand:
                 os.close(stream)
         self._take = take
         self._late: threading.Timer | None = None
-        self._expect_end(limit_s)
+        self._expect_end(limits.clock_s)
         self.future: Future[CommandEnd] = Future()
         self.future.set_running_or_notify_cancel()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -235,7 +238,7 @@ def run_command(
             command,
             folder=folder,
             environment={**needed, **environment},
-            limit_s=limits.limit_s,
+            limits=limits.time,
             take=take,
             memory_bytes=limits.memory_limit_bytes,
             file_bytes=limits.largest_file_bytes,
@@ -266,6 +269,7 @@ def _parse_end(line: bytes) -> CommandEnd:
         ending=Ending(said["ending"]),
         status=said["status"],
         duration_s=said["duration_s"],
+        processor_s=said["processor_s"],
         left_running=tuple(said["left"]),
     )
 
@@ -275,7 +279,7 @@ def _judge(name: str, end: CommandEnd, output: str, limits: RunLimits) -> tuple[
     if end.ending is Ending.CANCELLED:
         raise ToolError(name, "it was cancelled", output=tail)
     if end.ending is Ending.TIMED_OUT:
-        raise ToolError(name, f"it did not end within {format_seconds(limits.limit_s)}", output=tail)
+        raise ToolError(name, limits.time.describe_excess(end.processor_s), output=tail)
     if end.ending is Ending.NOT_STARTED:
         raise ToolError(name, f"it cannot be started: {end.words}", output=tail)
     if end.status is None or end.status < 0:

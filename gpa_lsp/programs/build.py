@@ -16,6 +16,7 @@ from gpa_lsp.compiler.absent_headers import FOLDER as ABSENT_HEADERS
 from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL
 from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, WatchedCommand, run_command
 from gpa_lsp.programs.host_libraries import HOST_LIBRARIES, HostLibrary, build_host_library
 from gpa_lsp.programs.library import CudaHeaders, build_libraries, compile_redirection, read_headers
@@ -56,7 +57,7 @@ def build_program(
     Args:
         command: program and arguments as a shell would split them; no shell runs them.
         folder: it runs in.
-        limit_s: seconds it may take.
+        limit_s: seconds of processor time it may take.
         take: gets what it prints.
         is_cancelled: asked again and again; True ends it.
 
@@ -78,7 +79,12 @@ def build_program(
         private = Path(name)
         environment = _make_environment(nvcc.resolve(), private)
         running = WatchedCommand(
-            words, folder=folder, environment=environment, limit_s=limit_s, take=take, temporary=private
+            words,
+            folder=folder,
+            environment=environment,
+            limits=TimeLimits.for_work(limit_s),
+            take=take,
+            temporary=private,
         )
         _wait(running, is_cancelled)
     end = running.future.result()
@@ -218,7 +224,7 @@ def _place(file: Path, target: Path) -> None:
 
 def _list_architectures(nvcc: Path) -> list[int]:
     """The numbers nvcc knows, ascending; none where it does not say."""
-    limits = RunLimits(limit_s=_LIST_LIMIT_S, memory_limit_bytes=_MEMORY_BYTES)
+    limits = RunLimits(time=TimeLimits.for_work(_LIST_LIMIT_S), memory_limit_bytes=_MEMORY_BYTES)
     try:
         is_well, listed = run_command(
             TOOL, [str(nvcc), "--list-gpu-arch"], folder=nvcc.parent, environment=os.environ, limits=limits

@@ -14,6 +14,7 @@ from gpa_lsp.basis.numbers import format_count, format_count_of, format_seconds
 from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.device.products import Product, find_product, note_choice
 from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, WatchedCommand
 from gpa_lsp.programs.host_libraries import HostLibrary, build_host_library, find_host_library
 from gpa_lsp.programs.library import build_libraries, find_headers
@@ -183,7 +184,7 @@ def _run(
         words,
         folder=surroundings.folder,
         environment=environment,
-        limit_s=progress.limit_s,
+        limits=TimeLimits.for_work(progress.limit_s),
         take=surroundings.take,
         streams=surroundings.streams,
         temporary=private,

@@ -9,6 +9,7 @@ from gpa_lsp.basis.errors import GpaError, MissingToolError
 from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.native.c_compiler import compile_library, find_c_compiler
 from gpa_lsp.processes.python_children import isolate_code
+from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
 
 FOLDER_VARIABLE, BYTES_VARIABLE, LAUNCH_VARIABLE = (
@@ -51,7 +52,7 @@ def find_driver() -> Path:
     if not sys.platform.startswith("linux"):
         raise GpaError("launches can be recorded on Linux only")
     child = isolate_code(_FIND)
-    limits = RunLimits(limit_s=_LIMIT_S, memory_limit_bytes=_MEMORY_BYTES)
+    limits = RunLimits(time=TimeLimits.for_work(_LIMIT_S), memory_limit_bytes=_MEMORY_BYTES)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         is_well, output = run_command(
             "python", child.words, folder=Path(name), environment=child.environment, limits=limits

@@ -10,6 +10,7 @@ from pathlib import Path
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, WatchedCommand
 from gpa_lsp.record.describe import describe_launches
 from gpa_lsp.record.library import (
@@ -81,7 +82,7 @@ def record_program(
             [str(program), *command[1:]],
             folder=Path.cwd(),
             environment=environment,
-            limit_s=limit_s,
+            limits=TimeLimits.by_clock(limit_s),
             take=take,
             streams=streams,
             temporary=private,

@@ -17,10 +17,13 @@ from gpa_lsp.compiler.compile import compile_source
 from gpa_lsp.compiler.model import CompilerFlags, CompilerKind
 from gpa_lsp.compiler.nvcc_location import find_nvcc
 from gpa_lsp.compiler.settings import CompilerChoice, CompileSettings
+from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import RunLimits, run_command
 from tests.collect.processes import MARK, wait_until_gone
 from tests.compiler.installed import require_nvcc, require_nvrtc
 from tests.patience import LIMIT_S, wait_until
+
+needs_proc = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processor time is read from /proc")
 
 AUTOMATIC = CompileSettings(keeps_units=False)
 NVCC = CompileSettings(choice=CompilerChoice.NVCC, keeps_units=False)
@@ -165,7 +168,7 @@ def test_an_architecture_that_is_not_known_is_refused(whole: Path) -> None:
 
 
 def test_a_run_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
-    limits = RunLimits(limit_s=0.5, memory_limit_bytes=1 << 30)
+    limits = RunLimits(time=TimeLimits(processor_s=0.5, clock_s=0.5), memory_limit_bytes=1 << 30)
     environment = {**os.environ, MARK: str(tmp_path)}
     command = ["/bin/sh", "-c", "sleep 3600 & sleep 3600"]
     with pytest.raises(ToolError, match="did not end within"):
@@ -173,9 +176,21 @@ def test_a_run_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) 
     wait_until_gone(str(tmp_path))
 
 
+@needs_proc
+def test_a_run_that_works_is_ended_by_the_work_of_all_its_processes_and_not_by_the_clock(tmp_path: Path) -> None:
+    limits = RunLimits(time=TimeLimits(processor_s=0.4, clock_s=LIMIT_S), memory_limit_bytes=1 << 30)
+    busy = ["/bin/sh", "-c", "(while :; do :; done) & sleep 3600"]
+    with pytest.raises(ToolError, match=r"did not end within 0\.4 s of processor time"):
+        run_command("sh", busy, folder=tmp_path, environment=dict(os.environ), limits=limits)
+    waits = ["/bin/sh", "-c", "sleep 1; echo done"]
+    assert run_command("sh", waits, folder=tmp_path, environment=dict(os.environ), limits=limits) == (True, "done\n")
+
+
 def test_a_run_can_be_cancelled_and_its_output_is_bounded(tmp_path: Path) -> None:
     asked = count(1)
-    limits = RunLimits(limit_s=LIMIT_S, memory_limit_bytes=1 << 30, is_cancelled=lambda: next(asked) > 5)
+    limits = RunLimits(
+        time=TimeLimits.for_work(LIMIT_S), memory_limit_bytes=1 << 30, is_cancelled=lambda: next(asked) > 5
+    )
     with pytest.raises(ToolError, match="cancelled") as caught:
         run_command("yes", ["/bin/sh", "-c", "yes"], folder=tmp_path, environment=dict(os.environ), limits=limits)
     assert len(caught.value.output) < 10_000
@@ -184,13 +199,14 @@ def test_a_run_can_be_cancelled_and_its_output_is_bounded(tmp_path: Path) -> Non
 def leave_when_begun(begun: Path, folder: Path) -> str:
     """A program that runs a command without end in a folder, and is gone as soon as the command says in a file that it has begun."""
     return (
-        "import os, threading, time; from pathlib import Path; from gpa_lsp.processes.watched_command import RunLimits, run_command\n"
+        "import os, threading, time; from pathlib import Path; from gpa_lsp.processes.time_limits import TimeLimits\n"
+        "from gpa_lsp.processes.watched_command import RunLimits, run_command\n"
         "def leave():\n"
         f"    while not Path({str(begun)!r}).exists(): time.sleep(0.01)\n"
         "    os._exit(0)\n"
         "threading.Thread(target=leave).start()\n"
         f"run_command('sh', ['/bin/sh', '-c', 'touch {begun}; sleep 3600'], folder=Path({str(folder)!r}), "
-        "environment=dict(os.environ), limits=RunLimits(limit_s=3600, memory_limit_bytes=1 << 30))"
+        "environment=dict(os.environ), limits=RunLimits(time=TimeLimits.for_work(3600), memory_limit_bytes=1 << 30))"
     )
 
 
@@ -210,7 +226,7 @@ def test_a_temporary_folder_goes_with_the_one_that_asked(tmp_path: Path) -> None
 
 
 def test_programs_that_cannot_be_started_say_so(tmp_path: Path) -> None:
-    limits = RunLimits(limit_s=LIMIT_S, memory_limit_bytes=1 << 30)
+    limits = RunLimits(time=TimeLimits.for_work(LIMIT_S), memory_limit_bytes=1 << 30)
     with pytest.raises(ToolError, match="cannot be started"):
         run_command("x", [str(tmp_path / "gone")], folder=tmp_path, environment={}, limits=limits)
 

@@ -27,7 +27,7 @@ from gpa_lsp.lsp.profile_messages import (
 )
 from gpa_lsp.lsp.reading_order import rank_profiles
 from gpa_lsp.processes.frames import Step
-from gpa_lsp.processes.supervision import Patience
+from gpa_lsp.processes.supervision import Patience, WorkerLostError
 from tests.editor.views import LISTING, SOURCE, make_profile
 from tests.lsp.conftest import LISTINGS, write_profile
 from tests.lsp.loop_waiting import settle
@@ -70,7 +70,8 @@ class Audience:
 class Readers:
     """Reads a profile when the test says so.
 
-    The first line of a profile says when it was measured, in seconds; a dash for one that does not say. ``broken`` is one that cannot be read.
+    The first line of a profile says when it was measured, in seconds; a dash for one that does not say. ``broken`` is one that cannot be read,
+    ``lost`` one whose first reader hangs.
     """
 
     def __init__(self, most: int = 1) -> None:
@@ -101,9 +102,12 @@ class Readers:
             self.cancelled.append(name)
             raise
         when = job.profile.read_text().splitlines()[0]
+        if when == "lost" and self.begun.count(name) == 1:
+            take(KernelRead(profile=job.profile, kernel=_make(job.profile, None).kernels[0]))
+            raise WorkerLostError("analysis process", "was stopped or hangs, and was ended")
         if when == "broken":
             return ProfileFailed(profile=job.profile, reason=f"{job.profile}: broken")
-        loaded = _make(job.profile, None if when == "-" else int(when))
+        loaded = _make(job.profile, None if when in ("-", "lost") else int(when))
         take(FilesFound(profile=job.profile, files=tuple(loaded.files.values())))
         for kernel in loaded.kernels:
             take(KernelRead(profile=job.profile, kernel=kernel))
@@ -420,6 +424,15 @@ async def test_a_profile_that_goes_away_while_it_waits_is_not_read(loading: Load
     await loading.wait(lambda: loading.loader._round is not None and loading.loader._round._queue.total == 1)
     assert await loading.read_all() == ["first"]
     assert loading.audience.ends == ["1 of 1 profiles read"]
+
+
+async def test_a_profile_whose_reader_hangs_is_read_by_another(loading: Loading) -> None:
+    loading.write("only", "lost", age_s=60)
+    loading.start()
+    assert await loading.read_all() == ["only", "only"]
+    assert loading.audience.warnings == []
+    (profile,) = loading.audience.snapshot.profiles.values()
+    assert len(profile.kernels) == 1
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no such signal")

@@ -66,15 +66,30 @@ async def test_one_process_answers_one_job_after_the_other(make_process: MakePro
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no such signal")
-async def test_a_stopped_process_is_noticed_and_replaced(make_process: MakeProcess) -> None:
+async def test_the_job_of_a_stopped_process_is_done_by_another(make_process: MakeProcess, tmp_path: Path) -> None:
     process = make_process()
-    task = await begin(process, "wait for", "/nowhere/at all")
+    told: list[Step] = []
+    task = asyncio.create_task(process.do(("wait for", tmp_path / "signal"), limit_s=LIMIT_S, tell=told.append))
+    await wait_until_so(lambda: told)
     stopped = find_process_id(process)
     os.kill(stopped, signal.SIGSTOP)
-    with pytest.raises(ToolError, match="was stopped or hangs"):
-        await asyncio.wait_for(task, LIMIT_S)
+    await wait_until_so(lambda: len(told) == 2)
     with pytest.raises(ProcessLookupError):
         os.kill(stopped, 0)
+    (tmp_path / "signal").touch()
+    assert await asyncio.wait_for(task, LIMIT_S) is None
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no such signal")
+async def test_a_job_that_is_stopped_twice_is_given_up(make_process: MakeProcess) -> None:
+    process = make_process()
+    told: list[Step] = []
+    task = asyncio.create_task(process.do(("wait for", "/nowhere/at all"), limit_s=LIMIT_S, tell=told.append))
+    for tries in (1, 2):
+        await wait_until_so(lambda tries=tries: len(told) == tries)
+        os.kill(find_process_id(process), signal.SIGSTOP)
+    with pytest.raises(ToolError, match="was stopped or hangs"):
+        await asyncio.wait_for(task, LIMIT_S)
     assert await process.do(("say", "still here"), limit_s=LIMIT_S) == "still here"
 
 
@@ -160,8 +175,11 @@ async def test_how_a_process_ended_is_said(make_process: MakeProcess) -> None:
     process = make_process()
     with pytest.raises(ToolError, match="ended with status 9 before it was done"):
         await process.do(("exit", 9), limit_s=LIMIT_S)
-    task = await begin(process, "wait for", "/nowhere/at all")
-    os.kill(find_process_id(process), signal.SIGKILL)
+    told: list[Step] = []
+    task = asyncio.create_task(process.do(("wait for", "/nowhere/at all"), limit_s=LIMIT_S, tell=told.append))
+    for tries in (1, 2):
+        await wait_until_so(lambda tries=tries: len(told) == tries)
+        os.kill(find_process_id(process), signal.SIGKILL)
     with pytest.raises(ToolError, match="ended by signal 9 before it was done"):
         await task
     assert await process.do(("say", 1), limit_s=LIMIT_S) == 1
@@ -170,7 +188,14 @@ async def test_how_a_process_ended_is_said(make_process: MakeProcess) -> None:
 async def test_a_job_that_takes_too_long_is_ended(make_process: MakeProcess) -> None:
     process = make_process()
     with pytest.raises(ToolError, match="did not end within"):
-        await process.do(("wait for", "/nowhere/at all"), limit_s=0.5)
+        await process.do(("wait for", "/nowhere/at all"), limit_s=0.05)
+
+
+async def test_a_job_that_works_too_long_is_ended_by_processor_time(make_process: MakeProcess) -> None:
+    process = make_process()
+    await process.do(("say", "warm"), limit_s=LIMIT_S)
+    with pytest.raises(ToolError, match=r"did not end within 0\.3 s of processor time"):
+        await process.do(("work until", "/nowhere/at all"), limit_s=0.3)
 
 
 async def test_a_cancelled_job_ends_its_process(make_process: MakeProcess) -> None:
