@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -109,8 +110,24 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     is_worker = "PYTEST_XDIST_WORKER" in os.environ
     cache = (folder.parent if is_worker else folder) / "cache"
     cache.mkdir(exist_ok=True)
+    libraries = tmp_path_factory.getbasetemp().parents[is_worker] / "libraries"  # what one run compiled, the next has
+    libraries.mkdir(exist_ok=True, mode=0o700)
+    with suppress(FileExistsError):
+        (cache / "libraries").symlink_to(libraries)
     os.environ["GPA_LSP_CACHE_DIR"] = str(cache)
     os.environ["GPA_LSP_DATA_DIR"] = str(tmp_path_factory.mktemp("data"))
+
+
+_EMULATING = ("emulator", "native", "prediction", "simulator", "symbolic_accesses", "traces", "volumes")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled_core(request: pytest.FixtureRequest, own_cache: None) -> None:
+    """Have the emulator's core compiled for rooms that emulate without asking for it; other rooms have it when what they test asks."""
+    if request.path.relative_to(ROOT).parts[1] in _EMULATING:
+        from gpa_lsp.native.shared_library import prepare_core
+
+        prepare_core()
 
 
 _READ_FIXTURES = ("advice", "pairs", "control_flow", "rewrites")

@@ -24,8 +24,8 @@ from gpa_lsp.compiler.nvcc_location import HOST_COMPILERS
 from gpa_lsp.device.cuda_driver import is_driver_installed
 from gpa_lsp.device.roofs_file import find_roofs_folder
 from gpa_lsp.history.location import find_database
-from gpa_lsp.native.c_compiler import find_c_compiler
-from gpa_lsp.native.shared_library import describe_core
+from gpa_lsp.native.c_compiler import find_c_compiler, open_failures, open_libraries
+from gpa_lsp.native.shared_library import describe_core, find_core
 from gpa_lsp.processes.python_children import isolate_code
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.programs.library import list_headers
@@ -284,12 +284,13 @@ def _inspect_collector() -> Component:
 def _inspect_core() -> Component:
     """What executes kernels without a GPU, and analyses what they did."""
     name, adds = "emulator's compiled core", "faster emulation and analyses of traces (numpy does the same, slower)"
-    reason = describe_core()
+    reason, compiler = describe_core(), find_c_compiler()
     if not reason:
-        return _found(name, f"compiled by {find_c_compiler()}", adds)
-    return Component(
-        name=name, state=State.MISSING, detail=f"numpy is used: {reason}", adds=adds, install="install gcc or clang"
-    )
+        is_there = find_core() is not None
+        detail = f"compiled by {compiler}" if is_there else f"to be compiled by {compiler} with the first emulation"
+        return _found(name, detail, adds)
+    install = "install gcc or clang; gpa-lsp cache --clear has it tried again"
+    return Component(name=name, state=State.MISSING, detail=f"numpy is used: {reason}", adds=adds, install=install)
 
 
 def _inspect_driver() -> Component:
@@ -356,6 +357,8 @@ def list_kept() -> Mapping[str, KeptFiles]:
     return {
         "analysed reports": open_kept_reports(),
         "disassembled functions": open_cache().files,
+        "compiled libraries": open_libraries(),
+        "libraries that could not be compiled": open_failures(),
     }
 
 

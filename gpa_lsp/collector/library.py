@@ -1,16 +1,13 @@
 """The library that is injected, and the CUPTI it calls: made on demand, kept in the user's cache."""
 
-import hashlib
 import os
-import platform
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from gpa_lsp.basis.errors import MissingToolError
-from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.native.c_compiler import compile_library, find_c_compiler
+from gpa_lsp.native.c_compiler import Library, obtain_library
 from gpa_lsp.processes.search_paths import list_package_folders
 
 NAME = "gpa_lsp_collector.so"
@@ -19,7 +16,6 @@ CUPTI_VARIABLE = "GPA_LSP_CUPTI"
 """Names the libcupti to use, where another than the newest is wanted."""
 
 _FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-fno-strict-aliasing")
-_KEPT_BYTES = 4 << 20
 _MARK = "cupti_pcsampling.h"
 _DRIVER_MARK = "cuda.h"
 _LIBRARY = re.compile(r"libcupti\.so\.(\d+)(?:\.\d+)*$")
@@ -100,23 +96,16 @@ def build_library(cupti: Cupti, into: Path) -> Path:
         ToolError: it failed.
         OSError: it cannot be written.
     """
-    compiler = find_c_compiler()
-    digest = hashlib.sha256(f"{_FLAGS} {compiler} {platform.machine()}".encode())
-    for source in (*sorted(SOURCES.glob("*.[ch]")), *_list_versions(cupti)):
-        digest.update(source.read_bytes())
-    kept = KeptFiles(find_cache_folder() / "collector", limit_bytes=_KEPT_BYTES)
-    path = into / NAME
-    content = kept.load(digest.hexdigest())
-    if content is not None:
-        path.write_bytes(content)
-        return path
     headers = [f"-I{folder}" for folder in cupti.headers]
     sources = [str(source) for source in sorted(SOURCES.glob("*.c"))]
-    compile_library(
-        compiler, [*_FLAGS, *headers, *sources, "-ldl"], path, needed_for="the library that collects samples"
+    library = Library(
+        title="the library that collects samples",
+        needed_for="sampling without Nsight Compute",
+        arguments=(*_FLAGS, *headers, *sources, "-ldl"),
+        inputs=(*sorted(SOURCES.glob("*.h")), *_list_versions(cupti)),
     )
-    kept.store(digest.hexdigest(), path.read_bytes())
-    kept.trim()
+    path = into / NAME
+    path.write_bytes(obtain_library(library))
     return path
 
 

@@ -31,7 +31,6 @@ from gpa_lsp.emulator.static_instructions import list_static_instructions
 from gpa_lsp.emulator.trace import Buffer, StaticInstruction, Trace, join_pieces
 from gpa_lsp.launches.build import build_inputs
 from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import PtxFunction, PtxModule
 from gpa_lsp.ptx.reachable import list_reachable
 
@@ -141,7 +140,6 @@ def emulate(
     """
     kernel = find_kernel(module, launch.kernel)
     instructions = list_static_instructions(module, kernel.name)
-    find_core()  # where it has to be compiled first, that is no part of what the launch may take
     run = _Emulation(module, kernel, launch, budget=budget, instructions=instructions)
     _, static_bytes = lay_out_shared(module, list(list_reachable(module, kernel.name)), kernel)
     problem = check_launch(kernel, launch, static_bytes)

@@ -24,7 +24,6 @@ from gpa_lsp.emulator.model import Budget, Fault, FaultKind
 from gpa_lsp.emulator.static_instructions import list_static_instructions
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.model import TextureInput
-from gpa_lsp.native.shared_library import find_core
 from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
 from gpa_lsp.ptx.reachable import list_reachable
 
@@ -286,7 +285,6 @@ class ResidentKernel:
         self._memory = module.memory
         self._workspace = module.memory.workspace if is_cooperative else None
         self._blocks = prod(launch.grid)
-        find_core()  # compiled before the time of the launch begins
         self._meter = Meter(budget)
         self._budget_s = budget.seconds
         self._instructions = list_static_instructions(module.module, kernel.name)

@@ -24,6 +24,7 @@ from gpa_lsp.editor.predicted.results import (
     TrialsResult,
 )
 from gpa_lsp.editor.settings import Settings
+from gpa_lsp.lsp.core_build import await_core
 from gpa_lsp.lsp.late_progress import LateProgress
 from gpa_lsp.lsp.launch_descriptions import DESCRIPTION_SUFFIX, find_description, read_description
 from gpa_lsp.lsp.loader import ProgressDisplay
@@ -61,6 +62,7 @@ class EmulationProcess(AsyncWorker):
         Raises:
             ToolError: the process died, or hangs; so do the others.
         """
+        await await_core(tell)
         result: PredictedResult = await self.do(job, limit_s=job.most_s, tell=tell)
         return result
 
@@ -71,11 +73,13 @@ class EmulationProcess(AsyncWorker):
 
     async def write_page(self, job: PageJob) -> PageResult:
         """A page of HTML."""
+        await await_core(None)
         result: PageResult = await self.do(job, limit_s=2 * job.base.most_s)
         return result
 
     async def write_template(self, job: TemplateJob) -> TemplateResult:
         """A description to begin with."""
+        await await_core(None)
         result: TemplateResult = await self.do(job, limit_s=job.base.most_s)
         return result
 

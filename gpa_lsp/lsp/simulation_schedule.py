@@ -14,6 +14,7 @@ from gpa_lsp.basis.numbers import format_number
 from gpa_lsp.editor.predicted.results import PredictedJob
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult, SimulationJob, SimulationResult
+from gpa_lsp.lsp.core_build import await_core
 from gpa_lsp.lsp.late_progress import LateProgress
 from gpa_lsp.lsp.loader import ProgressDisplay
 from gpa_lsp.processes.async_worker import AsyncWorker, attend
@@ -45,6 +46,7 @@ class SimulationProcess(AsyncWorker):
         Raises:
             ToolError: the process died, or hangs.
         """
+        await await_core(tell)
         result: SimulationResult = await self.do(job, limit_s=job.most_s, tell=tell)
         return result
 
@@ -54,6 +56,7 @@ class SimulationProcess(AsyncWorker):
         Raises:
             ToolError: the process died, or hangs.
         """
+        await await_core(tell)
         result: ComparisonResult = await self.do(job, limit_s=job.most_s, tell=tell)
         return result
 

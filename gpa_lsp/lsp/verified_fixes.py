@@ -24,6 +24,7 @@ from gpa_lsp.editor.verified.results import (
     LaunchedResult,
     OfferedFix,
 )
+from gpa_lsp.lsp.core_build import await_core
 from gpa_lsp.lsp.launch_descriptions import find_description, read_description
 from gpa_lsp.lsp.source_scope import SourceScope
 from gpa_lsp.lsp.threads import call_in_thread
@@ -72,6 +73,7 @@ class FixProcess(AsyncWorker):
         Raises:
             ToolError: the process died, or hangs.
         """
+        await await_core(None)
         result: LaunchedResult = await self.do(job, limit_s=2 * (job.base.limit_s + 6 * job.seconds) + _GRACE_S)
         return result
 

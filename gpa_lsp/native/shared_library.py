@@ -1,26 +1,25 @@
 """The compiled core: :func:`find_core` gives its functions, or None where numpy does the work.
 
-It is compiled when it is first asked for, with the system's compiler and for the processor at work, and kept in the user's cache by a digest of
-its sources, flags, compiler and processor. Whoever calls a function of it has the same in numpy beside it: a function that cannot do what it is
-asked for (no memory, an index that leads nowhere) says so, and numpy does it, or says what is wrong.
+Only :func:`prepare_core` has it compiled, for the processor at work: work that needs it asks for that before it begins. Everything else uses it
+where it is there already. Whoever calls a function of it has the same in numpy beside it: a function that cannot do what it is asked for (no memory,
+an index that leads nowhere) says so, and numpy does it, or says what is wrong.
 """
 
 import ctypes
 import hashlib
 import logging
 import os
-import platform
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.basis.errors import GpaError
-from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
-from gpa_lsp.native.c_compiler import compile_library, find_c_compiler
+from gpa_lsp.native.c_compiler import Library, Tell, find_c_compiler, find_failure, load_library, obtain_library
 from gpa_lsp.processes.watched_command import TEMPORARY
+
+if TYPE_CHECKING:
+    import numpy as np  # the server has the core compiled, and does without
 
 _LOG = logging.getLogger(__name__)
 
@@ -43,8 +42,9 @@ _FLAGS = (
 _VECTORISING = ("-fno-math-errno", "-fno-trapping-math")
 """No result depends on these two, and no trap or error is looked at; loops over lanes become vector instructions with them."""
 
-_KEPT_BYTES = 16 << 20
 _FAILED = -1
+_USUAL_S = 15
+_WITHOUT = "numpy emulates and analyses, which is slower: %s"
 
 
 class Core:
@@ -87,56 +87,87 @@ class Core:
 def _convert(argument: "np.ndarray[Any, Any] | int | None") -> Any:
     if argument is None:
         return None
-    if isinstance(argument, np.ndarray):
-        return ctypes.c_void_p(argument.ctypes.data)
-    return ctypes.c_int64(argument)
+    array = getattr(argument, "ctypes", None)
+    return ctypes.c_int64(argument) if array is None else ctypes.c_void_p(array.data)  # type: ignore[arg-type]
 
 
 class _Finder:
-    """Looks for the core once."""
+    """Looks for the core."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._is_found = False
+        self._is_found = self._is_prepared = False
         self._core: Core | None = None
-        self.reason = ""
 
     def find(self) -> Core | None:
-        """It, whatever the environment says now."""
+        """It, where it was compiled; looked for once."""
         if not self._is_found:
             with self._lock:
                 if not self._is_found:
-                    self._core = self._load()
-                    self._is_found = True
+                    self._take(load_library(describe_library()) if os.name == "posix" else None)
         return self._core
 
-    def _load(self) -> Core | None:
-        if os.name != "posix":
-            self.reason = "only on Linux and macOS"
-            return None
-        try:
-            return Core(_open(_build(), "core"))
-        except (GpaError, OSError) as error:
-            self.reason = str(error)
-            _LOG.info("the compiled core is not used: %s", error)
-            return None
+    def prepare(self, tell: Tell) -> None:
+        """Have it compiled; what becomes of that is told."""
+        if self.find() is not None:
+            return
+        with self._lock:
+            if self._core is None and os.name == "posix" and not self._is_prepared:
+                self._is_prepared = True
+                try:
+                    self._take(obtain_library(describe_library(), tell=tell))
+                except GpaError as error:
+                    tell(_WITHOUT % str(error).splitlines()[0])
+
+    def _take(self, content: bytes | None) -> None:
+        self._core = None if content is None else Core(_open(content, "core"))
+        self._is_found = True
 
 
 _FINDER = _Finder()
 
 
 def find_core() -> Core | None:
-    """The core; None where there is none, or where it is not wanted."""
-    if os.environ.get(VARIABLE) == "0":
-        return None
-    return _FINDER.find()
+    """The core; None where it was not compiled yet, cannot be, or is not wanted."""
+    return _FINDER.find() if is_core_wanted() else None
+
+
+def prepare_core(tell: Tell = _LOG.warning) -> None:
+    """Have the core compiled where it was not yet, and wait for it.
+
+    Args:
+        tell: told what is waited for (standard error, where nobody takes the log), and why there is no core where it cannot be compiled.
+    """
+    if is_core_wanted():
+        _FINDER.prepare(tell)
+
+
+def build_core() -> None:
+    """Have the core compiled where it was not yet, without loading it. That it cannot be is logged."""
+    if is_core_wanted() and os.name == "posix":
+        try:
+            obtain_library(describe_library())
+        except GpaError as error:
+            _LOG.warning(_WITHOUT, str(error).splitlines()[0])
+
+
+def is_core_wanted() -> bool:
+    """Whether the environment leaves anything to the core."""
+    return os.environ.get(VARIABLE) != "0"
 
 
 def describe_core() -> str:
-    """Why there is no core, a clause; empty where there is one."""
-    if os.environ.get(VARIABLE) == "0":
+    """Why there is no core and will be none, a clause; empty where there is one, or is one with the first emulation."""
+    if not is_core_wanted():
         return f"{VARIABLE}=0"
-    return "" if _FINDER.find() is not None else _FINDER.reason
+    if os.name != "posix":
+        return "only on Linux and macOS"
+    if _FINDER.find() is not None:
+        return ""
+    if find_c_compiler() is None:
+        return "there is no C compiler"
+    failure = find_failure(describe_library())
+    return "" if failure is None else f"it could not be compiled: {failure.splitlines()[0]}"
 
 
 def may_translate() -> bool:
@@ -155,48 +186,33 @@ def open_source(text: str, *, needed_for: str) -> ctypes.CDLL:
         GpaError: it cannot be compiled.
         OSError: it cannot be loaded.
     """
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
-        source = Path(name) / "source.c"
-        source.write_text(text, encoding="utf-8")
-        flags = (*_FLAGS, *_VECTORISING, "-I", str(SOURCES))
-        return _open(_compile([source], flags, text.encode(), kind="pieces", needed_for=needed_for), "pieces")
+    headers = tuple(sorted(SOURCES.glob("*.h")))
+    library = Library(
+        title="a kernel that runs for long",
+        needed_for=needed_for,
+        arguments=(*_FLAGS, *_VECTORISING, "-I", str(SOURCES), *_tune(), "source.c", "-lm"),
+        files={"source.c": text.encode()},
+        inputs=headers,
+    )
+    return _open(obtain_library(library), "pieces")
 
 
-def _build() -> bytes:
-    """The library, compiled where it was not before."""
-    sources = sorted(SOURCES.glob("*.c"))
-    written = b"".join(source.read_bytes() for source in sources)
-    return _compile(sources, _FLAGS, written, kind="core", needed_for="a faster emulator")
+def describe_library() -> Library:
+    """How the core is compiled."""
+    sources = tuple(str(one) for one in sorted(SOURCES.glob("*.c")))
+    return Library(
+        title="the emulator's core",
+        needed_for="a faster emulator",
+        arguments=(*_FLAGS, *_tune(), *sources, "-lm"),
+        inputs=tuple(sorted(SOURCES.glob("*.h"))),
+        usual_s=_USUAL_S,
+    )
 
 
-def _compile(sources: list[Path], flags: tuple[str, ...], written: bytes, *, kind: str, needed_for: str) -> bytes:
-    """A library of some sources, compiled where it was not before.
-
-    Args:
-        sources: them.
-        flags: they are compiled with.
-        written: what stands in them.
-        kind: where it is kept.
-        needed_for: what cannot be done without a compiler, for the message.
-    """
-    compiler = find_c_compiler()
+def _tune() -> tuple[str, ...]:
+    """Flags for the processor at work, which is named so that each kind has a library of its own in a cache that several machines share."""
     processor = _describe_processor()
-    flags = (*flags, "-march=native") if processor else flags
-    digest = hashlib.sha256(f"{flags} {compiler} {platform.machine()} {processor}".encode())
-    digest.update(written)
-    for header in sorted(SOURCES.glob("*.h")):
-        digest.update(header.read_bytes())
-    kept = KeptFiles(find_cache_folder() / kind, limit_bytes=_KEPT_BYTES)
-    content = kept.load(digest.hexdigest())
-    if content is None:
-        with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
-            library = Path(name) / "core.so"
-            arguments = [*flags, *(str(one) for one in sources), "-lm"]
-            compile_library(compiler, arguments, library, needed_for=needed_for)
-            content = library.read_bytes()
-        kept.store(digest.hexdigest(), content)
-        kept.trim()
-    return content
+    return ("-march=native", f"-DPROCESSOR={hashlib.sha256(processor.encode()).hexdigest()}") if processor else ()
 
 
 def _open(content: bytes, kind: str) -> ctypes.CDLL:

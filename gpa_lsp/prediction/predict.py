@@ -12,6 +12,7 @@ from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.emulator.model import TraceSink
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file
+from gpa_lsp.native.shared_library import prepare_core
 from gpa_lsp.prediction.comparing import compare_launches
 from gpa_lsp.prediction.launch_sources import EVERY_LAUNCH, LaunchChoice, list_launches
 from gpa_lsp.prediction.launch_subject import LaunchSubject
@@ -207,6 +208,8 @@ def predict_matched(
     """Each launch in turn; one that cannot be run becomes a problem."""
     by_name = {one.statics.mangled_name: one.statics for one in work.statics.kernels}
     predictions = []
+    if matched:
+        prepare_core()
     started_s, most_s = time.monotonic(), work.settings.all_seconds
     for number, one in enumerate(matched):
         if most_s is not None and time.monotonic() - started_s > most_s:

@@ -11,6 +11,7 @@ from gpa_lsp.compiler.builds import build_unit
 from gpa_lsp.device.products import find_product_of, note_choice
 from gpa_lsp.emulator.model import TraceSink
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.native.shared_library import prepare_core
 from gpa_lsp.prediction.compare_counts import compare_counts
 from gpa_lsp.prediction.comparing import compare_launches
 from gpa_lsp.prediction.emulated_counts import count_launch
@@ -130,6 +131,7 @@ class _ReportWork:
         product = find_product_of(one.launch.device)
         if settings.machine is None and product is not None:
             settings = replace(settings, machine=product.name)
+        prepare_core()
         predicted = predict_launch(subject, settings, sinks=(*self._sinks, collector))
         problems: list[Problem] = []
         with spare_others("laying it over what was measured", problems, kernel=subject.kernel):

@@ -21,6 +21,7 @@ from gpa_lsp.device.products import Product, find_product, note_choice
 from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.native.shared_library import prepare_core
 from gpa_lsp.prediction.simulation_subjects import (
     PTX_REMEDY,
     Place,
@@ -285,7 +286,9 @@ def _simulate_all(
     done: list[DocumentLaunch] = []
     estimates: list[EstimatedLaunch] = []
     known = known or [one.kernel.mangled_name for one in subjects]
-    meant = match_launches(described, subjects, known, problems, is_chosen=is_chosen)
+    meant = list(match_launches(described, subjects, known, problems, is_chosen=is_chosen))
+    if meant:
+        prepare_core()
     end_s = inf if settings.total_seconds is None else time.monotonic() + settings.total_seconds
     for number, (launch, subject) in enumerate(meant):
         if time.monotonic() >= end_s:

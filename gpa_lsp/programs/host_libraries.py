@@ -1,13 +1,11 @@
 """NVIDIA's libraries whose functions are computed on the CPU: their kernels come as machine code, and cannot be emulated."""
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.absent_headers import FOLDER as ABSENT_HEADERS
-from gpa_lsp.native.c_compiler import compile_library, find_c_compiler
-from gpa_lsp.processes.watched_command import TEMPORARY
+from gpa_lsp.native.c_compiler import Tell
 from gpa_lsp.programs.library import FLAGS, SOURCES, CudaHeaders, place_compiled, write_refusals
 
 _SOURCES = SOURCES / "libraries"
@@ -59,7 +57,14 @@ def find_host_library(soname: str) -> HostLibrary | None:
     return next((one for one in HOST_LIBRARIES if stem == f"lib{one.stem}"), None)
 
 
-def build_host_library(library: HostLibrary, headers: CudaHeaders, path: Path, *, wanted: Sequence[str] = ()) -> Path:
+def build_host_library(
+    library: HostLibrary,
+    headers: CudaHeaders,
+    path: Path,
+    *,
+    wanted: Sequence[str] = (),
+    tell: Tell | None = None,
+) -> Path:
     """Put a library into a folder where the runtime library is already.
 
     Args:
@@ -67,6 +72,7 @@ def build_host_library(library: HostLibrary, headers: CudaHeaders, path: Path, *
         headers: of the release of CUDA.
         path: with the name that programs ask for.
         wanted: names that the program asks libraries for; functions of this one that are not computed here say so when they are called.
+        tell: told what is waited for.
 
     Returns:
         The path.
@@ -76,16 +82,10 @@ def build_host_library(library: HostLibrary, headers: CudaHeaders, path: Path, *
         ToolError: it failed.
         GpaError: the library cannot be written.
     """
-
     missing = [name for name in wanted if name.startswith(library.stem) and name.isidentifier()]
-
-    def compile_it() -> None:
-        with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
-            refusals = Path(name) / "refusals.c"
-            refusals.write_text(write_refusals(missing), encoding="utf-8")
-            folders = [f"-I{folder}" for folder in (library.headers, headers.folder)]
-            files = [*sorted(_SOURCES.glob(f"{library.stem}*.c")), refusals, path.with_name(headers.soname)]
-            arguments = [*FLAGS, _COMPLEX, *folders, *map(str, files), f"-Wl,-soname,{path.name}", "-lm"]
-            compile_library(find_c_compiler(), arguments, path, needed_for=f"{library.name} on the CPU")
-
-    return place_compiled(headers, path, [Path(__file__)], compile_it, wanted=missing)
+    runtime = path.with_name(headers.soname)
+    files = {"refusals.c": write_refusals(missing).encode(), runtime.name: runtime.read_bytes()}
+    folders = [f"-I{folder}" for folder in (library.headers, headers.folder)]
+    sources = map(str, sorted(_SOURCES.glob(f"{library.stem}*.c")))
+    arguments = (*FLAGS, _COMPLEX, *folders, *sources, *files, "-lm")
+    return place_compiled(headers, path, arguments, files, needed_for=f"{library.name} on the CPU", tell=tell)

@@ -1,18 +1,14 @@
 """The libraries a program gets in place of NVIDIA's: compiled once per release of CUDA, kept in the user's cache."""
 
-import hashlib
 import os
 import re
-import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gpa_lsp.basis.errors import GpaError, InputError
-from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.header_folders import find_cuda_headers
-from gpa_lsp.native.c_compiler import compile_library, find_c_compiler
-from gpa_lsp.processes.watched_command import TEMPORARY
+from gpa_lsp.native.c_compiler import Library, Tell, obtain_library
 
 DRIVER_NAME = "libcuda.so.1"
 SOURCES = Path(__file__).parent / "runtime"
@@ -28,7 +24,7 @@ _UNREFUSED = {"cuGetExportTable"}
 _REFUSAL = """extern __attribute__((visibility("hidden"))) int refuse_call(const char *name);
 #define REFUSE(name) \\
     __attribute__((visibility("default"), weak, section("refusals"))) int name(void) { return refuse_call(#name); }"""
-_KEPT_BYTES = 16 << 20
+_USUAL_S = 4  # of processor time, for each library
 _DRIVER_HEADER = "cuda.h"
 _OLD_SONAME = 11
 """Releases of CUDA 11 share one name."""
@@ -106,12 +102,13 @@ def _list_header_folders() -> list[Path]:
     return [*named, *find_cuda_headers(), Path("/usr/local/cuda/include"), *installed]
 
 
-def build_libraries(headers: CudaHeaders, into: Path) -> tuple[Path, ...]:
+def build_libraries(headers: CudaHeaders, into: Path, *, tell: Tell | None = None) -> tuple[Path, ...]:
     """Put the libraries for a release of CUDA into a folder, under the names that programs ask for.
 
     Args:
         headers: of the release.
         into: an existing folder of ours.
+        tell: told what is waited for.
 
     Returns:
         The runtime library, and the driver library where there are headers for it.
@@ -121,81 +118,87 @@ def build_libraries(headers: CudaHeaders, into: Path) -> tuple[Path, ...]:
         ToolError: it failed.
         GpaError: the libraries cannot be written.
     """
-    runtime = _place(headers, into / headers.soname, SOURCES)
+    runtime = _place(headers, into / headers.soname, SOURCES, tell)
     if not (headers.folder / _DRIVER_HEADER).is_file():
         return (runtime,)
-    return runtime, _place(headers, into / DRIVER_NAME, SOURCES / "driver")
+    return runtime, _place(headers, into / DRIVER_NAME, SOURCES / "driver", tell)
 
 
-def _place(headers: CudaHeaders, path: Path, sources: Path) -> Path:
+def _place(headers: CudaHeaders, path: Path, sources: Path, tell: Tell | None) -> Path:
     """One of the two, compiled where it was not before."""
-    return place_compiled(headers, path, [Path(__file__)], lambda: _compile(headers, path, sources))
+    arguments = [*FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
+    if sources == SOURCES:
+        versions = f"{headers.soname} {{ global: cuda*; __cuda*; gpa_lsp_runtime; local: *; }};\n"
+        files = {"versions.map": versions.encode()}
+        arguments += ["-Wl,--version-script=versions.map", *_alias_functions(sources, headers.version)]
+    else:
+        declared = _list_declared((headers.folder / _DRIVER_HEADER).read_text(errors="replace"))
+        runtime = path.with_name(headers.soname)
+        files = {"refusals.c": write_refusals(declared).encode(), runtime.name: runtime.read_bytes()}
+        arguments += [f"-I{sources}", *files]
+    return place_compiled(
+        headers, path, tuple(arguments), files, needed_for="running programs without a GPU", tell=tell
+    )
 
 
 def place_compiled(
-    headers: CudaHeaders, path: Path, makers: Sequence[Path], make: Callable[[], None], *, wanted: Sequence[str] = ()
+    headers: CudaHeaders,
+    path: Path,
+    arguments: tuple[str, ...],
+    files: Mapping[str, bytes],
+    *,
+    needed_for: str,
+    tell: Tell | None = None,
 ) -> Path:
-    """Put a library into a folder, from the user's cache where it was made before.
+    """Put a library into a folder, compiled where it was not before.
 
     Args:
         headers: of the release it is for.
         path: of the library.
-        makers: files that say how it is made, beside all sources of the runtime.
-        make: writes it.
-        wanted: what it is made for, beside its name.
+        arguments: flags and sources, without the library's name.
+        files: made for it; see :class:`Library`.
+        needed_for: what cannot be done without it, for messages.
+        tell: told what is waited for.
 
     Returns:
         The path.
 
     Raises:
-        GpaError: it cannot be written; and what ``make`` raises.
+        MissingToolError: there is no C compiler.
+        ToolError: it could not be compiled.
+        GpaError: it cannot be written.
     """
-    kept = KeptFiles(find_cache_folder() / "runtime", limit_bytes=_KEPT_BYTES)
-    digest = hashlib.sha256(f"{headers.folder} {headers.version} {FLAGS} {path.name} {sorted(wanted)}".encode())
-    for source in (*sorted(SOURCES.rglob("*.[ch]")), *makers):
-        digest.update(source.read_bytes())
-    key = digest.hexdigest()
-    content = kept.load(key)
+    library = Library(
+        title=f"{path.name} for programs without a GPU",
+        needed_for=needed_for,
+        arguments=(*arguments, f"-Wl,-soname,{path.name}"),
+        files=files,
+        inputs=(*sorted(SOURCES.rglob("*.h")), headers.folder / "cuda_runtime_api.h"),
+        usual_s=_USUAL_S,
+    )
+    content = obtain_library(library, tell=tell)
     try:
-        if content is not None:
-            path.write_bytes(content)
-        else:
-            make()
-            kept.store(key, path.read_bytes())
+        path.write_bytes(content)
     except OSError as error:
         raise GpaError(f"{path} cannot be written: {error.strerror or error}") from error
     return path
 
 
 def compile_redirection(folder: Path) -> Path:
-    """The library that is preloaded into a build, so that nvcc is found whatever path the build names; made in a folder.
+    """The library that is preloaded into a build, so that nvcc is found whatever path the build names; put into a folder.
 
     Raises:
         MissingToolError: there is no C compiler.
         ToolError: it failed.
     """
     path = folder / "redirect.so"
-    compile_library(
-        find_c_compiler(), [*FLAGS, str(_REDIRECTION), "-ldl"], path, needed_for="the library that builds are led by"
+    library = Library(
+        title="the library that leads builds",
+        needed_for="building programs without a GPU",
+        arguments=(*FLAGS, str(_REDIRECTION), "-ldl"),
     )
+    path.write_bytes(obtain_library(library))
     return path
-
-
-def _compile(headers: CudaHeaders, library: Path, sources: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
-        arguments = [*FLAGS, f"-I{headers.folder}", *(str(one) for one in sorted(sources.glob("*.c")))]
-        if sources == SOURCES:
-            versions = Path(name) / "versions.map"
-            versions.write_text(f"{headers.soname} {{ global: cuda*; __cuda*; gpa_lsp_runtime; local: *; }};\n")
-            arguments += [f"-Wl,--version-script={versions}", *_alias_functions(sources, headers.version)]
-        else:
-            refusals = Path(name) / "refusals.c"
-            refusals.write_text(
-                write_refusals(_list_declared((headers.folder / _DRIVER_HEADER).read_text(errors="replace")))
-            )
-            arguments += [f"-I{sources}", str(refusals), str(library.with_name(headers.soname))]
-        arguments.append(f"-Wl,-soname,{library.name}")
-        compile_library(find_c_compiler(), arguments, library, needed_for="the library that programs run on")
 
 
 def _list_declared(header: str) -> set[str]:

@@ -13,6 +13,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_seconds
 from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.device.products import Product, find_product, note_choice
+from gpa_lsp.native.shared_library import prepare_core
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, WatchedCommand
@@ -87,9 +88,12 @@ def run_program(
         surroundings.tell(sentence)
     recorder = None if records is None else Recorder(settings.record_bytes, settings.recorded_launch)
     with _make_private_folder() as private:
-        libraries = list(build_libraries(headers, private))
+        libraries = list(build_libraries(headers, private, tell=surroundings.tell))
         for name, library in computed.items():
-            libraries.append(build_host_library(library, headers, private / name, wanted=program.undefined))
+            libraries.append(
+                build_host_library(library, headers, private / name, wanted=program.undefined, tell=surroundings.tell)
+            )
+        prepare_core(surroundings.tell)
         started = time.monotonic()
         server = RuntimeServer(private, _make_opener(settings, product, private, recorder, started))
         server.start()

@@ -1,13 +1,11 @@
 """The library that stands before CUDA's driver library: :func:`build_recorder` compiles it for the one that is installed."""
 
-import hashlib
 import sys
 import tempfile
 from pathlib import Path
 
 from gpa_lsp.basis.errors import GpaError, MissingToolError
-from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
-from gpa_lsp.native.c_compiler import compile_library, find_c_compiler
+from gpa_lsp.native.c_compiler import Library, obtain_library
 from gpa_lsp.processes.python_children import isolate_code
 from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
@@ -26,7 +24,6 @@ _SOURCES = tuple(
 )
 _FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
 _NEEDED_FOR = "recording launches"
-_KEPT_BYTES = 1 << 20
 _LIMIT_S = 30.0
 _MEMORY_BYTES = 64 << 30
 """Of address space: drivers reserve much."""
@@ -76,32 +73,27 @@ def build_recorder(driver: Path, folder: Path) -> Path:
         ToolError: it failed.
         GpaError: the library cannot be written.
     """
-    kept = KeptFiles(find_cache_folder() / "recorder", limit_bytes=_KEPT_BYTES)
-    texts = b"".join(one.read_bytes() for one in (*_SOURCES, Path(__file__)))
-    key = hashlib.sha256(texts + f"{driver} {_FLAGS}".encode()).hexdigest()
+    empty = Library(
+        title="a library that names the driver",
+        needed_for=_NEEDED_FOR,
+        arguments=("-fPIC", "-shared", "empty.c", f"-Wl,-soname,{driver}"),
+        files={"empty.c": b"int gpa_lsp_nothing;\n"},
+    )
+    quoted = str(driver).replace("\\", "\\\\").replace('"', '\\"')
+    sources = [str(one) for one in _SOURCES if one.suffix == ".c"]
+    # An empty library of the driver's path for a name has the driver loaded behind this one, wherever it lies.
+    linked = ["-Wl,--no-as-needed", "stub.so", f"-Wl,-soname,{DRIVER_NAME}", "-ldl"]
+    library = Library(
+        title="the recorder of launches",
+        needed_for=_NEEDED_FOR,
+        arguments=(*_FLAGS, f'-DREAL_DRIVER="{quoted}"', *sources, *linked),
+        files={"stub.so": obtain_library(empty)},
+        inputs=tuple(one for one in _SOURCES if one.suffix == ".h"),
+    )
     path = folder / LIBRARY_NAME
-    content = kept.load(key)
+    content = obtain_library(library)
     try:
-        if content is None:
-            _compile(driver, path)
-            kept.store(key, path.read_bytes())
-        else:
-            path.write_bytes(content)
+        path.write_bytes(content)
     except OSError as error:
         raise GpaError(f"{path} cannot be written: {error.strerror or error}") from error
     return path
-
-
-def _compile(driver: Path, path: Path) -> None:
-    """Link it with an empty library of the driver's path for a name, so that the driver is loaded behind it, wherever it lies."""
-    compiler = find_c_compiler()
-    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
-        empty, stub = Path(name) / "empty.c", Path(name) / "stub.so"
-        empty.write_text("int gpa_lsp_nothing;\n")
-        compile_library(
-            compiler, ["-fPIC", "-shared", str(empty), f"-Wl,-soname,{driver}"], stub, needed_for=_NEEDED_FOR
-        )
-        quoted = str(driver).replace("\\", "\\\\").replace('"', '\\"')
-        sources = [str(one) for one in _SOURCES if one.suffix == ".c"]
-        arguments = [*_FLAGS, f'-DREAL_DRIVER="{quoted}"', *sources, "-Wl,--no-as-needed", str(stub)]
-        compile_library(compiler, [*arguments, f"-Wl,-soname,{DRIVER_NAME}", "-ldl"], path, needed_for=_NEEDED_FOR)

@@ -1,43 +1,160 @@
-"""The core is compiled once, and numpy does without it."""
+"""The core is compiled once on a machine, apart from whoever asked, and numpy does without it."""
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from gpa_lsp.basis.errors import MissingToolError, ToolError
+from gpa_lsp.native import c_compiler
 from gpa_lsp.native import shared_library as core
-from gpa_lsp.native.c_compiler import find_c_compiler
+from gpa_lsp.native.c_compiler import (
+    Library,
+    find_c_compiler,
+    find_failure,
+    load_library,
+    obtain_library,
+    open_failures,
+)
+from tests.patience import wait_until
 
 needs_compiler = pytest.mark.skipif(find_c_compiler() is None, reason="there is no C compiler")
+LIBRARY = Library(
+    title="a small library",
+    needed_for="this test",
+    arguments=("-shared", "-fPIC", "number.c"),
+    files={"number.c": b"int number(void) { return 7; }\n"},
+    usual_s=1,
+)
+
+
+class Compiler:
+    """Stands before the system's compiler, and notes when it begins.
+
+    Args:
+        folder: for it and what it notes.
+        script: what it does then, in a shell; "$@" are its arguments.
+    """
+
+    def __init__(self, folder: Path, script: str) -> None:
+        self._begun = folder / "begun"
+        self.path = folder / "cc"
+        self.path.write_text(f"#!/bin/sh\necho $$ >> {self._begun}\n{script}\n")
+        self.path.chmod(0o700)
+
+    @property
+    def begun(self) -> int:
+        """How often it was started."""
+        return len(self._begun.read_text().split()) if self._begun.exists() else 0
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(folder))
+    return folder
+
+
+def start_asking(compiler: Compiler) -> "subprocess.Popen[bytes]":
+    """A process that asks for the library and waits."""
+    code = "from tests.native.test_shared_library import LIBRARY; from gpa_lsp.native.c_compiler import obtain_library; obtain_library(LIBRARY)"
+    environment = {**os.environ, "PATH": f"{compiler.path.parent}:{os.environ['PATH']}", "PYTHONPATH": str(Path.cwd())}
+    return subprocess.Popen([sys.executable, "-c", code], env=environment, start_new_session=True)
 
 
 @needs_compiler
-def test_the_core_is_compiled_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(tmp_path))
-    first = core._build()
-    monkeypatch.setattr(core, "compile_library", lambda *_, **__: pytest.fail("compiled again"))
-    assert core._build() == first
-    found = core.Core(core._open(first, "core"))
-    numbers = np.empty(4, np.int64)
-    assert found.has_done("number_by_key", np.array([7, 3, 7, 7], np.int64), 4, numbers)
-    assert numbers.tolist() == [0, 0, 1, 2]
-
-
-def test_without_a_compiler_there_is_no_core_and_it_is_said_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_was_compiled_is_kept_and_looked_up_without_compiling(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(tmp_path))
+    compiler = Compiler(tmp_path, 'exec gcc "$@"')
+    monkeypatch.setattr(c_compiler, "find_c_compiler", lambda: compiler.path)
+    assert load_library(LIBRARY) is None
+    told: list[str] = []
+    content = obtain_library(LIBRARY, tell=told.append)
+    assert told == ["compiling a small library, once on this machine: about 1 s of processor time"]
+    assert obtain_library(LIBRARY, tell=told.append) == content == load_library(LIBRARY)
+    assert len(told) == compiler.begun == 1
+
+
+@needs_compiler
+def test_a_build_goes_on_when_whoever_asked_is_killed_and_nobody_begins_another(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = Compiler(tmp_path, f'while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; exec gcc "$@"')
+    first = start_asking(compiler)
+    wait_until(lambda: compiler.begun == 1, "it began")
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    others = [start_asking(compiler) for _ in range(2)]
+    (tmp_path / "go").touch()
+    assert [one.wait() for one in others] == [0, 0]
+    assert compiler.begun == 1
+    monkeypatch.setattr(c_compiler, "find_c_compiler", lambda: compiler.path)
+    assert load_library(LIBRARY) is not None
+
+
+def test_a_failure_is_kept_told_and_forgotten(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = Compiler(tmp_path, "echo number.c: no; exit 1")
+    monkeypatch.setattr(c_compiler, "find_c_compiler", lambda: compiler.path)
+    for _ in range(2):
+        with pytest.raises(ToolError, match="could not compile a small library: the compiler failed") as failed:
+            obtain_library(LIBRARY)
+        assert "number.c: no" in failed.value.output
+        assert compiler.begun == 1
+    assert (find_failure(LIBRARY) or "").startswith("the compiler failed")
+    open_failures().clear()
+    assert find_failure(LIBRARY) is None
+    with pytest.raises(ToolError):
+        obtain_library(LIBRARY)
+    assert compiler.begun == 2
+
+
+@needs_compiler
+def test_another_compiler_is_tried_after_a_failure(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(c_compiler, "find_c_compiler", lambda: tmp_path / "cc")
+    Compiler(tmp_path, "exit 1")
+    with pytest.raises(ToolError):
+        obtain_library(LIBRARY)
+    Compiler(tmp_path, 'exec gcc "$@"')
+    assert obtain_library(LIBRARY)
+
+
+def test_without_a_compiler_there_is_no_core_and_it_is_said_once_why(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(core.VARIABLE, raising=False)
-    monkeypatch.setattr(core, "find_c_compiler", lambda: None)
+    for module in (c_compiler, core):
+        monkeypatch.setattr(module, "find_c_compiler", lambda: None)
     monkeypatch.setattr(core, "_FINDER", core._Finder())
+    with pytest.raises(MissingToolError, match="install gcc or clang"):
+        obtain_library(LIBRARY)
+    told: list[str] = []
+    for _ in range(2):
+        core.prepare_core(told.append)
     assert core.find_core() is None
-    assert "cc" in core.describe_core()
+    assert len(told) == 1
+    assert "numpy emulates" in told[0] and "cc" in told[0]
+    assert core.describe_core() == "there is no C compiler"
 
 
 def test_a_variable_leaves_all_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(core.VARIABLE, "0")
     assert core.find_core() is None
     assert core.describe_core() == "GPA_LSP_COMPILED_CORE=0"
+
+
+@needs_compiler
+def test_numbers_come_out_of_the_core() -> None:
+    found, numbers = core.find_core(), np.empty(4, np.int64)
+    assert found is not None
+    assert found.has_done("number_by_key", np.array([7, 3, 7, 7], np.int64), 4, numbers)
+    assert numbers.tolist() == [0, 0, 1, 2]
 
 
 @needs_compiler

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.basis.errors import InputError, MissingToolError
+from gpa_lsp.native import c_compiler
 from gpa_lsp.programs import library
 from gpa_lsp.programs.model import RunSettings
 from gpa_lsp.programs.run import Surroundings, run_program
@@ -455,7 +456,7 @@ def test_a_call_of_the_driver_that_is_not_emulated_is_named(tmp_path: Path) -> N
 def test_missing_headers_and_compilers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_compiler()
     monkeypatch.setenv("GPA_LSP_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(library, "find_c_compiler", lambda: None)
+    monkeypatch.setattr(c_compiler, "find_c_compiler", lambda: None)
     with pytest.raises(MissingToolError, match="install gcc or clang"):
         run("true", folder=tmp_path)
     monkeypatch.setattr(library, "list_headers", list)

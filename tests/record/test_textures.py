@@ -11,7 +11,7 @@ import pytest
 from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.launches.launch import TextureArgument
 from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.native.c_compiler import compile_library, find_c_compiler
+from gpa_lsp.native.c_compiler import find_c_compiler
 from gpa_lsp.programs.library import list_headers
 from gpa_lsp.ptx.parse import parse_ptx
 from gpa_lsp.record.describe import describe_launches
@@ -104,9 +104,8 @@ def recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("textures")
     driver = folder / "driver.so"
     source = Path(__file__).parent / "fakes" / "texture_driver.c"
-    compile_library(
-        compiler, ["-fPIC", "-shared", f"-I{headers[0].folder}", str(source)], driver, needed_for="this test"
-    )
+    command = [compiler, "-fPIC", "-shared", f"-I{headers[0].folder}", source, "-o", driver]
+    subprocess.run(command, check=True)
     (folder / "recorder").mkdir()
     return build_recorder(driver, folder / "recorder")
 

@@ -1,11 +1,12 @@
 """Names of variables that the library in a program finds in what is loaded, whatever lies there."""
 
 import ctypes
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from gpa_lsp.native.c_compiler import compile_library, find_c_compiler
+from gpa_lsp.native.c_compiler import find_c_compiler
 from gpa_lsp.record import library
 from tests.conftest import ROOT
 
@@ -33,7 +34,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         pytest.skip("no C compiler is installed")
     path = tmp_path_factory.mktemp("names") / "names.so"
     source = Path(library.__file__).with_name("variable_names.c")
-    compile_library(compiler, ["-std=gnu11", "-O1", "-fPIC", "-shared", str(source)], path, needed_for="this test")
+    subprocess.run([compiler, "-std=gnu11", "-O1", "-fPIC", "-shared", source, "-o", path], check=True)
     return ctypes.CDLL(str(path))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import Sentence
+from gpa_lsp.native.shared_library import prepare_core
 from gpa_lsp.prediction.exploration.journal import Journal
 from gpa_lsp.prediction.exploration.model import Configuration, RankedConfiguration, rank
 from gpa_lsp.prediction.exploration.workers import Evaluate, Workers
@@ -74,6 +75,8 @@ def evaluate_space(
     done = {one.configuration for one in known}
     left = [one for one in configurations if one not in done]
     found = list(known)
+    if left:
+        prepare_core()  # before processes begin, which do not look for it again
     if progress is not None:
         progress(len(found), len(configurations))
     for part in workers.run(evaluate, left):

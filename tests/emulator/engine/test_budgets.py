@@ -85,16 +85,6 @@ def test_an_endless_loop_in_which_all_goes_wrong_ends_with_its_time(
     assert len(reported) <= 20
 
 
-def test_compiling_the_core_takes_nothing_of_the_time(clock: _Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    def compile_core() -> None:
-        clock.now_s += 100.0
-
-    monkeypatch.setattr("gpa_lsp.emulator.emulate.find_core", compile_core)
-    emulation = run_text("add.u32 %r1, %r1, 1;", {"out": zeros(1)}, budget=Budget(seconds=10.0))
-    assert emulation.is_complete
-    assert not emulation.faults
-
-
 class _SlowSink:
     """Keeps pieces, and takes its time."""
 
