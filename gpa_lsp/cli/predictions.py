@@ -75,7 +75,7 @@ def add_prediction_arguments(parser: argparse.ArgumentParser, source_help: str =
         metavar="N",
         type=parse_seconds,
         default=_DEFAULT_SECONDS,
-        help=f"seconds for each launch (default: {format_number(_DEFAULT_SECONDS)})",
+        help=f"seconds of processor time for each launch (default: {format_number(_DEFAULT_SECONDS)})",
     )
     add_memory_argument(parser, "each launch")
     parser.add_argument(

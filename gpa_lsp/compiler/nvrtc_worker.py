@@ -92,12 +92,12 @@ def _load() -> tuple[Any, NvrtcGreeting]:
 
 
 def _compile(nvrtc: Any, job: NvrtcJob) -> NvrtcAnswer:
-    begin = time.perf_counter()
+    begin = time.process_time()
     names = [name.encode() for name, _ in job.headers]
     texts = [text.encode() for _, text in job.headers]
     failed, program = nvrtc.nvrtcCreateProgram(job.source, os.fsencode(job.name), len(names), texts, names)
     if int(failed) != 0:
-        return NvrtcAnswer(error=failed.name, log="", ptx=None, cubin=None, seconds=time.perf_counter() - begin)
+        return NvrtcAnswer(error=failed.name, log="", ptx=None, cubin=None, seconds=time.process_time() - begin)
     try:
         error = _run(nvrtc, program, job)
         log = _read(nvrtc, program, "ProgramLog") or b""
@@ -106,7 +106,7 @@ def _compile(nvrtc: Any, job: NvrtcJob) -> NvrtcAnswer:
             log=log.decode("utf-8", "replace"),
             ptx=_read(nvrtc, program, "PTX") if error is None else None,
             cubin=_read(nvrtc, program, "CUBIN") if error is None else None,
-            seconds=time.perf_counter() - begin,
+            seconds=time.process_time() - begin,
         )
     finally:
         nvrtc.nvrtcDestroyProgram(program)

@@ -243,9 +243,9 @@ class _Emulation:
             short_of = "the time left" if is_timely else "the memory for it"
             self.faults.add(FaultKind.TRACE_BUDGET, f"the trace was cut off: it exceeds {short_of}")
         if self._sink is not None:
-            begin = time.perf_counter()
+            begin = time.thread_time()
             self._sink.add(piece)
-            self._meter.sink_seconds += time.perf_counter() - begin
+            self._meter.sink_seconds += time.thread_time() - begin
             if self._runner is not None:
                 self._bound_trace(tracer, self._runner)
             return

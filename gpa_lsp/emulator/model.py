@@ -17,7 +17,7 @@ class Budget:
     """What an emulation may use; whatever is reached first ends it with a finding, and what was executed until then counts.
 
     Attributes:
-        seconds: wall time, the sink's included: the less of it is left, the less is recorded of a batch.
+        seconds: processor time, the sink's included: the less of it is left, the less is recorded of a batch.
         memory_bytes: buffers, registers, shared and local memory and trace together.
         warp_instructions: executed, over all warps.
         trace_bytes: of trace columns kept in memory; what goes to a sink is not kept.
@@ -187,7 +187,7 @@ class Emulation:
         trace: None when none was asked for or all of it went to a sink.
         arrays: by argument or variable name, what the arrays hold at the end, with the dtype of their elements.
         warp_instructions: executed, in all.
-        seconds: wall time of the execution, without what the sink took.
+        seconds: processor time of the execution, without what the sink took.
         peak_bytes: most memory held at once by the emulator's own account.
         printed: what the kernel printed with ``printf``, at most 64 KiB; empty when nothing.
         sink_seconds: what the sink took.

@@ -148,7 +148,7 @@ class _Walk:
         self._steps: list[Step] = []
         self._lengths = np.zeros(len(exists) // WARP_THREADS, dtype=np.int64)
         self._transactions = self._unknown = self._count = 0
-        self._deadline_s = time.monotonic() + launch.seconds
+        self._deadline_s = time.thread_time() + launch.seconds
         self._visited: dict[int, int] = {}
         """Node → number of its last visit."""
         self._visits = 0
@@ -286,8 +286,8 @@ class _Walk:
         self._forget_unsure(node)
         self._visits += 1
         self._visited[node] = self._visits
-        if time.monotonic() > self._deadline_s:
-            raise InputError(f"its trace is not found within {format_seconds(self._launch.seconds)}")
+        if time.thread_time() > self._deadline_s:
+            raise InputError(f"its trace is not found within {format_seconds(self._launch.seconds)} of processor time")
         operations: list[tuple[Operation, Access | None]] = []
         branch: PtxInstruction | None = None
         for index in range(self._blocks.first[node], self._blocks.last[node] + 1):

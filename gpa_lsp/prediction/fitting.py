@@ -124,7 +124,7 @@ def fit_sizes(
         function: the kernel.
         text: the description of one launch; sizes of arrays that were read somewhere say so.
         has_block: the block is known.
-        deadline: by the monotonic clock; the best of what was tried until then is taken.
+        deadline: by this thread's processor time; the best of what was tried until then is taken.
         memory_bytes: that the arrays of a launch may have.
 
     Returns:
@@ -139,7 +139,7 @@ def fit_sizes(
         if tried is None:
             break  # another block touches as much
         found.append(tried)
-        if not tried.faults or time.monotonic() > deadline:
+        if not tried.faults or time.thread_time() > deadline:
             break
     return min(found, key=lambda one: len(one.faults)).text if found else None
 

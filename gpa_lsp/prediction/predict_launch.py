@@ -65,7 +65,8 @@ def plan_sampling(probe: Emulation, settings: PredictionSettings, *, wave_blocks
             raise InputError(message, remedy=f"choose from 0 to {format_count(total - 1)}")
         return SamplingPlan(sampling=Sampling(kind=SamplingKind.CHOSEN, blocks=chosen), why="the requested blocks")
     per_block = max(1.0, probe.warp_instructions / max(1, len(probe.executed_blocks)))
-    affordable = max(1, int(settings.traced_warp_instructions / per_block))
+    work = min(settings.traced_warp_instructions, int(settings.budget.seconds * _TRACED_PER_S))
+    affordable = max(1, int(work / per_block))
     if total <= affordable:
         return SamplingPlan(sampling=Sampling(), why="all blocks")
     if wave_blocks <= affordable:
@@ -74,6 +75,10 @@ def plan_sampling(probe: Emulation, settings: PredictionSettings, *, wave_blocks
     why = f"the first blocks of a wave of {format_count(wave_blocks)}, which are too many to emulate"
     return SamplingPlan(sampling=Sampling(kind=SamplingKind.WAVE, count=affordable), why=why)
 
+
+# Warp instructions that are traced and analysed in a second of processor time, with room to spare (matmul in shared memory: 800,000).
+# Work decides how many blocks run, and repeats; the time is there for kernels that cost much more.
+_TRACED_PER_S = 600_000
 
 _LEAST_LOOKED_AT = 10_000
 """References that are looked at however little memory there is: they take a few MiB."""
@@ -317,9 +322,9 @@ def _run(
         sinks=sinks,
     )
     if piece is not None:
-        begin = time.perf_counter()
+        begin = time.thread_time()
         answerer.add_rows(piece)
-        run = replace(probe, trace=None, sink_seconds=time.perf_counter() - begin)
+        run = replace(probe, trace=None, sink_seconds=time.thread_time() - begin)
         return run, answerer.finish(is_complete=run.is_complete)
     run = emulate(
         subject.module,

@@ -289,9 +289,9 @@ def _simulate_all(
     meant = list(match_launches(described, subjects, known, problems, is_chosen=is_chosen))
     if meant:
         prepare_core()
-    end_s = inf if settings.total_seconds is None else time.monotonic() + settings.total_seconds
+    end_s = inf if settings.total_seconds is None else time.thread_time() + settings.total_seconds
     for number, (launch, subject) in enumerate(meant):
-        if time.monotonic() >= end_s:
+        if time.thread_time() >= end_s:
             left = format_count_of(len(meant) - number, "launch")
             message = f"{left} not simulated: those before took longer than all may take together"
             problems.append(Problem(severity=ProblemSeverity.WARNING, message=message))
@@ -407,7 +407,7 @@ def _walk(
     walk: KernelWalk | None = None
     tries = {(*own, *mates): 1, (own[0], *mates): 1, (middle,): _LAST_TRY}
     for blocks, factor in tries.items():
-        seconds = min(factor * settings.seconds, end_s - time.monotonic())
+        seconds = min(factor * settings.seconds, end_s - time.thread_time())
         if walk is not None and seconds <= 0:
             break
         walk = walk_kernel(

@@ -14,7 +14,7 @@ class RunSettings:
 
     Attributes:
         machine: the GPU it sees.
-        limit_s: seconds it may take in all.
+        limit_s: seconds of processor time that it and the emulation of its launches may take, each.
         launches_per_kernel: that are emulated; later ones do nothing. None for all.
         memory_bytes: device memory it may allocate, and what the emulator may use besides.
         checks_races: look for races on shared memory.

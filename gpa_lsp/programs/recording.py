@@ -68,7 +68,7 @@ class Recorder:
     def __init__(self, limit_bytes: int, chosen: int | None = None) -> None:
         self._limit_bytes = limit_bytes
         self._chosen = chosen
-        self._started = time.monotonic()
+        self._started = time.process_time()
         self._spent_s = 0.0
         self._kept: dict[int, _Kept] = {}
         self._refused: dict[int, str] = {}
@@ -79,11 +79,11 @@ class Recorder:
         key = id(tally)
         if self._chosen not in (None, tally.launches):
             return None
-        begun = time.monotonic()
+        begun = time.process_time()
         if key in self._kept and self._spent_s > _TIME_SHARE * (begun - self._started):
             return None
         snapshot = self._take(tally, request, memory)
-        self._spent_s += time.monotonic() - begun
+        self._spent_s += time.process_time() - begun
         if snapshot is None:
             return None
 

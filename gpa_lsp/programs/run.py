@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from gpa_lsp.basis.errors import GpaError, InputError
@@ -16,7 +17,7 @@ from gpa_lsp.device.products import Product, find_product, note_choice
 from gpa_lsp.native.shared_library import prepare_core
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.time_limits import TimeLimits
-from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, WatchedCommand
+from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, Ending, WatchedCommand
 from gpa_lsp.programs.host_libraries import HostLibrary, build_host_library, find_host_library
 from gpa_lsp.programs.library import build_libraries, find_headers
 from gpa_lsp.programs.model import KernelRuns, LaunchShape, ProgramRun, RecordedLaunch, RunSettings
@@ -95,7 +96,7 @@ def run_program(
             )
         prepare_core(surroundings.tell)
         started = time.monotonic()
-        server = RuntimeServer(private, _make_opener(settings, product, private, recorder, started))
+        server = RuntimeServer(private, _make_opener(settings, product, private, recorder))
         server.start()
         try:
             words = [str(program.path), *command[1:]]
@@ -130,9 +131,9 @@ def _list_early_notes(program: ProgramFile, computed: Mapping[str, HostLibrary],
 
 
 def _make_opener(
-    settings: RunSettings, product: Product, folder: Path, recorder: Recorder | None, started: float
+    settings: RunSettings, product: Product, folder: Path, recorder: Recorder | None
 ) -> Callable[[], Session]:
-    deadline = started + settings.limit_s
+    deadline = time.process_time() + settings.limit_s
     watch = None if recorder is None else recorder.watch
     return lambda: Session(settings, product, folder=folder, deadline=deadline, watch=watch)
 
@@ -141,7 +142,7 @@ class _Progress:
     """Says now and then how far a launch is that takes long, and when the program will be ended before it is done.
 
     Attributes:
-        limit_s: seconds the program may take.
+        limit_s: seconds of processor time that the program may take.
     """
 
     def __init__(
@@ -149,9 +150,14 @@ class _Progress:
     ) -> None:
         self._server = server
         self._tell = tell
-        self._end = started + settings.limit_s
+        self._end = time.process_time() + settings.limit_s
         self.limit_s = settings.limit_s
         self._told = started
+
+    @property
+    def is_over(self) -> bool:
+        """Emulating has taken all the time there is."""
+        return time.process_time() >= self._end
 
     def look(self) -> None:
         """Say it, where it is time to."""
@@ -172,8 +178,8 @@ class _Progress:
             return said
         left_s = took_s / launch.finished * (launch.blocks - launch.finished)
         said += f", about {format_seconds(round(left_s))} to go"
-        if now + left_s > self._end:
-            said += f"; the program is ended before that, {format_seconds(self.limit_s)} after its start: --seconds gives it longer"
+        if time.process_time() + left_s > self._end:
+            said += f"; the program is ended before that, after {format_seconds(self.limit_s)} of processor time: --seconds gives it longer"
         return said
 
 
@@ -195,11 +201,12 @@ def _run(
     )
     try:
         with suppress(KeyboardInterrupt):
-            while not wait([running.future], _POLL_S).done and not surroundings.is_cancelled():
+            while not wait([running.future], _POLL_S).done and not (surroundings.is_cancelled() or progress.is_over):
                 progress.look()
     finally:
         running.cancel()
-    return running.future.result()
+    end = running.future.result()
+    return replace(end, ending=Ending.TIMED_OUT) if progress.is_over and end.ending is Ending.CANCELLED else end
 
 
 @contextmanager

@@ -123,7 +123,7 @@ class Session:
         settings: of the run.
         product: the GPU it sees.
         folder: private, for its code.
-        deadline: of the run, by the monotonic clock.
+        deadline: of the run, by this process' processor time.
         watch: told of each launch before it runs, and gives what is to be told of its cost.
 
     Attributes:
@@ -170,7 +170,7 @@ class Session:
 
     def end_launches(self) -> None:
         """End the launch at work, and every later one; from any thread."""
-        self._deadline = time.monotonic()
+        self._deadline = time.process_time()
         for kernel, _ in tuple(self._at_work):
             kernel.end()
 
@@ -360,7 +360,7 @@ class Session:
         if limit is not None and tally.launches > limit:
             tally.skipped += 1
             return CudaError.SUCCESS, ""
-        left_s = self._deadline - time.monotonic()
+        left_s = self._deadline - time.process_time()
         if left_s <= 0:
             tally.skipped += 1
             return CudaError.LAUNCH_TIMEOUT, ""
@@ -381,7 +381,7 @@ class Session:
             blocks=prod(request.grid),
         )
         self._at_work.append((kernel, work))
-        if time.monotonic() >= self._deadline:  # it was ended while it was made ready
+        if time.process_time() >= self._deadline:  # it was ended while it was made ready
             self._at_work.pop()
             tally.unfinished[_TOO_LATE] = None
             return CudaError.LAUNCH_TIMEOUT, ""
@@ -404,7 +404,7 @@ class Session:
         end = cost.end or next((_NOT_EMULATED for fault in faults if fault.kind is FaultKind.UNSUPPORTED), "")
         if end:
             tally.unfinished[end] = None
-            is_late = time.monotonic() >= self._deadline
+            is_late = time.process_time() >= self._deadline
             return CudaError.LAUNCH_TIMEOUT if is_late else CudaError.LAUNCH_FAILURE, cost.printed
         tally.emulated += 1
         if done is not None:

@@ -291,7 +291,7 @@ class KernelWalker:
         if not walked:
             return total
         if self._settings.counts_grid and max(grid) == prod(grid):
-            end_s = time.perf_counter() + _LOOK_SHARE * self._settings.seconds
+            end_s = time.thread_time() + _LOOK_SHARE * self._settings.seconds
             known = {block: counts for run in self._runs for block, counts in self._count_by_block(run).items()}
             found = count_grid(prod(grid), known, lambda blocks: self._look(blocks, end_s))
             if found is not None:
@@ -304,7 +304,7 @@ class KernelWalker:
 
     def _look(self, blocks: Sequence[int], end_s: float) -> Mapping[int, Counts]:
         """Counts of further blocks."""
-        seconds = end_s - time.perf_counter()
+        seconds = end_s - time.thread_time()
         if seconds <= 0:
             return {}
         limits = WalkLimits(executions=self._settings.executions, seconds=seconds)

@@ -16,7 +16,7 @@ class Clock:
     def __init__(self) -> None:
         self.now = 0.0
 
-    def monotonic(self) -> float:
+    def thread_time(self) -> float:
         self.now += 1.0
         return self.now
 

@@ -53,7 +53,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         type=parse_seconds,
         default=_DEFAULT_LIMIT,
-        help=f"end the program after so many seconds (default: {_DEFAULT_LIMIT})",
+        help=f"end the program after so many seconds of processor time (default: {_DEFAULT_LIMIT})",
     )
     parser.add_argument(
         "--memory",

@@ -51,18 +51,18 @@ def find_trials(job: TrialsJob, prediction: SourcePrediction, settings: CompileS
         settings: of the compiler.
         tell: told how far it is.
     """
-    end_s = time.monotonic() + job.seconds
+    end_s = time.thread_time() + job.seconds
     trials: list[PredictedTrial] = []
     remarks: list[str] = []
     wanted = [(number, one) for number, one in enumerate(prediction.kernels) if _can_vary(one)]
     for done, (number, kernel) in enumerate(wanted[:_MOST_LAUNCHES]):
-        if time.monotonic() > end_s:
+        if time.thread_time() > end_s:
             remarks.append(f"time was up before {len(wanted) - done} launches were explored")
             break
         tell(Step(words=f"trying other blocks for {kernel.name}", done=done, total=len(wanted)))
-        share_s = (end_s - time.monotonic()) / (len(wanted[:_MOST_LAUNCHES]) - done)
+        share_s = (end_s - time.thread_time()) / (len(wanted[:_MOST_LAUNCHES]) - done)
         try:
-            trial = _explore(job.base, prediction, number, settings, time.monotonic() + share_s)
+            trial = _explore(job.base, prediction, number, settings, time.thread_time() + share_s)
         except GpaError as error:
             remarks.append(f"{kernel.name}: {error}")
             continue
@@ -142,7 +142,7 @@ def _evaluate(
     found: list[RankedConfiguration] = []
     for configuration in configurations:
         found.extend(subject.evaluate([configuration]))
-        if time.monotonic() > end_s:
+        if time.thread_time() > end_s:
             break
     return found
 

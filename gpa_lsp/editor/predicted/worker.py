@@ -76,19 +76,19 @@ def do_job(job: Job, tell: Tell) -> object:
 
 
 def _answer(job: PredictedJob, tell: Tell) -> PredictedResult:
-    started_s = time.monotonic()
+    started_s = time.process_time()
     try:
         found = predict(job, tell)
-        seconds = time.monotonic() - started_s
+        seconds = time.process_time() - started_s
         return make_result(job, found, seconds)
     except InputError as error:
-        seconds = time.monotonic() - started_s
+        seconds = time.process_time() - started_s
         problem = make_problem(Problem.from_error(error))
         if error.path == job.launches_path:
             problem = replace(problem, described_line=problem.described_line or 1)
         return PredictedResult(job=job, problems=(problem,), seconds=seconds)
     except GpaError as error:
-        return PredictedResult(job=job, failure=str(error), seconds=time.monotonic() - started_s)
+        return PredictedResult(job=job, failure=str(error), seconds=time.process_time() - started_s)
 
 
 def predict(job: PredictedJob, tell: Tell) -> SourcePrediction:

@@ -36,7 +36,7 @@ def _warm_up() -> None:
 
 def do_job(job: StaticJob) -> StaticResult:
     """Compile a source and look at its code; what cannot be compiled is a result too."""
-    started_s = time.monotonic()
+    started_s = time.process_time()
     workspace = max(
         (root for root in job.roots if job.path.is_relative_to(root)), key=lambda root: len(root.parts), default=None
     )
@@ -49,8 +49,8 @@ def do_job(job: StaticJob) -> StaticResult:
             settings=CompileSettings(limit_s=job.limit_s, workspace=workspace),
         )
     except GpaError as error:
-        return StaticResult(path=job.path, text=job.text, failure=str(error), seconds=time.monotonic() - started_s)
-    return make_result(found, text=job.text, seconds=time.monotonic() - started_s)
+        return StaticResult(path=job.path, text=job.text, failure=str(error), seconds=time.process_time() - started_s)
+    return make_result(found, text=job.text, seconds=time.process_time() - started_s)
 
 
 def make_result(found: SourceStatics, *, text: str, seconds: float) -> StaticResult:

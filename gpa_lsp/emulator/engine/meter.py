@@ -32,7 +32,9 @@ _TOLD_SHARE = 0.05
 
 
 class Meter:
-    """Counts time, instructions and memory.
+    """Counts time, instructions and memory, in the thread that emulates.
+
+    Time is that of the processor, so that a launch gets as far on a busy machine as on an idle one.
 
     Args:
         budget: the limits.
@@ -43,7 +45,7 @@ class Meter:
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
-        self.started = time.perf_counter()
+        self.started = time.thread_time()
         self.sink_seconds = 0.0
         self.warp_instructions = 0
         self.held_bytes = 0
@@ -58,7 +60,7 @@ class Meter:
 
     def restart(self) -> None:
         """Begin with the budget again; what is held stays."""
-        self.started = time.perf_counter()
+        self.started = time.thread_time()
         self.sink_seconds = 0.0
         self.warp_instructions = 0
         self._deadline = self.started + self.budget.seconds
@@ -66,12 +68,12 @@ class Meter:
     @property
     def seconds(self) -> float:
         """Since it began, without those of the sink."""
-        return time.perf_counter() - self.started - self.sink_seconds
+        return time.thread_time() - self.started - self.sink_seconds
 
     @property
     def left_seconds(self) -> float:
         """Until the time is over; 0 behind that."""
-        return max(self._deadline - time.perf_counter(), 0.0)
+        return max(self._deadline - time.thread_time(), 0.0)
 
     def count_instructions(self, warp_instructions: int) -> None:
         """Note what was executed.
@@ -93,21 +95,18 @@ class Meter:
         Raises:
             BudgetReached: the time is over.
         """
-        if self._is_ended or time.perf_counter() > self._deadline:
+        if self._is_ended or time.thread_time() > self._deadline:
             raise BudgetReached(
                 FaultKind.TIME_BUDGET,
                 f"not done after {self._describe_time()} and {format_count(self.warp_instructions)} warp instructions",
             )
 
     def _describe_time(self) -> str:
-        """The time that is over, and what of it went to whoever took the trace."""
-        if self._is_ended:
-            return format_seconds(min(self.budget.seconds, self.seconds))
-        whole = format_seconds(self.budget.seconds)
+        """The processor time that was used, and what of it went to whoever took the trace."""
+        used = self.seconds + self.sink_seconds
+        whole = f"{format_seconds(used)} of processor time"
         taken = self.sink_seconds
-        return (
-            whole if taken < _TOLD_SHARE * self.budget.seconds else f"{whole}, {format_seconds(taken)} of it analysing,"
-        )
+        return whole if taken < _TOLD_SHARE * used else f"{whole}, {format_seconds(taken)} of it analysing,"
 
     def hold(self, size_bytes: int, what: str) -> None:
         """Ask for memory, before it is taken.

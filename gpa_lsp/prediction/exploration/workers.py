@@ -45,9 +45,9 @@ class LocalWorkers:
         Raises:
             ToolError: a process died.
         """
-        end_s = time.monotonic() + self._here_s
+        end_s = time.thread_time() + self._here_s
         done = 0
-        while done < len(configurations) and (self._count == 1 or time.monotonic() < end_s):
+        while done < len(configurations) and (self._count == 1 or time.thread_time() < end_s):
             yield evaluate([configurations[done]])
             done += 1
         left = configurations[done:]

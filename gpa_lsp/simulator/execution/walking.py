@@ -114,7 +114,7 @@ class Walk:
 
     def run(self) -> None:
         """Until every block has ended, or nothing more can."""
-        end = time.perf_counter() + self._limits.seconds
+        end = time.thread_time() + self._limits.seconds
         with np.errstate(all="ignore"):
             while True:
                 row = self._choose_row()
@@ -127,8 +127,8 @@ class Walk:
                         f"more than {format_count(self._limits.executions)} instructions would have to be kept"
                     )
                     break
-                if time.perf_counter() > end:
-                    self._end_all(f"it took more than {format_seconds(self._limits.seconds)}")
+                if time.thread_time() > end:
+                    self._end_all(f"it took more than {format_seconds(self._limits.seconds)} of processor time")
                     break
                 self._run_segment(row)
         self._note_deadlocks()

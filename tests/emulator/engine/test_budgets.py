@@ -1,6 +1,7 @@
 """Whatever a kernel does, its emulation ends within what it may use, and says so."""
 
 import gc
+import re
 import time
 import tracemalloc
 from typing import Any
@@ -11,7 +12,6 @@ import pytest
 from gpa_lsp.emulator.emulate import emulate
 from gpa_lsp.emulator.engine.arena import Arena
 from gpa_lsp.emulator.engine.fragments import Batch
-from gpa_lsp.emulator.engine.meter import BudgetReached, Meter
 from gpa_lsp.emulator.model import Budget, FaultKind, TraceSettings
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.launches.launch import LaunchDescription
@@ -51,7 +51,7 @@ class _Clock:
     def __init__(self) -> None:
         self.now_s = 0.0
 
-    def perf_counter(self) -> float:
+    def thread_time(self) -> float:
         """The time."""
         self.now_s += 0.001
         return self.now_s
@@ -228,16 +228,6 @@ def test_a_required_block_is_a_number_of_threads(block: tuple[int, int, int], ru
     assert all("736 threads; the kernel was compiled for 768" in fault.message for fault in emulation.faults)
 
 
-def test_the_time_that_analyses_took_is_told() -> None:
-    meter = Meter(Budget(seconds=0.01))
-    time.sleep(0.02)
-    with pytest.raises(BudgetReached, match=r"not done after 0.01 s and 0 warp instructions"):
-        meter.check_time()
-    meter.sink_seconds = 0.006
-    with pytest.raises(BudgetReached, match=r"not done after 0.01 s, 0.006 s of it analysing, and 0 warp instructions"):
-        meter.check_time()
-
-
 @pytest.mark.parametrize("call", ["", "call nothing, ();"])
 @pytest.mark.parametrize("block", [256, 200])
 def test_batches_leave_nothing_behind(block: int, call: str) -> None:
@@ -253,3 +243,32 @@ def test_batches_leave_nothing_behind(block: int, call: str) -> None:
         gc.enable()
     assert left == 0
     assert np.array_equal(emulation.arrays["out"], np.arange(600 * block))
+
+
+class _SleepingSink:
+    """Waits, as on a machine that is busy with something else."""
+
+    def add(self, piece: Trace) -> None:
+        """Take one piece."""
+        time.sleep(0.6)
+
+
+def test_time_in_which_the_machine_does_something_else_is_none_of_the_budget() -> None:
+    body = f"{GLOBAL_THREAD} st.global.u32 [%d32], 1;"
+    arrays, budget = {"in": zeros(1), "out": zeros(1 << 10)}, Budget(seconds=0.5)
+    emulation = run_text(body, arrays, block=32, grid=8, budget=budget, trace=TraceSettings(), sink=_SleepingSink())
+    assert emulation.is_complete
+    assert not emulation.faults
+
+
+def test_what_is_said_to_have_passed_is_what_was_used(clock: _Clock) -> None:
+    body = f"{GLOBAL_THREAD} st.global.u32 [%d32], 1;"
+    sink, arrays = _SlowSink(36.5, clock), {"in": zeros(1), "out": zeros(1 << 20)}
+    budget = Budget(seconds=20.0)
+    emulation = run_text(body, arrays, block=1024, grid=1024, budget=budget, trace=TraceSettings(), sink=sink)
+    (fault,) = emulation.faults
+    found = re.fullmatch(
+        r"not done after ([\d.]+) s of processor time, ([\d.]+) s of it analysing, and .*", fault.message
+    )
+    assert found is not None, fault.message
+    assert 20 < float(found[2]) <= float(found[1])
