@@ -128,6 +128,7 @@ class DocumentView(SharedFacts):
         statics: what the code of the document says where no profile does; None when it was not compiled.
         predicted: what was emulated of it, or what is wrong with it as a description of launches; None when it was not emulated.
         timed: how long its described launches take, by line.
+        unsimulated: why it was not simulated as it is now; empty where it was, or nothing is said of that.
     """
 
     uri: str
@@ -146,6 +147,7 @@ class DocumentView(SharedFacts):
     statics: PlacedStatics | None = None
     predicted: PlacedPredictions | None = None
     timed: tuple[TimedAnchor, ...] = ()
+    unsimulated: str = ""
 
     @property
     def anchors(self) -> tuple[KernelAnchor, ...]:
@@ -209,6 +211,7 @@ class OpenDocument:
         statics: what its code says; None when it was not compiled.
         predicted: what was emulated of it; None when it was not.
         timed: how long its launches take; None when none was timed.
+        unsimulated: why it was not simulated as it is now; empty where it was.
     """
 
     uri: str
@@ -218,6 +221,7 @@ class OpenDocument:
     statics: StaticState | None = None
     predicted: PredictedState | None = None
     timed: TimedState | None = None
+    unsimulated: str = ""
 
 
 def build_view(
@@ -256,6 +260,7 @@ def build_view(
         statics=None if statics is None else place_statics(statics, document.text, finder, _list_measured(kernels)),
         predicted=None if predicted is None else place_predictions(predicted, local_path, document.text, finder),
         timed=() if document.timed is None else place_times(document.timed, document.text, finder),
+        unsimulated=document.unsimulated,
     )
 
 

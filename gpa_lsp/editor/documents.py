@@ -41,6 +41,7 @@ class _HeldDocument:
     statics: StaticState | None = None
     predicted: PredictedState | None = None
     timed: TimedState | None = None
+    unsimulated: str = ""
 
     @property
     def text(self) -> str:
@@ -229,6 +230,13 @@ class Documents:
                 document.timed, document.is_view_current = state, False
                 self.tell(uri)
 
+    def take_unsimulated(self, local_path: str, words: str) -> None:
+        """Why a source was not simulated as it is now; empty where it was, or nothing is said of that."""
+        for uri, document in self._open.items():
+            if document.local_path == local_path and document.unsimulated != words:
+                document.unsimulated, document.is_view_current = words, False
+                self.tell(uri)
+
     def list_open(self) -> tuple[str, ...]:
         """The files of the open documents."""
         return tuple(document.local_path for document in self._open.values())
@@ -256,6 +264,7 @@ class Documents:
                 statics=document.statics,
                 predicted=document.predicted,
                 timed=document.timed,
+                unsimulated=document.unsimulated,
             )
             document.view = build_view(opened, self._known, self._index(document.local_path))
             document.is_view_current = True

@@ -194,7 +194,7 @@ class Settings:
         "Architecture to compile for, such as `sm_86`; if empty, the newest that the source's compile command names.",
     )
     static_timeout_s: float = option(
-        "static.timeoutSeconds", 60.0, seconds(1, 3600), "The compiler is ended after this time."
+        "static.timeoutSeconds", 60.0, seconds(1, 3600), "The compiler is ended after this much processor time."
     )
     compiles_fixes: bool = option(
         "static.fixes",
@@ -215,7 +215,7 @@ class Settings:
         "emulation.seconds",
         5.0,
         seconds(0.1, 600),
-        "Time limit for emulating one launch; all launches of a source together may take twice as long. What was executed until then counts.",
+        "Processor time for emulating one launch; all launches of a source together may take twice as long. What was executed until then counts.",
     )
     emulation_memory_bytes: int = option(
         "emulation.memoryMiB", 1024, MEBIBYTES, "Memory for one launch: arrays, registers and traces together."
@@ -255,7 +255,7 @@ class Settings:
         "simulation.seconds",
         2.0,
         seconds(0.1, 600),
-        "Launches that take longer to simulate are no longer simulated on save, until their description changes.",
+        "Processor time. Launches that take longer are simulated with fewer and fewer saves, until their description changes; a lens says so.",
     )
     times_on_save: bool = option(
         "timing.onSave",

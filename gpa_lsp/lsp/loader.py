@@ -149,6 +149,12 @@ class ProfileLoader:
         self._included.add(profile)
         self.expect(profile)
 
+    def exclude(self, profile: Path) -> None:
+        """Forget a profile that was included."""
+        if profile in self._included:
+            self._included.discard(profile)
+            self._wake.set()
+
     def exclude_all(self) -> None:
         """Forget the profiles that were included."""
         if self._included:

@@ -6,11 +6,11 @@ Knows nothing of the protocol; the server is its :class:`SimulationAudience`.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_number
 from gpa_lsp.editor.predicted.results import PredictedJob
 from gpa_lsp.editor.settings import Settings
 from gpa_lsp.editor.simulated.results import ComparisonJob, ComparisonResult, SimulationJob, SimulationResult
@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 ASKED_S = 20.0
 """For executing the blocks of a launch that somebody asked for."""
+
+_LONGEST_PAUSE = 16  # saves between two tries
 
 _GIVEN_UP = "it was given up"
 
@@ -80,6 +82,10 @@ class SimulationAudience(Protocol):
         """There is a new result: show it."""
         ...
 
+    def take_skipped(self, local_path: str, seconds: float) -> None:
+        """A save was not simulated, because that took so many seconds before: what is shown is of another text."""
+        ...
+
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
         """Long work begins."""
         ...
@@ -95,17 +101,19 @@ class _Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Took:
-    """How long the launches of a description took to simulate."""
+    """How long the launches of a description took to simulate, and how many saves are left that do not try again."""
 
     launches_text: str
     seconds: float
+    pause: int
+    left: int
 
 
 class SimulationSchedule:
     """Keeps simulated profiles of open sources in step with what is saved.
 
-    A source is simulated where it may be emulated. On save it is where its launches took no longer before than the user allows; launches that
-    were never simulated are tried, and if they turn out to be slow, wait from then on until somebody asks or they are described again.
+    A source is simulated where it may be emulated. On save it is where its launches took no longer before than the user allows. Launches that turn
+    out to be slow are tried again after one save, then after two, four and more, or when somebody asks, or when they are described again.
 
     Args:
         audience: asks and is told.
@@ -212,11 +220,10 @@ class SimulationSchedule:
         took = self._took.get(local_path)
         if took is None or took.launches_text != base.launches_text or took.seconds <= self._settings.simulation_s:
             return True
-        logger.info(
-            "%s: not simulated on save, since it took %s s; ask for it, or raise gpaLsp.simulation.seconds",
-            local_path,
-            format_number(took.seconds),
-        )
+        if not took.left:
+            return True
+        self._took[local_path] = replace(took, left=took.left - 1)
+        self._audience.take_skipped(local_path, took.seconds)
         return False
 
     async def _simulate(self, local_path: str, base: PredictedJob, request: _Request) -> None:
@@ -230,13 +237,24 @@ class SimulationSchedule:
         result = await self._attend(base, self._run(job))
         if isinstance(result, SimulationResult):
             if request.kernel is None and not result.failure:
-                self._took[local_path] = _Took(launches_text=base.launches_text, seconds=result.seconds)
+                self._note_time(local_path, base.launches_text, result.seconds)
             if request.kernel is None:
                 self._done[local_path] = base
         elif request.is_asked:
             result = SimulationResult(job=job, failure=_GIVEN_UP)
         if isinstance(result, SimulationResult) and not self._has_left:
             self._audience.take_simulated(result, is_asked=request.is_asked)
+
+    def _note_time(self, local_path: str, launches_text: str, seconds: float) -> None:
+        """Keep how long it took; as long as it is too long, tries become rarer."""
+        before = self._took.get(local_path)
+        is_again = (
+            before is not None
+            and before.launches_text == launches_text
+            and before.seconds > self._settings.simulation_s
+        )
+        pause = min(2 * before.pause, _LONGEST_PAUSE) if is_again and before is not None else 1
+        self._took[local_path] = _Took(launches_text=launches_text, seconds=seconds, pause=pause, left=pause)
 
     def _find_process(self) -> SimulationProcess:
         if self._process is None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpa_lsp.basis.errors import GpaError
+from gpa_lsp.basis.numbers import format_seconds
 from gpa_lsp.editor.documents import Documents
 from gpa_lsp.editor.predicted.results import PredictedJob
 from gpa_lsp.editor.settings import Settings
@@ -168,9 +169,10 @@ class Simulations:
 
     def take_simulated(self, result: SimulationResult, *, is_asked: bool) -> None:
         """A profile was written, or nothing could be simulated: whoever asked is told, and else the log."""
+        source = result.job.base.path
         if result.words:
             self._loader.include(result.job.target)
-        source = result.job.base.path
+            self._documents.take_unsimulated(str(source), "")
         for problem in result.problems:
             logger.info("%s: %s", source, problem)
         if not is_asked:
@@ -187,6 +189,12 @@ class Simulations:
         }
         stay = f"; {_MEASURED_STAY}" if measured & set(result.kernels) else ""
         self._client.inform(f"simulated {'; '.join(result.words)}{stay}")
+
+    def take_skipped(self, local_path: str, seconds: float) -> None:
+        """Say why there are no simulated numbers; those of the text before are not shown beside what is new."""
+        self._loader.exclude(self.choose_target(local_path, None))
+        words = f"not simulated on save: it took {format_seconds(seconds)}; click to simulate"
+        self._documents.take_unsimulated(local_path, words)
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> ProgressDisplay:
         """Long work begins."""

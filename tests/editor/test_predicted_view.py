@@ -59,6 +59,12 @@ def actions(seen: DocumentView, line: int) -> list[Action]:
     return list_actions(seen, line, line, lambda kind: kind is ActionKind.REWRITE, NoVerifier())
 
 
+def test_a_save_that_was_not_simulated_says_so_where_the_numbers_would_be() -> None:
+    words = "not simulated on save: it took 3.2 s; click to simulate"
+    (command,) = (one for line, one in lenses(replace(view(), unsimulated=words)) if line == 1 and one.title == words)
+    assert (command.command, command.arguments) == ("gpaLsp.simulate", (SOURCE.as_uri(), NAME))
+
+
 def codes(seen: DocumentView) -> list[tuple[int, str]]:
     return [(one.range.start.line, str(one.code)) for one in list_diagnostics(seen)]
 

@@ -59,6 +59,7 @@ class Setting:
         )  # fmt: skip
         self.measured = False
         self.heard: list[tuple[SimulationResult, bool]] = []
+        self.skipped: list[float] = []
         self.schedule = SimulationSchedule(self, self.process)
         self.configure()
 
@@ -88,6 +89,9 @@ class Setting:
 
     def take_simulated(self, result: SimulationResult, *, is_asked: bool) -> None:
         self.heard.append((result, is_asked))
+
+    def take_skipped(self, local_path: str, seconds: float) -> None:
+        self.skipped.append(seconds)
 
     def start_progress(self, title: str, cancel: Callable[[], None]) -> Bar:
         return Bar()
@@ -119,12 +123,28 @@ async def test_a_save_simulates_each_text_once(setting: Setting) -> None:
     assert setting.process.jobs[-1].total_seconds is None
 
 
+async def test_what_took_long_is_tried_less_and_less_often_and_each_save_says_so(setting: Setting) -> None:
+    setting.process.seconds = 3.0
+    texts = [str(number) for number in range(12)]
+    for text in texts:
+        setting.edit(text)
+        await save(setting)
+    assert setting.texts == ["0", "2", "5", "10"]
+    assert setting.skipped == [3.0] * 8
+    setting.process.seconds = 0.5
+    for text in ("quick", "again", *"abcdefgh"):
+        setting.edit(text)
+        await save(setting)
+    assert setting.texts[-2:] == ["g", "h"]
+
+
 async def test_what_took_long_waits_until_somebody_asks_or_it_is_described_anew(setting: Setting) -> None:
     setting.process.seconds = 3.0
     await save(setting)
     setting.edit("b")
     await save(setting)
     assert setting.texts == ["a"]
+    assert setting.skipped == [3.0]
     setting.schedule.simulate_now(PATH, "k")
     await settle()
     assert [(one.job.kernel, is_asked) for one, is_asked in setting.heard[1:]] == [("k", True)]

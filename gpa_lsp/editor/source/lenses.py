@@ -53,6 +53,11 @@ def list_lenses(view: DocumentView) -> list[Lens]:
     launches = tuple(anchor for anchor in launches if anchor.line not in timed_lines)  # who has measured needs no bound
     for line, placed in groupby(launches, key=lambda anchor: anchor.line):
         lenses.extend(_place(view, line, (_show_launch(view.uri, one) for one in islice(placed, _MAX_PER_LINE))))
+    if view.unsimulated and view.predicted is not None:
+        kernels_of = {anchor.line: anchor.launch.mangled_name for anchor in reversed(view.predicted.anchors)}
+        for line, kernel in sorted(kernels_of.items()):
+            command = CommandCall(title=view.unsimulated, command="gpaLsp.simulate", arguments=(view.uri, kernel))
+            lenses.extend(_place(view, line, (command,)))
     return lenses
 
 

@@ -1,0 +1,94 @@
+"""Work is limited by what it does, never by the clock: on a busy machine the clock runs while the work does not."""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "gpa_lsp"
+_CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "by_clock", "wait_for"}
+_LIMITS = {"timeout", "clock_s"}
+ALLOWED = {
+    "cli/installation.py": "other programs are asked for their version, and may hang",
+    "basis/kept_files.py": "files have an age",
+    "cli/commands/profile.py": "ncu is asked for its help, and may hang",
+    "cli/progress.py": "a bar is drawn for a person",
+    "collect/allowance.py": "a permission has a date",
+    "collect/command_run.py": "the user's program runs on a GPU, and waits for it",
+    "collect/foreground.py": "the user's program runs on a GPU, and waits for it",
+    "collect/measured_reports.py": "files of other runs have an age",
+    "collect/runner.py": "how long a measurement took is told",
+    "collector/run.py": "the user's program runs on a GPU, and waits for it",
+    "compiler/nvcc.py": "how long a compiler took is told",
+    "compiler/nvrtc_processes.py": "a library that was not there is looked for again after a while",
+    "compiler/unit_cache.py": "files that were written just now are not trusted",
+    "gpu/local_gpu.py": "a kernel runs on a GPU",
+    "gpu/timing.py": "kernels run on a GPU",
+    "history/database.py": "another process holds a lock",
+    "lsp/client.py": "an editor is waited for",
+    "lsp/late_progress.py": "a bar is drawn for a person",
+    "lsp/launch_recording.py": "the user's program is ended with the server",
+    "lsp/loader.py": "files have an age, and an editor is not told more often than it can draw",
+    "lsp/measure_on_save.py": "the user's program is ended with the server",
+    "lsp/measure_progress.py": "a bar is drawn for a person",
+    "lsp/profile_reader.py": "what a person waits for is sent early",
+    "lsp/server_log.py": "a stream that nobody reads is left",
+    "lsp/session.py": "an editor waits for an answer",
+    "lsp/verified_fixes.py": "a person waits for a menu",
+    "lsp/wire.py": "a stream that nobody reads is left",
+    "prediction/exploration/workers.py": "a cluster is reached through a network",
+    "processes/async_worker.py": "a pause between two looks",
+    "processes/supervision.py": "a pause between two looks",
+    "processes/time_limits.py": "the clock that stands behind processor time, for what sleeps",
+    "processes/watchdog.py": "the clock that stands behind processor time, for what sleeps",
+    "processes/watchdog_windows.py": "the clock that stands behind processor time, for what sleeps",
+    "processes/watched_command.py": "processes that were killed are waited for",
+    "processes/worker.py": "a process without a job goes after a while",
+    "programs/run.py": "how far a program is, is told to a person",
+    "programs/session.py": "how far a program is, is told to a person",
+    "record/run.py": "the user's program runs on a GPU, and waits for it",
+}
+"""Files that look at a clock, and why no work is ended by it."""
+
+
+def find_clocks(tree: ast.AST) -> Iterator[int]:
+    """Lines on which a program looks at a clock, or gives something a time by the clock."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            of = node.func.value if isinstance(node.func, ast.Attribute) else None
+            is_time = name == "time" and isinstance(of, ast.Name) and of.id == "time"
+            if name in _CLOCKS or is_time or any(one.arg in _LIMITS for one in node.keywords):
+                yield node.lineno
+
+
+def list_files() -> list[str]:
+    return sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+def test_no_work_is_limited_by_the_clock() -> None:
+    found = {
+        file: lines
+        for file in list_files()
+        if (lines := list(find_clocks(ast.parse((PACKAGE / file).read_text(encoding="utf-8")))))
+    }
+    strangers = {file: lines for file, lines in found.items() if file not in ALLOWED}
+    assert not strangers, (
+        "limit work by processor time (TimeLimits, thread_time), or say in ALLOWED what waits for whom"
+    )
+    assert not ALLOWED.keys() - found.keys(), "these look at no clock"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("import time\nend = time.monotonic() + 5", [2]),
+        ("from time import perf_counter\nperf_counter()", [2]),
+        ("subprocess.run(command, timeout=5)", [1]),
+        ("import time\ntime.thread_time()\nlimits = TimeLimits.for_work(5)", []),
+    ],
+)
+def test_clocks_are_found(text: str, lines: list[int]) -> None:
+    assert list(find_clocks(ast.parse(text))) == lines
