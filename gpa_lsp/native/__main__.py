@@ -1,5 +1,6 @@
-"""Compiles what comes on standard input; see :func:`gpa_lsp.native.c_compiler.obtain_library`."""
+"""Compiles what is asked for on standard input; see :func:`gpa_lsp.native.c_compiler.obtain_library`."""
 
-from gpa_lsp.native.c_compiler import serve
+from gpa_lsp.native.c_compiler import make
+from gpa_lsp.processes.python_children import answer_apart
 
-serve()
+answer_apart(make)

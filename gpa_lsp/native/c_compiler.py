@@ -8,20 +8,18 @@ waits for the same failure again; ``gpa-lsp cache --clear`` forgets it.
 import contextlib
 import hashlib
 import os
-import pickle
 import platform
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import cast
 
 from gpa_lsp.basis.errors import MissingToolError, ToolError
 from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count
-from gpa_lsp.processes.python_children import isolate_module
+from gpa_lsp.processes.python_children import ask_apart
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
@@ -136,21 +134,16 @@ def _digest(library: Library, compiler: Path | None) -> str:
 
 def _ask_process(library: Library, compiler: Path, key: str) -> tuple[bytes | None, str]:
     """What a process of its own makes of it: content, or why there is none. It goes on where this one ends."""
-    child = isolate_module("gpa_lsp.native")
     try:
-        process = subprocess.Popen(
-            child.words, env=child.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
-        said, _ = process.communicate(pickle.dumps((library, compiler, key)))
-        content, failure = pickle.loads(said)
-    except (OSError, EOFError, pickle.UnpicklingError) as error:
+        found = cast(tuple[bytes | None, str], ask_apart("gpa_lsp.native", (library, compiler, key)))
+    except (OSError, EOFError) as error:
         return None, f"its process was ended: {error}"
-    return content, failure
+    return found
 
 
-def serve() -> None:
-    """Do what :func:`_ask_process` asks for on standard input; somebody else may have done it while we waited for the lock."""
-    library, compiler, key = pickle.load(sys.stdin.buffer)
+def make(question: tuple[Library, Path, str]) -> tuple[bytes | None, str]:
+    """Do what :func:`_ask_process` asks for; somebody else may have done it while this process waited for the lock."""
+    library, compiler, key = question
     with _lock(library):
         kept = open_libraries()
         content, failure = kept.load(key), _load_failure(key) or ""
@@ -162,9 +155,7 @@ def serve() -> None:
             else:
                 (kept if content is not None else open_failures()).store(key, content or failure.encode())
                 kept.trim()
-    with contextlib.suppress(OSError):  # nobody may wait any more
-        sys.stdout.buffer.write(pickle.dumps((content, failure)))
-        sys.stdout.buffer.flush()
+    return content, failure
 
 
 def _compile(library: Library, compiler: Path) -> tuple[bytes | None, str]:

@@ -9,11 +9,16 @@ When somebody types ``python -m gpa_lsp`` in a folder, Python itself looks there
 ``__main__.py``). The program ``gpa-lsp`` does not look there, nor does ``python -P -m gpa_lsp``, which is what editors start.
 """
 
+import contextlib
 import os
+import subprocess
 import sys
+from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from gpa_lsp.processes.frames import pack, read_message
 from gpa_lsp.processes.search_paths import clean_environment
 
 _SAFE_PATH = "PYTHONSAFEPATH"
@@ -40,6 +45,33 @@ def isolate_module(module: str, *arguments: str) -> PythonChild:
     return PythonChild(
         (sys.executable, "-P", "-m", module, *arguments), {**clean_environment(os.environ), _SAFE_PATH: "1"}
     )
+
+
+def ask_apart(module: str, question: object) -> object:
+    """Ask a process of its own that goes to its end also where this one is killed, for work that others share; it has limits of its own.
+
+    Args:
+        module: of ours, which answers by :func:`answer_apart`.
+        question: for it.
+
+    Raises:
+        OSError: it cannot be started.
+        EOFError: it ended without an answer.
+    """
+    child = isolate_module(module)
+    process = subprocess.Popen(
+        child.words, env=child.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    said, _ = process.communicate(pack(question))
+    return read_message(BytesIO(said).read)
+
+
+def answer_apart(answer: Callable[[Any], object]) -> None:
+    """Answer the one question that comes on standard input; that nobody waits for the answer any more does not matter."""
+    found = pack(answer(read_message(sys.stdin.buffer.read)))
+    with contextlib.suppress(OSError):
+        sys.stdout.buffer.write(found)
+        sys.stdout.buffer.flush()
 
 
 def isolate_script(script: Path, *arguments: str) -> PythonChild:
