@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 import gpa_lsp.advice.optimizers as catalogue
+from gpa_lsp.advice.bounds import bound_by_launch, doubt_gain
 from gpa_lsp.advice.limiter_rules import (
     describe_memory,
     hold_to_limiter,
@@ -74,12 +75,12 @@ def advise_kernel(
             Silence,
         ):
             silences.append(held)
-        elif held.speedup.estimate < LEAST_SPEEDUP:
+        elif (held := bound_by_launch(subject, held)).speedup.estimate < LEAST_SPEEDUP:
             saved = percent(1 - 1 / held.speedup.estimate)
             message = say("would save {saved} of the run time, too little for a change", saved=saved)
             silences.append(optimizer.silent(SilenceStage.TOO_SMALL, message))
         else:
-            found.append(held)
+            found.append(doubt_gain(held))
     if subject.total_samples == 0:
         found = [replace(one, by_counters=True, reasons=(WITHOUT_SAMPLES, *one.reasons)) for one in found]
     advice = KernelAdvice(

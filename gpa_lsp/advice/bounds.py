@@ -1,9 +1,10 @@
 """What an estimate cannot exceed, and what sets it."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
-from gpa_lsp.advice.model import MemoryLevel, Speedup
+from gpa_lsp.advice.model import AT_THE_LIMIT, Advice, MemoryLevel, Speedup
 from gpa_lsp.advice.reliefs import Relief, Reliefs
 from gpa_lsp.advice.roofs import (
     describe_roof,
@@ -14,9 +15,10 @@ from gpa_lsp.advice.roofs import (
     measure_sm_use,
 )
 from gpa_lsp.advice.subject import Subject
+from gpa_lsp.analyses.limiter.find import SHORT_LAUNCH_NS
 from gpa_lsp.analyses.roofline_model import Roof
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.prose import Sentence, factor, percent, say
+from gpa_lsp.basis.prose import Sentence, count, duration, factor, percent, say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,3 +144,68 @@ def explain_cut(speedup: Speedup) -> tuple[Sentence, ...]:
             why=speedup.bound_reason,
         ),
     )
+
+
+_WIDEST = 4.0
+"""High over low of a range that is still a number: that of a debug build, the widest that measured edits gave (``optimizers/debug_build.py``)."""
+
+_NOTHING_GAINED = 1.03
+"""Launches differ by as much without any change (:mod:`gpa_lsp.report.compare`)."""
+
+_MUCH_GAINED = 2.0
+
+_FEWEST_SAMPLES = 10
+"""Of a match: with fewer its share is off by a third or more, one standard deviation (1/√n)."""
+
+_LEAST_LAUNCH_NS = 1000.0
+"""Of any launch, by the counter of its duration. Ours: empty kernels take one to two microseconds."""
+
+_SHORTENS_LAUNCHES = "kernel_fusion"
+
+
+def doubt_gain(advice: Advice) -> Advice:
+    """An advice whose numbers, and those of its regions, say so where they are not worth printing."""
+    is_counted = not advice.by_counters and advice.matched_samples > 0
+    regions = tuple(
+        replace(one, speedup=_doubt(one.speedup, one.matched_samples if is_counted else None)) for one in advice.regions
+    )
+    return replace(
+        advice, speedup=_doubt(advice.speedup, advice.matched_samples if is_counted else None), regions=regions
+    )
+
+
+def _doubt(speedup: Speedup, samples: float | None) -> Speedup:
+    if samples is not None and samples < _FEWEST_SAMPLES:
+        return replace(speedup, doubt=say("it rests on {samples}", samples=count(round(samples), "sample")))
+    if speedup.low <= _NOTHING_GAINED and speedup.high >= _MUCH_GAINED:
+        return replace(speedup, doubt=say("it may gain nothing or a multiple"))
+    if speedup.high > _WIDEST * (1 + 1e-6) * speedup.low:
+        return replace(speedup, doubt=say("the estimate spans more than a factor of {widest}", widest=count(_WIDEST)))
+    return speedup
+
+
+def bound_by_launch(subject: Subject, advice: Advice) -> Advice:
+    """An advice on a launch of a few microseconds, within what it takes to begin and to end, which no change of the kernel shortens."""
+    time_ns = subject.metric("gpu__time_duration.sum")
+    if not time_ns or time_ns >= SHORT_LAUNCH_NS or advice.optimizer in (_SHORTENS_LAUNCHES, AT_THE_LIMIT):
+        return advice
+    busiest, elapsed = subject.metric("sm__cycles_active.max"), subject.metric("sm__cycles_elapsed.max")
+    ends_ns = time_ns * max(0.0, 1 - busiest / elapsed) if busiest and elapsed else 0.0
+    bound = max(1.0, time_ns / max(ends_ns, _LEAST_LAUNCH_NS))
+    speedup = advice.speedup
+    if bound >= speedup.bound:
+        return advice
+    low, estimate, high = (min(bound, one) for one in (speedup.low, speedup.estimate, speedup.high))
+    reason = say("the launch takes {time} to begin and to end", time=duration(max(ends_ns, _LEAST_LAUNCH_NS)))
+    return replace(
+        advice,
+        speedup=replace(speedup, low=low, estimate=estimate, high=high, bound=bound, bound_reason=reason),
+        regions=tuple(replace(one, speedup=_cap(one.speedup, bound)) for one in advice.regions),
+    )
+
+
+def _cap(speedup: Speedup, bound: float) -> Speedup:
+    low, estimate, high, most = (
+        min(bound, one) for one in (speedup.low, speedup.estimate, speedup.high, speedup.bound)
+    )
+    return replace(speedup, low=low, estimate=estimate, high=high, bound=most)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from gpa_lsp.advice.advise import list_optimizers
+from gpa_lsp.advice.bounds import doubt_gain
 from gpa_lsp.advice.limiter_rules import rank_by_limiter
 from gpa_lsp.advice.model import (
     AT_THE_LIMIT,
@@ -51,7 +52,7 @@ def combine_advice(parts: Sequence[Part], limiter: Limiter, total_samples: int, 
     for name in list_optimizers():
         answer = _combine(name, parts)
         if isinstance(answer, Advice):
-            found.append(_count_shares(answer, total_samples, dropped_samples))
+            found.append(doubt_gain(_count_shares(answer, total_samples, dropped_samples)))
         elif answer is not None:
             silences.append(answer)
     reliefs = {name: one.reliefs for name, one in list_optimizers().items()}

@@ -101,6 +101,7 @@ class Speedup:
         bound: what can be reached at most.
         bound_reason: what sets the bound, one clause.
         uncapped: the published formula's value before our clamps.
+        doubt: why the numbers are not worth printing, one clause; empty where they are.
     """
 
     estimate: float
@@ -109,6 +110,7 @@ class Speedup:
     bound: float
     bound_reason: Sentence
     uncapped: float
+    doubt: Sentence = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

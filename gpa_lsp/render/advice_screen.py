@@ -284,6 +284,8 @@ def _describe_run(kernel: KernelReport) -> tuple[str, ...]:
 
 def _suggest(kernel: KernelReport, advice: Advice, number: int, first: Advice, places: PlaceNames) -> ScreenRow:
     text = describe_suggestion(advice)
+    if advice.speedup.doubt:
+        text = say("{text} ({doubt})", text=text, doubt=advice.speedup.doubt)
     place = _place_scope(kernel, advice.scope, places) if advice.regions else ""
     is_named = any(isinstance(part, Place) for part in text.parts) or (bool(place) and place in text)
     is_later = number > 1 and _comes_after(kernel.limiter, advice, first)

@@ -28,6 +28,9 @@ from gpa_lsp.rows.scopes import Scope, ScopeKind
 SMALL_SPEEDUP = 1.05
 """Where a unit is at its ceiling, suggestions that gain less share a line."""
 
+LIKELY = "likely"
+"""In place of a gain of which the evidence gives no number."""
+
 _MOST_HINT_CHARS = 150
 _STOP = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 _FINDING_WORDS = frozenset({"The", "Each", "All", "A", "An", "It", "SMs"})
@@ -137,6 +140,8 @@ def describe_speedup(speedup: Speedup) -> Sentence:
     >>> describe_speedup(Speedup(estimate=1.4, low=1.3, high=1.5, bound=1.5, bound_reason=reason, uncapped=1.9))
     'range 1.30× to 1.50×; at most 1.50×: half the time is issuing; the formula alone gives 1.90×'
     """
+    if speedup.doubt:
+        return join((speedup.doubt, describe_bound(speedup)), "; ")
     return join((describe_interval(speedup), describe_bound(speedup), describe_formula(speedup)), "; ")
 
 
@@ -148,13 +153,13 @@ def describe_formula(speedup: Speedup) -> Sentence:
 
 
 def show_estimate(speedup: Speedup) -> str:
-    """The expected speedup, never above its bound as printed: ``1.39×``."""
-    return format_speedup(min(speedup.estimate, floor_speedup(speedup.bound)))
+    """The expected speedup, never above its bound as printed: ``1.39×``; a word where no number is worth printing."""
+    return LIKELY if speedup.doubt else format_speedup(min(speedup.estimate, floor_speedup(speedup.bound)))
 
 
 def show_interval(speedup: Speedup) -> str:
-    """The interval of a speedup: ``1.31× to 1.47×``; empty where it is too narrow to print."""
-    return format_speedup_range(speedup.low, speedup.high, speedup.bound)
+    """The interval of a speedup: ``1.31× to 1.47×``; empty where it is too narrow to print, and where no number is worth it."""
+    return "" if speedup.doubt else format_speedup_range(speedup.low, speedup.high, speedup.bound)
 
 
 def show_bound(speedup: Speedup) -> str:
@@ -163,8 +168,8 @@ def show_bound(speedup: Speedup) -> str:
 
 
 def show_gain_range(speedup: Speedup) -> str:
-    """The range of a speedup in the digits that a model can say: ``1.3–1.5×``."""
-    return format_gain_range(speedup.low, speedup.high, speedup.bound)
+    """The range of a speedup in the digits that a model can say: ``1.3–1.5×``; a word where no number is worth printing."""
+    return LIKELY if speedup.doubt else format_gain_range(speedup.low, speedup.high, speedup.bound)
 
 
 def describe_interval(speedup: Speedup) -> str:
@@ -367,7 +372,9 @@ def describe_gain(advice: Advice) -> str:
 
 
 def label_suggestion(advice: Advice) -> str:
-    """A suggestion in a few words: ``Unroll a loop 1.1–1.3×``."""
+    """A suggestion in a few words: ``Unroll a loop 1.1–1.3×``, or ``Unroll a loop (gain likely)``."""
+    if advice.speedup.doubt:
+        return f"{advice.title} (gain {LIKELY})"
     return f"{advice.title} {describe_gain(advice)}".rstrip()
 
 

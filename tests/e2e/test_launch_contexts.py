@@ -1,82 +1,34 @@
 """One kernel launched in several ways: each launch context is judged by its own samples and shape, and all of them are shown together."""
 
-import copy
 import io
 import itertools
 import json
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gpa_lsp.advice.model import KernelAdvice
 from gpa_lsp.cli.main import main
 from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly, describe_verdict
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.pipeline import analyse
-from gpa_lsp.render.advice_screen import MOST_LINES, build_screen, render_screen
-from gpa_lsp.render.layout import read_plain
-from gpa_lsp.render.places import PlaceNames
-from gpa_lsp.report.model import KernelReport, Report
+from gpa_lsp.render.advice_screen import MOST_LINES
+from gpa_lsp.report.model import Report
 from gpa_lsp.report_file.store import read_report, write_report
 from gpa_lsp.rows.launch_contexts import MOST_CONTEXTS
-from tests.conftest import ROOT
+from tests.e2e.example_launches import judge, list_gains, make_launch, read_screen, write_launches
 from tests.editor.views import make_profile
 from tests.render.html_report.test_page import unpack
 
-EXAMPLE = ROOT / "fixtures" / "example.gpa-profile.json"
-
-Launch = dict[str, Any]
 Write = Callable[..., Path]
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes a profile of the example's first kernel with some launches, and gives its path."""
-    for path in ("short_def_use_original.cubin", "inline_chain_original.cubin"):
-        target = tmp_path / "cubins" / "sm_80" / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / "fixtures" / "cubins" / "sm_80" / path, target)
-
-    def write_profile(*launches: Launch, name: str = "some") -> Path:
-        profile = json.loads(EXAMPLE.read_text())
-        profile["launches"] = launches
-        path = tmp_path / f"{name}.gpa-profile.json"
-        path.write_text(json.dumps(profile))
-        return path
-
-    return write_profile
-
-
-def make_launch(grid: int = 1024, *, time_ns: float = 186240.0, stack: Sequence[str] = (), **reasons: int) -> Launch:
-    """A launch of the example's kernel: its grid, its time, the lines of ``main`` that made it, and factors of samples by stall reason."""
-    launch: Launch = copy.deepcopy(json.loads(EXAMPLE.read_text())["launches"][0])
-    launch["grid"] = [grid, 1, 1]
-    launch["metrics"]["gpu__time_duration.sum"] = time_ns
-    if stack:
-        launch["call_stack"] = [{"function": "main", "file": "app.cu", "line": int(line)} for line in stack]
-    for sample in launch["samples"]:
-        for reason, counts in sample["by_reason"].items():
-            factor = reasons.get(reason, 1)
-            counts.update({kind: factor * number for kind, number in counts.items()})
-    return launch
-
-
-def judge(path: Path) -> KernelReport:
-    (kernel,) = analyse([path]).kernels
-    return kernel
-
-
-def list_gains(advice: KernelAdvice | None) -> list[tuple[str, float, float, float]]:
-    assert advice is not None
-    return [(one.optimizer, one.speedup.low, one.speedup.estimate, one.speedup.high) for one in advice.advice]
-
-
-def read_screen(kernel: KernelReport, width: int | None = None) -> list[str]:
-    return [read_plain(line) for line in render_screen(build_screen(kernel, "k", PlaceNames()), width)]
+    """Writes a profile with some launches, and gives its path."""
+    return partial(write_launches, tmp_path)
 
 
 LARGE, SMALL = make_launch(4096), make_launch(8, barrier=1, long_scoreboard=3)
