@@ -210,7 +210,11 @@ def listen_to_text(said: Said, kernel: KernelReport, name: str) -> None:
                 said.add("text", name, place.group(1), "share", cut_margin(text))
     shown = [read_plain(line) for line in render_advice(report, PlaceNames(), max_kernels=None, max_advice=None)]
     for advice in kernel.advice.advice if kernel.advice is not None else ():
-        (head,) = {line for line in shown if line.endswith(f"  {advice.optimizer}") and "× " in line}
+        (head,) = {
+            line
+            for line in shown
+            if line.endswith(f"  {advice.optimizer}") and re.match(r"  (?:[\d.,]+×|likely) ", line)
+        }
         said.add("text", name, "", f"estimate of {advice.optimizer}", head.split()[0])
     if kernel.total_duration_ns:
         time = next(fact for fact in describe_run(kernel) if " in " in fact)
