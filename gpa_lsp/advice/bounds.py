@@ -176,7 +176,7 @@ def doubt_gain(advice: Advice) -> Advice:
 
 def _doubt(speedup: Speedup, samples: float | None) -> Speedup:
     if samples is not None and samples < _FEWEST_SAMPLES:
-        return replace(speedup, doubt=say("it rests on {samples}", samples=count(round(samples), "sample")))
+        return replace(speedup, doubt=say("only {samples} match", samples=count(round(samples), "sample")))
     if speedup.low <= _NOTHING_GAINED and speedup.high >= _MUCH_GAINED:
         return replace(speedup, doubt=say("it may gain nothing or a multiple"))
     if speedup.high > _WIDEST * (1 + 1e-6) * speedup.low:

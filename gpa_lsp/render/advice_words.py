@@ -141,7 +141,7 @@ def describe_speedup(speedup: Speedup) -> Sentence:
     'range 1.30× to 1.50×; at most 1.50×: half the time is issuing; the formula alone gives 1.90×'
     """
     if speedup.doubt:
-        return join((speedup.doubt, describe_bound(speedup)), "; ")
+        return join((describe_bound(speedup), speedup.doubt), "; ")
     return join((describe_interval(speedup), describe_bound(speedup), describe_formula(speedup)), "; ")
 
 
