@@ -3,7 +3,7 @@
     build_chart_script.py            download the pinned packages with npm, check their hashes, write the file
     build_chart_script.py --check    the same, but compare with the file that is there
 
-A new version is a new entry in PACKAGES: ``npm view NAME@VERSION dist.integrity`` gives its hash. Compare chart_notices.js with the licences of
+A new version is a new entry in PACKAGES: ``npm view NAME@VERSION dist.integrity`` gives its hash. Compare vega-notices.js with the licences of
 what the packages bundle. Exit status: 0 done, 1 the file differs or a hash does not agree.
 """
 
@@ -17,7 +17,8 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SCRIPT = HERE.parent / "gpa_lsp" / "render" / "charts" / "assets" / "vega.js"
+ASSETS = HERE.parent / "gpa_lsp" / "render" / "charts" / "assets"
+SCRIPT, NOTICES = ASSETS / "vega.js", ASSETS / "vega-notices.js"
 
 # name, version, SHA-512 of the package as the registry has it, file in it; in the order in which they load
 PACKAGES = (
@@ -69,7 +70,7 @@ def build_script() -> str:
     """
     with tempfile.TemporaryDirectory() as folder:
         libraries = [read_package(*package, folder=Path(folder)) for package in PACKAGES]
-    script = "\n".join([(HERE / "chart_notices.js").read_text(encoding="utf-8").rstrip(), *libraries, ""])
+    script = "\n".join([NOTICES.read_text(encoding="utf-8").rstrip(), *libraries, ""])
     if "</script" in script.lower() or "<!--" in script:
         raise ValueError("a library holds </script or <!--, which a page cannot embed")
     return script
