@@ -338,6 +338,11 @@ def describe_limit(kernel: KernelReport) -> Sentence:
     if limiter is None:
         return say("unknown: the report holds no limiter; run gpa-lsp advise on the profile")
     text = drop_stop(limiter.sentence)
+    if any(
+        one.limiter is None or (one.limiter.kind, one.limiter.unit) != (limiter.kind, limiter.unit)
+        for one in kernel.contexts
+    ):
+        text = say("{text} (in the heaviest launch context)", text=text)
     if limiter.kind is LimiterKind.UNKNOWN:
         return say("{text}; record it with --section SpeedOfLight", text=text)
     following, reach = limiter.next, limiter.next_factor

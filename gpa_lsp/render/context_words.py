@@ -45,16 +45,17 @@ def _list_traits(contexts: Sequence[LaunchContext]) -> Iterator[Iterator[str]]:
             if shape.shared_dynamic_bytes is None
             else f"{format_bytes(shape.shared_dynamic_bytes)} dynamic shared memory",
             "" if shape.registers_per_thread is None else format_count_of(shape.registers_per_thread, "register"),
-            f"from {shorten_frame(frame)}" if frame else "",
+            f"from {shorten_frame(frame)}" if frame else "from an unknown place",
         )
         for shape, frame in zip(shapes, frames, strict=True)
     ]
     yield from map(iter, rows)
 
 
-def describe_part(context: LaunchContext) -> str:
-    """How much of the kernel a context is: ``62 % of the time``."""
-    whole = "time" if context.duration_ns is not None else "samples" if context.total_samples else "launches"
+def describe_part(kernel: KernelReport, context: LaunchContext) -> str:
+    """How much of the kernel a context is: ``62 % of the time``; of its samples, else of its launches, where not all have one."""
+    has_times = all(one.duration_ns for one in kernel.contexts)
+    whole = "time" if has_times else "samples" if all(one.total_samples for one in kernel.contexts) else "launches"
     return f"{format_percent(context.ratio)} of the {whole}"
 
 
@@ -102,7 +103,7 @@ def describe_contexts(kernel: KernelReport) -> Iterator[Sentence]:
     """What differs by launch context, in three sentences at most; nothing for a kernel of one."""
     contexts = kernel.contexts
     names = [
-        say("{name} ({part})", name=name, part=describe_part(one))
+        say("{name} ({part})", name=name, part=describe_part(kernel, one))
         for name, one in zip(name_contexts(kernel), contexts, strict=True)
     ]
     if not names:
@@ -140,7 +141,7 @@ def build_context_table(kernel: KernelReport, _: PlaceNames) -> Table:
     )
     rows = [
         (
-            (describe_part(context), Style.PLAIN),
+            (describe_part(kernel, context), Style.PLAIN),
             (describe_time(kernel, context.duration_ns), Style.PLAIN),
             (format_count(context.launch_count), Style.PLAIN),
             (name, Style.TITLE),

@@ -15,6 +15,7 @@ from gpa_lsp.editor.kernel_page import describe_kernel, describe_kernel_briefly,
 from gpa_lsp.editor.snapshot import VisibleKernel
 from gpa_lsp.pipeline import analyse
 from gpa_lsp.render.advice_screen import MOST_LINES
+from gpa_lsp.render.context_words import name_contexts
 from gpa_lsp.report.model import Report
 from gpa_lsp.report_file.store import read_report, write_report
 from gpa_lsp.rows.launch_contexts import MOST_CONTEXTS
@@ -103,6 +104,22 @@ def test_host_paths_are_contexts_and_failed_launches_are_none(write: Write) -> N
     assert [one.launches for one in kernel.contexts] == [(0, 2), (1,)]
     (line,) = [line for line in read_screen(kernel) if line.startswith("  in ")]
     assert "from app.cu:12 (67 % of the time) and from app.cu:40 (33 % of the time): the same limit and advice" in line
+
+
+def test_parts_are_of_one_whole_and_every_context_has_a_name(write: Write) -> None:
+    timed, untimed, unknown = make_launch(stack=["12"]), make_launch(stack=["40"]), make_launch()
+    del untimed["metrics"]["gpu__time_duration.sum"]
+    kernel = judge(write(timed, untimed, unknown))
+    text = " ".join(read_screen(kernel))
+    assert "from app.cu:12 (33 % of the samples)" in text
+    assert "of the time" not in text
+    assert {"from app.cu:12", "from app.cu:40", "from an unknown place"} == set(name_contexts(kernel))
+
+
+def test_a_limit_of_one_context_says_so(write: Write) -> None:
+    kernel = judge(write(make_launch(4096), make_launch(8, wait=9)))
+    assert len({(one.limiter.kind, one.limiter.unit) for one in kernel.contexts if one.limiter}) == 2
+    assert "(in the heaviest launch context)" in next(line for line in read_screen(kernel) if "limit" in line)
 
 
 def test_every_view_names_the_contexts(write: Write, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from gpa_lsp.analyses.roofline.tables import list_bars, list_tables
 from gpa_lsp.analyses.roofline.totals import read_span, read_total
 from gpa_lsp.analyses.roofline.unknown import TIME
 from gpa_lsp.analyses.roofline_model import Roofline
-from gpa_lsp.basis.prose import Code, Sentence, join, percent, say
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, join, percent, say
 from gpa_lsp.profile.model import Launch
 
 _NAME = "roofline"
@@ -23,6 +23,10 @@ USED_RATIO = 0.1
 
 LOW_FUSED_RATIO = 0.8
 """From this part of the peak on, the mix is good enough."""
+
+
+_TOGETHER = say("All launches together:")
+"""Between the limiter of the heaviest launch context and where the kernel as a whole stands."""
 
 
 def _answer(facts: KernelFacts) -> Answer:
@@ -39,7 +43,9 @@ def _answer(facts: KernelFacts) -> Answer:
     return Answer(
         analysis=_NAME,
         title=_TITLE,
-        summary=join([find_limiter(facts).verdict, describe_place(whole)]),
+        summary=join(
+            [find_limiter(facts).verdict, _TOGETHER if facts.main is not None else NOTHING, describe_place(whole)]
+        ),
         findings=(
             *list_findings(whole, kernel_roofline.machine, is_latency=find_limiter(facts).kind is LimiterKind.LATENCY),
             *(() if facts.longest is None else find_unfused(facts.longest, whole)),
