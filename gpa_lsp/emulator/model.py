@@ -108,6 +108,18 @@ class FaultKind(StrEnum):
     BAD_LAUNCH = "launch that no GPU accepts"
 
 
+class DeviceError(StrEnum):
+    """What a GPU ends a kernel with where the emulator notes a fault and goes on; the values are the names of ``cudaError_t``.
+
+    Source: CUDA Runtime API, data types.
+    """
+
+    ILLEGAL_ADDRESS = "cudaErrorIllegalAddress"
+    MISALIGNED_ADDRESS = "cudaErrorMisalignedAddress"
+    INVALID_PC = "cudaErrorInvalidPc"
+    LAUNCH_FAILURE = "cudaErrorLaunchFailure"
+
+
 FAILED_ASSERTION = "assertion"
 """What the message of a trap by ``assert`` begins with."""
 

@@ -1,5 +1,6 @@
 """Device memory that outlives a launch, and kernels that run in it one launch after the other: :class:`ResidentMemory`, :class:`ResidentKernel`."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
@@ -20,7 +21,7 @@ from gpa_lsp.emulator.engine.launching import HEAP_NAME, WORKSPACE, WORKSPACE_BY
 from gpa_lsp.emulator.engine.machine import Machine, find_function_addresses, lay_out_shared
 from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.textures import TEXTURE_HANDLE_BASE, TEXTURE_HANDLE_STEP, Texture
-from gpa_lsp.emulator.model import Budget, Fault, FaultKind
+from gpa_lsp.emulator.model import Budget, DeviceError, Fault, FaultKind
 from gpa_lsp.emulator.static_instructions import list_static_instructions
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.model import TextureInput
@@ -48,6 +49,7 @@ class LaunchCost:
         is_printing_cut: it printed more than is kept.
         end: why it did not run to its end, a sentence; empty where it did.
         trap: what a thread stopped it for, a sentence; empty where none did.
+        device_error: what a GPU would have ended it with; None where it would not have.
     """
 
     blocks: int
@@ -57,6 +59,7 @@ class LaunchCost:
     is_printing_cut: bool = False
     end: str = ""
     trap: str = ""
+    device_error: DeviceError | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -84,7 +87,8 @@ class ResidentMemory:
         self._own_end = ARENA_BASE + own_bytes
         self._next = ARENA_BASE
         self._own: list[Region] = []
-        self.allocations: tuple[Region, ...] = ()
+        self._allocated: dict[int, Region] = {}
+        self._bases: list[int] = []
         self.textures: dict[int, Texture] = {}
         self.parameters = self.place("parameters", Space.PARAM, _LARGEST_PARAMETERS, is_array=False)
         heap = self.place(HEAP_NAME, Space.GLOBAL, _HEAP_BYTES, is_array=False)
@@ -114,22 +118,36 @@ class ResidentMemory:
         self._own.append(region)
         return region
 
-    def allocate(self, allocations: Iterable[tuple[int, int]]) -> None:
-        """Take over what the program has allocated now: addresses and sizes.
+    @property
+    def allocations(self) -> tuple[Region, ...]:
+        """What the program has allocated, by address."""
+        return tuple(map(self._allocated.__getitem__, self._bases))
+
+    def allocate(self, allocations: Iterable[tuple[int, int]], *, is_whole: bool = True) -> None:
+        """Take over what the program has allocated and released.
 
         What lies outside the program's part of the memory is left out.
+
+        Args:
+            allocations: addresses and sizes; a size of 0 releases.
+            is_whole: there is nothing else.
         """
         last = ARENA_BASE + len(self.data)
-        self.allocations = tuple(
-            Region(name=f"the allocation at 0x{base:x}", space=Space.GLOBAL, base=base, size_bytes=size)
-            for base, size in allocations
-            if self._own_end <= base and 0 < size <= last - base
-        )
+        if is_whole:
+            self._allocated.clear()
+        for base, size in allocations:
+            if not size:
+                self._allocated.pop(base, None)
+            elif self._own_end <= base and 0 < size <= last - base:
+                self._allocated[base] = Region(
+                    name=f"the allocation at 0x{base:x}", space=Space.GLOBAL, base=base, size_bytes=size
+                )
+        self._bases = sorted(self._allocated)
 
     def allocate_one(self, base: int, size_bytes: int) -> None:
         """Take over one allocation more."""
         if self.find(base) is None:
-            self.allocate([*((one.base, one.size_bytes) for one in self.allocations), (base, size_bytes)])
+            self.allocate([(base, size_bytes)], is_whole=False)
 
     def add_texture(self, source: TextureInput, base: int, row_bytes: int) -> int | None:
         """Make a texture of what lies in the memory.
@@ -184,10 +202,15 @@ class ResidentMemory:
 
     def find(self, address: int) -> Region | None:
         """The allocation or variable an address lies in."""
-        for region in self.regions:
-            if region.base <= address < region.base + region.size_bytes and region.is_array:
-                return region
-        return None
+        place = bisect_right(self._bases, address) - 1
+        if place >= 0:
+            region = self._allocated[self._bases[place]]
+            return region if address < region.base + region.size_bytes else None
+        place = bisect_right(self._own, address, key=lambda one: one.base) - 1
+        if place < 0:
+            return None
+        own = self._own[place]
+        return own if own.is_array and address < own.base + own.size_bytes else None
 
 
 class ResidentModule:
@@ -346,6 +369,7 @@ class ResidentKernel:
         self._memory.refresh_textures()
         self._machine.restart_printing(_MOST_PRINTED)
         traps = self._count_traps()
+        self.faults.device_error = None
         finished = self._runner.run(range(self._blocks), lambda batch: None)
         ends = [fault.message for fault in self.list_faults() if fault.kind in _ENDS] if finished < self._blocks else []
         return LaunchCost(
@@ -356,6 +380,7 @@ class ResidentKernel:
             is_printing_cut=self._machine.is_printing_cut,
             end=(ends[-1] if ends else "it did not run to its end") if finished < self._blocks else "",
             trap=self._find_trap() if self._count_traps() > traps else "",
+            device_error=self.faults.device_error,
         )
 
     def _count_traps(self) -> int:
@@ -375,8 +400,8 @@ class ResidentKernel:
 
 def _name(regions: Iterable[Region], names: Mapping[int, tuple[str, int]]) -> Iterator[Region]:
     for region in regions:
-        name, element_bytes = names.get(region.base, (region.name, region.element_bytes))
-        yield replace(region, name=name, element_bytes=element_bytes)
+        named = names.get(region.base)
+        yield region if named is None else replace(region, name=named[0], element_bytes=named[1])
 
 
 _ENDS = frozenset({FaultKind.TIME_BUDGET, FaultKind.INSTRUCTION_BUDGET, FaultKind.MEMORY_BUDGET})

@@ -15,7 +15,7 @@ from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.geometry import WarpSet
 from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.values import I64, Value
-from gpa_lsp.emulator.model import FaultKind, PassedEnd
+from gpa_lsp.emulator.model import DeviceError, FaultKind, PassedEnd
 from gpa_lsp.emulator.trace import AccessKind
 from gpa_lsp.launches.model import FIRST_ADDRESS, MOST_SPAN_BYTES
 from gpa_lsp.ptx.model import Space
@@ -26,6 +26,10 @@ _ALIGNMENT_BYTES = 512
 _GAP_BYTES = 512
 _FARTHEST_BYTES = 1 << 30
 """Behind the end of an array, an address may still have been meant for it."""
+# log2 of the bytes that GPUs map at once: an address with an allocation in the same piece of memory is no illegal one
+_MAPPED_BITS = np.uint64(21)
+# in front of an allocation, where a GPU often has another one
+_NEAR_BYTES = np.uint64(64 << 10)
 _ZERO = np.uint64(0)
 
 
@@ -303,9 +307,23 @@ class Arena:
                 address, number = int(addresses[places[0]]), int(region[places[0]])
                 message = self._describe(kind, access, address, number)
                 passed = self._find_passed(address, number) if kind is FaultKind.OUT_OF_BOUNDS else None
+                if kind is FaultKind.MISALIGNED:
+                    self._faults.end_on_gpu(DeviceError.MISALIGNED_ADDRESS)
+                elif kind is FaultKind.OUT_OF_BOUNDS and not self._is_mapped(addresses[places], region[places]).all():
+                    self._faults.end_on_gpu(DeviceError.ILLEGAL_ADDRESS)
                 self._faults.add_lanes(
                     kind, message, warps, lanes[places], instruction=access.instruction, passed=passed
                 )
+
+    def _is_mapped(self, addresses: Value, region: Value) -> Value:
+        """Which addresses a GPU has memory at: those near a region. ``region`` is the index of the one below each, -1 for none."""
+        if len(self._bases) == 0:
+            return np.zeros(len(addresses), np.bool_)
+        pages = addresses >> _MAPPED_BITS
+        last = (self._bases + self._lasts.astype(np.uint64) - np.uint64(1)) >> _MAPPED_BITS
+        above = self._bases[np.minimum(region + 1, len(self._bases) - 1)]
+        near = (above >> _MAPPED_BITS == pages) | (above - addresses <= _NEAR_BYTES)
+        return ((region >= 0) & (last[region] == pages)) | near
 
     def _find_passed(self, address: int, number: int) -> PassedEnd:
         near = self._find_nearest(address, number)

@@ -9,7 +9,7 @@ from gpa_lsp.emulator.engine.fragments import BoundFunction, Dispatcher, End, Fr
 from gpa_lsp.emulator.engine.layout import Piece
 from gpa_lsp.emulator.engine.machine import Machine
 from gpa_lsp.emulator.engine.values import Value
-from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.emulator.model import DeviceError, FaultKind
 
 Parts = dict[Piece, int]
 Builtin = Callable[[Fragment, list[Value], int], Value]
@@ -120,6 +120,7 @@ def end_with_indirect_call(pointer: int, site: CallSite) -> End:
             callee = site.machine.find_function(address)
             if callee is None:
                 message = f"call of 0x{address:x}, which is not a function"
+                dispatcher.faults.end_on_gpu(DeviceError.INVALID_PC)
                 _end_lanes(dispatcher, part, FaultKind.OUT_OF_BOUNDS, message, site.static)
                 continue
             enter(dispatcher, part, callee, site)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpa_lsp.emulator.engine.geometry import WarpSet
-from gpa_lsp.emulator.model import Fault, FaultKind, PassedEnd
+from gpa_lsp.emulator.model import DeviceError, Fault, FaultKind, PassedEnd
 from gpa_lsp.emulator.trace import StaticInstruction
 
 _MOST_FAULTS = 1000
@@ -16,11 +16,15 @@ class FaultLog:
 
     Args:
         instructions: all static instructions.
+
+    Attributes:
+        device_error: what a GPU would have ended the launch with first; None where it would have gone on.
     """
 
     def __init__(self, instructions: tuple[StaticInstruction, ...]) -> None:
         self._instructions = instructions
         self._found: dict[tuple[FaultKind, int | None], Fault] = {}
+        self.device_error: DeviceError | None = None
 
     def add(
         self,
@@ -55,6 +59,10 @@ class FaultLog:
             is_fatal=is_fatal,
             passed=passed,
         )
+
+    def end_on_gpu(self, error: DeviceError) -> None:
+        """Note that a GPU ends the kernel here."""
+        self.device_error = self.device_error or error
 
     def is_known(self, kind: FaultKind, instruction: int | None) -> bool:
         """Whether this instruction has such a fault already."""

@@ -13,7 +13,7 @@ from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.geometry import Geometry, WarpSet
 from gpa_lsp.emulator.engine.meter import Meter
 from gpa_lsp.emulator.engine.values import Value
-from gpa_lsp.emulator.model import FaultKind
+from gpa_lsp.emulator.model import DeviceError, FaultKind
 from gpa_lsp.ptx.model import Space
 
 SHARED_WINDOW = 0x7FFD_0000_0000
@@ -22,6 +22,7 @@ LOCAL_WINDOW = 0x7FFE_0000_0000
 """Generic address of the first byte of a thread's own local memory."""
 WINDOW_BYTES = 1 << 32
 _REGISTER_BYTES = 8
+_GRANULE_BYTES = 1024  # shared and local memory come in pieces of at most this size; beyond them a GPU finds no memory
 _LARGEST_LOCAL_BYTES = 512 << 10  # what the hardware gives a thread (CUDA C++ programming guide, compute capabilities)
 
 
@@ -211,7 +212,12 @@ class BatchMemory:
                 continue
             what = f"{ACCESS_WORDS[access.kind]} of {access.bytes} bytes at byte {format_count(int(wide[lanes[0]]))}"
             reason = f"not a multiple of {access.bytes}"
-            if kind is FaultKind.OUT_OF_BOUNDS:
+            is_outside = kind is FaultKind.OUT_OF_BOUNDS
+            if not is_outside:
+                self._faults.end_on_gpu(DeviceError.MISALIGNED_ADDRESS)
+            elif int(wide[lanes].max()) + access.bytes > -(-size // _GRANULE_BYTES) * _GRANULE_BYTES:
+                self._faults.end_on_gpu(DeviceError.LAUNCH_FAILURE)
+            if is_outside:
                 reason = f"{owner} memory has {format_count(size)} bytes"
             self._faults.add_lanes(kind, f"{what}: {reason}", warps, lanes, instruction=access.instruction)
         bad = wanted & (misaligned | outside)
