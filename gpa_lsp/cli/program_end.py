@@ -11,14 +11,16 @@ if TYPE_CHECKING:
 _EXIT_ENDED = 1
 
 
-def find_exit_code(end: "CommandEnd", terminal: Terminal, *, sooner: str = "") -> int:
+def find_exit_code(end: "CommandEnd", terminal: Terminal, *, sooner: str = "", crash: str = "") -> int:
     """The program's own status, as shells have it; 2 where it was not started, 130 where the user ended it, 1 where we did.
 
     Args:
         end: how it ended; said where it did not by itself.
         terminal: where that is said.
         sooner: how it would end within its time.
+        crash: what is known of a crash, a sentence; empty for no more than the signal.
     """
+    from gpa_lsp.processes.signals import describe_signal
     from gpa_lsp.processes.watched_command import Ending
 
     if end.ending is Ending.NOT_STARTED:
@@ -28,4 +30,6 @@ def find_exit_code(end: "CommandEnd", terminal: Terminal, *, sooner: str = "") -
         more = f"; {sooner}" if sooner and end.ending is Ending.TIMED_OUT else ""
         terminal.complain(f"gpa-lsp: the program did not end by itself: {end.ending.value}{more}")
         return EXIT_INTERRUPTED if end.ending is Ending.CANCELLED else _EXIT_ENDED
+    if crash or (end.status is not None and end.status < 0):
+        terminal.complain(f"gpa-lsp: {crash or f'the program was ended by {describe_signal(-(end.status or 0))}'}")
     return _EXIT_ENDED if end.status is None else end.status if end.status >= 0 else 128 - end.status

@@ -12,7 +12,7 @@ import tomli
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_seconds
 from gpa_lsp.collect.model import CommandResult, Explanation, Phase
-from gpa_lsp.collect.signals import name_signal
+from gpa_lsp.processes.signals import name_signal
 from gpa_lsp.processes.watched_command import Ending
 
 _SHELL_SIGNALS = 128

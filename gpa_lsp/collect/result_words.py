@@ -7,8 +7,8 @@ from pathlib import Path
 from gpa_lsp.basis.numbers import format_seconds
 from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.collect.model import CommandResult, Phase, RunResult
-from gpa_lsp.collect.signals import name_signal
 from gpa_lsp.collect.variables import Command
+from gpa_lsp.processes.signals import name_signal
 from gpa_lsp.processes.watched_command import Ending
 
 LONGEST_QUESTION = 2_000

@@ -12,6 +12,7 @@ from gpa_lsp.basis.numbers import format_count_of
 from gpa_lsp.basis.visible_text import make_one_line
 from gpa_lsp.collect.model import CommandResult
 from gpa_lsp.collect.result_words import describe_ending
+from gpa_lsp.processes.signals import describe_signal
 from gpa_lsp.report.names import shorten_name
 
 _LOG = logging.getLogger(__name__)
@@ -91,7 +92,10 @@ def explain_failure(result: CommandResult) -> str:
 def _describe_end(end: dict[str, Any]) -> str:
     if end["ending"] != "ended":
         return f"the program {_shorten(str(end['ending']))}"
-    return f"the program ended with status {end['status']}" if end["status"] else ""
+    status = end["status"] or 0
+    if status < 0:
+        return f"the program was ended by {describe_signal(-status)}"
+    return f"the program ended with status {status}" if status else ""
 
 
 def _list_names(names: Sequence[str]) -> str:

@@ -9,11 +9,22 @@ from gpa_lsp.basis.errors import GpaError, InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.native.c_compiler import Library, Tell, obtain_library
+from gpa_lsp.native.shared_library import SOURCES as NATIVE_SOURCES
 
 DRIVER_NAME = "libcuda.so.1"
 SOURCES = Path(__file__).parent / "runtime"
 _REDIRECTION = Path(__file__).parent / "building" / "redirect.c"
-FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-Wl,-z,now")
+SIZES = NATIVE_SOURCES / "sizes.h"
+FLAGS = (
+    "-std=gnu11",
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-shared",
+    "-pthread",
+    "-Wl,-z,now",
+    f"-I{NATIVE_SOURCES}",
+)
 _FUNCTION = re.compile(r"PUBLIC cudaError_t ((?:__)?cuda\w+)\(")
 _CONDITION = re.compile(r"#if CUDART_VERSION (<|>=) (\d+)$")
 _VERSION = re.compile(r"^#define\s+CUDART_VERSION\s+(\d+)", re.MULTILINE)
@@ -173,7 +184,7 @@ def place_compiled(
         needed_for=needed_for,
         arguments=(*arguments, f"-Wl,-soname,{path.name}"),
         files=files,
-        inputs=(*sorted(SOURCES.rglob("*.h")), headers.folder / "cuda_runtime_api.h"),
+        inputs=(*sorted(SOURCES.rglob("*.h")), SIZES, headers.folder / "cuda_runtime_api.h"),
         usual_s=_USUAL_S,
     )
     content = obtain_library(library, tell=tell)

@@ -4,6 +4,7 @@ A request is its number, its size and that many bytes; an answer is a ``cudaErro
 every machine is that CUDA runs on.
 """
 
+import mmap
 import struct
 from enum import IntEnum
 
@@ -14,12 +15,15 @@ REQUEST_HEAD = struct.Struct("<II")
 ANSWER_HEAD = struct.Struct("<iI")
 MOST_REQUEST_BYTES = 1 << 30
 _HELLO = struct.Struct("<II")
-_DEVICE = struct.Struct("<4Q13i128s4x")
-_LAUNCH = struct.Struct("<12I")
+_DEVICE = struct.Struct("<5Q13i128s4x")
+_LAUNCH = struct.Struct("<13I")
 _ALLOCATION = struct.Struct("<QQi4x")
+_LAST_WORDS = struct.Struct("<QI60s")
+LAST_WORDS_BYTES = mmap.PAGESIZE
+"""Behind the arena, in a page of their own."""
 _TEXTURE = struct.Struct("<4Q12I")
 _OCCUPANCY = struct.Struct("<III")
-_MOST_ALLOCATIONS = 1 << 20
+_MOST_ALLOCATIONS = 1 << 22
 _LARGEST_PARAMETERS = 32764
 
 
@@ -60,9 +64,12 @@ class CudaError(IntEnum):
     INVALID_DEVICE_FUNCTION = 98
     INVALID_KERNEL_IMAGE = 200
     NO_KERNEL_IMAGE = 209
+    ILLEGAL_ADDRESS = 700
     LAUNCH_OUT_OF_RESOURCES = 701
     LAUNCH_TIMEOUT = 702
     ASSERT = 710
+    MISALIGNED_ADDRESS = 716
+    INVALID_PC = 718
     LAUNCH_FAILURE = 719
     COOPERATIVE_TOO_LARGE = 720
     NOT_SUPPORTED = 801
@@ -80,12 +87,14 @@ class DeviceFacts:
         arena_base: address of the first byte of device memory, in both processes.
         arena_bytes: of the mapping.
         client_base: where the program's own part begins.
+        host_base: where the part of it begins that the host has access to.
         memory_bytes: that it may allocate.
     """
 
     arena_base: int
     arena_bytes: int
     client_base: int
+    host_base: int
     memory_bytes: int
     major: int
     minor: int
@@ -105,7 +114,7 @@ class DeviceFacts:
     def pack(self) -> bytes:
         """As ``struct device``."""
         return _DEVICE.pack(
-            self.arena_base, self.arena_bytes, self.client_base, self.memory_bytes, self.major, self.minor,
+            self.arena_base, self.arena_bytes, self.client_base, self.host_base, self.memory_bytes, self.major, self.minor,
             self.sm_count, self.clock_khz, self.memory_clock_khz, self.bus_bits, self.l2_bytes, self.shared_per_block,
             self.shared_per_block_optin, self.shared_per_sm, self.registers_per_sm, self.threads_per_sm,
             self.blocks_per_sm, self.name.encode()[:127],
@@ -123,7 +132,8 @@ class LaunchRequest:
         shared_bytes: dynamic shared memory.
         is_cooperative: its blocks wait for each other.
         generation: of the allocations.
-        allocations: addresses and sizes, where they changed since the last launch; else empty.
+        allocations: addresses and sizes of what was allocated since the last launch, and addresses with 0 of what was released, in order.
+        is_whole: they are all there are.
         parameters: bytes of all of them.
     """
 
@@ -134,6 +144,7 @@ class LaunchRequest:
     is_cooperative: bool
     generation: int
     allocations: tuple[tuple[int, int], ...]
+    is_whole: bool
     parameters: bytes
 
 
@@ -172,6 +183,27 @@ class TextureRequest:
     held: tuple[int, int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastWords:
+    """What a process left behind.
+
+    Attributes:
+        address: that its host code could not access.
+        signal: that this raised; 0 where nothing did.
+        call: the function of CUDA it called last; empty where it is not known.
+    """
+
+    address: int
+    signal: int
+    call: str
+
+
+def parse_last_words(content: bytes) -> LastWords:
+    """The page behind the arena."""
+    address, number, call = _LAST_WORDS.unpack_from(content)
+    return LastWords(address=address, signal=number, call=call.partition(b"\0")[0].decode("ascii", "replace"))
+
+
 def parse_hello(payload: bytes) -> tuple[int, int]:
     """Process number and ``CUDART_VERSION``."""
     process, version = _unpack(_HELLO, payload)
@@ -185,7 +217,7 @@ def parse_launch(payload: bytes) -> LaunchRequest:
         MalformedMessage: sizes do not agree.
     """
     head = _unpack(_LAUNCH, payload[: _LAUNCH.size])
-    count, size = head[10], head[11]
+    count, size = head[10], head[12]
     middle = _LAUNCH.size + count * _ALLOCATION.size
     if count > _MOST_ALLOCATIONS or size > _LARGEST_PARAMETERS or len(payload) != middle + size:
         raise MalformedMessage("a launch of another size than it says")
@@ -198,6 +230,7 @@ def parse_launch(payload: bytes) -> LaunchRequest:
         is_cooperative=bool(head[8]),
         generation=head[9],
         allocations=tuple((base, size) for base, size, _ in allocations),
+        is_whole=bool(head[11]),
         parameters=payload[middle:],
     )
 

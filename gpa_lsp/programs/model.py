@@ -113,6 +113,8 @@ class ProgramRun:
         notes: what was not done as a GPU would do it, a sentence each.
         seconds: from start to end.
         peak_bytes: most device memory it had allocated.
+        refused: why kernels could not be launched at all, a sentence each.
+        crash: how a signal ended it, a sentence; empty where none did.
     """
 
     end: CommandEnd
@@ -121,6 +123,8 @@ class ProgramRun:
     notes: tuple[str, ...] = field(default=())
     seconds: float = 0.0
     peak_bytes: int = 0
+    refused: tuple[str, ...] = ()
+    crash: str = ""
 
     @property
     def skipped(self) -> int:

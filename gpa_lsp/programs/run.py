@@ -16,6 +16,7 @@ from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.device.products import Product, find_product, note_choice
 from gpa_lsp.native.shared_library import prepare_core
 from gpa_lsp.processes.search_paths import find_program
+from gpa_lsp.processes.signals import describe_signal
 from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, CommandEnd, Ending, WatchedCommand
 from gpa_lsp.programs.host_libraries import HostLibrary, build_host_library, find_host_library
@@ -108,6 +109,7 @@ def run_program(
         folder = None if records is None or not tallies else records()
         kernels = tuple(_sum(tally, *_write_record(tally, recorder, folder)) for tally in tallies)
     notes = [note for session in server.sessions for note in session.notes]
+    refused = [why for session in server.sessions for why in session.refused]
     return ProgramRun(
         end=end,
         machine=product.name,
@@ -115,7 +117,22 @@ def run_program(
         notes=tuple(dict.fromkeys([*early, *notes, *server.failures])),
         seconds=time.monotonic() - started,
         peak_bytes=max((session.peak_bytes for session in server.sessions), default=0),
+        refused=tuple(dict.fromkeys(refused)),
+        crash=_describe_crash(end, server.sessions),
     )
+
+
+def _describe_crash(end: CommandEnd, sessions: Sequence[Session]) -> str:
+    """How a signal ended the program, and what is known of its reason; empty where none did."""
+    left = [(session, session.last_words) for session in sessions if session.last_words is not None]
+    session, words = next(((one, words) for one, words in left if words.signal), left[-1] if left else (None, None))
+    number = -end.status if end.status is not None and end.status < 0 else words.signal if words is not None else 0
+    if not number:
+        return ""
+    said = f"the program was ended by {describe_signal(number)}"
+    if session is not None and words is not None and words.signal == number:
+        said += f": its host code accessed {session.describe_place(words.address)}"
+    return said + (f"; the last function of CUDA that it called was {words.call}" if words and words.call else "")
 
 
 def _list_computed(program: ProgramFile) -> dict[str, HostLibrary]:

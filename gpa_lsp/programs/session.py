@@ -22,7 +22,7 @@ from gpa_lsp.basis.numbers import format_count, format_count_of
 from gpa_lsp.device.products import Product
 from gpa_lsp.emulator.engine.arena import ARENA_BASE
 from gpa_lsp.emulator.engine.device_runtime import DeviceLaunch, Work
-from gpa_lsp.emulator.model import FAILED_ASSERTION, Budget, Fault, FaultKind
+from gpa_lsp.emulator.model import FAILED_ASSERTION, Budget, DeviceError, Fault, FaultKind
 from gpa_lsp.emulator.resident import LaunchCost, ResidentKernel, ResidentMemory
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.model import TextureInput
@@ -30,12 +30,15 @@ from gpa_lsp.programs.images import place_image
 from gpa_lsp.programs.linking import link_parts
 from gpa_lsp.programs.loaded_code import FunctionFacts, LoadedModule
 from gpa_lsp.programs.messages import (
+    LAST_WORDS_BYTES,
     CudaError,
     DeviceFacts,
+    LastWords,
     LaunchRequest,
     MalformedMessage,
     NoteKind,
     Request,
+    parse_last_words,
     parse_launch,
     parse_number,
     parse_occupancy,
@@ -46,8 +49,8 @@ from gpa_lsp.ptx.scalar_types import ScalarType
 
 _LOG = logging.getLogger(__name__)
 
+# of address space for what is the emulator's, and as much for gaps between allocations; memory is taken as it is touched
 _OWN_BYTES = 1 << 30
-"""Of address space for what is the emulator's, and as much for gaps between allocations; memory is taken as it is touched."""
 _GAPS_SHARE = 4
 _SEALS = ("F_SEAL_GROW", "F_SEAL_SHRINK", "F_SEAL_SEAL")
 """The program, which has the file as well, makes it no larger and no smaller."""
@@ -64,6 +67,12 @@ _ELEMENTS = {
     (2, 2): ScalarType.F16, (2, 4): ScalarType.F32,
 }  # fmt: skip
 """Channel kind, as ``cudaChannelFormatKind``, and bytes → the type."""
+_DEVICE_ERRORS = {
+    DeviceError.ILLEGAL_ADDRESS: CudaError.ILLEGAL_ADDRESS,
+    DeviceError.MISALIGNED_ADDRESS: CudaError.MISALIGNED_ADDRESS,
+    DeviceError.INVALID_PC: CudaError.INVALID_PC,
+    DeviceError.LAUNCH_FAILURE: CudaError.LAUNCH_FAILURE,
+}
 _NOT_EMULATED = "it came to an instruction that is not emulated"
 _CLUSTERS = "its blocks form clusters, which are not emulated"
 _TOO_LATE = "its time was over before it began"
@@ -129,9 +138,11 @@ class Session:
     Attributes:
         kernels: by module and name, in the order of their first launches.
         notes: what was not done as a GPU would do it.
+        refused: why kernels could not be launched at all, a sentence each.
         file: of device memory.
         peak_bytes: most device memory it had allocated.
         is_closed: the process is gone.
+        last_words: of the process, once it is gone.
     """
 
     def __init__(
@@ -148,14 +159,17 @@ class Session:
         self._folder = folder
         self._deadline = deadline
         self._watch = watch
-        self._arena_bytes = _round_up(2 * _OWN_BYTES + settings.memory_bytes + settings.memory_bytes // _GAPS_SHARE)
+        self._part_bytes = _round_up(_OWN_BYTES + settings.memory_bytes + settings.memory_bytes // _GAPS_SHARE)
+        self._arena_bytes = _OWN_BYTES + 2 * self._part_bytes
         self.file = os.memfd_create("gpa-lsp-device-memory", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.file, self._arena_bytes)
+        os.ftruncate(self.file, self._arena_bytes + LAST_WORDS_BYTES)
         fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, sum(getattr(fcntl, seal) for seal in _SEALS))
         self._mapping = mmap.mmap(
-            self.file, self._arena_bytes, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0)
+            self.file,
+            self._arena_bytes + LAST_WORDS_BYTES,
+            flags=mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0),
         )
-        self.memory = ResidentMemory(np.frombuffer(self._mapping, np.uint8), _OWN_BYTES)
+        self.memory = ResidentMemory(np.frombuffer(self._mapping, np.uint8)[: self._arena_bytes], _OWN_BYTES)
         self._modules: list[LoadedModule] = []
         self._functions: list[KernelTally] = []
         self._numbers: dict[tuple[int, str], int] = {}
@@ -164,8 +178,10 @@ class Session:
         self._at_work: list[tuple[ResidentKernel, LaunchAtWork]] = []
         self._awaited_error = CudaError.SUCCESS
         self.is_closed = False
+        self.last_words: LastWords | None = None
         self.kernels: dict[tuple[int, str], KernelTally] = {}
         self.notes: dict[str, None] = {}
+        self.refused: dict[str, None] = {}
         self.peak_bytes = 0
 
     def end_launches(self) -> None:
@@ -184,6 +200,7 @@ class Session:
             return
         self.is_closed = True
         self._resident.clear()
+        self.last_words = parse_last_words(self._mapping[self._arena_bytes :])
         self._mapping.madvise(mmap.MADV_REMOVE)
         os.close(self.file)
 
@@ -195,6 +212,7 @@ class Session:
             arena_base=ARENA_BASE,
             arena_bytes=self._arena_bytes,
             client_base=ARENA_BASE + _OWN_BYTES,
+            host_base=ARENA_BASE + _OWN_BYTES + self._part_bytes,
             memory_bytes=self._settings.memory_bytes,
             major=product.compute_capability[0],
             minor=product.compute_capability[1],
@@ -211,6 +229,14 @@ class Session:
             blocks_per_sm=rules.max_blocks_per_sm.value,
             name=product.device_names[0] if product.device_names else product.name,
         )
+
+    def describe_place(self, address: int) -> str:
+        """What the host had no access to, a clause without its verb."""
+        if not ARENA_BASE <= address < ARENA_BASE + self._arena_bytes:
+            return f"0x{address:x}, where it has no memory"
+        region = self.memory.find(address)
+        where = "" if region is None else f", byte {format_count(address - region.base)} of {region.name}"
+        return f"device memory (0x{address:x}{where}), which only kernels and copies such as cudaMemcpy can"
 
     def answer(self, request: int, payload: bytes) -> Answer:
         """Do what the runtime library asks for.
@@ -240,7 +266,7 @@ class Session:
             path = place_image(content, self._folder)
             module = LoadedModule(path, self.memory, self._product.compute_capability)
         except GpaError as error:
-            self.notes[f"no kernel of one part of the program can run: {error}"] = None
+            self.refused[f"no kernel of one part of the program can run: {error}"] = None
             return CudaError.NO_KERNEL_IMAGE, b""
         self._modules.append(module)
         if module.resident.device_runtime is not None:
@@ -296,8 +322,8 @@ class Session:
             return CudaError.COOPERATIVE_TOO_LARGE, b""
         if request.generation != self._generation:
             self._generation = request.generation
-            self.memory.allocate(request.allocations)
-            self.peak_bytes = max(self.peak_bytes, sum(size for _, size in request.allocations))
+            self.memory.allocate(request.allocations, is_whole=request.is_whole)
+            self.peak_bytes = max(self.peak_bytes, sum(one.size_bytes for one in self.memory.allocations))
             self._resident.clear()
         error, printed = self._launch_one(tally, request)
         if tally.module.resident.device_runtime is not None:
@@ -326,6 +352,7 @@ class Session:
                 is_cooperative=False,
                 generation=self._generation,
                 allocations=(),
+                is_whole=False,
                 parameters=work.parameters,
             )
             error, text = self._launch_one(self._function(number), request)
@@ -410,6 +437,11 @@ class Session:
         if done is not None:
             done(cost.warp_instructions)
         error, self._awaited_error = self._awaited_error, CudaError.SUCCESS
+        if cost.device_error is not None:
+            error = _DEVICE_ERRORS[cost.device_error]
+            self.notes[
+                f"a kernel did what a GPU ends it for, and the program was told so: {cost.device_error.value}"
+            ] = None
         if cost.trap:
             error = CudaError.ASSERT if cost.trap.startswith(FAILED_ASSERTION) else CudaError.LAUNCH_FAILURE
         return error, cost.printed

@@ -23,6 +23,8 @@ def make_program(
         "seconds": run.seconds,
         "peak_bytes": run.peak_bytes,
         "notes": list(run.notes),
+        "refused": list(run.refused),
+        "crash": run.crash,
         "kernels": [_make_kernel(one) for one in kernels],
         "described": make_record(described),
     }

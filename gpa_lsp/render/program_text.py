@@ -48,6 +48,8 @@ def render_program(
         f"on an emulated {run.machine}; nothing was measured",
         Style.DIM,
     )
+    for why in run.refused:
+        yield from hang((("not run ", Style.DIM), (f"{why}.", Style.WARNING)), width)
     left_out = _describe_left_out(run)
     if left_out:
         yield from hang((("not run ", Style.DIM), (left_out, Style.WARNING)), width)

@@ -405,7 +405,7 @@ def test_code_for_older_gpus_beside_newer_code_is_found(tmp_path: Path) -> None:
     both = build(SOURCES / "symbols.cu", tmp_path, *newer, "-gencode", "arch=compute_80,code=compute_80", name="both")
     assert "symbols: right" in run(both)[1]
     found, _ = run(build(SOURCES / "symbols.cu", tmp_path, *newer, name="newer"))
-    assert any("its PTX is for compute capability 8.6 and newer" in note for note in found.notes)
+    assert any("its PTX is for compute capability 8.6 and newer" in why for why in found.refused)
 
 
 _STATIC_RUNTIME = """

@@ -96,7 +96,7 @@ def test_machine_code_alone_is_named(tmp_path: Path) -> None:
     )
     found, _ = run(program)
     assert found.end.status == 1
-    assert any("machine code only" in note and "--build" in note for note in found.notes)
+    assert any("machine code only" in why and "--build" in why for why in found.refused)
 
 
 def test_the_runtime_library_and_we_lay_messages_out_alike(tmp_path: Path) -> None:
@@ -104,14 +104,16 @@ def test_the_runtime_library_and_we_lay_messages_out_alike(tmp_path: Path) -> No
     source = write(
         tmp_path,
         '#include "runtime.h"\n#include <stdio.h>\n'
-        'int main(void) { printf("%zu %zu %d\\n", sizeof(struct device), sizeof(struct allocation), REQUEST_DROP_TEXTURE); }\n',
+        'int main(void) { printf("%zu %zu %zu %d\\n", '
+        "sizeof(struct device), sizeof(struct allocation), sizeof(struct last_words), REQUEST_DROP_TEXTURE); }\n",
         "sizes.c",
     )
     program = compile_c(source, tmp_path / "sizes")
     said = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.split()
     assert said == [
-        str(struct.calcsize("<4Q13i128s4x")),
+        str(struct.calcsize("<5Q13i128s4x")),
         str(struct.calcsize("<QQi4x")),
+        str(struct.calcsize("<QI60s")),
         str(int(Request.DROP_TEXTURE)),
     ]
 
@@ -131,7 +133,7 @@ def server(tmp_path: Path) -> RuntimeServer:
         b"\xff" * 8,
         REQUEST_HEAD.pack(Request.HELLO, 3) + b"abc",
         REQUEST_HEAD.pack(Request.LAUNCH, 4) + b"\0" * 4,
-        REQUEST_HEAD.pack(Request.LAUNCH, 48) + struct.pack("<12I", *([1] * 10), 1 << 31, 0),
+        REQUEST_HEAD.pack(Request.LAUNCH, 52) + struct.pack("<13I", *([1] * 10), 1 << 31, 0, 0),
         REQUEST_HEAD.pack(Request.FUNCTION, 8) + struct.pack("<I4s", 9, b"name"),
         REQUEST_HEAD.pack(Request.VARIABLE, 2) + b"ab",
         REQUEST_HEAD.pack(Request.OCCUPANCY, 12) + struct.pack("<III", 3, 0, 0),
@@ -151,7 +153,7 @@ def test_a_hostile_client_costs_itself_only(server: RuntimeServer, request_bytes
         other.connect(str(server.path))
         other.sendall(REQUEST_HEAD.pack(Request.HELLO, 8) + struct.pack("<II", 1, 13000))
         error, size = ANSWER_HEAD.unpack(other.recv(ANSWER_HEAD.size, socket.MSG_WAITALL))
-        assert error == CudaError.SUCCESS and size == struct.calcsize("<4Q13i128s4x")
+        assert error == CudaError.SUCCESS and size == struct.calcsize("<5Q13i128s4x")
     server.close()
 
 

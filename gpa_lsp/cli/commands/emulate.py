@@ -126,7 +126,12 @@ def _emulate(
     if arguments.build is not None:
         from gpa_lsp.programs.build import build_program
 
-        build_program(arguments.build, folder=Path.cwd(), limit_s=arguments.seconds, take=terminal.pass_on)
+        build_program(
+            arguments.build,
+            folder=Path.cwd(),
+            limit_s=arguments.seconds,
+            take=terminal.pass_on,
+        )
     settings = RunSettings(
         machine=arguments.machine,
         limit_s=arguments.seconds,
@@ -149,7 +154,8 @@ def _emulate(
         _tell_records(run, terminal)
     if described is not None:
         _tell_described(described, terminal)
-    status = find_exit_code(run.end, terminal, sooner="raise --seconds, or emulate fewer launches with --each-kernel")
+    sooner = "raise --seconds, or emulate fewer launches with --each-kernel"
+    status = find_exit_code(run.end, terminal, sooner=sooner, crash=run.crash)
     return status or (_EXIT_FAULTS if run.has_faults else 0)
 
 
@@ -218,7 +224,7 @@ COMMAND = Command(
     description=(
         "Run a program whose kernels are emulated from their PTX. It must be linked with the shared runtime library and carry PTX: "
         "nvcc -cudart shared -lineinfo -gencode arch=compute_80,code=compute_80; --build sees to that. What it computes is right; what it times "
-        "is not. Exit code: the program's own; 3 where it ended well and kernels did something wrong; 130 after Ctrl-C."
+        "is not. Exit code: the program's own; 3 where it ended well, and kernels did something wrong; 130 after Ctrl-C."
     ),
     add_arguments=_add_arguments,
     run=_run,

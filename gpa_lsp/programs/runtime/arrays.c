@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_OBJECTS 4096
-
 /* What the emulator is told of a texture or surface; gpa_lsp/programs/messages.py reads it. */
 struct texture_message {
     uint64_t base, row_bytes, held_base, held_bytes; /* the allocation it lies in */
@@ -16,38 +14,53 @@ struct texture_message {
 };
 
 struct object {
-    uint64_t handle;
     struct cudaResourceDesc resource;
     struct cudaTextureDesc texture;
 };
-static struct object objects[MOST_OBJECTS];
 
-char *locate_in_array(const struct cudaArray *array, size_t x_bytes, size_t y, size_t z) {
-    size_t rows = array->extent.height == 0 ? 1 : array->extent.height;
-    return (char *)(uintptr_t)(array->base + (z * rows + y) * array->row_bytes + x_bytes);
+int is_array(const struct cudaArray *array) { return is_handle(ARRAY, array); }
+
+size_t count_rows(const struct cudaArray *array) { return array->extent.height == 0 ? 1 : array->extent.height; }
+
+char *find_in_array(const struct cudaArray *array, size_t x_bytes, size_t y, size_t z) {
+    size_t row = add_sizes(multiply_sizes(z, count_rows(array)), y);
+    return step_on((void *)(uintptr_t)array->base, add_sizes(multiply_sizes(row, array->row_bytes), x_bytes));
+}
+
+/* Bytes of a texel; 0 where it has none that a GPU has. */
+static size_t measure_texel(const struct cudaChannelFormatDesc *format) {
+    const int bits[] = {format->x, format->y, format->z, format->w};
+    size_t sum = 0;
+    for (int i = 0; i < 4; i++) {
+        if (bits[i] != 0 && bits[i] != 8 && bits[i] != 16 && bits[i] != 32)
+            return 0;
+        sum += (size_t)bits[i] / 8;
+    }
+    return format->x == 0 ? 0 : sum;
 }
 
 static cudaError_t make_array(cudaArray_t *into, const struct cudaChannelFormatDesc *format, struct cudaExtent extent,
                               unsigned int flags) {
-    LOCK();
-    struct cudaArray *array = result == cudaSuccess ? calloc(1, sizeof *array) : NULL;
-    if (result == cudaSuccess && array == NULL)
-        result = cudaErrorMemoryAllocation;
+    LOCK_FOR("cudaMallocArray...");
+    REQUIRE(into != NULL && format != NULL && extent.width != 0, cudaErrorInvalidValue);
+    REQUIRE(measure_texel(format) != 0, cudaErrorInvalidChannelDescriptor);
+    struct cudaArray *array = result == cudaSuccess ? make_handle(ARRAY, sizeof *array) : NULL;
+    REQUIRE(array != NULL, cudaErrorMemoryAllocation);
     if (result == cudaSuccess) {
         array->format = *format;
         array->extent = extent;
         array->flags = flags;
-        array->texel_bytes = (size_t)(format->x + format->y + format->z + format->w) / 8;
-        array->row_bytes = array->texel_bytes * extent.width;
-        size_t rows = (extent.height == 0 ? 1 : extent.height) * (extent.depth == 0 ? 1 : extent.depth);
-        array->base = allocate(array->row_bytes * rows, 0);
+        array->texel_bytes = measure_texel(format);
+        array->row_bytes = multiply_sizes(array->texel_bytes, extent.width);
+        size_t planes = extent.depth == 0 ? 1 : extent.depth;
+        array->base = allocate(multiply_sizes(multiply_sizes(array->row_bytes, count_rows(array)), planes), OF_ARRAY);
         if (array->base == 0)
             result = cudaErrorMemoryAllocation;
     }
     if (result == cudaSuccess)
         *into = array;
     else
-        free(array);
+        destroy_handle(ARRAY, array);
     UNLOCK();
 }
 
@@ -63,15 +76,18 @@ PUBLIC cudaError_t cudaMalloc3DArray(cudaArray_t *into, const struct cudaChannel
 
 PUBLIC cudaError_t cudaFreeArray(cudaArray_t array) {
     LOCK();
+    REQUIRE(array == NULL || is_array(array), cudaErrorInvalidValue);
     if (result == cudaSuccess && array != NULL) {
         release(array->base);
-        free(array);
+        destroy_handle(ARRAY, array);
     }
     UNLOCK();
 }
 
 PUBLIC cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *format, struct cudaExtent *extent, unsigned int *flags,
                                     cudaArray_t array) {
+    if (!is_array(array))
+        return keep_error(cudaErrorInvalidResourceHandle);
     if (format != NULL)
         *format = array->format;
     if (extent != NULL)
@@ -82,8 +98,7 @@ PUBLIC cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *format, struct
 }
 
 PUBLIC cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *format, cudaArray_const_t array) {
-    *format = array->format;
-    return cudaSuccess;
+    return format == NULL ? keep_error(cudaErrorInvalidValue) : cudaArrayGetInfo(format, NULL, NULL, (cudaArray_t)array);
 }
 
 PUBLIC struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind kind) {
@@ -99,6 +114,8 @@ static void take_format(struct texture_message *message, const struct cudaChanne
 static cudaError_t take_resource(struct texture_message *message, const struct cudaResourceDesc *resource) {
     if (resource->resType == cudaResourceTypeArray) {
         const struct cudaArray *array = resource->res.array.array;
+        if (!is_array(array))
+            return cudaErrorInvalidResourceHandle;
         take_format(message, &array->format);
         message->base = array->base;
         message->row_bytes = array->row_bytes;
@@ -115,6 +132,8 @@ static cudaError_t take_resource(struct texture_message *message, const struct c
         uint32_t texel = message->channels * message->channel_bytes;
         message->width = texel == 0 ? 0 : (uint32_t)(message->row_bytes / texel);
     } else if (resource->resType == cudaResourceTypePitch2D) {
+        if (resource->res.pitch2D.width > UINT32_MAX || resource->res.pitch2D.height > UINT32_MAX)
+            return cudaErrorInvalidValue;
         take_format(message, &resource->res.pitch2D.desc);
         message->base = (uint64_t)(uintptr_t)resource->res.pitch2D.devPtr;
         message->row_bytes = resource->res.pitch2D.pitchInBytes;
@@ -129,60 +148,53 @@ static cudaError_t take_resource(struct texture_message *message, const struct c
 
 static cudaError_t make_object(uint64_t *into, const struct cudaResourceDesc *resource,
                                const struct cudaTextureDesc *texture) {
-    LOCK();
+    LOCK_FOR("cudaCreateTextureObject...");
     struct texture_message message = {0};
+    REQUIRE(into != NULL && resource != NULL, cudaErrorInvalidValue);
     if (result == cudaSuccess)
         result = take_resource(&message, resource);
-    const struct allocation *held = find_allocation(message.base);
-    if (held != NULL) {
-        message.held_base = held->base;
-        message.held_bytes = held->size;
-    }
-    message.is_surface = texture == NULL;
-    if (texture != NULL) {
-        message.is_linear_filter = texture->filterMode == cudaFilterModeLinear;
-        message.address_mode = (uint32_t)texture->addressMode[0];
-        message.is_normalized = texture->normalizedCoords != 0;
-        message.reads_normalized = texture->readMode == cudaReadModeNormalizedFloat;
-    }
-    struct object *place = NULL;
-    for (int i = 0; i < MOST_OBJECTS && place == NULL; i++)
-        if (objects[i].handle == 0)
-            place = &objects[i];
-    if (result == cudaSuccess && place == NULL)
-        result = cudaErrorMemoryAllocation;
+    const struct allocation *held = result == cudaSuccess ? find_allocation(message.base) : NULL;
+    struct object *made = result == cudaSuccess ? calloc(1, sizeof *made) : NULL;
+    REQUIRE(made != NULL, cudaErrorMemoryAllocation);
+    uint64_t handle = 0;
     if (result == cudaSuccess) {
+        message.held_base = held == NULL ? 0 : held->base; /* a variable lies in none */
+        message.held_bytes = held == NULL ? 0 : held->size;
+        message.is_surface = texture == NULL;
+        made->resource = *resource;
+        if (texture != NULL) {
+            message.is_linear_filter = texture->filterMode == cudaFilterModeLinear;
+            message.address_mode = (uint32_t)texture->addressMode[0];
+            message.is_normalized = texture->normalizedCoords != 0;
+            message.reads_normalized = texture->readMode == cudaReadModeNormalizedFloat;
+            made->texture = *texture;
+        }
         struct part part = {&message, sizeof message};
         struct reply reply;
         result = ask(REQUEST_TEXTURE, &part, 1, &reply);
-        if (result == cudaSuccess && reply.size == sizeof *into) {
-            memcpy(into, reply.bytes, sizeof *into);
-            place->handle = *into;
-            place->resource = *resource;
-            if (texture != NULL)
-                place->texture = *texture;
-        }
+        if (result == cudaSuccess && reply.size == sizeof handle)
+            memcpy(&handle, reply.bytes, sizeof handle);
         free_reply(&reply);
     }
+    REQUIRE(keep_handle(TEXTURE, handle, made), cudaErrorMemoryAllocation);
+    if (result == cudaSuccess)
+        *into = handle;
+    else
+        free(made);
     UNLOCK();
 }
 
-static struct object *find_object(uint64_t handle) {
-    for (int i = 0; i < MOST_OBJECTS; i++)
-        if (handle != 0 && objects[i].handle == handle)
-            return &objects[i];
-    return NULL;
-}
+static struct object *find_object(uint64_t handle) { return find_handle(TEXTURE, handle); }
 
 static cudaError_t drop_object(uint64_t handle) {
-    LOCK();
-    struct object *found = find_object(handle);
-    if (result == cudaSuccess && found != NULL) {
+    LOCK_FOR("cudaDestroyTextureObject...");
+    REQUIRE(handle == 0 || find_object(handle) != NULL, cudaErrorInvalidValue);
+    if (result == cudaSuccess && handle != 0) {
         struct part part = {&handle, sizeof handle};
         struct reply reply;
         result = ask(REQUEST_DROP_TEXTURE, &part, 1, &reply);
         free_reply(&reply);
-        found->handle = 0;
+        drop_handle(TEXTURE, handle);
     }
     UNLOCK();
 }
@@ -190,34 +202,30 @@ static cudaError_t drop_object(uint64_t handle) {
 PUBLIC cudaError_t cudaCreateTextureObject(cudaTextureObject_t *into, const struct cudaResourceDesc *resource,
                                            const struct cudaTextureDesc *texture, const struct cudaResourceViewDesc *view) {
     (void)view;
-    uint64_t handle = 0;
-    cudaError_t error = make_object(&handle, resource, texture);
-    *into = handle;
-    return error;
+    return texture == NULL ? keep_error(cudaErrorInvalidValue) : make_object((uint64_t *)into, resource, texture);
 }
 PUBLIC cudaError_t cudaDestroyTextureObject(cudaTextureObject_t handle) { return drop_object(handle); }
 
 PUBLIC cudaError_t cudaGetTextureObjectResourceDesc(struct cudaResourceDesc *into, cudaTextureObject_t handle) {
     struct object *found = find_object(handle);
-    if (found != NULL)
-        *into = found->resource;
-    return found == NULL ? cudaErrorInvalidValue : cudaSuccess;
+    if (found == NULL || into == NULL)
+        return keep_error(cudaErrorInvalidValue);
+    *into = found->resource;
+    return cudaSuccess;
 }
 
 PUBLIC cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *into, cudaTextureObject_t handle) {
     struct object *found = find_object(handle);
-    if (found != NULL)
-        *into = found->texture;
-    return found == NULL ? cudaErrorInvalidValue : cudaSuccess;
+    if (found == NULL || into == NULL)
+        return keep_error(cudaErrorInvalidValue);
+    *into = found->texture;
+    return cudaSuccess;
 }
 PUBLIC cudaError_t cudaGetSurfaceObjectResourceDesc(struct cudaResourceDesc *into, cudaSurfaceObject_t handle) {
     return cudaGetTextureObjectResourceDesc(into, handle);
 }
 
 PUBLIC cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *into, const struct cudaResourceDesc *resource) {
-    uint64_t handle = 0;
-    cudaError_t error = make_object(&handle, resource, NULL);
-    *into = handle;
-    return error;
+    return make_object((uint64_t *)into, resource, NULL);
 }
 PUBLIC cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t handle) { return drop_object(handle); }

@@ -4,6 +4,7 @@
 #include "notes.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,9 @@
 pthread_mutex_t runtime_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 struct device device;
 int memory_file = -1;
+static struct last_words no_words;
+struct last_words *last_words = &no_words;
+static char *view; /* all of device memory, where the library itself reads and writes it */
 
 static int connection = -1;
 static pid_t connected_process;
@@ -96,7 +100,7 @@ static cudaError_t exchange(uint32_t request, const struct part *parts, int coun
     for (int i = 0; i < count; i++) {
         pieces[i + 1].iov_base = (void *)parts[i].bytes;
         pieces[i + 1].iov_len = parts[i].size;
-        size += parts[i].size;
+        size = add_sizes(size, parts[i].size);
     }
     if (size > UINT32_MAX)
         return cudaErrorInvalidValue;
@@ -143,6 +147,70 @@ static int receive_file(void) {
     return file;
 }
 
+void *locate(const void *pointer) {
+    uint64_t place = (uint64_t)(uintptr_t)pointer - device.arena_base;
+    return view != NULL && place < device.arena_bytes ? view + place : (void *)pointer;
+}
+
+#define POPULATE_READ 22 /* of madvise, since Linux 5.14; headers may be older */
+#define POPULATE_WRITE 23
+
+/* Touches each page as an access would, but for the signal; where the system cannot, each need only be mapped. */
+static int can_access(const void *pointer, size_t size, int how) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)pointer / page * page;
+    size_t bytes = round_up_size(add_sizes((uintptr_t)pointer - first, size), page);
+    if (pointer == NULL || size > SIZE_MAX - (uintptr_t)pointer || bytes > SIZE_MAX - first)
+        return 0;
+    if (madvise((void *)first, bytes, how) == 0)
+        return 1;
+    int can_ask = madvise((void *)first, 0, how) == 0;
+    return !can_ask && msync((void *)first, bytes, MS_ASYNC) == 0;
+}
+
+int is_mapped(const void *pointer, size_t size) { return can_access(pointer, size, POPULATE_READ); }
+
+int is_writable(const void *pointer, size_t size) { return can_access(pointer, size, POPULATE_WRITE); }
+
+/* An access failed that nobody handles: where is written down, and it fails once more, as it would have. */
+static void on_failed_access(int number, siginfo_t *info, void *context) {
+    (void)context;
+    if (getpid() == connected_process) {
+        last_words->address = (uint64_t)(uintptr_t)info->si_addr;
+        last_words->signal = (uint32_t)number;
+    }
+    signal(number, SIG_DFL);
+    if (info->si_code <= 0) /* somebody sent it */
+        raise(number);
+}
+
+static void watch_accesses(void) {
+    static const int numbers[] = {SIGSEGV, SIGBUS};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction before, watch = {.sa_sigaction = on_failed_access, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+        if (sigaction(numbers[i], NULL, &before) == 0 && (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &watch, NULL);
+    }
+}
+
+/* Device memory is mapped twice: at its own addresses, where the host has access to what it sees on a GPU and to nothing else, and for the library. */
+static int map_memory(int file) {
+    void *wanted = (void *)(uintptr_t)device.arena_base; /* the address is what both processes agree on */
+    void *seen = (void *)(uintptr_t)device.host_base;
+    size_t seen_bytes = device.arena_base + device.arena_bytes - device.host_base;
+    int how = MAP_SHARED | MAP_NORESERVE, can_write = PROT_READ | PROT_WRITE;
+    if (mmap(wanted, device.arena_bytes, PROT_NONE, how | MAP_FIXED, file, 0) != wanted || mprotect(seen, seen_bytes, can_write) != 0)
+        return -1;
+    char *all = mmap(NULL, device.arena_bytes, can_write, how, file, 0);
+    void *words = mmap(NULL, sizeof *last_words, can_write, MAP_SHARED, file, (off_t)device.arena_bytes);
+    if (all == MAP_FAILED || words == MAP_FAILED)
+        return -1;
+    madvise(wanted, device.arena_bytes, MADV_DONTDUMP);
+    madvise(all, device.arena_bytes, MADV_DONTDUMP);
+    view = all;
+    last_words = words;
+    return 0;
+}
+
 static cudaError_t connect_now(void) {
     const char *path = getenv(SOCKET_VARIABLE);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -168,12 +236,11 @@ static cudaError_t connect_now(void) {
     int file = receive_file();
     if (file < 0)
         return lose("the emulator sent no memory");
-    void *wanted = (void *)(uintptr_t)device.arena_base; /* NOLINT: the address is what both processes agree on */
-    void *got = mmap(wanted, device.arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
     memory_file = file; /* kept: registered memory of the host is mapped to it, too */
-    if (got != wanted)
+    if (map_memory(file) != 0)
         return lose("device memory cannot be mapped");
     connected_process = getpid();
+    watch_accesses();
     return cudaSuccess;
 }
 

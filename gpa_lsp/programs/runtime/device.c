@@ -17,12 +17,26 @@ static unsigned int device_flags;
 
 PUBLIC cudaError_t cudaGetDeviceCount(int *count) {
     LOCK();
-    *count = result == cudaSuccess;
+    if (count == NULL)
+        result = cudaErrorInvalidValue;
+    else
+        *count = result == cudaSuccess;
     UNLOCK();
 }
+/* A number that is the same for all: of the device, its flags, its rules. */
+static cudaError_t give(void *into, const void *value, size_t bytes) {
+    if (into == NULL)
+        return keep_error(cudaErrorInvalidValue);
+    memcpy(into, value, bytes);
+    return cudaSuccess;
+}
+#define GIVE(into, value) return give(into, &(__typeof__(*(into))){value}, sizeof *(into))
+
 PUBLIC cudaError_t cudaGetDevice(int *number) {
     LOCK();
-    *number = 0;
+    REQUIRE(number != NULL, cudaErrorInvalidValue);
+    if (result == cudaSuccess)
+        *number = 0;
     UNLOCK();
 }
 PUBLIC cudaError_t cudaSetDevice(int number) {
@@ -48,8 +62,7 @@ PUBLIC cudaError_t cudaSetDeviceFlags(unsigned int flags) {
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaGetDeviceFlags(unsigned int *flags) {
-    *flags = device_flags;
-    return cudaSuccess;
+    GIVE(flags, device_flags);
 }
 
 #if CUDART_VERSION >= 13000
@@ -147,8 +160,8 @@ static void describe_device(struct cudaDeviceProp *into) {
 #undef cudaGetDeviceProperties
 PUBLIC cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *into, int number) {
     LOCK();
-    if (result == cudaSuccess && number != 0)
-        result = cudaErrorInvalidDevice;
+    REQUIRE(into != NULL, cudaErrorInvalidValue);
+    REQUIRE(number == 0, cudaErrorInvalidDevice);
     if (result == cudaSuccess)
         describe_device(into);
     UNLOCK();
@@ -192,8 +205,10 @@ static int find_property(enum cudaDeviceAttr attribute) {
 
 PUBLIC cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int number) {
     LOCK();
-    if (result == cudaSuccess && number != 0)
-        result = cudaErrorInvalidDevice;
+    REQUIRE(value != NULL, cudaErrorInvalidValue);
+    REQUIRE(number == 0, cudaErrorInvalidDevice);
+    int ignored, *answer = value;
+    value = answer == NULL ? &ignored : answer;
     *value = 0;
     switch (result == cudaSuccess ? attribute : cudaDevAttrMax) {
     case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
@@ -246,11 +261,22 @@ PUBLIC cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attrib
 
 PUBLIC cudaError_t cudaDeviceSynchronize(void) {
     LOCK();
+    if (result == cudaSuccess && has_strict_capture())
+        result = refuse_capture();
     UNLOCK();
 }
 PUBLIC cudaError_t cudaThreadSynchronize(void) { return cudaDeviceSynchronize(); }
-PUBLIC cudaError_t cudaDeviceReset(void) { return cudaSuccess; /* the process ends, and its memory with it */ }
-PUBLIC cudaError_t cudaThreadExit(void) { return cudaSuccess; }
+/* What the program has made on the device is gone; its code and variables stay as they are. */
+PUBLIC cudaError_t cudaDeviceReset(void) {
+    static const enum handle_kind made[] = {STREAM, EVENT, ARRAY, TEXTURE, POOL};
+    LOCK();
+    for (size_t i = 0; result == cudaSuccess && i < sizeof made / sizeof *made; i++)
+        drop_handles(made[i]);
+    if (result == cudaSuccess)
+        release_all();
+    UNLOCK();
+}
+PUBLIC cudaError_t cudaThreadExit(void) { return cudaDeviceReset(); }
 
 #define MOST_LIMITS 16
 static size_t limits[MOST_LIMITS] = {
@@ -266,30 +292,29 @@ PUBLIC cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
 PUBLIC cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit) {
     if ((unsigned int)limit >= MOST_LIMITS)
         return keep_error(cudaErrorUnsupportedLimit);
-    *value = limits[limit];
-    return cudaSuccess;
+    GIVE(value, limits[limit]);
 }
 PUBLIC cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache config) {
     (void)config;
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *config) {
-    *config = cudaFuncCachePreferNone;
-    return cudaSuccess;
+    GIVE(config, cudaFuncCachePreferNone);
 }
 PUBLIC cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config) {
     (void)config;
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
-    *least = 0;
-    *greatest = -5;
+    if (least != NULL)
+        *least = 0;
+    if (greatest != NULL)
+        *greatest = -5;
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaDeviceCanAccessPeer(int *can, int number, int peer) {
     (void)number, (void)peer;
-    *can = 0;
-    return cudaSuccess;
+    GIVE(can, 0);
 }
 PUBLIC cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
     (void)peer, (void)flags;
@@ -302,101 +327,106 @@ PUBLIC cudaError_t cudaDeviceDisablePeerAccess(int peer) {
 #if CUDART_VERSION >= 11010
 PUBLIC cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *most, const struct cudaChannelFormatDesc *format, int number) {
     (void)format;
-    *most = 1u << 28;
-    return keep_error(number == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+    if (number != 0)
+        return keep_error(cudaErrorInvalidDevice);
+    GIVE(most, 1u << 28);
 }
 #endif
 PUBLIC cudaError_t cudaDeviceGetPCIBusId(char *into, int size, int number) {
-    (void)number;
+    if (into == NULL || size <= 0)
+        return keep_error(cudaErrorInvalidValue);
+    if (number != 0)
+        return keep_error(cudaErrorInvalidDevice);
     snprintf(into, (size_t)size, "0000:00:00.0");
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaDeviceGetByPCIBusId(int *number, const char *name) {
     (void)name;
-    *number = 0;
-    return cudaSuccess;
+    GIVE(number, 0);
 }
 PUBLIC cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attribute, int from, int to) {
     (void)attribute, (void)from, (void)to;
-    *value = 0;
-    return cudaSuccess;
+    GIVE(value, 0);
 }
 PUBLIC cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *config) {
-    *config = cudaSharedMemBankSizeFourByte;
-    return cudaSuccess;
+    GIVE(config, cudaSharedMemBankSizeFourByte);
 }
 PUBLIC cudaError_t cudaDriverGetVersion(int *version) {
-    *version = CUDART_VERSION;
-    return cudaSuccess;
+    GIVE(version, CUDART_VERSION);
 }
 PUBLIC cudaError_t cudaRuntimeGetVersion(int *version) {
-    *version = CUDART_VERSION;
-    return cudaSuccess;
+    GIVE(version, CUDART_VERSION);
 }
 PUBLIC cudaError_t cudaProfilerStart(void) { return cudaSuccess; }
 PUBLIC cudaError_t cudaProfilerStop(void) { return cudaSuccess; }
 
+/* Those that are always there: none, the legacy one, and the thread's own. */
+static int is_built_in(cudaStream_t stream) { return (uintptr_t)stream <= 2; }
+int is_stream(cudaStream_t stream) { return is_built_in(stream) || is_handle(STREAM, stream); }
+
 PUBLIC cudaError_t cudaStreamCreateWithPriority(cudaStream_t *into, unsigned int flags, int priority) {
-    struct CUstream_st *stream = calloc(1, sizeof *stream);
-    if (stream == NULL)
-        return keep_error(cudaErrorMemoryAllocation);
-    stream->flags = flags;
-    stream->priority = priority;
-    *into = stream;
-    return cudaSuccess;
+    LOCK();
+    REQUIRE(into != NULL && flags <= cudaStreamNonBlocking, cudaErrorInvalidValue);
+    struct CUstream_st *stream = result == cudaSuccess ? make_handle(STREAM, sizeof *stream) : NULL;
+    REQUIRE(stream != NULL, cudaErrorMemoryAllocation);
+    if (result == cudaSuccess) {
+        stream->flags = flags;
+        stream->priority = priority;
+        *into = stream;
+    }
+    UNLOCK();
 }
 PUBLIC cudaError_t cudaStreamCreateWithFlags(cudaStream_t *into, unsigned int flags) {
     return cudaStreamCreateWithPriority(into, flags, 0);
 }
 PUBLIC cudaError_t cudaStreamCreate(cudaStream_t *into) { return cudaStreamCreateWithPriority(into, 0, 0); }
 PUBLIC cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-    if ((uintptr_t)stream > 2) /* 1 and 2 name the legacy stream and the thread's own */
-        free(stream);
-    return cudaSuccess;
+    if (is_captured(stream))
+        give_capture_up();
+    return keep_error(destroy_handle(STREAM, stream) ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 PUBLIC cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-    (void)stream;
-    return cudaDeviceSynchronize();
+    LOCK();
+    REQUIRE(is_stream(stream), cudaErrorInvalidResourceHandle);
+    if (result == cudaSuccess && is_captured(stream))
+        result = refuse_capture();
+    UNLOCK();
 }
-PUBLIC cudaError_t cudaStreamQuery(cudaStream_t stream) {
-    (void)stream;
-    return cudaDeviceSynchronize();
-}
+PUBLIC cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
 PUBLIC cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
     (void)flags;
-    if ((uintptr_t)stream > 2 && event != NULL && event->capture != 0 && !is_captured(stream))
+    if (!is_stream(stream) || !is_handle(EVENT, event))
+        return keep_error(cudaErrorInvalidResourceHandle);
+    if (!is_built_in(stream) && event->capture != 0 && !is_captured(stream))
         stream->capture = event->capture; /* a stream that waits for a captured one is captured with it */
     return cudaSuccess;
 }
+#define GIVE_OF_STREAM(stream, into, value)                                                                            \
+    if (!is_stream(stream))                                                                                            \
+        return keep_error(cudaErrorInvalidResourceHandle);                                                             \
+    GIVE(into, value)
 PUBLIC cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags) {
-    *flags = (uintptr_t)stream > 2 ? stream->flags : 0;
-    return cudaSuccess;
+    GIVE_OF_STREAM(stream, flags, is_built_in(stream) ? 0 : stream->flags);
 }
 PUBLIC cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id) {
-    *id = (uintptr_t)stream; /* unique as long as the stream is there */
-    return cudaSuccess;
+    GIVE_OF_STREAM(stream, id, (uintptr_t)stream); /* unique as long as the stream is there */
 }
-PUBLIC cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *number) {
-    (void)stream;
-    *number = 0;
-    return cudaSuccess;
-}
+PUBLIC cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *number) { GIVE_OF_STREAM(stream, number, 0); }
 PUBLIC cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
-    *priority = (uintptr_t)stream > 2 ? stream->priority : 0;
-    return cudaSuccess;
+    GIVE_OF_STREAM(stream, priority, is_built_in(stream) ? 0 : stream->priority);
 }
 #if CUDART_VERSION >= 11080
 /* Attributes are hints; none was given. */
 PUBLIC cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute, cudaLaunchAttributeValue *into) {
-    (void)stream, (void)attribute;
-    memset(into, 0, sizeof *into);
-    return cudaSuccess;
+    (void)attribute;
+    GIVE_OF_STREAM(stream, into, 0);
 }
 PUBLIC cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute,
                                                    cudaLaunchAttributeValue *into) {
-    (void)node, (void)attribute;
-    memset(into, 0, sizeof *into);
-    return cudaSuccess;
+    (void)attribute;
+    if (!is_handle(NODE, node))
+        return keep_error(cudaErrorInvalidValue);
+    GIVE(into, 0);
 }
 #endif
 PUBLIC cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *pointer, size_t size, unsigned int flags) {
@@ -405,47 +435,61 @@ PUBLIC cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *pointer, 
 }
 PUBLIC cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void *data, unsigned int flags) {
     (void)flags;
+    if (!is_stream(stream))
+        return keep_error(cudaErrorInvalidResourceHandle);
+    if (call == NULL)
+        return keep_error(cudaErrorInvalidValue);
+    if (is_captured(stream))
+        return keep_error(refuse_capture());
     call(stream, cudaSuccess, data);
     return cudaSuccess;
 }
 PUBLIC cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *data) {
     struct work work = {.kind = WORK_HOST, .call = call, .data = data};
+    if (!is_stream(stream))
+        return keep_error(cudaErrorInvalidResourceHandle);
+    if (call == NULL)
+        return keep_error(cudaErrorInvalidValue);
     return keep_error(is_captured(stream) ? capture(&work) : do_work(&work));
 }
 
 PUBLIC cudaError_t cudaEventCreateWithFlags(cudaEvent_t *into, unsigned int flags) {
     (void)flags;
-    *into = calloc(1, sizeof **into);
+    if (into == NULL)
+        return keep_error(cudaErrorInvalidValue);
+    *into = make_handle(EVENT, sizeof **into);
     return keep_error(*into == NULL ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 #undef cudaEventCreate
 PUBLIC cudaError_t cudaEventCreate(cudaEvent_t *into) { return cudaEventCreateWithFlags(into, 0); }
 PUBLIC cudaError_t cudaEventDestroy(cudaEvent_t event) {
-    free(event);
-    return cudaSuccess;
+    return keep_error(destroy_handle(EVENT, event) ? cudaSuccess : cudaErrorInvalidResourceHandle);
 }
 PUBLIC cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-    if (event == NULL)
-        return keep_error(cudaErrorInvalidResourceHandle);
-    event->capture = is_captured(stream) ? stream->capture : 0;
-    clock_gettime(CLOCK_MONOTONIC, &event->time);
-    event->is_recorded = 1;
-    return cudaSuccess;
+    LOCK();
+    REQUIRE(is_handle(EVENT, event) && is_stream(stream), cudaErrorInvalidResourceHandle);
+    if (result == cudaSuccess) {
+        event->capture = is_captured(stream) ? stream->capture : 0;
+        clock_gettime(CLOCK_MONOTONIC, &event->time);
+        event->is_recorded = 1;
+    }
+    UNLOCK();
 }
 PUBLIC cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
     (void)flags;
     return cudaEventRecord(event, stream);
 }
 PUBLIC cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-    (void)event;
-    return cudaSuccess;
+    LOCK();
+    REQUIRE(is_handle(EVENT, event), cudaErrorInvalidResourceHandle);
+    REQUIRE(!is_under_capture(event->capture), cudaErrorCapturedEvent);
+    UNLOCK();
 }
-PUBLIC cudaError_t cudaEventQuery(cudaEvent_t event) {
-    (void)event;
-    return cudaSuccess;
-}
+PUBLIC cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
 PUBLIC cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
-    if (start == NULL || end == NULL || !start->is_recorded || !end->is_recorded)
+    if (milliseconds == NULL)
+        return keep_error(cudaErrorInvalidValue);
+    if (!is_handle(EVENT, start) || !is_handle(EVENT, end) || !start->is_recorded || !end->is_recorded)
         return keep_error(cudaErrorInvalidResourceHandle);
     static int is_said;
     if (!is_said)
@@ -507,6 +551,8 @@ static const struct error_name error_names[] = {
     ERROR(cudaErrorInvalidSource, "device kernel image is invalid"),
     ERROR(cudaErrorInvalidPtx, "a PTX JIT compilation failed"),
     ERROR(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
+    ERROR(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"),
+    ERROR(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream"),
     ERROR(cudaErrorGraphExecUpdateFailure, "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"),
     ERROR(cudaErrorUnknown, "unknown error"),
     ERROR(cudaErrorNotSupported, "operation not supported"),

@@ -30,13 +30,12 @@ struct CUgraphExec_st {
 /* graphs.c */
 HIDDEN cudaGraph_t copy_in_order(cudaGraph_t graph);
 HIDDEN void clear_graph(cudaGraph_t graph);
-HIDDEN cudaGraphNode_t find_copy(cudaGraphExec_t executable, cudaGraphNode_t node);
+HIDDEN cudaGraphNode_t find_copy(cudaGraphExec_t executable, cudaGraphNode_t node); /* NULL where there is none */
+HIDDEN cudaGraphNode_t find_copy_in(cudaGraph_t graph, cudaGraphNode_t node);
 HIDDEN cudaError_t add_work(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,
                             enum cudaGraphNodeType type, const struct work *work);
-HIDDEN cudaError_t set_work(cudaGraphNode_t node, struct work work);
+HIDDEN cudaError_t set_work(cudaGraphNode_t node, const struct work *work);
 HIDDEN struct work make_copy(void *to, const void *from, size_t size);
-HIDDEN struct work make_fill(const struct cudaMemsetParams *parameters);
-HIDDEN struct work make_call(const struct cudaHostNodeParams *parameters);
 HIDDEN cudaGraph_t find_captured(cudaStream_t stream, uint32_t *number);
 
 #endif

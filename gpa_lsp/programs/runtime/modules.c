@@ -12,6 +12,7 @@
 #define FATBIN_MAGIC 0xba55ed50u
 #define WRAPPER_LINKED 2 /* version of the wrapper of a program that was linked from relocatable device code */
 #define MOST_CONFIGURATIONS 64
+#define PAGE 4096u
 
 struct wrapper {
     uint32_t magic, version;
@@ -64,7 +65,6 @@ static struct function *functions;
 static struct variable *variables;
 static __thread struct configuration configurations[MOST_CONFIGURATIONS];
 static __thread int configuration_count;
-static uint32_t sent_generation;
 
 static cudaError_t send_image(struct module *module, const void *image, size_t size, uint32_t is_linked) {
     struct part parts[2] = {{&is_linked, sizeof is_linked}, {image, size}};
@@ -76,14 +76,14 @@ static cudaError_t send_image(struct module *module, const void *image, size_t s
     return error;
 }
 
-static size_t measure_fatbin(const struct fatbin *fatbin) { return fatbin->header_bytes + fatbin->bytes; }
+static size_t measure_fatbin(const struct fatbin *fatbin) { return add_sizes(fatbin->header_bytes, fatbin->bytes); }
 
 /* Of a program that was linked from relocatable device code, the parts it was linked from, one behind the other. */
 static cudaError_t send_parts(struct module *module, const struct fatbin *const *parts) {
     size_t size = 0;
     for (size_t i = 0; parts[i] != NULL; i++)
-        size += measure_fatbin(parts[i]);
-    char *joined = malloc(size + 1), *end = joined;
+        size = add_sizes(size, measure_fatbin(parts[i]));
+    char *joined = malloc(add_sizes(size, 1)), *end = joined;
     if (joined == NULL)
         return cudaErrorMemoryAllocation;
     for (size_t i = 0; parts[i] != NULL; i++) {
@@ -111,38 +111,58 @@ static cudaError_t send_module(struct module *module) {
 /* Its end is nowhere told: it is that of the last thing in it. */
 static size_t measure_elf(const unsigned char *image) {
     const Elf64_Ehdr *head = (const Elf64_Ehdr *)image;
-    size_t end = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
-    size_t segments = head->e_phoff + (size_t)head->e_phnum * head->e_phentsize;
-    const Elf64_Shdr *sections = (const Elf64_Shdr *)(image + head->e_shoff);
-    for (unsigned i = 0; i < head->e_shnum; i++)
-        if (sections[i].sh_type != SHT_NOBITS && sections[i].sh_offset + sections[i].sh_size > end)
-            end = sections[i].sh_offset + sections[i].sh_size;
+    size_t end = add_sizes(head->e_shoff, (size_t)head->e_shnum * head->e_shentsize);
+    size_t segments = add_sizes(head->e_phoff, (size_t)head->e_phnum * head->e_phentsize);
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)step_on(image, head->e_shoff);
+    for (unsigned i = 0; i < head->e_shnum && is_mapped(&sections[i], sizeof *sections); i++) {
+        size_t section = add_sizes(sections[i].sh_offset, sections[i].sh_size);
+        if (sections[i].sh_type != SHT_NOBITS && section > end)
+            end = section;
+    }
     return segments > end ? segments : end;
+}
+
+/* Bytes of text that ends with a zero; none where memory ends before. */
+static size_t measure_text(const char *text) {
+    size_t size = 0;
+    for (size_t seen = 0;; size++) {
+        if (size == seen) { /* a page at a time */
+            seen += PAGE - (uintptr_t)(text + size) % PAGE;
+            if (!is_mapped(text + size, 1))
+                return 0;
+        }
+        if (text[size] == 0)
+            return size;
+    }
+}
+
+static cudaError_t send_mapped(struct module *module, const void *image, size_t size) {
+    return size != 0 && is_mapped(image, size) ? send_image(module, image, size, 0) : cudaErrorInvalidKernelImage;
 }
 
 /* An image as the driver takes it: a fat binary with or without its wrapper, machine code, or the text of PTX. */
 static cudaError_t load_image(const void *image, struct module **into) {
     LOCK();
-    struct module *module = result == cudaSuccess ? calloc(1, sizeof *module) : NULL;
-    if (result == cudaSuccess && module == NULL)
-        result = cudaErrorMemoryAllocation;
+    REQUIRE(image != NULL && into != NULL && is_mapped(image, 1), cudaErrorInvalidValue);
+    struct module *module = result == cudaSuccess ? make_handle(MODULE, sizeof *module) : NULL;
+    REQUIRE(module != NULL, cudaErrorMemoryAllocation);
     if (result == cudaSuccess) {
-        uint32_t magic;
-        memcpy(&magic, image, sizeof magic);
-        const struct fatbin *fatbin = image;
+        uint32_t magic = 0;
+        if (is_mapped(image, sizeof(Elf64_Ehdr)))
+            memcpy(&magic, image, sizeof magic);
         if (magic == FATBIN_WRAPPER_MAGIC)
             result = send_wrapped(module, image);
         else if (magic == FATBIN_MAGIC)
-            result = send_image(module, image, measure_fatbin(fatbin), 0);
-        else if (memcmp(image, ELFMAG, SELFMAG) == 0)
-            result = send_image(module, image, measure_elf(image), 0);
+            result = send_mapped(module, image, measure_fatbin(image));
+        else if (magic != 0 && memcmp(image, ELFMAG, SELFMAG) == 0)
+            result = send_mapped(module, image, measure_elf(image));
         else
-            result = send_image(module, image, strlen(image), 0);
+            result = send_mapped(module, image, measure_text(image));
     }
     if (result == cudaSuccess)
         *into = module;
     else
-        free(module);
+        destroy_handle(MODULE, module);
     UNLOCK();
 }
 
@@ -163,7 +183,7 @@ PUBLIC void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
 PUBLIC void __cudaUnregisterFatBinary(void **handle) { (void)handle; /* the process ends, and with it what we know of it */ }
 
 static struct function *add_function(struct module *module, const void *host, const char *name) {
-    struct function *function = calloc(1, sizeof *function);
+    struct function *function = make_handle(FUNCTION, sizeof *function);
     if (function == NULL)
         abort();
     function->module = module;
@@ -232,15 +252,19 @@ static cudaError_t place_variable(struct variable *variable) {
 PUBLIC char __cudaInitModule(void **handle) {
     LOCK();
     for (struct variable *one = variables; one != NULL && result == cudaSuccess; one = one->next)
-        if (one->managed != NULL && one->module == (struct module *)handle && place_variable(one) == cudaSuccess)
+        if (one->managed != NULL && one->module == (struct module *)handle && place_variable(one) == cudaSuccess) {
             *one->managed = (void *)(uintptr_t)one->address;
+            show_to_host(one->address, one->size);
+        }
     pthread_mutex_unlock(&runtime_lock);
     return 1;
 }
 
 /* Up to CUDA 4 the name of a symbol did as well; programs of that time still write it. */
 static uint64_t find_symbol_by_name(const char *name, uint64_t *size) {
-    for (struct variable *one = variables; name != NULL && one != NULL; one = one->next)
+    if (!is_mapped(name, 1))
+        return 0;
+    for (struct variable *one = variables; one != NULL; one = one->next)
         if (strcmp(one->name, name) == 0 && place_variable(one) == cudaSuccess) {
             *size = one->size;
             return one->address;
@@ -263,6 +287,7 @@ uint64_t find_symbol(const void *symbol, uint64_t *size) {
 PUBLIC cudaError_t cudaGetSymbolAddress(void **into, const void *symbol) {
     LOCK();
     uint64_t size;
+    REQUIRE(into != NULL, cudaErrorInvalidValue);
     if (result == cudaSuccess) {
         *into = (void *)(uintptr_t)find_symbol(symbol, &size);
         result = *into == NULL ? cudaErrorInvalidSymbol : cudaSuccess;
@@ -273,6 +298,7 @@ PUBLIC cudaError_t cudaGetSymbolAddress(void **into, const void *symbol) {
 PUBLIC cudaError_t cudaGetSymbolSize(size_t *into, const void *symbol) {
     LOCK();
     uint64_t size = 0;
+    REQUIRE(into != NULL, cudaErrorInvalidValue);
     if (result == cudaSuccess) {
         result = find_symbol(symbol, &size) == 0 ? cudaErrorInvalidSymbol : cudaSuccess;
         *into = size;
@@ -282,7 +308,7 @@ PUBLIC cudaError_t cudaGetSymbolSize(size_t *into, const void *symbol) {
 
 static struct function *find_function(const void *host) {
     for (struct function *one = functions; one != NULL; one = one->next)
-        if ((host != NULL && one->host == host) || (const void *)one == host)
+        if (host != NULL && (one->host == host || ((const void *)one == host && is_handle(FUNCTION, one))))
             return one;
     return NULL;
 }
@@ -339,33 +365,46 @@ PUBLIC cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *s
     return cudaSuccess;
 }
 
+/* Errors of a kernel at work, behind which a GPU does nothing more for the process. */
+static int is_fatal(cudaError_t error) {
+    switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure: return 1;
+    default: return 0;
+    }
+}
+
 static cudaError_t send_launch(struct function *function, dim3 grid, dim3 block, const char *parameters, size_t shared,
                                uint32_t is_cooperative) {
-    uint32_t count, generation;
-    const struct allocation *list = list_allocations(&count, &generation);
-    if (generation == sent_generation)
-        count = 0;
-    uint32_t head[12] = {function->id, grid.x,  grid.y,         grid.z,     block.x, block.y,
-                         block.z,      (uint32_t)shared, is_cooperative, generation, count,   function->parameter_bytes};
+    uint32_t count, is_whole, generation;
+    const struct allocation *list = list_changes(&count, &is_whole, &generation);
+    uint32_t head[13] = {function->id, grid.x, grid.y, grid.z, block.x, block.y, block.z, (uint32_t)shared, is_cooperative,
+                         generation, count, is_whole, function->parameter_bytes};
     struct part parts[3] = {
-        {head, sizeof head}, {list, count * sizeof *list}, {parameters, function->parameter_bytes}};
+        {head, sizeof head}, {list, multiply_sizes(count, sizeof *list)}, {parameters, function->parameter_bytes}};
     struct reply reply;
     fflush(stdout); /* what the program printed before stands before what the kernel prints */
     cudaError_t error = ask(REQUEST_LAUNCH, parts, 3, &reply);
-    sent_generation = generation;
+    forget_changes();
     if (reply.bytes != NULL && reply.size > 0) {
         fwrite(reply.bytes, 1, reply.size, stdout);
         fflush(stdout);
     }
     free_reply(&reply);
-    if (error == cudaErrorLaunchFailure || error == cudaErrorLaunchTimeout || error == cudaErrorAssert)
-        set_fatal_error(error);
-    return error;
+    if (!is_fatal(error))
+        return error;
+    set_fatal_error(error); /* which later calls tell: a launch does not wait for the kernel */
+    return cudaSuccess;
 }
 
 /* Dynamic shared memory that a launch may ask for: what every kernel may, or what the program has asked for more than that. */
 static size_t find_most_shared(const struct function *function) {
     int32_t usual = device.shared_per_block - function->attributes[1];
+    usual = usual < 0 ? 0 : usual;
     return (size_t)(function->most_dynamic_shared > usual ? function->most_dynamic_shared : usual);
 }
 
@@ -375,6 +414,10 @@ static cudaError_t make_work(struct work *work, struct function *function, dim3 
     cudaError_t error = describe_function(function);
     if (error == cudaSuccess && shared > find_most_shared(function))
         error = cudaErrorInvalidValue;
+    int is_packed = packed != NULL && is_mapped(packed, packed_bytes);
+    for (uint32_t i = 0; error == cudaSuccess && !is_packed && i < function->parameter_count; i++)
+        if (arguments == NULL || arguments[i] == NULL)
+            error = cudaErrorInvalidValue;
     if (error != cudaSuccess)
         return error;
     *work = (struct work){.kind = WORK_LAUNCH, .function = function, .grid = grid, .block = block, .shared = shared,
@@ -382,7 +425,7 @@ static cudaError_t make_work(struct work *work, struct function *function, dim3 
     work->parameters = calloc(1, function->parameter_bytes + 1u);
     if (work->parameters == NULL)
         return cudaErrorMemoryAllocation;
-    if (packed != NULL)
+    if (is_packed)
         memcpy(work->parameters, packed, packed_bytes < function->parameter_bytes ? packed_bytes : function->parameter_bytes);
     else
         for (uint32_t i = 0; i < function->parameter_count; i++)
@@ -438,6 +481,7 @@ static cudaError_t launch(const void *host, dim3 grid, dim3 block, void **argume
 PUBLIC cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
                                     cudaStream_t stream) {
     LOCK();
+    REQUIRE(is_stream(stream), cudaErrorInvalidResourceHandle);
     if (result == cudaSuccess)
         result = launch(host, grid, block, arguments, shared, 0, stream);
     UNLOCK();
@@ -446,6 +490,7 @@ PUBLIC cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, voi
 PUBLIC cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
                                                cudaStream_t stream) {
     LOCK();
+    REQUIRE(is_stream(stream), cudaErrorInvalidResourceHandle);
     if (result == cudaSuccess)
         result = launch(host, grid, block, arguments, shared, 1, stream);
     UNLOCK();
@@ -455,7 +500,8 @@ PUBLIC cudaError_t cudaLaunchCooperativeKernel(const void *host, dim3 grid, dim3
 PUBLIC cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *host, void **arguments) {
     LOCK();
     uint32_t is_cooperative = 0;
-    for (unsigned i = 0; i < config->numAttrs; i++) {
+    REQUIRE(config != NULL && (config->numAttrs == 0 || config->attrs != NULL), cudaErrorInvalidValue);
+    for (unsigned i = 0; result == cudaSuccess && i < config->numAttrs; i++) {
         if (config->attrs[i].id == cudaLaunchAttributeCooperative)
             is_cooperative = config->attrs[i].val.cooperative != 0;
         if (config->attrs[i].id == cudaLaunchAttributeClusterDimension &&
@@ -464,6 +510,7 @@ PUBLIC cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
             result = cudaErrorNotSupported;
         }
     }
+    REQUIRE(is_stream(config->stream), cudaErrorInvalidResourceHandle);
     if (result == cudaSuccess)
         result = launch(host, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, is_cooperative,
                         config->stream);
@@ -473,6 +520,8 @@ PUBLIC cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
 
 /* CUDA 12 launches by handle: ours is the entry of the function itself. */
 PUBLIC cudaError_t __cudaGetKernel(void **kernel, const void *host) {
+    if (kernel == NULL)
+        return cudaErrorInvalidValue;
     *kernel = find_function(host);
     return *kernel == NULL ? cudaErrorInvalidDeviceFunction : cudaSuccess;
 }
@@ -484,11 +533,12 @@ PUBLIC cudaError_t __cudaLaunchKernel(void *kernel, dim3 grid, dim3 block, void 
 
 PUBLIC cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *into, const void *host) {
     LOCK();
-    memset(into, 0, sizeof *into);
     struct function *function = find_function(host);
+    REQUIRE(into != NULL, cudaErrorInvalidValue);
     if (result == cudaSuccess)
         result = function == NULL ? cudaErrorInvalidDeviceFunction : describe_function(function);
     if (result == cudaSuccess) {
+        memset(into, 0, sizeof *into);
         into->numRegs = function->attributes[0];
         into->sharedSizeBytes = (size_t)function->attributes[1];
         into->localSizeBytes = (size_t)function->attributes[2];
@@ -508,7 +558,7 @@ PUBLIC cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute
     if (result == cudaSuccess && function == NULL)
         result = cudaErrorInvalidDeviceFunction;
     if (result == cudaSuccess && attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
-        if (value > device.shared_per_block_optin)
+        if (value < 0 || value > device.shared_per_block_optin)
             result = cudaErrorInvalidValue;
         else
             function->most_dynamic_shared = value;
@@ -518,6 +568,8 @@ PUBLIC cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute
 
 PUBLIC cudaError_t cudaFuncGetName(const char **into, const void *host) {
     struct function *function = find_function(host);
+    if (into == NULL)
+        return keep_error(cudaErrorInvalidValue);
     *into = function == NULL ? NULL : function->name;
     return keep_error(function == NULL ? cudaErrorInvalidDeviceFunction : cudaSuccess);
 }
@@ -537,6 +589,7 @@ PUBLIC cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *b
     (void)flags;
     LOCK();
     struct function *function = find_function(host);
+    REQUIRE(blocks != NULL && block_threads > 0 && shared <= UINT32_MAX, cudaErrorInvalidValue);
     if (result == cudaSuccess)
         result = function == NULL ? cudaErrorInvalidDeviceFunction : describe_function(function);
     if (result == cudaSuccess) {
@@ -558,6 +611,8 @@ PUBLIC cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, co
 
 PUBLIC cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *into, const void *host, int blocks, int block_threads) {
     (void)host, (void)block_threads;
+    if (into == NULL)
+        return keep_error(cudaErrorInvalidValue);
     *into = blocks > 0 ? (size_t)(device.shared_per_sm / blocks) : 0;
     return cudaSuccess;
 }
@@ -565,15 +620,18 @@ PUBLIC cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *into, const
 #if CUDART_VERSION >= 11080
 /* So many as multiprocessors hold blocks for; the size of a cluster is asked for and no more. */
 PUBLIC cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *host, const cudaLaunchConfig_t *config) {
-    unsigned int blocks_per_cluster = 1;
+    size_t blocks_per_cluster = 1;
     int blocks = 0;
+    if (clusters == NULL || config == NULL || (config->numAttrs != 0 && config->attrs == NULL))
+        return keep_error(cudaErrorInvalidValue);
     for (unsigned int i = 0; i < config->numAttrs; i++)
         if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
-            blocks_per_cluster = config->attrs[i].val.clusterDim.x * config->attrs[i].val.clusterDim.y *
-                                 config->attrs[i].val.clusterDim.z;
-    int threads = (int)(config->blockDim.x * config->blockDim.y * config->blockDim.z);
+            blocks_per_cluster = multiply_sizes(multiply_sizes(config->attrs[i].val.clusterDim.x, config->attrs[i].val.clusterDim.y),
+                                                config->attrs[i].val.clusterDim.z);
+    size_t wanted = multiply_sizes(multiply_sizes(config->blockDim.x, config->blockDim.y), config->blockDim.z);
+    int threads = wanted > INT32_MAX ? -1 : (int)wanted;
     cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, host, threads, config->dynamicSmemBytes);
-    *clusters = blocks * device.sm_count / (int)(blocks_per_cluster == 0 ? 1 : blocks_per_cluster);
+    *clusters = (int)((size_t)(blocks * device.sm_count) / (blocks_per_cluster == 0 ? 1 : blocks_per_cluster));
     return error;
 }
 #endif
@@ -581,7 +639,9 @@ PUBLIC cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *hos
 static cudaError_t find_function_by_name(struct module *module, const char *name, struct function **into) {
     LOCK();
     *into = NULL;
-    for (struct function *one = functions; one != NULL && *into == NULL; one = one->next)
+    REQUIRE(is_handle(MODULE, module), cudaErrorInvalidResourceHandle);
+    REQUIRE(name != NULL, cudaErrorInvalidValue);
+    for (struct function *one = functions; result == cudaSuccess && one != NULL && *into == NULL; one = one->next)
         if (one->module == module && strcmp(one->name, name) == 0)
             *into = one;
     if (result == cudaSuccess && *into == NULL)
@@ -594,7 +654,9 @@ static cudaError_t find_function_by_name(struct module *module, const char *name
 static cudaError_t find_variable_by_name(struct module *module, const char *name, uint64_t *address, uint64_t *size) {
     LOCK();
     struct variable *found = NULL;
-    for (struct variable *one = variables; one != NULL && found == NULL; one = one->next)
+    REQUIRE(is_handle(MODULE, module), cudaErrorInvalidResourceHandle);
+    REQUIRE(name != NULL, cudaErrorInvalidValue);
+    for (struct variable *one = variables; result == cudaSuccess && one != NULL && found == NULL; one = one->next)
         if (one->module == module && strcmp(one->name, name) == 0)
             found = one;
     if (result == cudaSuccess) {
@@ -609,6 +671,8 @@ static cudaError_t find_variable_by_name(struct module *module, const char *name
 
 static cudaError_t find_parameter(struct function *function, size_t number, size_t *offset, size_t *size) {
     LOCK();
+    REQUIRE(is_handle(FUNCTION, function), cudaErrorInvalidResourceHandle);
+    REQUIRE(offset != NULL, cudaErrorInvalidValue);
     if (result == cudaSuccess)
         result = describe_function(function);
     if (result == cudaSuccess && number >= function->parameter_count) {
@@ -617,7 +681,8 @@ static cudaError_t find_parameter(struct function *function, size_t number, size
     }
     if (result == cudaSuccess) {
         *offset = function->parameters[2 * number];
-        *size = function->parameters[2 * number + 1];
+        if (size != NULL)
+            *size = function->parameters[2 * number + 1];
     }
     UNLOCK();
 }
@@ -625,15 +690,14 @@ static cudaError_t find_parameter(struct function *function, size_t number, size
 #if CUDART_VERSION >= 12040
 PUBLIC cudaError_t cudaFuncGetParamInfo(const void *host, size_t number, size_t *offset, size_t *size) {
     struct function *function = find_function(host);
-    size_t ignored;
-    if (function == NULL)
-        return keep_error(cudaErrorInvalidDeviceFunction);
-    return find_parameter(function, number, offset, size == NULL ? &ignored : size);
+    return function == NULL ? keep_error(cudaErrorInvalidDeviceFunction) : find_parameter(function, number, offset, size);
 }
 #endif
 #if CUDART_VERSION >= 11000
 /* A function's handle is its entry here, which the driver library knows as well. */
 PUBLIC cudaError_t cudaGetFuncBySymbol(cudaFunction_t *into, const void *host) {
+    if (into == NULL)
+        return keep_error(cudaErrorInvalidValue);
     *into = (cudaFunction_t)find_function(host);
     return keep_error(*into == NULL ? cudaErrorInvalidDeviceFunction : cudaSuccess);
 }
@@ -641,6 +705,8 @@ PUBLIC cudaError_t cudaGetFuncBySymbol(cudaFunction_t *into, const void *host) {
 #if CUDART_VERSION >= 11030
 static cudaError_t find_entry(const char *name, void **into, int *status) {
     void *(*find)(const char *, void **, int, uint64_t) = (void *(*)(const char *, void **, int, uint64_t))(uintptr_t)dlsym(RTLD_DEFAULT, "cuGetProcAddress");
+    if (name == NULL || into == NULL)
+        return keep_error(cudaErrorInvalidValue);
     *into = NULL;
     if (find != NULL)
         find(name, into, CUDART_VERSION, 0);
@@ -664,13 +730,24 @@ PUBLIC cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **int
 #endif
 #endif
 
-static const char *name_function(struct function *function) { return function->name; }
+/* Its handle and those of its functions are no more; what is known of its launches is told at the end. */
+static cudaError_t unload(struct module *module) {
+    LOCK();
+    REQUIRE(take_out_handle(MODULE, (uint64_t)(uintptr_t)module) != NULL, cudaErrorInvalidResourceHandle);
+    for (struct function *one = functions; result == cudaSuccess && one != NULL; one = one->next)
+        if (one->module == module)
+            take_out_handle(FUNCTION, (uint64_t)(uintptr_t)one);
+    UNLOCK();
+}
+
+static const char *name_function(struct function *function) { return is_handle(FUNCTION, function) ? function->name : NULL; }
 
 static cudaError_t launch_locked(struct function *function, dim3 grid, dim3 block, void **arguments, const void *packed,
-                                 size_t packed_bytes, size_t shared, uint32_t is_cooperative) {
-    LOCK();
+                                 size_t packed_bytes, size_t shared, uint32_t is_cooperative, cudaStream_t stream) {
+    LOCK_FOR("cuLaunchKernel");
+    REQUIRE(is_handle(FUNCTION, function) && is_stream(stream), cudaErrorInvalidResourceHandle);
     if (result == cudaSuccess)
-        result = launch_function(function, grid, block, arguments, packed, packed_bytes, shared, is_cooperative, NULL);
+        result = launch_function(function, grid, block, arguments, packed, packed_bytes, shared, is_cooperative, stream);
     UNLOCK();
 }
 
@@ -688,5 +765,6 @@ static cudaError_t find_range(uint64_t address, uint64_t *base, uint64_t *size, 
 }
 
 PUBLIC const struct parts_of_runtime gpa_lsp_runtime = {
-    load_image, find_function_by_name, find_variable_by_name, find_parameter, name_function, launch_locked, find_range, send_note, is_on_device,
+    load_image, find_function_by_name, find_variable_by_name, find_parameter, name_function, unload, launch_locked, find_range, send_note, is_writable, is_reachable,
+    locate, fill, make_handle, is_handle, destroy_handle,
 };

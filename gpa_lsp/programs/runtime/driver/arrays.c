@@ -37,6 +37,8 @@ static CUarray_format find_format(const struct cudaChannelFormatDesc *channels) 
 }
 
 PUBLIC CUresult cuArray3DCreate(CUarray *into, const CUDA_ARRAY3D_DESCRIPTOR *wanted) {
+    if (wanted == NULL || (wanted->NumChannels != 1 && wanted->NumChannels != 2 && wanted->NumChannels != 4))
+        return CUDA_ERROR_INVALID_VALUE;
     struct cudaChannelFormatDesc channels = describe_channels(wanted->Format, wanted->NumChannels);
     if (channels.x == 0)
         return refuse_call("an array of this format");
@@ -44,6 +46,8 @@ PUBLIC CUresult cuArray3DCreate(CUarray *into, const CUDA_ARRAY3D_DESCRIPTOR *wa
     CALL(cudaMalloc3DArray((cudaArray_t *)into, &channels, extent, wanted->Flags)); /* flags have the same numbers */
 }
 PUBLIC CUresult cuArrayCreate(CUarray *into, const CUDA_ARRAY_DESCRIPTOR *wanted) {
+    if (wanted == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     CUDA_ARRAY3D_DESCRIPTOR deep = {
         .Width = wanted->Width, .Height = wanted->Height, .Format = wanted->Format, .NumChannels = wanted->NumChannels};
     return cuArray3DCreate(into, &deep);
@@ -54,6 +58,8 @@ PUBLIC CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR *into, CUarray ar
     struct cudaExtent extent;
     unsigned int flags;
     cudaError_t error = cudaArrayGetInfo(&channels, &extent, &flags, array_of(array));
+    if (error != cudaSuccess || into == NULL)
+        return error != cudaSuccess ? translate(error) : CUDA_ERROR_INVALID_VALUE;
     unsigned int count = (channels.x > 0) + (channels.y > 0) + (channels.z > 0) + (channels.w > 0);
     *into = (CUDA_ARRAY3D_DESCRIPTOR){.Width = extent.width, .Height = extent.height, .Depth = extent.depth,
                                       .Format = find_format(&channels), .NumChannels = count, .Flags = flags};
@@ -62,6 +68,8 @@ PUBLIC CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR *into, CUarray ar
 PUBLIC CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR *into, CUarray array) {
     CUDA_ARRAY3D_DESCRIPTOR deep;
     CUresult error = cuArray3DGetDescriptor(&deep, array);
+    if (error != CUDA_SUCCESS || into == NULL)
+        return error != CUDA_SUCCESS ? error : CUDA_ERROR_INVALID_VALUE;
     *into = (CUDA_ARRAY_DESCRIPTOR){
         .Width = deep.Width, .Height = deep.Height, .Format = deep.Format, .NumChannels = deep.NumChannels};
     return error;
@@ -73,51 +81,53 @@ struct side {
     struct cudaPitchedPtr pointer;
     struct cudaPos place;
 };
-static struct side find_side(CUmemorytype type, CUarray array, const void *host, CUdeviceptr address, size_t pitch,
-                             size_t height, struct cudaPos place) {
-    struct side side = {.place = place};
-    struct cudaChannelFormatDesc channels;
+static cudaError_t find_side(struct side *side, CUmemorytype type, CUarray array, const void *host, CUdeviceptr address,
+                             size_t pitch, size_t height, struct cudaPos place, size_t *element_bytes) {
+    *side = (struct side){.place = place};
     if (type != CU_MEMORYTYPE_ARRAY) {
         void *base = type == CU_MEMORYTYPE_HOST ? (void *)host : (void *)(uintptr_t)address;
-        side.pointer = (struct cudaPitchedPtr){.ptr = base, .pitch = pitch, .xsize = pitch, .ysize = height};
-    } else if (cudaArrayGetInfo(&channels, NULL, NULL, array_of(array)) == cudaSuccess) {
-        side.array = array_of(array);
-        side.place.x /= (size_t)(channels.x + channels.y + channels.z + channels.w) / 8;
+        side->pointer = (struct cudaPitchedPtr){.ptr = base, .pitch = pitch, .xsize = pitch, .ysize = height};
+        return cudaSuccess;
     }
-    return side;
+    struct cudaChannelFormatDesc channels;
+    cudaError_t error = cudaArrayGetInfo(&channels, NULL, NULL, array_of(array));
+    if (error != cudaSuccess)
+        return error;
+    *element_bytes = (size_t)(channels.x + channels.y + channels.z + channels.w) / 8;
+    side->array = array_of(array);
+    side->place.x /= *element_bytes;
+    return place.x % *element_bytes == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
-PUBLIC CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *box) {
-    struct side from = find_side(box->srcMemoryType, box->srcArray, box->srcHost, box->srcDevice, box->srcPitch, box->srcHeight,
-                                 (struct cudaPos){box->srcXInBytes, box->srcY, box->srcZ});
-    struct side to = find_side(box->dstMemoryType, box->dstArray, box->dstHost, box->dstDevice, box->dstPitch, box->dstHeight,
-                               (struct cudaPos){box->dstXInBytes, box->dstY, box->dstZ});
+PUBLIC CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *box, CUstream stream) {
+    struct side from, to;
+    size_t element_bytes = 1;
+    if (box == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    cudaError_t error = find_side(&from, box->srcMemoryType, box->srcArray, box->srcHost, box->srcDevice, box->srcPitch,
+                                  box->srcHeight, (struct cudaPos){box->srcXInBytes, box->srcY, box->srcZ}, &element_bytes);
+    if (error == cudaSuccess)
+        error = find_side(&to, box->dstMemoryType, box->dstArray, box->dstHost, box->dstDevice, box->dstPitch, box->dstHeight,
+                          (struct cudaPos){box->dstXInBytes, box->dstY, box->dstZ}, &element_bytes);
+    if (error != cudaSuccess || box->WidthInBytes % element_bytes != 0)
+        return error != cudaSuccess ? translate(error) : CUDA_ERROR_INVALID_VALUE;
     struct cudaMemcpy3DParms parameters = {
         .srcArray = from.array, .srcPos = from.place, .srcPtr = from.pointer, .dstArray = to.array, .dstPos = to.place,
-        .dstPtr = to.pointer, .extent = {box->WidthInBytes, box->Height, box->Depth}, .kind = cudaMemcpyDefault};
-    struct cudaChannelFormatDesc channels;
-    cudaArray_t array = from.array != NULL ? from.array : to.array;
-    if (array != NULL && cudaArrayGetInfo(&channels, NULL, NULL, array) == cudaSuccess)
-        parameters.extent.width /= (size_t)(channels.x + channels.y + channels.z + channels.w) / 8;
-    CALL(cudaMemcpy3D(&parameters));
+        .dstPtr = to.pointer, .extent = {box->WidthInBytes / element_bytes, box->Height, box->Depth}, .kind = cudaMemcpyDefault};
+    CALL(cudaMemcpy3DAsync(&parameters, stream));
 }
-#undef cuMemcpy3DAsync
-PUBLIC CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *box, CUstream stream) {
-    (void)stream;
-    return cuMemcpy3D_v2(box);
-}
-PUBLIC CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *box) {
+PUBLIC CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *box) { return cuMemcpy3DAsync_v2(box, NULL); }
+PUBLIC CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *box, CUstream stream) {
+    if (box == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     CUDA_MEMCPY3D deep = {
         .srcXInBytes = box->srcXInBytes, .srcY = box->srcY, .srcMemoryType = box->srcMemoryType, .srcHost = box->srcHost,
         .srcDevice = box->srcDevice, .srcArray = box->srcArray, .srcPitch = box->srcPitch, .dstXInBytes = box->dstXInBytes,
         .dstY = box->dstY, .dstMemoryType = box->dstMemoryType, .dstHost = box->dstHost, .dstDevice = box->dstDevice,
         .dstArray = box->dstArray, .dstPitch = box->dstPitch, .WidthInBytes = box->WidthInBytes, .Height = box->Height, .Depth = 1};
-    return cuMemcpy3D_v2(&deep);
+    return cuMemcpy3DAsync_v2(&deep, stream);
 }
+PUBLIC CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *box) { return cuMemcpy2DAsync_v2(box, NULL); }
 PUBLIC CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *box) { return cuMemcpy2D_v2(box); }
-PUBLIC CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *box, CUstream stream) {
-    (void)stream;
-    return cuMemcpy2D_v2(box);
-}
 PUBLIC CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void *from, size_t size) {
     CALL(cudaMemcpy2DToArray(array_of(to), offset, 0, from, size, size, 1, cudaMemcpyDefault));
 }
@@ -132,6 +142,8 @@ PUBLIC CUresult cuMemcpyAtoD_v2(CUdeviceptr to, CUarray from, size_t offset, siz
 }
 
 static CUresult read_resource(struct cudaResourceDesc *into, const CUDA_RESOURCE_DESC *from) {
+    if (from == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     memset(into, 0, sizeof *into);
     switch (from->resType) {
     case CU_RESOURCE_TYPE_ARRAY:
@@ -168,7 +180,7 @@ PUBLIC CUresult cuTexObjectCreate(CUtexObject *into, const CUDA_RESOURCE_DESC *w
     (void)view;
     struct cudaResourceDesc resource;
     struct cudaTextureDesc texture = {0};
-    CUresult error = read_resource(&resource, wanted);
+    CUresult error = how == NULL ? CUDA_ERROR_INVALID_VALUE : read_resource(&resource, wanted);
     if (error != CUDA_SUCCESS)
         return error;
     for (int i = 0; i < 3; i++)

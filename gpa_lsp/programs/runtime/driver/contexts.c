@@ -22,6 +22,9 @@ CUresult translate(cudaError_t error) {
     case cudaErrorInvalidDeviceFunction:
     case cudaErrorInvalidSymbol: return CUDA_ERROR_NOT_FOUND;
     case cudaErrorInvalidConfiguration: return CUDA_ERROR_INVALID_VALUE;
+    case cudaErrorInvalidPitchValue: return CUDA_ERROR_INVALID_VALUE;
+    case cudaErrorInvalidMemcpyDirection: return CUDA_ERROR_INVALID_VALUE;
+    case cudaErrorInvalidChannelDescriptor: return CUDA_ERROR_INVALID_VALUE;
     default: return (CUresult)error; /* those that can come here have the same number */
     }
 }
@@ -36,9 +39,17 @@ PUBLIC CUresult cuInit(unsigned int flags) {
     int count;
     CALL(cudaGetDeviceCount(&count));
 }
-PUBLIC CUresult cuDriverGetVersion(int *version) {
-    *version = CUDA_VERSION;
+/* A number that is the same for all. */
+static CUresult give(void *into, const void *value, size_t bytes) {
+    if (into == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(into, value, bytes);
     return CUDA_SUCCESS;
+}
+#define GIVE(into, value) return give(into, &(__typeof__(*(into))){value}, sizeof *(into))
+
+PUBLIC CUresult cuDriverGetVersion(int *version) {
+    GIVE(version, CUDA_VERSION);
 }
 
 PUBLIC CUresult cuGetErrorName(CUresult error, const char **name) {
@@ -56,12 +67,26 @@ PUBLIC CUresult cuGetErrorName(CUresult error, const char **name) {
         {CUDA_ERROR_NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
         {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
         {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY"},
+        {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
+        {CUDA_ERROR_FILE_NOT_FOUND, "CUDA_ERROR_FILE_NOT_FOUND"},
+        {CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"},
+        {CUDA_ERROR_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE"},
+        {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        {CUDA_ERROR_ASSERT, "CUDA_ERROR_ASSERT"},
+        {CUDA_ERROR_MISALIGNED_ADDRESS, "CUDA_ERROR_MISALIGNED_ADDRESS"},
+        {CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"},
+        {CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED"},
+        {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+        {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
+        {CUDA_ERROR_CAPTURED_EVENT, "CUDA_ERROR_CAPTURED_EVENT"},
         {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
         {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
         {CUDA_ERROR_LAUNCH_TIMEOUT, "CUDA_ERROR_LAUNCH_TIMEOUT"},
         {CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"},
         {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"},
     };
+    if (name == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].error == error) {
             *name = names[i].name;
@@ -71,6 +96,8 @@ PUBLIC CUresult cuGetErrorName(CUresult error, const char **name) {
     return CUDA_ERROR_INVALID_VALUE;
 }
 PUBLIC CUresult cuGetErrorString(CUresult error, const char **words) {
+    if (words == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *words = error == CUDA_ERROR_NOT_FOUND ? "named symbol not found" : cudaGetErrorString((cudaError_t)error);
     return CUDA_SUCCESS;
 }
@@ -103,13 +130,15 @@ static void *find_entry(const char *name) {
 #undef cuGetProcAddress
 PUBLIC CUresult cuGetProcAddress(const char *name, void **into, int version, cuuint64_t flags) {
     (void)version, (void)flags;
+    if (name == NULL || into == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *into = find_entry(name);
     return *into == NULL ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 PUBLIC CUresult cuGetProcAddress_v2(const char *name, void **into, int version, cuuint64_t flags,
                                     CUdriverProcAddressQueryResult *found) {
     CUresult error = cuGetProcAddress(name, into, version, flags);
-    if (strcmp(name, "cuGetProcAddress") == 0) { /* asked for by this form, it is this form */
+    if (error != CUDA_ERROR_INVALID_VALUE && strcmp(name, "cuGetProcAddress") == 0) { /* asked for by this form, it is this form */
         *into = (void *)cuGetProcAddress_v2;
         error = CUDA_SUCCESS;
     }
@@ -120,18 +149,22 @@ PUBLIC CUresult cuGetProcAddress_v2(const char *name, void **into, int version, 
 
 PUBLIC CUresult cuDeviceGetCount(int *count) { CALL(cudaGetDeviceCount(count)); }
 PUBLIC CUresult cuDeviceGet(CUdevice *into, int number) {
-    *into = 0;
-    return number == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    if (number != 0)
+        return CUDA_ERROR_INVALID_DEVICE;
+    GIVE(into, 0);
 }
 PUBLIC CUresult cuDeviceGetName(char *into, int size, CUdevice number) {
     struct cudaDeviceProp found;
+    if (into == NULL || size <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
     cudaError_t error = cudaGetDeviceProperties(&found, number);
     if (error == cudaSuccess)
         snprintf(into, (size_t)size, "%s", found.name);
     CALL(error);
 }
 PUBLIC CUresult cuDeviceTotalMem(size_t *into, CUdevice number) {
-    (void)number;
+    if (number != 0)
+        return CUDA_ERROR_INVALID_DEVICE;
     size_t free_bytes;
     CALL(cudaMemGetInfo(&free_bytes, into));
 }
@@ -145,33 +178,34 @@ PUBLIC CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice numbe
 }
 PUBLIC CUresult cuDeviceGetUuid(CUuuid *into, CUdevice number) {
     (void)number;
-    memset(into, 0, sizeof *into);
-    memcpy(into->bytes, "gpa-lsp", 7);
-    return CUDA_SUCCESS;
+    GIVE(into, {"gpa-lsp"});
 }
 PUBLIC CUresult cuDeviceGetPCIBusId(char *into, int size, CUdevice number) {
     CALL(cudaDeviceGetPCIBusId(into, size, number));
 }
 PUBLIC CUresult cuDeviceCanAccessPeer(int *into, CUdevice number, CUdevice peer) {
     (void)number, (void)peer;
-    *into = 0;
-    return CUDA_SUCCESS;
+    GIVE(into, 0);
 }
 
 PUBLIC CUresult cuDevicePrimaryCtxRetain(CUcontext *into, CUdevice number) {
     if (number != 0)
         return CUDA_ERROR_INVALID_DEVICE;
+    int count;
     is_retained = 1;
+    if (into == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *into = &primary;
-    CALL(cudaDeviceSynchronize()); /* connects */
+    CALL(cudaGetDeviceCount(&count)); /* connects */
 }
 PUBLIC CUresult cuDevicePrimaryCtxRelease(CUdevice number) {
     (void)number;
     return CUDA_SUCCESS;
 }
 PUBLIC CUresult cuDevicePrimaryCtxReset(CUdevice number) {
-    (void)number;
-    return CUDA_SUCCESS;
+    if (number != 0)
+        return CUDA_ERROR_INVALID_DEVICE;
+    CALL(cudaDeviceReset());
 }
 PUBLIC CUresult cuDevicePrimaryCtxSetFlags(CUdevice number, unsigned int flags) {
     (void)number;
@@ -180,12 +214,17 @@ PUBLIC CUresult cuDevicePrimaryCtxSetFlags(CUdevice number, unsigned int flags) 
 }
 PUBLIC CUresult cuDevicePrimaryCtxGetState(CUdevice number, unsigned int *flags, int *is_active) {
     (void)number;
+    if (flags == NULL || is_active == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *flags = (unsigned int)primary.flags;
     *is_active = is_retained;
     return CUDA_SUCCESS;
 }
 
+static int is_context(CUcontext context) { return context == NULL || context == &primary; }
 PUBLIC CUresult cuCtxSetCurrent(CUcontext context) {
+    if (!is_context(context))
+        return CUDA_ERROR_INVALID_CONTEXT;
     if (context_count == 0)
         context_count = context != NULL;
     else if (context == NULL)
@@ -195,6 +234,8 @@ PUBLIC CUresult cuCtxSetCurrent(CUcontext context) {
     return CUDA_SUCCESS;
 }
 PUBLIC CUresult cuCtxPushCurrent(CUcontext context) {
+    if (!is_context(context))
+        return CUDA_ERROR_INVALID_CONTEXT;
     if (context_count == MOST_CONTEXTS)
         return CUDA_ERROR_INVALID_VALUE;
     contexts[context_count++] = context;
@@ -209,13 +250,10 @@ PUBLIC CUresult cuCtxPopCurrent(CUcontext *into) {
     return CUDA_SUCCESS;
 }
 PUBLIC CUresult cuCtxGetCurrent(CUcontext *into) {
-    *into = context_count == 0 ? NULL : contexts[context_count - 1];
-    return CUDA_SUCCESS;
+    GIVE(into, context_count == 0 ? NULL : contexts[context_count - 1]);
 }
 static CUresult create_context(CUcontext *into) {
-    *into = &primary;
-    is_retained = 1;
-    CUresult error = translate(cudaDeviceSynchronize());
+    CUresult error = cuDevicePrimaryCtxRetain(into, 0);
     return error != CUDA_SUCCESS ? error : cuCtxPushCurrent(&primary);
 }
 PUBLIC CUresult cuCtxCreate_v2(CUcontext *into, unsigned int flags, CUdevice number) {
@@ -229,27 +267,27 @@ PUBLIC CUresult cuCtxCreate_v4(CUcontext *into, CUctxCreateParams *parameters, u
 }
 #endif
 PUBLIC CUresult cuCtxDestroy(CUcontext context) {
+    if (context != &primary)
+        return CUDA_ERROR_INVALID_CONTEXT;
     if (context_count > 0 && contexts[context_count - 1] == context)
         context_count--;
     return CUDA_SUCCESS;
 }
 PUBLIC CUresult cuCtxGetDevice(CUdevice *into) {
-    *into = 0;
-    return context_count == 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+    if (context_count == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    GIVE(into, 0);
 }
 PUBLIC CUresult cuCtxGetFlags(unsigned int *flags) {
-    *flags = (unsigned int)primary.flags;
-    return CUDA_SUCCESS;
+    GIVE(flags, (unsigned int)primary.flags);
 }
 PUBLIC CUresult cuCtxGetId(CUcontext context, unsigned long long *into) {
     (void)context;
-    *into = 1;
-    return CUDA_SUCCESS;
+    GIVE(into, 1);
 }
 PUBLIC CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *into) {
     (void)context;
-    *into = CUDA_VERSION;
-    return CUDA_SUCCESS;
+    GIVE(into, CUDA_VERSION);
 }
 #undef cuCtxSynchronize
 PUBLIC CUresult cuCtxSynchronize(void) { CALL(cudaDeviceSynchronize()); }
@@ -260,8 +298,7 @@ PUBLIC CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
     return CUDA_SUCCESS;
 }
 PUBLIC CUresult cuCtxGetCacheConfig(CUfunc_cache *config) {
-    *config = CU_FUNC_CACHE_PREFER_NONE;
-    return CUDA_SUCCESS;
+    GIVE(config, CU_FUNC_CACHE_PREFER_NONE);
 }
 PUBLIC CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     CALL(cudaDeviceGetStreamPriorityRange(least, greatest));

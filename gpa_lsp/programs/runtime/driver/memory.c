@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "driver.h"
 
-#include <string.h>
-
 #define POINTER(address) ((void *)(uintptr_t)(address))
 
 PUBLIC CUresult cuMemAlloc(CUdeviceptr *into, size_t size) {
@@ -18,13 +16,18 @@ PUBLIC CUresult cuMemAllocManaged(CUdeviceptr *into, size_t size, unsigned int f
     CALL(cudaMallocManaged((void **)into, size, flags));
 }
 PUBLIC CUresult cuMemAllocPitch(CUdeviceptr *into, size_t *pitch, size_t width, size_t height, unsigned int element) {
-    (void)element;
+    if ((element != 4 && element != 8 && element != 16) || width == 0 || height == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     CALL(cudaMallocPitch((void **)into, pitch, width, height));
 }
 PUBLIC CUresult cuMemFree(CUdeviceptr address) { CALL(cudaFree(POINTER(address))); }
 PUBLIC CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) { CALL(cudaFreeAsync(POINTER(address), stream)); }
-PUBLIC CUresult cuMemAllocHost(void **into, size_t size) { CALL(cudaMallocHost(into, size)); }
-PUBLIC CUresult cuMemHostAlloc(void **into, size_t size, unsigned int flags) { CALL(cudaHostAlloc(into, size, flags)); }
+PUBLIC CUresult cuMemHostAlloc(void **into, size_t size, unsigned int flags) {
+    if (size == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CALL(cudaHostAlloc(into, size, flags));
+}
+PUBLIC CUresult cuMemAllocHost(void **into, size_t size) { return cuMemHostAlloc(into, size, 0); }
 PUBLIC CUresult cuMemFreeHost(void *pointer) { CALL(cudaFreeHost(pointer)); }
 PUBLIC CUresult cuMemHostGetDevicePointer(CUdeviceptr *into, void *host, unsigned int flags) {
     CALL(cudaHostGetDevicePointer((void **)into, host, flags));
@@ -55,6 +58,8 @@ PUBLIC CUresult cuPointerGetAttribute(void *into, CUpointer_attribute attribute,
     cudaError_t error = gpa_lsp_runtime.find_range(address, &base, &size, &is_host);
     if (error != cudaSuccess)
         CALL(error);
+    if (into == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return cuDevicePrimaryCtxRetain(into, 0);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(unsigned int *)into = CU_MEMORYTYPE_DEVICE; break;
@@ -77,8 +82,12 @@ PUBLIC CUresult cuPointerGetAttribute(void *into, CUpointer_attribute attribute,
 }
 PUBLIC CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **into,
                                        CUdeviceptr address) {
+    if (count > 0 && (attributes == NULL || into == NULL))
+        return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < count; i++) {
         static const size_t most = sizeof(void *);
+        if (into[i] == NULL)
+            return CUDA_ERROR_INVALID_VALUE;
         if (cuPointerGetAttribute(into[i], attributes[i], address) != CUDA_SUCCESS)
             memset(into[i], 0, attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE || attributes[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED ||
                                        attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
@@ -88,47 +97,41 @@ PUBLIC CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *
     return CUDA_SUCCESS;
 }
 
-static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    CALL(cudaMemcpy(POINTER(to), POINTER(from), size, cudaMemcpyDefault));
-}
-#define COPY(name, to_type, from_type)                                                                                 \
-    PUBLIC CUresult name##_v2(to_type to, from_type from, size_t size) {                                               \
-        return copy((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, size);                                   \
-    }                                                                                                                  \
+#define COPY(name, to_type, from_type, kind)                                                                           \
     PUBLIC CUresult name##Async_v2(to_type to, from_type from, size_t size, CUstream stream) {                         \
-        (void)stream;                                                                                                  \
-        return copy((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, size);                                   \
-    }
-COPY(cuMemcpyHtoD, CUdeviceptr, const void *)
-COPY(cuMemcpyDtoH, void *, CUdeviceptr)
-COPY(cuMemcpyDtoD, CUdeviceptr, CUdeviceptr)
+        CALL(cudaMemcpyAsync(POINTER(to), POINTER(from), size, kind, stream));                                         \
+    }                                                                                                                  \
+    PUBLIC CUresult name##_v2(to_type to, from_type from, size_t size) { return name##Async_v2(to, from, size, NULL); }
+COPY(cuMemcpyHtoD, CUdeviceptr, const void *, cudaMemcpyHostToDevice)
+COPY(cuMemcpyDtoH, void *, CUdeviceptr, cudaMemcpyDeviceToHost)
+COPY(cuMemcpyDtoD, CUdeviceptr, CUdeviceptr, cudaMemcpyDeviceToDevice)
 #undef cuMemcpy
 #undef cuMemcpyAsync
-PUBLIC CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) { return copy(to, from, size); }
 PUBLIC CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
-    (void)stream;
-    return copy(to, from, size);
+    CALL(cudaMemcpyAsync(POINTER(to), POINTER(from), size, cudaMemcpyDefault, stream));
 }
+PUBLIC CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) { return cuMemcpyAsync(to, from, size, NULL); }
 
-static CUresult fill(CUdeviceptr to, uint32_t value, size_t width, size_t count) {
-    if (width == 1)
-        CALL(cudaMemset(POINTER(to), (int)value, count));
-    cudaError_t error = count == 0 ? cudaSuccess : cudaMemset(POINTER(to), 0, count * width); /* which checks the place */
-    for (size_t i = 0; error == cudaSuccess && i < count; i++)
-        memcpy((char *)POINTER(to) + i * width, &value, width);
-    CALL(error);
-}
-#define FILL(name, type)                                                                                               \
-    PUBLIC CUresult name##_v2(CUdeviceptr to, type value, size_t count) {                                              \
-        return fill(to, (uint32_t)value, sizeof value, count);                                                         \
+#define FILL(bits, type)                                                                                               \
+    PUBLIC CUresult cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,    \
+                                             CUstream stream) {                                                        \
+        CALL(gpa_lsp_runtime.fill(POINTER(to), pitch, value, sizeof value, width, height, stream));                    \
     }                                                                                                                  \
-    PUBLIC CUresult name##Async(CUdeviceptr to, type value, size_t count, CUstream stream) {                           \
-        (void)stream;                                                                                                  \
-        return fill(to, (uint32_t)value, sizeof value, count);                                                         \
+    PUBLIC CUresult cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height) {    \
+        return cuMemsetD2D##bits##Async(to, pitch, value, width, height, NULL);                                        \
+    }                                                                                                                  \
+    PUBLIC CUresult cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream) {                \
+        return cuMemsetD2D##bits##Async(to, 0, value, count, 1, stream);                                               \
+    }                                                                                                                  \
+    PUBLIC CUresult cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count) {                                   \
+        return cuMemsetD##bits##Async(to, value, count, NULL);                                                         \
     }
 #undef cuMemsetD8Async
 #undef cuMemsetD16Async
 #undef cuMemsetD32Async
-FILL(cuMemsetD8, unsigned char)
-FILL(cuMemsetD16, unsigned short)
-FILL(cuMemsetD32, unsigned int)
+#undef cuMemsetD2D8Async
+#undef cuMemsetD2D16Async
+#undef cuMemsetD2D32Async
+FILL(8, unsigned char)
+FILL(16, unsigned short)
+FILL(32, unsigned int)

@@ -17,7 +17,7 @@ static char *read_file(const char *path) {
     size_t size = 0, room = 0;
     do {
         if (size + 1 >= room) {
-            room = room == 0 ? 1 << 16 : 2 * room;
+            room = room == 0 ? 1 << 16 : multiply_sizes(2, room);
             char *grown = realloc(content, room);
             if (grown == NULL)
                 break;
@@ -32,6 +32,8 @@ static char *read_file(const char *path) {
 }
 
 static CUresult load(void *into, const void *image) {
+    if (into == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     struct module *module = NULL;
     cudaError_t error = gpa_lsp_runtime.load_image(image, &module);
     if (error == cudaSuccess)
@@ -39,7 +41,7 @@ static CUresult load(void *into, const void *image) {
     CALL(error);
 }
 static CUresult load_file(void *into, const char *path) {
-    char *image = read_file(path);
+    char *image = path == NULL ? NULL : read_file(path);
     CUresult error = image == NULL ? CUDA_ERROR_FILE_NOT_FOUND : load(into, image);
     free(image);
     return error;
@@ -54,12 +56,13 @@ PUBLIC CUresult cuModuleLoadDataEx(CUmodule *into, const void *image, unsigned i
 }
 PUBLIC CUresult cuModuleLoadFatBinary(CUmodule *into, const void *image) { return load(into, image); }
 PUBLIC CUresult cuModuleUnload(CUmodule module) {
-    (void)module; /* what is known of its launches is told at the end */
-    return CUDA_SUCCESS;
+    CALL(gpa_lsp_runtime.unload(module_of(module)));
 }
 
 static CUresult find_function(void *into, void *module, const char *name) {
     struct function *function = NULL;
+    if (into == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     cudaError_t error = gpa_lsp_runtime.find_function(module_of(module), name, &function);
     if (error == cudaSuccess)
         memcpy(into, &function, sizeof function);
@@ -83,6 +86,8 @@ PUBLIC CUresult cuModuleGetGlobal(CUdeviceptr *into, size_t *size, CUmodule modu
 
 #if CUDA_VERSION >= 12000
 PUBLIC CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {
+    if (mode == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *mode = CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;
 }
@@ -99,13 +104,16 @@ PUBLIC CUresult cuLibraryLoadFromFile(CUlibrary *into, const char *path, CUjit_o
     return load_file(into, path);
 }
 PUBLIC CUresult cuLibraryUnload(CUlibrary library) {
-    (void)library;
-    return CUDA_SUCCESS;
+    return cuModuleUnload((CUmodule)library);
 }
 PUBLIC CUresult cuLibraryGetKernel(CUkernel *into, CUlibrary library, const char *name) {
     return find_function(into, library, name);
 }
 PUBLIC CUresult cuLibraryGetModule(CUmodule *into, CUlibrary library) {
+    if (into == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!gpa_lsp_runtime.is_handle(MODULE, library))
+        return CUDA_ERROR_INVALID_HANDLE;
     *into = (CUmodule)library;
     return CUDA_SUCCESS;
 }
@@ -116,6 +124,10 @@ PUBLIC CUresult cuLibraryGetManaged(CUdeviceptr *into, size_t *size, CUlibrary l
     return find_global(into, size, library, name);
 }
 PUBLIC CUresult cuKernelGetFunction(CUfunction *into, CUkernel kernel) {
+    if (into == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!gpa_lsp_runtime.is_handle(FUNCTION, kernel))
+        return CUDA_ERROR_INVALID_HANDLE;
     *into = (CUfunction)kernel;
     return CUDA_SUCCESS;
 }
@@ -134,36 +146,33 @@ PUBLIC CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUd
 #endif
 #if CUDA_VERSION >= 12040
 PUBLIC CUresult cuFuncGetName(const char **into, CUfunction function) {
+    if (into == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *into = gpa_lsp_runtime.name_function(function_of(function));
-    return CUDA_SUCCESS;
+    return *into == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 PUBLIC CUresult cuKernelGetName(const char **into, CUkernel kernel) { return cuFuncGetName(into, (CUfunction)kernel); }
 PUBLIC CUresult cuFuncGetParamInfo(CUfunction function, size_t number, size_t *offset, size_t *size) {
-    size_t found[2];
-    cudaError_t error = gpa_lsp_runtime.find_parameter(function_of(function), number, &found[0], &found[1]);
-    if (error == cudaSuccess) {
-        *offset = found[0];
-        if (size != NULL)
-            *size = found[1];
-    }
-    CALL(error);
+    CALL(gpa_lsp_runtime.find_parameter(function_of(function), number, offset, size));
 }
 PUBLIC CUresult cuKernelGetParamInfo(CUkernel kernel, size_t number, size_t *offset, size_t *size) {
     return cuFuncGetParamInfo((CUfunction)kernel, number, offset, size);
 }
-PUBLIC CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function) {
-    (void)function;
-    *state = CU_FUNCTION_LOADING_STATE_LOADED;
-    return CUDA_SUCCESS;
-}
 PUBLIC CUresult cuFuncLoad(CUfunction function) {
-    (void)function;
-    return CUDA_SUCCESS;
+    return gpa_lsp_runtime.is_handle(FUNCTION, function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+PUBLIC CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function) {
+    if (state == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *state = CU_FUNCTION_LOADING_STATE_LOADED;
+    return cuFuncLoad(function);
 }
 #endif
 
 PUBLIC CUresult cuFuncGetAttribute(int *into, CUfunction_attribute attribute, CUfunction function) {
     struct cudaFuncAttributes found;
+    if (into == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     cudaError_t error = cudaFuncGetAttributes(&found, function);
     *into = 0;
     switch (error == cudaSuccess ? attribute : CU_FUNC_ATTRIBUTE_MAX) {
@@ -191,36 +200,36 @@ PUBLIC CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig con
     return CUDA_SUCCESS;
 }
 
-static CUresult launch(CUfunction function, dim3 grid, dim3 block, size_t shared, void **arguments, void **extra,
+static CUresult launch(CUfunction function, dim3 grid, dim3 block, size_t shared, CUstream stream, void **arguments, void **extra,
                        uint32_t is_cooperative) {
     const void *packed = NULL;
     size_t packed_bytes = 0;
     for (void **one = extra; one != NULL && *one != CU_LAUNCH_PARAM_END; one += 2) {
         if (*one == CU_LAUNCH_PARAM_BUFFER_POINTER)
             packed = one[1];
-        else if (*one == CU_LAUNCH_PARAM_BUFFER_SIZE)
+        else if (*one == CU_LAUNCH_PARAM_BUFFER_SIZE && one[1] != NULL)
             packed_bytes = *(size_t *)one[1];
     }
-    CALL(gpa_lsp_runtime.launch(function_of(function), grid, block, arguments, packed, packed_bytes, shared, is_cooperative));
+    CALL(gpa_lsp_runtime.launch(function_of(function), grid, block, arguments, packed, packed_bytes, shared, is_cooperative, stream));
 }
 #undef cuLaunchKernel
 PUBLIC CUresult cuLaunchKernel(CUfunction function, unsigned int x, unsigned int y, unsigned int z, unsigned int block_x,
                                unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream stream,
                                void **arguments, void **extra) {
-    (void)stream;
-    return launch(function, (dim3){x, y, z}, (dim3){block_x, block_y, block_z}, shared, arguments, extra, 0);
+    return launch(function, (dim3){x, y, z}, (dim3){block_x, block_y, block_z}, shared, stream, arguments, extra, 0);
 }
 #undef cuLaunchCooperativeKernel
 PUBLIC CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int x, unsigned int y, unsigned int z,
                                           unsigned int block_x, unsigned int block_y, unsigned int block_z,
                                           unsigned int shared, CUstream stream, void **arguments) {
-    (void)stream;
-    return launch(function, (dim3){x, y, z}, (dim3){block_x, block_y, block_z}, shared, arguments, NULL, 1);
+    return launch(function, (dim3){x, y, z}, (dim3){block_x, block_y, block_z}, shared, stream, arguments, NULL, 1);
 }
 #if CUDA_VERSION >= 11080
 #undef cuLaunchKernelEx
 PUBLIC CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **arguments, void **extra) {
     uint32_t is_cooperative = 0;
+    if (config == NULL || (config->numAttrs != 0 && config->attrs == NULL))
+        return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < config->numAttrs; i++) {
         const CUlaunchAttribute *one = &config->attrs[i];
         if (one->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
@@ -230,8 +239,8 @@ PUBLIC CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
             return refuse_call("a launch with clusters");
     }
     return launch(function, (dim3){config->gridDimX, config->gridDimY, config->gridDimZ},
-                  (dim3){config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes, arguments, extra,
-                  is_cooperative);
+                  (dim3){config->blockDimX, config->blockDimY, config->blockDimZ}, config->sharedMemBytes, config->hStream, arguments,
+                  extra, is_cooperative);
 }
 #endif
 
@@ -246,6 +255,8 @@ PUBLIC CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *into, 
 PUBLIC CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, CUoccupancyB2DSize shared_of,
                                                  size_t shared, int limit) {
     int best = 0, sms = 0;
+    if (grid == NULL || block == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult error = cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
     *block = *grid = 0;
     for (int threads = limit > 0 && limit < 1024 ? limit : 1024; error == CUDA_SUCCESS && threads > 0; threads -= 32) {
@@ -267,17 +278,24 @@ struct CUlinkState_st {
     size_t size;
     int pieces;
 };
+static int is_link(CUlinkState state) { return gpa_lsp_runtime.is_handle(LINK, state); }
 PUBLIC CUresult cuLinkCreate(unsigned int count, CUjit_option *options, void **values, CUlinkState *into) {
     (void)count, (void)options, (void)values;
-    *into = calloc(1, sizeof **into);
+    if (into == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *into = gpa_lsp_runtime.make_handle(LINK, sizeof **into);
     return *into == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 PUBLIC CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
                               unsigned int count, CUjit_option *options, void **values) {
     (void)name, (void)count, (void)options, (void)values;
+    if (!is_link(state))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (data == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_JIT_INPUT_PTX || state->pieces++ > 0)
         return refuse_call("linking of more than one piece of PTX");
-    state->image = calloc(1, size + 1);
+    state->image = calloc(1, add_sizes(size, 1));
     if (state->image == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     memcpy(state->image, data, size);
@@ -286,7 +304,7 @@ PUBLIC CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *data
 }
 PUBLIC CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int count,
                               CUjit_option *options, void **values) {
-    char *content = type == CU_JIT_INPUT_PTX ? read_file(path) : NULL;
+    char *content = type == CU_JIT_INPUT_PTX && path != NULL ? read_file(path) : NULL;
     if (content == NULL)
         return type == CU_JIT_INPUT_PTX ? CUDA_ERROR_FILE_NOT_FOUND : refuse_call("linking of a file that is no PTX");
     CUresult error = cuLinkAddData(state, type, content, strlen(content), path, count, options, values);
@@ -294,12 +312,18 @@ PUBLIC CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char
     return error;
 }
 PUBLIC CUresult cuLinkComplete(CUlinkState state, void **image, size_t *size) {
+    if (!is_link(state))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (image == NULL || size == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     *image = state->image;
     *size = state->size;
     return state->image == NULL ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 }
 PUBLIC CUresult cuLinkDestroy(CUlinkState state) {
+    if (!is_link(state))
+        return CUDA_ERROR_INVALID_HANDLE;
     free(state->image);
-    free(state);
+    gpa_lsp_runtime.destroy_handle(LINK, state);
     return CUDA_SUCCESS;
 }

@@ -26,35 +26,21 @@ PUBLIC CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int f
     CALL(cudaStreamWaitEvent(stream, event, flags));
 }
 PUBLIC CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback call, void *data, unsigned int flags) {
-    (void)flags;
-    call(stream, CUDA_SUCCESS, data);
-    return CUDA_SUCCESS;
+    CALL(cudaStreamAddCallback(stream, (cudaStreamCallback_t)(void (*)(void))call, data, flags)); /* success is 0 in both */
 }
-PUBLIC CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *data) {
-    (void)stream;
-    call(data);
-    return CUDA_SUCCESS;
-}
+PUBLIC CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *data) { CALL(cudaLaunchHostFunc(stream, call, data)); }
 PUBLIC CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
-    (void)stream;
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
+    CALL(cudaStreamIsCapturing(stream, (enum cudaStreamCaptureStatus *)status)); /* they have the same numbers */
 }
 PUBLIC CUresult cuStreamGetCtx(CUstream stream, CUcontext *into) {
-    (void)stream;
-    return cuDevicePrimaryCtxRetain(into, 0);
+    unsigned int flags;
+    CUresult error = cuStreamGetFlags(stream, &flags);
+    return error != CUDA_SUCCESS ? error : cuDevicePrimaryCtxRetain(into, 0);
 }
 #if CUDA_VERSION >= 13000
-PUBLIC CUresult cuStreamGetDevice(CUstream stream, CUdevice *into) {
-    (void)stream;
-    *into = 0;
-    return CUDA_SUCCESS;
-}
+PUBLIC CUresult cuStreamGetDevice(CUstream stream, CUdevice *into) { CALL(cudaStreamGetDevice(stream, into)); }
 #endif
-PUBLIC CUresult cuStreamGetId(CUstream stream, unsigned long long *into) {
-    *into = (unsigned long long)(uintptr_t)stream;
-    return CUDA_SUCCESS;
-}
+PUBLIC CUresult cuStreamGetId(CUstream stream, unsigned long long *into) { CALL(cudaStreamGetId(stream, into)); }
 PUBLIC CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags) { CALL(cudaStreamGetFlags(stream, flags)); }
 PUBLIC CUresult cuStreamGetPriority(CUstream stream, int *priority) { CALL(cudaStreamGetPriority(stream, priority)); }
 

@@ -353,8 +353,8 @@ PUBLIC cublasStatus_t FN_PLAIN(gemmStridedBatched)(cublasHandle_t handle, cublas
     REACH_SCALAR(alpha);
     REACH_SCALAR(beta);
     for (int one = 0; one < count && status == CUBLAS_STATUS_SUCCESS; one++)
-        status = LOCAL(gemm)(function, a_form, b_form, m, n, k, *alpha, a + one * a_step, lda, b + one * b_step, ldb, *beta,
-                             c + one * c_step, ldc);
+        status = LOCAL(gemm)(function, a_form, b_form, m, n, k, *alpha, step_by(a, one, a_step, sizeof *a), lda,
+                             step_by(b, one, b_step, sizeof *b), ldb, *beta, step_by(c, one, c_step, sizeof *c), ldc);
     return status;
 }
 PUBLIC cublasStatus_t FN(symm)(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t fill, int m, int n, const T *alpha,
@@ -389,7 +389,7 @@ PUBLIC cublasStatus_t FN(syrk)(cublasHandle_t handle, cublasFillMode_t fill, cub
     if (*alpha != 0)
         REACH(a, area(rows, form == CUBLAS_OP_N ? k : n, lda));
     REACH(c, area(n, n, ldc));
-    T *whole = malloc(sizeof(T) * ((size_t)n * n + 1));
+    T *whole = malloc(multiply_sizes(sizeof(T), (size_t)n * n + 1));
     cublasOperation_t other = form == CUBLAS_OP_N ? CUBLAS_OP_T : CUBLAS_OP_N;
     int is_done = whole != NULL && LOCAL(multiply)(form, other, n, n, k, *alpha, a, lda, a, lda, 0, whole, n);
     for (int j = 0; is_done && j < n; j++)
@@ -415,7 +415,7 @@ PUBLIC cublasStatus_t FN(trmm)(cublasHandle_t handle, cublasSideMode_t side, cub
     REACH(b, area(m, n, ldb));
     REACH(c, area(m, n, ldc));
     T *whole = LOCAL(expand)(fill, form, diagonal == CUBLAS_DIAG_UNIT, 0, order, a, lda);
-    T *found = malloc(sizeof(T) * ((size_t)m * n + 1)); /* b and c may be the same */
+    T *found = malloc(multiply_sizes(sizeof(T), (size_t)m * n + 1)); /* b and c may be the same */
     int is_done = whole != NULL && found != NULL &&
                   (side == CUBLAS_SIDE_LEFT
                        ? LOCAL(multiply)(CUBLAS_OP_N, CUBLAS_OP_N, m, n, m, *alpha, whole, m, b, ldb, 0, found, m)

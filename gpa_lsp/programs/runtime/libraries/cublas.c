@@ -28,8 +28,10 @@ struct cublasContext {
     cublasMath_t math;
 };
 
+static int is_cublas(cublasHandle_t handle) { return gpa_lsp_runtime.is_handle(CUBLAS, handle); }
+
 static cublasStatus_t begin(cublasHandle_t handle, const char *function) {
-    if (handle == NULL)
+    if (!is_cublas(handle))
         return CUBLAS_STATUS_NOT_INITIALIZED;
     switch (begin_work(function, handle->stream)) {
     case READY: return CUBLAS_STATUS_SUCCESS;
@@ -50,17 +52,19 @@ static cublasStatus_t begin(cublasHandle_t handle, const char *function) {
 #define NEED(condition)                                                                                                \
     if (!(condition))                                                                                                  \
     return CUBLAS_STATUS_INVALID_VALUE
+/* From then on the operand is where it can be read and written here. */
 #define REACH(operand, elements)                                                                                       \
-    do                                                                                                                 \
-        if (!can_reach(function, operand, elements, sizeof *(operand)))                                             \
+    do {                                                                                                               \
+        if (!can_reach(function, operand, elements, sizeof *(operand)))                                                \
             return CUBLAS_STATUS_EXECUTION_FAILED;                                                                     \
-    while (0)
+        operand = gpa_lsp_runtime.locate(operand);                                                                     \
+    } while (0)
 #define REACH_SCALAR(operand)                                                                                          \
     do                                                                                                                 \
         if (operand == NULL)                                                                                           \
             return CUBLAS_STATUS_INVALID_VALUE;                                                                        \
-        else if (handle->pointers == CUBLAS_POINTER_MODE_DEVICE)                                                       \
-            REACH(operand, 1);                                                                                         \
+        else                                                                                                           \
+            REACH(operand, handle->pointers == CUBLAS_POINTER_MODE_DEVICE);                                            \
     while (0)
 
 static int is_form(cublasOperation_t form) { return form == CUBLAS_OP_N || form == CUBLAS_OP_T || form == CUBLAS_OP_C; }
@@ -71,6 +75,10 @@ static int is_triangle(cublasFillMode_t fill) { return fill == CUBLAS_FILL_MODE_
 static size_t span(int n, int step) { return n <= 0 ? 0 : 1 + (size_t)(n - 1) * (size_t)llabs((long long)step); }
 static size_t area(int rows, int columns, int step) {
     return rows <= 0 || columns <= 0 ? 0 : (size_t)(columns - 1) * (size_t)step + (size_t)rows;
+}
+/* Where one of many matrices begins, which may be nowhere. */
+static void *step_by(const void *base, long long number, long long step, size_t element_bytes) {
+    return (void *)((uintptr_t)base + (uintptr_t)number * (uintptr_t)step * element_bytes);
 }
 /* Where a vector begins: one with a negative step, at its end. */
 static ptrdiff_t first(int n, ptrdiff_t step) { return step < 0 ? (1 - (ptrdiff_t)n) * step : 0; }
@@ -264,14 +272,14 @@ struct matrix {
 };
 /* Its elements, one column behind the other; NULL where there is no room. */
 static double *read_reals(const struct matrix *matrix) {
-    double *found = malloc(sizeof(double) * ((size_t)matrix->rows * matrix->columns + 1));
+    double *found = malloc(multiply_sizes(sizeof(double), (size_t)matrix->rows * matrix->columns + 1));
     for (size_t j = 0; found != NULL && j < (size_t)matrix->columns; j++)
         for (size_t i = 0; i < (size_t)matrix->rows; i++)
             found[i + j * matrix->rows] = creal(read_one(matrix->type, matrix->elements, i + j * matrix->step));
     return found;
 }
 static double complex *read_complexes(const struct matrix *matrix) {
-    double complex *found = malloc(sizeof(double complex) * ((size_t)matrix->rows * matrix->columns + 1));
+    double complex *found = malloc(multiply_sizes(sizeof(double complex), (size_t)matrix->rows * matrix->columns + 1));
     for (size_t j = 0; found != NULL && j < (size_t)matrix->columns; j++)
         for (size_t i = 0; i < (size_t)matrix->rows; i++)
             found[i + j * matrix->rows] = read_one(matrix->type, matrix->elements, i + j * matrix->step);
@@ -279,9 +287,9 @@ static double complex *read_complexes(const struct matrix *matrix) {
 }
 
 static cublasStatus_t multiply_mixed(const char *function, cublasOperation_t a_form, cublasOperation_t b_form, int m, int n, int k,
-                                     double complex alpha, const struct matrix *a, const struct matrix *b, double complex beta,
-                                     const struct matrix *c) {
-    const struct matrix *all[] = {a, b, c};
+                                     double complex alpha, struct matrix *a, struct matrix *b, double complex beta,
+                                     struct matrix *c) {
+    struct matrix *all[] = {a, b, c};
     int is_complex = 0, is_single = 1;
     NEED(is_form(a_form) && is_form(b_form) && m >= 0 && n >= 0 && k >= 0);
     for (int one = 0; one < 3; one++) {
@@ -290,6 +298,7 @@ static cublasStatus_t multiply_mixed(const char *function, cublasOperation_t a_f
         int is_read = one == 2 || alpha != 0;
         if (is_read && !can_reach(function, all[one]->elements, area(all[one]->rows, all[one]->columns, all[one]->step), bytes))
             return CUBLAS_STATUS_EXECUTION_FAILED;
+        all[one]->elements = gpa_lsp_runtime.locate(all[one]->elements);
         is_complex |= all[one]->type == CUDA_C_32F || all[one]->type == CUDA_C_64F;
         is_single &= all[one]->type == CUDA_R_32F;
     }
@@ -298,6 +307,8 @@ static cublasStatus_t multiply_mixed(const char *function, cublasOperation_t a_f
                           c->elements, c->step)
                    ? CUBLAS_STATUS_SUCCESS
                    : CUBLAS_STATUS_ALLOC_FAILED;
+    if (alpha == 0) /* then nothing of them is read */
+        a->columns = b->columns = 0;
     void *left = is_complex ? (void *)read_complexes(a) : read_reals(a), *right = is_complex ? (void *)read_complexes(b) : read_reals(b),
          *found = is_complex ? (void *)read_complexes(c) : read_reals(c);
     int is_done = left != NULL && right != NULL && found != NULL &&
@@ -351,11 +362,11 @@ static cublasStatus_t multiply_batch(cublasHandle_t handle, const char *function
     REACH_SCALAR(other);
     double complex factor = read_one(scale, scalar, 0), kept = read_one(scale, other, 0);
     for (long long one = 0; one < count && status == CUBLAS_STATUS_SUCCESS; one++) {
-        struct matrix left = make_matrix((const char *)a + one * a_step * (long long)size_of(a_type), a_type, lda,
+        struct matrix left = make_matrix(step_by(a, one, a_step, size_of(a_type)), a_type, lda,
                                          a_form == CUBLAS_OP_N ? m : k, a_form == CUBLAS_OP_N ? k : m);
-        struct matrix right = make_matrix((const char *)b + one * b_step * (long long)size_of(b_type), b_type, ldb,
+        struct matrix right = make_matrix(step_by(b, one, b_step, size_of(b_type)), b_type, ldb,
                                           b_form == CUBLAS_OP_N ? k : n, b_form == CUBLAS_OP_N ? n : k);
-        struct matrix into = make_matrix((char *)c + one * c_step * (long long)size_of(c_type), c_type, ldc, m, n);
+        struct matrix into = make_matrix(step_by(c, one, c_step, size_of(c_type)), c_type, ldc, m, n);
         status = multiply_mixed(function, a_form, b_form, m, n, k, factor, &left, &right, kept, &into);
     }
     return status;
@@ -402,14 +413,11 @@ PUBLIC cublasStatus_t cublasCreate(cublasHandle_t *handle) {
         return CUBLAS_STATUS_INVALID_VALUE;
     if (cudaFree(NULL) != cudaSuccess)
         return CUBLAS_STATUS_NOT_INITIALIZED;
-    *handle = calloc(1, sizeof **handle);
+    *handle = gpa_lsp_runtime.make_handle(CUBLAS, sizeof **handle);
     return *handle == NULL ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 PUBLIC cublasStatus_t cublasDestroy(cublasHandle_t handle) {
-    if (handle == NULL)
-        return CUBLAS_STATUS_NOT_INITIALIZED;
-    free(handle);
-    return CUBLAS_STATUS_SUCCESS;
+    return gpa_lsp_runtime.destroy_handle(CUBLAS, handle) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
 }
 PUBLIC cublasStatus_t cublasGetVersion(cublasHandle_t handle, int *version) {
     (void)handle;
@@ -454,13 +462,13 @@ PUBLIC const char *cublasGetStatusString(cublasStatus_t status) {
 
 #define PROPERTY(Name, field, type)                                                                                    \
     PUBLIC cublasStatus_t cublasSet##Name(cublasHandle_t handle, type value) {                                         \
-        if (handle == NULL)                                                                                            \
+        if (!is_cublas(handle))                                                                                        \
             return CUBLAS_STATUS_NOT_INITIALIZED;                                                                      \
         handle->field = value;                                                                                         \
         return CUBLAS_STATUS_SUCCESS;                                                                                  \
     }                                                                                                                  \
     PUBLIC cublasStatus_t cublasGet##Name(cublasHandle_t handle, type *value) {                                        \
-        if (handle == NULL)                                                                                            \
+        if (!is_cublas(handle))                                                                                        \
             return CUBLAS_STATUS_NOT_INITIALIZED;                                                                      \
         NEED(value != NULL);                                                                                           \
         *value = handle->field;                                                                                        \
@@ -472,7 +480,7 @@ PROPERTY(AtomicsMode, atomics, cublasAtomicsMode_t)
 PROPERTY(MathMode, math, cublasMath_t)
 PUBLIC cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t bytes) {
     (void)workspace, (void)bytes;
-    return handle == NULL ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_SUCCESS;
+    return !is_cublas(handle) ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_SUCCESS;
 }
 
 /* --- Copies between the host and the device --- */

@@ -75,7 +75,7 @@ static void transform_part(const double complex *from, size_t step, double compl
     }
 }
 static double complex *make_roots(int n, int direction) {
-    double complex *roots = malloc(sizeof *roots * n);
+    double complex *roots = malloc(multiply_sizes(sizeof *roots, n));
     for (int k = 0; roots != NULL && k < n; k++)
         roots[k] = cexp(direction * 2 * M_PI * I * k / n);
     return roots;
@@ -97,7 +97,7 @@ static int prepare(struct length *length, int n, int direction) {
     length->n = n;
     if (has_small_factors(n)) {
         length->roots = make_roots(n, direction);
-        length->work = malloc(sizeof *length->work * n);
+        length->work = malloc(multiply_sizes(sizeof *length->work, n));
         return length->roots != NULL && length->work != NULL;
     }
     if (n > 1 << 29)
@@ -107,8 +107,8 @@ static int prepare(struct length *length, int n, int direction) {
         padded *= 2;
     length->padded = padded;
     length->padded_roots = make_roots(padded, -1);
-    length->chirp = malloc(sizeof *length->chirp * n);
-    length->filter = malloc(sizeof *length->filter * padded);
+    length->chirp = malloc(multiply_sizes(sizeof *length->chirp, n));
+    length->filter = malloc(multiply_sizes(sizeof *length->filter, padded));
     length->work = calloc(3 * (size_t)padded, sizeof *length->work);
     if (length->padded_roots == NULL || length->chirp == NULL || length->filter == NULL || length->work == NULL)
         return 0;
@@ -220,10 +220,12 @@ static cufftResult execute(cufftHandle handle, const char *function, cufftType t
     if (!can_reach(function, from, count_elements(&plan, &plan.from, 1), element_bytes(type, 1)) ||
         !can_reach(function, to, count_elements(&plan, &plan.to, 0), element_bytes(type, 0)))
         return CUFFT_EXEC_FAILED;
+    from = gpa_lsp_runtime.locate(from);
+    to = gpa_lsp_runtime.locate(to);
     size_t count = 1;
     for (int dimension = 0; dimension < plan.rank; dimension++)
-        count *= plan.n[dimension];
-    double complex *elements = malloc(sizeof *elements * count);
+        count = multiply_sizes(count, plan.n[dimension]);
+    double complex *elements = malloc(multiply_sizes(sizeof *elements, count));
     struct length lengths[MOST_DIMENSIONS] = {{0}};
     int is_done = elements != NULL, half = plan.n[last] / 2;
     for (int dimension = 0; is_done && dimension < plan.rank; dimension++)
@@ -307,6 +309,12 @@ PUBLIC cufftResult cufftMakePlanMany(cufftHandle plan, int rank, int *n, int *fr
             return CUFFT_INVALID_SIZE;
         room /= n[dimension];
     }
+    int is_given = from_size != NULL && to_size != NULL;
+    if (is_given && (from_step < 1 || to_step < 1 || from_distance < 0 || to_distance < 0))
+        return CUFFT_INVALID_SIZE;
+    for (int dimension = 1; is_given && dimension < rank; dimension++)
+        if (from_size[dimension] < 1 || to_size[dimension] < 1)
+            return CUFFT_INVALID_SIZE; /* else elements would lie in front of the first */
     pthread_mutex_lock(&plans_lock);
     struct plan *found = find_plan(plan);
     cufftResult result = found == NULL || found->batch != 0 ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
@@ -365,6 +373,8 @@ PUBLIC cufftResult cufftSetStream(cufftHandle plan, cudaStream_t stream) {
     return found == NULL ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
 }
 PUBLIC cufftResult cufftGetSize(cufftHandle plan, size_t *work_bytes) {
+    if (work_bytes == NULL)
+        return CUFFT_INVALID_VALUE;
     *work_bytes = 0;
     return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
 }
@@ -403,10 +413,14 @@ PUBLIC cufftResult cufftSetAutoAllocation(cufftHandle plan, int is_automatic) {
     return find_plan(plan) == NULL ? CUFFT_INVALID_PLAN : CUFFT_SUCCESS;
 }
 PUBLIC cufftResult cufftGetVersion(int *version) {
+    if (version == NULL)
+        return CUFFT_INVALID_VALUE;
     *version = CUFFT_VERSION;
     return CUFFT_SUCCESS;
 }
 PUBLIC cufftResult cufftGetProperty(libraryPropertyType type, int *value) {
+    if (value == NULL)
+        return CUFFT_INVALID_VALUE;
     *value = type == MAJOR_VERSION ? CUFFT_VER_MAJOR : type == MINOR_VERSION ? CUFFT_VER_MINOR : CUFFT_VER_PATCH;
     return CUFFT_SUCCESS;
 }

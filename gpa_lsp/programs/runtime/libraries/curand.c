@@ -22,6 +22,8 @@ struct curandGenerator_st {
     uint32_t block[4];
 };
 
+static int is_generator(curandGenerator_t generator) { return gpa_lsp_runtime.is_handle(GENERATOR, generator); }
+
 static void draw_block(struct curandGenerator_st *generator) {
     uint64_t block = generator->place / 4;
     uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), 0, 0};
@@ -89,7 +91,7 @@ static curandStatus_t create(curandGenerator_t *into, curandRngType_t type, int 
     }
     if (type != CURAND_RNG_TEST && (type < CURAND_RNG_PSEUDO_DEFAULT || type > CURAND_RNG_PSEUDO_PHILOX4_32_10))
         return CURAND_STATUS_TYPE_ERROR;
-    struct curandGenerator_st *made = calloc(1, sizeof *made);
+    struct curandGenerator_st *made = gpa_lsp_runtime.make_handle(GENERATOR, sizeof *made);
     if (made == NULL)
         return CURAND_STATUS_ALLOCATION_FAILED;
     made->type = type;
@@ -104,58 +106,61 @@ PUBLIC curandStatus_t curandCreateGeneratorHost(curandGenerator_t *generator, cu
     return create(generator, type, 1, "curandCreateGeneratorHost of quasi-random numbers");
 }
 PUBLIC curandStatus_t curandDestroyGenerator(curandGenerator_t generator) {
-    if (generator == NULL)
-        return CURAND_STATUS_NOT_INITIALIZED;
-    free(generator);
-    return CURAND_STATUS_SUCCESS;
+    return gpa_lsp_runtime.destroy_handle(GENERATOR, generator) ? CURAND_STATUS_SUCCESS : CURAND_STATUS_NOT_INITIALIZED;
 }
 PUBLIC curandStatus_t curandGetVersion(int *version) {
+    if (version == NULL)
+        return CURAND_STATUS_OUT_OF_RANGE;
     *version = CURAND_VERSION;
     return CURAND_STATUS_SUCCESS;
 }
 PUBLIC curandStatus_t curandGetProperty(libraryPropertyType type, int *value) {
+    if (value == NULL)
+        return CURAND_STATUS_OUT_OF_RANGE;
     *value = type == MAJOR_VERSION ? CURAND_VER_MAJOR : type == MINOR_VERSION ? CURAND_VER_MINOR : CURAND_VER_PATCH;
     return CURAND_STATUS_SUCCESS;
 }
 PUBLIC curandStatus_t curandSetStream(curandGenerator_t generator, cudaStream_t stream) {
-    if (generator == NULL)
+    if (!is_generator(generator))
         return CURAND_STATUS_NOT_INITIALIZED;
     generator->stream = stream;
     return CURAND_STATUS_SUCCESS;
 }
 PUBLIC curandStatus_t curandSetPseudoRandomGeneratorSeed(curandGenerator_t generator, unsigned long long seed) {
-    if (generator == NULL)
+    if (!is_generator(generator))
         return CURAND_STATUS_NOT_INITIALIZED;
     generator->seed = seed;
     start_anew(generator);
     return CURAND_STATUS_SUCCESS;
 }
 PUBLIC curandStatus_t curandSetGeneratorOffset(curandGenerator_t generator, unsigned long long offset) {
-    if (generator == NULL)
+    if (!is_generator(generator))
         return CURAND_STATUS_NOT_INITIALIZED;
     generator->offset = offset;
     start_anew(generator);
     return CURAND_STATUS_SUCCESS;
 }
 PUBLIC curandStatus_t curandSetGeneratorOrdering(curandGenerator_t generator, curandOrdering_t order) {
-    if (generator == NULL)
+    if (!is_generator(generator))
         return CURAND_STATUS_NOT_INITIALIZED;
     return order < CURAND_ORDERING_PSEUDO_BEST || order > CURAND_ORDERING_PSEUDO_DYNAMIC ? CURAND_STATUS_OUT_OF_RANGE : CURAND_STATUS_SUCCESS;
 }
 PUBLIC curandStatus_t curandGenerateSeeds(curandGenerator_t generator) {
-    return generator == NULL ? CURAND_STATUS_NOT_INITIALIZED : CURAND_STATUS_SUCCESS;
+    return !is_generator(generator) ? CURAND_STATUS_NOT_INITIALIZED : CURAND_STATUS_SUCCESS;
 }
 
 /* Fill an array with what an expression draws. */
 #define GENERATE(is_valid, invalid, expression)                                                                        \
-    if (generator == NULL)                                                                                             \
+    if (!is_generator(generator))                                                                                             \
         return CURAND_STATUS_NOT_INITIALIZED;                                                                          \
     if (!(is_valid))                                                                                                   \
         return invalid;                                                                                                \
     if (begin_work(__func__, generator->stream) != READY)                                                    \
         return CURAND_STATUS_PREEXISTING_FAILURE;                                                                      \
-    if (!generator->is_for_host && !can_reach(__func__, into, count, sizeof *into))                                   \
+    if (generator->is_for_host ? count > 0 && !gpa_lsp_runtime.is_writable(into, multiply_sizes(count, sizeof *into))    \
+                               : !can_reach(__func__, into, count, sizeof *into))                                      \
         return CURAND_STATUS_LAUNCH_FAILURE;                                                                           \
+    into = gpa_lsp_runtime.locate(into);                                                                               \
     for (size_t i = 0; i < count; i++)                                                                                 \
         into[i] = expression;                                                                                          \
     return CURAND_STATUS_SUCCESS

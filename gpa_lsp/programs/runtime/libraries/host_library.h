@@ -1,5 +1,5 @@
 /* What the libraries share that compute on the CPU what NVIDIA's compute on the GPU. They stand on our runtime library: memory of the device is read
-   and written where it is, and everything that was launched before is done. */
+   and written where that library has it, and everything that was launched before is done. */
 #ifndef GPA_LSP_HOST_LIBRARY_H
 #define GPA_LSP_HOST_LIBRARY_H
 
@@ -22,14 +22,7 @@ static inline enum readiness begin_work(const char *function, cudaStream_t strea
 
 /* Whether an operand of some elements is memory that the device sees; if not, gpa_lsp is told. */
 static inline int can_reach(const char *function, const void *operand, size_t elements, size_t element_bytes) {
-    if (elements == 0)
-        return 1;
-    size_t bytes = elements > SIZE_MAX / element_bytes ? SIZE_MAX : elements * element_bytes;
-    uint64_t address = (uint64_t)(uintptr_t)operand, base, size;
-    int is_host;
-    int is_inside = gpa_lsp_runtime.find_range(address, &base, &size, &is_host) == cudaSuccess
-                        ? bytes <= size - (address - base)
-                        : gpa_lsp_runtime.is_on_device(operand); /* a variable of a module */
+    int is_inside = elements == 0 || gpa_lsp_runtime.is_reachable(operand, multiply_sizes(elements, element_bytes));
     if (!is_inside)
         gpa_lsp_runtime.send_note(NOTE_OUT_OF_REACH, function);
     return is_inside;
