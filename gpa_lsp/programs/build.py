@@ -3,7 +3,7 @@
 import os
 import shlex
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from itertools import chain
 from pathlib import Path
@@ -15,6 +15,7 @@ from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.compiler.absent_headers import FOLDER as ABSENT_HEADERS
 from gpa_lsp.compiler.header_folders import find_cuda_headers
 from gpa_lsp.compiler.nvcc_location import INSTALL, TOOL
+from gpa_lsp.device.products import Product, find_product
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, WatchedCommand, run_command
@@ -38,8 +39,7 @@ _ARCHITECTURE_VARIABLE = "CUDAARCHS"
 """CMake's."""
 _EMPTY_LIBRARIES = ("cutil", "cutil_x86_64", "cutil_i386", "shrutil", "shrutil_x86_64", "nvToolsExt")
 """What old programs link with, and need nothing of: our headers stand for it. Where linkers find another one they take that."""
-_WANTED = 80
-"""Code for compute capability 8.0 runs on everything newer."""
+_WANTED = 80  # code for compute capability 8.0 runs on everything newer
 _SINCE_C17 = 13000
 """The headers of this release of CUDA, and of later ones, are refused by compilers of an older C++."""
 
@@ -47,6 +47,7 @@ _SINCE_C17 = 13000
 def build_program(
     command: str,
     *,
+    machine: str,
     folder: Path,
     limit_s: float,
     take: Callable[[bytes], object],
@@ -56,13 +57,14 @@ def build_program(
 
     Args:
         command: program and arguments as a shell would split them; no shell runs them.
+        machine: name of the GPU that the program will see.
         folder: it runs in.
         limit_s: seconds of processor time it may take.
         take: gets what it prints.
         is_cancelled: asked again and again; True ends it.
 
     Raises:
-        InputError: the command cannot be split or started.
+        InputError: the command cannot be split or started, or nvcc compiles nothing that the GPU runs; there is no such GPU.
         MissingToolError: there is no nvcc.
         ToolError: it failed.
     """
@@ -77,7 +79,7 @@ def build_program(
         raise MissingToolError(TOOL, needed_for="building a program", install=INSTALL)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as name:
         private = Path(name)
-        environment = _make_environment(nvcc.resolve(), private)
+        environment = _make_environment(nvcc.resolve(), private, find_product(machine))
         running = WatchedCommand(
             words,
             folder=folder,
@@ -142,12 +144,34 @@ def _find_headers(nvcc: Path) -> CudaHeaders | None:
     return next((one for path in folders if (one := read_headers(path)) is not None), None)
 
 
-def _make_environment(nvcc: Path, private: Path) -> dict[str, str]:
+def _choose_architecture(architectures: Sequence[int], product: Product) -> int:
+    """What is compiled for: the number of a compute capability that the GPU has or is newer than.
+
+    Args:
+        architectures: that nvcc knows, ascending; empty where it does not say.
+        product: the GPU.
+
+    Raises:
+        InputError: nvcc knows newer ones only.
+    """
+    major, minor = product.compute_capability
+    own = major * 10 + minor
+    fitting = [one for one in architectures if one <= own] if architectures else [min(own, _WANTED)]
+    if not fitting:
+        oldest = f"{architectures[0] // 10}.{architectures[0] % 10}"
+        raise InputError(
+            f"this nvcc compiles for compute capability {oldest} and newer, and the {product.name} has {major}.{minor}",
+            remedy="choose a newer GPU with --machine, or put the nvcc of an older CUDA toolkit first in PATH",
+        )
+    return next((one for one in fitting if one >= _WANTED), fitting[-1])
+
+
+def _make_environment(nvcc: Path, private: Path, product: Product) -> dict[str, str]:
     headers = _find_headers(nvcc)
     library = _place_libraries(nvcc, headers, private)
     wrapper = _place_wrapper()
     architectures = _list_architectures(nvcc)
-    wanted = next((one for one in architectures if one >= _WANTED), _WANTED)
+    wanted = _choose_architecture(architectures, product)
     flags = (
         f"-cudart shared -lineinfo -Wno-deprecated-declarations -gencode arch=compute_{wanted},code=compute_{wanted} "
         f"-include {shlex.quote(str(_SOURCES / 'removed_names.h'))} -I{shlex.quote(str(ABSENT_HEADERS))}"

@@ -11,14 +11,20 @@ from gpa_lsp.prediction.model import PredictionSettings
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.programs.beside_sources import Described, describe_beside
 from gpa_lsp.programs.build import build_program
-from tests.programs.built import SOURCES, require_compiler, run
+from tests.programs.built import MACHINE, SOURCES, require_compiler, run
 
 
 def record(folder: Path, name: str = "symbols", **settings: object) -> tuple[Path, Described]:
     source = Path(shutil.copy(SOURCES / f"{name}.cu", folder))
     shutil.copy(SOURCES / "checking.h", folder)
     require_compiler()
-    build_program(f"nvcc -std=c++17 {source.name} -o {name}", folder=folder, limit_s=300.0, take=bytearray().extend)
+    build_program(
+        f"nvcc -std=c++17 {source.name} -o {name}",
+        machine=MACHINE,
+        folder=folder,
+        limit_s=300.0,
+        take=bytearray().extend,
+    )
     found, _ = run(folder / name, records=folder / "records", **settings)
     return source, describe_beside(found, folder)
 

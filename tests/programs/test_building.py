@@ -1,5 +1,6 @@
 """Projects that are built by their own Makefiles and CMake files, none of which knows of us."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -7,10 +8,11 @@ import pytest
 
 from gpa_lsp.basis.errors import InputError, ToolError
 from gpa_lsp.binary.linkage_names import demangle
+from gpa_lsp.cli.main import main
 from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.programs.build import build_program
 from tests.patience import LIMIT_S
-from tests.programs.built import SOURCES, require_compiler, run
+from tests.programs.built import MACHINE, SOURCES, require_compiler, run
 
 
 def build_project(name: str, command: str, folder: Path) -> Path:
@@ -24,7 +26,7 @@ def build_project(name: str, command: str, folder: Path) -> Path:
     shutil.copytree(SOURCES / name, project)
     printed = bytearray()
     try:
-        build_program(command, folder=project, limit_s=LIMIT_S, take=printed.extend)
+        build_program(command, machine=MACHINE, folder=project, limit_s=LIMIT_S, take=printed.extend)
     except ToolError as error:
         raise AssertionError(printed.decode()) from error
     return project
@@ -103,7 +105,7 @@ def test_a_host_compiler_that_links_the_static_runtime_gets_the_shared_one(tmp_p
     (tmp_path / "reduce.cu").write_text(_REDUCE)
     printed = bytearray()
     try:
-        build_program("make -B", folder=tmp_path, limit_s=LIMIT_S, take=printed.extend)
+        build_program("make -B", machine=MACHINE, folder=tmp_path, limit_s=LIMIT_S, take=printed.extend)
     except ToolError as error:
         raise AssertionError(printed.decode()) from error
     assert run(tmp_path / "reduce")[1] == "256\n"
@@ -112,13 +114,13 @@ def test_a_host_compiler_that_links_the_static_runtime_gets_the_shared_one(tmp_p
 @pytest.mark.parametrize(("command", "message"), [("", "is empty"), ('make "', "close its quotes")])
 def test_a_build_command_that_is_none_is_named(command: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        build_program(command, folder=tmp_path, limit_s=LIMIT_S, take=bytearray().extend)
+        build_program(command, machine=MACHINE, folder=tmp_path, limit_s=LIMIT_S, take=bytearray().extend)
 
 
 def test_a_build_that_fails_says_so(tmp_path: Path) -> None:
     require_compiler()
     with pytest.raises(ToolError, match="the build failed: exit status 3"):
-        build_program('sh -c "exit 3"', folder=tmp_path, limit_s=LIMIT_S, take=bytearray().extend)
+        build_program('sh -c "exit 3"', machine=MACHINE, folder=tmp_path, limit_s=LIMIT_S, take=bytearray().extend)
 
 
 _FOR_NEWER_GPUS = """
@@ -139,8 +141,60 @@ def test_code_for_newer_gpus_alone_is_built_for_those(tmp_path: Path) -> None:
     require_compiler()
     (tmp_path / "count.cu").write_text(_FOR_NEWER_GPUS)
     printed = bytearray()
-    build_program("nvcc -arch=sm_90 count.cu -o count", folder=tmp_path, limit_s=LIMIT_S, take=printed.extend)
+    build_program(
+        "nvcc -arch=sm_90 count.cu -o count",
+        machine="H100 PCIe",
+        folder=tmp_path,
+        limit_s=LIMIT_S,
+        take=printed.extend,
+    )
     assert b"error" not in printed
     assert run(tmp_path / "count", machine="H100 PCIe")[1] == "1\n"
     found, _ = run(tmp_path / "count")
-    assert any("its PTX is for compute capability 9.0 and newer" in note for note in found.notes)
+    assert any("its PTX is for compute capability 9.0 and newer" in why for why in found.refused)
+
+
+_ADD = """
+#include <cstdio>
+__global__ void add(float* x) { x[threadIdx.x] += 1.f; }
+int main() {
+    float *d, h[32];
+    cudaMalloc(&d, 128);
+    cudaMemset(d, 0, 128);
+    add<<<1, 32>>>(d);
+    cudaMemcpy(h, d, 128, cudaMemcpyDeviceToHost);
+    std::printf("%g %g\\n", h[0], h[31]);
+}
+"""
+
+
+def test_a_program_is_built_for_the_gpu_it_will_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Code for 8.0 does not run on an older GPU; what no nvcc at hand compiles for is refused by name before anything is built."""
+    require_compiler()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "add.cu").write_text(_ADD)
+    build = ("--no-lines", "--build", "nvcc add.cu -o add")
+    assert main(["emulate", *build, "--machine", "T4", "--", "./add"]) == 0
+    assert capfd.readouterr().out.startswith("1 1\n1 launch of 1 kernel")
+    assert main(["emulate", *build, "--machine", "V100 SXM2", "--", "./add"]) in (0, 2)
+    printed = capfd.readouterr()
+    if "1 1\n" not in printed.out:  # this nvcc is too new for it
+        assert "newer, and the V100 SXM2 has 7.0" in printed.err
+
+
+def test_kernels_that_cannot_run_are_no_good_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    require_compiler()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "add.cu").write_text(_ADD)
+    (tmp_path / "none.cu").write_text(_ADD.replace("<<<1, 32>>>", "<<<0, 32>>>"))
+    build_program("nvcc add.cu -o add", machine=MACHINE, folder=tmp_path, limit_s=LIMIT_S, take=bytearray().extend)
+    build_program("nvcc none.cu -o none", machine=MACHINE, folder=tmp_path, limit_s=LIMIT_S, take=bytearray().extend)
+    capfd.readouterr()
+    assert main(["emulate", "--no-lines", "--machine", "T4", "--", "./add"]) == 3
+    assert re.search(r"^not run .* its PTX is for compute capability 8.0 and newer", capfd.readouterr().out, re.M)
+    assert main(["emulate", "--no-lines", "--", "./none"]) == 3
+    assert re.search(r"^not run 1 launch was cut short.*\n(.*\n)*  ended   .*grid", capfd.readouterr().out, re.M)

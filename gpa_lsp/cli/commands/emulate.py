@@ -128,6 +128,7 @@ def _emulate(
 
         build_program(
             arguments.build,
+            machine=arguments.machine,
             folder=Path.cwd(),
             limit_s=arguments.seconds,
             take=terminal.pass_on,
@@ -156,7 +157,7 @@ def _emulate(
         _tell_described(described, terminal)
     sooner = "raise --seconds, or emulate fewer launches with --each-kernel"
     status = find_exit_code(run.end, terminal, sooner=sooner, crash=run.crash)
-    return status or (_EXIT_FAULTS if run.has_faults else 0)
+    return status or (_EXIT_FAULTS if run.has_faults or run.cut_short or run.refused else 0)
 
 
 def _examine(run: "ProgramRun", arguments: argparse.Namespace) -> "tuple[ExaminedKernel, ...]":
@@ -224,7 +225,7 @@ COMMAND = Command(
     description=(
         "Run a program whose kernels are emulated from their PTX. It must be linked with the shared runtime library and carry PTX: "
         "nvcc -cudart shared -lineinfo -gencode arch=compute_80,code=compute_80; --build sees to that. What it computes is right; what it times "
-        "is not. Exit code: the program's own; 3 where it ended well, and kernels did something wrong; 130 after Ctrl-C."
+        "is not. Exit code: the program's own; 3 where it ended well, but kernels did something wrong or did not run; 130 after Ctrl-C."
     ),
     add_arguments=_add_arguments,
     run=_run,
