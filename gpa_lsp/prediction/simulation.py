@@ -26,6 +26,7 @@ from gpa_lsp.prediction.simulation_subjects import (
     PTX_REMEDY,
     Place,
     Subject,
+    assemble_units,
     choose_units,
     find_module,
     find_ptx,
@@ -157,11 +158,11 @@ def simulate_build(
 
     Raises:
         InputError: the file or the description cannot be read, or no GPU has the name.
-        MissingToolError: the file needs NVIDIA's cuobjdump, which is not installed.
-        ToolError: cuobjdump failed.
+        MissingToolError: the file needs NVIDIA's cuobjdump, or holds PTX alone and needs ptxas, which is not installed.
+        ToolError: cuobjdump or ptxas failed.
     """
     product = None if settings.machine is None else find_product(settings.machine)
-    units = read_build(path, compute_capability=compute_capability, assembles=product is None)
+    units = assemble_units(read_build(path, compute_capability=compute_capability, assembles=product is None), product)
     described = _read_described(path, launches)
     problems: list[Problem] = []
     if product is not None:

@@ -1,13 +1,16 @@
 """Kernels that can be simulated, of a report or of builds, with their PTX and the GPU that launches run on: :class:`Subject`."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
+from gpa_lsp.basis.errors import InputError, MissingToolError, Problem, ProblemSeverity, ToolError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.binary.embedded_ptx import read_embedded_ptx
+from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.compiler.model import CompiledUnit
+from gpa_lsp.compiler.ptx_files import assemble_ptx
 from gpa_lsp.device.counters import read_attribute
 from gpa_lsp.device.find import find_machine, find_machine_by_name
 from gpa_lsp.device.model import Machine
@@ -44,6 +47,41 @@ class Subject:
     kernel: Kernel
     ptx: tuple[str, ...]
     find_place: Callable[[LaunchDescription], Place]
+
+
+def assemble_units(units: Sequence[CompiledUnit], product: Product | None) -> tuple[CompiledUnit, ...]:
+    """The units, where none has machine code for the GPU with that of the newest PTX it can run.
+
+    Args:
+        units: of one build.
+        product: the GPU; None for that which the code is for.
+
+    Raises:
+        MissingToolError: ptxas is not installed.
+        ToolError: it failed.
+    """
+    most = (
+        max((one.compute_capability for one in units), default=(0, 0))
+        if product is None
+        else product.compute_capability
+    )
+    if any(one.cubin is not None and one.compute_capability[0] == most[0] for one in units) or (
+        product is None and any(one.cubin is not None for one in units)
+    ):
+        return tuple(units)
+    texts = [one for one in units if one.ptx is not None and one.compute_capability <= most]
+    newest = max((one.compute_capability for one in texts), default=most)
+    made = [_assemble(one, most) for one in texts if one.compute_capability == newest]
+    return (*units, *made)
+
+
+def _assemble(unit: CompiledUnit, capability: tuple[int, int]) -> CompiledUnit:
+    if find_tool("ptxas") is None:
+        raise MissingToolError("ptxas", needed_for="machine code of PTX", install="pip install nvidia-cuda-nvcc")
+    image, notes = assemble_ptx(unit.ptx or "", f"sm_{capability[0]}{capability[1]}")
+    if image is None:
+        raise ToolError("ptxas", "; ".join(notes))
+    return replace(unit, cubin=image, compute_capability=capability)
 
 
 def choose_units(units: Sequence[CompiledUnit], product: Product, path: Path) -> tuple[CompiledUnit, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.cli.main import main
 from tests.programs.built import SOURCES, build
 
@@ -90,3 +91,27 @@ def test_what_was_recorded_is_looked_at_by_the_command_that_is_said(
         words = shlex.split(line.partition(": ")[2])
         assert words[:2] == ["gpa-lsp", "memory"] and main(words[1:]) == 0
         assert "frontier_search.cu" in capsys.readouterr().out
+
+
+def test_what_was_recorded_can_be_simulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is recorded holds PTX alone, of which machine code is made for the GPU."""
+    if find_tool("ptxas") is None:
+        pytest.skip("there is no ptxas")
+    source = tmp_path / "beyond.cu"
+    source.write_text(BEYOND.replace("a[i + 1]", "a[i]").replace("<<<4, 256>>>", "<<<4, 128>>>"))
+    kept = tmp_path / "kept"
+    assert emulate("--record", str(kept), "--no-lines", "--", str(build(source, tmp_path))) == 0
+    (described,) = kept.glob("*.launch.toml")
+    (module,) = kept.glob("*.fatbin")
+    words = ["simulate", str(module), "--launches", str(described)]
+    monkeypatch.chdir(tmp_path)
+    for more in ([], ["--machine", "H100 PCIe"], ["--mode", "paper"]):
+        capsys.readouterr()
+        assert main([*words, *more]) == 0
+        assert re.search(r"^shift.* on .*: [\d,]+ cycles", capsys.readouterr().out)
+    assert main([*words, "--machine", "T4"]) == 2  # it is for newer GPUs
+    monkeypatch.setattr("gpa_lsp.prediction.simulation_subjects.find_tool", lambda name: None)
+    assert main(words) == 2
+    assert "pip install nvidia-cuda-nvcc" in capsys.readouterr().err
