@@ -59,7 +59,7 @@ def program(version: str) -> Path:
 
 
 def make_init(options: str = "{}", more: str = "") -> str:
-    """A user's init.lua.
+    """A user's init.lua: what the plugin's page says, and no option that its readers do not set.
 
     Args:
         options: Lua table for setup().
@@ -67,8 +67,7 @@ def make_init(options: str = "{}", more: str = "") -> str:
     """
     return textwrap.dedent(f"""\
         vim.opt.runtimepath:prepend({str(PLUGIN)!r})
-        vim.o.number, vim.o.swapfile, vim.o.termguicolors = true, false, true
-        vim.o.shortmess = vim.o.shortmess .. 'I'
+        vim.o.swapfile = false
         require('gpa_lsp').setup(vim.tbl_deep_extend('force', {{ cmd = {{ {sys.executable!r}, '-m', 'gpa_lsp.lsp' }} }}, {options}))
         vim.lsp.inlay_hint.enable(true)
         vim.api.nvim_create_autocmd('LspAttach', {{ callback = function() require('gpa_lsp.rpc').answer_limit_ms = {1000 * LIMIT_S:.0f} end }})

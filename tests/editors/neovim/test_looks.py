@@ -1,8 +1,11 @@
 """What is shown can be read: lenses are no fainter than hints, and a page has no marks of Markdown and nothing beyond the edge."""
 
+from pathlib import Path
+
+from tests.editors.neovim.conftest import StartNeovim
 from tests.editors.neovim.embedded import Neovim
-from tests.editors.neovim.reading import open_source
-from tests.editors.workspace import Workspace
+from tests.editors.neovim.reading import current_line, open_source, put_cursor
+from tests.editors.workspace import VICTIM, Workspace
 
 LENS = "return vim.api.nvim_get_hl(0, { name = 'LspCodeLens' }).link"
 
@@ -17,7 +20,6 @@ def read_colour(neovim: Neovim, text: str) -> int:
 
 def test_a_line_above_a_kernel_is_as_legible_as_a_hint(neovim: Neovim, workspace: Workspace) -> None:
     neovim.lua("vim.diagnostic.config({ virtual_text = false })")
-    neovim.command("set nowrap")
     open_source(neovim, workspace.source)
     neovim.wait_for_text("← line")
     neovim.wait_for_text("Unroll a loop")
@@ -43,3 +45,32 @@ def test_the_page_of_a_kernel_is_not_shown_as_its_markup(neovim: Neovim, workspa
     assert neovim.lua("return { vim.wo.wrap, vim.wo.linebreak }") == [True, True]
     neovim.command("close")
     assert neovim.lua("return vim.wo.wrap") is False, "other windows are as they were"
+
+
+WINDOW_OPTIONS = "return { vim.wo.wrap, vim.wo.list, vim.wo.spell }"
+
+
+def test_sass_has_a_line_for_each_instruction_with_the_options_of_neovim_alone(
+    neovim: Neovim, workspace: Workspace
+) -> None:
+    neovim.command("set list spell")
+    open_source(neovim, workspace.source)
+    neovim.wait_for_text("← line")
+    put_cursor(neovim, workspace.find_line(VICTIM))
+    neovim.command("GpaLsp sass")
+    neovim.wait_for("SASS", lambda: "FFMA" in current_line(neovim))
+    assert neovim.lua(WINDOW_OPTIONS) == [False, False, False]
+    neovim.command("wincmd p")
+    assert neovim.lua(WINDOW_OPTIONS) == [True, True, True], "the source is as it was"
+
+
+def test_an_option_of_your_own_for_sass_stays(start_neovim: StartNeovim, workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "after" / "ftplugin").mkdir(parents=True)
+    (tmp_path / "after" / "ftplugin" / "nvsass.lua").write_text("vim.opt_local.wrap = true\n")
+    neovim = start_neovim(more=f"vim.opt.runtimepath:append({str(tmp_path / 'after')!r})\n")
+    open_source(neovim, workspace.source)
+    neovim.wait_for_text("← line")
+    put_cursor(neovim, workspace.find_line(VICTIM))
+    neovim.command("GpaLsp sass")
+    neovim.wait_for("SASS", lambda: "FFMA" in current_line(neovim))
+    assert neovim.lua(WINDOW_OPTIONS) == [True, False, False]

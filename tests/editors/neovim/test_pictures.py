@@ -35,7 +35,7 @@ def folder(tmp_path: Path, version: str) -> Path:
 
 @pytest.mark.parametrize("background", ["dark", "light"])
 def test_pictures(start_neovim: StartNeovim, workspace: Workspace, folder: Path, background: str) -> None:
-    user = KEYS + ANSWER.replace("CHOICE", ALLOW) + f"vim.o.background = {background!r}\nvim.o.wrap = false\n"
+    user = KEYS + ANSWER.replace("CHOICE", ALLOW) + f"vim.o.background = {background!r}\n"
     neovim = start_neovim(make_options(workspace), user)
 
     def take(name: str) -> str:
@@ -77,9 +77,7 @@ STATUS_LINE = "vim.o.statusline = '%t%=%{v:lua.require(\"gpa_lsp\").status()}'\n
 def test_the_picture_of_the_readme(start_neovim: StartNeovim, tmp_path: Path, folder: Path) -> None:
     """A source beside its SASS."""
     workspace = make_workspace_for_pictures(tmp_path / "project")
-    neovim = start_neovim(
-        make_options(workspace), f"{KEYS}{STATUS_LINE}vim.o.background = 'dark'\nvim.o.wrap = false\n"
-    )
+    neovim = start_neovim(make_options(workspace), f"{KEYS}{STATUS_LINE}vim.o.background = 'dark'\n")
     neovim.lua("vim.diagnostic.config({ virtual_text = false, signs = false })")
     open_source(neovim, workspace.source)
     neovim.wait_for_text("Unroll a loop")

@@ -57,9 +57,17 @@ end
 ---@param location { uri: string, range: lsp.Range? }
 function M.show(client, location)
   local buffer = vim.uri_to_bufnr(location.uri)
-  vim.fn.bufload(buffer) -- before its window opens: SASS waits for the server, and whoever goes elsewhere meanwhile stays there
-  enter_window(buffer, rpc.is_sass(location.uri) and 'sass' or 'source')
-  return vim.lsp.util.show_document(location, client.offset_encoding, { focus = true })
+  local is_sass = rpc.is_sass(location.uri)
+  local is_new = is_sass and not vim.api.nvim_buf_is_loaded(buffer)
+  if is_new then
+    vim.fn.bufload(buffer) -- before its window opens: SASS waits for the server, and whoever goes elsewhere meanwhile stays there
+  end
+  enter_window(buffer, is_sass and 'sass' or 'source')
+  local is_shown = vim.lsp.util.show_document(location, client.offset_encoding, { focus = true })
+  if is_new and is_shown then
+    vim.bo[buffer].filetype = vim.bo[buffer].filetype -- options of the window were set when it had none: ours, and those of the user's after/ftplugin
+  end
+  return is_shown
 end
 
 --- Markdown as it is meant to be read: without its marks, and nothing beyond the edge of the window.
