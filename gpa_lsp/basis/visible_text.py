@@ -29,6 +29,40 @@ _LINE_ENDS = "\n\t"
 _JOINERS = "\u200c\u200d"
 
 
+_SEPARATOR = " · "
+_BROKEN_END = re.compile(r"[\s·,;:(\[“]*(?:[≥≤~±+−-]?\d[\d.,:×–−%/-]*)?[\s·,;:(\[“]*$")
+"""What must not end a text that was cut: part of a number, and signs that wait for what follows."""
+
+
+def shorten(text: str, room: int, keep: str = "") -> str:
+    """A text in at most *room* characters. Whole parts between dots go first, from the end, then words; a number is never cut.
+
+    Args:
+        text: parts with " · " between them, or a sentence.
+        room: characters at most, the kept part included.
+        keep: a last part that is always there, such as one that says how far the others can be trusted.
+
+    >>> shorten("predicted: DRAM limits · 8.0 B in, 4.0 B out · ≥12.3 µs", 40, "22 of 16,384 blocks")
+    'predicted: DRAM… · 22 of 16,384 blocks'
+    >>> shorten("8 kernels from 16,384 profiles", 18)
+    '8 kernels from…'
+    """
+    tail = f"{_SEPARATOR}{keep}" if keep else ""
+    left = room - len(tail)
+    if len(text) <= left:
+        return f"{text}{tail}"
+    parts = text.split(_SEPARATOR)
+    while len(parts) > 1 and len(_SEPARATOR.join(parts)) + len(_SEPARATOR) + 1 > left:
+        parts.pop()
+    whole = _SEPARATOR.join(parts)
+    if len(whole) + len(_SEPARATOR) + 1 <= left:
+        return f"{whole}{_SEPARATOR}…{tail}"
+    head = whole[: max(left - 1, 0)]
+    if whole[len(head) : len(head) + 1].strip() and " " in head:
+        head = head[: head.rindex(" ")]
+    return f"{_BROKEN_END.sub('', head) or head}…{tail}"
+
+
 def make_visible(text: str) -> str:
     r"""A text for one line, in which nothing acts and nothing hides.
 

@@ -7,7 +7,7 @@ from gpa_lsp.basis.numbers import (
     format_count_of,
     format_dim3,
 )
-from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.basis.visible_text import make_one_line, shorten
 from gpa_lsp.editor.cause_table import describe_remedy
 from gpa_lsp.editor.history import describe_change_briefly, describe_past
 from gpa_lsp.editor.roofline import describe_roofs_of
@@ -43,11 +43,11 @@ def describe_kernel_briefly(shown: VisibleKernel, room: int = MOST_LENS_CHARS, c
     brief = shown.kernel.brief
     change = describe_change_briefly(shown.kernel.history) or ""
     parts = (cut(shown.name, _MOST_NAME_CELLS), chosen, brief.time, change, brief.limit, brief.suggestion, brief.places)
-    doubt = f" · {NO_SASS}" if shown.kernel.report.lacks_sass else ""
+    doubt = NO_SASS if shown.kernel.report.lacks_sass else ""
     said = list(dict.fromkeys(part for part in parts if part))
-    while len(" · ".join(said)) + len(doubt) > room and len(said) > _LEAST_PARTS:
+    while len(" · ".join([*said, *filter(None, [doubt])])) > room and len(said) > _LEAST_PARTS:
         said.pop()
-    return cut(" · ".join(said), room - len(doubt)) + doubt
+    return shorten(" · ".join(said), room, doubt)
 
 
 def describe_verdict(shown: VisibleKernel) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from lsprotocol import types
 
-from gpa_lsp.basis.visible_text import make_visible
+from gpa_lsp.basis.visible_text import make_visible, shorten
 from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.editor.model import Location
 from gpa_lsp.lsp.outgoing import make_shown
@@ -35,7 +35,7 @@ def make_sentence(text: str) -> str:
     see\x1b\n[here] (command:x)
     """
     plain = make_visible(text).replace("](", "] (")
-    return plain if len(plain) <= _LONGEST_SENTENCE else f"{plain[: _LONGEST_SENTENCE - 1]}…"
+    return shorten(plain, _LONGEST_SENTENCE)
 
 
 class Wire(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count_of
-from gpa_lsp.basis.visible_text import make_one_line
+from gpa_lsp.basis.visible_text import make_one_line, shorten
 from gpa_lsp.collect.model import CommandResult
 from gpa_lsp.collect.result_words import describe_ending
 from gpa_lsp.processes.signals import describe_signal
@@ -108,5 +108,4 @@ def _name(name: str) -> str:
 
 
 def _shorten(text: str) -> str:
-    plain = make_one_line(text)
-    return plain if len(plain) <= _MOST_CHARACTERS else f"{plain[: _MOST_CHARACTERS - 1]}…"
+    return shorten(make_one_line(text), _MOST_CHARACTERS)

@@ -18,6 +18,10 @@ GAP = 2
 
 ELLIPSIS = "…"
 
+# What follows a place inside a number, and the number before it.
+_IN_NUMBER = re.compile(r"(?<=[\d.,])[\d.,]*\d")
+_NUMBER_AT_END = re.compile(r"(?<!\w)\d[\d.,]*$")
+
 _BLANKS = re.compile(r"[ \t\r\n]+")
 _SPACE = re.compile(r" ")
 _UNUSUAL = re.compile("[^\x00-\u02ff\u2010-\u2064\u2190-\u2319]")
@@ -193,10 +197,12 @@ def count_cells(text: str) -> int:
 
 
 def cut(text: str, cells: int, *, keeps_end: bool = False) -> str:
-    """The text in at most ``cells`` cells, with an ellipsis where something is missing.
+    """The text in at most ``cells`` cells, with an ellipsis where something is missing; a number is left out whole.
 
     >>> cut("long_scoreboard", 8), cut("/home/me/k.cu", 8, keeps_end=True)
     ('long_sc…', '…me/k.cu')
+    >>> cut("22 of 16,384 blocks", 9)
+    '22 of …'
     """
     if count_cells(text) <= cells:
         return text
@@ -207,7 +213,11 @@ def cut(text: str, cells: int, *, keeps_end: bool = False) -> str:
         if left < 0:
             break
         kept.append(character)
-    return ELLIPSIS + "".join(reversed(kept)) if keeps_end else "".join(kept) + ELLIPSIS
+    if keeps_end:
+        return ELLIPSIS + "".join(reversed(kept))
+    shown = "".join(kept)
+    is_in_number = _IN_NUMBER.match(text, len(shown)) is not None
+    return ((_NUMBER_AT_END.sub("", shown) or shown) if is_in_number else shown) + ELLIPSIS
 
 
 def join_facts(facts: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from gpa_lsp.basis.numbers import format_change, format_count, format_duration_ns, format_duration_range_ns
 from gpa_lsp.basis.prose import NOTHING, Part, Sentence, count, cycles, duration, join, say
+from gpa_lsp.basis.visible_text import shorten
 from gpa_lsp.report.changes import Verdict
 from gpa_lsp.report.time_course import Commit, TimeCourse, TimedRun
 
@@ -136,9 +137,7 @@ def name_commit(commit: Commit | None) -> str:
     """
     if commit is None:
         return "unknown"
-    subject = commit.subject
-    if len(subject) > _MOST_SUBJECT_CHARS:
-        subject = f"{subject[: _MOST_SUBJECT_CHARS - 1]}…"
+    subject = shorten(commit.subject, _MOST_SUBJECT_CHARS)
     return f"{commit.short} “{subject}”" if subject else commit.short
 
 

@@ -1,12 +1,20 @@
 """What is written out and what stays, over all of Unicode."""
 
+import re
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpa_lsp.basis.visible_text import keep_length, make_lines_visible, make_one_line, make_values_visible, make_visible
+from gpa_lsp.basis.visible_text import (
+    keep_length,
+    make_lines_visible,
+    make_one_line,
+    make_values_visible,
+    make_visible,
+    shorten,
+)
 from tests.conftest import examples
 from tests.hostile_names import KINDLY, STEERING, find_unseen
 
@@ -67,3 +75,35 @@ def test_values_keep_their_shape(value: object) -> None:
     shown = make_values_visible(value)
     assert type(shown) is type(value)
     assert find_unseen(repr(shown).replace("\\n", "").replace("\\t", "")) == []
+
+
+# Texts that are cut.
+
+WORDS = st.lists(
+    st.sampled_from(["emulated", "22", "of", "16,384", "blocks", "≥12.3", "µs", "·", "8.0–9.1", "×", "−44", "%"]),
+    min_size=1,
+    max_size=14,
+).map(" ".join)
+NUMBER = re.compile(r"\d[\d.,–]*")
+
+
+@given(WORDS, st.integers(min_value=2, max_value=90))
+def test_every_number_that_is_left_is_a_number_of_the_text(text: str, room: int) -> None:
+    short = shorten(text, room)
+    assert len(short) <= room or short == text
+    numbers = NUMBER.findall(text)
+    for number in NUMBER.findall(short.removesuffix("…")):
+        assert number in numbers or " " not in text[:room]
+
+
+@given(WORDS, st.integers(min_value=30, max_value=90))
+def test_the_kept_part_is_always_there(text: str, room: int) -> None:
+    short = shorten(text, room, "22 of 16,384 blocks")
+    assert short.endswith(" · 22 of 16,384 blocks")
+    assert len(short) <= room
+
+
+def test_a_text_that_fits_is_left_as_it_is() -> None:
+    assert shorten("22 of 16,384 blocks", 19) == "22 of 16,384 blocks"
+    assert shorten("emulated 22 of 16,384", 18) == "emulated 22 of…"
+    assert shorten("one_word_that_is_long", 9) == "one_word…"

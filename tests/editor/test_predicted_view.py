@@ -11,6 +11,7 @@ import pytest
 from gpa_lsp.analyses.access.patterns import REMEDIES, Pattern
 from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.editor.document_view import DocumentView
+from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS
 from gpa_lsp.editor.model import Action, ActionKind, CommandCall, DiagnosticSeverity, TextEdit
 from gpa_lsp.editor.predicted.results import PredictedProblem, PredictedResult
 from gpa_lsp.editor.predicted.view import make_state
@@ -212,6 +213,24 @@ def test_the_lens_opens_the_page_of_its_launch() -> None:
     assert [line for line, _ in found] == [1, 1]
     assert [command.arguments for _, command in found] == [(SOURCE.as_uri(), 0), (SOURCE.as_uri(), 1)]
     assert {command.command for _, command in found} == {"gpaLsp.showPrediction"}
+
+
+def test_a_lens_is_cut_between_its_parts_and_never_loses_how_much_was_emulated() -> None:
+    parts = [
+        "predicted “a long name of a launch”: global loads limit",
+        "12.0 B in, 4.0 B out/update",
+        "≥12.3 µs on H100",
+    ]
+    limits = "emulated 22 of 16,384 blocks, not to the end"
+    for room in range(len(parts)):
+        words = " · ".join(parts[: room + 1])
+        for text in (TEXT, f"// new\n{TEXT}"):
+            ((_, command),) = lenses(
+                view(replace(RESULT, launches=(replace(LAUNCH, words=words, limits=limits),)), text)
+            )
+            assert len(command.title) <= MOST_LENS_CHARS
+            edited = " · before your edits" if text != TEXT else ""
+            assert command.title.endswith(f" · {limits}{edited}")
 
 
 def test_problems_stand_in_the_description_and_point_there_from_the_source() -> None:

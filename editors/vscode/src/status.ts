@@ -2,6 +2,7 @@
 
 import { commands, type Disposable, type QuickPickItem, StatusBarAlignment, ThemeColor, window } from "vscode";
 import type { Absence } from "./absence";
+import { shorten } from "./brief";
 import type { Connection } from "./client";
 import { USUAL } from "./metrics";
 import type { Status } from "./protocol";
@@ -51,10 +52,9 @@ export class StatusItem implements Disposable {
 
   #take(status: Status): void {
     this.#status = status;
-    const text = status.text.length > MOST_CHARACTERS ? `${status.text.slice(0, MOST_CHARACTERS - 1).trimEnd()}…` : status.text;
     const isAsking = status.state === "asking";
     const tooltip = `${isAsking ? `${status.question} (click to answer)` : status.text}${status.detail === "" ? "" : `\n${status.detail}`}`;
-    this.#show(`$(${ICONS[status.state]}) ${text}`, status.text, tooltip, isAsking ? "gpa.answerMeasuring" : "gpa.menu", isAsking || status.state === "failed");
+    this.#show(`$(${ICONS[status.state]}) ${shorten(status.text, MOST_CHARACTERS)}`, status.text, tooltip, isAsking ? "gpa.answerMeasuring" : "gpa.menu", isAsking || status.state === "failed");
     this.#showMetric(status);
     void commands.executeCommand("setContext", `${SECTION}.hasKernels`, status.kernels > 0);
     void commands.executeCommand("setContext", `${SECTION}.measuring`, isRunning(status));

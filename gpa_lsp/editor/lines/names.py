@@ -1,5 +1,6 @@
 """What a measured line is called in lists and sentences: where it is now, and what it says."""
 
+from gpa_lsp.basis.visible_text import shorten
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.places import Place, name_file
 from gpa_lsp.editor.model import Location
@@ -89,4 +90,4 @@ def shorten_text(text: str) -> str:
     'y[i] = x[i];'
     """
     plain = " ".join(text.split())
-    return plain if len(plain) <= _LONGEST_TEXT else plain[: _LONGEST_TEXT - 1] + "…"
+    return shorten(plain, _LONGEST_TEXT)

@@ -116,12 +116,13 @@ class PredictedLaunch:
         mangled_name: of the kernel.
         name: readable.
         line: topmost line of the kernel's body in the source; None when it has none there.
-        words: limiter, volumes, time and how much was emulated, as a lens says them.
+        words: limiter, volumes and time, as a lens says them.
         what: which launch of how many blocks was emulated for which GPU, a clause.
         described_line: of its table in the description; None when unknown.
         grid: blocks in x, y, z; None when unknown.
         block: threads in x, y, z; None in the same case.
         emulated_ratio: blocks of the grid that were executed, 0..1.
+        limits: how much was emulated, for the end of a lens; empty where that is all.
     """
 
     mangled_name: str
@@ -133,6 +134,7 @@ class PredictedLaunch:
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     emulated_ratio: float = 1.0
+    limits: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

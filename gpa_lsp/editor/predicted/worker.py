@@ -228,6 +228,7 @@ def list_launches(prediction: SourcePrediction) -> Iterator[PredictedLaunch]:
             grid=kernel.launch.grid,
             block=kernel.launch.block,
             emulated_ratio=kernel.execution.executed_blocks / max(kernel.execution.grid_blocks, 1),
+            limits=_describe_limits(kernel),
         )
 
 
@@ -240,7 +241,7 @@ def name_launch(kernel: KernelPrediction) -> str:
 
 
 def describe_briefly(kernel: KernelPrediction, title: str) -> str:
-    """The words of a lens: what limits it, what it moves, how long it takes at least, and how much was emulated where that is not all."""
+    """The words of a lens: what limits it, what it moves, how long it takes at least."""
     parts = []
     own = [fault for fault in kernel.faults if fault.kind not in ENDINGS]
     if own:
@@ -257,9 +258,15 @@ def describe_briefly(kernel: KernelPrediction, title: str) -> str:
         if volumes.duration_ns is not None:
             machine = _PACKAGING.sub("", kernel.machine)
             parts.append(f"≥{format_duration_ns(volumes.duration_ns)} on {machine}")
-    if not kernel.execution.is_complete or kernel.execution.executed_blocks != kernel.execution.grid_blocks:
-        parts.append(f"emulated {count_blocks(kernel)}")
-    return f"predicted{f' {title}' if title else ''}: {' · '.join(parts)}"
+    heading = f"predicted{f' {title}' if title else ''}"
+    return f"{heading}: {' · '.join(parts)}" if parts else heading
+
+
+def _describe_limits(kernel: KernelPrediction) -> str:
+    """How much was emulated, where that is not all."""
+    run = kernel.execution
+    is_whole = run.is_complete and run.executed_blocks == run.grid_blocks
+    return "" if is_whole else f"emulated {count_blocks(kernel)}"
 
 
 def count_blocks(kernel: KernelPrediction) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.basis.visible_text import shorten
 from gpa_lsp.editor.counterparts import Counterpart, describe_counterpart, gather_counterparts, gather_for_reason
 from gpa_lsp.editor.document_view import DocumentView, HotLine, ValueLine
 from gpa_lsp.editor.lines.causes import CauseLine
@@ -191,17 +192,13 @@ def _fit(sides: Sequence[_Side], room: int) -> list[LabelPart]:
 
 def _list_parts(side: _Side, room: int) -> list[LabelPart]:
     if side.link is None:
-        return [LabelPart(value=_cut(side.words, room))]
+        return [LabelPart(value=shorten(side.words, room))]
     left = max(room - len(side.words) - len(" · "), len("← …:12"))
     value = side.link.value
     if len(value) > left:  # the beginning of a file's name goes: the line counts
         value = f"{value[:2]}…{value[len(value) + 3 - left :]}"
     link = LabelPart(value=value, tooltip=side.link.tooltip, location=side.link.location)
-    return [link, LabelPart(value=_cut(f" · {side.words}", room - len(value)))]
-
-
-def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[: max(room - 1, 0)]}…"
+    return [link, LabelPart(value=f" · {shorten(side.words, room - len(value) - len(' · '))}")]
 
 
 def _join(parts: Sequence[LabelPart], mark: str) -> str | tuple[LabelPart, ...]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import groupby, islice
 
 from gpa_lsp.basis.numbers import format_count_of
+from gpa_lsp.basis.visible_text import shorten
 from gpa_lsp.editor.cause_table import label_remedy
 from gpa_lsp.editor.document_view import DocumentView, KernelAnchor
 from gpa_lsp.editor.kernel_page import MOST_LENS_CHARS, describe_kernel_briefly
@@ -23,7 +24,7 @@ from gpa_lsp.editor.source.thinning import thin_out
 from gpa_lsp.editor.static.view import StaticAnchor
 from gpa_lsp.editor.timed.view import TimedAnchor
 
-_EDITED = " · before your edits"
+_EDITED = "before your edits"
 
 _MOST_ON_SCREEN = 4
 """Lenses of loops and calls: each pushes the code down by a line."""
@@ -68,33 +69,29 @@ def _place(view: DocumentView, line: int, commands: Iterable[CommandCall]) -> It
 
 
 def _fit(command: CommandCall) -> CommandCall:
-    return command if len(command.title) <= MOST_LENS_CHARS else replace(command, title=_cut(command.title))
+    return replace(command, title=shorten(command.title, MOST_LENS_CHARS))
 
 
-def _cut(title: str, room: int = MOST_LENS_CHARS) -> str:
-    return title if len(title) <= room else f"{title[: room - 1].rstrip(' ·')}…"
-
-
-def _mark_edited(title: str, *, is_edited: bool) -> str:
-    """That it was said of another text is never cut."""
-    return _cut(title, MOST_LENS_CHARS - len(_EDITED)) + _EDITED if is_edited else title
+def _join_title(title: str, *trust: str, is_edited: bool) -> str:
+    """A title in a lens's room; never without what limits how far it can be trusted."""
+    return shorten(title, MOST_LENS_CHARS, " · ".join([*filter(None, trust), *([_EDITED] if is_edited else [])]))
 
 
 def _show_statics(uri: str, anchor: StaticAnchor) -> CommandCall:
     """What the code of a kernel says that no profile measured."""
-    title = _mark_edited(f"{anchor.kernel.words} · static", is_edited=anchor.is_edited)
+    title = _join_title(anchor.kernel.words, "static", is_edited=anchor.is_edited)
     return CommandCall(title=title, command="gpaLsp.showStatics", arguments=(uri, anchor.kernel.mangled_name))
 
 
 def _show_launch(uri: str, anchor: PredictedAnchor) -> CommandCall:
     """What was predicted of a launch; it opens the page there."""
-    title = _mark_edited(anchor.launch.words, is_edited=anchor.is_edited)
+    title = _join_title(anchor.launch.words, anchor.launch.limits, is_edited=anchor.is_edited)
     return CommandCall(title=title, command="gpaLsp.showPrediction", arguments=(uri, anchor.index))
 
 
 def _show_time(uri: str, anchor: TimedAnchor) -> CommandCall:
     """What was timed of a launch; it shows all that was."""
-    title = _mark_edited(anchor.words, is_edited=anchor.is_edited)
+    title = _join_title(anchor.words, is_edited=anchor.is_edited)
     return CommandCall(title=title, command="gpaLsp.showTimes", arguments=(uri,))
 
 
@@ -112,7 +109,7 @@ def _list_remedies(anchors: Sequence[RemedyAnchor], metric: LineMetric) -> Itera
     """
     best = max(anchors, key=lambda anchor: anchor.region.speedup.estimate)
     value = label_scope(best.shown.kernel, metric, best.region.scope)
-    title = label_remedy(best, value) + (_EDITED if best.is_edited else "")
+    title = _join_title(label_remedy(best, value), is_edited=best.is_edited)
     arguments = (best.shown.kernel.report.mangled_name,)
     yield CommandCall(title=title, command="gpaLsp.showKernel", arguments=arguments)
 
@@ -124,7 +121,7 @@ def _remark(anchor: KernelAnchor, stale: int) -> str:
     doubt = " · source unverified" if anchor.is_unverified else ""
     if anchor.is_edited and stale:
         return f"{doubt} · {format_count_of(stale, 'line')} edited since"
-    return f"{doubt}{_EDITED}" if anchor.is_edited else doubt
+    return f"{doubt} · {_EDITED}" if anchor.is_edited else doubt
 
 
 def _say_unemulated(view: DocumentView, mangled_name: str) -> str:
