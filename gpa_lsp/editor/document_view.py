@@ -265,7 +265,9 @@ def build_view(
 
 
 def _list_measured(kernels: Sequence[VisibleKernel]) -> frozenset[str]:
-    return frozenset(shown.kernel.report.mangled_name for shown in kernels)
+    """Mangled names of the kernels whose advice replaces static findings: a simulation ranks no arithmetic by what it costs."""
+    reports = (shown.kernel.report for shown in kernels)
+    return frozenset(report.mangled_name for report in reports if not report.is_simulated)
 
 
 def _make_hot_line(entry: HotEntry, is_edited: bool) -> HotLine:
@@ -285,7 +287,8 @@ def _place_remedies(view: DocumentView) -> tuple[RemedyAnchor, ...]:
 def _list_static_marks(view: DocumentView) -> Mapping[int, tuple[StaticMark, ...]]:
     found = {} if view.statics is None else {line: list(marks) for line, marks in view.statics.marks.items()}
     for line, mark in place_code_findings(view.snapshot.by_file.get(view.local_path, ()), view.local_path, view.finder):
-        found.setdefault(line, []).append(mark)
+        if all((one.check, one.message) != (mark.check, mark.message) for one in found.get(line, ())):
+            found.setdefault(line, []).append(mark)
     return {line: tuple(marks) for line, marks in found.items()}
 
 
