@@ -35,6 +35,12 @@ _OF_SYSTEMS = re.compile(
     r"(?:assert|complex|ctype|errno|fenv|float|inttypes|limits|locale|malloc|math|memory|pthread|setjmp|signal|std\w+|strings?|time|unistd|wchar"
     r"|windows|sys/\w+)\.h"
 )
+# Headers that come with CUDA, its libraries and what programs on GPUs are linked with: compilers find them without a flag of the project's.
+_OF_LIBRARIES = re.compile(
+    r"(?:cu(?:blas|fft|rand|sparse|solver|dnn|tensor|file|pti|da)\w*|cuda|nv\w+|npp\w*|nccl\w*|thrust|cub|cooperative_groups\w*|mma|mpi\w*|omp|hip|sycl|rocm)"
+    r"(?:\.h\w*$|/)",
+    re.IGNORECASE,
+)
 _FOLDERS_AROUND = 3
 _MOST_ROUNDS = 4
 _MOST_SEARCHED = 5000
@@ -52,6 +58,18 @@ def find_missing_header(text: str) -> str | None:
     """
     found = _MISSING.search(text)
     return next((one for one in found.groups() if one is not None), None) if found is not None else None
+
+
+def is_surely_missing(header: str, include_line: str, *, has_flags: bool) -> bool:
+    """Whether a header that was not found is missing for the user, too: one of the project, looked for with the project's own flags.
+
+    >>> is_surely_missing("a/b.h", '#include "a/b.h"', has_flags=True), is_surely_missing("a/b.h", '#include "a/b.h"', has_flags=False)
+    (True, False)
+    >>> is_surely_missing("mpi.h", "#include <mpi.h>", has_flags=True), is_surely_missing("cublas_v2.h", '#include "cublas_v2.h"', has_flags=True)
+    (False, False)
+    """
+    is_quoted = f'"{header}"' in include_line
+    return has_flags and is_quoted and _OF_LIBRARIES.match(header) is None and _OF_SYSTEMS.fullmatch(header) is None
 
 
 def explain_missing_headers(unit: CompiledUnit, flags: CompilerFlags) -> CompiledUnit:

@@ -1,6 +1,9 @@
 """What the code says, on the lines as they are now, and not where a profile says better."""
 
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from gpa_lsp.basis.errors import ProblemSeverity
 from gpa_lsp.compiler.model import CompilerMessage
@@ -121,6 +124,24 @@ def test_a_measured_kernel_has_neither_static_lens_nor_static_findings() -> None
     assert static == ["9 registers · static"]
 
 
+def test_a_simulated_kernel_keeps_its_static_findings() -> None:
+    listing = LISTING.replace("saxpy.cu", "k.cu")
+    measured = build_kernel(listing)
+    launches = (replace(one, sampling=replace(one.sampling, is_simulated=True)) for one in measured.launches)
+    simulated = replace(measured, launches=tuple(launches))
+    counts = []
+    for kernel in (measured, simulated):
+        profile = make_profile(kernel, texts={"k.cu": TEXT})
+        name = profile.kernels[0].report.mangled_name
+        statics = StaticKernel(mangled_name=name, name="saxpy", line=3, words="18 registers", page="")
+        result = make_result(kernels=(statics,), marks=(make_mark(5, kernels=(name,)),))
+        seen = view(take_result(None, result), snapshot=make_snapshot(profile))
+        found = [one for one in list_diagnostics(seen) if one.code == "static double-constants"]
+        lenses = [title for _, title in titles(seen) if title.endswith("static")]
+        counts.append((len(found), len(lenses)))
+    assert counts == [(0, 0), (1, 1)]
+
+
 def make_message(line: int | None, **changes: object) -> CompilerMessage:
     values: dict[str, object] = {
         "severity": ProblemSeverity.ERROR,
@@ -157,12 +178,68 @@ def test_what_is_known_of_the_code_stays_while_it_does_not_compile() -> None:
     assert all(one.severity != DiagnosticSeverity.ERROR for one in list_diagnostics(view(fixed)))
 
 
-def test_a_missing_header_is_a_warning_where_the_flags_are_unknown() -> None:
-    missing = make_message(1, text="x.h: No such file or directory", column=None)
-    for has_flags, severity in ((True, DiagnosticSeverity.ERROR), (False, DiagnosticSeverity.WARNING)):
-        result = make_result(has_failed=True, has_flags=has_flags, messages=(missing,))
-        (found,) = [one for one in list_diagnostics(view(take_result(None, result))) if one.severity == severity]
-        assert found.range.start.line == 0
+INCLUDING = """\
+#include "kernels/tile.h"
+#include <cublas_v2.h>
+#include "cublas_v2.h"
+#include "wrapper.cuh"
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "has_flags", "severity"),
+    [
+        (1, "kernels/tile.h: No such file or directory", True, DiagnosticSeverity.ERROR),
+        (1, "kernels/tile.h: No such file or directory", False, DiagnosticSeverity.INFORMATION),
+        (2, 'cannot open source file "cublas_v2.h"', True, DiagnosticSeverity.INFORMATION),
+        (3, 'cannot open source file "cublas_v2.h"', True, DiagnosticSeverity.INFORMATION),
+        (3, 'cannot open source file "cublas_v2.h"', False, DiagnosticSeverity.INFORMATION),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("said", [ProblemSeverity.ERROR, ProblemSeverity.WARNING])
+def test_a_header_that_only_we_may_lack_is_information_on_its_line(
+    line: int, text: str, has_flags: bool, severity: DiagnosticSeverity, said: ProblemSeverity
+) -> None:
+    message = make_message(line, text=text, column=None, severity=said)
+    result = make_result(INCLUDING, has_failed=True, has_flags=has_flags, kernels=(), marks=(), messages=(message,))
+    (found,) = list_diagnostics(view(take_result(None, result), INCLUDING))
+    assert found.range.start.line == line - 1
+    if severity is DiagnosticSeverity.INFORMATION:
+        assert found.severity == severity
+        assert found.message.startswith("Only the advisor's own compile is known to lack this header: ")
+    else:
+        assert found.severity == {ProblemSeverity.ERROR: severity}.get(said, DiagnosticSeverity.WARNING)
+
+
+def test_a_header_that_a_header_lacks_stands_where_that_one_is_included() -> None:
+    message = make_message(7, text="mpi.h: No such file or directory", column=None, path=Path("/project/wrapper.cuh"))
+    result = make_result(INCLUDING, has_failed=True, kernels=(), marks=(), messages=(message,))
+    (found,) = list_diagnostics(view(take_result(None, result), INCLUDING))
+    assert (found.range.start.line, found.severity) == (3, DiagnosticSeverity.INFORMATION)
+
+
+def test_names_that_a_missing_header_may_declare_are_no_errors_of_the_code() -> None:
+    missing = make_message(2, text='cannot open source file "cublas_v2.h"', column=None)
+    unknown = make_message(4, text='identifier "cublasHandle_t" is undefined', column=None)
+    wrong = make_message(4, text="expected a declaration", column=None)
+    result = make_result(INCLUDING, has_failed=True, kernels=(), marks=(), messages=(missing, unknown, wrong))
+    severities = [one.severity for one in list_diagnostics(view(take_result(None, result), INCLUDING))]
+    assert severities == [DiagnosticSeverity.INFORMATION, DiagnosticSeverity.INFORMATION, DiagnosticSeverity.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("nvcc failed: sh: 1: cicc: not found", DiagnosticSeverity.INFORMATION),
+        ("NVRTC 13.0 failed (invalid option): --gpu-architecture=compute_50", DiagnosticSeverity.INFORMATION),
+        ("ptxas error: Entry function 'k' uses too much shared data", DiagnosticSeverity.ERROR),
+    ],
+)
+def test_what_the_compiler_itself_lacks_is_no_error_of_the_code(text: str, severity: DiagnosticSeverity) -> None:
+    message = make_message(None, text=text, column=None, number=None)
+    result = make_result(has_failed=True, kernels=(), marks=(), messages=(message,))
+    (found,) = list_diagnostics(view(take_result(None, result)))
+    assert (found.range.start.line, found.severity) == (0, severity)
 
 
 def test_notes_go_with_their_message_and_other_files_stand_on_the_first_line() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpa_lsp.basis.errors import ProblemSeverity
+from gpa_lsp.compiler.missing_headers import find_missing_header, is_surely_missing
 from gpa_lsp.compiler.model import CompilerMessage
 from gpa_lsp.editor.document_view import DocumentView
 from gpa_lsp.editor.lines.positions import span_line
@@ -23,7 +24,14 @@ _COUNTED = frozenset({"uncoalesced-accesses", "bank-conflicts", _BRANCHES})
 """Checks of what an emulation counts."""
 
 _MOST_MESSAGES = 100
-_MISSING_HEADER = re.compile(r"No such file or directory|cannot open (?:source )?file", re.IGNORECASE)
+_LACKED = "Only the advisor's own compile is known to lack this header:"
+_UNDECLARED = re.compile(
+    r"is undefined|was not declared|unknown type name|has not been declared|incomplete type|is not a template"
+)
+_INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
+
+# Messages without a line that are about the code all the same.
+_ABOUT_CODE = re.compile(r"ptxas|nvlink|Entry function|Function .* uses", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 
@@ -96,18 +104,43 @@ def _relate(view: DocumentView, diagnostic: Diagnostic, line: int, note: Compile
 
 
 def _make_message(view: DocumentView, statics: PlacedStatics, line: int | None, message: CompilerMessage) -> Diagnostic:
-    """A header that is missing where nobody knows the project's flags may be the flags' fault, and the code sound: then it is a warning."""
-    severity = _SEVERITIES[message.severity]
-    is_doubtful = not statics.has_flags and _MISSING_HEADER.search(message.text) is not None
-    if message.severity is ProblemSeverity.ERROR and is_doubtful:
-        severity = DiagnosticSeverity.WARNING
+    """What is the fault of the surroundings of our own compile is information: the user's compiler may take the code as it is."""
+    severity, text = _SEVERITIES[message.severity], message.text
+    header = find_missing_header(text)
+    if header is not None and not is_surely_missing(header, _read_line(view, line), has_flags=statics.has_flags):
+        severity = DiagnosticSeverity.INFORMATION
+        text = f"{_LACKED} {text}"
+    elif severity != DiagnosticSeverity.INFORMATION and _is_of_surroundings(statics, message):
+        severity = DiagnosticSeverity.INFORMATION
     place = "" if message.path is None else f"{message.path}:{f'{message.line}:' if message.line else ''} "
     number = f" {message.number}" if message.number else ""
     return Diagnostic(
-        range=_find_range(view, line, message.column),
+        range=_find_range(view, _find_include(view, message.path) if line is None else line, message.column),
         severity=severity,
         code=f"{statics.compiler or 'compiler'}{number}",
-        message=f"{place}{message.text}",
+        message=f"{place}{text}",
+    )
+
+
+def _is_of_surroundings(statics: PlacedStatics, message: CompilerMessage) -> bool:
+    """Whether a message is about no place in the code, or about a name that a header may declare which is not there."""
+    if message.line is None:
+        return not _ABOUT_CODE.match(message.text)
+    lacked = any(find_missing_header(one.text) is not None for _, one in statics.messages)
+    return lacked and _UNDECLARED.search(message.text) is not None
+
+
+def _read_line(view: DocumentView, line: int | None) -> str:
+    return "" if line is None else view.positions.lines[line - 1]
+
+
+def _find_include(view: DocumentView, path: Path | None) -> int | None:
+    """The line that includes a file by its name."""
+    if path is None:
+        return None
+    lines = enumerate(view.positions.lines, 1)
+    return next(
+        (number for number, text in lines if (found := _INCLUDE.match(text)) and Path(found[1]).name == path.name), None
     )
 
 
