@@ -22,7 +22,7 @@ from gpa_lsp.report.changes import (
     TimeJudgement,
     Verdict,
     compare_times,
-    judge_change,
+    judge_measurements,
     measure_range,
 )
 from gpa_lsp.report.compare import compare_kernels
@@ -84,7 +84,7 @@ def find_budget(budgets: Budgets, metric: Metric, kernel: GateKernel) -> Budget 
 
 def _judge_pair(base: GateKernel, head: GateKernel, budgets: Budgets) -> list[GateRow]:
     is_measured = base.work is not None and head.work is not None and base.time_origin is head.time_origin
-    judgement = judge_change(base.work, head.work) if is_measured and base.work and head.work else None
+    judgement = judge_measurements(base.work, head.work) if is_measured and base.work and head.work else None
     found = [(metric, find_budget(budgets, metric, head)) for metric in Metric]
     return [
         _judge_time(base, head, budget, judgement)

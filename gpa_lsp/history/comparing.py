@@ -18,7 +18,7 @@ from gpa_lsp.report.changes import (
     Verdict,
     explain_missing_stalls,
     is_beyond_counts,
-    judge_change,
+    judge_measurements,
     order_changes,
 )
 from gpa_lsp.report.line_map import map_edited_lines, split_lines
@@ -38,7 +38,7 @@ def choose_comparable(run: Run, earlier: Iterable[Run]) -> tuple[Run, bool] | No
     """
     first = possible = None
     for one in earlier:
-        is_same_work = judge_change(one.measurement.work, run.measurement.work).is_same_work
+        is_same_work = judge_measurements(one.measurement.work, run.measurement.work).is_same_work
         if is_same_work:
             return one, True
         first = first or one
@@ -62,7 +62,7 @@ def compare_runs(
         after_content: the later run's.
     """
     old, new = before.measurement, after.measurement
-    judgement = judge_change(old.work, new.work)
+    judgement = judge_measurements(old.work, new.work)
     is_other = judgement.verdict is Verdict.OTHER_WORK
     ratio = None
     if old.executed_instructions and new.executed_instructions:

@@ -9,7 +9,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import NOTHING
 from gpa_lsp.history.comparing import choose_comparable
 from gpa_lsp.history.model import Measurement, Run, RunFilter
-from gpa_lsp.report.changes import judge_change, measure_range
+from gpa_lsp.report.changes import judge_measurements, measure_range
 from gpa_lsp.report.time_course import TimeCourse, TimedRun
 
 if TYPE_CHECKING:  # a Python without SQLite must do without memory, not without everything else
@@ -114,7 +114,7 @@ def _make_timed(run: Run, before: Measurement | None, unit: str) -> TimedRun:
     measurement = run.measurement
     spread = _find_spread(measurement, unit)
     low, high = (None, None) if spread is None else measure_range(spread, unit)
-    judgement = None if before is None else judge_change(before.work, measurement.work)
+    judgement = None if before is None else judge_measurements(before.work, measurement.work)
     change = None if judgement is None else judgement.time
     return TimedRun(
         number=run.number,

@@ -6,7 +6,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.history.comparing import choose_comparable
 from gpa_lsp.history.model import KernelKey, Run, RunFilter
 from gpa_lsp.history.store import History
-from gpa_lsp.report.changes import TimeJudgement, judge_change
+from gpa_lsp.report.changes import TimeJudgement, judge_measurements
 
 # Predecessors that are looked at for one of the same work.
 _MOST_STEPS = 24
@@ -78,7 +78,7 @@ def build_overview(history: History, wanted: RunFilter, most_runs: int | None) -
 def _judge(before: Run | None, after: Run) -> RunTime | None:
     if before is None or before.run_id == after.run_id:
         return None
-    return before, judge_change(before.measurement.work, after.measurement.work)
+    return before, judge_measurements(before.measurement.work, after.measurement.work)
 
 
 def _find_previous(history: History, run: Run) -> Run | None:

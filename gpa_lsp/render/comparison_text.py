@@ -31,7 +31,7 @@ FATE_WORDS: Mapping[AdviceFate, str] = {
     AdviceFate.TAKEN: "taken",
     AdviceFate.PARTLY_TAKEN: "partly taken",
     AdviceFate.OPEN: "still open",
-    AdviceFate.UNKNOWN: "unknown",
+    AdviceFate.UNKNOWN: "not seen to be taken",
 }
 
 _MOST_SIGNS = 2

@@ -226,7 +226,7 @@ class TimeJudgement:
     is_same_work: bool | None = True
 
 
-def judge_change(before: MeasuredWork, after: MeasuredWork) -> TimeJudgement:
+def judge_measurements(before: MeasuredWork, after: MeasuredWork) -> TimeJudgement:
     """Ask whether two measurements did the same work, and if so, what became of the time.
 
     Every view that compares two measurements of a kernel asks this.
@@ -235,26 +235,34 @@ def judge_change(before: MeasuredWork, after: MeasuredWork) -> TimeJudgement:
     >>> times = LaunchTimes(cycles=None, ns=Spread(count=1, mean=2e6, minimum=None, maximum=None, standard_deviation=None))
     >>> small = MeasuredWork(times=times, device="T4", grid=(8, 1, 1), block=(32, 1, 1), executed_instructions=800.0, code_digest=None)
     >>> large = replace(small, grid=(80, 1, 1), executed_instructions=8000.0)
-    >>> judge_change(small, large).verdict.value, judge_change(small, large).note
+    >>> judge_measurements(small, large).verdict.value, judge_measurements(small, large).note
     ('other_work', 'other size: grid 8 → 80, 10.0× the instructions')
-    >>> judge_change(small, replace(large, executed_instructions=2000.0)).note
+    >>> judge_measurements(small, replace(large, executed_instructions=2000.0)).note
     'work may differ: grid 8 → 80, 2.50× the instructions'
     """
     is_same_work, note = _judge_work(before, after)
     if is_same_work is False:
         return TimeJudgement(verdict=Verdict.OTHER_WORK, time=None, note=note, is_same_work=False)
     time = compare_times(before.times, after.times)
-    verdict = Verdict.NO_CHANGE
-    if before.code_digest is not None and before.code_digest == after.code_digest:
-        verdict = Verdict.SAME_CODE
-    elif time is None:
-        verdict = Verdict.UNKNOWN
-    elif time.low > 1:
-        verdict = Verdict.FASTER
-    elif time.high < 1:
-        verdict = Verdict.SLOWER
+    same_code = before.code_digest is not None and before.code_digest == after.code_digest
+    verdict = judge_change(time, same_code=same_code)
     doubt = NOTHING if time is None else note or _describe_clocks(before, after)
     return TimeJudgement(verdict=verdict, time=time, note=doubt, is_same_work=is_same_work)
+
+
+def judge_change(time: TimeChange | None, *, same_code: bool) -> Verdict:
+    """What a change of time means; ``same_code`` says that instructions and launch are the same.
+
+    >>> judge_change(None, same_code=True).value, judge_change(None, same_code=False).value
+    ('same_code', 'unknown')
+    """
+    if same_code:
+        return Verdict.SAME_CODE
+    if time is None:
+        return Verdict.UNKNOWN
+    if time.low > 1:
+        return Verdict.FASTER
+    return Verdict.SLOWER if time.high < 1 else Verdict.NO_CHANGE
 
 
 def _judge_work(before: MeasuredWork, after: MeasuredWork) -> tuple[bool | None, Sentence]:

@@ -16,7 +16,7 @@ from gpa_lsp.report.changes import (
     TimeChange,
     Verdict,
     explain_missing_stalls,
-    judge_change,
+    judge_measurements,
     order_changes,
 )
 from gpa_lsp.report.comparison import AdviceOutcome, Comparison, KernelComparison, LikelyPair
@@ -24,7 +24,7 @@ from gpa_lsp.report.differences import Difference, Trait, compare_traits
 from gpa_lsp.report.kernel_pairs import find_likely_pairs, find_named, pair_by_name
 from gpa_lsp.report.line_map import map_edited_lines, split_lines
 from gpa_lsp.report.model import KernelReport, LaunchReport, LineRow, Report
-from gpa_lsp.report.taken import AdviceFate, judge_advice
+from gpa_lsp.report.taken import LOCAL_OPTIMIZERS, AdviceFate, judge_advice, judge_local_advice
 
 
 def compare_reports(
@@ -77,7 +77,7 @@ def compare_kernels(before: KernelReport, after: KernelReport) -> KernelComparis
 
     Where they did not do the same work, nothing but that is said.
     """
-    judgement = judge_change(measure_work(before), measure_work(after))
+    judgement = judge_measurements(measure_work(before), measure_work(after))
     if judgement.verdict is Verdict.OTHER_WORK:
         return KernelComparison(
             before=before,
@@ -252,7 +252,12 @@ def _follow_up(
 ) -> AdviceOutcome:
     """What became of a piece of advice, by what changed in code and counters."""
     before, after = kernels
-    fate, signs = (AdviceFate.OPEN, ()) if same_code else judge_advice(advice.optimizer, traits)
+    if same_code:
+        fate, signs = AdviceFate.OPEN, tuple[Difference, ...]()
+    elif advice.optimizer in LOCAL_OPTIMIZERS:
+        fate, signs = judge_local_advice(advice, before, after, traits)
+    else:
+        fate, signs = judge_advice(advice.optimizer, traits)
     is_done = fate in (AdviceFate.TAKEN, AdviceFate.PARTLY_TAKEN)
     return AdviceOutcome(
         advice=advice,

@@ -44,6 +44,7 @@ class Trait(StrEnum):
     CODE_SIZE = "instructions in the code"
     EXECUTED = "executed warp instructions"
     ITERATIONS = "loop iterations executed"
+    REPEATS = "copies in the code"
     GLOBAL_ACCESSES = "global accesses"
     SHARED_ACCESSES = "shared accesses"
     LOCAL_ACCESSES = "local accesses"
@@ -119,6 +120,9 @@ _COUNTED = frozenset(
 
 _Values = dict[Trait, Cell]
 
+Place = tuple[KernelReport, npt.NDArray[np.bool_]]
+"""A kernel, and which of its instructions."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
@@ -172,9 +176,52 @@ def compare_traits(before: KernelReport, after: KernelReport) -> Mapping[Trait, 
     }
 
 
+def compare_traits_at(before: Place, after: Place, opcodes: frozenset[str]) -> Mapping[Trait, Difference]:
+    """Compare the code of some instructions only, such as those of a few lines.
+
+    Args:
+        before: the kernel and bool[n], which instructions.
+        after: the same of the other.
+        opcodes: mnemonics without modifiers of those whose copies are counted.
+    """
+    weights = [_read_executions(kernel) for kernel, _ in (before, after)]
+    is_static = any(one is None for one in weights)
+    old, new = (
+        _measure_code_at(place, None if is_static else weight, opcodes)
+        for place, weight in zip((before, after), weights, strict=True)
+    )
+    return {
+        trait: Difference(trait=trait, before=old[trait], after=new[trait], is_static=is_static and trait in _COUNTED)
+        for trait in Trait
+        if old.get(trait) is not None and new.get(trait) is not None
+    }
+
+
+def _measure_code_at(place: Place, executions: npt.NDArray[np.float64] | None, opcodes: frozenset[str]) -> _Values:
+    kernel, rows = place
+    weights = rows * (np.ones(len(rows)) if executions is None else executions)
+    found = _measure_code(kernel, weights)
+    texts = kernel.instructions.texts
+    copies = [row for row in np.flatnonzero(rows) if texts[row] and read_opcode(texts[row]) in opcodes]
+    # Copies that execute less often by as much as there are more of them: unrolled. Fewer executions of them all: widened, or gone.
+    executed = float(weights[copies].sum()) if executions is not None else None
+    return {
+        **found,
+        Trait.CODE_SIZE: int(rows.sum()),
+        Trait.EXECUTED: None if executions is None else float(weights.sum()),
+        Trait.ITERATIONS: executed,
+        Trait.REPEATS: len(copies),
+    }
+
+
+def read_opcode(text: str) -> str:
+    """Read the mnemonic of an instruction without its modifiers."""
+    return read_mnemonic(text).partition(".")[0]
+
+
 def count_opcodes(kernel: KernelReport) -> Counter[str]:
     """How often each opcode stands in the code, modifiers aside; empty where there is no disassembly."""
-    return Counter(read_mnemonic(text).partition(".")[0] for text in kernel.instructions.texts if text)
+    return Counter(read_opcode(text) for text in kernel.instructions.texts if text)
 
 
 def count_blocks(kernel: KernelReport) -> int | None:

@@ -1,11 +1,25 @@
-"""Whether advice was taken: what the change would have to do to code and counters, and whether it did."""
+"""Whether advice was taken: what the change would have to do to code and counters, and whether it did.
+
+Advice about the launch, the build or the whole kernel is judged by the kernel. Advice about a place is judged at that place: by the
+instructions of its lines before, and of the same lines after. Where the lines cannot be followed, what is left in the whole kernel bounds what is
+left there.
+"""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum, StrEnum
+from math import prod
 
+import numpy as np
+import numpy.typing as npt
+
+from gpa_lsp.advice.model import Advice
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.locations import SourceLine
 from gpa_lsp.basis.numbers import Quantity
-from gpa_lsp.report.differences import Difference, Trait
+from gpa_lsp.report.differences import Difference, Trait, compare_traits_at, read_opcode
+from gpa_lsp.report.line_map import map_edited_lines, split_lines
+from gpa_lsp.report.model import KernelReport
 
 
 class AdviceFate(Enum):
@@ -18,7 +32,7 @@ class AdviceFate(Enum):
     OPEN = "open"
     """Nothing of what the advice is about has changed."""
     UNKNOWN = "unknown"
-    """Neither code nor counters of the two reports can tell."""
+    """It is not seen to be taken: the kernel changed otherwise, or neither code nor counters of the two reports can tell."""
 
 
 _LEAST_POINTS = 0.05
@@ -77,7 +91,7 @@ SIGNS: Mapping[str, tuple[_Sign, ...]] = {
     "global_coalescing": (_fell(Trait.GLOBAL_EXCESS),),
     "instruction_diet": (_fell(Trait.EXECUTED, 0.8, 0.95),),
     "kernel_fusion": (),
-    "loop_unrolling": (_fell(Trait.ITERATIONS, 0.75, 0.9),),
+    "loop_unrolling": (_rose(Trait.REPEATS, 1.5, 1.2),),
     "memory_transaction_reduction": (_fell(Trait.GLOBAL_ACCESSES, 0.75, 0.9),),
     "partial_last_warp": (_changed(Trait.BLOCK),),
     "register_reuse": (_fell(Trait.LOCAL_ACCESSES), _fell(Trait.LOCAL_SECTORS)),
@@ -92,9 +106,30 @@ SIGNS: Mapping[str, tuple[_Sign, ...]] = {
     "tensor_cores": (_rose(Trait.TENSOR),),
     "thread_increase": (_rose(Trait.OCCUPANCY),),
     "vector_accesses": (_rose(Trait.ACCESS_BYTES),),
-    "warp_balance": (_fell(Trait.BARRIER_DENSITY),),
+    "warp_balance": (_fell(Trait.BARRIERS),),
 }
 """Optimizer → the signs of its advice, any of which is enough. Without signs nobody can tell: there is no edit to look for, or it is elsewhere."""
+
+# Optimizers whose advice is about a place, so that counts of the whole kernel are no evidence of it.
+LOCAL_OPTIMIZERS = frozenset(
+    {
+        "code_reordering",
+        "constant_cache_misses",
+        "excessive_unrolling",
+        "fast_math",
+        "function_inlining",
+        "function_split",
+        "instruction_diet",
+        "loop_unrolling",
+        "strength_reduction",
+        "warp_balance",
+    }
+)
+
+# Of the executions of an unrolled loop's instructions, after / before: below it they were widened or went, and were not copied.
+_LEAST_KEPT = 0.7
+# Of the turns of all loops: above the first no loop was unrolled, below the second one that took most of them was.
+_LEAST_TURNS, _UNROLLED_TURNS = 0.9, 0.5
 
 
 def judge_advice(optimizer: str, differences: Mapping[Trait, Difference]) -> tuple[AdviceFate, tuple[Difference, ...]]:
@@ -134,3 +169,127 @@ def _measure_fall(difference: Difference) -> float:
     assert isinstance(old, int | float)
     assert isinstance(new, int | float)
     return old - new
+
+
+def judge_local_advice(
+    advice: Advice, before: KernelReport, after: KernelReport, differences: Mapping[Trait, Difference]
+) -> tuple[AdviceFate, tuple[Difference, ...]]:
+    """What became of advice about a place, and the differences there that tell.
+
+    Args:
+        advice: given before.
+        before: the kernel it was given for.
+        after: the kernel as it is now.
+        differences: of the whole kernels.
+    """
+    build = differences.get(Trait.BUILD)
+    rows = [
+        row for region in advice.regions for one in region.hotspots for row in (one.def_row, one.use_row or one.def_row)
+    ]
+    if not rows or (build is not None and build.is_change):  # another compiler's work at every place
+        return AdviceFate.UNKNOWN, ()
+    causes = [before.instructions.texts[one.def_row] for region in advice.regions for one in region.hotspots]
+    opcodes = frozenset(read_opcode(text) for text in causes if text)
+    lines = _find_lines(before, rows)
+    chosen = _choose_rows(before, lines) if lines else np.isin(np.arange(len(before.instructions)), rows)
+    followed = _follow_lines(before, after, lines)
+    now = _choose_rows(after, followed)
+    if now.any():
+        found = compare_traits_at((before, chosen), (after, now), opcodes)
+        return _judge_there(advice.optimizer, _scale(found, before, after), differences)
+    nowhere = np.zeros(len(after.instructions), dtype=bool)
+    there = compare_traits_at((before, chosen), (after, nowhere), opcodes)
+    bounds = {
+        sign.trait: replace(there[sign.trait], after=differences[sign.trait].after)
+        for sign in SIGNS.get(advice.optimizer, ())
+        if sign.way is _Way.FELL and sign.trait in there and sign.trait in differences
+    }
+    fate, signs = judge_advice(advice.optimizer, _scale(bounds, before, after))
+    if fate in (AdviceFate.TAKEN, AdviceFate.PARTLY_TAKEN):
+        return fate, signs
+    if advice.optimizer == "loop_unrolling":
+        return _judge_loops(before, after, opcodes, differences)
+    whole, signs = judge_advice(advice.optimizer, differences)
+    return (whole, signs) if whole is AdviceFate.OPEN else (AdviceFate.UNKNOWN, ())
+
+
+def _judge_loops(
+    before: KernelReport, after: KernelReport, opcodes: frozenset[str], differences: Mapping[Trait, Difference]
+) -> tuple[AdviceFate, tuple[Difference, ...]]:
+    """Judge a loop that cannot be followed: unrolled, all loops take fewer turns, and its instructions are executed as often as before."""
+    turns = _scale(differences, before, after).get(Trait.ITERATIONS)
+    if turns is None or turns.ratio is None:
+        return AdviceFate.UNKNOWN, ()
+    if turns.ratio >= _LEAST_TURNS:
+        return AdviceFate.OPEN, (turns,)
+    every = [(kernel, np.ones(len(kernel.instructions), dtype=bool)) for kernel in (before, after)]
+    kept = _scale(compare_traits_at(every[0], every[1], opcodes), before, after)[Trait.ITERATIONS].ratio
+    is_unrolled = turns.ratio <= _UNROLLED_TURNS and kept is not None and kept >= _LEAST_KEPT
+    return (AdviceFate.TAKEN, (turns,)) if is_unrolled else (AdviceFate.UNKNOWN, ())
+
+
+def _judge_there(
+    optimizer: str, there: Mapping[Trait, Difference], whole: Mapping[Trait, Difference]
+) -> tuple[AdviceFate, tuple[Difference, ...]]:
+    """Judge what changed at a place; what only moved from there to another place of the kernel did not go."""
+    fate, signs = judge_advice(optimizer, there)
+    if fate not in (AdviceFate.TAKEN, AdviceFate.PARTLY_TAKEN):
+        return fate, signs
+    for sign in signs:
+        ratio = whole[sign.trait].ratio if sign.trait in whole else None
+        has_moved = sign.ratio is not None and sign.ratio < 1 and ratio is not None and ratio >= 1
+        kept = there[Trait.ITERATIONS].ratio if sign.trait is Trait.REPEATS and Trait.ITERATIONS in there else None
+        if has_moved or (kept is not None and kept < _LEAST_KEPT):
+            return AdviceFate.UNKNOWN, ()
+    return fate, signs
+
+
+def _scale(found: Mapping[Trait, Difference], before: KernelReport, after: KernelReport) -> Mapping[Trait, Difference]:
+    """Barriers and turns of loops as often as each thread comes to them: fewer threads come to fewer."""
+    launches = [one.configuration for one in (before, after)]
+    threads = [prod(one.grid) * prod(one.block) if one.grid and one.block else 0 for one in launches]
+    if not all(threads):
+        return found
+    old, new = threads
+    scaled: dict[Trait, Difference] = {
+        trait: replace(one, after=one.after * old / new)
+        for trait, one in found.items()
+        if trait in (Trait.BARRIERS, Trait.ITERATIONS) and not one.is_static and isinstance(one.after, int | float)
+    }
+    return {**found, **scaled}
+
+
+def _find_lines(kernel: KernelReport, rows: list[int]) -> set[SourceLine]:
+    """The lines of some instructions where they are written, without what is inlined into them."""
+    columns = kernel.instructions
+    chains = [columns.chains[index] for index in columns.chain_index[rows].tolist() if index >= 0]
+    return {chain[-1].source_line for chain in chains if chain and chain[-1].line}
+
+
+def _choose_rows(kernel: KernelReport, lines: set[SourceLine]) -> npt.NDArray[np.bool_]:
+    """Whether each instruction is of one of the lines, or inlined into one."""
+    columns = kernel.instructions
+    of_chain = [any(frame.source_line in lines for frame in chain) for chain in columns.chains]
+    return np.array([*of_chain, False])[columns.chain_index]
+
+
+def _follow_lines(before: KernelReport, after: KernelReport, lines: set[SourceLine]) -> set[SourceLine]:
+    """The same lines after; none where one of them is gone, or where nobody can tell."""
+    known = {frame.file for chain in after.instructions.chains for frame in chain}
+    found = set()
+    for file in {line.file for line in lines}:
+        old, new = before.embedded_sources.get(file), after.embedded_sources.get(file)
+        wanted = [line.line for line in lines if line.file == file]
+        if file not in known or (old is None) is not (new is None):
+            return set()
+        if old is None or new is None:
+            if before.mangled_name != after.mangled_name:
+                return set()
+            partners = wanted
+        else:
+            table = map_edited_lines(split_lines(old), split_lines(new))
+            partners = [table[line - 1] if line <= len(table) else 0 for line in wanted]
+        if not all(partners):
+            return set()
+        found |= {SourceLine(file=file, line=partner) for partner in partners}
+    return found

@@ -140,6 +140,58 @@ def test_advice_was_taken_where_the_code_changed_as_it_says() -> None:
     assert (open_one.before_ratio, open_one.after_ratio) == (pytest.approx(0.7), pytest.approx(0.4))
 
 
+def count(kernel: KernelReport, *executions: int) -> KernelReport:
+    return replace(kernel, instructions=replace(kernel.instructions, executions=np.array(executions)))
+
+
+def test_other_instructions_elsewhere_are_no_sign_of_advice_about_a_place() -> None:
+    rows = """
+        k.cu:4  I2F.RP R2, R3            ; wait=10
+        k.cu:4  MUFU.RCP R4, R2          ; wait=60
+        k.cu:9  DFMA R6, R6, R8, R10     ; wait=10
+        k.cu:9  DFMA R6, R6, R8, R12     ; wait=10
+    """
+    division = "strength_reduction code 1.5x samples=60/60\n  region kernel 0\n    1   wait"
+    before = measured(build_kernel(rows, advice=division), 200_000)
+    single = rows.replace("DFMA", "FFMA")
+    (outcome,) = compare_kernels(before, measured(build_kernel(single), 100_000)).outcomes
+    assert (outcome.fate, outcome.achieved) == (AdviceFate.OPEN, None)  # the doubles went, the division did not
+    shifted = single.replace("I2F.RP R2, R3 ", "SHF.R.U32 R2, R3, 2 ").replace("MUFU.RCP R4, R2", "MOV R4, R2")
+    (outcome,) = compare_kernels(before, measured(build_kernel(shifted), 100_000)).outcomes
+    assert outcome.fate is AdviceFate.TAKEN
+    assert [sign.trait for sign in outcome.signs] == [Trait.SPECIAL, Trait.CONVERSIONS]
+
+
+LOOP = "k.cu:4  LDG.E R2, [R4.64]  ; selected=10\nk.cu:5  FFMA R2, R2, R3, R6  ; long_scoreboard=70/60\nk.cu:6  BRA 0x0  ; wait=5"
+UNROLL = "loop_unrolling code 1.5x samples=70/60\n  region kernel 0\n    1 <- 0   long_scoreboard"
+
+
+@pytest.mark.parametrize(
+    ("rows", "executions", "fate"),
+    [
+        (
+            LOOP.replace("LDG.E", "LDG.E.128"),
+            (250, 250, 250),
+            AdviceFate.OPEN,
+        ),  # four elements a thread, as many fewer turns
+        (f"{LOOP.splitlines()[0]}\n" * 3 + LOOP, (250, 250, 250, 250, 250, 250), AdviceFate.TAKEN),
+        (f"{LOOP.splitlines()[0].replace('LDG.E', 'LDG.E.128')}\n" + LOOP, (100, 100, 100, 100), AdviceFate.UNKNOWN),
+        (
+            LOOP.replace("k.cu:4", "k.cu:14").replace("k.cu:5  FFMA", "k.cu:15  FADD"),
+            (1000, 1000, 1000),
+            AdviceFate.UNKNOWN,
+        ),
+    ],
+)
+def test_a_loop_is_unrolled_where_its_instructions_are_repeated(
+    rows: str, executions: tuple[int, ...], fate: AdviceFate
+) -> None:
+    before = measured(count(build_kernel(LOOP, advice=UNROLL), 1000, 1000, 1000), 200_000)
+    after = measured(count(build_kernel(rows), *executions), 100_000)
+    (outcome,) = compare_kernels(before, after).outcomes
+    assert outcome.fate is fate, outcome.signs
+
+
 def test_twice_the_speed_alone_takes_no_advice() -> None:
     kernel = build_kernel(BEFORE, advice=ADVICE)
     before = measured(kernel, 200_000)
