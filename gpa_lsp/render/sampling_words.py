@@ -17,7 +17,7 @@ from gpa_lsp.basis.numbers import (
 from gpa_lsp.render.layout import join_facts
 from gpa_lsp.report.count import find_top_stall
 from gpa_lsp.report.model import DeviceReport, KernelReport
-from gpa_lsp.simulator.accuracy import MODEL_ERROR
+from gpa_lsp.simulator.accuracy import ERROR_WORDS, UNKNOWN_TIME, is_time_known
 
 OTHER_CODE = "other code that ran meanwhile (not counted in the kernel's samples)"
 """Where foreign samples stand in a table of functions."""
@@ -52,18 +52,19 @@ def label_samples(reasons: Sequence[str], samples: npt.NDArray[np.int64], total:
 
 
 def describe_time(kernel: KernelReport, duration_ns: float | None) -> str:
-    """A time of a kernel; one that a model says is marked as such, with the error of the model."""
-    time = format_duration_ns(duration_ns)
-    return f"{time} ±{format_percent(MODEL_ERROR)} simulated" if kernel.is_simulated else time
+    """A time of a kernel; one that a model says is marked as such, and not told where the model was not checked."""
+    if not kernel.is_simulated:
+        return format_duration_ns(duration_ns)
+    if not is_time_known(kernel.instructions.texts, kernel.instructions.executions):
+        return UNKNOWN_TIME
+    return f"{format_duration_ns(duration_ns)} simulated"
 
 
 def describe_simulation(kernel: KernelReport) -> str:
     """What is to be thought of samples that a model says; empty for measured ones."""
     if not kernel.is_simulated:
         return ""
-    return (
-        f"simulated, not measured: times were {format_percent(MODEL_ERROR)} off on average where they could be compared"
-    )
+    return f"simulated, not measured: {ERROR_WORDS}"
 
 
 def describe_quiet(kernel: KernelReport) -> str:

@@ -11,13 +11,13 @@ import numpy as np
 
 from gpa_lsp.basis.errors import Problem
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_percent
+from gpa_lsp.basis.numbers import format_count, format_duration_ns, format_percent
 from gpa_lsp.binary.model import Cubin
 from gpa_lsp.device.model import Machine
 from gpa_lsp.profile.native import FORMAT, SIMULATING_TOOL
 from gpa_lsp.rows.model import Kernel, KernelRows
 from gpa_lsp.simulator.access_counts import count_instructions
-from gpa_lsp.simulator.accuracy import MODEL_ERROR
+from gpa_lsp.simulator.accuracy import ERROR_WORDS, UNKNOWN_TIME, is_time_known
 from gpa_lsp.simulator.machine import MemoryFacts
 from gpa_lsp.simulator.reasons import REASONS
 from gpa_lsp.simulator.simulate import PERIOD_CYCLES, SimulatedLaunch
@@ -52,6 +52,16 @@ class DocumentLaunch:
     machine: Machine
     memory: MemoryFacts
 
+    @property
+    def time(self) -> str:
+        """Cycles and time by the model, marked as such; why there is none where the model was not checked."""
+        if not is_time_known(self.kernel.rows.texts, self.walk.executed):
+            return f"{UNKNOWN_TIME} (simulated)"
+        simulated = self.simulated
+        return (
+            f"{format_count(round(simulated.cycles))} cycles, {format_duration_ns(simulated.duration_ns)} (simulated)"
+        )
+
 
 def make_document(
     launches: Sequence[DocumentLaunch], problems: Sequence[Problem], sources: Mapping[str, str] = {}
@@ -85,10 +95,7 @@ def make_document(
 def _note(launches: Sequence[DocumentLaunch]) -> list[dict[str, Any]]:
     if not launches:
         return []
-    message = (
-        "simulated, not measured: every sample and counter is what a model of the SM says; "
-        f"its cycles were {format_percent(MODEL_ERROR)} off on average where they could be compared"
-    )
+    message = f"simulated, not measured: every sample and counter is what a model of the SM says; {ERROR_WORDS}"
     notes = [{"severity": "note", "message": message}]
     for one in launches:
         left_out = one.simulated.left_out

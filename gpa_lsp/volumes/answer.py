@@ -66,7 +66,7 @@ def _summarise(prediction: VolumePrediction) -> Sentence:
     model = " by the published model" if prediction.mode is VolumeMode.PAPER else ""
     return say(
         "Predicted{model} for the {gpu}: limited by {limiter}; an update loads {loaded} from DRAM, stores {stored} there and loads {from_l2} from "
-        "L2; {rate}, at least {time} for the launch.",
+        "L2. Roofline bound: at most {rate}, at least {time} for the launch.",
         model=model,
         gpu=prediction.device.name,
         limiter=lowest.limiter.value,

@@ -109,7 +109,9 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     output = arguments.output or Path(_find_stem(arguments.source) + _SUFFIX)
     write_file(json.dumps(make_document(simulation.launches, simulation.problems)) + "\n", output)
-    lines = [_describe(one) for one in simulation.launches]
+    from gpa_lsp.simulator.accuracy import ERROR_WORDS
+
+    lines = [*map(_describe, simulation.launches), f"({ERROR_WORDS})"]
     terminal.print_safely(lambda: terminal.write_text("\n".join([*lines, f"written to {output}", ""])))
     if compares:
         _compare(arguments, output, terminal)
@@ -199,7 +201,6 @@ def _compare(arguments: argparse.Namespace, simulated: Path, terminal: Terminal)
 
 def _describe(one: "DocumentLaunch") -> str:
     from gpa_lsp.report.names import shorten_name
-    from gpa_lsp.simulator.accuracy import MODEL_ERROR
     from gpa_lsp.simulator.reasons import REASONS
 
     simulated = one.simulated
@@ -207,10 +208,7 @@ def _describe(one: "DocumentLaunch") -> str:
     every = max(1, sum(totals))
     ranked = sorted(zip(totals, REASONS, strict=True), reverse=True)[:_MOST_REASONS]
     reasons = ", ".join(f"{reason} {format_percent(count / every)}" for count, reason in ranked if count)
-    return (
-        f"{shorten_name(one.name)} on {one.machine.name}: {format_count(round(simulated.cycles))} cycles, "
-        f"{format_duration_ns(simulated.duration_ns)} ±{format_percent(MODEL_ERROR)} (simulated); {reasons}"
-    )
+    return f"{shorten_name(one.name)} on {one.machine.name}: {one.time}; {reasons}"
 
 
 def _describe_estimate(one: "EstimatedLaunch") -> list[str]:

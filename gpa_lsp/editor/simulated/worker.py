@@ -4,7 +4,6 @@ import json
 import time
 
 from gpa_lsp.basis.errors import GpaError, InputError, ProblemSeverity
-from gpa_lsp.basis.numbers import format_duration_ns, format_percent
 from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.binary.linkage_names import find_bare_name
 from gpa_lsp.editor.predicted.machines import choose_machine
@@ -17,7 +16,6 @@ from gpa_lsp.prediction.templates import write_templates
 from gpa_lsp.processes.frames import Step
 from gpa_lsp.processes.worker import Tell, Work
 from gpa_lsp.report.names import list_named, shorten_name
-from gpa_lsp.simulator.accuracy import MODEL_ERROR
 from gpa_lsp.simulator.profile_document import DocumentLaunch, make_document
 from gpa_lsp.sources.host_launches import find_host_launches
 
@@ -137,8 +135,7 @@ def _write_profile(job: SimulationJob, found: Simulation) -> None:
 
 def describe_launch(one: DocumentLaunch) -> str:
     """A few words for the person who asked for it: a long message covers what it is about."""
-    time = format_duration_ns(one.simulated.duration_ns)
-    return f"{shorten_name(one.name)} on {one.machine.name}: {time} ±{format_percent(MODEL_ERROR)}"
+    return f"{shorten_name(one.name)} on {one.machine.name}: {one.time}"
 
 
 def _explain(job: SimulationJob | ComparisonJob, reason: str) -> SimulationResult | ComparisonResult:

@@ -14,7 +14,7 @@ from gpa_lsp.analyses.static.kernel_statics import find_kernel_statics
 from gpa_lsp.analyses.static.model import BlockOrigin, KnownBlock
 from gpa_lsp.basis.errors import GpaError, ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count, format_percent
+from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.binary.compiled_limits import read_compiled_limits
 from gpa_lsp.binary.cubin import read_cubin
 from gpa_lsp.compiler.model import CompiledUnit
@@ -32,7 +32,6 @@ from gpa_lsp.processes.worker import Work
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.render.advice_words import describe_limit_briefly
 from gpa_lsp.rows.unmeasured import list_unmeasured_kernels
-from gpa_lsp.simulator.accuracy import MODEL_ERROR
 from gpa_lsp.simulator.profile_document import make_document
 
 _KEPT = 16
@@ -217,13 +216,12 @@ def compare_cycles(job: LaunchedJob) -> LaunchedResult:
     after = None if before is None else _simulate(job, job.base.edited)
     if before is None or after is None or before.launches != after.launches:
         return LaunchedResult()
-    error = format_percent(MODEL_ERROR)
     change = f"{format_count(round(before.cycles))} → {format_count(round(after.cycles))}"
     limits = before.limit if before.limit == after.limit else f"{before.limit} → {after.limit}"
     is_same = abs(after.cycles - before.cycles) <= _LEAST_CHANGE * before.cycles
     return LaunchedResult(
         words="" if is_same else f"cycles {change} (simulated)",
-        sentence=f"Simulated on the {before.machine}: {change} cycles, ±{error} each{f'; {limits}' if limits else ''}.",
+        sentence=f"Simulated on the {before.machine}: {change} cycles{f'; {limits}' if limits else ''}.",
         has_losses=after.cycles > before.cycles and not is_same,
     )
 

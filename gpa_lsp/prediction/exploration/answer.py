@@ -170,13 +170,13 @@ def _list_findings(exploration: Exploration) -> tuple[Finding, ...]:
 
 
 _PREDICTED_NOTE = say(
-    "Times are modelled from memory and arithmetic; they serve for ranking, and real times are longer."
+    "Times are roofline bounds, without latencies: they serve for ranking, and real times are longer."
 )
 _SIMULATED_NOTE = say("Blocks are those that were executed, of the grid's; an SM was simulated with them.")
 _SIMULATED_COLUMNS = (
     Column(name="rank", quantity=Quantity.COUNT),
     Column(name="configuration"),
-    Column(name="time", quantity=Quantity.NS),
+    Column(name="time, simulated", quantity=Quantity.NS),
     Column(name="of the fastest", quantity=Quantity.FACTOR),
     Column(name="cycles", quantity=Quantity.COUNT),
     Column(name="limiter"),
@@ -187,7 +187,7 @@ _SIMULATED_COLUMNS = (
 _COLUMNS = (
     Column(name="rank", quantity=Quantity.COUNT),
     Column(name="configuration"),
-    Column(name="time", quantity=Quantity.NS),
+    Column(name="time, at least", quantity=Quantity.NS),
     Column(name="of the fastest", quantity=Quantity.FACTOR),
     Column(name="limiter"),
     Column(name="DRAM loads", quantity=Quantity.BYTES),

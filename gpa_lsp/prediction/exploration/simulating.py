@@ -13,7 +13,6 @@ from pathlib import Path
 from gpa_lsp import __version__
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_percent
 from gpa_lsp.basis.prose import say
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.compiler.source_text import read_source
@@ -46,13 +45,12 @@ from gpa_lsp.prediction.static_source import require_ptx
 from gpa_lsp.prediction.targets import ExaminedSource, examine_for_machine
 from gpa_lsp.ptx.model import PtxModule
 from gpa_lsp.ptx.parse import parse_ptx
-from gpa_lsp.simulator.accuracy import MODEL_ERROR
+from gpa_lsp.simulator.accuracy import ERROR_WORDS
 
 MODE = "simulation"
 _NOTE = say(
-    "Each configuration was compiled, some of its blocks were executed, and one SM was simulated with them; where they could be compared, "
-    "simulated times were {error} off on average.",
-    error=format_percent(MODEL_ERROR),
+    "Each configuration was compiled, some of its blocks were executed, and one SM was simulated with them; {error}.",
+    error=ERROR_WORDS,
 )
 
 

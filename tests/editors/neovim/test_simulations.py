@@ -40,7 +40,7 @@ def test_a_save_simulates_the_described_launch(start_neovim: StartNeovim, worksp
     open_moving(neovim, workspace)
     assert neovim.screen.find("simulated") is None, "nothing before a save"
     neovim.command("write")
-    neovim.wait_for_text("±10 % simulated")
+    neovim.wait_for_text("s simulated")
     neovim.wait_for("a hint", lambda: " simulated" in find_line(neovim, "in[x * n + y]"))
     assert find_line(neovim, "in[x * n + y]").startswith("~")
     put_cursor(neovim, MOVING_LINE - 1, 8)
@@ -55,7 +55,7 @@ def test_the_action_simulates_where_saves_do_not(start_neovim: StartNeovim, work
     neovim.command("write")
     neovim.lua("vim.api.nvim_win_set_cursor(0, { 1, 0 })")
     neovim.lua(ACTION)
-    neovim.wait_for_text("±10 % simulated")
+    neovim.wait_for_text("s simulated")
     neovim.wait_for("words", lambda: "transpose on " in neovim.messages())
 
 
@@ -63,7 +63,7 @@ def test_a_command_simulates_too(start_neovim: StartNeovim, workspace: Workspace
     neovim = start_neovim(OFF)
     open_moving(neovim, workspace)
     neovim.command("GpaLsp simulate")
-    neovim.wait_for_text("±10 % simulated")
+    neovim.wait_for_text("s simulated")
 
 
 def test_a_measured_kernel_is_shown_beside_its_simulation(start_neovim: StartNeovim, workspace: Workspace) -> None:
