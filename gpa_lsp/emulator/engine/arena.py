@@ -1,5 +1,6 @@
 """Global memory: one array of bytes with fixed virtual addresses, :class:`Arena`."""
 
+import math
 import mmap
 from collections.abc import Iterable
 from typing import Any
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_bytes
+from gpa_lsp.basis.numbers import format_bytes, format_count
 from gpa_lsp.emulator.engine.accesses import Access, Place
 from gpa_lsp.emulator.engine.faults import FaultLog
 from gpa_lsp.emulator.engine.geometry import WarpSet
@@ -342,19 +343,30 @@ class Arena:
         if kind is FaultKind.WRITE_TO_CONSTANT:
             return f"{what}: byte {offset} of {near.name}, which is constant"
         if offset < 0 or offset % near.element_bytes:
-            where = f"{-offset} bytes before" if offset < 0 else f"byte {offset} of"
-            return f"{what}: {where} {near.name}, which has {near.size_bytes} bytes"
+            return (
+                f"{what}: {_describe_offset(offset, near.element_bytes)} {near.name}, which has {near.size_bytes} bytes"
+            )
         count = near.size_bytes // near.element_bytes
         return f"{what}: element {offset // near.element_bytes} of {near.name}, which has {count}"
 
     def _find_nearest(self, address: int, number: int) -> Region | None:
-        """The region an address most likely meant: the one below it, or one that starts right behind it.
+        """The region an address most likely meant: the one whose end or beginning is nearest.
 
         Variables, constants and parameters lie behind the arrays, where indices that are too large end up: far behind them, none of them was meant.
         """
         above = self.regions[number + 1] if number + 1 < len(self.regions) else None
-        if above is not None and above.base - address <= _GAP_BYTES // 2:
+        before = math.inf if above is None else above.base - address
+        if before <= _GAP_BYTES // 2:
             return above
+        below = self._find_below(address, number)
+        if above is None or above.space is not Space.GLOBAL or before > _FARTHEST_BYTES:
+            return below
+        is_meant = above.argument is not None or before <= max(above.size_bytes, _GAP_BYTES)
+        is_nearer = below is None or before < address - below.base - below.size_bytes
+        return above if is_meant and is_nearer else below
+
+    def _find_below(self, address: int, number: int) -> Region | None:
+        """The region whose end an address most likely passed; None where none is near enough."""
         below = [
             one
             for one in reversed(self.regions[: number + 1])
@@ -365,6 +377,19 @@ class Arena:
             if one.argument is not None or beyond <= max(one.size_bytes, _GAP_BYTES // 2):
                 return one
         return next((one for one in below if one.space is Space.GLOBAL), None)
+
+
+def _describe_offset(offset: int, element_bytes: int) -> str:
+    """Where an address is that is no element of an array.
+
+    >>> _describe_offset(-4, 4), _describe_offset(-2048, 4), _describe_offset(5, 4)
+    ('4 bytes before', '2,048 bytes (512 elements) before', 'byte 5 of')
+    """
+    if offset >= 0:
+        return f"byte {offset} of"
+    elements, rest = divmod(-offset, element_bytes)
+    counted = f" ({format_count(elements)} elements)" if elements > 1 and not rest and element_bytes > 1 else ""
+    return f"{format_count(-offset)} bytes{counted} before"
 
 
 ACCESS_WORDS = {

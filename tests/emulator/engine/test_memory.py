@@ -85,6 +85,13 @@ def test_constants_parameters_and_initial_values_are_read_by_address() -> None:
     [
         ("ld.global.u32 %r1, [%d0+40];", FaultKind.OUT_OF_BOUNDS, "element 10 of in, which has 10"),
         ("ld.global.u32 %r1, [%d0+-4];", FaultKind.OUT_OF_BOUNDS, "4 bytes before in"),
+        (
+            "ld.global.u32 %r1, [%d0+-2048];",
+            FaultKind.OUT_OF_BOUNDS,
+            "2,048 bytes (512 elements) before in, which has 40",
+        ),
+        ("ld.global.u32 %r1, [%d0+-3000000];", FaultKind.OUT_OF_BOUNDS, "3,000,000 bytes (750,000 elements) before in"),
+        ("ld.global.u32 %r1, [%d1+-16];", FaultKind.OUT_OF_BOUNDS, "16 bytes (4 elements) before out"),
         ("ld.global.u64 %d5, [%d0+4];", FaultKind.MISALIGNED, "not a multiple of 8"),
         ("ld.global.v2.u32 {%r1, %r2}, [%d0+36];", FaultKind.OUT_OF_BOUNDS, "element 9 of in"),
         ("st.global.u32 [%d1+400], %r1;", FaultKind.OUT_OF_BOUNDS, "element 100 of out"),
