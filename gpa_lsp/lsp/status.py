@@ -39,6 +39,7 @@ class Status:
         self._failure = ""
         self._profile_count = 0
         self._kernel_count = 0
+        self._rest: dict[str, int] = {}
         self._metric = USUAL
         self._question = ""
         self._times = self._detail = ""
@@ -48,6 +49,9 @@ class Status:
         """There is a new state of knowledge."""
         shown = {one.profile.path for one in snapshot.visible}  # earlier measurements of the same kernels are history
         self._profile_count, self._kernel_count = len(shown) or len(snapshot.profiles), len(snapshot.visible)
+        rest = [one for path, one in snapshot.profiles.items() if path not in shown]
+        empty = sum(not one.kernels for one in rest)
+        self._rest = {"older or copies": len(rest) - empty, "without kernels": empty} if shown else {}
         self.say()
 
     def show_metric(self, metric: LineMetric) -> None:
@@ -128,7 +132,10 @@ class Status:
             return "no profile"
         kernels = "1 kernel" if self._kernel_count == 1 else f"{self._kernel_count} kernels"
         profiles = "1 profile" if self._profile_count == 1 else f"{self._profile_count} profiles"
-        return f"{kernels} from {profiles}"
+        rest = ", ".join(f"{count} {what}" for what, count in self._rest.items() if count)
+        if not rest:
+            return f"{kernels} from {profiles}"
+        return f"{kernels} from {self._profile_count} of {self._profile_count + sum(self._rest.values())} profiles ({rest})"
 
 
 class _WatchedDisplay:

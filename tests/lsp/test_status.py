@@ -52,6 +52,19 @@ def make_profiles(count: int, kernels: int = 1) -> Snapshot:
     return make_snapshot(*profiles)
 
 
+def test_profiles_whose_kernels_are_not_shown_are_counted_too() -> None:
+    kernel = build_kernel("saxpy.cu:4  X  ; wait=1", name="k")
+    line = Line()
+    line.status.take(
+        make_snapshot(
+            make_profile(kernel, path="old", modified_ns=1),
+            make_profile(kernel, path="new", modified_ns=2),
+            make_profile(path="empty"),
+        )
+    )
+    assert line.state == (IDLE, "1 kernel from 1 of 3 profiles (1 older or copies, 1 without kernels)")
+
+
 def test_what_is_known_is_said_in_words() -> None:
     line = Line()
     for snapshot, words in (
