@@ -9,31 +9,14 @@ from functools import lru_cache
 
 from gpa_lsp.advice.estimators import bound_by_traffic
 from gpa_lsp.advice.model import MemoryLevel
-from gpa_lsp.advice.residency import measure_active_part
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.roofline_model import KernelRoofline, Roof
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.prose import Sentence, percent, say
-from gpa_lsp.device.model import HBM_CEILING, L1_CEILING, L2_CEILING, find_dram_ceiling
 from gpa_lsp.device.model import MemoryLevel as MachineLevel
 
-_METRICS = {
-    MemoryLevel.DRAM: (
-        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-        "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-        "dram__cycles_active.avg.pct_of_peak_sustained_elapsed",
-    ),
-    MemoryLevel.L2: (
-        "lts__throughput.avg.pct_of_peak_sustained_elapsed",
-        "lts__t_sectors.avg.pct_of_peak_sustained_elapsed",
-    ),
-    MemoryLevel.L1: (
-        "l1tex__throughput.avg.pct_of_peak_sustained_elapsed",
-        "l1tex__throughput.avg.pct_of_peak_sustained_active",
-    ),
-    MemoryLevel.ANY: ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",),
-}
-"""In percent of the peak; the first that a launch has is read. Source: metric names of real reports, 2020.3 to 2026.2."""
+_UNITS = {"dram": MemoryLevel.DRAM, "l2": MemoryLevel.L2, "l1": MemoryLevel.L1, "memory": MemoryLevel.ANY}
+"""Parts of the GPU as the limiter names them → levels as advice does."""
 
 _SM_METRIC = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 
@@ -46,13 +29,11 @@ class LevelUse:
         level: which.
         achieved_ratio: share of its peak, averaged over the launch.
         ceiling_ratio: share of its peak that it sustains.
-        metric: what says so.
     """
 
     level: MemoryLevel
     achieved_ratio: float
     ceiling_ratio: float
-    metric: str
 
     @property
     def largest_speedup(self) -> float:
@@ -127,22 +108,7 @@ def _measure_levels(subject: Subject) -> tuple[LevelUse, ...]:
 
 
 def _list_levels(subject: Subject) -> Iterator[LevelUse]:
-    ceilings = {
-        MemoryLevel.DRAM: find_dram_ceiling(
-            subject.kernel.device.attributes.get("device__attribute_global_memory_bus_width")
-        ),
-        MemoryLevel.L2: L2_CEILING,
-        MemoryLevel.L1: L1_CEILING,
-        MemoryLevel.ANY: HBM_CEILING,
-    }
-    is_any_known = False
-    for level, metrics in _METRICS.items():
-        name = next((name for name in metrics if subject.metric(name) is not None), None)
-        # The throughput of all levels together says nothing new beside them.
-        if name is None or (level is MemoryLevel.ANY and is_any_known):
-            continue
-        is_any_known = True
-        ratio = (subject.metric(name) or 0.0) / 100
-        if name.endswith("_active"):
-            ratio *= measure_active_part(subject)
-        yield LevelUse(level=level, achieved_ratio=ratio, ceiling_ratio=ceilings[level], metric=name)
+    for unit, level in _UNITS.items():
+        limit = subject.limiter.find(unit)
+        if limit is not None:
+            yield LevelUse(level=level, achieved_ratio=limit.busy_ratio, ceiling_ratio=limit.sustained_ratio)

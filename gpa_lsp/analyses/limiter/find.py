@@ -13,7 +13,7 @@ from gpa_lsp.analyses.decomposition.queue_pressure import list_queue_use
 from gpa_lsp.analyses.decomposition.row_kinds import list_kinds
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
-from gpa_lsp.analyses.limiter.units import find_serial_slice, list_limits
+from gpa_lsp.analyses.limiter.units import find_serial_slice, list_limits, measure_idle
 from gpa_lsp.basis.prose import NOTHING, Sentence, count, duration, percent, say
 
 FULL_RATIO = 0.8
@@ -64,7 +64,7 @@ def _find_limiter(facts: KernelFacts) -> Limiter:
     slice_ratio = find_serial_slice(facts)
     if slice_ratio is not None:
         return _blame_slice(limits, slice_ratio)
-    idle = _measure_idle(facts)
+    idle = measure_idle(facts)
     if not limits or all(limit.unit == "sm" for limit in limits):
         return _know_nothing(limits)
     first = limits[0]
@@ -83,13 +83,6 @@ def _find_limiter(facts: KernelFacts) -> Limiter:
     if first.nearness >= BUSY_RATIO * active and first.nearness >= latency and first.nearness >= BUSY_RATIO:
         return _blame_unit(limits, Confidence.LIKELY)
     return _blame_latency(facts, limits)
-
-
-def _measure_idle(facts: KernelFacts) -> float | None:
-    """Share of the time of all SMs in which they had no warp; None when not collected."""
-    active = facts.metric("sm__cycles_active.avg")
-    elapsed = facts.metric("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max", "sm__cycles_elapsed.avg")
-    return None if active is None or not elapsed or active < 0 else max(0.0, 1 - active / elapsed)
 
 
 def _find_next(limits: Sequence[Limit], now: float) -> tuple[Limit | None, float | None]:

@@ -71,6 +71,9 @@ _ROOFED: dict[MemoryLevel | OperationKind | None, tuple[str, str]] = {
 }
 """Roof → the part of the GPU it is the peak of. Integer operations are shared between two pipes."""
 
+_L1_ACTIVE = "l1tex__throughput.avg.pct_of_peak_sustained_active"
+"""Of the cycles in which SMs had work; what some reports have of L1 in place of the whole."""
+
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 
 _SAME_PIPE = 0.9
@@ -150,6 +153,11 @@ def _read_whole(facts: KernelFacts) -> Iterator[Limit]:
         percent = facts.metric(*(f"{name}{_ELAPSED}" for name in names))
         if percent is not None and 0 <= percent <= 200:
             yield Limit(unit=unit, label=label, busy_ratio=percent / 100, sustained_ratio=_find_ceiling(facts, unit))
+    percent = facts.metric(_L1_ACTIVE)
+    if percent is not None and 0 <= percent <= 200:
+        active = 1 - (measure_idle(facts) or 0.0)
+        ratio = active * percent / 100
+        yield Limit(unit="l1", label="L1 load/store", busy_ratio=ratio, sustained_ratio=_find_ceiling(facts, "l1"))
 
 
 def _derive_from_roofs(facts: KernelFacts) -> Iterator[Limit]:
@@ -180,6 +188,13 @@ def _find_roofline(facts: KernelFacts) -> Roofline | None:
     if facts.roofline is None or facts.longest is None:
         return None
     return next((one for one in facts.roofline.launches if one.launch_index == facts.longest.index), None)
+
+
+def measure_idle(facts: KernelFacts) -> float | None:
+    """Share of the time of all SMs in which they had no warp; None when not collected."""
+    active = facts.metric("sm__cycles_active.avg")
+    elapsed = facts.metric("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max", "sm__cycles_elapsed.avg")
+    return None if active is None or not elapsed or active < 0 else max(0.0, 1 - active / elapsed)
 
 
 def _measure_shared_part(launch: Launch) -> float:
