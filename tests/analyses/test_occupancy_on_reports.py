@@ -44,7 +44,7 @@ def _cut_kernels() -> Iterator[tuple[str, KernelFacts, Launch]]:
         for kernel in kernels:
             for launch in kernel.launches:
                 if launch.failure is None:
-                    facts = KernelFacts(replace(kernel, launches=(launch,)), None, None)
+                    facts = KernelFacts(replace(kernel, launches=(launch,), contexts=()), None, None)
                     yield f"{path.name} {launch.index}", facts, launch
 
 

@@ -67,6 +67,7 @@ _ROOFED: dict[MemoryLevel | OperationKind | None, tuple[str, str]] = {
     OperationKind.FP32: ("fma", "The FMA pipe"),
     OperationKind.FP16: ("fp16", "The FP16 pipe"),
     OperationKind.SPECIAL: ("xu", "The XU pipe"),
+    None: ("issue", "Instruction issue"),
     **{kind: ("tensor", "The tensor pipe") for kind in OperationKind if kind.name.startswith("TENSOR")},
 }
 """Roof → the part of the GPU it is the peak of. Integer operations are shared between two pipes."""
@@ -171,7 +172,8 @@ def _derive_from_roofs(facts: KernelFacts) -> Iterator[Limit]:
     sure_kinds = {one.kind for one in machine.peaks if one.is_certain}
     exact_kinds = {one.kind for one in line.operations if one.is_exact}
     for roof in line.roofs:
-        is_sure = roof.level in sure_levels & exact_levels or roof.kind in sure_kinds & exact_kinds
+        is_issue = roof.level is None and roof.kind is None
+        is_sure = is_issue or roof.level in sure_levels & exact_levels or roof.kind in sure_kinds & exact_kinds
         unit, label = _ROOFED.get(roof.level or roof.kind, ("", ""))
         if is_sure and unit:
             yield Limit(
