@@ -172,6 +172,18 @@ class Protocol(LanguageServerProtocol):
         self._request_futures.pop(message_id, None)
         self._result_types.pop(message_id, None)
 
+    def _execute_handler(self, msg_id: Any, handler: Any, callback: Any, args: Any = None, kwargs: Any = None) -> None:
+        """Run a handler. pygls keeps a future of each for good, but for those that answer a request."""
+        super()._execute_handler(msg_id, handler, callback, args, kwargs)
+        future = self._request_futures.get(msg_id)
+
+        def forget(done: Any) -> None:
+            if self._request_futures.get(msg_id) is done:
+                del self._request_futures[msg_id]
+
+        if future is not None:
+            future.add_done_callback(forget)
+
     def _handle_cancel_notification(self, msg_id: int | str) -> None:
         """The client takes back a request of its own; ours are not for it to take back."""
         if _is_id(msg_id) and msg_id in self._request_futures and msg_id not in self._asked:

@@ -1,5 +1,6 @@
 """The wire in pieces: what waits for a client that does not read, what comes in garbled, what goes out that is no JSON, and the log."""
 
+import gc
 import json
 import logging
 import math
@@ -8,6 +9,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -284,3 +286,23 @@ def test_two_modules_speak_pygls() -> None:
     folder = Path(gpa_lsp.lsp.__file__).parent
     found = {path.name for path in folder.rglob("*.py") if re.search(r"^(from|import) pygls", path.read_text(), re.M)}
     assert found == {"wire.py", "uris.py"}
+
+
+def count_futures() -> int:
+    gc.collect()
+    return sum(isinstance(one, Future) for one in gc.get_objects())
+
+
+def test_nothing_is_kept_of_edits_and_of_requests_that_were_cancelled(server: tuple[PyglsServer, Writer]) -> None:
+    texts: list[str] = []
+    server[0].feature(types.TEXT_DOCUMENT_DID_CHANGE)(lambda params: texts.append(params.content_changes[0].text))
+    handle = server[0].protocol.handle_message
+    before = count_futures()
+    for version in range(200):
+        document = {"uri": "file:///x", "version": version}
+        changes = {"textDocument": document, "contentChanges": [{"text": str(version)}]}
+        handle({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": changes})
+        ask_for_hover(server[0], lambda: None)
+        handle({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
+    assert len(texts) == 200
+    assert count_futures() == before
