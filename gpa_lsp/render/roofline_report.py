@@ -34,6 +34,8 @@ from gpa_lsp.render.roofline_text import (
     find_main_point,
     list_bars,
 )
+from gpa_lsp.report.changes import Verdict, judge_measurements
+from gpa_lsp.report.compare import measure_work
 from gpa_lsp.report.model import KernelReport, Report
 
 _MOST_LAUNCHES = 10
@@ -125,8 +127,12 @@ def _render_kernel(
         if text:
             yield from wrap(text, width)
     earlier = None if before is None else _find_line(before)
-    if earlier is not None:
-        yield from wrap(_describe_change(earlier, line), width)
+    if before is not None and earlier is not None:
+        judgement = judge_measurements(measure_work(before), measure_work(kernel))
+        note = f" ({judgement.note})" if judgement.note else ""
+        is_other = judgement.verdict is Verdict.OTHER_WORK
+        change = "before: not compared" if is_other else _describe_change(earlier, line)
+        yield from wrap(f"{change}{note}", width)
     yield EMPTY_LINE
     yield from render_bars(list_bars(line, most=12), width)
     if view is RooflineView.TIME:

@@ -123,6 +123,14 @@ def test_report_of_a_change() -> None:
     assert "before: 600 GFLOP/s at 0.750 FLOP/B of DRAM; since then +100 % rate, +100 % intensity" in text
 
 
+def test_other_work_is_no_change() -> None:
+    kernel = place("f", make_roofline(make_machine()))
+    other = replace(kernel, device=replace(kernel.device, name="NVIDIA A100"))
+    text = render(kernel, before=build_report(other))
+    assert f"before: not compared (other GPU: NVIDIA A100 → {kernel.device.name})" in text
+    assert "since then" not in text
+
+
 def test_report_fits_a_narrow_terminal() -> None:
     lines = render_rooflines(build_report(*place_many(3)), PlaceNames(), 80)
     assert max(len(read_plain(line)) for line in lines) <= 86  # numbers are never cut
