@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import MissingToolError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.native.c_compiler import Library, obtain_library
+from gpa_lsp.native.c_compiler import SHARED_FLAG, SHARED_HEADERS, Library, obtain_library
 from gpa_lsp.processes.search_paths import list_package_folders
 
 NAME = "gpa_lsp_collector.so"
@@ -15,7 +15,16 @@ SOURCES = Path(__file__).parent / "injection"
 CUPTI_VARIABLE = "GPA_LSP_CUPTI"
 """Names the libcupti to use, where another than the newest is wanted."""
 
-_FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-fno-strict-aliasing")
+_FLAGS = (
+    "-std=gnu11",
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-shared",
+    "-pthread",
+    "-fno-strict-aliasing",
+    SHARED_FLAG,
+)
 _MARK = "cupti_pcsampling.h"
 _DRIVER_MARK = "cuda.h"
 _LIBRARY = re.compile(r"libcupti\.so\.(\d+)(?:\.\d+)*$")
@@ -102,7 +111,7 @@ def build_library(cupti: Cupti, into: Path) -> Path:
         title="the library that collects samples",
         needed_for="sampling without Nsight Compute",
         arguments=(*_FLAGS, *headers, *sources, "-ldl"),
-        inputs=(*sorted(SOURCES.glob("*.h")), *_list_versions(cupti)),
+        inputs=(*sorted(SOURCES.glob("*.h")), *SHARED_HEADERS, *_list_versions(cupti)),
     )
     path = into / NAME
     path.write_bytes(obtain_library(library))

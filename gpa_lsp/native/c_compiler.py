@@ -24,6 +24,9 @@ from gpa_lsp.processes.search_paths import find_program
 from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
 
+# what all C sources of ours may include
+SHARED_HEADERS = tuple(Path(__file__).parent / "sources" / name for name in ("sizes.h", "mapped_memory.h"))
+SHARED_FLAG = f"-I{SHARED_HEADERS[0].parent}"
 _COMPILERS = ("cc", "gcc", "clang")
 _LIMIT_S = 120.0  # of processor time; the core takes 13 s, and machines are slow
 _MEMORY_BYTES = 4 << 30

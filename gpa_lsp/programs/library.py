@@ -8,13 +8,11 @@ from pathlib import Path
 from gpa_lsp.basis.errors import GpaError, InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.compiler.header_folders import find_cuda_headers
-from gpa_lsp.native.c_compiler import Library, Tell, obtain_library
-from gpa_lsp.native.shared_library import SOURCES as NATIVE_SOURCES
+from gpa_lsp.native.c_compiler import SHARED_FLAG, SHARED_HEADERS, Library, Tell, obtain_library
 
 DRIVER_NAME = "libcuda.so.1"
 SOURCES = Path(__file__).parent / "runtime"
 _REDIRECTION = Path(__file__).parent / "building" / "redirect.c"
-SIZES = NATIVE_SOURCES / "sizes.h"
 FLAGS = (
     "-std=gnu11",
     "-O2",
@@ -23,7 +21,7 @@ FLAGS = (
     "-shared",
     "-pthread",
     "-Wl,-z,now",
-    f"-I{NATIVE_SOURCES}",
+    SHARED_FLAG,
 )
 _FUNCTION = re.compile(r"PUBLIC cudaError_t ((?:__)?cuda\w+)\(")
 _CONDITION = re.compile(r"#if CUDART_VERSION (<|>=) (\d+)$")
@@ -184,7 +182,7 @@ def place_compiled(
         needed_for=needed_for,
         arguments=(*arguments, f"-Wl,-soname,{path.name}"),
         files=files,
-        inputs=(*sorted(SOURCES.rglob("*.h")), SIZES, headers.folder / "cuda_runtime_api.h"),
+        inputs=(*sorted(SOURCES.rglob("*.h")), *SHARED_HEADERS, headers.folder / "cuda_runtime_api.h"),
         usual_s=_USUAL_S,
     )
     content = obtain_library(library, tell=tell)

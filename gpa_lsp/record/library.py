@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from gpa_lsp.basis.errors import GpaError, MissingToolError
-from gpa_lsp.native.c_compiler import Library, obtain_library
+from gpa_lsp.native.c_compiler import SHARED_FLAG, SHARED_HEADERS, Library, obtain_library
 from gpa_lsp.processes.python_children import isolate_code
 from gpa_lsp.processes.time_limits import TimeLimits
 from gpa_lsp.processes.watched_command import TEMPORARY, RunLimits, run_command
@@ -22,7 +22,7 @@ _SOURCES = tuple(
     Path(__file__).with_name(name)
     for name in ("recorder.c", "textures.c", "textures.h", "variable_names.c", "variable_names.h")
 )
-_FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread")
+_FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", SHARED_FLAG)
 _NEEDED_FOR = "recording launches"
 _LIMIT_S = 30.0
 _MEMORY_BYTES = 64 << 30
@@ -88,7 +88,7 @@ def build_recorder(driver: Path, folder: Path) -> Path:
         needed_for=_NEEDED_FOR,
         arguments=(*_FLAGS, f'-DREAL_DRIVER="{quoted}"', *sources, *linked),
         files={"stub.so": obtain_library(empty)},
-        inputs=tuple(one for one in _SOURCES if one.suffix == ".h"),
+        inputs=(*(one for one in _SOURCES if one.suffix == ".h"), *SHARED_HEADERS),
     )
     path = folder / LIBRARY_NAME
     content = obtain_library(library)

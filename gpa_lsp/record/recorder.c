@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mapped_memory.h"
 #include "textures.h"
 #include "variable_names.h"
 
@@ -31,7 +32,7 @@ typedef struct { /* CUlaunchConfig */
     unsigned int attribute_count;
 } launch_config;
 
-enum { SUCCESS = 0, NO_FUNCTION = 500, MOST_PARAMETERS = 4096, MOST_ARRAYS = 1024, MOST_PARAMETER_BYTES = 32764 };
+enum { SUCCESS = 0, NO_FUNCTION = 500, MOST_PARAMETERS = 4096, MOST_ARRAYS = 1024, MOST_PARAMETER_BYTES = 32764, PAGE = 4096 };
 enum { PER_THREAD_STREAM = 2, INPUT_PTX = 1, RELAXED_CAPTURE = 2, MOST_ASKED = 1 << 20, NEAR_BITS = 40, MOST_TEXTURES = 128 };
 static const uint32_t FAT_BINARY = 0xBA55ED50, FAT_WRAPPER = 0x466243B1;
 
@@ -189,36 +190,49 @@ static void write_image(const char *name, const void *data, size_t size) {
 
 /* ---- images ---- */
 
+/* Bytes of what was loaded; 0 where it is not all in memory. */
 static size_t measure_image(const unsigned char **image) {
     const unsigned char *data = *image;
-    uint32_t magic;
-    memcpy(&magic, data, 4);
+    uint32_t magic = 0;
+    size_t size = 0;
+    if (can_read(data, 16))
+        memcpy(&magic, data, 4);
     if (magic == FAT_WRAPPER) {
         memcpy(image, data + 8, sizeof *image);
         data = *image;
-        memcpy(&magic, data, 4);
+        magic = 0;
+        if (can_read(data, 16))
+            memcpy(&magic, data, 4);
     }
     if (magic == FAT_BINARY) {
         uint16_t head;
-        uint64_t size;
+        uint64_t rest;
         memcpy(&head, data + 6, 2);
-        memcpy(&size, data + 8, 8);
-        return head + size;
-    }
-    if (memcmp(data, "\177ELF", 4) == 0) { /* the tables of a cubin come last */
+        memcpy(&rest, data + 8, 8);
+        size = add_sizes(head, rest);
+    } else if (magic != 0 && memcmp(data, "\177ELF", 4) == 0) { /* the tables of a cubin come last */
         uint64_t programs, sections;
         uint16_t program_size, program_count, section_size, section_count;
+        if (!can_read(data, 64))
+            return 0;
         memcpy(&programs, data + 32, 8);
         memcpy(&sections, data + 40, 8);
         memcpy(&program_size, data + 54, 2);
         memcpy(&program_count, data + 56, 2);
         memcpy(&section_size, data + 58, 2);
         memcpy(&section_count, data + 60, 2);
-        uint64_t first = programs + (uint64_t)program_size * program_count;
-        uint64_t second = sections + (uint64_t)section_size * section_count;
-        return first > second ? first : second;
+        size_t first = add_sizes(programs, (size_t)program_size * program_count);
+        size_t second = add_sizes(sections, (size_t)section_size * section_count);
+        size = first > second ? first : second;
+    } else {
+        for (size_t seen = 0; size == seen || data[size - 1] != 0; size++) { /* a page at a time */
+            if (size == seen)
+                seen += PAGE - (uintptr_t)(data + size) % PAGE;
+            if (!can_read(data + size, 1))
+                return 0;
+        }
     }
-    return strlen((const char *)data) + 1;
+    return can_read(data, size) ? size : 0;
 }
 
 static void take_image(handle key, const void *given) {
@@ -226,6 +240,8 @@ static void take_image(handle key, const void *given) {
         return;
     const unsigned char *image = given;
     size_t size = measure_image(&image);
+    if (size == 0)
+        return;
     uint64_t id = hash(image, size);
     remember(key, id, NULL, 0);
     if (*image_folder == 0)
@@ -245,7 +261,7 @@ static void take_image_file(handle key, const char *path) {
     fseek(stream, 0, SEEK_END);
     long size = ftell(stream);
     rewind(stream);
-    char *content = size < 0 ? NULL : calloc(1, (size_t)size + 64);
+    char *content = size < 0 ? NULL : calloc(1, add_sizes((size_t)size, 64));
     if (content != NULL && fread(content, 1, (size_t)size, stream) == (size_t)size)
         take_image(key, content);
     free(content);
@@ -267,7 +283,7 @@ static void take_part(handle state, int type, const void *data, size_t size) {
     struct part *one = calloc(1, sizeof *one);
     if (one == NULL)
         return;
-    one->text = calloc(1, size + 1);
+    one->text = can_read(data, size) ? calloc(1, add_sizes(size, 1)) : NULL;
     if (one->text != NULL)
         memcpy(one->text, data, size);
     one->state = state;
@@ -319,14 +335,18 @@ static int lay_out(handle function, int is_kernel_object, struct layout *out) {
             break;
         out->offsets[out->count] = place;
         out->sizes[out->count++] = size;
-        if (place + size > out->end)
-            out->end = place + size;
+        size_t end = add_sizes(place, size);
+        if (end > out->end)
+            out->end = end;
     }
     return out->end <= MOST_PARAMETER_BYTES;
 }
 
 static int gather(struct layout *layout, void **arguments, void **extra, unsigned char *into) {
     if (arguments != NULL) {
+        for (size_t number = 0; number < layout->count; number++)
+            if (!can_read(arguments[number], layout->sizes[number]))
+                return 0;
         for (size_t number = 0; number < layout->count; number++)
             memcpy(into + layout->offsets[number], arguments[number], layout->sizes[number]);
         return 1;
@@ -336,11 +356,14 @@ static int gather(struct layout *layout, void **arguments, void **extra, unsigne
     for (void **one = extra; one != NULL && *one != NULL; one += 2) { /* 1: a buffer, 2: its size, 0: the end */
         if (*one == (void *)1)
             buffer = one[1];
-        else if (*one == (void *)2)
+        else if (*one == (void *)2 && can_read(one[1], sizeof size))
             size = *(size_t *)one[1];
     }
+    size = size < layout->end ? size : layout->end;
+    if (buffer != NULL && !can_read(buffer, size))
+        return 0;
     if (buffer != NULL)
-        memcpy(into, buffer, size < layout->end ? size : layout->end);
+        memcpy(into, buffer, size);
     return buffer != NULL || layout->count == 0;
 }
 
@@ -365,7 +388,7 @@ static void add_array(struct memory *memory, address base, size_t size) {
         return;
     memory->bases[memory->count] = base;
     memory->sizes[memory->count++] = size;
-    memory->total += size;
+    memory->total = add_sizes(memory->total, size);
 }
 
 /* Whether a word is an address of the driver's; of one that is not known yet an array is added where that is wanted. */
@@ -454,7 +477,7 @@ static void add_texture(struct memory *memory, address value) {
         if (memory->textures[number] == value)
             return;
     memory->textures[memory->texture_count++] = value;
-    memory->total += size;
+    memory->total = add_sizes(memory->total, size);
 }
 
 static int write_arrays(FILE *stream, struct memory *memory) {
@@ -532,7 +555,7 @@ static void see_launch(handle function, const launch_config *shape, void **argum
     if (one != NULL && one->kernel != NULL) {
         uint64_t threads = 1;
         for (int axis = 0; axis < 3; axis++)
-            threads *= (uint64_t)shape->grid[axis] * shape->block[axis];
+            threads = multiply_sizes(threads, (uint64_t)shape->grid[axis] * shape->block[axis]);
         one->launches++;
         int is_wanted = chosen != 0 ? one->launches == chosen : threads > one->most_threads;
         if (is_wanted && !is_captured(shape->stream)) {

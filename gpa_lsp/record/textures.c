@@ -1,6 +1,8 @@
 /* Arrays, linear memory and rows with a pitch; not the smaller levels of mipmaps. Its callers hold a lock. */
 #include "textures.h"
 
+#include "sizes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,10 +93,14 @@ static int find_shape(const struct texture *one, function_finder find, struct sh
     return out->width != 0 && out->rows != 0;
 }
 
+static uint64_t measure_shape(const struct shape *shape) {
+    return multiply_sizes(multiply_sizes(shape->width, shape->bytes), multiply_sizes(shape->rows, shape->slices));
+}
+
 uint64_t measure_texture(uint64_t handle, function_finder find) {
     struct texture *one = find_texture(handle);
     struct shape shape;
-    return one != NULL && find_shape(one, find, &shape) ? shape.width * shape.rows * shape.slices * shape.bytes : 0;
+    return one != NULL && find_shape(one, find, &shape) ? measure_shape(&shape) : 0;
 }
 
 static int read_array(const struct texture *one, const struct shape *shape, function_finder find, char *into) {
@@ -113,7 +119,7 @@ static int read_array(const struct texture *one, const struct shape *shape, func
 
 static int read_memory(const struct texture *one, const struct shape *shape, function_finder find, char *into) {
     int (*copy)(void *, uint64_t, size_t) = (int (*)(void *, uint64_t, size_t))find("cuMemcpyDtoH_v2");
-    uint64_t row = shape->width * shape->bytes;
+    uint64_t row = multiply_sizes(shape->width, shape->bytes);
     for (uint64_t number = 0; copy != NULL && number < shape->rows; number++)
         if (copy(into + number * row, one->resource.at + number * one->resource.pitch, row) != SUCCESS)
             return 0;
@@ -125,7 +131,7 @@ int write_texture(FILE *stream, uint64_t handle, function_finder find) {
     struct shape shape;
     if (one == NULL || !find_shape(one, find, &shape))
         return 0;
-    uint64_t size = shape.width * shape.rows * shape.slices * shape.bytes;
+    uint64_t size = measure_shape(&shape);
     char *texels = malloc(size);
     if (one->resource.kind == LINEAR)
         one->resource.pitch = 0;

@@ -11,9 +11,10 @@ import pytest
 
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.compiler.header_folders import find_cuda_headers
+from gpa_lsp.native.c_compiler import SHARED_HEADERS
 from gpa_lsp.processes.search_paths import find_program
-from gpa_lsp.programs.library import SIZES, build_libraries, list_headers
 from gpa_lsp.programs.library import SOURCES as RUNTIME
+from gpa_lsp.programs.library import build_libraries, list_headers
 from gpa_lsp.programs.model import ProgramRun, RunSettings
 from gpa_lsp.programs.run import Surroundings, run_program
 from tests.conftest import ROOT
@@ -103,6 +104,6 @@ def run(
 
 def compile_c(source: Path, into: Path) -> Path:
     """A C program that sees the headers of the runtime library."""
-    folders = [f"-I{folder}" for folder in (RUNTIME, SIZES.parent, *find_cuda_headers())]
+    folders = [f"-I{folder}" for folder in (RUNTIME, SHARED_HEADERS[0].parent, *find_cuda_headers())]
     subprocess.run(["cc", *folders, str(source), "-o", str(into)], check=True, capture_output=True)
     return into

@@ -1,5 +1,6 @@
 """Calls that no program should make get the error that CUDA documents: of the libraries as they are, and under the compiler's sanitizers."""
 
+import os
 import re
 import subprocess
 from functools import cache
@@ -8,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
+from gpa_lsp.collector import library as collector
 from gpa_lsp.native.c_compiler import find_c_compiler
 from gpa_lsp.programs import host_libraries, library
+from gpa_lsp.record import library as recorder
+from tests.collector import built as collected
 from tests.patience import in_bounded_time
 from tests.programs.built import require_compiler, run
 
@@ -26,7 +30,7 @@ def has_sanitizers() -> bool:
 
 @pytest.fixture(params=["plain", "sanitized"])
 def sanitizers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The libraries that programs run on, as they are or with sanitizers, whose findings end a program with exit status 99."""
+    """Our libraries as they are, or with sanitizers, whose findings end a program with exit status 99."""
     require_compiler()
     if request.param == "plain":
         return
@@ -35,6 +39,8 @@ def sanitizers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     flags = (*(flag for flag in library.FLAGS if flag != "-O2"), *SANITIZERS)
     monkeypatch.setattr(library, "FLAGS", flags)
     monkeypatch.setattr(host_libraries, "FLAGS", flags)
+    monkeypatch.setattr(recorder, "_FLAGS", flags)
+    monkeypatch.setattr(collector, "_FLAGS", (*flags, "-fno-strict-aliasing"))
     # The libraries are preloaded in front of the sanitizer's own, and what a program does not give back is not ours to judge.
     monkeypatch.setenv(
         "ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0:exitcode=99:allocator_may_return_null=1"
@@ -138,3 +144,35 @@ def test_very_many_allocations_cost_no_more_than_their_number(tmp_path: Path) ->
         found, printed = run(program)
     assert found.end.status == 0 and printed.startswith("0 of "), printed
     assert found.kernels[0].emulated == 20 and not found.has_faults
+
+
+def test_the_recorder_passes_hostile_calls_on(tmp_path: Path, sanitizers: None) -> None:
+    """A library before the driver: the errors are the driver's, and what is written down is no more than is there."""
+    program = build_hostile(HOSTILE / "driver.c", tmp_path)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (tmp_path / "private").mkdir()
+    library_path = recorder.build_recorder(tmp_path / library.DRIVER_NAME, tmp_path / "private")
+    started = f'{recorder.FOLDER_VARIABLE}={kept} LD_PRELOAD="{library_path} $LD_PRELOAD" exec {program}'
+    found, printed = run("/bin/sh", "-c", started, folder=tmp_path)
+    assert found.end.status == 0 and printed.splitlines()[-1].startswith("0 of "), printed
+    assert len(list(kept.glob("image-*.bin"))) == 1 and len(list(kept.glob("launch-*.raw"))) == 1
+
+
+def test_the_collector_is_clean_under_sanitizers(
+    tmp_path: Path, sanitizers: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "built"
+    folder.mkdir()
+    installed = collected.require_cupti()
+    collected._build_into(folder, installed)
+    cupti = collector.Cupti(headers=installed.headers, library=folder / "libcupti.so.13")
+    made = collected.Built(
+        folder=folder, cupti=cupti, collector=folder / collector.NAME, application=folder / "application"
+    )
+    monkeypatch.setattr(collected, "build", lambda: made)
+    preloaded = subprocess.run(["cc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True).stdout
+    is_sanitized = bool(os.environ.get("ASAN_OPTIONS"))
+    found = collected.run(tmp_path, variables={"LD_PRELOAD": preloaded.strip()} if is_sanitized else None)
+    assert found.status == 0 and not found.complaints, found.output
+    assert len(found.process.launches) == 4

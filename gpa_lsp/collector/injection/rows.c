@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "rows.h"
 
+#include "sizes.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -75,7 +77,7 @@ static void make_sum_table(void) {
 }
 
 static int grow(struct table *table) {
-    size_t capacity = table->capacity ? table->capacity * 2 : 256;
+    size_t capacity = table->capacity ? multiply_sizes(table->capacity, 2) : 256;
     uint64_t *keys = calloc(capacity, sizeof *keys);
     uint32_t *values = calloc(capacity, sizeof *values);
     if (keys == NULL || values == NULL) {
@@ -198,7 +200,8 @@ void write_record(enum record kind, const void *first, size_t first_bytes, const
     if (!are_rows_open())
         return;
     pthread_mutex_lock(&rows_lock);
-    uint64_t after = written_bytes + filled + first_bytes + second_bytes + third_bytes;
+    size_t bytes = add_sizes(first_bytes, add_sizes(second_bytes, third_bytes));
+    uint64_t after = add_sizes(add_sizes(written_bytes, filled), bytes);
     if (file >= 0 && !is_over && limit != 0 && after > limit) {
         struct {
             uint32_t what;
@@ -208,7 +211,7 @@ void write_record(enum record kind, const void *first, size_t first_bytes, const
         hand_over();
         is_over = 1;
     }
-    if (file >= 0 && (!is_over || kind == RECORD_END))
+    if (file >= 0 && (!is_over || kind == RECORD_END) && bytes <= UINT32_MAX)
         append(kind, first, first_bytes, second, second_bytes, third, third_bytes);
     pthread_mutex_unlock(&rows_lock);
 }

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "sampling.h"
 
+#include "sizes.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +46,7 @@ static uint32_t call_number;
 
 /* Room for records with their reasons behind them, in one piece. */
 static char *make_records(size_t count, size_t reasons) {
-    char *found = calloc(count, cupti.pc_bytes + reasons * sizeof(CUpti_PCSamplingStallReason));
+    char *found = calloc(count, add_sizes(cupti.pc_bytes, multiply_sizes(reasons, sizeof(CUpti_PCSamplingStallReason))));
     if (found == NULL)
         return NULL;
     CUpti_PCSamplingStallReason *at = (CUpti_PCSamplingStallReason *)(found + count * cupti.pc_bytes);
@@ -172,7 +174,7 @@ static CUptiResult ask_reasons(struct sampled *sampled) {
     if (result != CUPTI_SUCCESS || count == 0 || count > 1024)
         return result != CUPTI_SUCCESS ? result : CUPTI_ERROR_UNKNOWN;
     char **texts = calloc(count, sizeof(char *) + CUPTI_STALL_REASON_STRING_SIZE);
-    uint32_t *indices = calloc(count * 2, sizeof *indices);
+    uint32_t *indices = calloc(multiply_sizes(count, 2), sizeof *indices);
     result = texts == NULL || indices == NULL ? CUPTI_ERROR_OUT_OF_MEMORY : read_reasons(sampled, texts, indices, count);
     if (result == CUPTI_SUCCESS) {
         uint32_t head[2] = {sampled->number, (uint32_t)count};

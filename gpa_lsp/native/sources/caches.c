@@ -1,5 +1,6 @@
 /* What the requests of resident blocks find in caches of least recently used lines, and how far apart the loads of a line are. */
 #include "reuse.h"
+#include "sizes.h"
 
 enum { LOAD, BYPASSING_LOAD, STORE, ATOMIC };
 enum { EVERY = -1, NONE = -2 };
@@ -39,7 +40,7 @@ static int open_cache(Cache *cache, const LineSets *sets, int64_t references, in
 {
     cache->lines = lines;
     cache->loaded = calloc((size_t)sets->line_count + 1, 1);
-    cache->known = malloc((size_t)(sets->set_count + 1) * sizeof *cache->known);
+    cache->known = malloc(multiply_sizes((size_t)(sets->set_count + 1), sizeof *cache->known));
     if (cache->known != NULL)
         memset(cache->known, 0xFF, (size_t)(sets->set_count + 1) * sizeof *cache->known);
     return gpa_open_line_recency(&cache->recency, sets, references, has_singles) && cache->loaded != NULL && cache->known != NULL;
@@ -207,12 +208,12 @@ static int open_work(const Requests *requests, int evicts_on_store, ReuseGroups 
         *references += lines;
         most = lines > most ? lines : most;
     }
-    work->missed = malloc((size_t)(requests->count + 1) * sizeof *work->missed);
+    work->missed = malloc(multiply_sizes((size_t)(requests->count + 1), sizeof *work->missed));
     work->sectors = malloc((size_t)(*references + 1));
     if (work->missed != NULL)
         memset(work->missed, 0xFF, (size_t)(requests->count + 1) * sizeof *work->missed); /* EVERY */
-    work->distances = malloc((size_t)(most + 1) * sizeof *work->distances);
-    work->shown = malloc((size_t)(most + 1) * sizeof *work->shown);
+    work->distances = malloc(multiply_sizes((size_t)(most + 1), sizeof *work->distances));
+    work->shown = malloc(multiply_sizes((size_t)(most + 1), sizeof *work->shown));
     work->stored = evicts_on_store ? calloc((size_t)requests->sets->line_count + 1, sizeof *work->stored) : NULL;
     return work->missed != NULL && work->sectors != NULL && work->distances != NULL && work->shown != NULL &&
            (!evicts_on_store || work->stored != NULL) && gpa_open_fresh(&work->fresh, requests->sets, groups, 0, LINE_SHIFT);

@@ -1,5 +1,6 @@
 /* Reuse distances, and which reference to a unit came before. */
 #include "distances.h"
+#include "sizes.h"
 
 /* gpa_lsp.traces.distance_counting.find_previous */
 EXPORT int64_t find_previous(const int64_t *units, const int64_t *groups, int64_t count, int64_t *previous)
@@ -87,8 +88,8 @@ int gpa_open_marks(MarkCounts *marks, int64_t count)
     if (count >= INT32_MAX)
         return 0;
     lay_out(marks, words, &needed);
-    marks->bits = malloc((size_t)words * sizeof *marks->bits);
-    marks->room = malloc((size_t)(needed + 1) * sizeof *marks->room);
+    marks->bits = malloc(multiply_sizes((size_t)words, sizeof *marks->bits));
+    marks->room = malloc(multiply_sizes((size_t)(needed + 1), sizeof *marks->room));
     return marks->bits != NULL && marks->room != NULL;
 }
 

@@ -1,11 +1,12 @@
 /* Where instructions and constant operands come from: gpa_lsp.simulator.instruction_supply. */
 #include "multiprocessor.h"
+#include "sizes.h"
 
 int gpa_open_recency(Recency *recency, int32_t numbers)
 {
     size_t size = (size_t)numbers + 1;
-    recency->before = malloc(size * sizeof *recency->before);
-    recency->after = malloc(size * sizeof *recency->after);
+    recency->before = malloc(multiply_sizes(size, sizeof *recency->before));
+    recency->after = malloc(multiply_sizes(size, sizeof *recency->after));
     recency->oldest = recency->newest = -1;
     recency->count = 0;
     return recency->before != NULL && recency->after != NULL;
@@ -50,14 +51,14 @@ int gpa_open_supply(Supply *supply, const Model *model, int32_t lines, int32_t c
     memset(supply, 0, sizeof *supply);
     supply->lines = lines;
     for (int sub_core = 0; sub_core < SUB_CORES; ++sub_core) {
-        supply->near[sub_core] = malloc(((size_t)lines + 1) * sizeof *supply->near[sub_core]);
+        supply->near[sub_core] = malloc(multiply_sizes((size_t)lines + 1, sizeof *supply->near[sub_core]));
         supply->is_near[sub_core] = calloc((size_t)lines + 1, 1);
         is_well = is_well && supply->near[sub_core] != NULL && supply->is_near[sub_core] != NULL;
         is_well = gpa_open_recency(&supply->recency[sub_core], lines) && is_well;
     }
-    supply->shared = malloc(ahead * sizeof *supply->shared);
-    supply->constants = malloc(((size_t)constants + 1) * sizeof *supply->constants);
-    supply->far_constants = malloc(((size_t)far_constants + 1) * sizeof *supply->far_constants);
+    supply->shared = malloc(multiply_sizes(ahead, sizeof *supply->shared));
+    supply->constants = malloc(multiply_sizes((size_t)constants + 1, sizeof *supply->constants));
+    supply->far_constants = malloc(multiply_sizes((size_t)far_constants + 1, sizeof *supply->far_constants));
     supply->is_shared = calloc(ahead, 1);
     supply->is_constant = calloc((size_t)constants + 1, 1);
     supply->is_far_constant = calloc((size_t)far_constants + 1, 1);

@@ -1,5 +1,6 @@
 /* Which warp accesses of a trace are alike: of one shape, and of one kind. */
 #include "lanes.h"
+#include "sizes.h"
 
 #define LINE_BITS 7
 #define SECTOR_BYTES 32
@@ -19,8 +20,8 @@ static int open_shapes(Shapes *shapes, int64_t rows)
     shapes->mask = 1;
     while (shapes->mask < 2 * rows)
         shapes->mask *= 2;
-    shapes->slots = malloc((size_t)shapes->mask * sizeof *shapes->slots);
-    shapes->hashes = malloc((size_t)(rows + 1) * sizeof *shapes->hashes);
+    shapes->slots = malloc(multiply_sizes((size_t)shapes->mask, sizeof *shapes->slots));
+    shapes->hashes = malloc(multiply_sizes((size_t)(rows + 1), sizeof *shapes->hashes));
     if (shapes->slots != NULL)
         memset(shapes->slots, 0xFF, (size_t)shapes->mask * sizeof *shapes->slots);
     shapes->mask -= 1;
@@ -122,7 +123,7 @@ EXPORT int64_t number_requests(const uint32_t *masks, const uint64_t *first, con
 {
     Shapes shapes = {{masks, first, addresses, address_count}, widths, spaces, shape_rows, NULL, NULL, 0, 0};
     Kinds kinds = {{NULL, NULL, NULL, 0, 0, 0, 0}, kind_rows, kind_counts, lowest, highest, 0};
-    Last *lasts = malloc((size_t)(instruction_count + 1) * sizeof *lasts); /* by instruction */
+    Last *lasts = malloc(multiply_sizes((size_t)(instruction_count + 1), sizeof *lasts)); /* by instruction */
     int is_well = gpa_open_table(&kinds.numbers) && open_shapes(&shapes, count) && lasts != NULL;
     if (lasts != NULL)
         memset(lasts, 0xFF, (size_t)(instruction_count + 1) * sizeof *lasts);
@@ -178,7 +179,7 @@ EXPORT int64_t lower_bases(const uint32_t *masks, const uint64_t *first, const u
                            uint64_t *lowered)
 {
     LaneColumns columns = {masks, first, addresses, 0};
-    uint32_t *passing = malloc((size_t)(shape_count + 1) * sizeof *passing);
+    uint32_t *passing = malloc(multiply_sizes((size_t)(shape_count + 1), sizeof *passing));
     if (passing == NULL)
         return FAILED;
     for (int64_t shape = 0; shape < shape_count; ++shape)
@@ -198,7 +199,7 @@ EXPORT int64_t number_rows(const int64_t *columns, int64_t width, int64_t count,
     int64_t mask = 1, found = 0;
     while (mask < 2 * count)
         mask *= 2;
-    int32_t *slots = malloc((size_t)mask * sizeof *slots); /* the last row of each number */
+    int32_t *slots = malloc(multiply_sizes((size_t)mask, sizeof *slots)); /* the last row of each number */
     if (slots == NULL || count >= INT32_MAX) {
         free(slots);
         return FAILED;

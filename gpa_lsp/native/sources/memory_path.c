@@ -1,5 +1,6 @@
 /* Queues of the sub-cores, L1, and the SM's share of L2 and DRAM: gpa_lsp.simulator.memory_path. */
 #include "multiprocessor.h"
+#include "sizes.h"
 
 #define SMALLEST_QUEUE 16
 #define TAGS_PER_CYCLE 4
@@ -10,7 +11,7 @@ static int append(Queue *queue, double value)
 {
     if (queue->values == NULL || queue->count > queue->mask) {
         int64_t size = queue->values == NULL ? SMALLEST_QUEUE : 2 * (queue->mask + 1);
-        double *values = malloc((size_t)size * sizeof *values);
+        double *values = malloc(multiply_sizes((size_t)size, sizeof *values));
         if (values == NULL)
             return 0;
         for (int64_t place = 0; place < queue->count; ++place)
@@ -45,11 +46,11 @@ static int open_cache(LineCache *cache, double lines)
         size *= 2;
     cache->room = (int32_t)lines;
     cache->mask = size - 1;
-    cache->lines = malloc(((size_t)lines + 1) * sizeof *cache->lines);
-    cache->ready = malloc(((size_t)lines + 1) * sizeof *cache->ready);
+    cache->lines = malloc(multiply_sizes((size_t)lines + 1, sizeof *cache->lines));
+    cache->ready = malloc(multiply_sizes((size_t)lines + 1, sizeof *cache->ready));
     cache->known = malloc((size_t)lines + 1);
-    cache->heads = malloc((size_t)size * sizeof *cache->heads);
-    cache->chains = malloc(((size_t)lines + 1) * sizeof *cache->chains);
+    cache->heads = malloc(multiply_sizes((size_t)size, sizeof *cache->heads));
+    cache->chains = malloc(multiply_sizes((size_t)lines + 1, sizeof *cache->chains));
     if (cache->heads != NULL)
         memset(cache->heads, 0xFF, (size_t)size * sizeof *cache->heads);
     return gpa_open_recency(&cache->recency, cache->room) && cache->lines != NULL && cache->ready != NULL && cache->known != NULL

@@ -1,5 +1,6 @@
 /* Which lines were referred to last. */
 #include "recency.h"
+#include "sizes.h"
 
 /* Which sets have all their lines for themselves. */
 static void find_own(Recency *recency)
@@ -23,9 +24,9 @@ static int open_recency(Recency *recency, const LineSets *of, int64_t most, int 
     size_t sets = (size_t)of->set_count, lines = (size_t)of->line_count + 1;
     memset(recency, 0, sizeof *recency);
     recency->of = of;
-    recency->starts = malloc((sets + lines) * sizeof *recency->starts);
-    recency->is_broken = calloc(sets + lines, 1);
-    recency->owners = malloc(lines * sizeof *recency->owners);
+    recency->starts = malloc(multiply_sizes(add_sizes(sets, lines), sizeof *recency->starts));
+    recency->is_broken = calloc(add_sizes(sets, lines), 1);
+    recency->owners = malloc(multiply_sizes(lines, sizeof *recency->owners));
     recency->ranks = calloc(lines, sizeof *recency->ranks);
     recency->is_own = has_singles ? NULL : malloc(sets + 1);
     if (recency->starts == NULL || recency->is_broken == NULL || recency->owners == NULL || recency->ranks == NULL ||

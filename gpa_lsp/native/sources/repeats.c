@@ -1,5 +1,6 @@
 /* Warp accesses that repeat one before while nobody of their block came in between. */
 #include "columns.h"
+#include "sizes.h"
 
 #define OUTSIDE (-1)
 #define FOUND 4
@@ -29,7 +30,7 @@ static Traffic *find_traffic(Traffics *of, int64_t key)
     if (*place < 0) {
         if (of->count == of->room) {
             int64_t room = 2 * of->room + 64;
-            Traffic *larger = realloc(of->traffic, (size_t)room * sizeof *larger);
+            Traffic *larger = realloc(of->traffic, multiply_sizes((size_t)room, sizeof *larger));
             if (larger == NULL)
                 return NULL;
             of->traffic = larger;
@@ -93,8 +94,8 @@ EXPORT int64_t count_repeats(const uint32_t *blocks, const uint16_t *warps, cons
     Traffics traffics = {{NULL, NULL, NULL, 0, 0, 0, 0}, NULL, 0, 0, 0};
     while (last.mask < 2 * count)
         last.mask *= 2;
-    last.slots = malloc((size_t)last.mask * sizeof *last.slots);
-    Traffic *seen = malloc((size_t)(count + 1) * sizeof *seen);
+    last.slots = malloc(multiply_sizes((size_t)last.mask, sizeof *last.slots));
+    Traffic *seen = malloc(multiply_sizes((size_t)(count + 1), sizeof *seen));
     int is_well = gpa_open_table(&traffics.places) && last.slots != NULL && seen != NULL && count < INT32_MAX;
     if (last.slots != NULL)
         memset(last.slots, 0xFF, (size_t)last.mask * sizeof *last.slots);

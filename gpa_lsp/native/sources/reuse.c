@@ -1,6 +1,7 @@
 /* The reuse of global memory by one piece of a trace, by instruction and array. */
 #include "reuse.h"
 #include "lanes.h"
+#include "sizes.h"
 
 #define BINS 34
 #define FINITE_BINS 33
@@ -89,7 +90,7 @@ static int open_fresh(FreshLines *fresh, const LineSets *of, const ReuseGroups *
     size_t sets = (size_t)of->set_count + 1;
     FreshLines opened = {of, groups, part_bits, shift, NULL, NULL, NULL, NULL};
     *fresh = opened;
-    fresh->arrays = malloc(sets * sizeof *fresh->arrays);
+    fresh->arrays = malloc(multiply_sizes(sets, sizeof *fresh->arrays));
     fresh->of_set = calloc(sets, sizeof *fresh->of_set);
     fresh->fresh = calloc((size_t)of->line_count + 1, sizeof *fresh->fresh);
     fresh->has_fresh = calloc(sets, 1);
@@ -198,8 +199,8 @@ typedef struct {
 /* Room for what is found of so many rows. */
 static int open_sequences(Sequences *of, int64_t count)
 {
-    of->references = malloc((size_t)(count + 1) * sizeof *of->references);
-    of->ends = malloc((size_t)(count + 1) * sizeof *of->ends);
+    of->references = malloc(multiply_sizes((size_t)(count + 1), sizeof *of->references));
+    of->ends = malloc(multiply_sizes((size_t)(count + 1), sizeof *of->ends));
     return of->references != NULL && of->ends != NULL;
 }
 
@@ -245,7 +246,7 @@ static int measure_rows(const Sequences *of, Recency *recency, FreshLines *fresh
     int64_t most = 0, kept = listed < count ? cut(of, listed, has_others) : listed;
     for (int64_t set = 0; set < recency->of->set_count; ++set)
         most = gpa_count_lines(recency->of, set) > most ? gpa_count_lines(recency->of, set) : most;
-    int64_t *distances = malloc((size_t)(most + 1) * sizeof *distances);
+    int64_t *distances = malloc(multiply_sizes((size_t)(most + 1), sizeof *distances));
     int is_well = distances != NULL;
     found[0] = kept ? of->ends[kept - 1] : 0;
     found[1] = 0;
@@ -332,15 +333,15 @@ static int open_parts(Parts *parts, int64_t request_count, int64_t kind_count)
     if (parts->shift < 2 || parts->shift > SECTOR_SHIFT || parts->lines->sector_count >= INT32_MAX >> parts->bits || request_count >= INT32_MAX)
         return 0;
     parts->patterns = calloc((size_t)kind_count + 1, sizeof *parts->patterns);
-    parts->sets = malloc(sets * sizeof *parts->sets);
-    parts->rows = malloc(sets * sizeof *parts->rows);
+    parts->sets = malloc(multiply_sizes(sets, sizeof *parts->sets));
+    parts->rows = malloc(multiply_sizes(sets, sizeof *parts->rows));
     parts->firsts = calloc(sets, sizeof *parts->firsts);
-    parts->arrays = malloc(sets * sizeof *parts->arrays);
+    parts->arrays = malloc(multiply_sizes(sets, sizeof *parts->arrays));
     parts->is_own = malloc(sets);
     parts->taken = calloc(sectors, 1);
     parts->shared = calloc(sectors, 1);
-    parts->numbers = malloc(sectors * sizeof *parts->numbers);
-    parts->known_sectors = malloc(sectors * sizeof *parts->known_sectors);
+    parts->numbers = malloc(multiply_sizes(sectors, sizeof *parts->numbers));
+    parts->known_sectors = malloc(multiply_sizes(sectors, sizeof *parts->known_sectors));
     if (parts->sets == NULL || parts->numbers == NULL)
         return 0;
     memset(parts->sets, 0xFF, sets * sizeof *parts->sets);
@@ -453,7 +454,7 @@ static void list_set(Parts *parts, int64_t set, const int64_t *sectors, const in
 /* In which arrays sets lie, and whether they have their parts for themselves; where one cannot go by that, their parts. */
 static int finish_sets(Parts *parts, const ReuseGroups *groups)
 {
-    parts->parts = malloc((size_t)(parts->firsts[parts->count] + 1) * sizeof *parts->parts);
+    parts->parts = malloc(multiply_sizes((size_t)(parts->firsts[parts->count] + 1), sizeof *parts->parts));
     for (int64_t set = 0; parts->parts != NULL && set < parts->count; ++set) {
         const Pattern *pattern = &parts->patterns[parts->kinds[parts->rows[set]]];
         int64_t place = parts->lines->firsts[parts->lines->lists[parts->rows[set]]], last = pattern->sectors - 1;

@@ -1,5 +1,6 @@
 /* Rows of columns: their order, their number by a key, and sums. */
 #include "columns.h"
+#include "sizes.h"
 
 #define DIGIT_BITS 11
 #define DIGITS (1 << DIGIT_BITS)
@@ -41,8 +42,8 @@ static int find_span(const int64_t *column, int64_t count, int64_t *lowest)
 /* gpa_lsp.traces.ordering: rows by columns that lie one behind the other, the first one first. Columns are put together as long as 64 bits hold them. */
 EXPORT int64_t order_rows(const int64_t *columns, int64_t width, int64_t count, int64_t *order)
 {
-    uint64_t *keys = malloc((size_t)(count + 1) * sizeof *keys);
-    int64_t *room = malloc((size_t)(count + 1) * sizeof *room);
+    uint64_t *keys = malloc(multiply_sizes((size_t)(count + 1), sizeof *keys));
+    int64_t *room = malloc(multiply_sizes((size_t)(count + 1), sizeof *room));
     int is_well = keys != NULL && room != NULL;
     for (int64_t row = 0; row < count; ++row)
         order[row] = row;
@@ -150,8 +151,8 @@ EXPORT int64_t order_turns(const int32_t *warps, const int64_t *turns, int64_t c
 {
     int rank_bits = count_bits(ranks, warp_count), turn_bits = rank_bits + count_bits(turns, count);
     int bits = turn_bits + count_bits(groups, warp_count);
-    uint64_t *keys = malloc((size_t)(count + 1) * sizeof *keys);
-    int64_t *room = malloc((size_t)(count + 1) * sizeof *room);
+    uint64_t *keys = malloc(multiply_sizes((size_t)(count + 1), sizeof *keys));
+    int64_t *room = malloc(multiply_sizes((size_t)(count + 1), sizeof *room));
     int is_well = keys != NULL && room != NULL && turn_bits < 64 && bits <= 64;
     for (int64_t row = 0; is_well && row < count; ++row) {
         int64_t warp = warps[row];

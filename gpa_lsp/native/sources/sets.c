@@ -1,6 +1,7 @@
 /* Lists of sectors of rows, equal ones once, and the sets of lines they make up. */
 #include "sets.h"
 #include "lanes.h"
+#include "sizes.h"
 
 #define SMALLEST 1024
 
@@ -20,7 +21,7 @@ static int open_lists(Lists *lists, int64_t *units, int64_t room)
     lists->units = units;
     lists->room = room;
     lists->mask = SMALLEST - 1;
-    lists->slots = malloc(SMALLEST * sizeof *lists->slots);
+    lists->slots = malloc(multiply_sizes(SMALLEST, sizeof *lists->slots));
     if (lists->slots != NULL)
         memset(lists->slots, 0xFF, SMALLEST * sizeof *lists->slots);
     return lists->slots != NULL;
@@ -39,11 +40,11 @@ static int reserve(Lists *lists)
 {
     if (lists->count == lists->list_room) {
         int64_t room = 2 * lists->list_room + SMALLEST / 2;
-        int64_t *firsts = realloc(lists->firsts, (size_t)room * sizeof *firsts);
+        int64_t *firsts = realloc(lists->firsts, multiply_sizes((size_t)room, sizeof *firsts));
         lists->firsts = firsts == NULL ? lists->firsts : firsts;
-        int64_t *sizes = realloc(lists->sizes, (size_t)room * sizeof *sizes);
+        int64_t *sizes = realloc(lists->sizes, multiply_sizes((size_t)room, sizeof *sizes));
         lists->sizes = sizes == NULL ? lists->sizes : sizes;
-        uint64_t *hashes = realloc(lists->hashes, (size_t)room * sizeof *hashes);
+        uint64_t *hashes = realloc(lists->hashes, multiply_sizes((size_t)room, sizeof *hashes));
         lists->hashes = hashes == NULL ? lists->hashes : hashes;
         if (firsts == NULL || sizes == NULL || hashes == NULL)
             return 0;
@@ -52,7 +53,7 @@ static int reserve(Lists *lists)
     if (2 * (lists->count + 1) <= lists->mask + 1)
         return 1;
     int64_t size = 2 * (lists->mask + 1);
-    int32_t *slots = malloc((size_t)size * sizeof *slots);
+    int32_t *slots = malloc(multiply_sizes((size_t)size, sizeof *slots));
     if (slots == NULL)
         return 0;
     memset(slots, 0xFF, (size_t)size * sizeof *slots);
@@ -195,8 +196,8 @@ EXPORT int64_t number_line_sets(const int64_t *starts, const int64_t *sizes, int
     memset(&of, 0, sizeof of);
     of.lines = lines;
     of.line_numbers = line_numbers;
-    of.found = malloc((size_t)(unit_count + 1) * sizeof *of.found);
-    of.sectors = malloc((size_t)(unit_count + 1) * SECTORS * sizeof *of.sectors);
+    of.found = malloc(multiply_sizes((size_t)(unit_count + 1), sizeof *of.found));
+    of.sectors = malloc(multiply_sizes(multiply_sizes((size_t)(unit_count + 1), SECTORS), sizeof *of.sectors));
     int is_well = gpa_open_table(&of.numbers) && of.found != NULL && of.sectors != NULL && unit_count < INT32_MAX &&
                   open_lists(&of.sets, of.found, unit_count + 1);
     for (int64_t list = 0; is_well && list < count; ++list) {

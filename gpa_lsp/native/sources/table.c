@@ -1,5 +1,6 @@
 /* Places by a number of 64 bits. */
 #include "columns.h"
+#include "sizes.h"
 
 #define SMALLEST 256
 #define PAGE_BITS 3
@@ -7,8 +8,8 @@
 
 static int allocate(Table *table, int64_t size)
 {
-    table->keys = malloc((size_t)size * sizeof *table->keys);
-    table->numbers = malloc((size_t)size * sizeof *table->numbers);
+    table->keys = malloc(multiply_sizes((size_t)size, sizeof *table->keys));
+    table->numbers = malloc(multiply_sizes((size_t)size, sizeof *table->numbers));
     if (table->keys == NULL || table->numbers == NULL) {
         free(table->keys);
         free(table->numbers);
@@ -77,7 +78,7 @@ static int64_t add_page(Table *table)
 {
     if (table->page_count == table->page_room) {
         int64_t room = 2 * table->page_room + SMALLEST / 2;
-        int64_t *larger = realloc(table->places, (size_t)(room * PAGE) * sizeof *larger);
+        int64_t *larger = realloc(table->places, multiply_sizes(multiply_sizes((size_t)room, PAGE), sizeof *larger));
         if (larger == NULL)
             return FAILED;
         table->places = larger;

@@ -2,6 +2,7 @@
 
 What is wrong with an access, or not known here, is left to Python before anything has changed. */
 #include "warps.h"
+#include "sizes.h"
 
 #define SHARED_WINDOW UINT64_C(0x7FFD00000000)
 #define LOCAL_WINDOW UINT64_C(0x7FFE00000000)
@@ -207,7 +208,7 @@ static uint8_t *place_of(const Machine *machine, int space, int64_t warp, uint32
 
 static int grow(void **column, int64_t room, size_t bytes)
 {
-    void *larger = realloc(*column, (size_t)room * bytes);
+    void *larger = realloc(*column, multiply_sizes((size_t)room, bytes));
     if (larger == NULL)
         return 0;
     *column = larger;

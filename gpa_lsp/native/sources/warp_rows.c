@@ -1,5 +1,6 @@
 /* Rows of a trace in the orders of their warps. */
 #include "columns.h"
+#include "sizes.h"
 
 #define WARP_BITS 16
 
@@ -57,8 +58,8 @@ static int64_t interleave(Warp *warps, int64_t count, const int64_t *rows, const
 EXPORT int64_t order_warps(const int32_t *numbers, const uint8_t *is_chosen, int64_t count, const int64_t *keys, int64_t warp_count, int64_t *turns,
                            int64_t *by_warp, int64_t *by_block)
 {
-    Warp *warps = malloc((size_t)(warp_count + 1) * sizeof *warps);
-    int64_t *rows = malloc((size_t)(count + 1) * sizeof *rows), *next = malloc((size_t)(warp_count + 1) * sizeof *next);
+    Warp *warps = malloc(multiply_sizes((size_t)(warp_count + 1), sizeof *warps));
+    int64_t *rows = malloc(multiply_sizes((size_t)(count + 1), sizeof *rows)), *next = malloc(multiply_sizes((size_t)(warp_count + 1), sizeof *next));
     int64_t used = 0, found = 0;
     int is_well = warps != NULL && rows != NULL && next != NULL;
     for (int64_t number = 0; is_well && number < warp_count; ++number)

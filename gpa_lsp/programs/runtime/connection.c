@@ -1,6 +1,7 @@
 /* The connection to gpa_lsp: one socket per process, made at the first call, and the mapping of device memory that comes with it. */
 #define _GNU_SOURCE
 #include "runtime.h"
+#include "mapped_memory.h"
 #include "notes.h"
 
 #include <errno.h>
@@ -152,24 +153,9 @@ void *locate(const void *pointer) {
     return view != NULL && place < device.arena_bytes ? view + place : (void *)pointer;
 }
 
-#define POPULATE_READ 22 /* of madvise, since Linux 5.14; headers may be older */
-#define POPULATE_WRITE 23
+int is_mapped(const void *pointer, size_t size) { return can_read(pointer, size); }
 
-/* Touches each page as an access would, but for the signal; where the system cannot, each need only be mapped. */
-static int can_access(const void *pointer, size_t size, int how) {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)pointer / page * page;
-    size_t bytes = round_up_size(add_sizes((uintptr_t)pointer - first, size), page);
-    if (pointer == NULL || size > SIZE_MAX - (uintptr_t)pointer || bytes > SIZE_MAX - first)
-        return 0;
-    if (madvise((void *)first, bytes, how) == 0)
-        return 1;
-    int can_ask = madvise((void *)first, 0, how) == 0;
-    return !can_ask && msync((void *)first, bytes, MS_ASYNC) == 0;
-}
-
-int is_mapped(const void *pointer, size_t size) { return can_access(pointer, size, POPULATE_READ); }
-
-int is_writable(const void *pointer, size_t size) { return can_access(pointer, size, POPULATE_WRITE); }
+int is_writable(const void *pointer, size_t size) { return can_write(pointer, size); }
 
 /* An access failed that nobody handles: where is written down, and it fails once more, as it would have. */
 static void on_failed_access(int number, siginfo_t *info, void *context) {
@@ -197,11 +183,11 @@ static int map_memory(int file) {
     void *wanted = (void *)(uintptr_t)device.arena_base; /* the address is what both processes agree on */
     void *seen = (void *)(uintptr_t)device.host_base;
     size_t seen_bytes = device.arena_base + device.arena_bytes - device.host_base;
-    int how = MAP_SHARED | MAP_NORESERVE, can_write = PROT_READ | PROT_WRITE;
-    if (mmap(wanted, device.arena_bytes, PROT_NONE, how | MAP_FIXED, file, 0) != wanted || mprotect(seen, seen_bytes, can_write) != 0)
+    int how = MAP_SHARED | MAP_NORESERVE, both = PROT_READ | PROT_WRITE;
+    if (mmap(wanted, device.arena_bytes, PROT_NONE, how | MAP_FIXED, file, 0) != wanted || mprotect(seen, seen_bytes, both) != 0)
         return -1;
-    char *all = mmap(NULL, device.arena_bytes, can_write, how, file, 0);
-    void *words = mmap(NULL, sizeof *last_words, can_write, MAP_SHARED, file, (off_t)device.arena_bytes);
+    char *all = mmap(NULL, device.arena_bytes, both, how, file, 0);
+    void *words = mmap(NULL, sizeof *last_words, both, MAP_SHARED, file, (off_t)device.arena_bytes);
     if (all == MAP_FAILED || words == MAP_FAILED)
         return -1;
     madvise(wanted, device.arena_bytes, MADV_DONTDUMP);
