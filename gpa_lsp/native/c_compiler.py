@@ -33,6 +33,7 @@ _MEMORY_BYTES = 4 << 30
 _SHOWN_CHARACTERS = 2000
 _KEPT_BYTES = 64 << 20
 _OUTPUT = "library.so"
+_PACKAGE = Path(__file__).parent.parent
 
 Tell = Callable[[str], object]
 """Told, in words, what is waited for."""
@@ -100,9 +101,10 @@ def obtain_library(library: Library, *, tell: Tell | None = None) -> bytes:
         content, failure = _ask_process(library, compiler, key)
         if content is not None:
             return content
-    elif tell is not None:
-        failure += "\n(it was tried before; gpa-lsp cache --clear has it tried again)"
-    words, _, output = failure.partition("\n")
+        words, _, output = failure.partition("\n")
+    else:
+        words, _, output = failure.partition("\n")
+        words += " before; gpa-lsp cache --clear has it tried again"
     raise ToolError("cc", f"it could not compile {library.title}: {words}", output=output)
 
 
@@ -123,7 +125,8 @@ def _load_failure(key: str) -> str | None:
 
 def _digest(library: Library, compiler: Path | None) -> str:
     """A name for everything that decides what comes out: a library of another compiler, or of other sources, is another one."""
-    digest = hashlib.sha256(f"{library.arguments} {platform.machine()} {compiler}".encode())
+    words = f"{library.arguments} {platform.machine()} {compiler}"
+    digest = hashlib.sha256(words.replace(str(_PACKAGE), "").encode())  # wherever this package is installed
     if compiler is not None:
         facts = compiler.stat()
         digest.update(f"{facts.st_size} {facts.st_mtime_ns}".encode())
