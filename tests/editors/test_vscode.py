@@ -520,8 +520,9 @@ def test_two_windows(name: str, window: str, window_results: dict[str, Results])
 
 
 def test_package_is_small_and_complete(packaged: Path) -> None:
-    # Nine tenths of it are the server: its code, its tables with their sources, and the templates of its pages.
-    assert (EXTENSION / "gpa-lsp.vsix").stat().st_size < 3 * 2**20
+    # Nine tenths of it are the server: its code, its tables with their sources, the templates of its pages and the script of their
+    # charts, a quarter of a megabyte in place of a package of 84 MB that users downloaded.
+    assert (EXTENSION / "gpa-lsp.vsix").stat().st_size < 3.5 * 2**20
     assert not [path for path in packaged.rglob("*") if path.suffix in (".so", ".pyc", ".ts", ".map")]
     manifest = json.loads((packaged / "package.json").read_text())
     steps = manifest["contributes"]["walkthroughs"][0]["steps"]
