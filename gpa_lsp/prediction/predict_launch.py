@@ -76,9 +76,9 @@ def plan_sampling(probe: Emulation, settings: PredictionSettings, *, wave_blocks
     return SamplingPlan(sampling=Sampling(kind=SamplingKind.WAVE, count=affordable), why=why)
 
 
-# Warp instructions that are traced and analysed in a second of processor time, with room to spare (matmul in shared memory: 800,000).
+# Warp instructions that are traced and analysed in a second of processor time, with room to spare (matmul in shared memory: 4.8 million).
 # Work decides how many blocks run, and repeats; the time is there for kernels that cost much more.
-_TRACED_PER_S = 600_000
+_TRACED_PER_S = 1_000_000
 
 _LEAST_LOOKED_AT = 10_000
 """References that are looked at however little memory there is: they take a few MiB."""
