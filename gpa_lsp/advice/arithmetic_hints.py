@@ -226,6 +226,26 @@ def choose_division_remedy(subject: Subject, members: Sequence[ArithmeticSequenc
     )
 
 
+def find_double_row(subject: Subject, rows: Sequence[int]) -> int:
+    """The row whose line says why there is FP64: the compiler may hoist a widening to where its operand is made.
+
+    Args:
+        subject: the kernel.
+        rows: of a detour through FP64, in program order, not empty.
+
+    Returns:
+        The first whose line has a literal of type double; where no text tells, the first that computes in FP64, else the first.
+    """
+    for row in rows:
+        parts = read_parts(subject, row)
+        if parts is not None and parts.doubles:
+            return row
+    computing = (
+        row for row in rows if subject.rows.mnemonic(row).partition(".")[0] in ("DADD", "DMUL", "DFMA", "DSETP")
+    )
+    return next(computing, rows[0])
+
+
 def describe_widened(subject: Subject, rows: Sequence[int], chains: int) -> Sentence:
     """What detours through double precision on one line are.
 
@@ -234,11 +254,12 @@ def describe_widened(subject: Subject, rows: Sequence[int], chains: int) -> Sent
         rows: of all of them, ascending.
         chains: how many they are.
     """
+    place = find_double_row(subject, rows)
     architecture = subject.kernel.architecture
     slowness = find_slowness(architecture, "DFMA") if architecture is not None else None
     return say(
         "FP32 values {place} are widened to FP64, computed with and narrowed again{times}{rate}.",
-        place=locate(subject, rows[0]),
+        place=locate(subject, place),
         times=say(" {chains}", chains=count(chains, "time")) if chains > 1 else NOTHING,
         rate=say(", at {rate}", rate=slowness.words) if slowness is not None else NOTHING,
     )
@@ -246,7 +267,7 @@ def describe_widened(subject: Subject, rows: Sequence[int], chains: int) -> Sent
 
 def choose_widened_remedy(subject: Subject, rows: Sequence[int]) -> Sentence:
     """What to do about them, by the literals of type double that the line has."""
-    parts = read_parts(subject, rows[0])
+    parts = read_parts(subject, find_double_row(subject, rows))
     doubles = parts.doubles if parts is not None else ()
     if not doubles:
         return say(

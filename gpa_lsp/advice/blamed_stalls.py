@@ -137,12 +137,13 @@ def build_counted_regions(
 def find_worst(
     subject: Subject, edges: npt.NDArray[np.int64], weights: npt.NDArray[np.float64], excess: npt.NDArray[Any]
 ) -> int:
-    """The row of the cause with most samples of some pairs, each with its weight; without samples the one with the largest excess."""
+    """The heaviest cause of the line with most samples of some pairs, each with its weight; without samples the one with the largest excess."""
     if not subject.total_samples:
         return int(np.argmax(excess))
     every = subject.blame.edges
     samples = every.all_samples[edges] * weights
-    return int(np.argmax(np.bincount(every.def_row[edges], weights=samples, minlength=len(subject.rows))))
+    by_row = np.bincount(every.def_row[edges], weights=samples, minlength=len(subject.rows))
+    return subject.rows.find_heaviest(np.arange(len(by_row)), by_row)
 
 
 def describe_causes(hotspots: Sequence[Hotspot], describe: Callable[[int], Sentence]) -> Sentence:

@@ -9,8 +9,10 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from gpa_lsp.advice.subject import Subject
-from gpa_lsp.basis.locations import Frame
-from gpa_lsp.basis.prose import Code, Place, Sentence, join, say
+from gpa_lsp.basis.locations import Frame, InlineChain, write_place
+from gpa_lsp.basis.ownership import choose_frame, find_library_frame
+from gpa_lsp.basis.prose import NOTHING, Code, Place, Sentence, join, say
+from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.binary.opcodes import Access
 from gpa_lsp.rows.scopes import Scope, ScopeKind
 from gpa_lsp.sources.line_parts import LineParts, read_line_parts
@@ -30,19 +32,10 @@ def shorten_file(file: str) -> str:
 
 
 def find_own_frame(subject: Subject, row: int) -> Frame | None:
-    """The innermost frame of a row with a line; None without one."""
-    return subject.once(_list_own_frames)[row]
-
-
-def _list_own_frames(subject: Subject) -> list[Frame | None]:
-    """Of each row."""
-    found: list[Frame | None] = []
-    for function in subject.rows.functions:
-        chains = () if function.lines is None else function.lines.chains
-        # The last one is that of -1: no line.
-        frames = [*(next((frame for frame in chain if frame.line), None) for chain in chains), None]
-        found.extend(frames[index] for index in function.chain_index.tolist())
-    return found
+    """The frame with a line by which a row is named; None without one."""
+    chain = subject.rows.chain(row)
+    frame = None if chain is None else choose_frame(chain)
+    return frame if frame is not None and frame.line else None
 
 
 def read_parts(subject: Subject, row: int) -> LineParts | None:
@@ -81,7 +74,20 @@ def describe_line(subject: Subject, row: int) -> Sentence:
 def locate(subject: Subject, row: int) -> Sentence:
     """Where an instruction is, as the end of a phrase: ``at line 12 of k.cu``, or ``at 0x1e0`` without a line."""
     frame = find_own_frame(subject, row)
-    return say("at {place}", place=_write_offset(subject, row) if frame is None else name_line(frame.file, frame.line))
+    place = _write_offset(subject, row) if frame is None else name_line(frame.file, frame.line)
+    inside = name_inside(subject.rows.chain(row))
+    return say("at {place} {inside}", place=place, inside=inside) if inside else say("at {place}", place=place)
+
+
+def name_inside(chain: InlineChain | None) -> Sentence:
+    """``(in __ldg, sm_32_intrinsics.hpp:134)`` where a library's code was inlined into the user's line; else nothing."""
+    inner = None if chain is None else find_library_frame(chain)
+    if inner is None:
+        return NOTHING
+    head = demangle(inner.function).partition("(")[0].partition("<")[0] if inner.function else ""
+    where = write_place(shorten_file(inner.file), inner.line)
+    name = head.rpartition("::")[2].rpartition(" ")[2]
+    return say("(in {what})", what=f"{name}, {where}" if name else where)
 
 
 def describe_place(subject: Subject, row: int) -> Sentence:

@@ -11,6 +11,7 @@ from gpa_lsp.advice.warp_facts import WarpFacts
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, InlineChain
+from gpa_lsp.basis.ownership import choose_frame
 from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.binary.compiled_limits import CompiledLimits
 from gpa_lsp.binary.opcodes import Access, MemorySpace
@@ -123,13 +124,14 @@ class StaticFacts:
         return sum(bool(scopes.is_loop[scope]) for scope in scopes.around(int(scopes.innermost[row])))
 
     def find_frame(self, row: int) -> Frame | None:
-        """The innermost frame of a row in a source that is at hand, since nobody edits the compiler's own headers; else the innermost one."""
+        """The innermost frame of a row in a source that is at hand, since nobody edits the compiler's own headers; else that which names it."""
         return self.find_frame_at_hand(self.subject.rows.chain(row)) or find_own_frame(self.subject, row)
 
     def find_frame_at_hand(self, chain: InlineChain | None) -> Frame | None:
         """The innermost frame of a chain in a source that is at hand; None where there is none."""
-        at_hand = (frame for frame in chain or () if frame.line and self.subject.read_source(frame.file) is not None)
-        return next(at_hand, None)
+        read = self.subject.read_source
+        at_hand = tuple(frame for frame in chain or () if frame.line and read(frame.file) is not None)
+        return choose_frame(at_hand) if at_hand else None
 
     def group_by_line(self, rows: Iterable[int]) -> tuple[tuple[int, ...], ...]:
         """Rows of one source line together, by their first row; rows without a line stay alone."""

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from gpa_lsp.analyses.answers import MOST_MARKS, LineMark
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.locations import shorten_paths
+from gpa_lsp.basis.locations import Frame, InlineChain, shorten_paths
 from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.ownership import choose_frame
 from gpa_lsp.basis.prose import Code, Place, Sentence, list_of, percent, say
 
 Column = npt.NDArray[np.float64] | npt.NDArray[np.int64]
@@ -25,7 +26,7 @@ class FrameChoice(StrEnum):
     """Which line of an inline chain an instruction counts for."""
 
     INNERMOST = "innermost"
-    """The line the instruction was written on, in a library's header as well."""
+    """The line the instruction was written on; where that is a library's, the user's line it was inlined into."""
     OUTERMOST = "outermost"
     """The line of the function that was compiled: where the kernel's own code asked for what was inlined."""
 
@@ -107,15 +108,15 @@ def index_lines(facts: KernelFacts, choice: FrameChoice = FrameChoice.INNERMOST)
 
 
 def _index_innermost(facts: KernelFacts) -> LineIndex:
-    return _index(facts, 0)
+    return _index(facts, choose_frame)
 
 
 def _index_outermost(facts: KernelFacts) -> LineIndex:
-    return _index(facts, -1)
+    return _index(facts, lambda chain: chain[-1])
 
 
-def _index(facts: KernelFacts, position: int) -> LineIndex:
-    """The places of frames at a position of their chains."""
+def _index(facts: KernelFacts, choose: Callable[[InlineChain], Frame]) -> LineIndex:
+    """The places of one frame of each chain."""
     numbers: dict[tuple[str | None, int | str], int] = {}
     functions: list[str] = []
     parts: list[npt.NDArray[np.int32]] = []
@@ -125,7 +126,7 @@ def _index(facts: KernelFacts, position: int) -> LineIndex:
         used = np.zeros(len(chains) + 1, dtype=np.bool_)  # the last entry is that of chain -1: no line
         used[function.chain_index] = True
         chosen = np.flatnonzero(used)
-        frames = [chains[chain][position] for chain in chosen.tolist() if chain < len(chains)]
+        frames = [choose(chains[chain]) for chain in chosen.tolist() if chain < len(chains)]
         keys = [(frame.file, frame.line) if frame.line > 0 else nowhere for frame in frames]
         keys += [nowhere] * (len(chosen) - len(keys))
         table = np.zeros(len(chains) + 1, dtype=np.int32)

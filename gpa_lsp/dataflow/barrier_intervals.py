@@ -33,7 +33,7 @@ class LateCode:
     Attributes:
         barrier_row: kernel row of the barrier.
         rows: int64[m], kernel rows of its instructions.
-        row: its most sampled instruction, a kernel row.
+        row: the most sampled instruction of its most sampled line, a kernel row.
         warps_ratio: part of the warps that goes through it, 0..1, weighted by samples.
         samples: taken in it, waiting at barriers left out.
     """
@@ -72,7 +72,7 @@ def find_late_code(kernel: KernelRows, barriers: Iterable[int]) -> dict[int, Lat
                 late = search.find(row - first)
                 if late is not None:
                     inside = first + late[0]
-                    hottest = int(inside[int(np.argmax(working[inside]))])
+                    hottest = kernel.find_heaviest(inside, working[inside])
                     found[row] = LateCode(
                         barrier_row=row, rows=inside, row=hottest, warps_ratio=late[1], samples=late[2]
                     )

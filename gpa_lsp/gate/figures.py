@@ -7,6 +7,7 @@ from gpa_lsp.advice.find_statics import KernelFindings
 from gpa_lsp.advice.static_model import LOOP_WEIGHT
 from gpa_lsp.analyses.mix.classes import WorkClass, classify_mnemonic
 from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.basis.ownership import choose_frame
 from gpa_lsp.gate.model import TRAITS, Figure, GateKernel, Metric, Origin
 from gpa_lsp.prediction.model import KernelPrediction
 from gpa_lsp.ptx.model import Space
@@ -113,7 +114,7 @@ def _find_local_line(kernel: KernelReport) -> SourceLine | None:
             continue
         executed = int(columns.executions[row])
         weight = executed if executed >= 0 else LOOP_WEIGHT ** int(columns.loop_depths[row])
-        weights[columns.chains[chain][0].source_line] += weight  # type: ignore[assignment]
+        weights[choose_frame(columns.chains[chain]).source_line] += weight  # type: ignore[assignment]
     return weights.most_common(1)[0][0] if weights else None
 
 

@@ -5,6 +5,7 @@ import re
 from gpa_lsp.analyses.answers import Answer, Column, Finding, Table, Weight
 from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.basis.numbers import Quantity
+from gpa_lsp.basis.ownership import choose_frame
 from gpa_lsp.basis.prose import NOTHING, Code, Place, Sentence, count, join, say
 from gpa_lsp.emulator.model import Fault, FaultKind
 from gpa_lsp.emulator.trace import StaticInstruction
@@ -100,7 +101,7 @@ def answer_faults(
 def _describe(fault: Fault) -> Finding:
     where = NOTHING
     if fault.chain:
-        frame = fault.chain[0]
+        frame = choose_frame(fault.chain)
         where = say(" at {place}", place=Place(file=frame.file, line=frame.line, shown_file=_name_file(frame.file)))
     weight = Weight.PLAIN if fault.kind in ENDINGS else Weight.HIGH
     more = fault.instructions - 1
@@ -146,7 +147,8 @@ def name_place(chain: InlineChain | None) -> str:
     """
     if not chain:
         return ""
-    return f"{_name_file(chain[0].file)}:{chain[0].line}"
+    frame = choose_frame(chain)
+    return f"{_name_file(frame.file)}:{frame.line}"
 
 
 def _name_file(file: str) -> str:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from gpa_lsp.advice.limiter_rules import relieves_unit
 from gpa_lsp.advice.model import AT_THE_LIMIT, Advice, SilenceStage
+from gpa_lsp.advice.naming import name_inside
 from gpa_lsp.analyses.limiter.model import Limiter, LimiterKind
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, write_place
@@ -17,6 +18,7 @@ from gpa_lsp.basis.numbers import (
     format_launches,
     format_limit,
 )
+from gpa_lsp.basis.ownership import choose_frame
 from gpa_lsp.basis.prose import NOTHING, Place, Sentence, count, factor, join, list_of, percent, say
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.render.advice_words import (
@@ -329,6 +331,9 @@ def _find_cause(kernel: KernelReport, places: PlaceNames) -> Iterator[ScreenRow]
     row = found.row
     place, code = _locate(kernel, row, places)
     text = join((_describe_stall(kernel, found), _find_fact(kernel, row)), "; ")
+    chain = int(kernel.instructions.chain_index[row])
+    inside = name_inside(kernel.instructions.chains[chain]) if chain >= 0 else NOTHING
+    text = say("{inside} {text}", inside=inside, text=text) if inside else text
     frame = InstructionPlaces(kernel, places).choose_frame(row)
     at = None if frame is None or not frame.line else Place(file=frame.file, line=frame.line)
     unhelped = NOTHING if _is_helped(kernel, row) else UNHELPED
@@ -399,7 +404,8 @@ def _find_fact(kernel: KernelReport, row: int) -> Sentence:
     """What the analyses say of that line, the largest part of a measure first; empty where they say nothing."""
     chain = int(kernel.instructions.chain_index[row])
     frames = kernel.instructions.chains[chain] if chain >= 0 else ()
-    lines = {(frame.file, frame.line) for frame in frames[:1]}
+    own = choose_frame(frames) if frames else None
+    lines = set() if own is None else {(own.file, own.line)}
     every = () if kernel.analyses is None else kernel.analyses.answers
     answers = [answer for answer in every if answer.analysis == _ACCESSES]
     marks = [mark for answer in answers for mark in answer.marks if (mark.file, mark.line) in lines and mark.text]

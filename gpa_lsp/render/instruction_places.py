@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from gpa_lsp.basis.locations import Frame, shorten_paths, write_place
+from gpa_lsp.basis.ownership import choose_frame, is_library_file
 from gpa_lsp.render.layout import ELLIPSIS
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport
@@ -23,13 +24,14 @@ class InstructionPlaces:
         self._places = places
 
     def choose_frame(self, row: int) -> Frame | None:
-        """The frame of an instruction that a reader can open: the innermost whose file is here, else the innermost; None without lines."""
+        """The frame by which an instruction is named: of the user's own the innermost that is here; None without lines."""
         columns = self._kernel.instructions
         chain = int(columns.chain_index[row])
         if chain < 0:
             return None
-        frames = columns.chains[chain]
-        return next((frame for frame in frames if self._is_here(frame)), frames[0])
+        frames, own = columns.chains[chain], choose_frame(columns.chains[chain])
+        likely = frames if is_library_file(own.file) else [one for one in frames if not is_library_file(one.file)]
+        return next((frame for frame in likely if self._is_here(frame)), own)
 
     def show(self, row: int) -> Sequence[str]:
         """Where an instruction comes from, from the inside out: ``path:line`` for the frame that can be opened, short names for the others.

@@ -15,6 +15,7 @@ from gpa_lsp.basis.numbers import (
     format_percent,
     format_seconds,
 )
+from gpa_lsp.basis.ownership import choose_frame
 from gpa_lsp.emulator.model import Fault
 from gpa_lsp.programs.examine import ExaminedKernel
 from gpa_lsp.programs.model import KernelRuns, ProgramRun
@@ -135,7 +136,7 @@ def _describe_shapes(runs: KernelRuns) -> str:
 def _describe_fault(fault: Fault, folder: Path | None) -> str:
     place = ""
     if fault.chain:
-        own = next((frame for frame in reversed(fault.chain) if frame.file), fault.chain[0])
+        own = choose_frame(fault.chain)
         place = f"{write_place(show_path(Path(own.file), folder), own.line)}  "
     times = f" ({format_count_of(fault.count, 'time')})" if fault.count > 1 else ""
     return f"{place}{fault.kind.value}: {fault.message}{times}"

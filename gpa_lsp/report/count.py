@@ -10,6 +10,7 @@ from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.model import InstructionColumns, KernelReport, ReasonCount, ReasonCounts
+from gpa_lsp.rows.model import number_lines
 
 _NO_STALLS = (BlameCategory.ISSUED, BlameCategory.NOT_SELECTED)
 
@@ -74,7 +75,7 @@ def find_top_stall(reasons: Sequence[str], samples: npt.NDArray[np.int64]) -> tu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MainStall:
-    """The largest part of the stalls that one line causes, or, without causes, of those of one instruction.
+    """The largest part of the stalls that one line causes, or, without causes, of those that are taken on one.
 
     Attributes:
         row: the instruction with most of these stalls.
@@ -102,7 +103,8 @@ def _find_main_cause(kernel: KernelReport) -> MainStall | None:
         return None
     edges = kernel.blame.edges
     stalls = np.where(np.isin(edges.category, _NO_STALLS), 0.0, edges.all_samples)
-    keys = _find_keys(kernel.instructions.chain_index, edges.def_row)
+    columns = kernel.instructions
+    keys = number_lines(columns.chains, columns.chain_index)[edges.def_row]
     sums = np.bincount(keys, weights=stalls)
     line_samples = float(sums.max())
     if line_samples <= 0:
@@ -121,14 +123,10 @@ def _find_main_cause(kernel: KernelReport) -> MainStall | None:
 def _find_main_reason(columns: InstructionColumns) -> MainStall | None:
     is_stall = [describe_stall_reason(reason).is_stall for reason in columns.reasons]
     sums = np.where(is_stall, columns.all_samples, 0).sum(axis=1)
-    row = int(sums.argmax())
-    top = find_top_stall(columns.reasons, columns.all_samples[row])
+    lines = number_lines(columns.chains, columns.chain_index)
+    inside = lines == int(np.bincount(lines, weights=sums).argmax())
+    top = find_top_stall(columns.reasons, columns.all_samples[inside].sum(axis=0))
     if top is None:
         return None
-    return MainStall(row=row, what=top[0], samples=float(top[1]), line_samples=float(sums[row]))
-
-
-def _find_keys(chain_index: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Instructions of one line have one key; those without a line one each."""
-    chains = chain_index[rows].astype(np.int64)
-    return np.where(chains >= 0, chains, chain_index.max(initial=0) + 1 + rows)
+    row = int(np.where(inside, sums, -1).argmax())
+    return MainStall(row=row, what=top[0], samples=float(top[1]), line_samples=float(sums[inside].sum()))

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.locations import is_path_end, write_place
+from gpa_lsp.basis.ownership import choose_frame
 from gpa_lsp.binary.model import name_resource
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency
 from gpa_lsp.report.model import InstructionColumns, KernelReport
@@ -110,7 +111,7 @@ def _describe_instruction(columns: InstructionColumns, row: int) -> dict[str, An
     }
     chain = int(columns.chain_index[row])
     if chain >= 0:
-        frame = columns.chains[chain][0]
+        frame = choose_frame(columns.chains[chain])
         known |= {"file": frame.file, "line": frame.line}
     executions = int(columns.executions[row])
     if executions >= 0:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from gpa_lsp.basis.distinct import find_distinct_rows
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, InlineChain, SourceLine
+from gpa_lsp.basis.ownership import choose_frame, is_library_file
 from gpa_lsp.blame.model import BlameCategory, BlameEdges, Dependency, KernelBlame
 from gpa_lsp.profile.stall_reasons import describe_stall_reason
 from gpa_lsp.report.model import InstructionColumns, KernelReport
@@ -171,7 +172,8 @@ def build_pair_index(kernel: KernelReport) -> PairIndex | None:
 
 
 def choose_other_frame(own: InlineChain, other: InlineChain) -> Frame:
-    """The frame to name an instruction by, seen from another one: the outermost in which the two differ, else its innermost.
+    """The frame to name an instruction by, seen from another one: the outermost in which the two differ, else its innermost; none in a library
+    where the user's own line is known.
 
     Two calls of one inlined function on two lines are told apart by those lines; two places inside one such call by the lines inside it.
 
@@ -186,7 +188,8 @@ def choose_other_frame(own: InlineChain, other: InlineChain) -> Frame:
         if one != another:
             break
         common += 1
-    return other[-1 - common] if common < len(other) else other[0]
+    apart = len(other) - 1 - common if common < len(other) else 0
+    return choose_frame(other) if is_library_file(other[apart].file) else other[apart]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain
+from gpa_lsp.basis.ownership import is_library_file
 from gpa_lsp.report.families import find_family
 from gpa_lsp.report.names import demangle
 
@@ -28,9 +29,6 @@ _SIMILAR_RATIO = 0.5
 
 _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "dist-packages"})
 """Never searched; neither are folders whose name starts with a dot."""
-
-_FOREIGN_PREFIXES = (("usr",), ("opt",), ("library",), ("program files",), ("program files (x86)",), ("nix", "store"))
-"""Where compilers and libraries live: a file of the same bare name in a work folder is not taken for one of theirs."""
 
 _MOST_EMPTY_RATIO = (
     0.1  # of the measured lines: a compiler may give code to the line of a comment, but hardly ever does
@@ -243,11 +241,7 @@ class SourceLocator:
 
     def _is_only_plausible(self, path: CompiledPath) -> bool:
         """Whether a single file that shares no more than its name may be taken: all were seen, and it is nobody's library header."""
-        lowered = tuple(part.casefold() for part in path.parts)
-        is_foreign = any(lowered[: len(prefix)] == prefix for prefix in _FOREIGN_PREFIXES) or any(
-            part in lowered for part in _SKIPPED_FOLDERS
-        )
-        return self._index_is_whole and not is_foreign
+        return self._index_is_whole and not is_library_file(path.anchor + "/".join(path.parts))
 
     def _index_files(self) -> dict[str, list[tuple[int, str]]]:
         """Folded file name → (root number, path below that root with ``/``), nearest to the roots first."""

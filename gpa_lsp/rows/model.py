@@ -17,6 +17,7 @@ from gpa_lsp.arch.model import Architecture
 from gpa_lsp.basis.distinct import find_distinct
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain, SourceLine
+from gpa_lsp.basis.ownership import choose_frame
 from gpa_lsp.basis.shared_facts import SharedFacts
 from gpa_lsp.binary.control_code import NO_BARRIER
 from gpa_lsp.binary.model import (
@@ -288,9 +289,26 @@ class KernelRows(SharedFacts):
         return self._chain_of[row]
 
     def place(self, row: int) -> SourceLine | None:
-        """The source line of a row, innermost frame; None without a line."""
+        """The source line by which a row is named (:func:`~gpa_lsp.basis.ownership.choose_frame`); None without a line."""
         chain = self.chain(row)
-        return None if chain is None else chain[0].source_line
+        return None if chain is None else choose_frame(chain).source_line
+
+    @cached_property
+    def own_lines(self) -> npt.NDArray[np.int64]:
+        """int64[n], the number of the line by which each row is named; a row without a line has a number of its own."""
+        return number_lines(self.chains, self.chain_index)
+
+    def find_heaviest(self, rows: npt.NDArray[np.int64], weights: npt.NDArray[Any]) -> int:
+        """The row of most weight on the line of most weight: copies that unrolling made of a line are one line.
+
+        Args:
+            rows: int64[m], not empty.
+            weights: of each of them.
+        """
+        lines = np.unique(self.own_lines[rows], return_inverse=True)[1].reshape(-1)
+        sums = np.bincount(lines, weights=weights)
+        inside = np.flatnonzero(sums[lines] == sums.max())
+        return int(rows[inside[int(np.argmax(np.asarray(weights)[inside]))]])
 
     def counter(self, name: str) -> npt.NDArray[np.int64] | None:
         """int64[n] of a counter, -1 where a row has none; None when it was not collected."""
@@ -484,3 +502,16 @@ def _find_targets(instructions: Instructions) -> npt.NDArray[np.int32]:
     index, rest = np.divmod(instructions.target, INSTRUCTION_BYTES)
     is_row = (instructions.target >= 0) & (rest == 0) & (index < len(instructions))
     return np.where(is_row, index, -1).astype(np.int32)
+
+
+def number_lines(chains: Sequence[InlineChain], chain_index: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """int64[n], the number of the line by which each instruction is named; one without a line has a number of its own.
+
+    Args:
+        chains: inline chains.
+        chain_index: int32[n] into them; -1 without a line.
+    """
+    numbers: dict[SourceLine, int] = {}
+    of_chain = [numbers.setdefault(choose_frame(chain).source_line, len(numbers)) for chain in chains]
+    found = np.array([*of_chain, -1], dtype=np.int64)[chain_index]
+    return np.where(found < 0, len(numbers) + np.arange(len(found)), found)

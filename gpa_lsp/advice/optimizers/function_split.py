@@ -12,7 +12,7 @@ from gpa_lsp.advice.code_size import count_executed_bytes, find_fetch_edges
 from gpa_lsp.advice.instruction_caches import InstructionCaches, find_instruction_caches
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
 from gpa_lsp.advice.model import Category, Silence, SilenceStage
-from gpa_lsp.advice.naming import find_own_frame, name_line
+from gpa_lsp.advice.naming import name_line
 from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, EliminationOptimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.figures import sum_known
@@ -93,12 +93,17 @@ class FunctionSplit(EliminationOptimizer):
         )
 
 
+def _find_innermost(subject: Subject, row: int) -> Frame | None:
+    """The frame of the function that a row was inlined from, a library's as well: it is code that is counted here."""
+    return next((frame for frame in subject.rows.chain(row) or () if frame.line), None)
+
+
 def _find_bodies(subject: Subject) -> dict[str, _Body]:
     """Name of an inlined function, or the file of its body where it has none → its code."""
     bodies: dict[str, _Body] = {}
     for row in range(len(subject.rows)):
         chain = subject.rows.chain(row)
-        frame = find_own_frame(subject, row)
+        frame = _find_innermost(subject, row)
         if chain is None or len(chain) < 2 or frame is None or frame is chain[-1]:
             continue
         bodies.setdefault(frame.function or frame.file, _Body(frame=frame)).rows.append(row)
@@ -122,7 +127,7 @@ def _is_worth_splitting(subject: Subject, body: _Body) -> bool:
 def _build_region(subject: Subject, body: _Body, edges: npt.NDArray[np.int64]) -> EliminationRegion:
     hotspots = build_hotspots(subject, edges, np.ones(len(edges)))
     lines = [
-        frame.line for row in body.rows if (frame := find_own_frame(subject, row)) and frame.file == body.frame.file
+        frame.line for row in body.rows if (frame := _find_innermost(subject, row)) and frame.file == body.frame.file
     ]
     scope = Scope(
         kind=ScopeKind.INLINED,
@@ -154,7 +159,7 @@ def _advise(subject: Subject, body: _Body, scope: Scope) -> Sentence:
         template = "{opening} Move rarely executed parts (error paths, special cases) to a {noinline} function."
         return say(template, opening=opening, noinline=noinline)
     lines = sorted(
-        {frame.line for row in body.rare if (frame := find_own_frame(subject, row)) and frame.file == body.frame.file}
+        {frame.line for row in body.rare if (frame := _find_innermost(subject, row)) and frame.file == body.frame.file}
     )
     return say(
         "{opening} {share} of it, at {span}, is executed less than a tenth as often as the rest: move that to a {noinline} function.",

@@ -121,7 +121,7 @@ def _write_hint(subject: Subject, work: LoopWork, loads: npt.NDArray[np.bool_]) 
     """What to stage, why it pays, and how large a tile may be."""
     rows = np.flatnonzero(loads)
     executed = np.maximum(subject.rows.executions[rows], 0)
-    hottest = int(rows[int(np.argmax(executed))])
+    hottest = subject.rows.find_heaviest(rows, executed)
     remedy = say(
         "Copy the data of {load} to shared memory tile by tile before {where}, each element once per block, and read it from there.",
         load=describe_place(subject, hottest),

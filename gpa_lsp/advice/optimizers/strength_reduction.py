@@ -14,6 +14,7 @@ from gpa_lsp.advice.arithmetic_hints import (
     describe_division,
     describe_slow,
     describe_widened,
+    find_double_row,
 )
 from gpa_lsp.advice.blamed_stalls import find_separable
 from gpa_lsp.advice.matches import EliminationMatch, EliminationRegion
@@ -136,11 +137,11 @@ def _build_widened_regions(subject: Subject, chains: Sequence[tuple[int, ...]]) 
     edges, separable = np.flatnonzero(find_removable(subject)), find_separable(subject)
     groups: dict[tuple[object, ...], list[tuple[int, ...]]] = {}
     for chain in chains:
-        groups.setdefault(_key(find_line_scope(subject, chain[0])), []).append(chain)
+        groups.setdefault(_key(find_line_scope(subject, find_double_row(subject, chain))), []).append(chain)
     regions = []
     for members in groups.values():
         rows = sorted(row for chain in members for row in chain)
-        scope = find_line_scope(subject, members[0][0])
+        scope = find_line_scope(subject, find_double_row(subject, members[0]))
         region = build_row_region(subject, scope, rows, edges, separable)
         if region is not None:
             hint = join([describe_widened(subject, rows, len(members)), choose_widened_remedy(subject, rows)])

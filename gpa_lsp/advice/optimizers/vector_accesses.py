@@ -88,7 +88,7 @@ def _describe(
     by_row = np.bincount(
         subject.blame.edges.def_row[edges], weights=subject.blame.edges.all_samples[edges], minlength=len(rows)
     )
-    hottest = int(np.argmax(by_row if len(edges) else executed))
+    hottest = rows.find_heaviest(np.arange(len(rows)), by_row if len(edges) else executed)
     factor = _WIDEST_BYTES // int(widths[hottest])
     return UnitMatch(
         leaves={"l1": 1 / factor, "issue": (1 + 1 / factor) / 2},

@@ -2,7 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from gpa_lsp.advice.arithmetic_hints import choose_widened_remedy, correct_doubles, describe_doubles, describe_widened
+from gpa_lsp.advice.arithmetic_hints import (
+    choose_widened_remedy,
+    correct_doubles,
+    describe_doubles,
+    describe_widened,
+    find_double_row,
+)
 from gpa_lsp.advice.naming import locate, read_parts
 from gpa_lsp.advice.static_checks import StaticCheck
 from gpa_lsp.advice.static_model import Certainty, StaticFacts, StaticFinding
@@ -21,9 +27,11 @@ _COMPARISON = "DSETP"
 def find_double_constants(facts: StaticFacts) -> Iterator[StaticFinding]:
     """One finding per line: what is narrowed again, and where the line has a double literal also what is only compared."""
     found = find_arithmetic_sequences(facts.subject.rows)
-    chain_of = {chain[0]: chain for chain in found.widened}
-    for firsts in facts.group_by_line(chain_of):
-        yield _report_narrowed(facts, [chain_of[first] for first in firsts])
+    chains_at: dict[int, list[tuple[int, ...]]] = {}
+    for chain in found.widened:
+        chains_at.setdefault(find_double_row(facts.subject, chain), []).append(chain)
+    for anchors in facts.group_by_line(chains_at):
+        yield _report_narrowed(facts, [chain for anchor in anchors for chain in chains_at[anchor]])
     known = {row for chain in found.widened for row in chain}
     compared: dict[int, tuple[int, ...]] = {}
     for index in range(len(facts.subject.rows.functions)):
@@ -39,7 +47,8 @@ def find_double_constants(facts: StaticFacts) -> Iterator[StaticFinding]:
 
 def _report_narrowed(facts: StaticFacts, chains: Sequence[tuple[int, ...]]) -> StaticFinding:
     rows = sorted(row for chain in chains for row in chain)
-    parts = read_parts(facts.subject, rows[0])
+    anchor = find_double_row(facts.subject, rows)
+    parts = read_parts(facts.subject, anchor)
     has_literal = parts is not None and bool(parts.doubles)
     return facts.make_finding(
         NAME,
@@ -47,6 +56,7 @@ def _report_narrowed(facts: StaticFacts, chains: Sequence[tuple[int, ...]]) -> S
         message=describe_widened(facts.subject, rows, len(chains)),
         remedy=choose_widened_remedy(facts.subject, rows),
         certainty=Certainty.CERTAIN if has_literal else Certainty.LIKELY,
+        anchor=anchor,
     )
 
 

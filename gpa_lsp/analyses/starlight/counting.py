@@ -10,6 +10,7 @@ from gpa_lsp.analyses.line_sums import index_lines
 from gpa_lsp.analyses.starlight.suggestions import Bottleneck, Part, WaiterKind, classify_waiter, find_target
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.basis.ownership import choose_frame
 from gpa_lsp.basis.prose import Sentence, say
 from gpa_lsp.binary.opcodes import describe_mnemonic
 
@@ -150,7 +151,7 @@ def _find_lines(
 ) -> tuple[tuple[SourceLine, ...], npt.NDArray[np.int64]]:
     """The kernel's lines, and int64[m]: for each row the number of its line (innermost frame), or a number of its own beyond them."""
     numbers: dict[SourceLine, int] = {}
-    lines = [frames[0].source_line for frames in facts.rows.chains]
+    lines = [choose_frame(chain).source_line for chain in facts.rows.chains]
     by_chain = [numbers.setdefault(line, len(numbers)) if line.line > 0 else -1 for line in lines]
     # The last entry stands for "no line", which index -1 finds.
     found = np.array([*by_chain, -1], dtype=np.int64)[facts.rows.chain_index[rows]]

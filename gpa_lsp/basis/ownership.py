@@ -1,0 +1,134 @@
+"""Whose code a line or a kernel is, and in which language it is written: asked wherever something names a line, or says what to change.
+
+A library's file is told by its path, as on the machine that compiled it: folders into which systems, toolkits and package managers install, and
+trees of well-known header libraries, wherever they lie. Of files whose path says nothing (Julia's Base, a bare header name) the name decides.
+A library's kernel is told by its namespace, by the spelling of its name, or by lines that all lie in library files. What fits no pattern is
+unknown and never called a library.
+"""
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from functools import lru_cache
+
+from gpa_lsp.basis.locations import Frame, InlineChain
+
+_FOLDERS = re.compile(
+    r"^/usr/(?:include|lib\d*|libexec|share)/|^/usr/local/(?:include|lib\d*|share|cuda[^/]*)/|^/lib\d*/"  # systems
+    r"|^/opt/(?:nvidia|cuda|intel|rocm|hpc|local|homebrew)[^/]*/|^/(?:nix/store|gnu/store|snap)/|/spack/opt/"
+    r"|^[a-z]:/(?:program files|windows kits)"
+    r"|/(?:site|dist)-packages/|/lib/python\d[^/]*/|/(?:envs/[^/]+|mini(?:conda|forge)[^/]*|anaconda[^/]*)/include/"  # Python's
+    r"|/nvidia gpu computing toolkit/|/cuda(?:[-_/]?v?\d[^/]*)/(?:[^/]+/)*include/|/targets/[^/]+-(?:linux|qnx)[^/]*/include/"  # toolkits
+    r"|/(?:cuda_runtime|cuda_nvcc|cuda_cccl|cu\d+)/include/|/nvhpc/|/hpc_sdk/|/c\+\+/(?:v1/|\d+(?:\.\d+)*/)|/gcc/[^/]+/\d+[^/]*/include/"
+    r"|/\.julia/(?:packages|artifacts|juliaup|compiled)/|/share/julia/|/julialang/|/julia-\d[^/]*/"  # Julia's
+    r"|/\.(?:cargo/registry|rustup|triton|conan2?|nuget)/|/vcpkg/(?:installed|packages)/"
+    r"|/gpa_lsp/compiler/(?:device_headers|absent_headers)/"  # headers of ours in place of those that are not installed
+    r"|(?:^|/)(?:cub/(?:agent|block|device|grid|iterator|thread|util|warp|detail)|thrust/(?:system|detail|iterator|mr|random|async))[^/]*[/.]"
+    r"|(?:^|/)(?:cooperative_groups|cuda/std|libcudacxx|cutlass/include|include/(?:cutlass|cute|cccl|cuda)|aten/src|c10/cuda)/"
+)
+# Headers and modules that are told by their name alone; Julia's Base is compiled with relative paths.
+_NAMES = re.compile(
+    r"(?:.*/include/(?:crt/)?)?(?:sm_\d\d_\w+|device_(?:functions|double_functions|atomic_functions|types)"
+    r"|(?:math|vector|texture|surface)\w*_functions|texture_fetch_functions|math_constants"
+    r"|cuda_(?:fp\d+|bf16|pipeline|awbarrier|device_runtime|texture)\w*|mma|cooperative_groups\w*"
+    r"|curand\w*|crt_\w+|__clang_cuda_\w+|libdevice\w*)\.(?:hpp|h|cuh|bc)"
+    r"|(?:boot|essentials|float|int|promotion|range|number|operators|bool|pointer|tuple|ntuple|abstractarray|array|subarray|multidimensional"
+    r"|indices|iterators|reinterpretarray|broadcast|checked|intfuncs|floatfuncs|fastmath|rounding|refvalue|some|reduce|gcutils|cartesian"
+    r"|llvmcall|base|Base|Core|sysimg|special/\w+)\.jl"
+)
+
+_NAMESPACES = re.compile(
+    r"\b(?:at|c10|caffe2)::|\b(?:thrust|cub|cutlass|cute|cudnn|cublas\w*|cufft|cusparse|cusolver|curand|cutensor|nccl\w*|flash\w*|vllm"
+    r"|tensorrt_llm|trt\w*|xla|tensorflow|mxnet|onnxruntime|raft|rmm|cudf|cuml|cask\w*|nvjpeg|npp\w*|cuco)::|\bat_cuda_detail::"
+)
+# Kernels of libraries that come without source: cuBLAS, cuBLASLt, cuDNN, cuFFT, NCCL, and those of XLA and Inductor's runtime.
+_SPELLINGS = re.compile(
+    r"(?:(?:ampere|volta|turing|maxwell|pascal|kepler|hopper|blackwell|sm\d\d)_\w*(?:gemm|scudnn|hcudnn|conv|fprop|dgrad|wgrad|fft)\w*"
+    r"|sm\d\d_xmma_\w+|nvjet_\w+|cutlass_\d\d_\w+|cublasLt?\w*|gemv2\w+|gemmSN_\w+|gemmk1_\w+|splitKreduce_kernel|dot_kernel|reduce_1Block_kernel"
+    r"|(?:regular|vector|composite_\w*)_fft\w*|cudnn\w*|implicit_convolve_\w+|explicit_convolve_\w+|winograd\w*|nchwToNhwc\w*|nhwcToNchw\w*"
+    r"|ncclKernel\w*|ncclDevKernel\w*|nccl_\w+|generate_seed_pseudo\w*|gen_sequenced\w*|csrmv\w*_kernel|csrmm\w*_kernel)\b"
+)
+
+
+class Language(StrEnum):
+    """What a kernel is written in."""
+
+    CUDA = "CUDA C++"
+    TRITON = "Triton"
+    NUMBA = "Numba"
+    JULIA = "Julia"
+    FORTRAN = "Fortran"
+    UNKNOWN = "unknown"
+
+
+LINE_REMEDIES = {
+    Language.CUDA: "compile with -lineinfo",
+    Language.TRITON: "unset TRITON_DISABLE_LINE_INFO: Triton writes lines by default",
+    Language.NUMBA: "compile with @cuda.jit(lineinfo=True)",
+    Language.JULIA: "start Julia with -g1 or -g2",
+    Language.FORTRAN: "compile with -gpu=lineinfo",
+    Language.UNKNOWN: "compile with line information: nvcc -lineinfo, nvfortran -gpu=lineinfo, Numba's lineinfo=True, Julia's -g1",
+}
+
+
+@lru_cache(maxsize=4096)
+def is_library_file(file: str) -> bool:
+    """Whether a file belongs to a library, a toolkit or a language's runtime.
+
+    >>> [is_library_file(one) for one in ("/usr/local/cuda/include/sm_32_intrinsics.hpp", "C:\\\\work\\\\k.cu", "int.jl", "/home/me/k/int.jl")]
+    [True, False, True, False]
+    """
+    path = file.replace("\\", "/")
+    return _FOLDERS.search(path.casefold()) is not None or _NAMES.fullmatch(path) is not None
+
+
+def choose_frame(chain: InlineChain) -> Frame:
+    """The frame of an inline chain by which its instruction is named: the innermost line of the user's own.
+
+    Where all of it is a library's, its innermost line; frames without a line stand for nothing.
+    """
+    placed = [frame for frame in chain if frame.line] or list(chain)
+    return next((frame for frame in placed if not is_library_file(frame.file)), placed[0])
+
+
+def find_library_frame(chain: InlineChain) -> Frame | None:
+    """The library's line inside the user's that an instruction was compiled from; None where it is the user's own."""
+    own = choose_frame(chain)
+    inner = next((frame for frame in chain if frame.line), None)
+    return None if inner is None or inner is own or not is_library_file(inner.file) else inner
+
+
+def is_library_kernel(name: str, files: Iterable[str]) -> bool:
+    """Whether a kernel is a library's.
+
+    Args:
+        name: readable.
+        files: of all its lines; empty where it has none.
+    """
+    known = set(files)
+    if any(not is_library_file(file) for file in known):
+        return False
+    head = name.partition("(")[0]
+    is_called_so = _NAMESPACES.match(head.removeprefix("void ")) is not None or _SPELLINGS.match(head) is not None
+    return is_called_so or bool(known)
+
+
+def find_language(name: str, mangled_name: str, files: Iterable[str]) -> Language:
+    """The language of a kernel, by its files, else by how its compiler spells names; a name alone tells CUDA C++ only where it is mangled as C++.
+
+    >>> find_language("axpy", "_ZN8__main__4axpyE", ()), find_language("step_9_gpu", "step_9_gpu", ("/a/k.F90",)), find_language("k", "k", ())
+    (<Language.NUMBA: 'Numba'>, <Language.FORTRAN: 'Fortran'>, <Language.UNKNOWN: 'unknown'>)
+    """
+    suffixes = {file.replace("\\", "/").rpartition("/")[2].rpartition(".")[2].casefold() for file in files}
+    is_numba = "__main__::" in name or "cudapy" in name or re.match(r"_ZN8__main__|_ZN6cudapy", mangled_name)
+    if is_numba or (re.search(r"\[abi:|B2v\d", name + mangled_name) and not suffixes - {"py"}):
+        return Language.NUMBA
+    if suffixes & {"py"}:
+        return Language.NUMBA if mangled_name.startswith("_ZN") else Language.TRITON
+    if suffixes & {"jl"} or re.match(r"_Z\d+(?:julia|gpu|ptxcall)_|julia_", mangled_name) or "CuDeviceArray" in name:
+        return Language.JULIA
+    if any(re.fullmatch(r"f|for|ftn|f\d\d|cuf", one) for one in suffixes) or re.search(r"_\d+_gpu(?:__\w+)?$", name):
+        return Language.FORTRAN
+    if suffixes & {"cu", "cuh", "cpp", "cc", "cxx", "hpp", "hxx", "h"} or mangled_name.startswith("_Z"):
+        return Language.CUDA
+    return Language.UNKNOWN
