@@ -61,7 +61,17 @@ NOT_SERVED = (
 SERVED = (
     *(
         f"cli/{name}.py"
-        for name in ("__init__", "inputs", "main", "predictions", "program_end", "progress", "static_check", "terminal")
+        for name in (
+            "__init__",
+            "inputs",
+            "main",
+            "outputs",
+            "predictions",
+            "program_end",
+            "progress",
+            "static_check",
+            "terminal",
+        )
     ),
     *(f"cli/commands/{name}.py" for name in ("__init__", "emulate")),
 )

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import * as vscode from "vscode";
-import { attributes, click, clickInPage, count, hover, screenshot, texts, textsInPage, waitFor } from "./desk";
+import { attributes, click, clickInPage, count, hover, screenshot, texts, textsInPage } from "./desk";
 import { answerNotification, api, facts as allFacts, openExtension, openSource, source, waitForNotification, waitForServer } from "./editor";
 import { runTests, type Test, until } from "./runner";
 
