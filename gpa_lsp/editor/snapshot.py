@@ -129,12 +129,14 @@ class Snapshot:
         profiles: by path.
         visible: shown kernels, longest first.
         by_file: local path → shown kernels with lines in that file, longest first.
+        unreadable: profiles that were found and could not be read.
     """
 
     generation: int = 0
     profiles: Mapping[Path, LoadedProfile] = field(default_factory=dict)
     visible: tuple[VisibleKernel, ...] = ()
     by_file: Mapping[str, tuple[VisibleKernel, ...]] = field(default_factory=dict)
+    unreadable: frozenset[Path] = frozenset()
 
     def find_gpu(self) -> str | None:
         """Name of the GPU that was measured on last, as the driver reports it; None where nothing was, or nobody says."""
@@ -150,6 +152,12 @@ class Snapshot:
         """This snapshot without some profiles."""
         gone = set(paths)
         return self._rebuild({path: profile for path, profile in self.profiles.items() if path not in gone})
+
+    def with_unreadable(self, paths: Iterable[Path]) -> "Snapshot":
+        """This snapshot with these profiles, and no others, counted as unreadable; what was read of them before is gone."""
+        unreadable = frozenset(paths)
+        left = self.without_profiles(unreadable) if unreadable & self.profiles.keys() else self
+        return replace(left, generation=self.generation + 1, unreadable=unreadable)
 
     def with_histories(self, histories: Mapping[int, KernelHistory]) -> "Snapshot":
         """This snapshot with another past of some kernels, by the ``id`` of the kernel."""
@@ -180,6 +188,7 @@ class Snapshot:
             profiles=profiles,
             visible=visible,
             by_file={path: tuple(kernels) for path, kernels in by_file.items()},
+            unreadable=self.unreadable - profiles.keys(),
         )
 
 

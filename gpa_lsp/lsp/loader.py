@@ -108,6 +108,7 @@ class ProfileLoader:
         self._complaint_count = 0
         self._pending: dict[Path, LoadedProfile] = {}
         self._parts: dict[Path, LoadedProfile] = {}
+        self._unreadable: set[Path] = set()
         self._quiet_until_s = 0.0
 
     @property
@@ -216,6 +217,9 @@ class ProfileLoader:
         gone = [path for path in self._snapshot.profiles if path not in found]
         if gone:
             self._publish(self._snapshot.without_profiles(gone))
+        self._unreadable.intersection_update(found)
+        if self._round is None:
+            self._publish_unreadable()
         if due and self._round is None:
             self._round = LoadingRound(self, self._readers, self.make_job, self._sources)
             self._display = self._audience.start_progress("Reading profiles", self._give_up)
@@ -281,6 +285,7 @@ class ProfileLoader:
         _keep_from_garbage()
         self._parts.pop(profile.path, None)
         self._watch.mark_loaded(profile.path, stamp)
+        self._unreadable.discard(profile.path)
         if profile.path in self._found:
             self._pending[profile.path] = profile
         if time.monotonic() >= self._quiet_until_s:
@@ -307,8 +312,13 @@ class ProfileLoader:
         self._complain(reason)
         self._parts.pop(path, None)
         self._pending.pop(path, None)
+        self._unreadable.add(path)
         if path in self._snapshot.profiles:
-            self._publish(self._snapshot.without_profiles([path]))
+            self._publish_unreadable()
+
+    def _publish_unreadable(self) -> None:
+        if self._unreadable != self._snapshot.unreadable:
+            self._publish(self._snapshot.with_unreadable(self._unreadable))
 
     def report(self, text: str, ratio: float) -> None:
         """How far all profiles of a round are, 0 to 1."""
@@ -318,6 +328,7 @@ class ProfileLoader:
     def end_round(self) -> None:
         """All that was due was read."""
         self._publish_pending()
+        self._publish_unreadable()
         self._end_display()
         self._must_look_back = self._settings.keeps_history and self._has_older()
         self._wake.set()

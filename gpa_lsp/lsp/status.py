@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpa_lsp.editor.metrics import USUAL, LineMetric
-from gpa_lsp.editor.snapshot import Snapshot
+from gpa_lsp.editor.snapshot import MeasuredKernel, Snapshot
 from gpa_lsp.lsp.loader import ProgressDisplay
 
 METHOD = "gpaLsp/status"
@@ -39,7 +39,7 @@ class Status:
         self._failure = ""
         self._profile_count = 0
         self._kernel_count = 0
-        self._rest: dict[str, int] = {}
+        self._rest: list[tuple[int, str]] = []
         self._metric = USUAL
         self._question = ""
         self._times = self._detail = ""
@@ -49,9 +49,16 @@ class Status:
         """There is a new state of knowledge."""
         shown = {one.profile.path for one in snapshot.visible}  # earlier measurements of the same kernels are history
         self._profile_count, self._kernel_count = len(shown) or len(snapshot.profiles), len(snapshot.visible)
-        rest = [one for path, one in snapshot.profiles.items() if path not in shown]
+        known = {_identify(one.kernel) for one in snapshot.visible}
+        rest = [one for path, one in snapshot.profiles.items() if path not in shown] if shown else []
         empty = sum(not one.kernels for one in rest)
-        self._rest = {"older or copies": len(rest) - empty, "without kernels": empty} if shown else {}
+        copies = sum(bool(one.kernels) and known.issuperset(map(_identify, one.kernels)) for one in rest)
+        self._rest = [
+            (len(rest) - empty - copies, "older"),
+            (copies, "copy" if copies == 1 else "copies"),
+            (empty, "without kernels"),
+            (len(snapshot.unreadable), "unreadable"),
+        ]
         self.say()
 
     def show_metric(self, metric: LineMetric) -> None:
@@ -128,14 +135,20 @@ class Status:
         return " · ".join(part for part in (self._times, self._describe_profiles()) if part)
 
     def _describe_profiles(self) -> str:
+        unseen = sum(number for number, _ in self._rest)
+        rest = ", ".join(f"{number} {what}" for number, what in self._rest if number)
         if not self._profile_count:
-            return "no profile"
+            return f"no profile ({rest})" if rest else "no profile"
         kernels = "1 kernel" if self._kernel_count == 1 else f"{self._kernel_count} kernels"
         profiles = "1 profile" if self._profile_count == 1 else f"{self._profile_count} profiles"
-        rest = ", ".join(f"{count} {what}" for what, count in self._rest.items() if count)
         if not rest:
             return f"{kernels} from {profiles}"
-        return f"{kernels} from {self._profile_count} of {self._profile_count + sum(self._rest.values())} profiles ({rest})"
+        return f"{kernels} from {self._profile_count} of {self._profile_count + unseen} profiles ({rest})"
+
+
+def _identify(kernel: MeasuredKernel) -> tuple[str, int, float]:
+    """A measurement, which copies of its file have as well."""
+    return kernel.report.mangled_name, kernel.measured_ns, kernel.report.total_duration_ns
 
 
 class _WatchedDisplay:

@@ -5,6 +5,7 @@ import os
 import random
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,16 @@ async def test_what_takes_long_to_show_is_shown_seldom(profiles: Path, monkeypat
     await load(profiles, audience, lambda: count(audience) == 40)
     assert 1 <= len(audience.snapshots) < 40  # else it would be one for each
     assert {path.name for path in audience.snapshots[-1].profiles} == {f"{n:02}.ncu-rep" for n in range(60) if n % 3}
+
+
+async def test_profiles_that_cannot_be_read_are_counted_until_they_are_gone(profiles: Path) -> None:
+    audience = Audience()
+    await load(profiles, audience, lambda: count(audience) == 40 and len(audience.snapshots[-1].unreadable) == 20)
+    snapshot = audience.snapshots[-1]
+    gone = next(iter(snapshot.unreadable))
+    assert snapshot.with_profiles([replace(next(iter(snapshot.profiles.values())), path=gone)]).unreadable == (
+        snapshot.unreadable - {gone}
+    )
 
 
 async def test_complaints_have_an_end(profiles: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The status line: what goes on counts, measuring before reading, and nothing is said twice."""
 
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
@@ -53,16 +54,25 @@ def make_profiles(count: int, kernels: int = 1) -> Snapshot:
 
 
 def test_profiles_whose_kernels_are_not_shown_are_counted_too() -> None:
-    kernel = build_kernel("saxpy.cu:4  X  ; wait=1", name="k")
+    old = build_kernel("saxpy.cu:4  X  ; wait=1", name="k", measured_unix_s=1_600_000_000)
+    kernel = build_kernel("saxpy.cu:4  X  ; wait=1", name="k", measured_unix_s=1_700_000_000)
     line = Line()
     line.status.take(
         make_snapshot(
-            make_profile(kernel, path="old", modified_ns=1),
-            make_profile(kernel, path="new", modified_ns=2),
+            make_profile(old, path="old"),
+            make_profile(kernel, path="new"),
+            make_profile(kernel, path="one more of the new"),
             make_profile(path="empty"),
-        )
+        ).with_unreadable([Path("cut.ncu-rep")])
     )
-    assert line.state == (IDLE, "1 kernel from 1 of 3 profiles (1 older or copies, 1 without kernels)")
+    rest = "1 older, 1 copy, 1 without kernels, 1 unreadable"
+    assert line.state == (IDLE, f"1 kernel from 1 of 5 profiles ({rest})")
+
+
+def test_profiles_of_which_none_can_be_read_are_said() -> None:
+    line = Line()
+    line.status.take(Snapshot().with_unreadable([Path("a"), Path("b")]))
+    assert line.state == (IDLE, "no profile (2 unreadable)")
 
 
 def test_what_is_known_is_said_in_words() -> None:
