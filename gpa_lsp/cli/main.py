@@ -7,9 +7,11 @@ standard library: the alternatives tried take 50 to 200 ms to import, which is m
 import argparse
 import atexit
 import gc
+import logging
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from gpa_lsp import __version__
 from gpa_lsp.basis.catalogue import list_members, load_catalogue, load_member
@@ -38,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     gc.set_threshold(_GARBAGE_THRESHOLD)
     atexit.register(gc.freeze)  # else the interpreter looks through all there is for cycles before it ends
+    if logging.lastResort is not None and not os.environ.get(_DEBUG_VARIABLE):  # the server writes a log of its own
+        logging.lastResort.setFormatter(_WithoutTraceback("gpa-lsp: %(message)s"))
     given = sys.argv[1:] if arguments is None else arguments
     found = _load_commands(given)
     try:
@@ -65,6 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"gpa-lsp: internal error: {name}: {error} (a bug in gpa-lsp; {_DEBUG_VARIABLE}=1 shows where)"
         )
         return _EXIT_CRASHED
+
+
+class _WithoutTraceback(logging.Formatter):
+    """Logged failures on the user's terminal, one line each."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - named by the library
+        return ""
 
 
 def _load_commands(given: Sequence[str]) -> dict[str, Command]:

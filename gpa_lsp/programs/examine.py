@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gpa_lsp.basis.errors import GpaError, Problem
+from gpa_lsp.basis.errors import Problem, spare_others
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.prediction.launch_sources import LaunchChoice
 from gpa_lsp.prediction.model import KernelPrediction, PredictionSettings
@@ -17,7 +17,7 @@ class ExaminedKernel:
     Attributes:
         runs: its launches.
         prediction: of its heaviest launch; None where none was kept, or it could not be predicted.
-        problems: why not.
+        problems: why not, and which parts of it are missing.
     """
 
     runs: KernelRuns
@@ -44,9 +44,10 @@ def _examine(kernel: KernelRuns, settings: PredictionSettings, tell: Callable[[s
         return ExaminedKernel(runs=kernel, prediction=None)
     if tell is not None:
         tell(kernel.name)
-    try:
+    problems: list[Problem] = []
+    prediction = None
+    with spare_others(f"analysing a launch of {kernel.name}", problems):
         found = predict_build(recorded.module, launches=LaunchChoice(path=recorded.description), settings=settings)
-    except GpaError as error:
-        return ExaminedKernel(runs=kernel, prediction=None, problems=(Problem.from_error(error),))
-    prediction = found.kernels[0] if found.kernels else None
-    return ExaminedKernel(runs=kernel, prediction=prediction, problems=found.problems)
+        prediction = found.kernels[0] if found.kernels else None
+        problems += [*found.problems, *(prediction.problems if prediction is not None else ())]
+    return ExaminedKernel(runs=kernel, prediction=prediction, problems=tuple(problems))

@@ -1,14 +1,18 @@
 """``gpa-lsp emulate``: what it prints, writes and exits with."""
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.cli.main import main
+from tests.patience import LIMIT_S
 from tests.programs.built import SOURCES, build
 
 BEYOND = """
@@ -43,6 +47,30 @@ def test_what_is_outside_of_all_arrays_is_not_written_as_the_name_of_one(
     source.write_text(BEYOND)
     assert emulate("--", str(build(source, tmp_path))) == 3
     assert "of `a`, memory outside of all arrays: " in capsys.readouterr().out
+
+
+_BROKEN = """
+import sys
+from gpa_lsp.prediction import trace_answers
+
+def fail(*_, **__):
+    raise ValueError("nobody expected this")
+
+trace_answers.list_line_facts = fail
+from gpa_lsp.cli.main import main
+
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_an_analysis_that_failed_is_no_success_and_no_traceback(tmp_path: Path) -> None:
+    program = build(SOURCES / "symbols.cu", tmp_path)
+    command = [sys.executable, "-c", _BROKEN, "emulate", "--", str(program)]
+    environment = {name: value for name, value in os.environ.items() if name != "GPA_LSP_DEBUG"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "symbols: right" in done.stdout and "nobody expected this" in done.stdout
+    assert "Traceback" not in done.stderr and "facts of lines failed" in done.stderr
 
 
 def test_the_programs_own_status_is_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

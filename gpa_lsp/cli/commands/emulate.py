@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import parse_count
+from gpa_lsp.cli.inputs import judge_problems, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_output
 from gpa_lsp.cli.predictions import parse_seconds, parse_size
 from gpa_lsp.cli.program_end import find_exit_code
@@ -150,14 +150,17 @@ def _emulate(
     keeps = arguments.record is not None or arguments.describe or not arguments.no_lines
     run = run_program(application, settings, surroundings, records=records if keeps else None)
     described = _describe(run) if arguments.describe else None
-    _tell(run, _examine(run, arguments), described, arguments, terminal)
+    kernels = _examine(run, arguments)
+    _tell(run, kernels, described, arguments, terminal)
     if arguments.record is not None:
         _tell_records(run, terminal)
     if described is not None:
         _tell_described(described, terminal)
     sooner = "raise --seconds, or emulate fewer launches with --each-kernel"
     status = find_exit_code(run.end, terminal, sooner=sooner, crash=run.crash)
-    return status or (_EXIT_FAULTS if run.has_faults or run.cut_short or run.refused else 0)
+    if status or run.has_faults or run.cut_short or run.refused:
+        return status or _EXIT_FAULTS
+    return judge_problems(problem for kernel in kernels for problem in kernel.problems)
 
 
 def _examine(run: "ProgramRun", arguments: argparse.Namespace) -> "tuple[ExaminedKernel, ...]":
@@ -225,7 +228,8 @@ COMMAND = Command(
     description=(
         "Run a program whose kernels are emulated from their PTX. It must be linked with the shared runtime library and carry PTX: "
         "nvcc -cudart shared -lineinfo -gencode arch=compute_80,code=compute_80; --build sees to that. What it computes is right; what it times "
-        "is not. Exit code: the program's own; 3 where it ended well, but kernels did something wrong or did not run; 130 after Ctrl-C."
+        "is not. Exit code: the program's own; 3 where it ended well, but kernels did something wrong or did not run; 2 where its lines could not "
+        "be analysed; 130 after Ctrl-C."
     ),
     add_arguments=_add_arguments,
     run=_run,
