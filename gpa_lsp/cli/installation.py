@@ -348,8 +348,12 @@ def _inspect_architectures() -> Component:
 def _inspect_roofs() -> Component:
     folder = find_roofs_folder()
     names = sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
-    detail = f"{', '.join(names)} in {folder}" if names else f"{folder}, none yet (gpa-lsp calibrate)"
-    return _found("measured ceilings", detail, "rooflines under the measured ceilings of a GPU")
+    adds = "rooflines under the measured ceilings of a GPU"
+    if not names:
+        install = "run gpa-lsp calibrate on a computer with an NVIDIA GPU"
+        detail = f"none in {folder}"
+        return Component(name="measured ceilings", state=State.MISSING, detail=detail, adds=adds, install=install)
+    return _found("measured ceilings", f"{', '.join(names)} in {folder}", adds)
 
 
 def list_kept() -> Mapping[str, KeptFiles]:

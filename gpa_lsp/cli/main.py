@@ -6,6 +6,7 @@ standard library: the alternatives tried take 50 to 200 ms to import, which is m
 
 import argparse
 import atexit
+import errno
 import gc
 import logging
 import os
@@ -26,6 +27,14 @@ _GARBAGE_THRESHOLD = 200_000
 """New objects between two searches for unreachable cycles. Imports make tens of thousands that stay: looking at them is an eighth of a start."""
 
 _EXIT_CRASHED = 70
+# characters of a path in a message
+_MOST_SHOWN = 200
+_REMEDY = "check the name, the permissions and the disk"
+_REMEDIES = {
+    errno.ENOSPC: "make room on the disk, or choose another place",
+    errno.ENAMETOOLONG: "give a shorter path",
+    errno.EMFILE: "close other programs, or raise the limit of open files (ulimit -n)",
+}
 _DEBUG_VARIABLE = "GPA_LSP_DEBUG"
 
 
@@ -47,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         parsed = _build_parser(found).parse_args(given)
     except SystemExit as leave:  # how argparse ends after --help and on bad usage
-        return leave.code if isinstance(leave.code, int) else EXIT_BAD_INPUT
+        return _flush(leave.code if isinstance(leave.code, int) else EXIT_BAD_INPUT)
     terminal = Terminal(sys.stdout, sys.stderr, parsed.color)
     try:
         check_outputs(parsed)
@@ -57,6 +66,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except OSError as error:  # the system's news, not a fault of ours
+        if os.environ.get(_DEBUG_VARIABLE):
+            raise
+        where = "" if error.filename is None else f"{str(error.filename)[:_MOST_SHOWN]}: "
+        terminal.complain(
+            f"gpa-lsp: error: {where}{error.strerror or error}; {_REMEDIES.get(error.errno or 0, _REMEDY)}"
+        )
+        return EXIT_BAD_INPUT
     except Exception as error:
         if os.environ.get(_DEBUG_VARIABLE):
             raise
@@ -76,6 +93,17 @@ class _WithoutTraceback(logging.Formatter):
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - named by the library
         return ""
+
+
+def _flush(code: int) -> int:
+    """The exit code behind help, which argparse leaves in the buffer."""
+    terminal = Terminal(sys.stdout, sys.stderr)
+    try:
+        terminal.print_safely(lambda: None)
+    except GpaError as error:
+        terminal.complain(f"gpa-lsp: error: {error}")
+        return EXIT_BAD_INPUT
+    return code
 
 
 def _load_commands(given: Sequence[str]) -> dict[str, Command]:

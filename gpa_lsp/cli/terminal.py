@@ -1,5 +1,6 @@
 """Where output goes: colour, width and encoding of the streams at hand."""
 
+import contextlib
 import os
 import shutil
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TextIO
 
+from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.visible_text import make_lines_visible, make_visible
 from gpa_lsp.render.layout import Line, Style, read_plain
 
@@ -95,13 +97,22 @@ class Terminal:
         return None
 
     def print_safely(self, write: Callable[[], None]) -> None:
-        """Print, and stop quietly when the reader has heard enough (``| head``)."""
+        """Print, and stop quietly when the reader has heard enough (``| head``).
+
+        Raises:
+            InputError: standard output cannot be written, as on a full disk.
+        """
         try:
             write()
             self.out.flush()
-        except BrokenPipeError:
+        except OSError as error:
+            if error.filename is not None:
+                raise  # of a file that was read on the way
             # What is still buffered has nowhere to go; without this the interpreter complains about it on its way out.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.out.fileno())
+            if not isinstance(error, BrokenPipeError):
+                message = f"standard output cannot be written: {error.strerror or error}"
+                raise InputError(message, remedy="make room, or send it elsewhere") from error
 
     def write_lines(self, lines: Iterable[Line]) -> None:
         """Print styled lines on standard output."""
@@ -150,8 +161,9 @@ class Terminal:
 
     def complain(self, text: str) -> None:
         """Print one line on standard error."""
-        self.err.write(f"{make_visible(text)}\n")
-        self.err.flush()
+        with contextlib.suppress(OSError, ValueError):  # there is nobody to tell
+            self.err.write(f"{make_visible(text)}\n")
+            self.err.flush()
 
 
 def _open_nowhere() -> TextIO:

@@ -10,8 +10,8 @@ from typing import Any, BinaryIO
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.regular_files import open_regular_file
 from gpa_lsp.binary.linkage_names import demangle
-from gpa_lsp.profile.opening import open_regular_file
 
 _MOST_BYTES = 4 << 30
 _DEBUG_FOLDER = Path("/usr/lib/debug/.build-id")

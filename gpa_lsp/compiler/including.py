@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.regular_files import read_bounded
 from gpa_lsp.compiler.missing_headers import include_with_search
 from gpa_lsp.compiler.model import CompilerFlags
 from gpa_lsp.compiler.project import search_flags
@@ -78,7 +79,7 @@ def _list_includes(path: Path) -> Iterator[tuple[Path, frozenset[str]]]:
 @lru_cache(maxsize=2 * _MOST_FILES)
 def _read_includes(file: Path, size_bytes: int, changed_ns: int) -> frozenset[str]:
     """Of a file as it is: another size or time is another file."""
-    return frozenset(os.fsdecode(found[1]) for found in _INCLUDE.finditer(file.read_bytes()))
+    return frozenset(os.fsdecode(found[1]) for found in _INCLUDE.finditer(read_bounded(file, _MOST_BYTES)))
 
 
 def _list_near(path: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_bytes, format_file_value
-from gpa_lsp.profile.opening import open_regular_file
+from gpa_lsp.basis.regular_files import open_regular_file
 
 MAX_BYTES = 1 << 20
 """A roofs file takes a few kilobytes."""

@@ -22,6 +22,7 @@ from typing import Any
 import tomli
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.regular_files import read_bounded
 from gpa_lsp.gate.model import Budget, Budgets, Limit, LimitKind, Metric
 from gpa_lsp.launches.toml_lines import Place, TomlLines
 
@@ -58,8 +59,7 @@ def read_budgets(path: Path) -> Budgets:
         InputError: the file cannot be read, or says something that means nothing; with its line.
     """
     try:
-        content = path.read_bytes()
-        text = content.decode() if len(content) <= _LARGEST_BYTES else ""
+        text = read_bounded(path, _LARGEST_BYTES).decode()
         document = tomli.loads(text)
     except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError) as error:
         raise InputError(f"cannot be read: {error}", path=path, remedy="correct the file") from error

@@ -27,9 +27,13 @@ BUSY_SECONDS = 10.0
 """How long one waits for another process to end its transaction."""
 
 _LOG_LIMIT_BYTES = 1 << 20
+# instructions of SQLite's machine for one transaction; listing 10,000 runs takes a few million
+_MOST_STEPS = 500_000_000
+_STEPS_BETWEEN_LOOKS = 100_000
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _REMEDIES = {
     sqlite3.SQLITE_ERROR: "move the file away, so that a new one is started",
+    sqlite3.SQLITE_INTERRUPT: "it asks for endless work; move the file away, so that a new one is started",
     sqlite3.SQLITE_FULL: "make room on the disk",
     sqlite3.SQLITE_BUSY: "another program keeps the file locked; end it",
     sqlite3.SQLITE_LOCKED: "another program keeps the file locked; end it",
@@ -108,6 +112,7 @@ class Database:
 
     def _transact(self, work: Callable[[sqlite3.Connection], Result], begin: str) -> Result:
         connection = self._expect_connection()
+        self._steps = 0
         connection.execute(begin)
         try:
             version = read_version(connection)  # another server may have brought the tables up to date since
@@ -121,6 +126,11 @@ class Database:
                     connection.execute("ROLLBACK")
             raise
         return result
+
+    def _is_too_much(self) -> bool:
+        """Told now and then how a query goes on; what takes more work than any history of ours is endless, as a view put into the file may be."""
+        self._steps += _STEPS_BETWEEN_LOOKS
+        return self._steps > _MOST_STEPS
 
     def _expect_connection(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -149,6 +159,8 @@ class Database:
         facts = self.path.stat()
         self._opened = (facts.st_dev, facts.st_ino)
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        connection.set_progress_handler(self._is_too_much, _STEPS_BETWEEN_LOOKS)
+        self._steps = 0
         try:
             _configure(connection, self.path)
         except BaseException:

@@ -1,11 +1,13 @@
 """Arrays of a launch, from their tables."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.numbers import format_number
 from gpa_lsp.launches.files import read_array_file, resolve_file
 from gpa_lsp.launches.launch import ArrayArgument, Generator
 from gpa_lsp.launches.names import Names
@@ -73,15 +75,20 @@ class ArrayReader:
         file = self._find_file(table) if fill == Generator.FILE else None
         count = self._read_count(table, kind, shape_of, file)
         values = self._read_values(table, kind) if fill == Generator.VALUES else ()
+        low, high = self._read_finite(table, "low", 0.0), self._read_finite(table, "high", _default_high(kind, fill))
+        if fill == Generator.UNIFORM and high < low:
+            raise table.refuse(
+                f"high is {format_number(high)}, below low, {format_number(low)}", remedy="give low ≤ high", key="high"
+            )
         array = ArrayArgument(
             name=name,
             type=kind.scalar,
             count=count,
             generator=fill,
             value=check_scalar(table.read_number("value", self.names.find, 0), kind.scalar),
-            low=float(table.read_number("low", self.names.find, 0.0)),
-            high=float(table.read_number("high", self.names.find, _default_high(kind, fill))),
-            step=float(table.read_number("step", self.names.find, 1.0)),
+            low=low,
+            high=high,
+            step=self._read_finite(table, "step", 1.0),
             seed=table.read_integer("seed", self.names.find, 0),
             values=values,
             file=file,
@@ -93,6 +100,12 @@ class ArrayReader:
         )
         self._keep(table, array)
         return array
+
+    def _read_finite(self, table: Table, key: str, default: float) -> float:
+        found = float(table.read_number(key, self.names.find, default))
+        if not math.isfinite(found):
+            raise table.refuse(f"{key} is {found}", remedy=f"give a finite {key}", key=key)
+        return found
 
     def _read_guessed(self, table: Table) -> bool:
         guessed = table.content.get("guessed", False)

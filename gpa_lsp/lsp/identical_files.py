@@ -7,8 +7,8 @@ from pathlib import Path
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.file_stamps import Stamp, read_stamp
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.regular_files import open_regular_file
 from gpa_lsp.editor.snapshot import LoadedProfile
-from gpa_lsp.profile.opening import open_regular_file
 from gpa_lsp.report.source_paths import parse_compiled_path
 
 _PIECE_BYTES = 1 << 20

@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 
 from gpa_lsp.basis.file_stamps import Stamp, read_stamp
+from gpa_lsp.basis.regular_files import read_bounded
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ def read_description(description: str) -> tuple[Stamp | None, str]:
         )
         return stamp, ""
     try:
-        return stamp, Path(description).read_bytes().decode("utf-8", "surrogateescape")
+        return stamp, read_bounded(Path(description), _LARGEST_DESCRIPTION_BYTES).decode("utf-8", "surrogateescape")
     except OSError as error:
         logger.warning("%s cannot be read: %s", description, error.strerror)
         return stamp, ""

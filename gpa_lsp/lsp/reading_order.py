@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.profile.opening import open_regular_file
+from gpa_lsp.basis.regular_files import open_regular_file
 
 _MOST_SOURCES = 4
 """Of the files that are open, so many that were opened last."""

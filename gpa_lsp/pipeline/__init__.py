@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gpa_lsp.basis.errors import GpaError, InputError, Problem
 from gpa_lsp.basis.kept_files import identify_program
 from gpa_lsp.basis.lazy_dataclass import dataclass
+from gpa_lsp.basis.regular_files import open_regular_file, read_head
 from gpa_lsp.binary.disassembly_cache import identify_tool
 from gpa_lsp.binary.tool_location import find_tool
 from gpa_lsp.blame import DEFAULT_BLAMER
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from gpa_lsp.report.model import KernelReport
 
 _KEPT_FORMAT = 5
+# larger files are digested only if their header is that of an input: a second of work for each GiB
+_PROMPT_BYTES = 64 << 20
+# larger ones never are, and so not kept: what reads them reads a part at a time
+_MOST_DIGESTED_BYTES = 4 << 30
 
 
 def load(paths: Sequence[Path], *, kernel_filter: str | None = None, **options: Any) -> Report:
@@ -236,13 +241,24 @@ def _make_keys(path: Path, means: _Means) -> _Keys:
 
 
 def _digest_file(path: Path) -> str | None:
+    """The digest of a file; None for one that cannot be read, or is so large that its header must first say what it is."""
     try:
-        if not path.is_file():
-            return None  # a pipe is read once
-        with path.open("rb") as stream:
+        stream, size_bytes = open_regular_file(path)
+        with stream:
+            if size_bytes > _MOST_DIGESTED_BYTES or (size_bytes > _PROMPT_BYTES and not _begins_as_input(path)):
+                return None
             return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:
+    except (OSError, GpaError):
         return None
+
+
+def _begins_as_input(path: Path) -> bool:
+    """Whether a file's first bytes, whatever its name, are those of a profile or of device code."""
+    from gpa_lsp.binary.containers import recognise_container
+    from gpa_lsp.profile.read import find_readers
+
+    head = read_head(path)
+    return recognise_container(path) is not None or any(one.recognises(head, Path("file")) for one in find_readers())
 
 
 def _drop_repeated(paths: Iterable[Path]) -> list[Path]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from gpa_lsp.basis.catalogue import load_catalogue
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
+from gpa_lsp.basis.regular_files import read_head
 from gpa_lsp.profile import readers
 from gpa_lsp.profile.model import LaunchOutline, OpenedProfile, Profile
 from gpa_lsp.profile.native import SIMULATING_TOOL
-from gpa_lsp.profile.opening import read_head
 from gpa_lsp.profile.readers import Reader
 from gpa_lsp.profile.validity import check_profile
 

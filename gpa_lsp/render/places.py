@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from gpa_lsp.basis.locations import write_place
+from gpa_lsp.basis.regular_files import read_bounded
 from gpa_lsp.report.model import KernelReport
 from gpa_lsp.report.source_paths import SourceLocator
 
@@ -69,8 +70,7 @@ class PlaceNames:
     def _read_local(self, path: Path) -> Sequence[str]:
         if path not in self._local_lines:
             try:
-                small = path.stat().st_size <= _MAX_SOURCE_BYTES
-                text = path.read_text(encoding="utf-8", errors="replace") if small else ""
+                text = read_bounded(path, _MAX_SOURCE_BYTES).decode("utf-8", "replace")
             except OSError:
                 text = ""
             self._local_lines[path] = text.splitlines()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.file_stamps import Stamp, make_stamp
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.profile.opening import open_regular_file
+from gpa_lsp.basis.regular_files import open_regular_file
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.source_paths import SourceLocator, parse_compiled_path
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.regular_files import read_bounded
 from gpa_lsp.binary.model import Cubin, SourceStamp
 from gpa_lsp.report.measured_files import is_as_compiled
 from gpa_lsp.report.source_paths import SourceLocator
@@ -99,7 +100,7 @@ def _read_compiled(path: Path, measured_unix_s: int, stamp: SourceStamp | None) 
         found = path.stat()
         if found.st_size > _MAX_SOURCE_BYTES or not is_as_compiled(found, measured_unix_s * 1_000_000_000, stamp):
             return None
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_bounded(path, _MAX_SOURCE_BYTES).decode("utf-8", "replace")
     except OSError:
         return None
 

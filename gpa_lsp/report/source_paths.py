@@ -15,6 +15,7 @@ from typing import Any
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import InlineChain
 from gpa_lsp.basis.ownership import is_library_file
+from gpa_lsp.basis.regular_files import read_bounded
 from gpa_lsp.report.families import find_family
 from gpa_lsp.report.names import demangle
 
@@ -311,9 +312,7 @@ def _spell(functions: Iterable[str], file: str) -> frozenset[str]:
 def _holds(path: Path, code: _FileCode) -> bool:
     """Whether a file names a function whose code it is said to hold, and has the lines."""
     try:
-        if path.stat().st_size > _MAX_COMPARED_BYTES:
-            return False
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = read_bounded(path, _MAX_COMPARED_BYTES).decode("utf-8", "replace")
     except OSError:
         return False
     names, lines = code
@@ -405,9 +404,7 @@ def _list_lines(text: str) -> Counter[str]:
 
 def _read_lines(path: Path) -> Counter[str]:
     try:
-        if path.stat().st_size > _MAX_COMPARED_BYTES:
-            return Counter()
-        return _list_lines(path.read_text(encoding="utf-8", errors="replace"))
+        return _list_lines(read_bounded(path, _MAX_COMPARED_BYTES).decode("utf-8", "replace"))
     except OSError:
         return Counter()
 

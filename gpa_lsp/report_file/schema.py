@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+from gpa_lsp.basis.errors import InputError
+from gpa_lsp.basis.regular_files import read_head
+
 SCHEMA_NAME = "gpa-lsp/report/3"
 """The value of a report's first property."""
 
@@ -15,8 +18,7 @@ _FORMAT_PREFIX = "gpa-lsp/report/"
 def is_saved_report(path: Path) -> bool:
     """Whether a file looks like a report of any version, from its first bytes; False when it cannot be read."""
     try:
-        with path.open("rb") as stream:
-            start = stream.read(_SNIFFED_BYTES).decode("ascii", errors="replace")
-    except OSError:
+        start = read_head(path)[:_SNIFFED_BYTES].decode("ascii", errors="replace")
+    except InputError:
         return False
     return start.lstrip().startswith("{") and f'"{_FORMAT_PREFIX}' in start

@@ -10,6 +10,7 @@ from gpa_lsp import __version__
 from gpa_lsp.basis.errors import InputError, Problem, UnsupportedInputError
 from gpa_lsp.basis.numbers import format_bytes
 from gpa_lsp.basis.prose import Part
+from gpa_lsp.basis.regular_files import read_bounded
 from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.report_file.json_records import read_with
@@ -147,7 +148,7 @@ def _parse(path: Path) -> Any:
         if path.stat().st_size > MAX_REPORT_BYTES:
             message = f"is larger than {format_bytes(MAX_REPORT_BYTES)}, too large for a report"
             raise InputError(message, path=path, remedy="write it again without sources or for fewer kernels")
-        data = path.read_bytes()
+        data = read_bounded(path, MAX_REPORT_BYTES)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path=path, remedy="check the path") from error
     try:

@@ -213,3 +213,17 @@ def test_the_action_asks_for_what_its_page_says() -> None:
     assert ACTION["runs"]["using"] == "composite"
     assert {"head", "base"} == {name for name, one in ACTION["inputs"].items() if one.get("required")}
     assert all(f"`{metric}`" in page for metric in ("time", "spills", "sectors", "occupancy"))
+
+
+@pytest.mark.parametrize("line", ["--help", "--version", "--config=loose.toml", "-h"])
+@pytest.mark.parametrize("side", ["head", "base"])
+def test_no_line_of_an_input_is_an_option(runner: Runner, side: str, line: str) -> None:
+    commit(runner, TIGHT)
+    (runner.checkout / "loose.toml").write_text(LOOSE)
+    assert run(runner, **{side: f"{TWINS[side].strip()}\n{line}\n"}) != 0
+
+
+def test_no_input_adds_an_output(runner: Runner) -> None:
+    commit(runner, TIGHT)
+    assert run(runner, sarif="log.sarif\nconfig=/dev/null") == 2
+    assert "a path has a line break" in runner.log

@@ -36,3 +36,10 @@ def test_a_workflow_has_no_permission_that_a_job_does_not_ask_for_and_no_secret(
         text = path.read_text(encoding="utf-8")
         assert re.search(r"^permissions: \{\}$", text, re.MULTILINE)
         assert "secrets." not in text
+
+
+def test_every_container_is_named_by_its_digest() -> None:
+    """A tag names another image tomorrow."""
+    text = "".join(path.read_text(encoding="utf-8") for path in (*WORKFLOWS, *ACTIONS))
+    images = re.findall(r"^\s*(?:container|image): *(\S.*)$", text, re.MULTILINE)
+    assert [image for image in images if "@sha256:" not in image] == []

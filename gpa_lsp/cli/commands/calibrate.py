@@ -3,17 +3,16 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from gpa_lsp.basis.errors import GpaError, InputError
+from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.numbers import format_bytes, format_count_of
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output
+from gpa_lsp.cli.static_check import parse_architecture
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from gpa_lsp.device.calibration.calibrate import Calibration
     from gpa_lsp.device.model import Machine
-
-_REMEDY = "name one such as 8.6 or 9.0"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,14 +25,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="shorter and fewer runs: a first impression")
     parser.add_argument(
         "--plan",
-        metavar="CC",
+        metavar="SM",
+        type=parse_architecture,
         help="measure nothing: compile the benchmarks for a compute capability and list them; needs no GPU",
     )
 
 
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.plan is not None:
-        return _show_plan(_parse_capability(arguments.plan), terminal)
+        return _show_plan(arguments.plan, terminal)
     from gpa_lsp.cli.calibration_text import render_calibration
     from gpa_lsp.device.calibration.calibrate import calibrate_attached  # loads only when something is measured
     from gpa_lsp.device.roofs_file import find_roofs_folder, name_roofs_file, write_roofs
@@ -66,13 +66,6 @@ def _find_theory(found: "Calibration", device: int) -> "Machine | None":
         attributes = {**attached.attributes, **clocks}
         attached = dataclasses.replace(attached, sm_clock_hz=found.roofs.sm_hz, attributes=attributes)
     return find_machine(attached, architecture, None)
-
-
-def _parse_capability(text: str) -> tuple[int, int]:
-    major, dot, minor = text.partition(".")
-    if not (dot and major.isdecimal() and minor.isdecimal() and len(text) < 8):
-        raise InputError(f"{text[:20]!r} is not a compute capability", remedy=_REMEDY)
-    return int(major), int(minor)
 
 
 def _show_plan(capability: tuple[int, int], terminal: Terminal) -> int:

@@ -27,6 +27,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("head", metavar="HEAD", nargs="+", type=Path, help=f"after the change: {what}")
     parser.add_argument(
         "--base",
+        action="extend",
         metavar="BASE",
         nargs="+",
         required=True,

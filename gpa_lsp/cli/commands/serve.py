@@ -1,6 +1,7 @@
 """``gpa-lsp serve``: the language server."""
 
 import argparse
+import sys
 
 from gpa_lsp.cli.commands import Command
 from gpa_lsp.cli.terminal import Terminal
@@ -13,6 +14,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from gpa_lsp.lsp.start import serve  # brings the protocol's five hundred classes
 
+    if sys.stdin is not None and sys.stdin.isatty():
+        terminal.complain(
+            "gpa-lsp: the language server waits for an editor on standard input; configure the editor to start `gpa-lsp serve`. Ctrl-D ends it."
+        )
     return serve()
 
 

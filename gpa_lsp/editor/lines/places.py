@@ -7,13 +7,13 @@ from typing import Protocol
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.file_stamps import Stamp, read_stamp
+from gpa_lsp.basis.regular_files import open_regular_file
 from gpa_lsp.basis.visible_text import make_visible
 from gpa_lsp.editor.lines.finder import LineFinder, may_show_unverified
 from gpa_lsp.editor.lines.positions import Positions, UnitCounter, span_line
 from gpa_lsp.editor.model import Location
 from gpa_lsp.editor.settings import UnverifiedChoice
 from gpa_lsp.editor.snapshot import VisibleKernel
-from gpa_lsp.profile.opening import open_regular_file
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import MeasuredFile
 

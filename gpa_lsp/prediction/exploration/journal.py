@@ -15,6 +15,7 @@ from typing import Any
 from gpa_lsp.basis.errors import InputError, MismatchError
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_bytes
+from gpa_lsp.basis.regular_files import open_regular_file
 from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.prediction.exploration.model import RankedConfiguration
 from gpa_lsp.report_file.json_records import make_record, read_record
@@ -82,7 +83,8 @@ class Journal:
             raise InputError(f"is larger than {format_bytes(MAX_JOURNAL_BYTES)}", path=self._path, remedy=_REMEDY)
         kept = 0
         done: list[RankedConfiguration] = []
-        with self._path.open("rb") as stream:
+        stream, _ = open_regular_file(self._path)
+        with stream:
             for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE_CHARACTERS), b""), start=1):
                 if not line.endswith(b"\n") and number > 1:
                     break  # cut off while it was written

@@ -10,6 +10,7 @@ from gpa_lsp.basis.errors import GpaError, InputError, Problem
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count
 from gpa_lsp.basis.prose import Sentence, say
+from gpa_lsp.basis.regular_files import read_bounded
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.read_launches import find_launch_file, read_launches
@@ -203,9 +204,7 @@ def read_launch_text(path: Path) -> str:
         InputError: it cannot be read.
     """
     try:
-        if path.stat().st_size > _MOST_LAUNCH_BYTES:
-            raise InputError("is too large", path=path, remedy="put long arrays into files")
-        return path.read_text(encoding="utf-8")
+        return read_bounded(path, _MOST_LAUNCH_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {error}", path=path, remedy="give a readable file") from error
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_bytes, format_count, format_dim3
+from gpa_lsp.basis.numbers import format_count, format_dim3
+from gpa_lsp.basis.regular_files import read_bounded
 from gpa_lsp.basis.whole_files import atomic_write
 from gpa_lsp.emulator.trace import TRACE_FORMAT, Buffer, StaticInstruction, Trace
 from gpa_lsp.report_file.json_records import make_record, read_record
@@ -80,9 +81,7 @@ def read_head(folder: Path) -> TraceHead:
     """
     path = folder / HEAD_NAME
     try:
-        if path.stat().st_size > MAX_HEAD_BYTES:
-            raise InputError(f"is larger than {format_bytes(MAX_HEAD_BYTES)}", path=path, remedy=_REMEDY)
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_bounded(path, MAX_HEAD_BYTES))
     except OSError as error:
         message = f"cannot be read: {error.strerror or error}"
         raise InputError(message, path=path, remedy="give the folder that gpa-lsp trace wrote") from error

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.basis.regular_files import open_regular_file
 from gpa_lsp.emulator.trace import Trace
 from gpa_lsp.prediction.trace_files.arrow import load_pyarrow, read_accesses, read_blocks, read_branches, read_entries
 from gpa_lsp.prediction.trace_files.head import TraceHead, read_head
@@ -43,6 +44,8 @@ def read_pieces(folder: Path) -> Iterator[Trace]:
 def _open(path: Path) -> Any:
     pyarrow, parquet = load_pyarrow()
     try:
+        stream, _ = open_regular_file(path)  # a pipe would never end
+        stream.close()
         return parquet.ParquetFile(path)
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise InputError(f"cannot be read: {_fold(error)}", path=path, remedy=_REMEDY) from error

@@ -6,9 +6,9 @@ from typing import Any
 
 from gpa_lsp.basis.errors import InputError, UnsupportedInputError
 from gpa_lsp.basis.numbers import format_bytes
+from gpa_lsp.basis.regular_files import open_regular_file
 from gpa_lsp.profile.native import FORMAT, FORMAT_FAMILY, VERSIONS
 from gpa_lsp.profile.native.elements import Element
-from gpa_lsp.profile.opening import open_regular_file
 
 _MAX_BYTES = 128 << 20
 """A parsed document takes some ten times its text in memory."""

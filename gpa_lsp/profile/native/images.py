@@ -6,8 +6,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.numbers import format_bytes
+from gpa_lsp.basis.regular_files import open_regular_file
 from gpa_lsp.profile.native.elements import Element
-from gpa_lsp.profile.opening import open_regular_file
 
 _ELF_MAGIC = b"\x7fELF"
 _MAX_IMAGE_BYTES = 256 << 20

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from google.protobuf.message import DecodeError
 
 from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity, UnsupportedInputError
+from gpa_lsp.basis.regular_files import open_regular_file
 from gpa_lsp.profile.model import Launch, LaunchOutline, Module, OpenedProfile, Profile
 from gpa_lsp.profile.ncu import schema
 from gpa_lsp.profile.ncu.allowance import Allowance
@@ -16,7 +17,6 @@ from gpa_lsp.profile.ncu.launches import outline_launch, read_launch
 from gpa_lsp.profile.ncu.magic import CONVERT_REMEDY, REPORT_MAGIC, find_compression
 from gpa_lsp.profile.ncu.modules import ModuleKey, ModuleTable
 from gpa_lsp.profile.ncu.session import read_devices, read_tool_version
-from gpa_lsp.profile.opening import open_regular_file
 
 FORMAT_NAME = "ncu-report"
 _COMPRESSED_SUFFIX = ".ncu-repz"

@@ -10,9 +10,9 @@ import numpy as np
 from gpa_lsp.basis.errors import InputError, Problem, ProblemSeverity
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.basis.regular_files import open_regular_file
 from gpa_lsp.profile.cupti_reasons import CuptiReason, read_reason
 from gpa_lsp.profile.model import Device, Launch, LoadedFunction, Module, Profile, StallSamples
-from gpa_lsp.profile.opening import open_regular_file
 from gpa_lsp.profile.pc_sampling import BUFFER_HEADER_BYTES, FORMAT, HEADER_BYTES, IDENTIFIER
 from gpa_lsp.profile.pc_sampling.tables import Configuration, Data, FlatTable, PcRecord
 from gpa_lsp.profile.sampling import Aggregate, Sampling

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpa_lsp.basis.regular_files import read_bounded
 from gpa_lsp.report.line_map import split_lines
 from gpa_lsp.report.measured_files import Doubt, find_doubt
 from gpa_lsp.report.model import KernelReport
@@ -71,7 +72,7 @@ class SourceTexts:
                 return None, CHANGED
             lines = self._read.get(path)
             if lines is None:
-                lines = self._read[path] = split_lines(path.read_text(encoding="utf-8", errors="replace"))
+                lines = self._read[path] = split_lines(read_bounded(path, _MAX_SOURCE_BYTES).decode("utf-8", "replace"))
         except OSError:
             return None, UNREADABLE
         if doubt is None:

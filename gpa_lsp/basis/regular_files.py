@@ -1,9 +1,10 @@
 """Open an input file that may be anything: a folder, a pipe, a device, nothing at all. Only regular files are read."""
 
+import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from gpa_lsp.basis.errors import InputError
 
@@ -11,7 +12,7 @@ HEAD_BYTES = 4096
 """How much of a file a reader sees when it decides whether it recognises it."""
 
 
-def open_regular_file(path: Path) -> tuple[BinaryIO, int]:
+def open_regular_file(path: Path) -> tuple[BufferedReader, int]:
     """Open a regular file for reading.
 
     The file is opened without blocking and asked what it is afterwards, so a pipe without a writer cannot hang us and nothing can be
@@ -39,7 +40,7 @@ def open_regular_file(path: Path) -> tuple[BinaryIO, int]:
         return os.fdopen(descriptor, "rb"), found.st_size
     os.close(descriptor)
     if stat.S_ISDIR(found.st_mode):
-        raise InputError("is a folder, not a profile", path=path, remedy="name a file in it")
+        raise InputError("is a folder", path=path, remedy="name a file in it")
     raise InputError("is not a regular file", path=path, remedy="copy its content to a file and name that")
 
 
@@ -55,3 +56,19 @@ def read_head(path: Path) -> bytes:
             return stream.read(HEAD_BYTES)
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror})", path=path, remedy="check the disk") from None
+
+
+def read_bounded(path: Path, most_bytes: int) -> bytes:
+    """The content of a regular file.
+
+    Raises:
+        OSError: it cannot be read, is larger than ``most_bytes``, or is a pipe, a device or a folder.
+    """
+    try:
+        stream, size_bytes = open_regular_file(path)
+    except InputError as error:
+        raise OSError(errno.EINVAL, error.message) from error
+    with stream:
+        if size_bytes > most_bytes:
+            raise OSError(errno.EFBIG, f"is larger than {most_bytes} bytes")
+        return stream.read(most_bytes)
