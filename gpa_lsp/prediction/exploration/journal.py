@@ -65,6 +65,8 @@ class Journal:
         self.done: tuple[RankedConfiguration, ...] = ()
         """What the file held when it was opened."""
         try:
+            if path.exists() and not path.is_file():
+                raise InputError("is not a regular file", path=path, remedy=_REMEDY)
             size = path.stat().st_size if path.exists() else 0
             kept = self._read(subject, size) if size else 0
             if not kept:
