@@ -16,7 +16,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     if sys.stdin is not None and sys.stdin.isatty():
         terminal.complain(
-            "gpa-lsp: the language server waits for an editor on standard input; configure the editor to start `gpa-lsp serve`. Ctrl-D ends it."
+            "gpa-lsp: the language server reads the protocol (LSP) from standard input; configure an editor to start `gpa-lsp serve`. Ctrl-D ends it."
         )
     return serve()
 
