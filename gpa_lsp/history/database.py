@@ -28,7 +28,7 @@ BUSY_SECONDS = 10.0
 
 _LOG_LIMIT_BYTES = 1 << 20
 # instructions of SQLite's machine for one transaction; listing 10,000 runs takes a few million
-_MOST_STEPS = 500_000_000
+_MOST_STEPS = 100_000_000
 _STEPS_BETWEEN_LOOKS = 100_000
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _REMEDIES = {

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -145,17 +144,8 @@ def test_a_huge_file_is_refused_by_its_header(capsys: pytest.CaptureFixture[str]
         assert name in capsys.readouterr().out
 
 
-def fill_history(*statements: str) -> None:
-    assert main(["history", "--record", str(EXAMPLE)]) == 0
-    with sqlite3.connect(find_database()) as connection:
-        for one in statements:
-            connection.execute(one)
-    connection.close()
-
-
 def test_a_history_that_never_ends_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     rows = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
-    connection_columns = []
     assert main(["history", "--record", str(EXAMPLE)]) == 0
     with sqlite3.connect(find_database()) as connection:
         connection_columns = [row[1] for row in connection.execute("PRAGMA table_info(run)")]
@@ -165,7 +155,7 @@ def test_a_history_that_never_ends_is_refused(capsys: pytest.CaptureFixture[str]
         connection.execute(f"CREATE VIEW run AS {rows} SELECT {columns} FROM n")
     connection.close()
     capsys.readouterr()
-    for words in (["history"], ["history", "--html", "-o", "h.html"], ["history", "--compare", "1", "2"]):
+    for words in (["history"], ["history", "--html", "-o", "h.html"]):
         assert main(words) == 2
         said = capsys.readouterr().err
         assert "measurements are not remembered" in said and "Traceback" not in said, said
@@ -187,11 +177,6 @@ def test_a_range_of_values_is_one(members: str, words: str, capsys: pytest.Captu
     Path("k.launch.toml").write_text(f'[[launch]]\nkernel = "k"\nblock = 64\nthreads = 64\narguments = [{argument}]\n')
     assert main(["memory", "k.cu"]) == 2
     assert words in capsys.readouterr().err
-
-
-def make_truncated(compress: Any) -> bytes:
-    content = compress((ROOT / "fixtures" / "example.gpa-profile.json").read_bytes() * 4)
-    return bytes(content[: len(content) // 2])
 
 
 def test_stream_errors_are_silent_where_nobody_listens() -> None:
