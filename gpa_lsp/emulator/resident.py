@@ -1,6 +1,7 @@
 """Device memory that outlives a launch, and kernels that run in it one launch after the other: :class:`ResidentMemory`, :class:`ResidentKernel`."""
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
@@ -34,6 +35,8 @@ _MOST_PRINTED = 16 << 20
 _LAUNCHES_BYTES = 64 << 20
 """For parameters of launches by device code that have not begun; memory is taken as it is touched."""
 _ALIGNMENT_BYTES = 512
+# frees that faults are explained by
+_MOST_FREED = 1024
 _HEAP_BYTES = 8 << 20  # what CUDA gives device code without being asked
 
 
@@ -80,6 +83,7 @@ class ResidentMemory:
         textures: by handle.
         heap: of device code.
         parameters: where those of a launch go.
+        freed: what the program released, the last ones, newest first, without names.
     """
 
     def __init__(self, data: npt.NDArray[np.uint8], own_bytes: int) -> None:
@@ -89,6 +93,7 @@ class ResidentMemory:
         self._own: list[Region] = []
         self._allocated: dict[int, Region] = {}
         self._bases: list[int] = []
+        self.freed: deque[Region] = deque(maxlen=_MOST_FREED)
         self.textures: dict[int, Texture] = {}
         self.parameters = self.place("parameters", Space.PARAM, _LARGEST_PARAMETERS, is_array=False)
         heap = self.place(HEAP_NAME, Space.GLOBAL, _HEAP_BYTES, is_array=False)
@@ -133,16 +138,23 @@ class ResidentMemory:
             is_whole: there is nothing else.
         """
         last = ARENA_BASE + len(self.data)
+        before = self._allocated.copy() if is_whole else {}
         if is_whole:
             self._allocated.clear()
         for base, size in allocations:
             if not size:
-                self._allocated.pop(base, None)
+                self._note_freed(self._allocated.pop(base, None))
             elif self._own_end <= base and 0 < size <= last - base:
                 self._allocated[base] = Region(
                     name=f"the allocation at 0x{base:x}", space=Space.GLOBAL, base=base, size_bytes=size
                 )
+        for base in before.keys() - self._allocated.keys():
+            self._note_freed(before[base])
         self._bases = sorted(self._allocated)
+
+    def _note_freed(self, region: Region | None) -> None:
+        if region is not None:
+            self.freed.appendleft(replace(region, name=""))
 
     def allocate_one(self, base: int, size_bytes: int) -> None:
         """Take over one allocation more."""
@@ -199,6 +211,12 @@ class ResidentMemory:
         """A stretch of the memory, not copied."""
         start = address - ARENA_BASE
         return self.data[start : start + size_bytes]
+
+    def find_freed(self, address: int) -> Region | None:
+        """What lay at an address until the program released it; None where something lies now, or nothing is known to have."""
+        if self.find(address) is not None:
+            return None
+        return next((one for one in self.freed if one.base <= address < one.base + one.size_bytes), None)
 
     def find(self, address: int) -> Region | None:
         """The allocation or variable an address lies in."""
@@ -322,7 +340,9 @@ class ResidentKernel:
             workspace=0 if self._workspace is None else self._workspace.base,
         )
         arena = Arena(self._meter, self.faults)
-        arena.adopt(module.memory.data, _name(module.memory.regions, names or {}))
+        regions = tuple(_name(module.memory.regions, names or {}))
+        gone = {base: name for base, name in (names or {}).items() if all(base != one.base for one in regions)}
+        arena.adopt(module.memory.data, regions, freed=_name(module.memory.freed, gone))
         self._machine = Machine(
             module=module.module,
             kernel=kernel,

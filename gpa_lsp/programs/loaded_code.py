@@ -48,14 +48,15 @@ class FunctionFacts:
     sources: tuple[SourceParameter, ...]
 
     def name_arrays(self, parameters: bytes, memory: ResidentMemory) -> dict[int, tuple[str, int]]:
-        """The allocations that parameters point to: base → the parameter's name, and the bytes of an element."""
+        """The allocations, also freed ones, that parameters point to: base → the parameter's name, and the bytes of an element."""
         uses = find_pointer_uses(self.kernel)
         found: dict[int, tuple[str, int]] = {}
         for number, parameter in enumerate(self.kernel.parameters):
             if parameter.size_bytes != _POINTER_BYTES:
                 continue
             start = parameter.offset_bytes
-            region = memory.find(int.from_bytes(parameters[start : start + _POINTER_BYTES], "little"))
+            address = int.from_bytes(parameters[start : start + _POINTER_BYTES], "little")
+            region = memory.find(address) or memory.find_freed(address)
             if region is None:
                 continue
             use = uses.get(parameter.name)

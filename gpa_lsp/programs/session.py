@@ -236,6 +236,8 @@ class Session:
             return f"0x{address:x}, where it has no memory"
         region = self.memory.find(address)
         where = "" if region is None else f", byte {format_count(address - region.base)} of {region.name}"
+        if self.memory.find_freed(address) is not None:
+            where = ", which was freed"
         return f"device memory (0x{address:x}{where}), which only kernels and copies such as cudaMemcpy can"
 
     def answer(self, request: int, payload: bytes) -> Answer:

@@ -73,6 +73,41 @@ def test_an_analysis_that_failed_is_no_success_and_no_traceback(tmp_path: Path) 
     assert "Traceback" not in done.stderr and "facts of lines failed" in done.stderr
 
 
+FREED = """
+__global__ void spread(int* rows, int** others) { rows[threadIdx.x] = threadIdx.x; others[0][threadIdx.x + 4] += 1; }
+__global__ void copy(int* into, const int* from) { into[threadIdx.x] = from[threadIdx.x]; }
+int main(int argc, char** argv) {
+  int *x, *y, *z, **list;
+  cudaMalloc(&x, 4096); cudaMalloc(&y, 4096); cudaMalloc(&z, 8192); cudaMalloc(&list, 8);
+  cudaMemcpy(list, &z, 8, cudaMemcpyHostToDevice);
+  spread<<<1, 32>>>(x, list);
+  cudaFree(x); cudaFree(z);
+  if (argc > 1) cudaMalloc(&x, 1024);
+  copy<<<1, 32>>>(y, x);
+  spread<<<1, 32>>>(y, list);
+  return 0;
+}
+"""
+
+
+def test_an_access_to_memory_that_was_freed_is_said_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "freed.cu"
+    source.write_text(FREED)
+    program = build(source, tmp_path)
+    assert emulate("--no-lines", "--", str(program)) == 3
+    printed = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"copy .*in memory that was freed, byte 0 of from \(4,096 bytes at 0x\w+\) \(32 times\)", printed)
+    assert re.search(r"in memory that was freed, byte 16 \(8,192 bytes at 0x\w+\) \(32 times\)", printed)
+
+
+def test_memory_that_was_allocated_again_is_not_freed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "freed.cu"
+    source.write_text(FREED)
+    assert emulate("--no-lines", "--", str(build(source, tmp_path)), "again") == 3
+    said = re.findall(r"in memory that was freed.*", capsys.readouterr().out)
+    assert said and not any("of from" in one for one in said)
+
+
 def test_the_programs_own_status_is_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert emulate("--", "/bin/sh", "-c", "exit 7") == 7
     assert emulate("--", "/bin/sh", "-c", "kill -9 $$") == 128 + 9

@@ -79,6 +79,7 @@ class Arena:
         self._end = 0
         self._given: list[Region] = []
         self.regions: list[Region] = []
+        self._freed: tuple[Region, ...] = ()
         self._data: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._bases: npt.NDArray[np.uint64] = np.zeros(0, np.uint64)
         self._lasts: npt.NDArray[np.int64] = np.zeros(0, np.int64)
@@ -135,14 +136,16 @@ class Arena:
             self._data = np.zeros(self._end, np.uint8)
         self._index()
 
-    def adopt(self, data: npt.NDArray[np.uint8], regions: Iterable[Region]) -> None:
+    def adopt(self, data: npt.NDArray[np.uint8], regions: Iterable[Region], *, freed: Iterable[Region] = ()) -> None:
         """Use memory that is there already, in place of :meth:`allocate`.
 
         Args:
             data: from :data:`ARENA_BASE` on.
             regions: that lie in it and do not overlap; they take the place of those laid out before.
+            freed: that lay in it until the program freed them, the last one first; those without a name have an empty one.
         """
         self.regions = sorted(regions, key=lambda region: region.base)
+        self._freed = tuple(freed)
         self._data = data
         self._end = len(data)
         self._index()
@@ -336,6 +339,11 @@ class Arena:
         what = f"{ACCESS_WORDS[access.kind]} of {access.bytes} bytes at 0x{address:x}"
         if kind is FaultKind.MISALIGNED:
             return f"{what}: not a multiple of {access.bytes}"
+        freed = self._find_freed(address, number)
+        if freed is not None:
+            name = freed.name and f" of {freed.name}"
+            size = f"{format_count(freed.size_bytes)} bytes at 0x{freed.base:x}"
+            return f"{what}: in memory that was freed, byte {format_count(address - freed.base)}{name} ({size})"
         near = self._find_nearest(address, number)
         if near is None:
             return f"{what}: no array is near"
@@ -348,6 +356,12 @@ class Arena:
             )
         count = near.size_bytes // near.element_bytes
         return f"{what}: element {offset // near.element_bytes} of {near.name}, which has {count}"
+
+    def _find_freed(self, address: int, number: int) -> Region | None:
+        """The memory at an address that the program freed last; None where there is memory now, or never was any that is known."""
+        if number >= 0 and address < self.regions[number].base + self.regions[number].size_bytes:
+            return None
+        return next((one for one in self._freed if one.base <= address < one.base + one.size_bytes), None)
 
     def _find_nearest(self, address: int, number: int) -> Region | None:
         """The region an address most likely meant: the one whose end or beginning is nearest.
