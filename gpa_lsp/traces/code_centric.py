@@ -4,12 +4,15 @@ A *call path* begins at a line of the kernel; then come the lines of the functio
 own. Where the trace does not know the calls that led to a function, the path begins in it, with an ellipsis.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from itertools import count
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, InlineChain, SourceLine
 from gpa_lsp.basis.prose import Code, Place, Sentence, join, say
+from gpa_lsp.traces.branch_divergence import BranchTotals
+from gpa_lsp.traces.branch_statements import find_conditions, name_functions
 from gpa_lsp.traces.group_sums import AccessGroup
 from gpa_lsp.traces.model import OUTSIDE_NAME, AccessGroupKind, AccessTotals, add_totals
 from gpa_lsp.traces.patterns import LanePattern
@@ -92,19 +95,32 @@ class PathAccesses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathBranches:
-    """The executions of conditional branches at one place.
+    """The executions of one branch statement, with the copies that unrolling made of it.
 
     Attributes:
         place: its call path.
+        which: of several statements at the place: ``branch 2 of 3 there``, or ``in sinf, cosf or tanf``; empty for the only one.
         executions: by warps.
         divergent: that went both ways.
         active_lanes: over all executions.
+        taken_lanes: of them, those that jumped.
     """
 
     place: CodePlace
+    which: str
     executions: int
     divergent: int
     active_lanes: int
+    taken_lanes: int
+
+    def write(self, short_files: Mapping[str, str]) -> str:
+        """Its place in a cell of a table."""
+        return self.place.write(short_files) + (self.which and f" ({self.which})")
+
+    def say(self, short_files: Mapping[str, str]) -> Sentence:
+        """Its place in a sentence, where it follows "at"."""
+        place = self.place.say(short_files)
+        return say("{place} ({which})", place=place, which=self.which) if self.which else place
 
 
 def list_frames(analyses: TraceAnalyses, instruction: int) -> tuple[Frame, ...]:
@@ -202,16 +218,49 @@ def list_path_accesses(analyses: TraceAnalyses, *, by_line: bool = False) -> tup
     return tuple(sorted(found, key=lambda one: (-one.totals.excess_sectors, -one.totals.sectors, str(one.place))))
 
 
+def find_statements(analyses: TraceAnalyses) -> dict[int, tuple[object, ...]]:
+    """What tells the branches of a line apart, by instruction.
+
+    The first part names the mathematical functions that a branch is inlined from; it is empty for the program's own. Branches that were not
+    executed tell functions, too.
+    """
+    executed = {one.instruction for one in analyses.branches.branches}
+    branches = [one.index for one in analyses.instructions if one.index in executed or one.text.startswith("bra ")]
+    conditions = find_conditions(analyses.instructions, branches)
+    places: dict[tuple[CodePlace, int], list[int]] = {}
+    for branch in branches:
+        places.setdefault((find_place(analyses, branch), analyses.instructions[branch].column), []).append(branch)
+    return {
+        branch: (name,) if name else ("", column, conditions[branch])
+        for (_, column), members in places.items()
+        for branch, name in zip(members, name_functions([conditions[one] for one in members]), strict=True)
+    }
+
+
 def list_path_branches(analyses: TraceAnalyses, *, by_line: bool = False) -> tuple[PathBranches, ...]:
-    """Conditional branches by call path, or by innermost line; most divergent executions first."""
+    """Conditional branches by statement: call path, or innermost line, and condition; most divergent executions first."""
     find = find_line_place if by_line else find_place
-    sums: dict[CodePlace, list[int]] = {}
-    for branch in analyses.branches.branches:
-        row = sums.setdefault(find(analyses, branch.instruction), [0, 0, 0])
-        for column, value in enumerate((branch.executions, branch.divergent, branch.active_lanes)):
-            row[column] += value
+    keys = find_statements(analyses)
+    statements: dict[CodePlace, dict[tuple[object, ...], list[BranchTotals]]] = {}
+    for branch in sorted(analyses.branches.branches, key=lambda one: one.instruction):
+        groups = statements.setdefault(find(analyses, branch.instruction), {})
+        groups.setdefault(keys[branch.instruction], []).append(branch)
     found = [
-        PathBranches(place=place, executions=executions, divergent=divergent, active_lanes=lanes)
-        for place, (executions, divergent, lanes) in sums.items()
+        PathBranches(
+            place=place,
+            which=which,
+            executions=sum(one.executions for one in members),
+            divergent=sum(one.divergent for one in members),
+            active_lanes=sum(one.active_lanes for one in members),
+            taken_lanes=sum(one.taken_lanes for one in members),
+        )
+        for place, groups in statements.items()
+        for which, members in zip(_name_statements(groups), groups.values(), strict=True)
     ]
-    return tuple(sorted(found, key=lambda one: (-one.divergent, -one.executions, str(one.place))))
+    return tuple(sorted(found, key=lambda one: (-one.divergent, -one.executions, str(one.place), one.which)))
+
+
+def _name_statements(keys: Collection[tuple[object, ...]]) -> list[str]:
+    own = sum(not key[0] for key in keys)
+    number = count(1)
+    return [f"in {key[0]}" if key[0] else f"branch {next(number)} of {own} there" if own > 1 else "" for key in keys]

@@ -12,7 +12,7 @@ from gpa_lsp.basis.locations import SourceLine
 from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.bank_conflicts import BankConflicts
-from gpa_lsp.traces.code_centric import Look, find_caller, find_look, list_frames, name_arrays
+from gpa_lsp.traces.code_centric import Look, find_caller, find_look, find_statements, list_frames, name_arrays
 from gpa_lsp.traces.data_centric import PatternShare, describe_pattern, share_patterns, sum_strides
 from gpa_lsp.traces.group_sums import AccessGroup
 from gpa_lsp.traces.model import OUTSIDE_NAME, AccessGroupKind, AccessTotals, add_totals, build_empty_totals
@@ -188,10 +188,13 @@ def list_line_facts(analyses: TraceAnalyses) -> tuple[AccessLineFact, ...]:
 
 
 def list_branch_facts(analyses: TraceAnalyses) -> tuple[BranchLineFact, ...]:
-    """The branches of every line, by file and line."""
+    """The branches of every line, by file and line; those of mathematical functions that are inlined there are not the line's."""
+    statements = find_statements(analyses)
     sums: dict[_Place, list[int]] = {}
     members: dict[_Place, list[int]] = {}
     for branch in analyses.branches.branches:
+        if statements[branch.instruction][0]:
+            continue
         for place in list_places(analyses, branch.instruction):
             row = sums.setdefault(place, [0, 0, 0, 0])
             members.setdefault(place, []).append(branch.instruction)

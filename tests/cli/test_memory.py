@@ -65,6 +65,53 @@ def test_a_page_and_a_file(project: Path, capsys: pytest.CaptureFixture[str]) ->
     assert code == 2 and "cannot be written" in err
 
 
+BRANCHES = """extern "C" __global__ void parts(const float* a, float* out) {
+  int t = threadIdx.x;
+  float s = a[t];
+  if (t % 2) s = sinf(s) + cosf(s);
+  if (t & 4) out[t + 64] = s; if (blockIdx.x == 0) { out[t] = s + 1; __syncthreads(); }
+  if (t == 0) s = logf(s) + powf(s, 2.5f);
+#pragma unroll 4
+  for (int i = 0; i < 8; ++i) if (a[(t + i) % 64] > 0.5f) out[i] = s * i;
+  out[t] = s;
+}
+"""
+BRANCHES_LAUNCH = """[[launch]]
+kernel = "parts"
+grid = 1
+block = 64
+arguments = [
+  { name = "a", type = "float", count = 64, fill = "uniform" },
+  { name = "out", type = "float", count = 128 },
+]
+"""
+
+
+def test_each_branch_of_a_line_is_counted_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "parts.cu").write_text(BRANCHES)
+    (tmp_path / "parts.launch.toml").write_text(BRANCHES_LAUNCH)
+    code, out, _ = run(capsys, "parts.cu", "--format", "json")
+    (kernel,) = json.loads(out)["kernels"]
+    (table, *_) = next(one for one in kernel["answers"] if one["analysis"] == "traced_branches")["tables"]
+    found = {row[0]: (row[1], row[2]) for row in table["rows"]}
+    assert code == 0
+    assert found["parts.cu:4"] == (2, 2)
+    assert found["parts.cu:4 (in sinf, cosf or tanf)"][0] == 12
+    assert (found["parts.cu:5 (branch 1 of 2 there)"], found["parts.cu:5 (branch 2 of 2 there)"]) == ((2, 2), (2, 0))
+    assert found["parts.cu:6"] == (2, 1)
+    assert found["parts.cu:8 (branch 1 of 2 there)"][0] == 16  # the copies that unrolling made are one
+    facts = {one["line"]: one for one in kernel["branches"]}
+    assert (facts[4]["executions"], facts[4]["divergent"], facts[6]["executions"]) == (2, 2, 2)
+    texts = [finding["text"] for answer in kernel["answers"] for finding in answer["findings"]]
+    assert not any("always" in text and "line 4 " in text for text in texts)
+    assert any(
+        "50 % of 12 executions of the branch at line 4 of parts.cu (in sinf, cosf or tanf)" in text for text in texts
+    )
+
+
 def test_faults_of_the_program_can_fail(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "kernels.cu", "--kernel", "beyond")
     assert code == 0 and "Out-of-bounds access at line 22 of kernels.cu" in out

@@ -65,7 +65,7 @@ def _find(analyses: TraceAnalyses, found: BranchDivergence) -> list[Finding]:
                     "{share} of {executions} of the branch at {place} diverge: {part} of all branch executions.",
                     share=percent(one.divergent / one.executions),
                     executions=count(one.executions, "execution"),
-                    place=one.place.say(analyses.short_files),
+                    place=one.say(analyses.short_files),
                     part=percent(part),
                 ),
                 weight=Weight.HIGH if part >= _MATTERS else Weight.PLAIN,
@@ -82,7 +82,7 @@ def _build_lines(analyses: TraceAnalyses) -> Table:
     branches = list_path_branches(analyses)
     rows: list[tuple[Cell, ...]] = [
         (
-            one.place.write(analyses.short_files),
+            one.write(analyses.short_files),
             one.executions,
             one.divergent,
             one.divergent / one.executions,

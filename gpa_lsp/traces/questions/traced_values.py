@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from gpa_lsp.analyses.answers import Answer, Finding
 from gpa_lsp.basis.prose import Sentence, count, percent, say
 from gpa_lsp.traces.cache_operators import is_read_anew
-from gpa_lsp.traces.code_centric import find_place
+from gpa_lsp.traces.code_centric import find_place, list_path_branches
 from gpa_lsp.traces.model import AccessGroupKind
 from gpa_lsp.traces.questions import TraceQuestion
 from gpa_lsp.traces.remedies import DEAD_STORE_REMEDY, ONE_WAY_REMEDY, REPEAT_REMEDY, UNIFORM_REMEDY
@@ -106,22 +106,22 @@ def _find_one_way(analyses: TraceAnalyses) -> list[Finding]:
     findings = []
     for is_taken, word in ((True, "always"), (False, "never")):
         branches = (
-            (one.instruction, one.executions, one.executions)
-            for one in analyses.branches.branches
-            if one.is_one_way and bool(one.taken_lanes) is is_taken
+            one
+            for one in list_path_branches(analyses)
+            if one.executions and one.taken_lanes == (one.active_lanes if is_taken else 0)
         )
         findings += [
             Finding(
                 text=say(
                     "The branch at {place} is {word} taken ({executions}).",
-                    place=place,
+                    place=one.say(analyses.short_files),
                     word=word,
-                    executions=count(executions, "execution"),
+                    executions=count(one.executions, "execution"),
                 ),
                 remedy=ONE_WAY_REMEDY,
             )
-            for place, executions, _ in _sum_by_place(analyses, branches)
-            if executions >= _LEAST * analyses.branches.executions
+            for one in sorted(branches, key=lambda one: -one.executions)[:_MOST_EACH]
+            if one.executions >= _LEAST * analyses.branches.executions and not one.which.startswith("in ")
         ]
     return findings
 
