@@ -129,7 +129,7 @@ def predict(
     """Compile what a command line names, or take it out of what was built; emulate and analyse it.
 
     Raises:
-        InputError: ``--kernel`` names no kernel, or there is no such source or build.
+        InputError: ``--kernel`` names no kernel, there is no such source or build, or no launch of its kernels is described.
     """
     kind = find_kind(arguments.source)
     from gpa_lsp.prediction.launch_sources import LaunchChoice
@@ -159,6 +159,12 @@ def predict(
     ):
         message = f"no kernel in it has {arguments.kernel!r} in its name"
         raise InputError(message, path=arguments.source, remedy="leave out --kernel to see all of them")
+    if prediction.undescribed and not (prediction.kernels or prediction.problems):
+        from gpa_lsp.launches.read_launches import explain_undescribed
+        from gpa_lsp.report.names import shorten_name
+
+        names = () if prediction.launches_path is None else tuple(map(shorten_name, prediction.undescribed))
+        raise explain_undescribed(arguments.source, names, prediction.launches_path)
     return prediction
 
 

@@ -164,3 +164,11 @@ class LaunchDescription:
     title: str = ""
     path: Path | None = None
     line: int | None = None
+
+    @property
+    def covered(self) -> tuple[int, int, int]:
+        """Elements in x, y, z: ``threads``, or those of the grid's blocks."""
+        if self.threads is not None:
+            return self.threads
+        x, y, z = (size * blocks for size, blocks in zip(self.block, self.grid, strict=True))
+        return x, y, z

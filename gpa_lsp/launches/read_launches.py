@@ -47,6 +47,7 @@ that no argument names stand in ``memory = [ … ]``.
 module whose contents are made up. Faults that depend on them are notes. ``launch_schema.json`` beside this module says the same to editors.
 """
 
+import shlex
 from collections.abc import Collection
 from functools import lru_cache, partial
 from pathlib import Path
@@ -97,6 +98,30 @@ def find_launch_file(source: Path) -> Path | None:
     return path if path.is_file() else None
 
 
+def explain_undescribed(
+    source: Path, names: Collection[str] = (), described: Path | None = None, *, folder: Path | None = None
+) -> InputError:
+    """The error for kernels whose launch is not described, with the command that describes them.
+
+    Args:
+        source: or what was built; its kernels cannot be run.
+        names: readable names of those kernels; empty where no launch of any is described.
+        described: the description that there is; None for the file beside the source, which is to be created.
+        folder: where the command is typed; None for the current one.
+    """
+    target = described or source.with_name(source.stem + SUFFIX)
+    command, written = (shlex.quote(_shorten_path(one, folder or Path.cwd())) for one in (source, target))
+    to = ">>" if target.is_file() and target.stat().st_size else ">"
+    of = f" of {', '.join(names)}" if names else ""
+    return InputError(
+        f"No launch description{of}. Create one: gpa-lsp trace --template {command} {to} {written}", path=source
+    )
+
+
+def _shorten_path(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder) if path.is_absolute() and path.is_relative_to(folder) else path)
+
+
 def read_launches(
     path: Path, *, text: str | None = None, block: Dim3 | None = None, fold: Dim3 | None = None
 ) -> tuple[LaunchDescription, ...]:
@@ -105,7 +130,8 @@ def read_launches(
     Args:
         path: of the file.
         text: what it holds, where an editor has it unsaved; None reads the file.
-        block: takes the place of each launch's block, for exploring: grids that were given by ``threads``, and expressions, follow.
+        block: takes the place of each launch's block, for exploring: grids that were given by ``threads``, and expressions, follow; a grid of
+            numbers keeps the threads that it has with the launch's own block.
         fold: elements each thread covers, in place of each launch's own.
 
     Raises:
@@ -166,6 +192,7 @@ class _LaunchReader:
     """Reads one launch."""
 
     def __init__(self, *, root: Table, table: Table, path: Path, block: Dim3 | None, fold: Dim3 | None) -> None:
+        self._root = root
         self._table = table
         self._path = path
         self._names = Names()
@@ -249,7 +276,7 @@ class _LaunchReader:
                 remedy="give the grid in blocks, or the threads it must cover",
                 key=key if key in content else None,
             )
-        if key == "grid" and "threads" in content:
+        if key == "grid" and ("threads" in content or (self._block is not None and not self._follows_block())):
             return self._divide()
         if key == "fold" and self._fold is not None:
             return self._fold
@@ -258,8 +285,18 @@ class _LaunchReader:
     def _divide(self) -> Dim3:
         """Threads by block and fold, rounded up."""
         fold = self._read_size("fold") if "fold" in self._table.content or self._fold else (1, 1, 1)
-        sizes = zip(self._read_size("threads"), self._read_size("block"), fold, strict=True)
+        threads = self._read_size("threads") if "threads" in self._table.content else self._count_threads()
+        sizes = zip(threads, self._read_size("block"), fold, strict=True)
         x, y, z = (-(-threads // (block * folded)) for threads, block, folded in sizes)
+        return x, y, z
+
+    def _follows_block(self) -> bool:
+        return "block_" in str(self._table.content["grid"])
+
+    def _count_threads(self) -> Dim3:
+        """Threads of a grid of numbers, in blocks of the launch's own."""
+        own = _LaunchReader(root=self._root, table=self._table, path=self._path, block=None, fold=None).read()
+        x, y, z = (size * blocks for size, blocks in zip(own.block, own.grid, strict=True))
         return x, y, z
 
     def _read_dimensions(self, key: str) -> Dim3:

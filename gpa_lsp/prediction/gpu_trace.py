@@ -37,7 +37,7 @@ from gpa_lsp.instrumentation.model import (
 from gpa_lsp.launches.build import build_inputs
 from gpa_lsp.launches.launch import LaunchDescription
 from gpa_lsp.launches.model import LaunchInputs
-from gpa_lsp.launches.read_launches import find_launch_file
+from gpa_lsp.launches.read_launches import explain_undescribed, find_launch_file
 from gpa_lsp.prediction.built_modules import read_modules
 from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
 from gpa_lsp.prediction.predict import choose_launches, match_launches, name_meant
@@ -173,8 +173,7 @@ def _choose(modules: Sequence[PtxModule], path: Path, kernel: str | None, choice
     problems: list[Problem] = []
     matched = [(one, module) for module in modules for one in match_launches(module, listed.launches, meant, problems)]
     if not matched:
-        message = "no launch of a kernel in it is described"
-        raise InputError(message, path=described, remedy="write one: gpa-lsp trace SOURCE --template")
+        raise explain_undescribed(path, described=described)
     (chosen,) = choose_launches([one for one, _ in matched], choice, described)
     module = next(module for one, module in matched if one is chosen)
     return TracedSubject(module=module, function=chosen.function, launch=chosen.launch)

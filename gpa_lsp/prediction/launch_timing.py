@@ -18,7 +18,7 @@ from gpa_lsp.gpu.timing import DEFAULT_TIMING, LaunchTiming, TimingSettings
 from gpa_lsp.gpu.timing_jobs import TimingJob
 from gpa_lsp.gpu.timing_processes import FoundGpu, find_gpu, time_on_gpu
 from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.launches.read_launches import explain_undescribed, find_launch_file, read_launches
 from gpa_lsp.prediction.built_modules import read_modules
 from gpa_lsp.prediction.image_module import read_image_module
 from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
@@ -34,7 +34,6 @@ from gpa_lsp.report.names import demangle, shorten_name
 TOOL = "gpa-lsp profile --launch"
 _MEMORY_BYTES = 64 << 30
 """Of arrays; how much the GPU has is asked there."""
-_DESCRIBE = "describe it: gpa-lsp trace --template SOURCE prints a description to begin with"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,8 +183,7 @@ def time_report(
         raise explain_no_code(path, problems)
     missing = dict.fromkeys(demangle(one.launch.mangled_name) for one in measured if not one.is_described)
     if len(missing) == len(measured):
-        message = f"no launch of {', '.join(missing)} is described: a report does not hold what was passed"
-        raise InputError(message, path=path, remedy=_DESCRIBE)
+        raise explain_undescribed(path, missing, described)
     gpu = work.find()
     subjects = [
         _Subject(
@@ -199,7 +197,8 @@ def time_report(
     ]
     found = _time_all(choose_launches(subjects, choice, described), work)
     left = [
-        Problem(severity=ProblemSeverity.WARNING, message=f"{name} is not launched: {_DESCRIBE}") for name in missing
+        Problem(severity=ProblemSeverity.WARNING, message=explain_undescribed(path, (name,), described).message)
+        for name in missing
     ]
     return replace(found, problems=(*problems, *left, *found.problems))
 
@@ -221,8 +220,9 @@ def _time_described(
         for one in match_launches(module, listed.launches, meant, problems)
     ]
     if not subjects:
-        message = problems[0].message if problems else "no launch of a kernel in it is described"
-        raise InputError(message, path=described or path, remedy=_DESCRIBE)
+        if problems:
+            raise InputError(problems[0].message, path=described or path, remedy=problems[0].remedy)
+        raise explain_undescribed(path, described=described)
     return _time_all(choose_launches(subjects, choice, described), work)
 
 

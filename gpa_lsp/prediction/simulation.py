@@ -20,7 +20,7 @@ from gpa_lsp.device.model import Machine
 from gpa_lsp.device.products import Product, find_product, note_choice
 from gpa_lsp.hybrid.estimate import CompiledKernel, PaperEstimate, estimate_launch
 from gpa_lsp.launches.launch import ArrayArgument, LaunchDescription
-from gpa_lsp.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.launches.read_launches import explain_undescribed, find_launch_file, read_launches
 from gpa_lsp.native.shared_library import prepare_core
 from gpa_lsp.prediction.simulation_subjects import (
     PTX_REMEDY,
@@ -266,10 +266,7 @@ def _choose_launch(
 def _read_described(path: Path, launches: Path | None, text: str | None = None) -> tuple[LaunchDescription, ...]:
     described = launches or find_launch_file(path)
     if described is None:
-        remedy = f"have one written by gpa-lsp trace --template {path.name}, and name it with --launches"
-        raise InputError(
-            "no launch of it is described: what is passed to its kernels is not known", path=path, remedy=remedy
-        )
+        raise explain_undescribed(path)
     return read_launches(described, text=text)
 
 

@@ -17,6 +17,7 @@ from gpa_lsp.basis.numbers import (
     format_number,
     format_percent,
 )
+from gpa_lsp.launches.read_launches import explain_undescribed
 from gpa_lsp.prediction.model import Execution, KernelPrediction, SourcePrediction
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.render.answer_text import render_answer
@@ -58,12 +59,9 @@ def render_prediction(
 
 def describe_undescribed(prediction: SourcePrediction, width: int | None, folder: Path | None) -> Iterator[Line]:
     """The kernels without a described launch, and what to do about it."""
-    names = ", ".join(shorten_name(name) for name in prediction.undescribed)
-    count = format_count_of(len(prediction.undescribed), "kernel")
-    target = prediction.launches_path or prediction.path.with_suffix(".launch.toml")
-    yield from wrap(f"No launch is described for {count}: {names}.", width, indent=0)
-    remedy = f"describe one in {show_path(target, folder)}; gpa-lsp trace --template prints a template"
-    yield from hang((("  → ", Style.DIM), (remedy, Style.PLAIN)), width)
+    names = [shorten_name(name) for name in prediction.undescribed]
+    missing = explain_undescribed(prediction.path, names, prediction.launches_path, folder=folder)
+    yield from wrap(missing.message, width, indent=0)
 
 
 def render_kernel_prediction(

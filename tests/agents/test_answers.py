@@ -146,7 +146,7 @@ def test_a_damaged_report_is_named(folder: Path) -> None:
     [
         ("__global__ void k(int *p) { *p = 1 }\nint broken(\n", "line 1: expected a"),
         ("int main() { return 0; }\n", "no kernel is in it"),
-        ("__global__ void k(int *p) { *p = 1; }\n", "No launch is described"),
+        ("__global__ void k(int *p) { *p = 1; }\n", "No launch description of k"),
     ],
 )
 def test_what_cannot_be_predicted_is_no_answer(folder: Path, source: str, expected: str) -> None:

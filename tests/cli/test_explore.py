@@ -222,7 +222,6 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path, jobs: str) -> None:
     ("arguments", "words"),
     [
         (["kernels.cu"], "6 launches match (saxpy, saxpy, transpose<float, 32>, endless, beyond, reversed)"),
-        (["kernels.cu", "--kernel", "transpose"], "give threads = … in place of grid"),
         (["kernels.cu", "--kernel", "reversed", "--block", "32xx"], "'32xx' names no block"),
         (["kernels.cu", "--kernel", "reversed", "--fold", "2q"], "'2q' is not a fold"),
         (["kernels.cu", "--kernel", "reversed", "--block", "2048"], "longer in x than a block can be"),
@@ -333,3 +332,99 @@ def test_a_fixed_grid_keeps_its_block(tiled: Path, capsys: pytest.CaptureFixture
     code, out, err = simulate(capsys, "--block", "16,32", "--threads", "16..64")
     assert (code, err) == (0, "")
     assert "the launch fixes its grid; give threads = … in place of grid" in out
+
+
+SCALED = """\
+__global__ void scaled(const float* in, float* out, int w, int h)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < w && y < h) out[y * w + x] = 2.0f * in[y * w + x];
+}
+__global__ void rows(const float* in, float* out, int w)
+{
+    float sum = 0;
+    for (int i = threadIdx.x; i < w; i += blockDim.x) sum += in[blockIdx.x * w + i];
+    atomicAdd(&out[blockIdx.x], sum);
+}
+int main()
+{
+    const int w = 512, h = 256;
+    float *in, *out;
+    cudaMalloc(&in, w * h * sizeof(float));
+    cudaMalloc(&out, w * h * sizeof(float));
+    scaled<<<dim3((w + 15) / 16, (h + 15) / 16), dim3(16, 16)>>>(in, out, w, h);
+    rows<<<h, 256>>>(in, out, w);
+}
+"""
+
+
+@pytest.fixture
+def described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text(SCALED)
+    assert main(["trace", "--template", "k.cu", "-o", "k.launch.toml"]) == 0
+    assert "\ngrid = [32, 16, 1]\n" in Path("k.launch.toml").read_text()
+    capsys.readouterr()
+    return tmp_path
+
+
+def test_a_description_that_was_written_for_the_host_code_is_explored(
+    described: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its grid is given in blocks; other blocks cover the same threads."""
+    code, _, err = run(capsys, "k.cu", "--kernel", "scaled", "--block", "32x8", "--block", "64x4", "-o", "k.json")
+    assert (code, err) == (0, "")
+    found = {
+        tuple(one["configuration"]["block"]): one for one in json.loads(Path("k.json").read_text())["configurations"]
+    }
+    assert found.keys() == {(16, 16, 1), (32, 8, 1), (64, 4, 1)}
+    assert {round(one["dram_load_bytes"]) for one in found.values()} == {512 * 256 * 4}
+
+
+def test_a_block_that_does_less_work_is_not_faster(described: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A block works on a row: as many threads in larger blocks work on fewer rows, in smaller ones on rows that are not there."""
+    code, out, err = run(capsys, "k.cu", "--kernel", "rows", "--block", "512")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert "The launch uses 256, rank 1" in out and "every block is compared at 65,536 threads" in " ".join(out.split())
+    table = " ".join(" ".join(lines[lines.index("  Not predicted") :]).split())
+    assert "512 the kernel does less work with this block" in table
+
+
+@pytest.mark.parametrize("command", ["memory", "trace", "simulate", "explore", "explore --by simulation"])
+def test_every_command_says_alike_that_no_launch_is_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text(SCALED)
+    name, *options = command.split()
+    assert main([name, "k.cu", *options]) == 2
+    printed = capsys.readouterr()
+    expected = "k.cu: No launch description. Create one: gpa-lsp trace --template k.cu > k.launch.toml\n"
+    assert (printed.out, printed.err) == ("", f"gpa-lsp: error: {expected}")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("--block 32x8x0", "--block: '32x8x0' names no block"),
+        ("--fold 2q", "--fold: '2q' is not a fold"),
+        ("--machine ZX81", "ZX81"),
+        ("--by simulation --define =3", "--define: '=3' defines nothing"),
+        ("--by simulation --unroll x=2", "--unroll: 'x=2' names no loop"),
+        ("--by simulation --define T=8 --block Tx0", "--block: '8x0' names no block"),
+        ("--launches none.toml", "none.toml"),
+    ],
+)
+def test_options_are_checked_before_anything_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: str, expected: str
+) -> None:
+    """The source does not compile, which a compiler would say first."""
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text("__global__ void k(int *p) { *p = missing; }\n")
+    Path("k.launch.toml").write_text(
+        '[[launch]]\nkernel = "k"\nthreads = 64\nblock = 64\narguments = [{ name = "p", type = "int", count = 1 }]\n'
+    )
+    code, out, err = run(capsys, "k.cu", *options.split())
+    assert (code, out) == (2, "")
+    assert expected in err and "missing" not in err

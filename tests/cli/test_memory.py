@@ -137,7 +137,9 @@ def test_a_profile_gives_the_launches(project: Path, capsys: pytest.CaptureFixtu
     code, out, err = run(capsys, "kernels.cu", "--profile", "p.gpa-profile.json")
     assert (code, err) == (0, "")
     assert "  grid 3, block 64, " in out
-    assert "No launch is described for 4 kernels: transpose<float, 32>, endless, beyond, reversed." in out
+    assert "No launch description of transpose<float, 32>, endless, beyond, reversed. Create one:" in " ".join(
+        out.split()
+    )
 
 
 def test_a_saved_trace(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,8 +199,10 @@ def test_bad_input_says_what_to_do(
 
 
 def test_an_undescribed_kernel_is_named_with_a_remedy(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A description there is gets the new one appended."""
+    Path("other.launch.toml").write_text(Path("kernels.launch.toml").read_text().replace("transpose", "reversed"))
     shutil.copy("kernels.cu", "other.cu")
-    code, out, _ = run(capsys, "other.cu", "--kernel", "transpose")
-    assert code == 0
-    assert out.splitlines()[0] == "No launch is described for 1 kernel: transpose<float, 32>."
-    assert "describe one in other.launch.toml" in out
+    code, out, err = run(capsys, "other.cu", "--kernel", "transpose")
+    assert (code, out) == (2, "")
+    assert "No launch description of transpose<float, 32>. Create one: " in err
+    assert "gpa-lsp trace --template other.cu >> other.launch.toml" in err

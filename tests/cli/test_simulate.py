@@ -66,7 +66,7 @@ def test_a_source_without_a_launch_says_what_is_missing(project: Path, capsys: p
     (project.parent / "kernels.launch.toml").unlink()
     code, out, err = run(capsys, "kernels.cu")
     assert (code, out) == (2, "")
-    assert "no launch of it is described" in err
+    assert "No launch description. Create one: gpa-lsp trace --template " in err
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,9 +65,9 @@ def test_a_template_can_be_read_back(project: Path, capsys: pytest.CaptureFixtur
     Path("t.launch.toml").write_text(out)
     (launch,) = read_launches(Path("t.launch.toml"))
     assert (launch.kernel, [one.name for one in launch.arguments]) == ("saxpy", ["n", "a", "x", "y"])
-    code, out, _ = run(capsys, "kernels.cu", "--kernel", "saxpy", "-o", "t")
-    assert (code, Path("t").exists()) == (2, False)
-    assert "gpa-lsp trace --template prints a template" in out
+    code, out, err = run(capsys, "kernels.cu", "--kernel", "saxpy", "-o", "t")
+    assert (code, out, Path("t").exists()) == (2, "", False)
+    assert "gpa-lsp trace --template kernels.cu > kernels.launch.toml" in err
 
 
 def test_a_template_goes_into_the_file_that_the_shell_has_made(

@@ -134,6 +134,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if not is_simulated and (arguments.define or arguments.unroll):
         message = "volumes are predicted of the source as it is"
         raise InputError(message, remedy="add --by simulation to explore macros and unroll factors")
+    _check_options(arguments)
     subject = _prepare_simulation(arguments) if is_simulated else _prepare(arguments)
     space = _build_variants(arguments, subject) if is_simulated else _build_space(arguments, arguments.block, subject)
     space = tuple(sorted({*space, subject.current}))  # what the launch has now is always compared
@@ -143,6 +144,28 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     else:
         write_file(_draw(exploration, arguments.output.suffix.lower()), arguments.output)
     return 0 if any(one.seconds is not None for one in exploration.ranked) else EXIT_BAD_INPUT
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Raise for what the command line alone shows to be wrong, before anything is compiled.
+
+    Raises:
+        InputError: an option means nothing, the space is empty or too large, or no launch is described.
+    """
+    from gpa_lsp.device.products import find_product
+    from gpa_lsp.launches.read_launches import read_launches
+    from gpa_lsp.prediction.exploration.space import build_space
+    from gpa_lsp.prediction.exploration.subjects import read_launch_text, require_description
+    from gpa_lsp.prediction.exploration.variants import list_variants
+
+    if arguments.machine is not None:
+        find_product(arguments.machine)
+    for variant in list_variants(arguments.define, arguments.unroll):
+        blocks = [variant.write(block) for block in arguments.block]
+        build_space(blocks, arguments.fold, threads=arguments.threads, dimensions=1)
+    if arguments.source.is_file():
+        described = require_description(arguments.source, arguments.launches)
+        read_launches(described, text=read_launch_text(described))
 
 
 def _prepare(arguments: argparse.Namespace) -> "ExplorationSubject":

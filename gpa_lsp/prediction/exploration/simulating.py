@@ -203,12 +203,11 @@ def prepare_simulation(
         budget=replace(PROBE_BUDGET, memory_bytes=settings.memory_bytes),
         known_faults=frozenset(fault.kind for fault in probe_launch(module, launch, PROBE_BUDGET).faults),
     )
-    x, y, z = launch.threads or tuple(size * count for size, count in zip(launch.block, launch.grid, strict=True))
     subject = Subject(
         kernel=chosen.mangled,
         device=settings.machine or "",
         mode=MODE,
-        threads=(x, y, z),
+        threads=launch.covered,
         digest=_digest(chosen, launch_text, source),
     )
     return make_subject(chosen, subject, evaluate, (_NOTE, *write_notes(examined)))

@@ -8,12 +8,12 @@ from pathlib import Path
 from gpa_lsp import __version__
 from gpa_lsp.basis.errors import GpaError, InputError, Problem
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.basis.numbers import format_count
+from gpa_lsp.basis.numbers import format_count, format_dim3
 from gpa_lsp.basis.prose import Sentence, say
 from gpa_lsp.basis.regular_files import read_bounded
 from gpa_lsp.compiler.settings import DEFAULT_SETTINGS, CompileSettings
 from gpa_lsp.launches.launch import LaunchDescription
-from gpa_lsp.launches.read_launches import find_launch_file, read_launches
+from gpa_lsp.launches.read_launches import explain_undescribed, find_launch_file, read_launches
 from gpa_lsp.prediction.exploration.evaluators import (
     PROBE_BUDGET,
     ExpressionEvaluator,
@@ -24,6 +24,7 @@ from gpa_lsp.prediction.exploration.evaluators import (
     VariedLaunch,
     holds_for_every_block,
     name_faults,
+    predict_own_bytes,
     probe_launch,
 )
 from gpa_lsp.prediction.exploration.journal import Subject
@@ -42,6 +43,8 @@ from gpa_lsp.volumes.from_trace import find_launch_shape
 from gpa_lsp.volumes.model import VolumeMode
 
 _MOST_LAUNCH_BYTES = 4 << 20
+# share of the launch's own DRAM volume below which another block does less work, and not the same work better
+_SAME_WORK = 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +122,6 @@ def prepare_exploration(
     described = require_description(statics.path, launches_path)
     launch_text = read_launch_text(described) if launches_text is None else launches_text
     chosen = choose_launch(module, described, launch_text, kernel, launch_number)
-    threads = _require_threads(chosen)
     device = _require_device(statics, path, machine, mode)
     resources = _find_resources(statics, chosen.mangled, device, mode)
     probing = ProbingEvaluator(
@@ -130,7 +132,7 @@ def prepare_exploration(
         budget=replace(PROBE_BUDGET, memory_bytes=memory_bytes),
     )
     evaluate, notes = _choose_evaluator(module, chosen.launch, probing)
-    subject = _describe_subject(chosen, threads, device, mode, (ptx, launch_text))
+    subject = _describe_subject(chosen, chosen.launch.covered, device, mode, (ptx, launch_text))
     return make_subject(chosen, subject, evaluate, (*notes, *write_notes(examined)))
 
 
@@ -176,18 +178,8 @@ def require_description(path: Path, launches_path: Path | None) -> Path:
     """
     described = launches_path or find_launch_file(path)
     if described is None:
-        message = "no launch is described, so its arguments are unknown"
-        remedy = f"describe one in {path.with_suffix('.launch.toml').name}; gpa-lsp trace --template prints one to start from"
-        raise InputError(message, path=path, remedy=remedy)
+        raise explain_undescribed(path)
     return described
-
-
-def _require_threads(chosen: ChosenLaunch) -> Triple:
-    if chosen.launch.threads is None:
-        message = "the launch fixes its grid, so the grid cannot follow another block"
-        remedy = "give threads = … in place of grid"
-        raise InputError(message, path=chosen.description.path, place=_place(chosen.launch), remedy=remedy)
-    return chosen.launch.threads
 
 
 def _require_device(statics: SourceStatics, path: Path, machine: str | None, mode: VolumeMode) -> VolumeDevice:
@@ -270,16 +262,22 @@ def _choose_evaluator(
         return evaluator, (note,)
     why = "The kernel uses shared memory" if has_shared else "Addresses depend on the block or on data"
     why = "The kernel faults with some block sizes" if holds else why
-    return replace(probing, known_faults=known), (
-        say("{why}: a few blocks of each configuration are emulated.", why=why),
+    notes = (say("{why}: a few blocks of each configuration are emulated.", why=why),)
+    if launch.threads is not None:
+        return replace(probing, known_faults=known), notes
+    own_bytes = predict_own_bytes(launch, first.accesses, probing.resources)
+    note = say(
+        "The launch gives its grid in blocks: every block is compared at {threads} threads; check that the host code does the same.",
+        threads=format_dim3(launch.covered),
     )
+    return replace(probing, known_faults=known, least_bytes=_SAME_WORK * own_bytes), (*notes, note)
 
 
 def _is_guarded(
     module: PtxModule, launch: LaunchDescription, probing: ProbingEvaluator, known: frozenset[FaultName]
 ) -> bool:
     """Whether the kernel also does right with a block that leaves threads over at the end of each axis."""
-    sizes = zip(launch.block, launch.threads or launch.block, strict=True)
+    sizes = zip(launch.block, launch.covered, strict=True)
     x, y, z = (next((one for one in range(size - 1, 1, -1) if extent % one), size) for size, extent in sizes)
     configuration = Configuration(block=(x, y, z), fold=find_fold(launch))
     try:
@@ -293,8 +291,7 @@ def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingE
     """What is seen with a block that differs along every axis that the launch has; None where it does not run."""
     x, y, z = launch.block
     block = (x // 2 if x >= 64 else x * 2, y * 2 if y * 2 <= 8 else max(1, y // 2), z)
-    threads = launch.threads or (1, 1, 1)
-    shape = tuple(size if extent > 1 else 1 for size, extent in zip(block, threads, strict=True))
+    shape = tuple(size if extent > 1 else 1 for size, extent in zip(block, launch.covered, strict=True))
     configuration = Configuration(block=(shape[0], shape[1], shape[2]), fold=find_fold(launch))
     if configuration.block == launch.block:
         return None
@@ -306,8 +303,7 @@ def _probe_other(module: PtxModule, launch: LaunchDescription, probing: ProbingE
 
 def find_fold(launch: LaunchDescription) -> Triple:
     """What the description divides its threads by, beside the block."""
-    threads = launch.threads or launch.block
-    sizes = zip(threads, launch.block, launch.grid, strict=True)
+    sizes = zip(launch.covered, launch.block, launch.grid, strict=True)
     x, y, z = (max(1, -(-extent // (block * count))) for extent, block, count in sizes)
     return (x, y, z)
 
@@ -315,7 +311,3 @@ def find_fold(launch: LaunchDescription) -> Triple:
 def _digest(ptx: str, launch_text: str, number: int) -> str:
     parts = "\0".join((__version__, str(number), launch_text, ptx))
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _place(launch: LaunchDescription) -> str | None:
-    return None if launch.line is None else f"line {launch.line}"
