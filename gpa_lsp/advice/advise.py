@@ -96,7 +96,7 @@ def advise_kernel(
 def find_obstacle(optimizer: Optimizer, subject: Subject) -> Silence | None:
     """Why an optimizer need not be asked: no samples, or what it needs of them, of the launch, of counters and metrics is unknown."""
     if subject.total_samples == 0 and optimizer.needs_samples:
-        return optimizer.silent(SilenceStage.NO_SAMPLES, say("the profile has no stall samples of this kernel"))
+        return optimizer.silent(SilenceStage.NO_SAMPLES, say("the report has no stall samples of this kernel"))
     if optimizer.needs_split and not subject.kernel.is_split:
         return optimizer.silent(SilenceStage.NOT_KNOWN, NO_SPLIT)
     if optimizer.needs_grid and not subject.has_known_grid:

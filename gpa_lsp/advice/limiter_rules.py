@@ -12,7 +12,7 @@ from gpa_lsp.advice.model import SM_UNIT, Advice, MemoryLevel, Silence, SilenceS
 from gpa_lsp.advice.reliefs import OccupancyUse, Relief, Reliefs
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.limiter.model import NEAR_RATIO, Confidence, Limit, Limiter, LimiterKind
-from gpa_lsp.basis.prose import NOTHING, Sentence, percent, say
+from gpa_lsp.basis.prose import NOTHING, Sentence, begin_lower, percent, say
 
 DEBUG_REACH = 0.5
 """Of an estimate's way in a debug build. Two edits of -G builds of a matrix product on an RTX 4090 gained 1.18× and 1.15× where stalls alone
@@ -115,6 +115,17 @@ def forbids(limiter: Limiter, reliefs: Reliefs) -> bool:
     return limiter.kind is LimiterKind.UNIT and is_full and not relieves_unit(limiter.unit, reliefs)
 
 
+def describe_unrelieved(limiter: Limiter, limit: Limit) -> Sentence:
+    """Why a change that leaves a unit all its work gains no more."""
+    which = "is the current limit" if limit.unit == limiter.unit else "becomes the next limit"
+    return say(
+        "{label}, at {busy}, {which}; this does not relieve it",
+        label=limit.label,
+        busy=percent(limit.busy_ratio),
+        which=which,
+    )
+
+
 def hold_to_limiter(subject: Subject, advice: Advice, reliefs: Reliefs, *, is_priced: bool) -> Advice | Silence:
     """An estimate as the limiter leaves it, or why it cannot help.
 
@@ -134,7 +145,7 @@ def hold_to_limiter(subject: Subject, advice: Advice, reliefs: Reliefs, *, is_pr
     if first is None or is_relieved:
         return advice
     most = max(1.0, 1 / first.busy_ratio) if first.busy_ratio > 0 else 1.0
-    bound = say("{label} is {busy} busy and keeps its work", label=first.label, busy=percent(first.busy_ratio))
+    bound = describe_unrelieved(limiter, first)
     if _only_raises_occupancy(subject, reliefs):
         expected = min(advice.speedup.estimate, most**OCCUPANCY_REACH)
         speedup = Speedup(
@@ -142,7 +153,7 @@ def hold_to_limiter(subject: Subject, advice: Advice, reliefs: Reliefs, *, is_pr
         )
         return replace(advice, speedup=speedup)
     if first.nearness >= NEAR_RATIO:
-        message = say("{why}, so this would gain nothing", why=bound)
+        message = say("{why}, so it gains nothing", why=bound)
         return Silence(optimizer=advice.optimizer, stage=SilenceStage.GATED, message=message, contradicted_by="limiter")
     likely = max(1.0, min(advice.speedup.estimate, first.headroom))
     cut = likely**KEPT_REACH
@@ -199,12 +210,14 @@ def _rank(advice: Advice) -> tuple[float, float, float, str]:
 
 
 def _explain(unit: Limit | None, comes_first: bool) -> Sentence:
-    what = "more parallel work" if unit is None else f"less work for {unit.label.removeprefix('The ')}"
-    return (
-        say("comes before larger estimates: the limiter needs {what}", what=what)
-        if comes_first
-        else say("comes behind {what}, which the limiter needs", what=what)
-    )
+    if unit is None:
+        what = say("adds parallel work" if comes_first else "does not add parallel work")
+    else:
+        what = say(
+            "relieves {label}, the current limit" if comes_first else "does not relieve {label}, the current limit",
+            label=begin_lower(unit.label),
+        )
+    return say("ranked above larger estimates: {what}" if comes_first else "ranked lower: {what}", what=what)
 
 
 def _halve(speedup: Speedup) -> Speedup:

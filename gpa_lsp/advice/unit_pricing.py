@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from math import inf
 
-from gpa_lsp.advice.limiter_rules import relieves_unit
+from gpa_lsp.advice.limiter_rules import describe_unrelieved, relieves_unit
 from gpa_lsp.advice.matches import EliminationRegion
 from gpa_lsp.advice.model import Speedup
 from gpa_lsp.advice.reliefs import Reliefs
@@ -105,7 +105,7 @@ def estimate_units(
         low=estimate**LOW_REACH if reach is not None else 1 + (estimate - 1) * LOW_REACH,
         high=max(estimate, min(bound, max(likely, 1 + 2 * (estimate - 1)))),
         bound=max(1.0, bound),
-        bound_reason=_explain_bound(most, leaves.get(most.unit, 1.0)),
+        bound_reason=_explain_bound(subject.limiter, most, leaves.get(most.unit, 1.0)),
         uncapped=estimate,
     )
 
@@ -134,7 +134,7 @@ def widen(subject: Subject, reliefs: Reliefs, speedup: Speedup) -> Speedup:
         low=min(speedup.low, 1 + gain / 2),
         high=min(bound, max(speedup.high, 1 + 2 * gain)),
         bound=bound,
-        bound_reason=_explain_bound(most, 1.0),
+        bound_reason=_explain_bound(subject.limiter, most, 1.0),
     )
 
 
@@ -150,9 +150,9 @@ def is_relieved(limiter: Limiter, leaves: Mapping[str, float]) -> bool:
     return leaves.get(limiter.unit, 1.0) < _KEPT
 
 
-def _explain_bound(limit: Limit, kept: float) -> Sentence:
+def _explain_bound(limiter: Limiter, limit: Limit, kept: float) -> Sentence:
     if kept >= 1:
-        return say("{label} is {busy} busy and keeps its work", label=limit.label, busy=percent(limit.busy_ratio))
+        return describe_unrelieved(limiter, limit)
     return say(
         "{label} keeps {kept} of its work, which needs {busy} of the present time",
         label=limit.label,

@@ -377,7 +377,7 @@ def _list_compiler_errors(unit: CompiledUnit) -> list[str]:
     ]
 
 
-_LABELS = frozenset({"limit", "cause", "none", "small"})
+_LABELS = frozenset({"limit", "cause", "No advice", "small"})
 
 
 def _name_origin(kernels: Iterable[KernelReport]) -> str:

@@ -43,8 +43,8 @@ def find_architecture(compute_capability: tuple[int, int]) -> Architecture:
     if path is None:
         known = ", ".join(f"{major}.{minor}" for major, minor in list_architectures())
         raise UnknownArchitectureError(
-            f"no table for compute capability {compute_capability[0]}.{compute_capability[1]}; known are {known}",
-            remedy="add a table in gpa_lsp/arch/tables, or profile on one of these",
+            f"compute capability {compute_capability[0]}.{compute_capability[1]} is not supported; supported are {known}",
+            remedy="profile on a GPU of one of these",
         )
     return read_architecture(path, load_opcode_classes(), compute_capability)
 

@@ -204,6 +204,14 @@ def capitalize(sentence: Sentence) -> Sentence:
     return Sentence([first[:1].upper() + first[1:], *rest]) if isinstance(first, str) else sentence
 
 
+def begin_lower(text: str) -> Sentence:
+    """A text as the middle of a sentence: its first word without capital, where it is no abbreviation."""
+    first, *rest = text.parts if isinstance(text, Sentence) else (text,)
+    if not isinstance(first, str) or not first[1:2].islower():
+        return Sentence((first, *rest))
+    return Sentence((first[:1].lower() + first[1:], *rest))
+
+
 def percent(ratio: float | None) -> Amount:
     """A share: ``41 %``."""
     return Amount(value=ratio, quantity=Quantity.RATIO)

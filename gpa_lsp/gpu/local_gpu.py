@@ -167,7 +167,7 @@ class LocalGpu:
             if int(failed) != _NOT_READY:
                 raise ToolError("the kernel", f"ended with {name_error(self._driver, failed)}")
             if spent_s > limit_s:
-                raise ToolError("the kernel", f"did not end within {format_seconds(limit_s)}")
+                raise ToolError("the kernel", f"timed out after {format_seconds(limit_s)}")
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_WAIT_S)
 

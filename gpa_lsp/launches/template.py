@@ -224,7 +224,7 @@ def _write_heading(host: HostLaunch | None, measured: LaunchDescription | None) 
         read = _name_inputs(host)
         doubt = " It may be one of another instance of the kernel: a guess." if host.is_of_other else ""
         doubt += " The host code chooses another case or branch." if host.is_assumed else ""
-        return f"# The launch at {_name_line(host)} of the host code, as far as it says; what is marked as a guess is to be corrected.{doubt}{read}"
+        return f"# Inferred from {_name_line(host)}; check the values marked as guesses.{doubt}{read}"
     if measured is not None:
         return "# What to run the kernel with. Block, threads and shared memory are as measured; other sizes and values are guesses."
     return "# What to run the kernel with. Sizes and values are guesses: correct them, threads first."

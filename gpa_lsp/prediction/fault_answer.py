@@ -85,7 +85,7 @@ def answer_faults(
         seen = "misplaced barrier" if unchecked_races else "race or misplaced barrier"
         summary = say("Every executed access was in bounds and aligned, and no {seen} was seen.", seen=seen)
     elif not own:
-        summary = say("No fault was seen, but not all of the chosen blocks ran to their end.")
+        summary = say("No faults so far; emulation stopped before all blocks finished.")
     else:
         summary = say("{faults} of the program in what was executed.", faults=count(len(own), "fault"))
     ordered = [*own, *(fault for fault in faults if fault.kind in ENDINGS)]

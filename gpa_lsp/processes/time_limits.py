@@ -56,9 +56,9 @@ class TimeLimits:
 
         >>> limits = TimeLimits.for_work(30)
         >>> limits.find_excess(2.0, 200.0), limits.find_excess(31.0, 33.0)
-        (None, 'it did not end within 30 s of processor time')
+        (None, 'timed out after 30 s of processor time')
         >>> limits.find_excess(0.5, 301.0)
-        'it did not end within 300 s, in which it had 0.5 s of processor time'
+        'timed out after 300 s (0.5 s of processor time)'
         """
         is_excess = clock_s > self.clock_s or (processor_s is not None and processor_s > self.processor_s)
         return self.describe_excess(processor_s) if is_excess else None
@@ -66,9 +66,9 @@ class TimeLimits:
     def describe_excess(self, processor_s: float | None) -> str:
         """What a run that was ended has exceeded, as the rest of a sentence."""
         if processor_s is not None and processor_s >= self.processor_s:
-            return f"it did not end within {format_seconds(self.processor_s)} of processor time"
-        had = "" if processor_s is None else f", in which it had {format_seconds(processor_s)} of processor time"
-        return f"it did not end within {format_seconds(self.clock_s)}{had}"
+            return f"timed out after {format_seconds(self.processor_s)} of processor time"
+        had = "" if processor_s is None else f" ({format_seconds(processor_s)} of processor time)"
+        return f"timed out after {format_seconds(self.clock_s)}{had}"
 
 
 @contextlib.contextmanager

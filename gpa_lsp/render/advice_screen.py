@@ -19,12 +19,11 @@ from gpa_lsp.basis.numbers import (
     format_limit,
 )
 from gpa_lsp.basis.ownership import choose_frame
-from gpa_lsp.basis.prose import NOTHING, Place, Sentence, count, factor, join, list_of, percent, say
+from gpa_lsp.basis.prose import NOTHING, Place, Sentence, begin_lower, count, factor, join, list_of, percent, say
 from gpa_lsp.blame.model import BlameCategory
 from gpa_lsp.render.advice_words import (
     NO_SASS,
     SMALL_SPEEDUP,
-    begin_lower,
     describe_cause,
     describe_gain,
     describe_limit,
@@ -54,6 +53,7 @@ from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.sampling_words import describe_time
 from gpa_lsp.render.silence_text import explain_silence
 from gpa_lsp.report.count import MainStall, find_main_stall
+from gpa_lsp.report.gather import explain_no_samples
 from gpa_lsp.report.model import KernelReport, Report
 from gpa_lsp.rows.scopes import Scope, ScopeKind
 
@@ -148,12 +148,12 @@ def build_screen(kernel: KernelReport, name: str, places: PlaceNames) -> Screen:
             ScreenRow(label="small", text=say("under {most} each: {titles}", most=factor(SMALL_SPEEDUP), titles=titles))
         )
     if not every:
-        rows.append(ScreenRow(label="none", text=_explain_none(kernel, places)))
+        rows.append(ScreenRow(label="No advice", text=_explain_none(kernel, places)))
     rows.extend(ScreenRow(label="in", text=one) for one in describe_contexts(kernel))
     rows.extend(_list_by_code(kernel, places))
     refused = _describe_refusals(kernel)
     if refused:
-        rows.append(ScreenRow(label="no", text=refused))
+        rows.append(ScreenRow(label="won't help", text=refused))
     return Screen(name=name, facts=_describe_run(kernel), rows=tuple(rows))
 
 
@@ -416,6 +416,10 @@ def _find_fact(kernel: KernelReport, row: int) -> Sentence:
 def _explain_none(kernel: KernelReport, places: PlaceNames) -> Sentence:
     """Why there is nothing to suggest, with the largest stall."""
     found = find_main_stall(kernel)
+    is_measured = bool(kernel.launches) and all(launch.failure is None for launch in kernel.launches)
+    if found is None and is_measured and not kernel.total_samples:
+        message, remedy = explain_no_samples(kernel)
+        return say("{why}. {what}.", why=message, what=remedy[:1].upper() + remedy[1:])
     if found is None:
         reasons = explain_silence(kernel)
         stage = next(iter(reasons), "")
@@ -463,7 +467,8 @@ def _name_all(names: Sequence[str]) -> Sentence:
 
 def _render_row(row: ScreenRow, gains: int, width: int | None) -> Iterator[Line]:
     is_suggestion = row.label[:1].isdigit()
-    spans: list[Span] = [(f"  {row.label:<{_LABEL_CELLS}}", Style.PLAIN if is_suggestion else Style.DIM)]
+    label = f"{row.label}: " if len(row.label) >= _LABEL_CELLS else f"{row.label:<{_LABEL_CELLS}}"
+    spans: list[Span] = [(f"  {label}", Style.PLAIN if is_suggestion else Style.DIM)]
     if is_suggestion and gains:
         spans.append((f"{row.gain:<{gains + 2}}", Style.HOT if row.gain not in ("", _LATER) else Style.PLAIN))
     if row.place:

@@ -17,7 +17,7 @@ from gpa_lsp.basis.numbers import (
     format_speedup,
     format_speedup_range,
 )
-from gpa_lsp.basis.prose import NOTHING, Part, Sentence, factor, join, say
+from gpa_lsp.basis.prose import NOTHING, Part, Sentence, begin_lower, factor, join, say
 from gpa_lsp.blame.model import BlameCategory, Dependency, UnattributedCause
 from gpa_lsp.render.instruction_places import InstructionPlaces
 from gpa_lsp.render.places import PlaceNames
@@ -280,7 +280,7 @@ def describe_hotspot(hotspot: Hotspot, region: Scope) -> Sequence[str]:
     if hotspot.operand is not None:
         facts.append(f"in {hotspot.operand}")
     if not hotspot.is_separable:
-        facts.append("shared with other causes by convention")
+        facts.append("stall split evenly among several causes")
     facts.append(hotspot.note)
     return tuple(fact for fact in facts if fact)
 
@@ -350,8 +350,8 @@ def describe_limit(kernel: KernelReport) -> Sentence:
         return text
     label = begin_lower(following.label)
     if reach < SMALL_SPEEDUP:
-        return say("{text}; {label} is as near", text=text, label=label)
-    return say("{text}; next is {label}, {reach} away", text=text, label=label, reach=factor(reach))
+        return say("{text}. Next limit: {label}, equally near.", text=text, label=label)
+    return say("{text}. Next limit: {label}, at a {reach} speedup.", text=text, label=label, reach=factor(reach))
 
 
 def describe_limit_briefly(kernel: KernelReport) -> str:
@@ -366,6 +366,8 @@ def shorten_limit(limiter: Limiter | None) -> str:
     if limiter.kind is LimiterKind.LATENCY:
         return f"Latency: {format_percent(limiter.busy_ratio)} {limiter.unit}" if limiter.unit else "Latency"
     text = str(drop_stop(limiter.sentence))
+    if text.startswith("Limited by "):
+        return text.partition(" (")[0].partition(", by ")[0]
     for end in (": ", "; ", " with "):
         text = text.partition(end)[0]
     return text
@@ -396,14 +398,6 @@ def is_small(kernel: KernelReport, advice: Advice) -> bool:
     unit = None if limiter is None or limiter.kind is not LimiterKind.UNIT else limiter.find(limiter.unit)
     is_full = unit is not None and unit.nearness >= NEAR_RATIO
     return is_full and advice.optimizer != AT_THE_LIMIT and advice.speedup.estimate < SMALL_SPEEDUP
-
-
-def begin_lower(text: str) -> Sentence:
-    """A text as the middle of a sentence: its first word without capital, where it is no abbreviation."""
-    first, *rest = text.parts if isinstance(text, Sentence) else (text,)
-    if not isinstance(first, str) or not first[1:2].islower():
-        return Sentence((first, *rest))
-    return Sentence((first[:1].lower() + first[1:], *rest))
 
 
 def drop_stop(text: str) -> Sentence:

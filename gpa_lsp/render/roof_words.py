@@ -12,7 +12,7 @@ def describe_roofs(advice: KernelAdvice) -> Sentence:
     nearest, *others = sorted(advice.units, key=_measure_nearness, reverse=True)
     text = say("{unit} at {share} of its peak", unit=_name(nearest), share=percent(nearest.achieved_ratio))
     if nearest.ceiling_ratio < 1:
-        text = say("{text} (about {share} can be sustained)", text=text, share=percent(nearest.ceiling_ratio))
+        text = say("{text} (practical maximum {share})", text=text, share=percent(nearest.ceiling_ratio))
     listed = join(
         (say("{unit} {share}", unit=_name(unit), share=percent(unit.achieved_ratio)) for unit in others), ", "
     )

@@ -137,7 +137,7 @@ def _describe_nearest(line: Roofline) -> Sentence:
     nearest = roof if unit is None else unit
     text = say("{name} at {share}", name=nearest.name, share=percent(nearest.share_ratio))
     if nearest.ceiling_ratio < 1:
-        text = say("{text} (about {share} can be sustained)", text=text, share=percent(nearest.ceiling_ratio))
+        text = say("{text} (practical maximum {share})", text=text, share=percent(nearest.ceiling_ratio))
     others = [] if unit is None else [roof]
     others += [
         roof

@@ -6,6 +6,7 @@ from gpa_lsp.advice.model import Silence, SilenceStage
 from gpa_lsp.basis.numbers import format_count, format_count_of
 from gpa_lsp.render.advice_words import describe_stage
 from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, hang, text_line, wrap
+from gpa_lsp.report.gather import explain_no_samples
 from gpa_lsp.report.model import KernelReport
 
 
@@ -72,4 +73,4 @@ def _describe_missing_samples(kernel: KernelReport) -> str:
     failure = next((launch.failure for launch in kernel.launches if launch.failure is not None), None)
     if failure is not None:
         return f"the launch was not measured: {failure}"
-    return "the profile has no stall samples of this kernel; record with --set full"
+    return "; ".join(explain_no_samples(kernel))

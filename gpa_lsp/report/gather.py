@@ -386,7 +386,7 @@ def _doubts(report: KernelReport) -> list[Problem]:
         )
         found.append(_doubt(report, ProblemSeverity.WARNING, message, "record with a longer sampling period"))
     if report.total_samples == 0 and all(launch.failure is None for launch in report.launches):
-        found.append(_doubt(report, ProblemSeverity.WARNING, *_explain_no_samples(report)))
+        found.append(_doubt(report, ProblemSeverity.WARNING, *explain_no_samples(report)))
     elif report.total_samples and not any(row.has_lines for row in report.functions):
         message = "the cubin has no line table, so samples can only be shown on instructions"
         remedy = "compile with -lineinfo"
@@ -394,7 +394,7 @@ def _doubts(report: KernelReport) -> list[Problem]:
     return found
 
 
-def _explain_no_samples(report: KernelReport) -> tuple[str, str]:
+def explain_no_samples(report: KernelReport) -> tuple[str, str]:
     """Why a measured kernel has no samples, and what to do: it was too short for a sample, or nobody took any."""
     longest = max((launch.duration_ns or 0.0 for launch in report.launches), default=0.0)
     periods = [launch.sampling.period_cycles for launch in report.launches]
@@ -409,8 +409,8 @@ def _explain_no_samples(report: KernelReport) -> tuple[str, str]:
             "record with a smaller --sampling-interval (0 is the shortest), more launches, or a larger input",
         )
     return (
-        "the profile has no stall samples for this kernel",
-        "record with --set full, or with --section SourceCounters --section WarpStateStats",
+        "the report has no stall samples of this kernel",
+        "record again with `gpa-lsp profile` (or `ncu --set full --import-source yes`)",
     )
 
 
@@ -437,8 +437,8 @@ def _note_unfollowed(reports: Sequence[KernelReport]) -> Iterator[Problem]:
         names = [shorten_name(report.name) for report in unknown if report.profile_path == path]
         rest = f" and {format_count(len(names) - _MOST_NAMED)} more" if len(names) > _MOST_NAMED else ""
         message = (
-            f"unknown how many sectors each memory request of {', '.join(names[:_MOST_NAMED])}{rest} touches: nobody counted them, and the machine "
-            "code does not tell (it may call functions)"
+            f"unknown how many sectors each memory request of {', '.join(names[:_MOST_NAMED])}{rest} touches: not collected, and not "
+            "derivable from the SASS (it may call functions)"
         )
         yield Problem(severity=ProblemSeverity.NOTE, message=message, path=path)
 

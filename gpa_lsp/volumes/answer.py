@@ -65,11 +65,12 @@ def _summarise(prediction: VolumePrediction) -> Sentence:
     volumes, lowest = prediction.volumes, prediction.bounds[0]
     model = " by the published model" if prediction.mode is VolumeMode.PAPER else ""
     return say(
-        "Predicted{model} for the {gpu}: limited by {limiter}; an update loads {loaded} from DRAM, stores {stored} there and loads {from_l2} from "
-        "L2. Roofline bound: at most {rate}, at least {time} for the launch.",
+        "Predicted{model} for the {gpu}: limited by {limiter}; each {worker} loads {loaded} from DRAM, stores {stored} there and loads {from_l2} "
+        "from L2. Roofline bound: at most {rate}, at least {time} for the launch.",
         model=model,
         gpu=prediction.device.name,
         limiter=lowest.limiter.value,
+        worker="thread" if prediction.launch.updates_per_thread == 1 else "update",
         loaded=update_bytes(volumes.dram_load),
         stored=update_bytes(volumes.dram_store),
         from_l2=update_bytes(volumes.l2_load),

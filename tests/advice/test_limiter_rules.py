@@ -84,7 +84,7 @@ class TestHold:
         answer = hold(make_subject({DRAM: 85.0}), "code_reordering", 1.3)
         assert isinstance(answer, Silence)
         assert (answer.stage, answer.contradicted_by) == (SilenceStage.GATED, "limiter")
-        assert answer.message == "DRAM is 85 % busy and keeps its work, so this would gain nothing"
+        assert answer.message == "DRAM, at 85 %, is the current limit; this does not relieve it, so it gains nothing"
 
     def test_what_takes_the_unit_s_work_stands(self):
         assert held(make_subject({DRAM: 85.0}), "global_coalescing", 1.3).estimate == 1.3
@@ -119,7 +119,7 @@ class TestHold:
         assert speedup.estimate == pytest.approx((1 / 0.91) ** 0.5)
         assert (speedup.low, speedup.uncapped) == (1.0, 1.3)
         assert speedup.high == speedup.bound == pytest.approx(1 / 0.91)
-        assert speedup.bound_reason == "L2 is 91 % busy and keeps its work"
+        assert speedup.bound_reason == "L2, at 91 %, is the current limit; this does not relieve it"
 
     def test_a_small_grid_is_only_occupancy_where_every_sm_has_a_block(self):
         assert held(make_subject({DRAM: 85.0}, blocks=64), "small_grid", 1.3).estimate == pytest.approx(
@@ -181,8 +181,8 @@ class TestRank:
     def test_a_full_memory_puts_fewer_bytes_first_and_says_so(self):
         ranked = rank_by_limiter(limiter(LimiterKind.UNIT, FULL_DRAM), self.ADVICE, RELIEFS)
         assert [one.optimizer for one in ranked] == ["global_coalescing", "loop_unrolling", "fast_math"]
-        assert ranked[0].rank_reason == "comes before larger estimates: the limiter needs less work for DRAM"
-        assert {one.rank_reason for one in ranked[1:]} == {"comes behind less work for DRAM, which the limiter needs"}
+        assert ranked[0].rank_reason == "ranked above larger estimates: relieves DRAM, the current limit"
+        assert {one.rank_reason for one in ranked[1:]} == {"ranked lower: does not relieve DRAM, the current limit"}
 
     def test_only_the_full_level_counts(self):
         assert self.rank(limiter(LimiterKind.UNIT, FULL_SHARED)) == ["loop_unrolling", "fast_math", "global_coalescing"]
@@ -196,7 +196,7 @@ class TestRank:
         advice = (*self.ADVICE, make_advice("small_grid", 1.05))
         ranked = rank_by_limiter(limiter(LimiterKind.PARALLELISM, unit="grid"), advice, RELIEFS)
         assert ranked[0].optimizer == "small_grid"
-        assert ranked[0].rank_reason == "comes before larger estimates: the limiter needs more parallel work"
+        assert ranked[0].rank_reason == "ranked above larger estimates: adds parallel work"
 
     def test_a_debug_build_comes_first_and_then_what_relieves_its_busiest_unit(self):
         advice = (*self.ADVICE, make_advice("debug_build", 1.05))

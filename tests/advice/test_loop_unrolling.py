@@ -73,19 +73,19 @@ def test_a_loop_that_waits_for_a_load_each_turn_is_matched() -> None:
 def test_the_hint_names_the_loop_its_turns_and_what_it_waits_for() -> None:
     (region,) = match(write()).regions
     assert region.hint == (
-        "Unroll the loop at line 4 of k.cu by 4 (`#pragma unroll 4` in place of `#pragma unroll 1` at line 3 of k.cu): it runs 64 iterations per "
-        "entry and spends 2.41× as many samples stalled as issuing, most of them on the load of `x[i]` at line 5 of k.cu."
+        "Unroll the loop at line 4 of k.cu by 4 (`#pragma unroll 4` in place of `#pragma unroll 1` at line 3 of k.cu): 64 trips; stalls "
+        "outnumber issues 2.41 : 1, most of them on the load of `x[i]` at line 5 of k.cu."
     )
 
 
 def test_without_a_directive_in_the_source_one_is_proposed() -> None:
     (region,) = match(write(sources={})).regions
-    assert region.hint.startswith("Unroll the loop at line 4 of k.cu by 4 (`#pragma unroll 4`): it runs")
+    assert region.hint.startswith("Unroll the loop at line 4 of k.cu by 4 (`#pragma unroll 4`): 64 trips")
 
 
 def test_a_language_without_the_directive_gets_none() -> None:
     (region,) = match(write(LOOP.replace("k.cu", "k.f90"), sources={})).regions
-    assert region.hint.startswith("Unroll the loop at line 4 of k.f90 by 4: it runs")
+    assert region.hint.startswith("Unroll the loop at line 4 of k.f90 by 4: 64 trips")
 
 
 def test_a_list_that_is_walked_is_left_alone() -> None:
@@ -177,7 +177,7 @@ def test_a_loop_that_was_unrolled_gains_what_is_left() -> None:
     )
     (region,) = match(write(text, {(7, "long_scoreboard"): (1,)}, sources={})).regions
     assert region.hint.startswith("Unroll the loop at line 4 of k.cu by 8")
-    assert "64 passes of 4 iterations" in region.hint
+    assert "already unrolled by 4, 64 trips" in region.hint
     assert region.latency_samples == pytest.approx(290 * (1 - 4 / 8))
 
 

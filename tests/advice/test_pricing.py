@@ -107,7 +107,7 @@ def test_the_memory_roof_caps_elimination():
     assert advice.speedup.estimate == pytest.approx(1.778, rel=0.04)
     assert advice.speedup.bound == pytest.approx(1 / 0.4457), "its peak"
     assert advice.speedup.low < 1.778 < advice.speedup.high
-    assert advice.speedup.bound_reason == "DRAM is 45 % busy and keeps its work"
+    assert advice.speedup.bound_reason == "DRAM, at 45 %, becomes the next limit; this does not relieve it"
     assert any(reason.startswith("cut from 2.29× to 2.04×: DRAM runs") for reason in advice.reasons)
 
 

@@ -46,7 +46,7 @@ def test_the_largest_of_what_is_left_bounds() -> None:
     """L1 is busy for 0.9 · 0.25 = 0.225 of the time, DRAM still for 0.4."""
     found = estimate(measured(l1=90.0, dram=40.0), {"l1": 0.25})
     assert found.bound == found.high == pytest.approx(1 / 0.4)
-    assert found.bound_reason == "DRAM is 40 % busy and keeps its work"
+    assert found.bound_reason == "DRAM, at 40 %, becomes the next limit; this does not relieve it"
 
 
 def test_of_a_change_that_is_known_a_kernel_reaches_nine_tenths_of_what_the_next_unit_sustains() -> None:
@@ -106,7 +106,7 @@ def test_an_estimate_from_samples_gets_the_range_that_its_model_deserves() -> No
     wide = widen(measured(dram=25.0), list_optimizers()["code_reordering"].reliefs, sampled(1.4))
     assert (wide.low, wide.estimate, wide.high) == (pytest.approx(1.2), 1.4, pytest.approx(1.8))
     assert wide.bound == pytest.approx(4.0)
-    assert wide.bound_reason == "DRAM is 25 % busy and keeps its work"
+    assert wide.bound_reason == "DRAM, at 25 %, becomes the next limit; this does not relieve it"
     near = widen(measured(dram=60.0), list_optimizers()["code_reordering"].reliefs, sampled(1.4))
     assert near.high == near.bound == pytest.approx(1 / 0.6)
 

@@ -36,10 +36,13 @@ def write(registers: int = 64, **metrics: float | str) -> Kernel:
 def test_where_a_unit_surely_limits_the_kernel_more_warps_gain_at_most_what_it_is_not_busy():
     busy = {**MEASURED, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 80.0}
     findings = ask(write(**busy)).findings
-    assert findings[0].text == "More warps would gain at most 1.25×: DRAM is 80 % busy; about 91 % is sustainable."
+    assert (
+        findings[0].text
+        == "More warps would gain at most 1.25×: Limited by DRAM: 80 % of peak (practical maximum 91 %)."
+    )
     assert not [finding for finding in findings if finding.weight is Weight.HIGH]
     full = {**MEASURED, "lts__throughput.avg.pct_of_peak_sustained_elapsed": 99.8}
-    assert ask(write(**full)).findings[0].text == "More warps cannot help: L2 is 99.8 % busy."
+    assert ask(write(**full)).findings[0].text == "More warps cannot help: Limited by L2: 99.8 % of peak."
 
 
 def test_a_ceiling_alone_says_how_many_warps_it_takes_and_no_more():
@@ -80,7 +83,7 @@ def test_busy_schedulers_need_no_more_warps():
         "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"
     )
     assert ask(write(**busy)).findings[0].text == (
-        "More warps would gain at most 1.18×: Instruction issue is 85 % busy."
+        "More warps would gain at most 1.18×: Limited by instruction issue: 85 % of peak."
     )
 
 

@@ -111,9 +111,9 @@ def test_stored_shares_stand_beside_ours_busiest_first():
         (
             85.0,
             Weight.HIGH,
-            "DRAM is 85 % busy; about 91 % is sustainable.",
+            "Limited by DRAM: 85 % of peak (practical maximum 91 %).",
         ),
-        (70.0, Weight.PLAIN, "DRAM is 70 % busy; about 91 % is sustainable."),
+        (70.0, Weight.PLAIN, "Limited by DRAM: 70 % of peak (practical maximum 91 %)."),
         (
             40.0,
             Weight.HIGH,

@@ -1,8 +1,8 @@
 """Fences ``limiter``: what limits the kernel, and what that makes of the advice::
 
-    unit dram ~ DRAM is 85 % busy
-    global_coalescing 1.11x ~ comes before larger estimates
-    warp_balance 1.22x cut by DRAM is 85 % busy ~ comes behind
+    unit dram ~ Limited by DRAM: 85 % of peak
+    global_coalescing 1.11x ~ ranked above larger estimates
+    warp_balance 1.22x cut by DRAM, at 85 % ~ ranked lower
     silence code_reordering gated by limiter ~ so this would gain nothing
 
 First kind and unit of the limiter, with words of its sentence; then everybody who speaks, in the order of the list, with words of the reason for

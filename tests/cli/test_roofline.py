@@ -31,7 +31,7 @@ def read(capsys: pytest.CaptureFixture[str]) -> str:
 def test_text(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["roofline", saved]) == 0
     text = read(capsys)
-    assert "DRAM bandwidth at 80 % (about 85 % can be sustained)" in text
+    assert "DRAM bandwidth at 80 % (practical maximum 85 %)" in text
     assert "its place in the roofline is unknown: this saved report has no analyses" in text
     assert main(["roofline", saved, "--kernel", "saxpy", "--view", "instructions"]) == 0
     assert "Warp instructions per transaction" in read(capsys)

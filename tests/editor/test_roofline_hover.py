@@ -105,8 +105,8 @@ def test_the_page_of_a_kernel_has_all_answers() -> None:
 def test_a_lens_and_a_hover_quote_the_limiter() -> None:
     kernel = replace(KERNEL, limiter=LIMITER)
     (shown,) = open_session(kernel).snapshot.visible
-    assert " · DRAM is 71 % busy" in describe_kernel_briefly(shown)
-    assert describe_verdict(shown).startswith("**limit** DRAM is 71 % busy with reads; about 93 % is sustainable")
+    assert " · Limited by DRAM: 71 % of peak" in describe_kernel_briefly(shown)
+    assert describe_verdict(shown).startswith("**limit** Limited by DRAM: 71 % of peak (practical maximum 93 %)")
     (unknown,) = open_session(KERNEL).snapshot.visible
     assert "busy" not in describe_kernel_briefly(unknown)
     assert describe_verdict(unknown) == ""

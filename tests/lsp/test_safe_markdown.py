@@ -18,7 +18,7 @@ READER = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strike
 READER.validateLink = lambda url: True  # type: ignore[method-assign]  # editors take what this reader would not
 PICTURE = "![stalls](data:image/svg+xml;base64,QUJD)"
 ALTERNATIVES = (
-    "roofline: L2 at 3.7 % (about 85 % can be sustained)",
+    "roofline: L2 at 3.7 % (practical maximum 85 %)",
     "stalls of the line: wait <1 %, a [b] `c` \\ \\] & &#8238; *d* ~e~ |f| _g_",
     "](x) ![y](https://e) <img src=x> --> ``` (((( ]]]] [[[[ ))))",
     "two\nlines\n\n# heading\x1b[2J\u202e\ud800",

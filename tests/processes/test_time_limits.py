@@ -85,7 +85,7 @@ def test_a_process_that_ends_in_time_is_left_alone(tmp_path):
 
 def test_who_is_killed_and_for_what_is_said(tmp_path):
     with (
-        pytest.raises(ToolError, match=r"^tool: reading x\.a: it did not end within 0.1 s of processor time$"),
+        pytest.raises(ToolError, match=r"^tool: reading x\.a: timed out after 0.1 s of processor time$"),
         run("while True: pass", tmp_path, TimeLimits(processor_s=0.1, clock_s=600), work="reading x.a") as process,
     ):
         process.wait()

@@ -88,9 +88,7 @@ LIMITER = Limiter(
     next=Limit(unit="l2", label="L2", busy_ratio=0.4, sustained_ratio=1.0),
     next_factor=1.9,
     confidence=Confidence.LIKELY,
-    sentence=say(
-        "DRAM is {busy} busy with reads; about {most} is sustainable.", busy=percent(0.71), most=percent(0.93)
-    ),
+    sentence=say("Limited by DRAM: {busy} of peak (practical maximum {most}).", busy=percent(0.71), most=percent(0.93)),
     limits=(
         Limit(unit="dram", label="DRAM", busy_ratio=0.71, sustained_ratio=0.93, by="reads"),
         Limit(unit="l2", label="L2", busy_ratio=0.4, sustained_ratio=1.0),
@@ -149,7 +147,7 @@ def make_advised() -> KernelReport:
     refused = Silence(
         optimizer="store_drain",
         stage=SilenceStage.GATED,
-        message=say("DRAM is 71 % busy and keeps its work"),
+        message=say("DRAM, at 71 %, becomes the next limit; this does not relieve it"),
         contradicted_by="limiter",
     )
     advice = replace(kernel.advice, silences=(*kernel.advice.silences, refused))

@@ -67,9 +67,9 @@ def test_a_place_in_the_list_that_the_estimate_does_not_explain_is_explained() -
     kernel = make_advised()
     assert kernel.advice is not None
     first, *others = kernel.advice.advice
-    moved = replace(first, rank_reason="comes before larger estimates, because 5 * 5 > 3")
+    moved = replace(first, rank_reason="ranked above larger estimates, because 5 * 5 > 3")
     lines = show(build_report(replace(kernel, advice=replace(kernel.advice, advice=(moved, *others)))))
-    assert lines.count("- Ranking: comes before larger estimates, because 5 \\* 5 > 3") == 1
+    assert lines.count("- Ranking: ranked above larger estimates, because 5 \\* 5 > 3") == 1
 
 
 def test_limits() -> None:

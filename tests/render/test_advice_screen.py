@@ -53,15 +53,15 @@ def check_fits(report: Report) -> None:
 
 def test_rows_stand_in_one_order() -> None:
     labels = [row.label for row in build_screen(make_advised(), "smooth", PlaceNames()).rows]
-    assert labels == ["limit", "cause", "1.", "2.", "3.", "no"]
+    assert labels == ["limit", "cause", "1.", "2.", "3.", "won't help"]
 
 
 def test_the_limit_is_the_limiters_sentence_and_what_comes_next() -> None:
     assert (
         describe_limit(make_advised())
-        == "DRAM is 71 % busy with reads; about 93 % is sustainable; next is L2, 1.90× away"
+        == "Limited by DRAM: 71 % of peak (practical maximum 93 %). Next limit: L2, at a 1.90× speedup."
     )
-    assert describe_limit_briefly(make_advised()) == "DRAM is 71 % busy"
+    assert describe_limit_briefly(make_advised()) == "Limited by DRAM: 71 % of peak"
 
 
 def test_the_first_suggestion_is_quoted_everywhere() -> None:
@@ -74,12 +74,17 @@ def test_the_first_suggestion_is_quoted_everywhere() -> None:
 
 
 def test_what_would_not_help_is_said_with_the_reason() -> None:
-    assert show(make_advised())[-1] == "  no     overlap stores with further work (DRAM would stay as busy)"
+    assert show(make_advised())[-1] == "  won't help: overlap stores with further work (DRAM would stay as busy)"
 
 
 def test_a_kernel_without_advice_has_its_limit_and_its_largest_stall() -> None:
     kernel = replace(make_silent(), limiter=LIMITER)
-    assert [row.label for row in build_screen(kernel, "copy", PlaceNames()).rows] == ["limit", "cause", "none", "no"]
+    assert [row.label for row in build_screen(kernel, "copy", PlaceNames()).rows] == [
+        "limit",
+        "cause",
+        "No advice",
+        "won't help",
+    ]
     assert any(
         "no known suggestion for stalls on data from global memory at copy.cu:3" in line for line in show(kernel)
     )

@@ -110,7 +110,10 @@ def test_def_and_use_share_a_line_where_there_is_room() -> None:
     ("kernel", "reason"),
     [
         (build_kernel(durations_ns=()), "this is code without a profile; give a profile"),
-        (build_kernel(), "the profile has no stall samples of this kernel; record with --set full"),
+        (
+            build_kernel(),
+            "the report has no stall samples of this kernel; record again with `gpa-lsp profile` (or `ncu --set full --import-source yes`)",
+        ),
         (build_kernel(failure="gave up"), "the launch was not measured: gave up"),
         (build_kernel(LISTING), "the report was saved without advice; run gpa-lsp advise on the profile"),
         (build_kernel(LISTING, advice=""), "there is no optimizer"),
@@ -149,11 +152,11 @@ def test_a_place_in_the_list_that_the_estimate_does_not_explain_is_explained() -
     kernel = build_kernel(LISTING, advice="a code 1.1x\ntitle: First\nb code 1.5x\ntitle: Second")
     assert kernel.advice is not None
     first, second = kernel.advice.advice
-    reason = "comes before larger estimates, because DRAM bandwidth is at 93.0 %"
+    reason = "ranked above larger estimates, because DRAM bandwidth is at 93.0 %"
     advice = replace(kernel.advice, advice=(replace(first, rank_reason=reason), second))
     shown = [line.strip() for line in show(replace(kernel, advice=advice))]
     assert reason in shown
-    assert sum("comes b" in line for line in shown) == 1
+    assert sum("ranked above" in line for line in shown) == 1
 
 
 def test_loops_are_named_where_the_region_is_not_that_loop() -> None:

@@ -14,7 +14,7 @@ def make_advice(**ratios: float) -> KernelAdvice:
 
 def test_the_nearest_roof_comes_first() -> None:
     assert describe_roofs(make_advice(DRAM=0.412, L2=0.2, SM=0.31)) == (
-        "DRAM at 41 % of its peak (about 85 % can be sustained); the SMs' busiest unit 31 %, L2 20 %"
+        "DRAM at 41 % of its peak (practical maximum 85 %); the SMs' busiest unit 31 %, L2 20 %"
     )
     assert describe_roofs(make_advice(DRAM=0.3, SM=0.904)) == "the SMs' busiest unit at 90 % of its peak; DRAM 30 %"
 

@@ -25,7 +25,7 @@ def make(**options: object) -> KernelRoofline:
 def test_two_lines() -> None:
     """0.8 of 1 TB/s, of which 0.85 can be sustained: 0.85 / 0.8 = 1.0625 times the speed is left."""
     assert describe_roofline(make()) == (
-        "DRAM bandwidth at 80 % (about 85 % can be sustained); FP32 peak 3.8 %",
+        "DRAM bandwidth at 80 % (practical maximum 85 %); FP32 peak 3.8 %",
         "FP32 1.20 TFLOP/s at 1.50 FLOP/B of DRAM; left of the ridge point at 32.0 FLOP/B; headroom 1.06×; "
         "ceilings at the clocks it ran at",
     )

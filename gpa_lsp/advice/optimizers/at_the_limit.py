@@ -7,10 +7,12 @@ from gpa_lsp.advice.optimizers import Optimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.analyses.limiter.model import Confidence, LimiterKind
 from gpa_lsp.basis.figures import measure_share
-from gpa_lsp.basis.prose import percent, say
+from gpa_lsp.basis.prose import begin_lower, percent, say
 
 MOST_HEADROOM = 1.1
 """Less is not worth a change that keeps the work."""
+
+_MEMORY = frozenset({"dram", "l2"})  # units whose work is traffic
 
 
 class AtTheLimit(Optimizer):
@@ -53,9 +55,10 @@ class AtTheLimit(Optimizer):
             scope=subject.scopes.scopes[0],
             regions=(),
             hint=say(
-                "{label} is {busy} busy, about as much as it sustains: only less work for it makes this kernel faster.",
+                "{label}, at {busy} of peak, is near its practical maximum; only less {work} will help.",
                 label=first.label,
                 busy=percent(first.busy_ratio),
+                work=f"{first.label} traffic" if first.unit in _MEMORY else f"work for {begin_lower(first.label)}",
             ),
             caveats=(),
             reasons=(),

@@ -34,6 +34,8 @@ _REACH = 0.35
 """Part of the way to that, on a logarithmic scale: much of it is what the kernel is for. Ours."""
 _MOST_LINES = 3
 
+_OUTSIDE = say("code outside loops")
+
 
 class InstructionDiet(UnitOptimizer):
     """Where instruction issue or an integer pipe limits a kernel, index arithmetic, conversions and branches are what can go.
@@ -85,7 +87,7 @@ class InstructionDiet(UnitOptimizer):
             if subject.total_samples
             else build_counted_regions(subject, np.where(helpers, executions, 0)),
             hint=say(
-                "Take index arithmetic out of the inner loops: most of it is executed in {lines}. Strides that are known when compiling, 32-bit "
+                "Take index arithmetic out of the inner loops: mostly in {lines}. Strides that are known when compiling, 32-bit "
                 "indices, and several elements per thread leave less of it.",
                 lines=lines,
             ),
@@ -103,7 +105,8 @@ def _list_lines(subject: Subject, weights: npt.NDArray[np.int64]) -> Sentence:
     """The lines that execute most of something."""
     order = np.argsort(-weights, kind="stable")
     names = dict.fromkeys(_name_place(subject, int(row)) for row in order[: 40 * _MOST_LINES] if weights[row] > 0)
-    return list_of(list(names)[:_MOST_LINES])
+    inside = [name for name in names if name != _OUTSIDE]
+    return list_of((inside or list(names))[:_MOST_LINES])
 
 
 def _name_place(subject: Subject, row: int) -> Sentence:
@@ -111,7 +114,7 @@ def _name_place(subject: Subject, row: int) -> Sentence:
     if find_own_frame(subject, row) is not None:
         return describe_line(subject, row)
     scope = subject.scopes.scopes[int(subject.scopes.innermost[row])]
-    return describe_scope(subject, scope) if scope.kind is ScopeKind.LOOP else say("code outside loops")
+    return describe_scope(subject, scope) if scope.kind is ScopeKind.LOOP else _OUTSIDE
 
 
 OPTIMIZER = InstructionDiet()

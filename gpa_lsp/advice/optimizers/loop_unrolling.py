@@ -21,7 +21,7 @@ from gpa_lsp.advice.optimizers import DISASSEMBLY_FAILED, HidingOptimizer
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.advice.unroll_plans import RECURRENCE, UnrollPlan, plan_unrolling
 from gpa_lsp.basis.distinct import find_distinct
-from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, factor, join, say
+from gpa_lsp.basis.prose import NOTHING, Code, Sentence, count, join, number, percent, say
 from gpa_lsp.dataflow.reordering.slack import SlackFinder
 from gpa_lsp.sources.languages import find_language
 
@@ -110,12 +110,12 @@ def _write_hint(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hotspot])
     active = max(float(subject.scopes.active_samples[plan.scope]), 1.0)
     sentences = [
         say(
-            "Unroll {loop} by {copies}{directive}: it {runs}spends {ratio} as many samples stalled as issuing, most of them on {place}.",
+            "Unroll {loop} by {copies}{directive}: {runs}{stalls}, most of them on {place}.",
             loop=describe_scope(subject, scope),
             copies=count(plan.copies),
             directive=_write_directive(subject, plan),
             runs=_describe_iterations(plan),
-            ratio=factor(latency / active),
+            stalls=_compare(latency / active),
             place=describe_place(subject, hotspots[0].def_row),
         )
     ]
@@ -132,18 +132,21 @@ def _write_hint(subject: Subject, plan: UnrollPlan, hotspots: Sequence[Hotspot])
     return join(sentences)
 
 
+def _compare(stalls_per_issue: float) -> Sentence:
+    if stalls_per_issue < 1:
+        return say("stalls are {share} of issues", share=percent(stalls_per_issue))
+    return say("stalls outnumber issues {ratio} : 1", ratio=number(stalls_per_issue))
+
+
 def _describe_iterations(plan: UnrollPlan) -> Sentence:
     """How often the loop is passed, as the beginning of a clause; empty where that is unknown and it is not unrolled yet."""
     present = plan.unrolling.copies
+    unrolled = say("already unrolled by {present}", present=count(present))
     if plan.turns is None:
-        return say("is unrolled by {present} and ", present=count(present)) if present > 1 else NOTHING
-    return say(
-        "runs {least}{passes} per entry and ",
-        least="at least " if plan.turns.is_least else "about " if not plan.turns.is_exact else "",
-        passes=count(plan.turns.mean, "iteration")
-        if present == 1
-        else say("{passes} of {present}", passes=count(plan.turns.mean, "pass"), present=count(present, "iteration")),
-    )
+        return say("{unrolled}; ", unrolled=unrolled) if present > 1 else NOTHING
+    least = "at least " if plan.turns.is_least else "about " if not plan.turns.is_exact else ""
+    trips = say("{least}{trips}", least=least, trips=count(plan.turns.mean, "trip"))
+    return say("{facts}; ", facts=join((unrolled, trips) if present > 1 else (trips,), ", "))
 
 
 def _write_directive(subject: Subject, plan: UnrollPlan) -> Sentence:

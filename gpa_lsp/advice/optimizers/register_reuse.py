@@ -118,7 +118,7 @@ def _match_generic(subject: Subject) -> EliminationMatch | None:
             "Keep the arrays that threads index here in registers: constant indices and unrolled loops, no pointers to them; or read what they hold "
             "from where it came."
         ),
-        caveats=(say("Arrays that stay indexed at run time belong into shared memory."),),
+        caveats=(say("Keep arrays with run-time indices in shared memory."),),
         reasons=(say("{sectors} of local memory behind generic addresses", sectors=count(moved, "sector")),),
         **_save_traffic(subject, generic),
     )

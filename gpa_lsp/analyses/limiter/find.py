@@ -14,7 +14,7 @@ from gpa_lsp.analyses.decomposition.row_kinds import list_kinds
 from gpa_lsp.analyses.facts import KernelFacts
 from gpa_lsp.analyses.limiter.model import Confidence, Limit, Limiter, LimiterKind
 from gpa_lsp.analyses.limiter.units import find_serial_slice, list_limits, measure_idle
-from gpa_lsp.basis.prose import NOTHING, Sentence, count, duration, percent, say
+from gpa_lsp.basis.prose import NOTHING, Sentence, begin_lower, count, duration, percent, say
 
 FULL_RATIO = 0.8
 """From this share of what a unit sustains on it is the limiter, whatever else is so: the bound of Nsight Compute's rule for the bottleneck."""
@@ -128,7 +128,7 @@ def _blame_unit(limits: tuple[Limit, ...], confidence: Confidence) -> Limiter:
     first = limits[0]
     following, factor = _find_next(limits[1:], first.nearness)
     is_below = first.busy_ratio < first.sustained_ratio < 1
-    sustained = say("; about {most} is sustainable", most=percent(first.sustained_ratio)) if is_below else NOTHING
+    most = say(" (practical maximum {most})", most=percent(first.sustained_ratio)) if is_below else NOTHING
     return Limiter(
         kind=LimiterKind.UNIT,
         unit=first.unit,
@@ -137,11 +137,11 @@ def _blame_unit(limits: tuple[Limit, ...], confidence: Confidence) -> Limiter:
         next_factor=factor,
         confidence=confidence,
         sentence=say(
-            "{label} is {busy} busy{by}{sustained}.",
-            label=first.label,
+            "Limited by {label}: {busy} of peak{by}{most}.",
+            label=begin_lower(first.label),
             busy=percent(first.busy_ratio),
-            sustained=sustained,
-            by=f" with {first.by}" if first.by else _DERIVED * first.is_derived,
+            by="," * first.is_derived + _DERIVED * first.is_derived,
+            most=most,
         ),
         limits=limits,
     )

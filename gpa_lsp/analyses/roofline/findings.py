@@ -191,7 +191,7 @@ def _limit_speed(headroom: float) -> Sentence:
 
 
 def _describe_ceiling(ceiling_ratio: float) -> Sentence:
-    return NOTHING if ceiling_ratio == 1 else say(" (about {most} is sustainable)", most=percent(ceiling_ratio))
+    return NOTHING if ceiling_ratio == 1 else say(" (practical maximum {most})", most=percent(ceiling_ratio))
 
 
 def _choose_remedy(roof: Roof) -> Sentence:

@@ -49,7 +49,7 @@ def test_a_full_unit_is_the_limiter_whatever_the_stalls_say() -> None:
     assert limiter.busy_ratio == pytest.approx(0.88)
     assert limiter.next is not None and limiter.next.unit == "issue"
     assert limiter.next_factor == pytest.approx(0.88 / 0.91 / 0.44)
-    assert limiter.sentence == "DRAM is 88 % busy; about 91 % is sustainable."
+    assert limiter.sentence == "Limited by DRAM: 88 % of peak (practical maximum 91 %)."
 
 
 def test_of_l1_s_counters_the_busiest_counts_and_is_named() -> None:
@@ -57,7 +57,7 @@ def test_of_l1_s_counters_the_busiest_counts_and_is_named() -> None:
         write(l1tex__lsuin_requests=82.0, l1tex__data_pipe_lsu_wavefronts=49.0, sm__inst_executed_pipe_lsu=82.0)
     )
     assert (limiter.unit, limiter.find("dram")) == ("l1", None)
-    assert limiter.sentence == "L1 load/store is 82 % busy with requests; about 97 % is sustainable."
+    assert limiter.sentence == "Limited by L1 load/store: 82 % of peak (practical maximum 97 %)."
 
 
 def test_wavefronts_that_are_mostly_shared_memory_s_are_its() -> None:

@@ -41,7 +41,7 @@ def find_table(answer: Answer, title: str) -> Table:
     [
         (
             58.24e6,
-            "DRAM is 91 % busy by the roofline.",
+            "Limited by DRAM: 91 % of peak, by the roofline.",
             "91 % of its peak, headroom 1.00×.",
             Weight.HIGH,
             "Reuse each byte",
@@ -103,13 +103,13 @@ def test_a_bound_by_arithmetic_and_by_issue():
     arithmetic = ask(write(text=SASS.replace("32000000", "240000000")))
     assert (
         arithmetic.summary
-        == "The FMA pipe is 94 % busy by the roofline. Nearest ceiling: FP32 peak, 94 % of its peak, headroom 1.07×."
+        == "Limited by the FMA pipe: 94 % of peak, by the roofline. Nearest ceiling: FP32 peak, 94 % of its peak, headroom 1.07×."
     )
     assert "higher peak" in arithmetic.findings[0].remedy
     issue = ask(write(**{"smsp__inst_executed.sum": 15.2e6}))
     assert (
         issue.summary
-        == "Instruction issue is 95 % busy by the roofline. Nearest ceiling: instruction issue, 95 % of its peak, headroom 1.05×."
+        == "Limited by instruction issue: 95 % of peak, by the roofline. Nearest ceiling: instruction issue, 95 % of its peak, headroom 1.05×."
     )
     assert "Do more with each instruction" in issue.findings[0].remedy
 

@@ -37,7 +37,7 @@ def test_without_such_a_unit_it_is_the_roof() -> None:
 def test_what_limits_a_kernel_is_the_limiters_word() -> None:
     kernel = replace(make_kernel(None), limiter=LIMITER)
     (row,) = build_groups([kernel], {kernel.name: "k"}, {})[0].rows
-    assert row.limiter == "DRAM is 71 % busy"
+    assert row.limiter == "Limited by DRAM: 71 % of peak"
     (unknown,) = build_groups([make_kernel(None)], {kernel.name: "k"}, {})[0].rows
     assert unknown.limiter == ""
 
