@@ -20,6 +20,8 @@ MOST_INSTRUCTIONS = 40_000
 MOST_LIVE = 3_000_000
 """Registers alive where blocks begin, over all blocks, and instructions, beyond which a kernel is not looked at."""
 _MOST_REACHED = 4_096
+# Rounds in which loops are found that threads of a warp leave apart; all are taken to be such when there are more.
+_MOST_ROUNDS = 4
 
 
 def find_symbolic_accesses(
@@ -46,20 +48,34 @@ def find_symbolic_accesses(
     regions = Regions(function, sizes)
     if sum(map(len, regions.live_in)) > MOST_LIVE:
         return None
-    table = SymbolTable(count_threads(shape))
-    indexes = ThreadIndexes(table, shape)
-    first = Walk(function, regions, table, indexes)
-    solver = LoopSolver(table, regions, first.go())
-    added = solver.solve()
-    second = Walk(function, regions, table, indexes, added=added, parting=solver.find_parting(first.branches))
-    second.go()
+    table, indexes, seen = _follow(function, regions, shape)
     return SymbolicAccesses(
         shape=shape,
         looks_beyond_x=indexes.looks_beyond_x,
-        accesses=tuple(_list_accesses(module, function, table, second.seen)),
-        branches=tuple(_list_branches(function, regions, table, second.seen)),
+        accesses=tuple(_list_accesses(module, function, table, seen)),
+        branches=tuple(_list_branches(function, regions, table, seen)),
         table=table,
     )
+
+
+def _follow(
+    function: PtxFunction, regions: Regions, shape: Shape | None
+) -> tuple[SymbolTable, ThreadIndexes, list[Seen]]:
+    """Walk until no more loops are found that threads of a warp leave at different times: what these change differs in loops around them."""
+    parting: frozenset[int] = frozenset()
+    for number in range(_MOST_ROUNDS + 1):
+        table = SymbolTable(count_threads(shape))
+        indexes = ThreadIndexes(table, shape)
+        first = Walk(function, regions, table, indexes, parting=parting)
+        solver = LoopSolver(table, regions, first.go())
+        added = solver.solve()
+        found = parting | solver.find_parting(first.branches)
+        if found == parting:
+            break
+        parting = found if number < _MOST_ROUNDS - 1 else frozenset(range(len(regions.loops)))
+    second = Walk(function, regions, table, indexes, added=added, parting=parting)
+    second.go()
+    return table, indexes, second.seen
 
 
 def _list_accesses(

@@ -103,7 +103,7 @@ class Symbol:
         name: as a reader of the source would write it; empty when it has no name there.
         parameter: offset in the kernel's parameters, of one of them.
         lanes: int64[threads], of :attr:`SymbolKind.LANES`.
-        is_data: it depends on what was loaded from memory, differently for the threads of a warp.
+        is_data: it is computed from what was loaded from memory, not only chosen by it, differently for the threads of a warp.
         origin: index of the instruction that loaded it; None where it was not loaded.
         block: basic block that defines it; -1 for what holds in all of the kernel.
         sources: what a derived one is made of.
@@ -218,9 +218,12 @@ class SymbolTable:
         return True
 
     def find_data(self, values: Iterable[Value]) -> Symbol | None:
-        """The first symbol that depends on what was loaded, differently for the threads of a warp."""
-        for form in _list_forms(values):
-            for number in sorted(form.symbols):
+        """The first symbol that is computed from what was loaded, differently for the threads of a warp.
+
+        Conditions do not count: what they choose among may be as few as two addresses.
+        """
+        for value in values:
+            for number in () if isinstance(value, Predicate) else sorted(value.symbols):
                 symbol = self.symbols[number]
                 if symbol.is_data and symbol.kind is SymbolKind.VARYING:
                     return symbol

@@ -11,8 +11,8 @@ from gpa_lsp.ptx.model import Address, PtxFunction, PtxInstruction, Register
 from gpa_lsp.ptx.registers_used import list_reads, list_writes
 
 JUMPS = frozenset({"bra", "brx", "ret", "exit"})
-_MOST_REGION_BLOCKS = 64
-"""Blocks between the place where ways part and where they meet, beyond which nobody asks what decided."""
+# Blocks between the place where ways part and the one where they meet, beyond which what decided stays unknown.
+_MOST_REGION_BLOCKS = 256
 
 
 class Regions:
@@ -56,6 +56,7 @@ class Regions:
             for following in blocks.successors[block]:
                 is_back = blocks.ranks[following] <= blocks.ranks[block]
                 (self.back_edges if is_back else self.forward)[following].append(block)
+        self._deciding: dict[tuple[int, bool], list[int] | None] = {}
 
     @cached_property
     def _dominators(self) -> list[int]:
@@ -76,29 +77,74 @@ class Regions:
 
     def list_left(self, source: int, block: int) -> list[int]:
         """Loops that a jump leaves."""
-        found = []
-        number: int | None = self.innermost[source]
-        while number is not None and number >= 0 and block not in self.members[number]:
-            found.append(number)
-            number = self.loops[number].parent
-        return found
+        return [number for number in self._list_around(source) if block not in self.members[number]]
 
-    def list_deciding(self, block: int) -> list[int] | None:
-        """Blocks whose branches decide from where a block is reached: those since all ways to it parted; None where those are too many."""
-        dominator = self._dominators[block]
-        if dominator < 0:
+    def list_deciding(self, block: int, *, is_back: bool = False) -> list[int] | None:
+        """Blocks whose branches decide by which jump a block is reached: two ways that share nothing lead from them to it.
+
+        Args:
+            block: reached.
+            is_back: by jumps that go back to it, else by the others.
+
+        Returns:
+            None where too many blocks lie between the place where the ways part and the block.
+        """
+        start = block if is_back else self._dominators[block]
+        if start < 0:
             return None
-        found = {dominator}
-        waiting = list(self.forward[block])
-        while waiting:
-            one = waiting.pop()
-            if one in found:
-                continue
-            found.add(one)
-            if len(found) > _MOST_REGION_BLOCKS:
-                return None
-            waiting.extend(self.forward[one])
-        return sorted(found)
+        key = (block, is_back)
+        if key not in self._deciding:
+            ends = [(self.back_edges if is_back else self.forward)[block]]
+            self._deciding[key] = self._find_deciding(ends, start, frozenset(self._list_around(block)))
+        return self._deciding[key]
+
+    def list_leaving(self, loop: int) -> list[int] | None:
+        """Blocks whose branches decide whether an iteration is a loop's last; None where it has too many blocks."""
+        members, header = self.members[loop], self.headers[loop]
+        leaving = [one for one in members if not members.issuperset(self.successors[one])]
+        return self._find_deciding([leaving, self.back_edges[header]], header, frozenset(self._list_around(header)))
+
+    def _find_deciding(self, ends: Sequence[Sequence[int]], start: int, around: frozenset[int]) -> list[int] | None:
+        """Blocks whose branches decide how ways end that lead from a block on, within one iteration of the loops around them.
+
+        Args:
+            ends: blocks before each end; the ways by which a single one is reached are told apart, too.
+            start: where the ways begin.
+            around: numbers of the loops.
+        """
+        repeated = {self.headers[loop] for loop in around}
+        before: list[list[int]] = [[]] if len(ends) == 1 else [[*range(1, len(ends) + 1)], *([] for _ in ends)]
+        waiting = list(enumerate(ends, len(before) - len(ends)))
+        numbers: dict[int, int] = {}
+        for number, sources in waiting:
+            for source in sources:
+                if source not in numbers:
+                    if len(numbers) == _MOST_REGION_BLOCKS:
+                        return None
+                    numbers[source] = len(before)
+                    before.append([])
+                    forward = () if source == start else self.forward[source]
+                    back = () if source in repeated else self.back_edges[source]
+                    waiting.append((numbers[source], (*forward, *back)))
+                before[number].append(numbers[source])
+        after: list[set[int]] = [set() for _ in before]
+        for number, nodes in enumerate(before):
+            for node in nodes:
+                after[node].add(number)
+        meetings = find_immediate_dominators(before, [0])
+
+        def find_last(number: int) -> int:
+            while meetings[number] > 0:
+                number = meetings[number]
+            return number
+
+        return [one for one, number in numbers.items() if len({*map(find_last, after[number])} - {number}) > 1]
+
+    def _list_around(self, block: int) -> Iterator[int]:
+        number: int | None = self.innermost[block]
+        while number is not None and number >= 0:
+            yield number
+            number = self.loops[number].parent
 
 
 def _follow(function: PtxFunction, blocks: PtxBlocks) -> tuple[tuple[frozenset[int], ...], frozenset[int]]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gpa_lsp.symbolic_accesses.forms import (
+    UNKNOWN_PREDICATE,
     ZERO,
     Atom,
     Form,
@@ -45,11 +46,7 @@ class LoopSolver:
         """Loop and register → what was added since the loop was entered; None where that is not known."""
         for _ in range(_MOST_ROUNDS):
             self._substitute_all()
-            worse = [
-                one.symbol
-                for one in self._headers
-                if one.symbol not in self._bad and any(not self._is_kept(one, back) for back in one.backs)
-            ]
+            worse = [one.symbol for one in self._headers if one.symbol not in self._bad and not self._is_kept(one)]
             if not worse:
                 break
             self._bad.update(worse)
@@ -63,12 +60,13 @@ class LoopSolver:
     def find_parting(self, branches: Mapping[int, Predicate]) -> frozenset[int]:
         """Loops that threads of a warp leave at different times; after :meth:`solve`."""
         found = set()
-        for number, members in enumerate(self._regions.members):
-            for block in members:
-                leaves = any(following not in members for following in self._regions.successors[block])
-                if leaves and block in branches and not self._table.is_uniform(self.substitute(branches[block])):
-                    found.add(number)
-                    break
+        for loop in range(len(self._regions.loops)):
+            leaving = self._regions.list_leaving(loop)
+            conditions = (
+                [UNKNOWN_PREDICATE] if leaving is None else [branches[one] for one in leaving if one in branches]
+            )
+            if not all(self._table.is_uniform(self.substitute(one)) for one in conditions):
+                found.add(loop)
         return frozenset(found)
 
     def _substitute_all(self) -> None:
@@ -91,8 +89,7 @@ class LoopSolver:
         self._whole[one.symbol] = add(entry, added)
 
     def _make_varying(self, one: HeaderValue, entry: Form) -> Form:
-        backs = [self._find_source_data(back) for back in one.backs if back is not None]
-        data = self._table.find_data([entry]) or next((found for found in backs if found is not None), None)
+        data = self._table.find_data([entry] if one.back is None else [entry, one.back])
         own = self._table.symbols[one.symbol]
         return self._table.name(
             ("varying", one.symbol, data is not None),
@@ -104,16 +101,11 @@ class LoopSolver:
             ),
         )
 
-    def _find_source_data(self, value: Value) -> Symbol | None:
-        return self._table.find_data([value])
-
     def _find_added(self, one: HeaderValue) -> Form:
         """The iteration times the step where that is the same in all of them; else a symbol of its own."""
-        own = Form({(one.symbol,): 1})
-        steps = [add(back, own, -1) for back in one.backs if isinstance(back, Form)]
         block = self._regions.headers[one.loop]
-        if steps and len(steps) == len(one.backs) and all(step == steps[0] for step in steps):
-            step = steps[0]
+        if isinstance(one.back, Form):
+            step = add(one.back, Form({(one.symbol,): 1}), -1)
             if not step.terms:
                 return ZERO
             if self._is_fixed(step, one.loop):
@@ -129,10 +121,10 @@ class LoopSolver:
         members = self._regions.members[loop]
         return all(self._table.symbols[number].block not in members for number in step.symbols)
 
-    def _is_kept(self, one: HeaderValue, back: Value | None) -> bool:
-        if not isinstance(back, Form):
+    def _is_kept(self, one: HeaderValue) -> bool:
+        if not isinstance(one.back, Form):
             return False
-        difference = add(self._substitute_form(back), self._whole[one.symbol], -1)
+        difference = add(self._substitute_form(one.back), self._whole[one.symbol], -1)
         return self._table.is_uniform(difference)
 
     def substitute(self, value: Value) -> Value:

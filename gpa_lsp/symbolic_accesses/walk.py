@@ -43,10 +43,8 @@ from gpa_lsp.symbolic_accesses.forms import (
 from gpa_lsp.symbolic_accesses.regions import JUMPS, Regions
 
 _LOADS = frozenset({"ld", "ldu"})
-_FROM_MEMORY = frozenset(
-    {"atom", "tex", "tld4", "suld", "ldmatrix", "wmma", "mma", "wgmma", "shfl", "match", "call", "redux"}
-)
-_WARP_WIDE = frozenset({"vote", "activemask"})
+_FROM_MEMORY = frozenset({"atom", "tex", "tld4", "suld", "ldmatrix", "wmma", "mma", "wgmma", "shfl", "match", "call"})
+_WARP_WIDE = frozenset({"vote", "activemask", "redux"})
 State = dict[int, Value]
 
 
@@ -59,14 +57,14 @@ class HeaderValue:
         loop: number of the loop.
         slot: of the register.
         entry: what it holds when the loop is entered.
-        backs: what it holds after an iteration, for each jump back.
+        back: what it holds after an iteration; None when unknown.
     """
 
     symbol: int
     loop: int
     slot: int
     entry: Form
-    backs: tuple[Value | None, ...]
+    back: Value | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +133,8 @@ class Walk:
             self._go_through(block, state, active)
         found = []
         for symbol, loop, slot, entry in self._headers:
-            sources = self._regions.back_edges[self._regions.headers[loop]]
-            backs = tuple(self._outs.get(source, {}).get(slot) for source in sources)
-            found.append(HeaderValue(symbol=symbol, loop=loop, slot=slot, entry=entry, backs=backs))
+            back = self._merge(self._regions.headers[loop], slot, is_back=True)
+            found.append(HeaderValue(symbol=symbol, loop=loop, slot=slot, entry=entry, back=back))
         return tuple(found)
 
     # Where blocks begin
@@ -152,15 +149,17 @@ class Walk:
         changed = frozenset[int]() if loop is None else regions.list_written(loop)
         state: State = {}
         for slot in sorted(regions.followed_in[block]):
-            merged = self._merge(block, slot, before)
+            merged = self._merge(block, slot)
             if loop is not None and slot in changed:
                 merged = self._begin_loop(loop, block, slot, merged)
             if merged is not None:
                 state[slot] = merged
         return state, active
 
-    def _merge(self, block: int, slot: int, before: Sequence[int]) -> Value | None:
-        values = [self._leave_loops(one, block, self._outs[one].get(slot)) for one in before]
+    def _merge(self, block: int, slot: int, *, is_back: bool = False) -> Value | None:
+        """What a register holds where jumps to a block meet: those that go back to it, or the others."""
+        sources = (self._regions.back_edges if is_back else self._regions.forward)[block]
+        values = [self._leave_loops(one, block, self._outs[one].get(slot)) for one in sources if one in self._outs]
         if not values or any(one is None for one in values):
             return None
         first = values[0]
@@ -173,15 +172,11 @@ class Walk:
             if not isinstance(one, Form):
                 return None
             differences.append(add(one, first, -1))
-        conditions = self._list_conditions(block)
-        if conditions is None:
+        deciding = self._regions.list_deciding(block, is_back=is_back)
+        if deciding is None:
             return None
+        conditions = [self.branches.get(one, UNKNOWN_PREDICATE) for one in deciding]
         return add(first, self._table.make_opaque((*differences, *conditions), block=block))
-
-    def _list_conditions(self, block: int) -> list[Predicate] | None:
-        """Those that decide from where a block is reached; None where that is too much."""
-        deciding = self._regions.list_deciding(block)
-        return None if deciding is None else [self.branches[one] for one in deciding if one in self.branches]
 
     def _leave_loops(self, source: int, block: int, value: Value | None) -> Value | None:
         """What a register holds behind a loop that threads left at different times: nobody knows, if the loop changes it."""

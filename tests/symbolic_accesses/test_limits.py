@@ -66,3 +66,39 @@ def test_a_condition_of_lanes_that_two_ways_compute_alike_or_not(second: str, pa
     way = "and.b32 %r13, %r10, 3; setp.eq.u32 %p2, %r13, {};"
     body = f"setp.eq.u32 %p1, %r11, 3; @%p1 bra T; {way.format(1)} bra E; T: {way.format(second)} E: @!%p2 bra D;"
     assert list_patterns(f"{body} {LOAD.format(index='%r10')} D:") == [pattern]
+
+
+ODD = "mov.u32 %r20, 0; mov.u32 %r21, 0; and.b32 %r13, {of}, 1; setp.eq.u32 %p1, %r13, 0;"
+NEXT = "add.u32 %r21, %r21, 1; setp.lt.u32 %p2, %r21, %r11;"
+INNER = "mov.u32 %r22, 0; I: add.u32 %r22, %r22, 1; setp.lt.u32 %p3, %r22, {of}; @%p3 bra I;"
+AT_THE_HEAD = LOAD.format(index="%r20")
+LOOPS = {
+    "two jumps back": f"O: {AT_THE_HEAD} {NEXT} @!%p2 bra E; @%p1 bra A; add.u32 %r20, %r20, 2; bra O; A: add.u32 %r20, %r20, 1; bra O; E:",
+    "a sum of what an inner loop counts": f"O: {AT_THE_HEAD} {INNER} add.u32 %r20, %r20, %r22; {NEXT} @%p2 bra O;",
+    "an inner loop that may be passed by": (
+        f"O: {AT_THE_HEAD} mov.u32 %r22, 0; setp.eq.u32 %p4, %r11, 9; @%p4 bra J; {INNER} "
+        f"J: add.u32 %r20, %r20, %r22; {NEXT} @%p2 bra O;"
+    ),
+    "an exit on one side of a branch": (
+        f"O: @%p1 bra A; setp.gt.u32 %p4, %r20, 5; @%p4 bra E; A: add.u32 %r20, %r20, 1; {NEXT} @%p2 bra O; E: {AT_THE_HEAD}"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_lanes_that_go_through_a_loop_by_different_ways_hold_what_nobody_knows(name: str) -> None:
+    loop = f"{ODD} {LOOPS[name]}"
+    assert list_patterns(loop.replace("{of}", "%r10")) == [WarpPattern.UNKNOWN]
+    assert list_patterns(loop.replace("{of}", "%r11")) == [WarpPattern.UNIFORM]
+
+
+def test_a_hundred_branches_on_data_before_a_load_do_not_hide_its_pattern() -> None:
+    skips = " ".join(
+        f"ld.global.u32 %r15, [%d11]; setp.eq.u32 %p1, %r15, {n}; @%p1 bra S{n}; add.u32 %r16, %r16, 1; S{n}:"
+        for n in range(100)
+    )
+    first = (
+        "mul.wide.u32 %d10, %r10, 4; add.u64 %d11, %d0, %d10; mov.u32 %r12, 5; setp.eq.u32 %p2, %r11, 3; @%p2 bra E;"
+    )
+    body = f"{first} {skips} mov.u32 %r12, 9; E: {LOAD.format(index='%r12')}"
+    assert list_patterns(body)[-1] is WarpPattern.UNIFORM
