@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from gpa_lsp.advice.subject import Subject
 from gpa_lsp.basis.locations import Frame, InlineChain, write_place
-from gpa_lsp.basis.ownership import choose_frame, find_library_frame
+from gpa_lsp.basis.ownership import choose_frame, describe_stand_in, find_library_frame
 from gpa_lsp.basis.prose import NOTHING, Code, Place, Sentence, join, say
 from gpa_lsp.binary.linkage_names import demangle
 from gpa_lsp.binary.opcodes import Access
@@ -84,6 +84,9 @@ def name_inside(chain: InlineChain | None) -> Sentence:
     inner = None if chain is None else find_library_frame(chain)
     if inner is None:
         return NOTHING
+    stand_in = describe_stand_in(chain)
+    if stand_in:
+        return say("({where})", where=stand_in)
     head = demangle(inner.function).partition("(")[0].partition("<")[0] if inner.function else ""
     where = write_place(shorten_file(inner.file), inner.line)
     name = head.rpartition("::")[2].rpartition(" ")[2]

@@ -11,7 +11,7 @@ from gpa_lsp.advice.warp_facts import WarpFacts
 from gpa_lsp.analyses.static.model import KernelStatics
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, InlineChain
-from gpa_lsp.basis.ownership import choose_frame
+from gpa_lsp.basis.ownership import choose_frame, describe_stand_in
 from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.binary.compiled_limits import CompiledLimits
 from gpa_lsp.binary.opcodes import Access, MemorySpace
@@ -127,6 +127,10 @@ class StaticFacts:
         """The innermost frame of a row in a source that is at hand, since nobody edits the compiler's own headers; else that which names it."""
         return self.find_frame_at_hand(self.subject.rows.chain(row)) or find_own_frame(self.subject, row)
 
+    def find_frame_and_header(self, row: int) -> tuple[Frame | None, str]:
+        """The frame of :meth:`find_frame`, and which of our stand-ins for headers the row is of; empty for none."""
+        return self.find_frame(row), describe_stand_in(self.subject.rows.chain(row))
+
     def find_frame_at_hand(self, chain: InlineChain | None) -> Frame | None:
         """The innermost frame of a chain in a source that is at hand; None where there is none."""
         read = self.subject.read_source
@@ -134,11 +138,11 @@ class StaticFacts:
         return choose_frame(at_hand) if at_hand else None
 
     def group_by_line(self, rows: Iterable[int]) -> tuple[tuple[int, ...], ...]:
-        """Rows of one source line together, by their first row; rows without a line stay alone."""
+        """Rows of one source line together, by their first row, apart from those of our stand-ins for headers; rows without a line stay alone."""
         groups: dict[object, list[int]] = {}
         for row in rows:
-            frame = self.find_frame(row)
-            groups.setdefault(-row - 1 if frame is None else frame.source_line, []).append(row)
+            frame, stand_in = self.find_frame_and_header(row)
+            groups.setdefault((-row - 1 if frame is None else frame.source_line, stand_in), []).append(row)
         return tuple(tuple(sorted(group)) for group in groups.values())
 
     def report_accesses(

@@ -22,7 +22,6 @@ _FOLDERS = re.compile(
     r"|/(?:cuda_runtime|cuda_nvcc|cuda_cccl|cu\d+)/include/|/nvhpc/|/hpc_sdk/|/c\+\+/(?:v1/|\d+(?:\.\d+)*/)|/gcc/[^/]+/\d+[^/]*/include/"
     r"|/\.julia/(?:packages|artifacts|juliaup|compiled)/|/share/julia/|/julialang/|/julia-\d[^/]*/"  # Julia's
     r"|/\.(?:cargo/registry|rustup|triton|conan2?|nuget)/|/vcpkg/(?:installed|packages)/"
-    r"|/gpa_lsp/compiler/(?:device_headers|absent_headers)/"  # headers of ours in place of those that are not installed
     r"|(?:^|/)(?:cub/(?:agent|block|device|grid|iterator|thread|util|warp|detail)|thrust/(?:system|detail|iterator|mr|random|async))[^/]*[/.]"
     r"|(?:^|/)(?:cooperative_groups|cuda/std|libcudacxx|cutlass/include|include/(?:cutlass|cute|cccl|cuda)|aten/src|c10/cuda)/"
 )
@@ -36,6 +35,9 @@ _NAMES = re.compile(
     r"|indices|iterators|reinterpretarray|broadcast|checked|intfuncs|floatfuncs|fastmath|rounding|refvalue|some|reduce|gcutils|cartesian"
     r"|llvmcall|base|Base|Core|sysimg|special/\w+)\.jl"
 )
+
+# Headers of ours in place of those that are not installed.
+_STAND_INS = re.compile(r"/gpa_lsp/compiler/(?:device_headers|absent_headers)/(?:[^/]+/)*([^/]+)$", re.IGNORECASE)
 
 _NAMESPACES = re.compile(
     r"\b(?:at|c10|caffe2)::|\b(?:thrust|cub|cutlass|cute|cudnn|cublas\w*|cufft|cusparse|cusolver|curand|cutensor|nccl\w*|flash\w*|vllm"
@@ -79,7 +81,25 @@ def is_library_file(file: str) -> bool:
     [True, False, True, False]
     """
     path = file.replace("\\", "/")
-    return _FOLDERS.search(path.casefold()) is not None or _NAMES.fullmatch(path) is not None
+    return (
+        name_stand_in(path) != "" or _FOLDERS.search(path.casefold()) is not None or _NAMES.fullmatch(path) is not None
+    )
+
+
+def name_stand_in(file: str) -> str:
+    """The header that a file of ours stands in place of; empty where it is none of these files.
+
+    >>> name_stand_in("/x/gpa_lsp/compiler/absent_headers/device/curand_kernel.h"), name_stand_in("/usr/include/curand_kernel.h")
+    ('curand_kernel.h', '')
+    """
+    found = _STAND_INS.search(file.replace("\\", "/"))
+    return "" if found is None else found[1].removesuffix(".cuh")
+
+
+def describe_stand_in(chain: InlineChain | None) -> str:
+    """``in our stand-in for curand_kernel.h``, where an instruction is of such a file; else empty."""
+    name = next((name for frame in reversed(chain or ()) if (name := name_stand_in(frame.file))), "")
+    return name and f"in our stand-in for {name}"
 
 
 def choose_frame(chain: InlineChain) -> Frame:

@@ -6,10 +6,11 @@ own. Where the trace does not know the calls that led to a function, the path be
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from itertools import count
+from itertools import count, takewhile
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import Frame, InlineChain, SourceLine
+from gpa_lsp.basis.ownership import describe_stand_in, name_stand_in
 from gpa_lsp.basis.prose import Code, Place, Sentence, join, say
 from gpa_lsp.traces.branch_divergence import BranchTotals
 from gpa_lsp.traces.branch_statements import find_conditions, name_functions
@@ -30,11 +31,13 @@ class CodePlace:
         function: mangled name of the function that was compiled.
         path: frames, outermost first; empty for code without lines.
         is_whole: False where the path does not begin in the kernel.
+        stand_in: ``in our stand-in for curand_kernel.h``, which is called at the end of the path; empty elsewhere.
     """
 
     function: str
     path: tuple[Frame, ...]
     is_whole: bool = True
+    stand_in: str = ""
 
     @property
     def line(self) -> SourceLine | None:
@@ -53,7 +56,8 @@ class CodePlace:
         if not self.path:
             return self.function if self.is_whole else "…"
         words = [f"{short_files.get(frame.file, frame.file)}:{frame.line}" for frame in self.path]
-        return " → ".join(words if self.is_whole else ["…", *words])
+        path = " → ".join(words if self.is_whole else ["…", *words])
+        return f"{path} ({self.stand_in})" if self.stand_in else path
 
     def say(self, short_files: Mapping[str, str]) -> Sentence:
         """The path in a sentence, where it follows "at"; a file is named where it changes.
@@ -69,7 +73,8 @@ class CodePlace:
             shown = "" if frame.file == before else short_files.get(frame.file, frame.file)
             steps.append(say("{place}", place=Place(file=frame.file, line=frame.line, shown_file=shown)))
             before = frame.file
-        return join(steps, " → ")
+        path = join(steps, " → ")
+        return say("{path} ({where})", path=path, where=self.stand_in) if self.stand_in else path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +146,10 @@ def find_place(analyses: TraceAnalyses, instruction: int) -> CodePlace:
     one = analyses.instructions[instruction]
     frames = list_frames(analyses, instruction)
     is_whole = bool(one.calls) or one.function == analyses.kernel
-    return CodePlace(function=one.function, path=tuple(reversed(frames)), is_whole=is_whole)
+    path = tuple(takewhile(lambda frame: not name_stand_in(frame.file), reversed(frames)))
+    if not path:
+        return CodePlace(function=one.function, path=tuple(reversed(frames)), is_whole=is_whole)
+    return CodePlace(function=one.function, path=path, is_whole=is_whole, stand_in=describe_stand_in(frames))
 
 
 def find_caller(analyses: TraceAnalyses, instruction: int) -> CodePlace | None:
@@ -160,7 +168,8 @@ def build_place(function: str, chain: InlineChain | None) -> CodePlace:
 def find_line_place(analyses: TraceAnalyses, instruction: int) -> CodePlace:
     """Its innermost line alone."""
     place = find_place(analyses, instruction)
-    return CodePlace(function="" if place.path else place.function, path=place.path[-1:])
+    function = "" if place.path else place.function
+    return CodePlace(function=function, path=place.path[-1:], stand_in=place.stand_in)
 
 
 def name_arrays(analyses: TraceAnalyses, instructions: set[int]) -> tuple[str, ...]:
@@ -231,8 +240,8 @@ def find_statements(analyses: TraceAnalyses) -> dict[int, tuple[object, ...]]:
     for branch in branches:
         places.setdefault((find_place(analyses, branch), analyses.instructions[branch].column), []).append(branch)
     return {
-        branch: (name,) if name else ("", column, conditions[branch])
-        for (_, column), members in places.items()
+        branch: ("",) if place.stand_in else (name,) if name else ("", column, conditions[branch])
+        for (place, column), members in places.items()
         for branch, name in zip(members, name_functions([conditions[one] for one in members]), strict=True)
     }
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.locations import SourceLine
+from gpa_lsp.basis.ownership import name_stand_in
 from gpa_lsp.basis.prose import Sentence
 from gpa_lsp.ptx.model import Space
 from gpa_lsp.traces.bank_conflicts import BankConflicts
@@ -158,10 +159,10 @@ _Place = tuple[SourceLine, bool]
 
 
 def list_places(analyses: TraceAnalyses, instruction: int) -> tuple[_Place, ...]:
-    """The lines an instruction counts at, and whether it is nested there; none for code without lines."""
+    """The lines an instruction counts at, and whether it is nested there; none for code without lines, and none in stand-ins of ours."""
     places: dict[SourceLine, bool] = {}
     for depth, frame in enumerate(list_frames(analyses, instruction)):
-        if frame.line > 0:
+        if frame.line > 0 and not name_stand_in(frame.file):
             places.setdefault(frame.source_line, depth > 0)
     return tuple(places.items())
 

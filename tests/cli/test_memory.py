@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpa_lsp.cli.main import main
+from gpa_lsp.compiler.header_folders import find_cuda_headers
 from tests.conftest import ROOT
 from tests.prediction.kernels import write_project
 
@@ -110,6 +111,54 @@ def test_each_branch_of_a_line_is_counted_apart(
     assert any(
         "50 % of 12 executions of the branch at line 4 of parts.cu (in sinf, cosf or tanf)" in text for text in texts
     )
+
+
+RANDOM = """#include <curand_kernel.h>
+extern "C" __global__ void draw(float* out, curandState* states) {
+  int t = threadIdx.x;
+  out[t] = curand_normal(&states[t]) + logf(out[t]);
+}
+"""
+RANDOM_LAUNCH = """[[launch]]
+kernel = "draw"
+grid = 1
+block = 64
+arguments = [
+  { name = "out", type = "float", count = 64 },
+  { name = "states", type = "u8", count = 1536 },
+]
+"""
+
+
+@pytest.fixture
+def random_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program with a header that is not installed, which one of ours stands in for, with too few states."""
+    if any((folder / "curand_kernel.h").is_file() for folder in find_cuda_headers()):
+        pytest.skip("cuRAND is installed")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "draw.cu").write_text(RANDOM)
+    (tmp_path / "draw.launch.toml").write_text(RANDOM_LAUNCH)
+
+
+def test_what_our_headers_do_is_no_fact_of_the_program(
+    random_numbers: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run(capsys, "draw.cu", "--format", "json")
+    (kernel,) = json.loads(out)["kernels"]
+    findings = [finding["text"] for answer in kernel["answers"] for finding in answer["findings"]]
+    faults = [text for text in findings if text.startswith("Out-of-bounds")]
+    assert faults and all(
+        "line 4 of draw.cu" in text and "(in our stand-in for curand_kernel.h)" in text for text in faults
+    )
+    assert not any("the branch at" in text and "stand-in" in text for text in findings)
+    assert not any("of curand_kernel.h" in text for text in findings)
+    assert {fact["file"].rpartition("/")[2] for fact in (*kernel["accesses"], *kernel["branches"])} == {"draw.cu"}
+
+
+def test_the_code_of_our_headers_is_not_checked(random_numbers: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "draw.cu"]) == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if "[static accurate-arithmetic]" in line]
+    assert len(said) == 1 and "The FP32 logarithm at line 4 of draw.cu takes" in said[0]
 
 
 def test_faults_of_the_program_can_fail(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ def find_divisions(facts: StaticFacts) -> Iterator[StaticFinding]:
     subject = facts.subject
     groups: dict[object, list[ArithmeticSequence]] = {}
     for sequence in find_arithmetic_sequences(subject.rows).select(Family.INTEGER_DIVISION):
-        groups.setdefault((facts.find_frame(sequence.anchor), sequence.operation), []).append(sequence)
+        groups.setdefault((facts.find_frame_and_header(sequence.anchor), sequence.operation), []).append(sequence)
     for members in groups.values():
         yield facts.make_finding(
             NAME,

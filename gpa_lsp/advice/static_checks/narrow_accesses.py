@@ -21,7 +21,9 @@ def find_narrow_accesses(facts: StaticFacts) -> Iterator[StaticFinding]:
     groups: dict[object, list[AccessRun]] = {}
     for run in find_access_runs(facts.subject.rows):
         access = facts.subject.rows.opcode(run.rows[0]).access
-        groups.setdefault((facts.find_frame(run.rows[0]), access, len(run.rows), run.bytes_each), []).append(run)
+        groups.setdefault((facts.find_frame_and_header(run.rows[0]), access, len(run.rows), run.bytes_each), []).append(
+            run
+        )
     for runs in groups.values():
         yield _report(facts, runs)
 

@@ -13,8 +13,9 @@ FOLDER = Path(__file__).parent
 
 @cache
 def read_absent_header(name: str) -> str | None:
-    """What stands in place of a header, by its name in the ``#include``; None where nothing does."""
+    """What stands in place of a header, by its name in the ``#include``, under its own path; None where nothing does."""
     if not name.replace(".", "_").isidentifier():
         return None
     paths = (FOLDER / name, FOLDER / "device" / name)
-    return next((path.read_text(encoding="utf-8") for path in paths if path.suffix == ".h" and path.is_file()), None)
+    found = next((path for path in paths if path.suffix == ".h" and path.is_file()), None)
+    return None if found is None else f'#line 1 "{found.as_posix()}"\n{found.read_text(encoding="utf-8")}'

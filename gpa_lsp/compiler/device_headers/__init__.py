@@ -56,6 +56,7 @@ def read_device_headers() -> tuple[tuple[str, str], ...]:
     """(name in the ``#include``, text) of every header."""
     found = [(name, "") for name in HOST_HEADERS]
     for file, names in _CONTENTS.items():
-        text = Path(__file__).with_name(f"{file}.cuh").read_text(encoding="utf-8")
+        path = Path(__file__).with_name(f"{file}.cuh")
+        text = f'#line 1 "{path.as_posix()}"\n{path.read_text(encoding="utf-8")}'
         found += [(name, text) for name in names]
     return tuple(found)

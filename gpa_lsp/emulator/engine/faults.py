@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from gpa_lsp.basis.ownership import describe_stand_in
 from gpa_lsp.emulator.engine.geometry import WarpSet
 from gpa_lsp.emulator.model import DeviceError, Fault, FaultKind, PassedEnd
 from gpa_lsp.emulator.trace import StaticInstruction
@@ -47,11 +48,13 @@ class FaultLog:
             return
         if len(self._found) >= _MOST_FAULTS:
             return
+        chain = None if instruction is None else self._instructions[instruction].chain
+        stand_in = describe_stand_in(chain)
         self._found[key] = Fault(
             kind=kind,
-            message=message,
+            message=f"{message} ({stand_in})" if stand_in else message,
             instruction=instruction,
-            chain=None if instruction is None else self._instructions[instruction].chain,
+            chain=chain,
             other_chain=None if other is None else self._instructions[other].chain,
             count=count,
             block=block,

@@ -55,7 +55,7 @@ def _answer(analyses: TraceAnalyses) -> Answer:
 
 def _find(analyses: TraceAnalyses, found: BranchDivergence) -> list[Finding]:
     findings = []
-    for one in list_path_branches(analyses)[:_MOST_FINDINGS]:
+    for one in [one for one in list_path_branches(analyses) if not one.place.stand_in][:_MOST_FINDINGS]:
         part = one.divergent / max(1, found.executions)
         if part < _LEAST:
             continue

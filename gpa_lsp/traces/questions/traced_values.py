@@ -108,7 +108,7 @@ def _find_one_way(analyses: TraceAnalyses) -> list[Finding]:
         branches = (
             one
             for one in list_path_branches(analyses)
-            if one.executions and one.taken_lanes == (one.active_lanes if is_taken else 0)
+            if one.executions and not one.place.stand_in and one.taken_lanes == (one.active_lanes if is_taken else 0)
         )
         findings += [
             Finding(
