@@ -201,7 +201,7 @@ def test_a_launch_of_nobody_knows_which_instance_is_a_guess(tmp_path: Path) -> N
     path.write_text(unknown)
     text = write_templates(path, launches_text="", settings=NVRTC)
     assert text.count("It may be one of another instance of the kernel: a guess.") == 2
-    assert text.count("The launch at line") == 2
+    assert text.count("Inferred from line") == 2
 
 
 def test_a_fragment_has_the_launches_of_the_file_that_includes_it(tmp_path: Path) -> None:

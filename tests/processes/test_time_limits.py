@@ -60,9 +60,9 @@ def test_what_ps_should_not_print(text):
     [
         (29.0, 299.0, None),
         (None, 299.0, None),
-        (31.0, 31.0, "within 30 s of processor time"),
-        (1.0, 301.0, "within 300 s, in which it had 1 s of processor time"),
-        (None, 301.0, "within 300 s"),
+        (31.0, 31.0, "after 30 s of processor time"),
+        (1.0, 301.0, "after 300 s (1 s of processor time)"),
+        (None, 301.0, "after 300 s"),
     ],
 )
 def test_what_exceeds(processor_s, clock_s, words):
