@@ -4,6 +4,7 @@ Both have ``.value``, so that a figure every table must know reads ``architectur
 that may be missing reads the same and is None where it is.
 """
 
+import re
 from enum import StrEnum
 from typing import Generic, TypeVar
 
@@ -65,6 +66,20 @@ class Unknown:
     def value(self) -> None:
         """None: so that a reader asks for ``.value`` alike, whether it is known or not."""
         return
+
+
+# How people name an architecture: sm_90, sm_90a, compute_90, 9.0 or 90.
+ARCHITECTURE_PATTERN = r"(?:(?:sm|compute)_)?(\d{1,2})\.?(\d)[af]?"
+
+
+def parse_architecture_name(text: str) -> tuple[int, int] | None:
+    """Compute capability of an architecture's name; None for other texts.
+
+    >>> parse_architecture_name("sm_86"), parse_architecture_name("12.0"), parse_architecture_name("90"), parse_architecture_name("90x")
+    ((8, 6), (12, 0), (9, 0), None)
+    """
+    match = re.fullmatch(ARCHITECTURE_PATTERN, text, re.ASCII)
+    return None if match is None else (int(match[1]), int(match[2]))
 
 
 def parse_compute_capability(text: str, file: str) -> tuple[int, int]:

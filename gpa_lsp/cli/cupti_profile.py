@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
+from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, Renamed, parse_count
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -51,11 +51,12 @@ def add_cupti_arguments(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument("--timing", action="store_true", help="cupti: time kernels, sample none; needs no permission")
     group.add_argument(
-        "--limit",
+        "--seconds",
         metavar="SECONDS",
         type=parse_count,
         help="cupti: end the program and all it started after so long; what was measured until then is kept",
     )
+    group.add_argument("--limit", type=parse_count, action=Renamed, dest="seconds")
 
 
 def profile_with_cupti(arguments: argparse.Namespace, application: Sequence[str], terminal: Terminal) -> int:
@@ -101,7 +102,7 @@ def _make_settings(arguments: argparse.Namespace) -> "CollectorSettings":
         mode=mode,
         duty_percent=arguments.duty,
         period_exponent=find_period(arguments),
-        limit_s=float(arguments.limit) if arguments.limit else NO_LIMIT_S,
+        limit_s=float(arguments.seconds) if arguments.seconds else NO_LIMIT_S,
     )
 
 

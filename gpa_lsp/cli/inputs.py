@@ -3,7 +3,8 @@
 import argparse
 import copy
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,20 @@ _MAX_FILES = 50_000
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 """As shells have it of what Ctrl-C ended."""
+
+
+class Renamed(argparse.Action):
+    """An option under its former name: hidden from help, sets the ``dest`` of the new one, and says so on standard error."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, help=argparse.SUPPRESS, default=argparse.SUPPRESS, **options)
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Keep the value."""
+        setattr(namespace, self.dest, values)
+        sys.stderr.write(f"{parser.prog}: {option} is now --{self.dest}\n")
 
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,9 @@ import errno
 import gc
 import logging
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +20,7 @@ from gpa_lsp import __version__
 from gpa_lsp.basis.catalogue import list_members, load_catalogue, load_member
 from gpa_lsp.basis.errors import GpaError, MissingToolError
 from gpa_lsp.cli import commands
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 from gpa_lsp.cli.outputs import check_outputs
 from gpa_lsp.cli.terminal import Terminal
@@ -54,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     found = _load_commands(given)
     try:
-        parsed = _build_parser(found).parse_args(given)
+        parsed = build_parser(found).parse_args(given)
     except SystemExit as leave:  # how argparse ends after --help and on bad usage
         return _flush(leave.code if isinstance(leave.code, int) else EXIT_BAD_INPUT)
     terminal = Terminal(sys.stdout, sys.stderr, parsed.color)
@@ -124,7 +126,8 @@ def _find_missing_library(error: Exception) -> MissingToolError | None:
     return MissingToolError(library, needed_for="this command", install="pip install gpa-lsp brings it")
 
 
-def _build_parser(found: dict[str, Command]) -> argparse.ArgumentParser:
+def build_parser(found: dict[str, Command]) -> argparse.ArgumentParser:
+    """The parser of these commands by their names; only what help or the arguments ask for needs to be among them."""
     colour = argparse.ArgumentParser(add_help=False)
     colour.add_argument(
         "--color",
@@ -134,15 +137,53 @@ def _build_parser(found: dict[str, Command]) -> argparse.ArgumentParser:
     )
     parser = argparse.ArgumentParser(
         prog="gpa-lsp",
-        description="GPU kernel stalls, their causes, and what to change, by source line and SASS instruction.",
+        usage="%(prog)s [-h] [--version] COMMAND ...",
+        description=_describe_commands(found),
         epilog="exit codes: 0 done, 1 findings (with --fail-on), 2 bad input",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"gpa-lsp {__version__}")
-    choices = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    choices = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, help=argparse.SUPPRESS, prog="gpa-lsp"
+    )
     for name, command in found.items():
-        own = choices.add_parser(name, help=command.summary, description=command.description, parents=[colour])
+        own = choices.add_parser(
+            name,
+            description=_fill(command.description),
+            parents=[colour],
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         command.add_arguments(own)
+        examples = "\n".join(f"  gpa-lsp {words}\n{_fill(what, 6)}" for words, what in command.examples)
+        parts = (_fill(own.epilog or ""), f"examples:\n{examples}" if examples else "")
+        own.epilog = "\n\n".join(part for part in parts if part)
     return parser
+
+
+def _describe_commands(found: dict[str, Command]) -> str:
+    """The text above the options of ``gpa-lsp --help``: where to start, and the commands by what a person wants."""
+    lines = [_fill("GPU kernel stalls, their causes, and what to change, by source line and SASS instruction.")]
+    lines += ["", "start here:", "  gpa-lsp advise REPORT.ncu-rep    (no report yet: gpa-lsp profile -- ./app)"]
+    name_cells = max(len(name) for name in found)
+    for purpose in Purpose:
+        members = {name: command for name, command in found.items() if command.purpose is purpose}
+        if members:
+            lines += ["", f"{purpose.value}:"]
+        for name, command in members.items():
+            lines.append(_fill(f"{name:<{name_cells}}  {command.summary}", 2, name_cells + 4))
+    return "\n".join([*lines, "", "examples and options of one: gpa-lsp COMMAND --help"])
+
+
+def _fill(text: str, indent: int = 0, later: int | None = None) -> str:
+    """Wrap a paragraph for the screen, as argparse does; *later* is the indent of all lines but the first."""
+    width = shutil.get_terminal_size().columns - 2
+    return textwrap.fill(
+        text,
+        max(width, 20),
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent if later is None else later),
+        break_on_hyphens=False,
+    )
 
 
 if __name__ == "__main__":

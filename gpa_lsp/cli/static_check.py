@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpa_lsp.arch.figures import parse_architecture_name
 from gpa_lsp.basis.errors import GpaError, InputError, ProblemSeverity
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, name_places
 from gpa_lsp.cli.terminal import Terminal
@@ -85,13 +86,8 @@ def _print(
 
 
 def parse_architecture(text: str) -> tuple[int, int]:
-    """``sm_86`` or ``8.6``, for the parser of arguments.
-
-    >>> parse_architecture("sm_86"), parse_architecture("12.0")
-    ((8, 6), (12, 0))
-    """
-    digits = text.removeprefix("sm_").rstrip("af")
-    major, dot, minor = digits.partition(".") if "." in digits else (digits[:-1], ".", digits[-1:])
-    if not (dot and major.isdecimal() and minor.isdecimal() and len(minor) == 1 and len(major) <= 2):
+    """``sm_86``, ``8.6`` or ``86``, for the parser of arguments."""
+    found = parse_architecture_name(text)
+    if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not an architecture such as sm_86")
-    return int(major), int(minor)
+    return found

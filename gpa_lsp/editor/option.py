@@ -1,11 +1,11 @@
 """An option of the editor, said once: :func:`option` declares a field of the settings, and everything else about it follows from there."""
 
 import dataclasses
-import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from gpa_lsp.arch.figures import ARCHITECTURE_PATTERN, parse_architecture_name
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.basis.numbers import format_file_value
 
@@ -15,7 +15,6 @@ Choice = TypeVar("Choice", bound=Enum)
 _LARGEST_NUMBER = 1e15
 _MOST_TEXTS = 1000
 _LONGEST_TEXT = 4096
-_ARCHITECTURE = re.compile(r"sm_(\d{1,2})(\d)[af]?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +204,11 @@ NAME = Kind({"type": ["string", "null"]}, _read_name)
 def _read_architecture(value: object) -> tuple[int, int] | None:
     if value is None:
         return None
-    match = _ARCHITECTURE.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
+    found = parse_architecture_name(value) if isinstance(value, str) else None
+    if found is None:
         raise ValueError("an architecture such as sm_86")
-    return int(match[1]), int(match[2])
+    return found
 
 
-ARCHITECTURE = Kind({"type": ["string", "null"], "pattern": "^sm_\\d{2,3}[af]?$"}, _read_architecture)
+ARCHITECTURE = Kind({"type": ["string", "null"], "pattern": f"^{ARCHITECTURE_PATTERN}$"}, _read_architecture)
 """The compute capability of a name such as ``sm_86``; None for none."""

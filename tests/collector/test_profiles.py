@@ -182,7 +182,7 @@ def test_what_a_killed_program_did_is_kept(
 def test_at_the_limit_everything_ends_and_what_was_measured_is_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert measure(folder, monkeypatch, "--limit", "3", words=("pause",), launches=100_000) == 1
+    assert measure(folder, monkeypatch, "--seconds", "3", words=("pause",), launches=100_000) == 1
     assert len(read(folder).launches) == 6
     mark = str(build().application).encode()
     wait_until(lambda: not any(mark in _read(path) for path in Path("/proc").glob("[0-9]*/cmdline")))

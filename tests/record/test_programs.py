@@ -147,7 +147,7 @@ def test_what_a_killed_program_launched_is_there(tmp_path: Path) -> None:
 
 
 def test_too_much_data_is_not_kept_and_said(tmp_path: Path) -> None:
-    printed = record_script(tmp_path, _TWO_LAUNCHES, options=("--limit", "511"))
+    printed = record_script(tmp_path, _TWO_LAUNCHES, options=("--size", "511"))
     assert "gpa-lsp: not recorded: add: its arrays have 512 B, more than are kept" in printed
     assert not list((tmp_path / "out").glob("*.toml"))
 

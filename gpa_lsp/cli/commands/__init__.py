@@ -6,9 +6,21 @@ import belongs inside ``run``.
 
 import argparse
 from collections.abc import Callable
+from enum import Enum
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
 from gpa_lsp.cli.terminal import Terminal
+
+
+class Purpose(Enum):
+    """What a person wants when they name a command; ``--help`` lists commands by it, in this order."""
+
+    READ = "see what is slow, and what to change"
+    MEASURE = "measure on a GPU"
+    PREDICT = "predict without a GPU"
+    COMPARE = "compare before and after"
+    USE = "editors, agents and this installation"
+    OTHER = "added by other packages"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +30,8 @@ class Command:
     Attributes:
         summary: one line for the list of commands.
         description: what ``--help`` says above the options.
+        purpose: the group of ``gpa-lsp --help`` it is listed in.
+        examples: what to type after ``gpa-lsp``, and what it is for; ``--help`` shows them below the options.
         add_arguments: declares options and arguments.
         run: does it; returns the exit code (0 done, 1 findings with ``--fail-on``, 2 bad input).
     """
@@ -26,3 +40,5 @@ class Command:
     description: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace, Terminal], int]
+    purpose: Purpose = Purpose.OTHER
+    examples: tuple[tuple[str, str], ...] = ()

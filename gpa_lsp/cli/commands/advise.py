@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from gpa_lsp.basis.catalogue import list_members
 from gpa_lsp.basis.errors import Problem, ProblemSeverity
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
     add_expand_argument,
     add_input_arguments,
@@ -192,6 +192,11 @@ COMMAND = Command(
     description=(
         "Print for each kernel, in at most twelve lines, what limits it, the line that causes most stalls, what to change and by how much that "
         "speeds it up, and what would not help. With --details: everything, with intervals, bounds, stalled lines and the basis of the estimates."
+    ),
+    purpose=Purpose.READ,
+    examples=(
+        ("advise matmul.ncu-rep", "what to change, in at most twelve lines per kernel"),
+        ("advise matmul.ncu-rep --kernel matmul --details", "everything about the advice for one kernel"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -108,6 +108,11 @@ COMMAND = Command(
     description=(
         "Measuring on save runs a command of yours, and only after you have confirmed it, once per command and workspace. Editors ask; for those "
         "that cannot, this command confirms. A changed command must be confirmed again."
+    ),
+    purpose=Purpose.USE,
+    examples=(
+        ("allow", "list what is allowed"),
+        ("allow --forget 1", "revoke the first of the list"),
     ),
     add_arguments=_add_arguments,
     run=_run,

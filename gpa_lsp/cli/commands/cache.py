@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpa_lsp.basis.kept_files import KeptFiles, find_cache_folder
 from gpa_lsp.basis.numbers import format_bytes, format_count
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.render.layout import Align, Column, Line, Span, Style, lay_out_table, text_line
 
@@ -62,6 +62,11 @@ def _render(kinds: Mapping[str, KeptFiles], folder: Path, width: int | None) -> 
 COMMAND = Command(
     summary="say what is kept between runs, or remove it",
     description="Say how many analysed reports, disassembled functions and scripts are kept in the user's cache, and where; or remove them.",
+    purpose=Purpose.USE,
+    examples=(
+        ("cache", "what is kept between runs, and where"),
+        ("cache --clear", "remove it"),
+    ),
     add_arguments=_add_arguments,
     run=_run,
 )

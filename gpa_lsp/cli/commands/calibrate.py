@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import GpaError
 from gpa_lsp.basis.numbers import format_bytes, format_count_of
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output
 from gpa_lsp.cli.static_check import parse_architecture
 from gpa_lsp.cli.terminal import Terminal
@@ -99,6 +99,11 @@ COMMAND = Command(
     summary="measure the ceilings of a GPU of this computer",
     description="Measure peaks by type of operation and bandwidths by level of the memory with generated kernels, and keep them as JSON. "
     "Reports of the same GPU then use the measured ceilings. Needs an NVIDIA GPU, its driver and gpa-lsp[cuda].",
+    purpose=Purpose.MEASURE,
+    examples=(
+        ("calibrate", "measure the ceilings of the first GPU"),
+        ("calibrate --plan sm_90", "list the benchmarks for an architecture; needs no GPU"),
+    ),
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import ProblemSeverity
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import add_expand_argument, add_input_arguments, choose_exit_code, load_report, name_places
 from gpa_lsp.cli.static_check import are_sources, check_sources, parse_architecture
 from gpa_lsp.cli.terminal import Terminal
@@ -136,6 +136,11 @@ COMMAND = Command(
     description=(
         "Print the places of each kernel with most of its stall samples, and what their warps were stalled on. A CUDA source (.cu) is compiled "
         "instead: printed are its registers, occupancy and findings in its code, with nothing measured and nothing run."
+    ),
+    purpose=Purpose.READ,
+    examples=(
+        ("check matmul.ncu-rep", "the hot lines of a profile, as file:line"),
+        ("check matmul.cu --arch sm_90", "findings in the code of a source, without a profile"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_filter_arguments, choose_exit_code, load_report, name_places
 from gpa_lsp.cli.terminal import Terminal
 
@@ -115,6 +115,11 @@ COMMAND = Command(
         "Print for each kernel whether it got faster, what changed in its launch, code and counters, what limits it before and after, "
         "which advice was taken, and how estimated and achieved speedups compare. Kernels are paired by name, or by --pair. "
         "The exit status is 2 when nothing could be compared."
+    ),
+    purpose=Purpose.COMPARE,
+    examples=(
+        ("compare before.ncu-rep after.ncu-rep", "what changed between two measurements"),
+        ("compare before.ncu-rep after.ncu-rep --format json", "the same, for scripts"),
     ),
     add_arguments=_add_arguments,
     run=_run,

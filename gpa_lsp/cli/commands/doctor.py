@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.terminal import Terminal
 from gpa_lsp.render.layout import Align, Column, Line, Span, Style, hang, lay_out_table, text_line
 
@@ -69,6 +69,11 @@ def _make_row(part: "Component", words: str) -> Sequence[Span]:
 COMMAND = Command(
     summary="list what is installed and what missing parts would add",
     description="List the programs and libraries that gpa-lsp finds, and what the missing ones would add.",
+    purpose=Purpose.USE,
+    examples=(
+        ("doctor", "which tools and libraries are found"),
+        ("doctor --format json", "the same, for a bug report"),
+    ),
     add_arguments=_add_arguments,
     run=_run,
 )

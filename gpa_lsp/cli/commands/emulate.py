@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import judge_problems, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_output
 from gpa_lsp.cli.predictions import parse_seconds, parse_size
@@ -230,6 +230,11 @@ COMMAND = Command(
         "nvcc -cudart shared -lineinfo -gencode arch=compute_80,code=compute_80; --build sees to that. What it computes is right; what it times "
         "is not. Exit code: the program's own; 3 where it ended well, but kernels did something wrong or did not run; 2 where its lines could not "
         "be analysed; 130 after Ctrl-C."
+    ),
+    purpose=Purpose.PREDICT,
+    examples=(
+        ("emulate -- ./matmul 64", "run a program and print the faults of its kernels"),
+        ("emulate --record recorded -- ./matmul 64", "also keep its launches for memory and simulate"),
     ),
     add_arguments=_add_arguments,
     run=_run,

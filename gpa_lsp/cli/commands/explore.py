@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.numbers import format_number
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_file
 from gpa_lsp.cli.predictions import add_memory_argument, check_is_source, parse_number, parse_seconds
@@ -120,11 +120,13 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", metavar="FILE", type=Path, help="keep results in FILE, and resume from it")
     add_output_argument(parser, "write the result (.html, .svg, .png or .json)", suffixes=_SUFFIXES)
     parser.add_argument(
+        "--limit",
         "--top",
+        dest="limit",
         metavar="N",
         type=parse_count,
         default=_DEFAULT_TOP,
-        help=f"rows to print (default: {_DEFAULT_TOP}; 0 for all)",
+        help=f"at most N rows shown (default: {_DEFAULT_TOP}; 0 for all)",
     )
 
 
@@ -280,7 +282,7 @@ def _print(exploration: "Exploration", arguments: argparse.Namespace, terminal: 
         terminal.write_lines(
             [text_line(f"  {format_count_of(exploration.resumed, 'configuration')} resumed", Style.DIM)]
         )
-    most = arguments.top or len(exploration.ranked)
+    most = arguments.limit or len(exploration.ranked)
     answer = answer_exploration(exploration, most_rows=most)
     terminal.write_lines(render_answer(answer, None, None, terminal.width, max_rows=most + 1))
 
@@ -324,6 +326,11 @@ COMMAND = Command(
         "Compile a source, recover the addresses of a kernel from a few emulated blocks, and predict data volumes, limiter and time of every "
         "given block size and fold, on all cores or on a Dask cluster; or, with --by simulation, compile each configuration, values of macros and "
         "unroll factors too, and simulate its launch. Needs no GPU and measures nothing."
+    ),
+    purpose=Purpose.PREDICT,
+    examples=(
+        ("explore matmul.cu --block 8x8,16x16,32x8", "rank three block sizes"),
+        ("explore matmul.cu --by simulation --define TILE=8,16,32 --limit 3", "the best three values of a macro"),
     ),
     add_arguments=_add_arguments,
     run=_run,

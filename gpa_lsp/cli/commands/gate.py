@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.gate_inputs import HISTORY, GateSide, load_remembered, load_side
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_filter_arguments, name_places
 from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output, write_file
@@ -136,6 +136,11 @@ COMMAND = Command(
         "accesses or sectors; without a configuration time by more than 3 % and the noise. Figures are measured, emulated (sources with described "
         "launches) or of the code, and only those of one kind are compared. Nothing of the project is run. For a change that is not trusted, "
         "give the configuration of the base (--config). The exit status is 2 when nothing could be judged."
+    ),
+    purpose=Purpose.COMPARE,
+    examples=(
+        ("gate after.ncu-rep --base before.ncu-rep", "exit code 1 where a budget is exceeded"),
+        ("gate after.ncu-rep --base before.ncu-rep --format github", "the same as annotations of GitHub Actions"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import choose_exit_code, load_report, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, write_output
 from gpa_lsp.cli.terminal import Terminal
@@ -70,6 +70,11 @@ COMMAND = Command(
     description=(
         "Write which instructions of a kernel make which others wait, with samples, stall reasons, registers and source lines, as a graph: DOT for "
         "Graphviz, GraphML, or JSON as networkx reads it."
+    ),
+    purpose=Purpose.READ,
+    examples=(
+        ("graph matmul matmul.ncu-rep -o matmul.dot", "the graph of kernel matmul, for Graphviz"),
+        ("graph matmul matmul.ncu-rep --format json", "the same as JSON"),
     ),
     add_arguments=_add_arguments,
     run=_run,

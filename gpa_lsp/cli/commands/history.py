@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.basis.errors import InputError, ProblemSeverity
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, add_filter_arguments
 from gpa_lsp.cli.outputs import add_output_argument, write_output
 from gpa_lsp.cli.terminal import Terminal
@@ -37,7 +37,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--limit",
         metavar="N",
         type=_parse_limit,
-        help=f"runs shown of each kernel; 0 shows all (default: {_DEFAULT_LIMIT}, on a page {_PAGE_LIMIT})",
+        help=f"at most N runs shown of each kernel; 0 shows all (default: {_DEFAULT_LIMIT}, on a page {_PAGE_LIMIT})",
     )
     parser.add_argument(
         "--format", choices=("text", "json", "html"), default="text", help="how to print (default: text)"
@@ -294,6 +294,11 @@ COMMAND = Command(
     description=(
         "Print the runs of each kernel that this user measured on this machine, newest first, with the change since the previous run and since the "
         "pinned baseline. The language server records what it reads; --record does so from the shell."
+    ),
+    purpose=Purpose.COMPARE,
+    examples=(
+        ("history", "the recorded measurements of each kernel"),
+        ("history --kernel matmul --limit 0", "all runs of one kernel"),
     ),
     add_arguments=_add_arguments,
     run=_run,

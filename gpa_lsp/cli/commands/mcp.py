@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.terminal import Terminal
 
 
@@ -24,6 +24,11 @@ COMMAND = Command(
     description=(
         "Answer an agent's questions about the reports and sources below the current folder: kernels, advice, causes of a line, comparisons, "
         "predictions, SASS. Each answer has at most 2 KB and says how to ask for more."
+    ),
+    purpose=Purpose.USE,
+    examples=(
+        ("mcp", "speak the Model Context Protocol; agents start this"),
+        ("mcp --color never", "the same without colour in messages"),
     ),
     add_arguments=_add_arguments,
     run=_run,

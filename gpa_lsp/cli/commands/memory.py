@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import judge_problems, parse_count
 from gpa_lsp.cli.outputs import add_output_argument, is_printed, write_output
 from gpa_lsp.cli.predictions import (
@@ -50,7 +50,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=("text", "json", "html"), default="text", help="how to print (default: text)"
     )
     add_output_argument(parser, "write to FILE instead of standard output")
-    parser.add_argument("--top", metavar="N", type=parse_count, help="text: at most N rows per table (0 for all)")
+    parser.add_argument(
+        "--limit",
+        "--top",
+        dest="limit",
+        metavar="N",
+        type=parse_count,
+        help="text: at most N rows per table (0 for all)",
+    )
     parser.add_argument(
         "--fail-on",
         choices=("none", "fault"),
@@ -138,7 +145,7 @@ def _renderers_of_saved(saved: "SavedTrace", arguments: argparse.Namespace) -> _
 
 
 def _find_most(arguments: argparse.Namespace) -> int | None:
-    return None if arguments.top is None else arguments.top or 1 << 30
+    return None if arguments.limit is None else arguments.limit or 1 << 30
 
 
 def _put(renderers: _Renderers, arguments: argparse.Namespace, terminal: Terminal) -> None:
@@ -171,6 +178,11 @@ COMMAND = Command(
     description=(
         "Compile a source, execute its kernels in an emulator with the launches described beside it, and print what each line does to memory, "
         "where warps diverge, cache hits, faults, and the predicted volumes and limits. Nothing is measured."
+    ),
+    purpose=Purpose.PREDICT,
+    examples=(
+        ("memory matmul.cu", "memory accesses and divergence by line"),
+        ("memory matmul.cu --arch sm_90 --format json", "the same for another architecture, as JSON"),
     ),
     add_arguments=_add_arguments,
     run=_run,

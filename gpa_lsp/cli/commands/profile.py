@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.cupti_profile import CUPTI_OUTPUT, add_cupti_arguments, check_output, complain, profile_with_cupti
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, parse_count
 from gpa_lsp.cli.launch_timing import add_timing_arguments, run_timing, wants_timing
@@ -236,6 +236,11 @@ COMMAND = Command(
         "launch, occupancy, throughputs, roofline, sources. Compile the program with -lineinfo. With --sampler cupti a library is loaded into the "
         "program instead, which samples its kernels and notes where they were launched from; where counters may not be read, it times them. "
         "Exit codes: 0 a report was written, 1 the measurement failed, 2 it could not be started."
+    ),
+    purpose=Purpose.MEASURE,
+    examples=(
+        ("profile -o matmul.ncu-rep -- ./matmul 4096", "measure the kernels of a program"),
+        ("profile --kernel matmul --skip 2 --launches 1 -- ./matmul 4096", "measure the third launch of one kernel"),
     ),
     add_arguments=_add_arguments,
     run=_run,

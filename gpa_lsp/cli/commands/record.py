@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.cli.commands import Command
-from gpa_lsp.cli.inputs import parse_count
+from gpa_lsp.cli.commands import Command, Purpose
+from gpa_lsp.cli.inputs import Renamed, parse_count
 from gpa_lsp.cli.outputs import refuse_standard_output
 from gpa_lsp.cli.predictions import parse_seconds, parse_size
 from gpa_lsp.cli.program_end import find_exit_code
@@ -31,12 +31,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep launch N of each kernel, instead of the first with the most threads",
     )
     parser.add_argument(
-        "--limit",
+        "--size",
         metavar="SIZE",
         type=parse_size,
         default=_DEFAULT_SIZE,
         help=f"data of one launch that is kept at most (default: {_DEFAULT_SIZE})",
     )
+    parser.add_argument("--limit", type=parse_size, action=Renamed, dest="size")
     parser.add_argument(
         "--seconds",
         metavar="S",
@@ -61,7 +62,7 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     recorded = record_program(
         application,
         arguments.output,
-        RecordSettings(limit_bytes=arguments.limit, number=arguments.launch or 0),
+        RecordSettings(limit_bytes=arguments.size, number=arguments.launch or 0),
         limit_s=arguments.seconds,
         streams=terminal.find_streams(),
         take=terminal.pass_on,
@@ -95,6 +96,11 @@ COMMAND = Command(
         "Run a program whose launches go through CUDA's driver, as those of Triton, Numba and C++ do, and write one launch of each kernel "
         "as a description with its code and data, which memory, trace, simulate and the editor read. Needs Linux and a C compiler. "
         "Exit code: the program's own."
+    ),
+    purpose=Purpose.MEASURE,
+    examples=(
+        ("record -o recorded -- ./matmul 4096", "keep one launch of each kernel with its data"),
+        ("record -o recorded --size 64MiB --seconds 30 -- ./matmul", "keep less, and end the program after 30 s"),
     ),
     add_arguments=_add_arguments,
     run=_run,

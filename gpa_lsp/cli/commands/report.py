@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
     add_expand_argument,
     add_input_arguments,
@@ -50,7 +50,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="html: add the time of each kernel over the runs that this user recorded; see gpa-lsp history",
     )
-    parser.add_argument("--top", metavar="N", type=parse_count, help="text: at most N rows per table")
+    parser.add_argument(
+        "--limit", "--top", dest="limit", metavar="N", type=parse_count, help="text: at most N rows per table"
+    )
     parser.add_argument(
         "--indent", metavar="N", type=parse_count, help="json: spaces per level (default: one row per line)"
     )
@@ -85,7 +87,7 @@ def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) 
         return
     from gpa_lsp.render.text import render_report
 
-    lines = render_report(report, name_places(arguments), terminal.width, max_rows=arguments.top)
+    lines = render_report(report, name_places(arguments), terminal.width, max_rows=arguments.limit)
     terminal.write_lines(lines)
 
 
@@ -95,7 +97,7 @@ def _render(report: "Report", arguments: argparse.Namespace, terminal: Terminal)
     from gpa_lsp.render.layout import join_lines
     from gpa_lsp.render.text import render_report
 
-    return join_lines(render_report(report, name_places(arguments), max_rows=arguments.top))
+    return join_lines(render_report(report, name_places(arguments), max_rows=arguments.limit))
 
 
 def _write_json(report: "Report", target: TextIO, arguments: argparse.Namespace) -> None:
@@ -143,6 +145,11 @@ COMMAND = Command(
     description=(
         "Print all that was found in profiles. The JSON form can be read back by every command, on any machine; the page shows kernels, advice, "
         "rooflines, answers, source and SASS in a browser."
+    ),
+    purpose=Purpose.READ,
+    examples=(
+        ("report matmul.ncu-rep", "what limits each kernel, advice, hottest lines"),
+        ("report matmul.ncu-rep --html -o matmul.html", "one page with everything, for a browser"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import (
     add_input_arguments,
     choose_exit_code,
@@ -57,7 +57,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"ceilings of this GPU by name, or of this computer's with '{_HERE}', at its boost clock, in place of the one it ran on",
     )
     parser.add_argument(
+        "--limit",
         "--top",
+        dest="limit",
         metavar="N",
         type=parse_count,
         default=_DEFAULT_TOP,
@@ -89,7 +91,7 @@ def _print(report: "Report", before: "Report | None", arguments: argparse.Namesp
         terminal.width,
         before=before,
         view=RooflineView(arguments.view),
-        max_kernels=arguments.top or None,
+        max_kernels=arguments.limit or None,
     )
     terminal.write_lines(lines)
 
@@ -160,6 +162,11 @@ COMMAND = Command(
     description=(
         "Show for each kernel the nearest ceiling, its operational intensity and rate per type of operation and level of the memory, and what was "
         "not measured. Prints text, or writes an interactive page or a picture."
+    ),
+    purpose=Purpose.READ,
+    examples=(
+        ("roofline matmul.ncu-rep", "the nearest ceiling of each kernel"),
+        ("roofline after.ncu-rep --before before.ncu-rep -o moved.html", "a page with arrows from before to after"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import add_input_arguments, choose_exit_code, load_report, name_places
 from gpa_lsp.cli.terminal import Terminal
 
@@ -38,6 +38,11 @@ def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) 
 COMMAND = Command(
     summary="print the SASS of kernels with samples, reasons, scheduling bits and source lines",
     description="Print every instruction of kernels and the functions they call, with its samples.",
+    purpose=Purpose.READ,
+    examples=(
+        ("sass matmul.ncu-rep --kernel matmul", "the instructions of one kernel with their samples"),
+        ("sass before.json", "the same from a report saved as JSON"),
+    ),
     add_arguments=_add_arguments,
     run=_run,
 )

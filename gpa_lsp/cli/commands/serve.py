@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.terminal import Terminal
 
 
@@ -24,6 +24,11 @@ def _run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 COMMAND = Command(
     summary="run the language server, for editors",
     description="Speak the Language Server Protocol over standard input and output. Editors start this.",
+    purpose=Purpose.USE,
+    examples=(
+        ("serve", "speak the Language Server Protocol; editors start this"),
+        ("serve --stdio", "the same, for editors that pass --stdio"),
+    ),
     add_arguments=_add_arguments,
     run=_run,
 )

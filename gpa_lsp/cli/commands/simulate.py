@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.basis.numbers import format_count, format_count_of, format_duration_ns, format_number, format_percent
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT, judge_problems
 from gpa_lsp.cli.outputs import add_output_argument, refuse_standard_output, write_file
 from gpa_lsp.cli.predictions import InputKind, add_source_arguments, find_kind, parse_seconds, parse_size
@@ -241,6 +241,11 @@ COMMAND = Command(
         "Execute some blocks of each described launch by its machine code, simulate an SM with them, and write what a profiler would have sampled "
         "as a profile that report, advise and check read. All of it is simulated and marked so; nothing is measured. With --mode paper nothing is "
         "executed: a time is estimated from loop bounds and branches, and no profile is written."
+    ),
+    purpose=Purpose.PREDICT,
+    examples=(
+        ("simulate matmul.cu", "the stalls that a launch would have"),
+        ("simulate matmul.cu --machine H100", "the same on a GPU by name"),
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpa_lsp.basis.errors import InputError
-from gpa_lsp.cli.commands import Command
+from gpa_lsp.cli.commands import Command, Purpose
 from gpa_lsp.cli.inputs import EXIT_BAD_INPUT
 from gpa_lsp.cli.outputs import is_printed, refuse_standard_output, write_output
 from gpa_lsp.cli.predictions import (
@@ -186,6 +186,11 @@ COMMAND = Command(
     description=(
         "Compile a source, execute one described launch in an emulator, and write its memory accesses and branches, warp by warp, into a folder of "
         "Parquet files. Needs no GPU; with --on gpu a GPU of this computer executes it, and the trace is exact."
+    ),
+    purpose=Purpose.PREDICT,
+    examples=(
+        ("trace matmul.cu -o traced", "keep the accesses and branches of a launch"),
+        ("trace matmul.cu -o traced --entries", "also keep the entries into basic blocks"),
     ),
     add_arguments=_add_arguments,
     run=_run,
