@@ -21,10 +21,10 @@ _COLUMNS = (
     Column(title="time", align=Align.RIGHT),
     Column(title="since previous"),
     Column(title="since baseline"),
-    Column(title="samples", align=Align.RIGHT, is_optional=True),
+    Column(title="samples", align=Align.RIGHT, drop_order=1),
     Column(title="id", align=Align.RIGHT),
-    Column(title="best advice", can_shrink=True, is_optional=True),
-    Column(title="profile", can_shrink=True, keeps_end=True, is_optional=True),
+    Column(title="best advice", can_shrink=True, drop_order=1),
+    Column(title="profile", can_shrink=True, keeps_end=True, drop_order=1),
 )
 
 

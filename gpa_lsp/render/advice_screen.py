@@ -3,7 +3,7 @@
 A kernel takes at most :data:`MOST_LINES` lines. Everything else stands in the long text (:mod:`gpa_lsp.render.advice_text`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from gpa_lsp.advice.limiter_rules import relieves_unit
@@ -64,6 +64,8 @@ LEAST_TIME_RATIO = 0.01
 """Of the time of all kernels; those below share a line."""
 
 MORE = "more: gpa-lsp advise --details · by line: gpa-lsp check · everything: gpa-lsp report --html"
+
+WHOLE = "lines that end in … are cut; whole sentences: gpa-lsp "
 
 _MOST_SUGGESTIONS = 3
 _MOST_WRAPPED = 2
@@ -183,10 +185,13 @@ def render_screens(
     """
     names = name_kernels(report.kernels)
     shown, short = _split_kernels(report)
+    is_cut = False
     for position, kernel in enumerate(shown[:max_kernels]):
         if position:
             yield EMPTY_LINE
-        yield from render_screen(build_screen(kernel, names[kernel.name], places), width)
+        lines = list(render_screen(build_screen(kernel, names[kernel.name], places), width))
+        is_cut = is_cut or has_cut_sentence(lines)
+        yield from lines
     for words in _count_others(shown[: max_kernels or len(shown)], shown, short, names):
         yield EMPTY_LINE
         yield from wrap(words, width, indent=0, style=Style.DIM)
@@ -195,7 +200,14 @@ def render_screens(
     yield from render_problems(report.problems, places, width)
     if report.kernels:
         yield EMPTY_LINE
+        if is_cut:
+            yield from wrap(f"{WHOLE}advise --details", width, indent=0, style=Style.DIM)
         yield from wrap(MORE, width, indent=0, style=Style.DIM)
+
+
+def has_cut_sentence(lines: Iterable[Line]) -> bool:
+    """Whether a row of a screen was cut: it ends with an ellipsis."""
+    return any(read_plain(line).endswith(ELLIPSIS) for line in lines)
 
 
 def render_screen(screen: Screen, width: int | None) -> Iterator[Line]:

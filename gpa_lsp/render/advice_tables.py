@@ -18,7 +18,7 @@ def build_cause_table(kernel: KernelReport, _: PlaceNames) -> Table:
     """Samples by the kind of cause they are attributed to, and those without a cause."""
     columns = (
         Column(title="share", align=_RIGHT),
-        Column(title="", is_optional=True),
+        Column(title="", drop_order=1),
         Column(title="samples", align=_RIGHT),
         Column(title="stalled on", can_shrink=True, min_chars=20),
     )

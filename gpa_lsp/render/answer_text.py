@@ -38,6 +38,9 @@ MOST_ROWS = 12
 """Of a table or of the marks where the reader set no limit."""
 
 _BAR_CELLS = 20
+_PLACE = re.compile(r"\.\w+:\d+$")
+# Columns of a table that are shown however narrow the screen is; of the others the last go first.
+_KEPT_COLUMNS = 3
 _WEIGHT_SIGNS = {Weight.HIGH: "! ", Weight.PLAIN: "- ", Weight.GOOD: "+ "}
 _WEIGHT_STYLES = {Weight.HIGH: Style.WARNING, Weight.PLAIN: Style.PLAIN, Weight.GOOD: Style.DIM}
 
@@ -223,8 +226,10 @@ def render_table(table: Table, width: int | None, max_rows: int) -> Iterator[Lin
                 title=column.name,
                 align=Align.LEFT if column.quantity is Quantity.TEXT else Align.RIGHT,
                 can_shrink=column.quantity is Quantity.TEXT,
+                keeps_end=any(_PLACE.search(str(row[index])) for row in table.rows),
+                drop_order=0 if index < _KEPT_COLUMNS else len(table.columns) - index,
             )
-            for column in table.columns
+            for index, column in enumerate(table.columns)
         ),
     )
     rows: list[Sequence[Span]] = []

@@ -64,7 +64,7 @@ def build_state_table(kernel: KernelReport, _: PlaceNames) -> Table:
     """Samples by warp state; the two states of issuing are dimmed."""
     columns = (
         Column(title="share", align=_RIGHT),
-        Column(title="", is_optional=True),
+        Column(title="", drop_order=1),
         Column(title="samples", align=_RIGHT),
         Column(title="not issued", align=_RIGHT),
         Column(title="state"),
@@ -129,7 +129,7 @@ def build_line_table(kernel: KernelReport, places: PlaceNames) -> Table:
         Column(title="samples", align=_RIGHT),
         Column(title="mostly", can_shrink=True),
         Column(title="line", can_shrink=True, min_chars=24, keeps_end=True),
-        Column(title="", can_shrink=True, is_optional=True),
+        Column(title="", can_shrink=True, drop_order=1),
     )
     rows = [_line_cells(kernel, row, places) for row in kernel.lines]
     return Table(title="Source lines", columns=columns, rows=rows)

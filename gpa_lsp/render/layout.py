@@ -5,6 +5,7 @@ the same words in the same columns. What names may hold is written out where tex
 """
 
 import re
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
@@ -22,10 +23,16 @@ ELLIPSIS = "…"
 _IN_NUMBER = re.compile(r"(?<=[\d.,])[\d.,]*\d")
 _NUMBER_AT_END = re.compile(r"(?<!\w)\d[\d.,]*$")
 
-_BLANKS = re.compile(r"[ \t\r\n]+")
-_SPACE = re.compile(r" ")
+_BLANKS = re.compile(r"[ \t\r\n]+(?!%)")  # a number keeps its percent sign
+_SPACE = re.compile(r" (?!%)")
 _UNUSUAL = re.compile("[^\x00-\u02ff\u2010-\u2064\u2190-\u2319]")
 """All but Latin letters, punctuation and signs of mathematics, each of which takes one cell."""
+
+# Cells that a column of text shrinks to before titles take several lines.
+_COMFORTABLE_CELLS = 24
+
+# Lines that the title of a column may take.
+_TITLE_LINES = 3
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -103,7 +110,8 @@ class Column:
         can_shrink: may be cut where the table is too wide; numbers may not.
         min_chars: what a column that shrinks keeps.
         keeps_end: cut at the front, for paths, whose end matters.
-        is_optional: left out where the table is too wide even with every column at its least.
+        drop_order: 0 for a column that is always shown. Others are left out where the table is too wide even with every column at its
+            least: those with the smallest number first, of equal ones the left.
     """
 
     title: str
@@ -111,7 +119,7 @@ class Column:
     can_shrink: bool = False
     min_chars: int = 12
     keeps_end: bool = False
-    is_optional: bool = False
+    drop_order: int = 0
 
 
 def lay_out_table(
@@ -122,41 +130,77 @@ def lay_out_table(
     Args:
         columns: from left to right; one that is empty in every row is left out.
         rows: one span per column.
-        width: characters per line; None for as many as it takes. Where there is too little, optional columns go, from the left, until the
-            rest fits with columns that can shrink at their least; then those shrink, the widest first. Lines may still grow longer than
-            ``width``: numbers are never cut.
+        width: characters per line; None for as many as it takes. Where there is too little, titles take several lines; then columns are
+            left out, as :attr:`Column.drop_order` says, until the rest fits with columns that can shrink at their least, and a line below
+            the table names them; then columns shrink, the widest first. Lines may still grow longer than ``width``: numbers are never cut.
         indent: spaces before the first column.
     """
     if not rows:
         return
     rows = [[(make_visible(text), style) for text, style in row] for row in rows]
-    widths = [
-        max(count_cells(column.title), *(count_cells(row[index][0]) for row in rows))
-        for index, column in enumerate(columns)
-    ]
     kept = [index for index in range(len(columns)) if any(row[index][0].strip() for row in rows)]
+    columns, rows = [columns[index] for index in kept], [[row[index] for index in kept] for row in rows]
+    of_cells = [max(count_cells(row[index][0]) for row in rows) for index in range(len(columns))]
+    widths = [max(count_cells(column.title), cells) for column, cells in zip(columns, of_cells, strict=True)]
+    dropped: list[str] = []
     if width is not None:
-        kept = _drop_optional(columns, widths, kept, width - indent)
-    columns, widths = [columns[index] for index in kept], [widths[index] for index in kept]
-    rows = [[row[index] for index in kept] for row in rows]
-    if width is not None:
+        _fold_titles(columns, of_cells, widths, width - indent - GAP * (len(columns) - 1))
+        kept = _keep_columns(columns, widths, width - indent)
+        dropped = [column.title for index, column in enumerate(columns) if column.title and index not in kept]
+        columns, widths = [columns[index] for index in kept], [widths[index] for index in kept]
+        rows = [[row[index] for index in kept] for row in rows]
         _shrink(columns, widths, width - indent - GAP * (len(columns) - 1))
-    if any(column.title for column in columns):
-        yield _lay_out_row(columns, widths, [(column.title, Style.DIM) for column in columns], indent)
+    for titles in _break_titles(columns, widths):
+        yield _lay_out_row(columns, widths, titles, indent)
     for row in rows:
         yield _lay_out_row(columns, widths, row, indent)
+    if dropped:
+        yield from wrap(f"not shown at this width: {', '.join(dropped)}", width, indent=indent, style=Style.DIM)
 
 
-def _drop_optional(columns: Sequence[Column], widths: Sequence[int], kept: list[int], room: int) -> list[int]:
-    """The columns that are kept."""
+def _fold_titles(columns: Sequence[Column], of_cells: Sequence[int], widths: list[int], room: int) -> None:
+    """Let titles take several lines, the one that saves most first, until the table fits."""
+    least = [max(_fold(column.title), cells) for column, cells in zip(columns, of_cells, strict=True)]
+    for index in sorted(range(len(columns)), key=lambda index: least[index] - widths[index]):
+        comfortable = (
+            min(width, _COMFORTABLE_CELLS) if column.can_shrink else width
+            for column, width in zip(columns, widths, strict=True)
+        )
+        if sum(comfortable) <= room:
+            return
+        widths[index] = least[index]
+
+
+def _fold(title: str) -> int:
+    """Cells of a title in as few columns as :data:`_TITLE_LINES` lines allow."""
+    words = [count_cells(word) for word in title.split()]
+    fitting = (
+        width
+        for width in range(max(words, default=0), count_cells(title))
+        if len(textwrap.wrap(title, width)) <= _TITLE_LINES
+    )
+    return next(fitting, count_cells(title))
+
+
+def _break_titles(columns: Sequence[Column], widths: Sequence[int]) -> Iterator[list[Span]]:
+    """The lines of titles, those of fewer lines at the bottom; none where no column has a title."""
+    broken = [textwrap.wrap(column.title, width) for column, width in zip(columns, widths, strict=True)]
+    height = max(map(len, broken), default=0)
+    for line in range(height):
+        yield [("" if line < height - len(own) else own[line - height + len(own)], Style.DIM) for own in broken]
+
+
+def _keep_columns(columns: Sequence[Column], widths: Sequence[int], room: int) -> list[int]:
     least = [
         min(width, column.min_chars) if column.can_shrink else width
         for column, width in zip(columns, widths, strict=True)
     ]
-    for victim in [index for index in kept if columns[index].is_optional]:
+    kept = list(range(len(columns)))
+    order = [index for index in kept if columns[index].drop_order]
+    for victim in sorted(order, key=lambda index: columns[index].drop_order):
         if sum(least[index] for index in kept) + GAP * (len(kept) - 1) <= room:
             break
-        kept = [index for index in kept if index != victim]
+        kept.remove(victim)
     return kept
 
 
@@ -197,12 +241,16 @@ def count_cells(text: str) -> int:
 
 
 def cut(text: str, cells: int, *, keeps_end: bool = False) -> str:
-    """The text in at most ``cells`` cells, with an ellipsis where something is missing; a number is left out whole.
+    """The text in at most ``cells`` cells, with an ellipsis where something is missing; words and numbers are left out whole.
+
+    Only a word that takes most of the room is cut itself, and a file's name in its middle.
 
     >>> cut("long_scoreboard", 8), cut("/home/me/k.cu", 8, keeps_end=True)
     ('long_sc…', '…me/k.cu')
-    >>> cut("22 of 16,384 blocks", 9)
-    '22 of …'
+    >>> cut("22 of 16,384 blocks", 9), cut("loads: sectors of a warp", 17), cut("drain 98 %, wait 2 %", 11)
+    ('22 of …', 'loads: sectors …', 'drain …')
+    >>> cut("transpose.cu:4", 12, keeps_end=True)
+    'trans…e.cu:4'
     """
     if count_cells(text) <= cells:
         return text
@@ -214,10 +262,25 @@ def cut(text: str, cells: int, *, keeps_end: bool = False) -> str:
             break
         kept.append(character)
     if keeps_end:
-        return ELLIPSIS + "".join(reversed(kept))
+        return _elide_path(text, "".join(reversed(kept)))
     shown = "".join(kept)
+    words = shown[: shown.rfind(" ") + 1]
+    if text[len(shown)] != " " and 3 * len(words.rstrip()) >= len(shown):
+        is_unit = text[len(words)] == "%"  # a number goes with its sign
+        return ((_NUMBER_AT_END.sub("", words.rstrip()) or words) if is_unit else words) + ELLIPSIS
     is_in_number = _IN_NUMBER.match(text, len(shown)) is not None
     return ((_NUMBER_AT_END.sub("", shown) or shown) if is_in_number else shown) + ELLIPSIS
+
+
+def _elide_path(text: str, end: str) -> str:
+    """The *end* of a path that there is room for, from the start of a folder or file; of a file's name alone, start and end."""
+    if text[-len(end) - 1 :][:1] == "/" or not end:
+        return ELLIPSIS + end
+    if "/" in end:
+        return ELLIPSIS + end[end.index("/") :]
+    name = text[text.rfind("/") + 1 :]
+    half = len(end) // 2 if count_cells(name) == len(name) else 0
+    return name[:half] + ELLIPSIS + end[half:]
 
 
 def join_facts(facts: Iterable[str]) -> str:

@@ -88,7 +88,7 @@ def _render_overview(kernels: Sequence[KernelReport], names: Mapping[str, str], 
         Column(title="nearest ceiling", can_shrink=True),
         Column(title="used", align=Align.RIGHT),
         Column(title="headroom", align=Align.RIGHT),
-        Column(title="", is_optional=True),
+        Column(title="", drop_order=1),
         Column(title="kernel", can_shrink=True, min_chars=16),
     )
     rows = []
@@ -173,7 +173,7 @@ def _render_points(line: Roofline, width: int | None) -> Iterator[Line]:
         Column(title="achieved", align=Align.RIGHT),
         Column(title="attainable", align=Align.RIGHT),
         Column(title="reached", align=Align.RIGHT),
-        Column(title="limited by", is_optional=True),
+        Column(title="limited by", drop_order=1),
     )
     rows = []
     for point in line.points:

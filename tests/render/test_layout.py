@@ -21,9 +21,9 @@ from gpa_lsp.render.layout import (
 
 COLUMNS = (
     Column(title="n", align=Align.RIGHT),
-    Column(title="bar", is_optional=True),
+    Column(title="bar", drop_order=1),
     Column(title="path", can_shrink=True, min_chars=8, keeps_end=True),
-    Column(title="text", can_shrink=True, min_chars=6, is_optional=True),
+    Column(title="text", can_shrink=True, min_chars=6, drop_order=1),
 )
 
 
@@ -45,8 +45,71 @@ def test_as_wide_as_it_takes() -> None:
 
 def test_columns_shrink_then_optional_ones_go() -> None:
     assert lay_out(*ROWS, width=32)[1:] == ["1,000  ####  …/k.cu:7  x = y;", "    9  #     k.cu:8    a longer…"]
-    assert lay_out(*ROWS, width=26)[1:] == ["1,000  …/k.cu:7  x = y;", "    9  k.cu:8    a longer…"]
-    assert lay_out(*ROWS, width=3)[1:] == ["1,000  …/k.cu:7", "    9  k.cu:8"]
+    shown = ["1,000  …/k.cu:7  x = y;", "    9  k.cu:8    a longer…", "not shown at this width:", "bar"]
+    assert lay_out(*ROWS, width=26)[1:] == shown
+    assert lay_out(*ROWS, width=15)[1:] == [
+        "1,000  …/k.cu:7",
+        "    9  k.cu:8",
+        "not shown at",
+        "this width:",
+        "bar, text",
+    ]
+
+
+def test_titles_take_several_lines_before_anything_is_cut() -> None:
+    columns = (Column(title="line", can_shrink=True), Column(title="bytes per update and thread", align=Align.RIGHT))
+    spans = [[("smooth.cu:14", Style.PLAIN), ("1,024", Style.PLAIN)]]
+    shown = [read_plain(line) for line in lay_out_table(columns, spans, width=30, indent=0)]
+    assert shown == [
+        "               bytes per",
+        "              update and",
+        "line              thread",
+        "smooth.cu:14       1,024",
+    ]
+
+
+def test_the_last_columns_go_first_where_they_say_so() -> None:
+    columns = [Column(title=title, drop_order=order) for title, order in (("line", 0), ("requests", 2), ("hits", 1))]
+    rows = [[(text, Style.PLAIN) for text in ("smooth.cu:14", "1,024", "12 %")]]
+    assert [read_plain(line) for line in lay_out_table(columns, rows, width=24, indent=0)] == [
+        "line          requests",
+        "smooth.cu:14  1,024",
+        "not shown at this width:",
+        "hits",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "cells", "shown"),
+    [
+        ("ALU pipe (integer adds, logic)", 19, "ALU pipe (integer …"),
+        ("loads: sectors of a warp", 12, "loads: …"),
+        ("short_scoreboard 59 %, wait 20 %", 21, "short_scoreboard …"),
+        ("testSortedSegments<int, &cmp<int>>", 12, "testSortedS…"),
+        ("a very_long_word_that_takes_the_room", 14, "a very_long_w…"),
+    ],
+)
+def test_only_a_word_that_takes_the_room_is_cut(text: str, cells: int, shown: str) -> None:
+    assert cut(text, cells) == shown
+
+
+@pytest.mark.parametrize(
+    ("path", "cells", "shown"),
+    [
+        ("/work/kernels/matmul.cu:128", 20, "…/matmul.cu:128"),
+        ("transpose.cu:4", 12, "trans…e.cu:4"),
+        ("/work/a_long_name_of_a_source.cu:1234", 18, "a_long_n…e.cu:1234"),
+    ],
+)
+def test_paths_lose_folders_then_the_middle_of_a_name(path: str, cells: int, shown: str) -> None:
+    assert cut(path, cells, keeps_end=True) == shown
+
+
+@pytest.mark.parametrize("width", range(8, 60))
+def test_a_number_keeps_its_percent_sign(width: int) -> None:
+    text = "lines are used, of the requests over lines, by loads 100 % and by stores 97 % of the time"
+    for line in (*wrap(text, width), *hang((("- ", Style.PLAIN), (text, Style.PLAIN)), width)):
+        assert not read_plain(line).lstrip().startswith("%")
 
 
 def test_empty_columns_and_tables_are_left_out() -> None:
