@@ -12,6 +12,8 @@ from gpa_lsp.basis.numbers import (
     format_launches,
     format_percent,
 )
+from gpa_lsp.basis.prose import begin_lower
+from gpa_lsp.render.advice_screen import WHOLE, build_screen, has_cut_sentence, render_screen
 from gpa_lsp.render.advice_tables import build_advice_table, build_cause_table
 from gpa_lsp.render.advice_words import NO_SASS
 from gpa_lsp.render.answer_text import render_answers
@@ -28,10 +30,13 @@ from gpa_lsp.render.launch_place_words import describe_place_time
 from gpa_lsp.render.layout import EMPTY_LINE, Line, Style, join_facts, lay_out_table, text_line, wrap
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.render.sampling_words import describe_device, describe_quiet, list_sampling_facts
+from gpa_lsp.render.starlight_text import list_answers
 from gpa_lsp.report.launch_places import list_launch_places
 from gpa_lsp.report.model import KernelReport, LaunchConfiguration, RuleNote
 
 _NAME_CHARS = 400
+# Lines of a kernel in the brief form.
+_BRIEF_LINES = 10
 
 _TABLES: Sequence[TableBuilder] = (
     build_advice_table,
@@ -58,15 +63,7 @@ def render_kernel(
         width: characters per line; None for as many as it takes.
         max_rows: longest table; what is cut is counted. None shows all.
     """
-    yield text_line(name, Style.TITLE)
-    if kernel.name != name:
-        yield from wrap(_abridge(kernel.name), width, style=Style.DIM)
-    yield from wrap(describe_device(kernel.device), width)
-    yield from wrap(_describe_launches(kernel), width)
-    yield from wrap(_describe_samples(kernel), width)
-    if kernel.profile_path is not None:
-        when = _format_time(kernel.measured_unix_s)
-        yield text_line(f"  {places.show_path(kernel.profile_path)}{when}", Style.DIM)
+    yield from _render_heading(kernel, name, places, width)
     for build_table in _TABLES:
         table = build_table(kernel, places)
         if not table.rows:
@@ -79,6 +76,59 @@ def render_kernel(
     yield from render_answers(kernel, places, width, max_rows=max_rows)
     yield from _render_context(kernel, width, max_rows)
     yield from _render_rules(kernel, width, max_rows)
+
+
+def render_kernel_briefly(
+    kernel: KernelReport, name: str, places: PlaceNames, width: int | None, max_rows: int | None
+) -> Iterator[Line]:
+    """Heading, the screen of its advice, its hottest lines, and what was left out: at most two screens.
+
+    Args:
+        kernel: what to show.
+        name: its short name.
+        places: how sources are shown.
+        width: characters per line; None for as many as it takes.
+        max_rows: lines shown; None for :data:`_BRIEF_LINES`.
+    """
+    yield from _render_heading(kernel, name, places, width)
+    yield EMPTY_LINE
+    screen = list(render_screen(build_screen(kernel, name, places), width))[1:]  # the heading says its first line
+    yield from screen
+    table = build_line_table(kernel, places)
+    shown = table.rows[: _BRIEF_LINES if max_rows is None else max_rows]
+    if shown:
+        yield EMPTY_LINE
+        yield text_line(table.title, Style.HEADING)
+        yield from lay_out_table(table.columns, shown, width=width)
+        yield from _count_rest(len(table.rows) - len(shown))
+    yield EMPTY_LINE
+    if has_cut_sentence(screen):
+        yield from wrap(f"{WHOLE}report --details", width, style=Style.DIM)
+    yield from wrap(_describe_left_out(kernel, places), width, style=Style.DIM)
+
+
+def _describe_left_out(kernel: KernelReport, places: PlaceNames) -> str:
+    """What the long form has besides, and how to get it."""
+    tables = [build(kernel, places) for build in _TABLES if build is not build_line_table]
+    parts: list[str] = [begin_lower(table.title) for table in tables if table.rows]
+    answers = len(list(list_answers(kernel)))
+    parts += [f"{format_count(answers)} analyses"] if answers else []
+    parts += ["where it was launched from"] if any(_list_contexts(kernel)) else []
+    parts += ["the profiler's own rules"] if _list_rules(kernel) else []
+    left = f"left out: {', '.join(parts)}; " if parts else ""
+    return f"{left}everything: --details, --format json, --html"
+
+
+def _render_heading(kernel: KernelReport, name: str, places: PlaceNames, width: int | None) -> Iterator[Line]:
+    yield text_line(name, Style.TITLE)
+    if kernel.name != name:
+        yield from wrap(_abridge(kernel.name), width, style=Style.DIM)
+    yield from wrap(describe_device(kernel.device), width)
+    yield from wrap(_describe_launches(kernel), width)
+    yield from wrap(_describe_samples(kernel), width)
+    if kernel.profile_path is not None:
+        when = _format_time(kernel.measured_unix_s)
+        yield from wrap(f"{places.show_path(kernel.profile_path)}{when}", width, style=Style.DIM)
 
 
 def _abridge(name: str) -> str:
@@ -130,25 +180,23 @@ def _describe_samples(kernel: KernelReport) -> str:
 
 def _render_context(kernel: KernelReport, width: int | None, max_rows: int | None) -> Iterator[Line]:
     """Where on the host the kernel was launched from: each different place once."""
-    contexts = dict.fromkeys(
-        (launch.nvtx_ranges, launch.call_stack) for launch in kernel.launches if launch.nvtx_ranges or launch.call_stack
-    )
+    contexts = _list_contexts(kernel)
     if not contexts:
         return
     yield EMPTY_LINE
     yield text_line("Launched from", Style.HEADING)
     times = {place.stack: place for place in list_launch_places(kernel)}
-    for ranges, stack in list(contexts)[:max_rows]:
+    for ranges, stack in contexts[:max_rows]:
         if ranges:
             yield from wrap("NVTX " + " > ".join(ranges), width)
         if stack:
             time = describe_place_time(times[stack]) if len(times) > 1 else ""
             yield from wrap(": ".join(part for part in (time, " < ".join(stack)) if part), width)
-    yield from _count_rest(len(contexts) - len(list(contexts)[:max_rows]))
+    yield from _count_rest(len(contexts) - len(contexts[:max_rows]))
 
 
 def _render_rules(kernel: KernelReport, width: int | None, max_rows: int | None) -> Iterator[Line]:
-    notes = list(dict.fromkeys(note for launch in kernel.launches for note in launch.rules if note.kind != "ok"))
+    notes = _list_rules(kernel)
     if not notes:
         return
     yield EMPTY_LINE
@@ -156,6 +204,16 @@ def _render_rules(kernel: KernelReport, width: int | None, max_rows: int | None)
     for note in notes[:max_rows]:
         yield from wrap(_describe_rule(note), width)
     yield from _count_rest(len(notes) - len(notes[:max_rows]))
+
+
+def _list_contexts(kernel: KernelReport) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """NVTX ranges and call stack of each launch, each once."""
+    pairs = ((launch.nvtx_ranges, launch.call_stack) for launch in kernel.launches)
+    return list(dict.fromkeys(pair for pair in pairs if any(pair)))
+
+
+def _list_rules(kernel: KernelReport) -> list[RuleNote]:
+    return list(dict.fromkeys(note for launch in kernel.launches for note in launch.rules if note.kind != "ok"))
 
 
 def _describe_rule(note: RuleNote) -> str:

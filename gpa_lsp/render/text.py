@@ -6,23 +6,30 @@ from gpa_lsp.basis.numbers import format_count, format_duration_ns, format_perce
 from gpa_lsp.render.check_text import render_problems
 from gpa_lsp.render.findings import name_kernels
 from gpa_lsp.render.kernel_tables import name_reasons
-from gpa_lsp.render.kernel_text import render_kernel
+from gpa_lsp.render.kernel_text import render_kernel, render_kernel_briefly
 from gpa_lsp.render.layout import EMPTY_LINE, Align, Column, Line, Style, lay_out_table, style_of_share, text_line
 from gpa_lsp.render.places import PlaceNames
 from gpa_lsp.report.model import KernelReport, Report
 
 
 def render_report(
-    report: Report, places: PlaceNames, width: int | None = None, *, max_rows: int | None = None
+    report: Report,
+    places: PlaceNames,
+    width: int | None = None,
+    *,
+    max_rows: int | None = None,
+    has_details: bool = False,
 ) -> Iterator[Line]:
-    """Everything in a report: an overview where there are several kernels, then kernel by kernel, then the problems.
+    """A report: an overview where there are several kernels, then kernel by kernel, then the problems.
 
     Args:
         report: what to show.
         places: how sources are shown.
         width: characters per line; None for as many as it takes.
-        max_rows: longest table within a kernel; what is cut is counted. None shows all.
+        max_rows: longest table within a kernel; what is cut is counted. None shows all, without details the ten hottest lines.
+        has_details: show everything about each kernel instead of at most two screens.
     """
+    render = render_kernel if has_details else render_kernel_briefly
     names = name_kernels(report.kernels)
     if len(report.kernels) > 1:
         yield from _render_overview(report.kernels, names, width)
@@ -30,7 +37,7 @@ def render_report(
         if position or len(report.kernels) > 1:
             yield EMPTY_LINE
             yield EMPTY_LINE
-        yield from render_kernel(kernel, names[kernel.name], places, width, max_rows)
+        yield from render(kernel, names[kernel.name], places, width, max_rows)
     if not report.kernels:
         yield text_line("no kernel was found", Style.DIM)
     yield from render_problems(report.problems, places, width)

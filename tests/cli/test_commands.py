@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from gpa_lsp.render.layout import Style
 from gpa_lsp.report_file.store import write_report
 from tests.conftest import ROOT
 from tests.patience import LIMIT_S
+from tests.render.advice_examples import make_advice_example
 from tests.render.examples import KERNEL, make_example, make_smooth
 from tests.report_builder import build_report
 from tests.report_file.record_schema import read_schema
@@ -192,6 +194,27 @@ def test_an_unknown_kernel_lists_those_there_are(example: str, capsys: pytest.Ca
         "gpa-lsp: error: no kernel is named 'nothing_like_it'; "
         "there are smooth, lib::transform_kernel<…>, idle_kernel, broken_kernel\n"
     )
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_report_takes_two_screens_per_kernel_and_says_what_it_leaves_out(
+    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = replace(make_advice_example(), problems=())
+    write_report(report, tmp_path / "example.json")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    main(["report", "example.json"])
+    brief = capsys.readouterr().out
+    assert max(map(len, brief.splitlines())) <= columns
+    chapters = brief.split("\n\n\n")[1:]
+    assert len(chapters) == len(report.kernels)
+    for chapter in chapters:
+        assert len(chapter.splitlines()) <= 48
+        assert "everything: --details, --format json, --html" in " ".join(chapter.split())
+    assert "loops, launches" in " ".join(brief.split())
+    main(["report", "example.json", "--details"])
+    assert {"Loops", "Launches"} <= set(capsys.readouterr().out.splitlines())
+    assert not {"Loops", "Launches"} & set(brief.splitlines())
 
 
 @pytest.mark.parametrize("command", ["advise", "check", "report"])

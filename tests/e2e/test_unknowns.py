@@ -123,7 +123,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 
 
 def show_text(workshop: Workshop, section: Section) -> str:
-    return workshop.run("report", str(workshop.save(section)))
+    return workshop.run("report", "--details", str(workshop.save(section)))
 
 
 def show_html(workshop: Workshop, section: Section) -> str:

@@ -329,7 +329,7 @@ COMMAND = Command(
     ),
     purpose=Purpose.PREDICT,
     examples=(
-        ("explore matmul.cu --block 8x8,16x16,32x8", "rank three block sizes"),
+        ("explore matmul.cu --block 8x8 --block 32x8", "rank two block sizes, and the one it has"),
         ("explore matmul.cu --by simulation --define TILE=8,16,32 --limit 3", "the best three values of a macro"),
     ),
     add_arguments=_add_arguments,

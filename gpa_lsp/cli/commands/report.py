@@ -54,6 +54,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--limit", "--top", dest="limit", metavar="N", type=parse_count, help="text: at most N rows per table"
     )
     parser.add_argument(
+        "--details",
+        action="store_true",
+        help="text: everything about each kernel: reasons, functions, loops, launches, analyses (default: at most two screens)",
+    )
+    parser.add_argument(
         "--indent", metavar="N", type=parse_count, help="json: spaces per level (default: one row per line)"
     )
     add_expand_argument(parser)
@@ -87,7 +92,9 @@ def _print(report: "Report", arguments: argparse.Namespace, terminal: Terminal) 
         return
     from gpa_lsp.render.text import render_report
 
-    lines = render_report(report, name_places(arguments), terminal.width, max_rows=arguments.limit)
+    lines = render_report(
+        report, name_places(arguments), terminal.width, max_rows=arguments.limit, has_details=arguments.details
+    )
     terminal.write_lines(lines)
 
 
@@ -97,7 +104,9 @@ def _render(report: "Report", arguments: argparse.Namespace, terminal: Terminal)
     from gpa_lsp.render.layout import join_lines
     from gpa_lsp.render.text import render_report
 
-    return join_lines(render_report(report, name_places(arguments), max_rows=arguments.limit))
+    return join_lines(
+        render_report(report, name_places(arguments), max_rows=arguments.limit, has_details=arguments.details)
+    )
 
 
 def _write_json(report: "Report", target: TextIO, arguments: argparse.Namespace) -> None:
@@ -141,9 +150,10 @@ def _choose_file(profile: Path) -> Path:
 
 
 COMMAND = Command(
-    summary="print everything: kernels, reasons, functions, lines, loops, launches; or write it as a page",
+    summary="print what limits each kernel, advice and its hottest lines, or with --details everything; or write a page",
     description=(
-        "Print all that was found in profiles. The JSON form can be read back by every command, on any machine; the page shows kernels, advice, "
+        "Print for each kernel what limits it, what to change, its hottest lines and what was left out: at most two screens. With --details, as "
+        "JSON or as a page: all that was found. The JSON form can be read back by every command, on any machine; the page shows kernels, advice, "
         "rooflines, answers, source and SASS in a browser."
     ),
     purpose=Purpose.READ,

@@ -114,11 +114,11 @@ def test_without_a_body_the_file_most_code_was_called_from_is_the_kernel_s() -> 
     assert list(fill_column(bodiless, "line").cells) == ["m.h:7", "m.h:8", "m.h:9"]
 
 
-def test_long_names_of_files_are_cut_at_their_beginning() -> None:
+def test_long_names_of_files_are_cut_in_their_middle() -> None:
     (cell, _) = fill_column(
         show("EXIT  # a_header_with_quite_a_long_name.hpp:12345 < k.cu:3\nEXIT  # k.cu:3"), "line"
     ).cells
-    assert cell.startswith("…") and cell.endswith("long_name.hpp:12345") and len(cell) == 22
+    assert cell.startswith("a_head") and "…" in cell and cell.endswith("e.hpp:12345") and len(cell) == 22
 
 
 def test_padding_is_one_line() -> None:
