@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import log2
 from pathlib import PurePath
 from types import MappingProxyType
 
@@ -14,6 +15,7 @@ from gpa_lsp.launches.pointer_uses import (
     MemberUse,
     PointerUse,
     find_held_uses,
+    find_loaded_parameters,
     find_member_uses,
     find_pointer_uses,
     find_read_parameters,
@@ -21,7 +23,7 @@ from gpa_lsp.launches.pointer_uses import (
 )
 from gpa_lsp.launches.source_parameters import SourceParameter, read_source_parameters
 from gpa_lsp.launches.type_names import ElementType, find_type
-from gpa_lsp.ptx.model import PtxFunction, PtxVariable
+from gpa_lsp.ptx.model import Operand, PtxFunction, PtxVariable, Register, SpecialRegister
 from gpa_lsp.ptx.scalar_types import ScalarType
 from gpa_lsp.sources.assumed_launches import USUAL_THREADS
 from gpa_lsp.sources.host_inputs import names_a_size
@@ -43,6 +45,16 @@ _NAME = re.compile(r"[A-Za-z_]\w{0,200}", re.ASCII)
 _POINTER_BYTES = 8
 _COUNTED = 'value = "threads_x"'
 """Of a number that may be how many elements there are; of those one is believed, or those with a telling name."""
+
+# passing an index on to what is computed from it
+_INDEXING = frozenset(
+    {"mov", "cvt", "add", "sub", "mul", "mad", "shl", "shr", "div", "rem", "or", "and", "min", "max", "selp"}
+)
+_PLACES = frozenset({"tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z"})
+_MOST_ROUNDS = 8
+# elements that each block works on, and how often a loop is gone through
+_ROW, _LOOP = 1024, 16
+_SIZED = "threads_"
 
 TABLE = ', fill = "sequence"'
 """Of an array of pointers: so far from each other lies what they lead to."""
@@ -122,6 +134,67 @@ def write_template(
     return "\n".join(lines) + "\n"
 
 
+def count_axes(function: PtxFunction) -> int:
+    """How many axes of its thread's place a kernel looks at; at least 1."""
+    text = "\n".join(one.text for one in function.instructions)
+    return 3 if "%tid.z" in text else 2 if "%tid.y" in text else 1
+
+
+def find_side(threads: int, axes: int) -> int:
+    """Threads along each of some axes, a power of two, that are about so many in all.
+
+    >>> find_side(1 << 20, 2), find_side(1 << 20, 3), find_side(1, 2)
+    (1024, 128, 1)
+    """
+    return 1 << round(log2(max(threads, 1)) / axes)
+
+
+def _find_bounds(function: PtxFunction) -> dict[str, str]:
+    """Values of numbers that are compared with the place of a thread, by parameter.
+
+    What is compared with the place of a thread in the grid is the size along an axis; with its place in the block, the length of a row that a
+    block works on. What is compared with neither bounds a loop, and what is taken off a size is no size.
+    """
+    loaded = find_loaded_parameters(function)
+    indexes: dict[int, frozenset[str]] = {}
+    numbers: dict[int, frozenset[str]] = {}
+
+    def find(known: Mapping[int, frozenset[str]], operands: Sequence[Operand]) -> frozenset[str]:
+        return frozenset[str]().union(*(known.get(one.slot, ()) for one in operands if isinstance(one, Register)))
+
+    for _ in range(_MOST_ROUNDS):
+        has_changed = False
+        for one in function.instructions:
+            place = loaded.get(one.index)
+            if place is None and one.opcode not in _INDEXING:
+                continue
+            read = {f"{item.name}.{item.component}" for item in one.sources if isinstance(item, SpecialRegister)}
+            index = find(indexes, one.sources) | read.intersection(_PLACES)
+            given = find(numbers, one.sources[:1] if one.opcode == "sub" else one.sources)
+            number = given if place is None else frozenset({place[0]} if place[1] == 0 else ())
+            for slot in (item.slot for item in one.destinations if isinstance(item, Register)):
+                before = indexes.get(slot, frozenset()), numbers.get(slot, frozenset())
+                indexes[slot], numbers[slot] = before[0] | index, before[1] | number
+                has_changed |= before != (indexes[slot], numbers[slot])
+        if not has_changed:
+            break
+    placed = frozenset[str]().union(*(numbers[slot] for slot, index in indexes.items() if index))
+    bounds: dict[str, str] = {}
+    for one in function.instructions:
+        if one.opcode != "setp" or len(one.sources) < 2:
+            continue
+        for compared, bound in (one.sources[:2], one.sources[1::-1]):
+            index = find(indexes, (compared,))
+            axis = next((word[-1] for word in sorted(index) if word.startswith("tid")), "")
+            given = frozenset[str]() if find(indexes, (bound,)) else find(numbers, (bound,))
+            if axis and any(word.startswith("ctaid") for word in index):
+                bounds.update(dict.fromkeys(given, f'value = "{_SIZED}{axis}"'))
+            elif not index or axis:
+                value = f"value = {_ROW if axis else _LOOP}"
+                bounds = {**dict.fromkeys(given if axis else given - placed, value), **bounds}
+    return bounds
+
+
 def _write_arguments(
     function: PtxFunction, known: Sequence[SourceParameter], host: HostLaunch | None, *, has_threads: bool
 ) -> list[str]:
@@ -132,6 +205,8 @@ def _write_arguments(
     read = {parameter.name for parameter in function.parameters} if known else find_read_parameters(function)
     members = find_member_uses(function)
     has_size = any(names_a_size(name) for name in arguments)
+    bounds = _find_bounds(function)
+    is_bounded = any(_SIZED in value for value in bounds.values())
     for number, parameter in enumerate(function.parameters):
         if parameter.name not in read and parameter.count == 1 and parameter.size_bytes in _KNOWN_BITS:
             lines.append(_write_unread(parameter, arguments[number]))
@@ -141,7 +216,9 @@ def _write_arguments(
         given = host.arguments[number] if host is not None and len(host.arguments) == len(function.parameters) else None
         if parameter.name in members:
             line = _write_structure(parameter, arguments[number], members[parameter.name], source, given)
-        if _COUNTED in line and not names_a_size(arguments[number]):
+        if _COUNTED in line and parameter.name not in members and (is_bounded or parameter.name in bounds):
+            line = line.replace(_COUNTED, bounds.get(parameter.name, f"value = {_LOOP}"))
+        elif _COUNTED in line and not names_a_size(arguments[number]):
             line = line.replace(_COUNTED, "value = 16") if has_size else line
             has_size = True
         if host is not None:
@@ -251,7 +328,7 @@ def _write_shape(
             return [*lines, f"grid = {_shorten(host.grid)}{'  # guess' if 'grid' in host.guessed else ''}"]
         axes = sum(size > 1 for size in known or block)
         if axes > 1:
-            covered = str([max(round(threads ** (1 / axes)), 1)] * axes)
+            covered = str([find_side(threads, axes)] * axes)
         return [*lines, f"threads = {covered}  # guess; {_GRID_WORDS[2:]}"]
     if measured is not None:
         block = measured.block

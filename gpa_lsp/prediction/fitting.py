@@ -19,7 +19,7 @@ from gpa_lsp.emulator.model import Budget, Emulation, Fault, FaultKind, Sampling
 from gpa_lsp.launches.described_arrays import list_arrays, replace_arrays
 from gpa_lsp.launches.launch import ArrayArgument, Generator, LaunchDescription
 from gpa_lsp.launches.read_launches import read_launches
-from gpa_lsp.launches.template import DERIVED, FILL, TABLE, TOLD
+from gpa_lsp.launches.template import DERIVED, FILL, TABLE, TOLD, count_axes, find_side
 from gpa_lsp.ptx.model import PtxFunction, PtxModule, Space
 
 LIMITS = frozenset(
@@ -82,12 +82,6 @@ class _Touched:
     is_cut_off: bool
 
 
-def count_axes(function: PtxFunction) -> int:
-    """How many axes of its thread's place a kernel looks at; at least 1."""
-    text = "\n".join(one.text for one in function.instructions)
-    return 3 if "%tid.z" in text else 2 if "%tid.y" in text else 1
-
-
 def list_variants(text: str) -> Iterator[str]:
     r"""A description with other numbers where they were guessed: each of them in turn as the size, then none.
 
@@ -144,6 +138,16 @@ def fit_sizes(
     return min(found, key=lambda one: len(one.faults)).text if found else None
 
 
+def shape_by_axes(function: PtxFunction, text: str) -> str:
+    """A description with a block and threads along as many axes as the kernel looks at, where both are guesses, and arrays as large as that."""
+    axes = count_axes(function)
+    if axes < 2 or function.required_threads is not None or not _THREADS.search(text):
+        return text
+    block = next(_list_blocks(function), None)
+    every = " * ".join(f"threads_{axis}" for axis in "xyz"[:axes])
+    return text if block is None else _write_block(text, block).replace('count = "threads_x', f'count = "{every}')
+
+
 def _list_blocks(function: PtxFunction) -> Iterator[tuple[int, int, int]]:
     if function.required_threads is not None:
         yield function.required_threads
@@ -167,7 +171,7 @@ def _write_block(text: str, block: tuple[int, int, int]) -> str:
 
 def _side_of(text: str, axes: int) -> int:
     found = _THREADS.search(text)
-    return max(round(int(found[1]) ** (1 / axes)), 1) if found else 1
+    return find_side(int(found[1]), axes) if found else 1
 
 
 def _fit_arrays(module: PtxModule, function: PtxFunction, text: str, room: int) -> _Tried | None:

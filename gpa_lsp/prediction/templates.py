@@ -26,6 +26,7 @@ from gpa_lsp.prediction.fitting import (
     fit_sizes,
     grow_arrays,
     list_variants,
+    shape_by_axes,
 )
 from gpa_lsp.prediction.guessed_sizes import believe
 from gpa_lsp.prediction.host_code import HostCode, read_host_code
@@ -46,7 +47,7 @@ _MOST_NAMES = 8
 _MOST_SAID = 8
 """Launches of one kernel that are written down."""
 
-_SIZES = (USUAL_THREADS, 16384, 4096, 1024, 256, 64, 16)
+_SIZES = (USUAL_THREADS, 65536, 16384, 4096, 1024, 256, 64, 16)
 """Threads of a grid, or what else decides its work, tried in this order: what grows with the square of them shrinks by 16 at each."""
 
 _SHARE = 4
@@ -57,6 +58,7 @@ _POINTER_BYTES = 8
 _GRID_WORDS = "# the grid is"
 _THREADS_WORD = "\nthreads = "
 _ROUNDS = 8
+_READ_AS = "fitting.launch.toml"
 _TOO_LARGE = 1000
 """Instead of a number of faults."""
 
@@ -105,9 +107,11 @@ def write_templates(
         begin = partial(write_source_template, function, names, texts=host_code.texts, filled=filled, measured=launch)
         said = _find_said(host_code.launches, function, names)
         if launch is not None:
-            return begin(host=_find_same(said, launch))
+            return _write_readable(begin, _find_same(said, launch))
         if work is None:
-            return "\n".join(begin(host=one) for one in said or (None,))
+            return "\n".join(
+                _write_readable(begin, one) if one else shape_by_axes(function, begin()) for one in said or (None,)
+            )
         return "\n".join(_write_fitting(work, function, begin, host_code, one) for one in said or (None,))
 
     return _describe([module], launches, kernel, write, path=statics.path, described=described, measured=measured)
@@ -142,7 +146,7 @@ def _write_fitting(
     best: _Fitted | None = None
 
     def write(threads: int) -> str:
-        return begin(host=None if host is None else host_code.shrink(host, threads), threads=threads)
+        return _write_readable(begin, None if host is None else host_code.shrink(host, threads), threads)
 
     for place in range(MOST_VARIANTS):
         found = _fit_variant(work, function, write, place, has_block=has_block, deadline=deadline)
@@ -161,6 +165,20 @@ def _write_fitting(
     return best.text.replace(
         _GRID_WORDS, f"# {format_count(USUAL_THREADS)} would take too long to emulate; {_GRID_WORDS[2:]}"
     )
+
+
+def _write_readable(begin: "partial[str]", host: HostLaunch | None, threads: int = USUAL_THREADS) -> str:
+    """The description of a launch, less what the host code says that no launch can have, such as a grid of nothing."""
+    if host is not None:
+        unknown = tuple(replace(one, value=None, size_bytes=None, members=()) for one in host.arguments)
+        for less in (host, replace(host, grid=None), replace(host, grid=None, block=None, arguments=unknown)):
+            text = begin(host=less, threads=threads)
+            try:
+                read_launches(Path(_READ_AS), text=text)
+            except InputError:
+                continue
+            return text
+    return begin(threads=threads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +242,7 @@ def _fit_size(
         return _Fitted(text=text, threads=threads, wrong=_TOO_LARGE, is_cut_off=True, has_nothing=True)
     faults: tuple[Fault, ...] = ()
     for _ in range(_ROUNDS):
-        launch = believe(read_launches(Path("fitting.launch.toml"), text=fitted)[0])  # faults are looked for
+        launch = believe(read_launches(Path(_READ_AS), text=fitted)[0])  # faults are looked for
         problems: list[Problem] = []
         found = predict_matched(work, (DescribedLaunch(launch=launch, function=function),), problems)
         faults = tuple(fault for one in found for fault in one.faults)
@@ -270,7 +288,9 @@ def write_build_templates(
     measured = _list_measured(profile_path)
 
     def write(function: PtxFunction, names: Collection[str]) -> str:
-        return write_template(function, names, measured=measured.find(function))
+        launch = measured.find(function)
+        text = write_template(function, names, measured=launch)
+        return text if launch is not None else shape_by_axes(function, text)
 
     known = _read_known(described, None)
     return _describe(modules, known, kernel, write, path=path, described=described, measured=measured)
@@ -435,4 +455,6 @@ def _describe(
         message = "every kernel has a launch already"
         raise InputError(message, path=described or path, remedy="edit the description that is there")
     measured.check(wanted)
-    return "\n".join(measured.explain(one) + write(one, every) for one in wanted)
+    written = "\n".join(measured.explain(one) + write(one, every) for one in wanted)
+    read_launches(described or path.with_suffix(".launch.toml"), text=written)  # whatever is printed can be read
+    return written

@@ -1,19 +1,25 @@
 """Launches of host code whose shape follows from what the program reads, which is taken for granted: :func:`find_assumed_launches`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 
 from gpa_lsp.basis.lazy_dataclass import dataclass
-from gpa_lsp.sources.host_inputs import AssumedInputs
+from gpa_lsp.sources.host_inputs import OTHER, AssumedInputs
 from gpa_lsp.sources.host_launch import HostArgument, HostLaunch
 from gpa_lsp.sources.host_launches import find_host_launches, read_launches
 from gpa_lsp.sources.host_values import Number
 
-_SIZES = (65536, 16384, 4096, 1024, 512, 256, 128, 64, 32, 16, 8)
+_SIZES = (1 << 20, 1 << 18, 65536, 16384, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8)
 """The largest of which is taken whose launches are small enough."""
-USUAL_THREADS = 65536
+# enough to fill any GPU, and few enough to be emulated
+USUAL_THREADS = 1 << 20
+# a number that each of several sizes is while one of them changes, to see what that does to the grid, and the changed one
+_PROBED, _SHRUNK = 64, 16
+_MOST_PROBED = 8
+# of the size of an image or a volume: filters and what else makes a grid smaller
+_FILTER_SHARE = 4
 _MOST_BYTES = 64 << 20
 """Of one array."""
 
@@ -54,6 +60,21 @@ def find_assumed_launches(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Roles:
+    """What numbers that are read do to grids, by where they are read from.
+
+    Attributes:
+        sizes: a grid covers them, or by their names they are sizes.
+        counts: each one more is a block more, as of the images of a batch, in grids that also cover sizes.
+        filters: the larger they are, the smaller is a grid.
+    """
+
+    sizes: frozenset[str]
+    counts: tuple[str, ...]
+    filters: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
     """One walk through a text.
@@ -74,19 +95,44 @@ def _read_as_if(
     file: str, text: str, included: tuple[tuple[str, str], ...], defined: tuple[str, ...], size: int
 ) -> _Read:
     """As if what says how large something is were of one size."""
-    sizes = _find_sizes(file, text, included, defined)
-    inputs = AssumedInputs(size=size, sizes=sizes)
+    roles = _find_roles(file, text, included, defined)
+    sizes = roles.sizes
+    values = dict.fromkeys(roles.counts, min(size, OTHER))
+    values |= dict.fromkeys(roles.filters, max(1, min(OTHER, size // _FILTER_SHARE)))
+    inputs = AssumedInputs(size=size, sizes=sizes, values=values)
     launches = read_launches(file, text, included, defined, inputs)
-    return _Read(launches=launches, inputs=inputs.describe(), depends=bool(sizes))
+    return _Read(launches=launches, inputs=inputs.describe(), depends=bool(sizes or values))
 
 
 @lru_cache(maxsize=16)
-def _find_sizes(
-    file: str, text: str, included: tuple[tuple[str, str], ...], defined: tuple[str, ...]
-) -> frozenset[str]:
+def _find_roles(file: str, text: str, included: tuple[tuple[str, str], ...], defined: tuple[str, ...]) -> _Roles:
+    """By the grids that follow from them; by their names where no grid does."""
     inputs = AssumedInputs()
     read_launches(file, text, included, defined, inputs)
-    return inputs.find_sizes()
+    named = inputs.find_sizes()
+    whole = [source for source, value in inputs.given.items() if isinstance(value, int)]
+    if not 1 < len(whole) <= _MOST_PROBED:
+        return _Roles(named, (), ())
+
+    def count(changed: Mapping[str, int]) -> int:
+        probe = AssumedInputs(sizes=frozenset(), values={**dict.fromkeys(whole, _PROBED), **changed})
+        return sum(map(_count_threads, read_launches(file, text, included, defined, probe)))
+
+    usual = count({})
+    shrunk = {source: count({source: _SHRUNK}) for source in whole}
+    filters = tuple(source for source in whole if shrunk[source] > usual)
+    shaping = [source for source in whole if shrunk[source] < usual]
+    small = dict.fromkeys(filters, 1)
+    counts = tuple(source for source in shaping if count({**small, source: 1}) < count({**small, source: 2}))
+    if len(counts) == len(shaping):
+        counts = ()
+    return _Roles((named | set(shaping)).difference(counts, filters), counts, filters)
+
+
+def _count_threads(launch: HostLaunch) -> int:
+    """Threads of a launch; 0 where they are not known, or a grid has none."""
+    grid, block = launch.grid or (0, 0, 0), launch.block or (1, 1, 1)
+    return max(0, min(grid)) and grid[0] * grid[1] * grid[2] * block[0] * block[1] * block[2]
 
 
 def _is_whole(launch: HostLaunch) -> bool:
@@ -101,8 +147,7 @@ def _is_open(one: HostArgument) -> bool:
 
 def _is_small(launch: HostLaunch, most_threads: int) -> bool:
     """Whether what follows from what is read is not too much."""
-    grid, block = launch.grid or (1, 1, 1), launch.block or (1, 1, 1)
-    threads = grid[0] * grid[1] * grid[2] * block[0] * block[1] * block[2]
+    threads = _count_threads(launch)
     arrays = [one.size_bytes or 0 for one in launch.arguments if one.is_guess]
     is_shaped = not launch.guessed.isdisjoint(("grid", "block"))
     # numbers that shape no grid may be how long a loop is: they matter where fewer than usual are asked for

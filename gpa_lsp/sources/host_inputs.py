@@ -1,6 +1,7 @@
 """Numbers that a program reads from its command line, its input or a file: where host code reads them, and what they are taken to be."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,8 @@ _OF_A_PART = re.compile(r"\w*(?:block|thread|tile|warp|radius|iter|repeat|step|p
 """Of numbers that are no size of the whole, whatever else their names say."""
 _MOST_CHARACTERS = 40
 """Of an expression whose value is taken for granted."""
-_OTHER = 16
-"""A number that does not seem to be a size."""
+# a number that does not seem to be a size
+OTHER = 16
 _FLOATS = frozenset({"float", "double"})
 _NUMBERS = re.compile(
     r"(?:unsigned |signed |long |short )*(?:int|long|short|unsigned|size_t|u?int\d+_t|uint|ulong)|float|double"
@@ -83,13 +84,15 @@ class AssumedInputs:
     Attributes:
         size: numbers that say how large something is.
         sizes: which these are, by where they are read from; None while they are looked for.
+        values: other numbers than these sizes, by where they are read from.
         names: the variables that got what was read, by where it was read from.
         given: what was read, by where it was read from.
         has_asked_gpu: the program has asked for numbers that not all GPUs have.
     """
 
-    size: int = _OTHER
+    size: int = OTHER
     sizes: frozenset[str] | None = None
+    values: Mapping[str, int] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     given: dict[str, Number] = field(default_factory=dict)
     has_asked_gpu: bool = False
@@ -103,7 +106,8 @@ class AssumedInputs:
             is_float: it is no integer.
         """
         self.names.setdefault(source, name)
-        value: Number = self.size if self.sizes is not None and source in self.sizes else _OTHER
+        usual = self.size if self.sizes is not None and source in self.sizes else OTHER
+        value: Number = self.values.get(source, usual)
         return self.given.setdefault(source, 1.0 if is_float else value)
 
     def find_sizes(self) -> frozenset[str]:

@@ -60,11 +60,11 @@ def test_types_and_names_come_from_the_source_where_there_is_one() -> None:
     launch = read_launches(Path("t.launch.toml"), text=write_template(kernel, [kernel.name], source_names=known))[0]
     source, out, n, step = launch.arguments
     assert isinstance(source, ArrayArgument)
-    assert (source.name, source.count, source.generator) == ("in", 4 * 65536, Generator.UNIFORM)
+    assert (source.name, source.count, source.generator) == ("in", 4 * 1048576, Generator.UNIFORM)
     assert isinstance(out, ArrayArgument)
-    assert (out.count, out.generator) == (4 * 65536, Generator.ZEROS)
+    assert (out.count, out.generator) == (4 * 1048576, Generator.ZEROS)
     assert isinstance(n, ScalarArgument)
-    assert (n.name, n.value) == ("n", 65536)
+    assert (n.name, n.value) == ("n", 1048576)
     assert isinstance(step, ScalarArgument)
     assert step.value == 1.0
     assert write_template(kernel, [kernel.name], source_names=known[:2]).count('name = "argument') == 4

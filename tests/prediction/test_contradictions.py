@@ -26,7 +26,7 @@ def test_no_fixture_is_predicted_against_itself(path: Path, tmp_path: Path) -> N
     # In the ragged launch the last block has a warp of three threads.
     for name, threads, machine in (("whole", "512", "A100 SXM4 40GB"), ("ragged", "515", "V100 PCIe")):
         described = tmp_path / f"{name}.launch.toml"
-        described.write_text(text.replace("threads = 65536", f"threads = {threads}"))
+        described.write_text(text.replace("threads = 1048576", f"threads = {threads}"))
         settings = replace(SETTINGS, machine=machine)
         found = predict_build(path, launches=LaunchChoice(path=described), settings=settings)
         assert found.kernels

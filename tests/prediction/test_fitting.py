@@ -95,13 +95,13 @@ def test_arrays_are_as_large_as_what_is_touched(tmp_path: Path) -> None:
     text = describe(tmp_path, PITCHED)
     lines = {line.split('"')[1]: line for line in text.splitlines() if line.startswith("  {")}
     assert 'value = "threads_x"' in lines["rows"] and "value = 16" in lines["pitch"]
-    assert f"count = {2 * 65536}, " in lines["in"] and lines["in"].endswith("# fitted: as much as is touched")
-    assert f"count = {65535 * 16 + 4}, guessed = true " in lines["out"]
+    assert f"count = {2 * 1048576}, " in lines["in"] and lines["in"].endswith("# fitted: as much as is touched")
+    assert f"count = {1048575 * 16 + 4}, guessed = true " in lines["out"]
 
 
 def test_blocks_of_tiles_have_two_axes(tmp_path: Path) -> None:
     text = describe(tmp_path, TILED)
-    assert "\nblock = [16, 16]" in text and "\nthreads = [256, 256]" in text
+    assert "\nblock = [16, 16]" in text and "\nthreads = [1024, 1024]" in text
 
 
 def test_dynamic_shared_memory_is_what_is_touched(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ __global__ void mark(char* mask, int n)
 
 def test_blocks_that_were_not_tried_touch_as_much_as_their_neighbours(tmp_path: Path) -> None:
     (line,) = [one for one in describe(tmp_path, HALF).splitlines() if '"mask"' in one]
-    assert f"count = {127 * 512 + 256}, " in line
+    assert f"count = {2047 * 512 + 256}, " in line
 
 
 BEYOND = """\

@@ -80,7 +80,7 @@ def test_a_file_of_ptx_is_emulated_at_the_lines_of_its_source(tmp_path: Path):
     path.write_text(ptx)
     written = write_build_templates(path)
     assert 'name = "argument1", type = "f32"' in written
-    path.with_name("divergent.launch.toml").write_text(written.replace("threads = 65536", "threads = 1024"))
+    path.with_name("divergent.launch.toml").write_text(written.replace("threads = 1048576", "threads = 1024"))
     (kernel,) = predict_build(path).kernels
     assert {Path(fact.file).name for fact in kernel.accesses} == {"divergent.cu"}
     assert kernel.execution.executed_blocks == 4

@@ -8,8 +8,9 @@ import pytest
 
 from gpa_lsp.basis.errors import InputError
 from gpa_lsp.emulator.model import Budget
-from gpa_lsp.prediction.launch_sources import LaunchChoice
-from gpa_lsp.prediction.model import EDITOR_PREDICTION
+from gpa_lsp.launches.launch import ScalarArgument
+from gpa_lsp.prediction.launch_sources import LaunchChoice, list_launches
+from gpa_lsp.prediction.model import EDITOR_PREDICTION, PredictionSettings
 from gpa_lsp.prediction.predict import predict_source
 from gpa_lsp.prediction.templates import write_templates
 from tests.conftest import ROOT
@@ -33,19 +34,20 @@ __global__ void copy(const float* x, float* y, int n)
 }
 """
 SETTINGS = replace(EDITOR_PREDICTION, budget=Budget(seconds=240.0, warp_instructions=400_000))
+LARGER = replace(EDITOR_PREDICTION, budget=Budget(seconds=240.0, warp_instructions=4_000_000))
 
 
-def describe(folder: Path, kernel: str) -> str:
+def describe(folder: Path, kernel: str, fits: PredictionSettings = SETTINGS) -> str:
     path = folder / "pairs.cu"
     path.write_text(SOURCE)
-    return write_templates(path, kernel=kernel, launches_text="", settings=NVRTC, fits=SETTINGS)
+    return write_templates(path, kernel=kernel, launches_text="", settings=NVRTC, fits=fits)
 
 
 def test_work_that_grows_with_the_square_is_described_so_small_that_it_ends(tmp_path: Path) -> None:
     text = describe(tmp_path, "forces")
     (line,) = [one for one in text.splitlines() if one.startswith("threads = ")]
     assert line.endswith(
-        "# 65,536 would take too long to emulate; the grid is threads / block, rounded up; or give grid = …"
+        "# 1,048,576 would take too long to emulate; the grid is threads / block, rounded up; or give grid = …"
     )
     assert int(line.split()[2]) in (256, 1024, 4096)
     choice = LaunchChoice(path=tmp_path / "pairs.launch.toml", text=text)
@@ -69,15 +71,17 @@ int main(int argc, char **argv)
 def test_what_a_program_reads_is_told_and_the_launch_follows_from_it(tmp_path: Path) -> None:
     path = tmp_path / "pairs.cu"
     path.write_text(SOURCE + HOST.replace("KERNEL", "copy"))
-    text = write_templates(path, kernel="copy", launches_text="", settings=NVRTC, fits=SETTINGS)
+    text = write_templates(path, kernel="copy", launches_text="", settings=NVRTC, fits=LARGER)
     lines = text.splitlines()
-    assert "# Guessed: argv[1] (n) = 65536; grid, sizes and numbers follow from that." in lines
-    assert {"block = 128", "grid = 512  # guess"} <= set(lines)
+    assert "# Guessed: argv[1] (n) = 1048576; grid, sizes and numbers follow from that." in lines
+    assert {"block = 128", "grid = 8192  # guess"} <= set(lines)
     assert 'guesses = ["grid", "x", "n"]  # correct them, and take out what is right' in lines
     (count,) = [one for one in lines if '"y"' in one and "count" in one]
-    assert "count = 65536, guessed = true },  # allocated at line" in count and count.endswith("; its size is a guess")
+    assert "count = 1048576, guessed = true },  # allocated at line" in count and count.endswith(
+        "; its size is a guess"
+    )
     (number,) = [one for one in lines if 'name = "n"' in one]
-    assert "value = 65536 },  # guess; line" in number
+    assert "value = 1048576 },  # guess; line" in number
 
 
 def test_a_launch_that_follows_from_what_is_read_is_as_small_as_it_has_to_be(tmp_path: Path) -> None:
@@ -123,7 +127,7 @@ def test_loops_that_nobody_bounds_are_described_so_short_that_they_end(text: str
 
 
 def test_other_work_keeps_the_usual_size(tmp_path: Path) -> None:
-    assert "\nthreads = 65536  # the grid is" in describe(tmp_path, "copy")
+    assert "\nthreads = 1048576  # the grid is" in describe(tmp_path, "copy", LARGER)
 
 
 def write_profile(folder: Path, kernel: str) -> Path:
@@ -177,7 +181,7 @@ int main() { float *in, *out; cudaMalloc(&in, 8192); cudaMalloc(&out, 32); run(i
 def test_each_instance_of_a_template_gets_its_own_launches(tmp_path: Path) -> None:
     path = tmp_path / "folds.cu"
     path.write_text(FOLDS)
-    text = write_templates(path, launches_text="", settings=NVRTC, fits=SETTINGS)
+    text = write_templates(path, launches_text="", settings=NVRTC, fits=LARGER)
     parts = {one.split('"')[1]: one.partition("arguments")[0] for one in text.split("[[launch]]")[1:]}
     assert len(parts) == 3
     (large,) = [one for name, one in parts.items() if "Li256E" in name]
@@ -186,7 +190,7 @@ def test_each_instance_of_a_template_gets_its_own_launches(tmp_path: Path) -> No
     assert "block = 256\ngrid = 8" in large and "block = 64\ngrid = 8" in small and "grid = 8" not in other
     assert text.count("The host code chooses another case or branch.") == 1
     choice = LaunchChoice(path=tmp_path / "folds.launch.toml", text=text)
-    found = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC)
+    found = predict_source(path, launches=choice, settings=LARGER, compile_settings=NVRTC)
     assert [(one.faults, one.volumes is not None) for one in found.kernels[:2]] == [((), True), ((), True)]
 
 
@@ -353,3 +357,69 @@ def test_what_lies_beyond_a_surface_of_guessed_size_is_no_fault(tmp_path: Path) 
     (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
     assert kernel.faults == ()
     assert any("coordinates outside the surface target; it depends" in one.message for one in kernel.problems)
+
+
+IMAGE = """\
+__global__ void blur(const float* in, float* out, int width, int height, int radius)
+{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= width - radius || y >= height - radius) return;
+    float sum = 0;
+    for (int i = 0; i < radius; ++i) sum += in[y * width + x + i];
+    out[y * width + x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("names", [("width", "height", "radius"), ("a", "b", "n")])
+def test_numbers_that_bound_the_place_of_a_thread_are_sizes_and_bounds_of_loops_are_small(
+    tmp_path: Path, names: tuple[str, str, str]
+) -> None:
+    """Whatever their names are."""
+    path = tmp_path / "blur.cu"
+    text = IMAGE
+    for old, new in zip(("width", "height", "radius"), names, strict=True):
+        text = text.replace(old, new)
+    path.write_text(text)
+    described = write_templates(path, launches_text="", settings=NVRTC, fits=replace(SETTINGS, budget=Budget()))
+    choice = LaunchChoice(path=tmp_path / "blur.launch.toml", text=described)
+    (launch,) = list_launches(choice.path, choice).launches
+    numbers = {one.name: one.value for one in launch.arguments if isinstance(one, ScalarArgument)}
+    assert list(numbers.values()) == [1024, 1024, 16]
+    assert (launch.block, launch.grid) == ((16, 16, 1), (64, 64, 1))
+    assert {"block", "threads", *names, "in"} == set(launch.guesses)
+
+
+NOTHING = """\
+__global__ void scale(float* p, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) p[i] *= 2; }
+int main()
+{
+    const int n = 100;
+    float* p; cudaMalloc(&p, n * sizeof(float));
+    GRID
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        "scale<<<n / 256, 256>>>(p, n);",
+        "scale<<<dim3(n / 256, 4), 256>>>(p, n);",
+        "scale<<<-1, 256>>>(p, n);",
+        "scale<<<1, 0>>>(p, n);",
+        "scale<<<1, 256>>>(p, 3000000000 * 3);",
+        "scale<<<n, 256, -4>>>(p, n);",
+    ],
+)
+@pytest.mark.parametrize("fits", [None, SETTINGS], ids=["as it stands", "fitted"])
+def test_what_no_launch_can_have_is_guessed(tmp_path: Path, launch: str, fits: PredictionSettings | None) -> None:
+    """A grid of nothing, or a number that does not fit its type, is in the host code; the description can be read."""
+    path = tmp_path / "k.cu"
+    path.write_text(NOTHING.replace("GRID", launch))
+    text = write_templates(path, launches_text="", settings=NVRTC, fits=fits)
+    choice = LaunchChoice(path=tmp_path / "k.launch.toml", text=text)
+    (read,) = list_launches(choice.path, choice).launches
+    assert min(*read.grid, *read.block) > 0
+    (kernel,) = predict_source(path, launches=choice, settings=SETTINGS, compile_settings=NVRTC).kernels
+    assert kernel.volumes is not None

@@ -1,5 +1,7 @@
 """Launches whose shape follows from what a program reads: numbers belong together as the program has them, and are told to be guesses."""
 
+import re
+
 import pytest
 
 from gpa_lsp.sources.assumed_launches import find_assumed_launches
@@ -17,27 +19,30 @@ def read(text: str) -> tuple[HostLaunch, ...]:
 @pytest.mark.parametrize(
     ("read_in", "inputs"),
     [
-        ("int n = atoi(argv[1]);", (("argv[1] (n)", 65536),)),
-        ("int n; n = std::stoi(argv[2]);", (("argv[2] (n)", 65536),)),
-        ("int n = 3; sscanf(argv[1], \"%d\", &n);", (("n", 65536),)),
-        ("int n; FILE *f = fopen(\"x\", \"r\"); fscanf(f, \"%d\", &n);", (("n", 65536),)),
-        ("int n = 3; std::cin >> n;", (("n", 65536),)),
-        ("int n; std::ifstream in(\"x\"); in >> n;", (("n", 65536),)),
-        ("Data *all = load(argv[1]); const size_t n = all->count;", (("all->count (n)", 65536),)),
-        ("size_t n = 0; n = rows.size();", (("rows.size() (n)", 65536),)),
-        ("int state = start(); if (state != 0) return 1; int n = atoi(argv[1]);", (("argv[1] (n)", 65536),)),
+        ("int n = atoi(argv[1]);", (("argv[1] (n)", 1048576),)),
+        ("int n; n = std::stoi(argv[2]);", (("argv[2] (n)", 1048576),)),
+        ("int n = 3; sscanf(argv[1], \"%d\", &n);", (("n", 1048576),)),
+        ("int n; FILE *f = fopen(\"x\", \"r\"); fscanf(f, \"%d\", &n);", (("n", 1048576),)),
+        ("int n = 3; std::cin >> n;", (("n", 1048576),)),
+        ("int n; std::ifstream in(\"x\"); in >> n;", (("n", 1048576),)),
+        ("Data *all = load(argv[1]); const size_t n = all->count;", (("all->count (n)", 1048576),)),
+        ("size_t n = 0; n = rows.size();", (("rows.size() (n)", 1048576),)),
+        ("int state = start(); if (state != 0) return 1; int n = atoi(argv[1]);", (("argv[1] (n)", 1048576),)),
         (
             "int repeat = atoi(argv[1]); int n = atoi(argv[2]);",
-            (("argv[1] (repeat)", 16), ("argv[2] (n)", 65536)),
+            (("argv[1] (repeat)", 16), ("argv[2] (n)", 1048576)),
         ),
     ],
 )  # fmt: skip
 def test_what_is_read_is_a_guess_and_the_rest_follows(read_in: str, inputs: tuple[tuple[str, int], ...]) -> None:
     text = f"int main(int argc, char **argv) {{ {read_in} {ALLOCATED} k<<<(n + 255) / 256, 256>>>(p, n); }}"
     (launch,) = read(text)
-    assert (launch.grid, launch.block, launch.inputs) == ((256, 1, 1), (256, 1, 1), inputs)
+    assert (launch.grid, launch.block, launch.inputs) == ((4096, 1, 1), (256, 1, 1), inputs)
     assert launch.guessed == {"grid"}
-    assert [(one.value or one.size_bytes, one.is_guess) for one in launch.arguments] == [(262144, True), (65536, True)]
+    assert [(one.value or one.size_bytes, one.is_guess) for one in launch.arguments] == [
+        (4194304, True),
+        (1048576, True),
+    ]
     (known,) = find_host_launches("k.cu", KERNEL + text)
     assert (known.grid, [one.value or one.size_bytes for one in known.arguments]) == (None, [None, None])
 
@@ -45,7 +50,7 @@ def test_what_is_read_is_a_guess_and_the_rest_follows(read_in: str, inputs: tupl
 def test_a_size_that_is_squared_is_smaller() -> None:
     text = "int main(int c, char **argv) { int n = atoi(argv[1]); dim3 b(16, 16); dim3 g(n / 16, n / 16); k<<<g, b>>>(0, n); }"
     (launch,) = read(text)
-    assert (launch.grid, launch.arguments[1].value) == ((16, 16, 1), 256)
+    assert (launch.grid, launch.arguments[1].value) == ((64, 64, 1), 1024)
 
 
 def test_launches_are_no_larger_than_is_asked_for() -> None:
@@ -62,8 +67,8 @@ def test_what_the_text_says_stays_as_it_is() -> None:
 
 def test_parameters_of_functions_that_nothing_calls_are_guessed() -> None:
     (launch,) = read("void run(float *x, int width, int height) { k<<<width * height / 64, 64>>>(x, width); }")
-    assert launch.inputs == (("width", 256), ("height", 256))
-    assert (launch.grid, launch.arguments[1].value, launch.arguments[1].is_guess) == ((1024, 1, 1), 256, True)
+    assert launch.inputs == (("width", 1024), ("height", 1024))
+    assert (launch.grid, launch.arguments[1].value, launch.arguments[1].is_guess) == ((16384, 1, 1), 1024, True)
 
 
 def test_what_a_gpu_is_asked_for_is_a_guess_but_for_what_all_have() -> None:
@@ -80,3 +85,36 @@ def test_options_are_not_given() -> None:
     text = f"int main(int argc, char **argv) {{ int n = 512; {loop} {ALLOCATED} k<<<n / 64, 64>>>(p, n); }}"
     (launch,) = find_host_launches("k.cu", KERNEL + text)
     assert (launch.grid, launch.arguments[0].size_bytes, launch.arguments[1].value) == ((8, 1, 1), 2048, 512)
+
+
+VOLUME = """
+void run(int n, int c, int m, int w, int h, int k)
+{
+    int wo = w - k + 1, ho = h - k + 1;
+    float *in, *out;
+    cudaMalloc(&in, sizeof(float) * n * c * h * w);
+    cudaMalloc(&out, sizeof(float) * n * m * ho * wo);
+    int tiles = (wo + 15) / 16, z = (ho + 15) / 16 * tiles;
+    k<<<dim3(n, m, z), dim3(16, 16)>>>(in, c, m, k, h, w, tiles);
+}
+""".replace("    k<<<", "    volume<<<")
+
+
+@pytest.mark.parametrize("names", ["ncmwhk", "abcdef", "pqrstu"])
+def test_what_a_grid_covers_is_large_and_what_is_taken_off_it_is_small(names: str) -> None:
+    """Each image and map is a block more; a filter makes the output smaller: whatever their names are."""
+    text = VOLUME
+    for old, new in zip("ncmwhk", names, strict=True):
+        text = re.sub(rf"\b{old}\b", f"<{new}>", text)
+    text = re.sub(r"<(\w)>", r"\1", text)
+    (launch,) = read(text)
+    count, channels, maps, width, height, size = (dict(launch.inputs)[name] for name in names)
+    assert (launch.grid, launch.block) == ((16, 16, 16), (16, 16, 1))
+    assert (count, channels, maps, width, height, size) == (16, 16, 16, 64, 64, 16)
+    assert launch.guessed == {"grid"}
+
+
+@pytest.mark.parametrize("most_threads", [1 << 20, 65536, 1024, 16])
+def test_no_grid_is_made_of_nothing_while_others_fit(most_threads: int) -> None:
+    (launch,) = find_assumed_launches("k.cu", KERNEL + VOLUME, most_threads=most_threads)
+    assert launch.grid is not None and min(launch.grid) > 0
